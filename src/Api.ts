@@ -1,0 +1,47 @@
+/**
+ * The HTTP contract of the service. It imports nothing that serves it: the typed client and the OpenAPI document come
+ * from this file alone.
+ */
+import { HttpApi } from "effect/http-api"
+import { JsonBody } from "./Http/JsonBody.ts"
+import { documentation } from "./Http/Documentation.ts"
+import { Authorization } from "./Organization/Authorization.ts"
+import { CancellationPaymentIntentsApi } from "./Records/CancellationPaymentIntents.ts"
+import { ChargeAdjustmentsApi } from "./Records/ChargeAdjustments.ts"
+import { ChargePaymentsApi } from "./Records/ChargePayments.ts"
+import { ChargeRefundsApi } from "./Records/ChargeRefunds.ts"
+import { ChargesApi } from "./Records/Charges.ts"
+import { ClinicsApi } from "./Records/Clinics.ts"
+import { ConsumptionLogsApi } from "./Records/ConsumptionLogs.ts"
+import { InvoiceLinesApi } from "./Records/InvoiceLines.ts"
+import { InvoicesApi } from "./Records/Invoices.ts"
+import { OrganizationsApi } from "./Records/Organizations.ts"
+import { PaymentIntentsApi } from "./Records/PaymentIntents.ts"
+import { PaymentPlansApi } from "./Records/PaymentPlans.ts"
+import { PetBenefitsApi } from "./Records/PetBenefits.ts"
+import { PetsApi } from "./Records/Pets.ts"
+import { ProductsApi } from "./Records/Products.ts"
+import { SubscriptionsApi } from "./Records/Subscriptions.ts"
+
+/** The practice data API, version 3: read-only, every call a POST with a JSON body, relative to `/api/v3`. */
+export class DataApi extends HttpApi.make("practice-data")
+  .add(OrganizationsApi)
+  .add(ClinicsApi)
+  .add(PetsApi)
+  .add(SubscriptionsApi)
+  .add(PaymentPlansApi)
+  .add(PaymentIntentsApi)
+  .add(CancellationPaymentIntentsApi)
+  .add(PetBenefitsApi)
+  .add(ProductsApi)
+  .add(ConsumptionLogsApi)
+  .add(InvoicesApi)
+  .add(InvoiceLinesApi)
+  .add(ChargesApi)
+  .add(ChargePaymentsApi)
+  .add(ChargeAdjustmentsApi)
+  .add(ChargeRefundsApi)
+  .middleware(JsonBody)
+  .middleware(Authorization)
+  .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })
+  .annotateMerge(documentation) {}

@@ -1,0 +1,43 @@
+/** The configuration: every variable that the service reads, with its default. The README lists the same. */
+import { Config, Schema } from "effect"
+
+const integer = (name: string, range: { readonly minimum: number; readonly maximum: number }) =>
+  Config.schema(Schema.Int.check(Schema.isBetween(range)), name)
+
+const postgresUrl = (name: string) =>
+  Config.option(
+    Config.schema(
+      Schema.RedactedFromValue(
+        Schema.String.check(
+          Schema.isPattern(/^postgres(ql)?:\/\/./, {
+            message: "Expected a URL that begins with postgres:// or postgresql://"
+          })
+        )
+      ),
+      name
+    )
+  )
+
+export const config = Config.all({
+  /** The address to listen on. */
+  host: Config.NonEmptyString("HOST").pipe(Config.withDefault("0.0.0.0")),
+  /** The port to listen on; 0 takes a free one. */
+  port: integer("PORT", { minimum: 0, maximum: 65535 }).pipe(Config.withDefault(3000)),
+  /** The Postgres that holds the records. Unset: the embedded database. */
+  databaseUrl: postgresUrl("DATABASE_URL"),
+  /** The Postgres that holds the API keys. Unset: the one that holds the records. */
+  credentialsDatabaseUrl: postgresUrl("CREDENTIALS_DATABASE_URL"),
+  /** How many connections to open to each Postgres at most. */
+  poolSize: integer("DATABASE_POOL_SIZE", { minimum: 1, maximum: 1000 }).pipe(Config.withDefault(10)),
+  /** The folder of the embedded database, or `memory`. */
+  dataDir: Config.NonEmptyString("DATA_DIR").pipe(Config.withDefault(".data")),
+  /** Whether to apply missing migrations at start. Unset: only on the embedded database. */
+  migrate: Config.option(Config.Boolean("MIGRATE")),
+  /** The least severe messages to log. */
+  logLevel: Config.LogLevel("LOG_LEVEL").pipe(Config.withDefault("Info")),
+  /** How to write log messages. */
+  logFormat: Config.Literals(["pretty", "json", "logfmt"], "LOG_FORMAT").pipe(Config.withDefault("pretty"))
+})
+
+/** The configuration as it was read. */
+export type Settings = Config.Success<typeof config>

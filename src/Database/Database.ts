@@ -1,0 +1,64 @@
+/**
+ * The two databases of the service: the one that holds the records, and the one that holds the API keys. They are
+ * often the same server, and always clients of their own, so that one can be down alone. (The embedded database is a
+ * single session, so there both are the same client.)
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Context, Duration, Effect, Fiber, Layer, type Redacted } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+
+/** The database of the records. */
+export class RecordDatabase extends Context.Service<RecordDatabase, PgClient.PgClient>()(
+  "practice-data/Database/Database/RecordDatabase"
+) {}
+
+/** The database of the API keys. */
+export class CredentialDatabase extends Context.Service<CredentialDatabase, PgClient.PgClient>()(
+  "practice-data/Database/Database/CredentialDatabase"
+) {}
+
+/** How to reach a Postgres. */
+export interface Options {
+  readonly url: Redacted.Redacted
+  readonly applicationName: string
+  /** How many connections to keep open at most. */
+  readonly maxConnections: number
+  /** After how long the server gives up on a statement. */
+  readonly statementTimeout: Duration.Input
+}
+
+/**
+ * A pool of connections to a Postgres. Connections open when they are needed, so that a database that is down keeps
+ * nobody from starting, and one that comes back is found by the next query.
+ */
+export const connect = (options: Options) =>
+  PgClient.make({
+    url: options.url,
+    applicationName: options.applicationName,
+    maxConnections: options.maxConnections,
+    connectTimeout: "1 second",
+    maxMessageSize: 256 * 1024 * 1024,
+    startupParameters: {
+      TimeZone: "UTC",
+      statement_timeout: String(Duration.toMillis(options.statementTimeout)),
+      // A plan made for any values guesses limits and ranges, and then sorts whole organizations.
+      plan_cache_mode: "force_custom_plan"
+    }
+  })
+
+/** Both databases on the one client that there is. */
+export const layerShared = (client: PgClient.PgClient) =>
+  Layer.merge(Layer.succeed(RecordDatabase, client), Layer.succeed(CredentialDatabase, client))
+
+/**
+ * Answers in time whatever has become of the connection: an interrupted query waits until its server has noticed, so
+ * one that runs out of time is left to finish on its own.
+ */
+export const within = <E2>(duration: Duration.Input, onTimeout: () => E2) =>
+  Effect.fnUntraced(function* <A, R>(query: Effect.Effect<A, SqlError, R>) {
+    const fiber = yield* Effect.forkDetach(query, { startImmediately: true })
+    return yield* Fiber.join(fiber).pipe(
+      Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(onTimeout()) }),
+      Effect.onExit(() => Effect.sync(() => fiber.interruptUnsafe()))
+    )
+  })

@@ -1,0 +1,47 @@
+/** The databases that the configuration names, migrated where it says so. */
+import { Effect, Layer, Option } from "effect"
+import { Reactivity } from "effect/reactivity"
+import type { Settings } from "../Config.ts"
+import { loadDemoData } from "../Demo/Load.ts"
+import { CredentialDatabase, connect, layerShared, RecordDatabase } from "./Database.ts"
+import * as Embedded from "./Embedded.ts"
+import { migrate } from "./Migrations.ts"
+
+type DatabaseSettings = Pick<Settings, "databaseUrl" | "credentialsDatabaseUrl" | "dataDir" | "migrate" | "poolSize">
+
+const embedded = (settings: DatabaseSettings) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const sql = yield* Embedded.connect(settings.dataDir)
+      if (Option.getOrElse(settings.migrate, () => true)) yield* migrate(sql)
+      yield* loadDemoData(sql)
+      return layerShared(sql)
+    })
+  ).pipe(Layer.provide(Reactivity.layer))
+
+const migrating = Effect.gen(function* () {
+  yield* migrate(yield* RecordDatabase)
+  yield* migrate(yield* CredentialDatabase)
+})
+
+/** Both databases. The embedded one is filled with the demo data when it is new; no other ever is. */
+export const layer = (settings: DatabaseSettings) =>
+  Option.match(settings.databaseUrl, {
+    onNone: () => embedded(settings),
+    onSome: (url) => {
+      const options = { maxConnections: settings.poolSize, statementTimeout: "5 seconds" } as const
+      const databases = Layer.merge(
+        Layer.effect(RecordDatabase, connect({ ...options, url, applicationName: "practice-data-records" })),
+        Layer.effect(
+          CredentialDatabase,
+          connect({
+            ...options,
+            url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
+            applicationName: "practice-data-credentials"
+          })
+        )
+      )
+      const migrated = Option.getOrElse(settings.migrate, () => false) ? Layer.effectDiscard(migrating) : Layer.empty
+      return migrated.pipe(Layer.provideMerge(databases), Layer.provide(Reactivity.layer))
+    }
+  })

@@ -1,0 +1,62 @@
+/** Fills an empty database with the demo data. */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect, Redacted } from "effect"
+import { hashOf } from "../Organization/OrgResolver.ts"
+import { CancellationPaymentIntents } from "../Records/CancellationPaymentIntents.ts"
+import { ChargeAdjustments } from "../Records/ChargeAdjustments.ts"
+import { ChargePayments } from "../Records/ChargePayments.ts"
+import { ChargeRefunds } from "../Records/ChargeRefunds.ts"
+import { Charges } from "../Records/Charges.ts"
+import { Clinics } from "../Records/Clinics.ts"
+import { ConsumptionLogs } from "../Records/ConsumptionLogs.ts"
+import { InvoiceLines } from "../Records/InvoiceLines.ts"
+import { Invoices } from "../Records/Invoices.ts"
+import { Organizations } from "../Records/Organizations.ts"
+import { PaymentIntents } from "../Records/PaymentIntents.ts"
+import { PaymentPlans } from "../Records/PaymentPlans.ts"
+import { PetBenefits } from "../Records/PetBenefits.ts"
+import { Pets } from "../Records/Pets.ts"
+import { Products } from "../Records/Products.ts"
+import { Subscriptions } from "../Records/Subscriptions.ts"
+import { load } from "../Records/Loader.ts"
+import { organizations, recordsOf } from "./DemoData.ts"
+
+const loadOrganization = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  organization: (typeof organizations)[number]
+) {
+  const records = recordsOf(organization)
+  yield* load(sql, Organizations.resource, records.organizations)
+  yield* load(sql, Clinics.resource, records.clinics)
+  yield* load(sql, Pets.resource, records.pets)
+  yield* load(sql, Subscriptions.resource, records.subscriptions)
+  yield* load(sql, PaymentPlans.resource, records.paymentPlans)
+  yield* load(sql, PaymentIntents.resource, records.paymentIntents)
+  yield* load(sql, CancellationPaymentIntents.resource, records.cancellationPaymentIntents)
+  yield* load(sql, PetBenefits.resource, records.petBenefits)
+  yield* load(sql, Products.resource, records.products)
+  yield* load(sql, ConsumptionLogs.resource, records.consumptionLogs)
+  yield* load(sql, Invoices.resource, records.invoices)
+  yield* load(sql, InvoiceLines.resource, records.invoiceLines)
+  yield* load(sql, Charges.resource, records.charges)
+  yield* load(sql, ChargePayments.resource, records.chargePayments)
+  yield* load(sql, ChargeAdjustments.resource, records.chargeAdjustments)
+  yield* load(sql, ChargeRefunds.resource, records.chargeRefunds)
+  const { slug, key } = organization
+  yield* sql`insert into api_keys ${sql.insert({
+    organization_id: `org_${slug}`,
+    id: `key_${slug}_demo`,
+    name: "Demo",
+    prefix: key,
+    key_hash: hashOf(Redacted.make(key))
+  })}`
+})
+
+/** Loads the demo data, unless the database has an organization already. All of it, or nothing. */
+export const loadDemoData = Effect.fn("Demo.load")(function* (sql: PgClient.PgClient) {
+  const found = yield* sql`select 1 from organizations limit 1`
+  if (found.length > 0) return
+  yield* sql.withTransaction(
+    Effect.forEach(organizations, (organization) => loadOrganization(sql, organization), { discard: true })
+  )
+})

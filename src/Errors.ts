@@ -1,0 +1,160 @@
+/**
+ * The public errors of the service. Each has its HTTP status on its class, and `respond` gives the form in which
+ * it is answered: a body of the documented shape, plus the headers that a client needs to act on it.
+ *
+ * Contract: sections 2.11 and 7.
+ */
+import { Schema, SchemaAST, SchemaTransformation } from "effect"
+import { HttpApiSchema } from "effect/http-api"
+
+/** The body of every error but 422. */
+export const ErrorDetail = Schema.Struct({
+  detail: Schema.String.annotate({ description: "What went wrong, for a person to read." })
+}).annotate({ identifier: "ErrorDetail", description: "Why the request was not answered." })
+
+/** One fault of a request: where it is, what is wrong, and the kind of the fault for a program to act on. */
+export const ValidationError = Schema.Struct({
+  loc: Schema.Array(Schema.Union([Schema.String, Schema.Int])).annotate({
+    description: "Where the fault is: `body` or `header`, then names and array positions."
+  }),
+  msg: Schema.String.annotate({ description: "What is wrong, for a person to read." }),
+  type: Schema.String.annotate({ description: "The kind of the fault, such as `string_type`." })
+}).annotate({ identifier: "ValidationError", description: "One fault of a request." })
+export type ValidationError = typeof ValidationError.Type
+
+/** The body of a 422: every fault of the request at once. */
+export const HTTPValidationError = Schema.Struct({ detail: Schema.Array(ValidationError) }).annotate({
+  identifier: "HTTPValidationError",
+  description: "Every fault of the request, in the order of the endpoint's fields."
+})
+
+/** 400: the body names an organization other than the key's. */
+export class OrganizationMismatch extends Schema.TaggedError<OrganizationMismatch>()(
+  "OrganizationMismatch",
+  { detail: Schema.String },
+  {
+    httpApiStatus: 400,
+    description:
+      "A value that the endpoint cannot work with: limit or offset out of range, a missing or blank id, or an organization other than the key's."
+  }
+) {
+  static readonly error = new OrganizationMismatch({
+    detail: "organization does not match the organization of the API key"
+  })
+}
+
+/** 400: limit or offset out of range. */
+export class InvalidPagination extends Schema.TaggedError<InvalidPagination>()(
+  "InvalidPagination",
+  { detail: Schema.String },
+  { httpApiStatus: 400 }
+) {}
+
+/** 400: the id of a single-record read is missing or blank. */
+export class BlankId extends Schema.TaggedError<BlankId>()(
+  "BlankId",
+  { detail: Schema.String },
+  { httpApiStatus: 400 }
+) {
+  static readonly error = new BlankId({ detail: "id is required and cannot be blank" })
+}
+
+/** 401: no API key, or none that is valid. Says the same whatever was wrong with it. */
+export class Unauthorized extends Schema.TaggedError<Unauthorized>()(
+  "Unauthorized",
+  { detail: Schema.String },
+  { httpApiStatus: 401, description: "The API key is missing or invalid." }
+) {
+  static readonly error = new Unauthorized({ detail: "The API key is missing or invalid" })
+}
+
+/** 404: no such record in the key's organization, whether or not another organization has it. */
+export class RecordNotFound extends Schema.TaggedError<RecordNotFound>()(
+  "RecordNotFound",
+  { detail: Schema.String },
+  { httpApiStatus: 404, description: "The organization has no record with this id." }
+) {
+  static readonly error = new RecordNotFound({ detail: "No such record" })
+}
+
+/** 413: the body is larger than the endpoint reads. */
+export class PayloadTooLarge extends Schema.TaggedError<PayloadTooLarge>()(
+  "PayloadTooLarge",
+  { detail: Schema.String },
+  { httpApiStatus: 413, description: "The request body is too large." }
+) {}
+
+/** 422: the request does not have the shape that the endpoint takes. */
+export class RequestInvalid extends Schema.TaggedError<RequestInvalid>()(
+  "RequestInvalid",
+  { detail: Schema.Array(ValidationError) },
+  { httpApiStatus: 422, description: "The request does not have the shape that the endpoint takes." }
+) {}
+
+/** 503: the store of API keys cannot be reached. Never reported as 401. */
+export class CredentialStoreDown extends Schema.TaggedError<CredentialStoreDown>()(
+  "CredentialStoreDown",
+  { detail: Schema.String },
+  { httpApiStatus: 503, description: "A store that the answer depends on cannot be reached. Try again." }
+) {
+  static readonly error = new CredentialStoreDown({ detail: "The credential store cannot be reached" })
+}
+
+/** 503: the store of records cannot be reached. */
+export class RecordStoreDown extends Schema.TaggedError<RecordStoreDown>()(
+  "RecordStoreDown",
+  { detail: Schema.String },
+  { httpApiStatus: 503 }
+) {
+  static readonly error = new RecordStoreDown({ detail: "The record store cannot be reached" })
+}
+
+const statusOf = SchemaAST.resolveAt<number>("httpApiStatus")
+
+type DetailError<Self> = Schema.Top & { readonly Type: Self } & (new (props: { readonly detail: string }) => Self)
+
+/** The answer of an error: its status and `{ detail }`, and nothing of the error's inner structure. */
+export const answer = <Self extends { readonly detail: string }, S extends DetailError<Self>>(
+  error: S & DetailError<Self>
+) =>
+  ErrorDetail.pipe(
+    Schema.decodeTo(
+      Schema.toType(error),
+      SchemaTransformation.transform({
+        decode: ({ detail }) => new error({ detail }),
+        encode: ({ detail }) => ({ detail })
+      })
+    )
+  )
+
+/** As `answer`, with a header of a fixed value. */
+export const answerWithHeader = <
+  Self extends { readonly detail: string },
+  S extends DetailError<Self>,
+  const Name extends string,
+  const Value extends string
+>(
+  error: S & DetailError<Self>,
+  name: Name,
+  value: Value
+) =>
+  Schema.toType(error).pipe(
+    HttpApiSchema.encodeToWithHeaders(
+      { body: ErrorDetail.pipe(HttpApiSchema.status(statusOf(error.ast) ?? 500)), headers: { [name]: Schema.String } },
+      {
+        decode: ({ body }) => new error({ detail: body.detail }),
+        encode: ({ detail }) => ({ body: { detail }, headers: { [name]: value } })
+      }
+    )
+  )
+
+/** The answer of a 422. */
+export const answerInvalid = HTTPValidationError.pipe(
+  Schema.decodeTo(
+    Schema.toType(RequestInvalid),
+    SchemaTransformation.transform({
+      decode: ({ detail }) => new RequestInvalid({ detail }),
+      encode: ({ detail }) => ({ detail })
+    })
+  )
+)

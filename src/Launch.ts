@@ -1,0 +1,50 @@
+/** The service as its configuration describes it, and what it says when it is up. */
+import { NodeServices } from "@effect/platform-node"
+import { Console, Effect, Layer, Logger, Option, References } from "effect"
+import { HttpServer } from "effect/http"
+import { config, type Settings } from "./Config.ts"
+import * as Databases from "./Database/Databases.ts"
+import { organizations } from "./Demo/DemoData.ts"
+import * as Server from "./Server.ts"
+import * as Services from "./Services.ts"
+
+const formats = {
+  pretty: Logger.consolePretty(),
+  json: Logger.consoleJson,
+  logfmt: Logger.consoleLogFmt
+} as const
+
+const logging = ({ logFormat, logLevel }: Settings) =>
+  Layer.merge(Logger.layer([formats[logFormat]]), Layer.succeed(References.MinimumLogLevel, logLevel))
+
+const demoNotice = (address: string) => `
+  This is the embedded database with demo data. Its API keys:
+${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
+
+  Try it:
+    curl -s ${address}/api/v3/charges/search -H 'Authorization: Bearer ${organizations[0].key}' -H 'Content-Type: application/json' -d '{"limit":2}'
+
+  Documentation: ${address}/api/v3/docs
+`
+
+const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+const announcement = ({ databaseUrl }: Settings) =>
+  Effect.gen(function* () {
+    const server = yield* HttpServer.HttpServer
+    const address = HttpServer.formatAddress(server.address)
+    yield* Effect.log(`Listening on ${address}`)
+    if (Option.isNone(databaseUrl)) yield* Console.log(demoNotice(reachable(address)))
+  })
+
+/** Everything, from the configuration to the open socket. */
+export const layer = Layer.unwrap(
+  Effect.map(config, (settings) => {
+    const services = Services.layer.pipe(Layer.provide(Databases.layer(settings)))
+    return Layer.effectDiscard(announcement(settings)).pipe(
+      Layer.provide(Server.layer(settings, services)),
+      Layer.provide(logging(settings)),
+      Layer.provide(NodeServices.layer)
+    )
+  })
+)

@@ -1,0 +1,71 @@
+/**
+ * The kinds of field that records have, each with its JSON form (contract: section 2). A field is always present;
+ * null stands for no value, except where a kind says that it is never null.
+ */
+import { Schema, SchemaTransformation } from "effect"
+
+const describe = <T>(description: string, example: T) => ({ description, examples: [example] as const })
+
+const examples: Readonly<Record<string, string>> = {
+  org: "org_oakridge",
+  clinic: "clinic_oakridge_01",
+  line: "line_oakridge_0001_1"
+}
+const exampleId = (prefix: string) => examples[prefix] ?? `${prefix}_oakridge_0001`
+
+/** The record's own identifier. Never null. */
+export const id = (prefix: string) => Schema.String.annotate(describe("Identifier of the record.", exampleId(prefix)))
+
+/** The identifier of another record. */
+export const ref = (prefix: string, description: string) =>
+  Schema.NullOr(Schema.String.annotate(describe(description, exampleId(prefix))))
+
+/** Text. */
+export const text = (description: string, example: string) =>
+  Schema.NullOr(Schema.String.annotate(describe(description, example)))
+
+/** A list of texts, possibly empty. Never null. */
+export const texts = (description: string, example: ReadonlyArray<string>) =>
+  Schema.Array(Schema.String).annotate(describe(description, example))
+
+/** A decimal of at most 15 significant digits, exactly as it is stored. */
+export const number = (description: string, example: number) =>
+  Schema.NullOr(Schema.Finite.annotate(describe(description, example)))
+
+const int32 = Schema.Int.check(Schema.isBetween({ minimum: -2147483648, maximum: 2147483647 }))
+
+/** An integer of 32 bits. */
+export const integer = (description: string, example: number) =>
+  Schema.NullOr(int32.annotate(describe(description, example)))
+
+/** A boolean. Never null. */
+export const boolean = (description: string) => Schema.Boolean.annotate({ description })
+
+const utc = (description: string) =>
+  Schema.String.annotate({ ...describe(description, "2026-01-31T09:30:00.000Z"), format: "date-time" }).pipe(
+    Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString)
+  )
+
+/** A point in time, as `2026-01-31T09:30:00.000Z`: always UTC, always milliseconds. */
+export const dateTime = (description: string) => Schema.NullOr(utc(description))
+
+/** A point in time that every record has. Never null. */
+export const timestamp = (description: string) => utc(description)
+
+/** When the record was created. Never null. */
+export const createdAt = utc("When the record was created.")
+
+/** When the record was last changed; results are ordered by it. Never null. */
+export const updatedAt = utc("When the record was last changed. Results are ordered by it.")
+
+/** A day of the calendar, as `2026-01-31`. */
+export const date = (description: string) =>
+  Schema.NullOr(
+    Schema.String.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/)).annotate({
+      ...describe(description, "2019-04-12"),
+      format: "date"
+    })
+  )
+
+/** Fields by name, none of which needs a service to be read or written. */
+export type Fields = Readonly<Record<string, Schema.Codec<unknown, unknown>>>

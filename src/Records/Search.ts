@@ -1,0 +1,78 @@
+/**
+ * What all reads of records share: the organization, limit, offset and id of a request.
+ *
+ * Contract: section 4.1, "Common list request fields" and "Single-record reads", and section 8.
+ */
+import { Effect, Schema } from "effect"
+import { BlankId, InvalidPagination, OrganizationMismatch } from "../Errors.ts"
+import { CurrentOrganization } from "../Organization/CurrentOrganization.ts"
+import { faults, refuse } from "../Validation.ts"
+import * as Filter from "./Filter.ts"
+
+const maximumLimit = 1000
+const maximumOffset = 2147483647
+
+// An integer that is too large for a double reads as infinite: out of range, and still an integer.
+const isInteger = (value: number) => Number.isInteger(value) || !Number.isFinite(value)
+
+const integer = (description: string, range: { minimum: number; maximum: number; default: number }) =>
+  Schema.declare((u): u is number => typeof u === "number", { fault: faults.int, toCodecJson: () => undefined }).check(
+    Schema.makeFilter((value) => (isInteger(value) ? undefined : refuse(faults.intFromFloat)), {
+      toJsonSchema: () => ({ type: "integer", format: "int32", ...range, description })
+    })
+  )
+
+/** The page of a search: at most `limit` records, after the first `offset`. */
+export interface Page {
+  readonly limit: number
+  readonly offset: number
+}
+
+/** Request field: the organization; where present it must be the key's own. */
+export const organization = Filter.optional(
+  Filter.Text("The organization of the API key. Optional; another one is refused with 400.")
+)
+
+/** Request fields of every search. */
+export const searchFields = {
+  organization,
+  limit: Filter.optional(
+    integer("How many records to return at most.", { minimum: 1, maximum: maximumLimit, default: 100 })
+  ),
+  offset: Filter.optional(integer("How many records to skip.", { minimum: 0, maximum: maximumOffset, default: 0 }))
+}
+
+/** Request fields of every single-record read. */
+export const getFields = {
+  id: Filter.optional(Filter.Text("Identifier of the record. Required: 400 where it is missing or blank.")),
+  organization
+}
+
+/** Refuses a request that names another organization than the key's. */
+export const checkOrganization = (request: {
+  readonly organization?: string | null
+}): Effect.Effect<void, OrganizationMismatch, CurrentOrganization> =>
+  Effect.flatMap(CurrentOrganization, ({ id }) =>
+    (request.organization ?? id) === id ? Effect.void : Effect.fail(OrganizationMismatch.error)
+  )
+
+const between = (name: string, value: number, minimum: number, maximum: number) =>
+  value >= minimum && value <= maximum
+    ? Effect.succeed(value)
+    : Effect.fail(new InvalidPagination({ detail: `${name} must be between ${minimum} and ${maximum}` }))
+
+/** The page that a request asks for. */
+export const pageOf = (request: {
+  readonly limit?: number | null
+  readonly offset?: number | null
+}): Effect.Effect<Page, InvalidPagination> =>
+  Effect.all({
+    limit: between("limit", request.limit ?? 100, 1, maximumLimit),
+    offset: between("offset", request.offset ?? 0, 0, maximumOffset)
+  })
+
+/** The id that a single-record read asks for. */
+export const idOf = (request: { readonly id?: string | null }): Effect.Effect<string, BlankId> =>
+  request.id === undefined || request.id === null || request.id.trim() === ""
+    ? Effect.fail(BlankId.error)
+    : Effect.succeed(request.id)

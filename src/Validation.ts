@@ -1,0 +1,116 @@
+/**
+ * Says what is wrong with a request in the vocabulary that generated clients of this error shape already know
+ * (pydantic 2): one item a fault, all faults at once.
+ *
+ * A schema or a check names its fault with the annotation `fault`; what carries none is named by its type.
+ */
+import { Predicate, type SchemaAST, SchemaIssue } from "effect"
+import type { ValidationError } from "./Errors.ts"
+
+/** The kind of a fault and its text. */
+export interface Fault {
+  readonly type: string
+  readonly msg: string
+}
+
+declare module "effect/Schema" {
+  namespace Annotations {
+    interface Augment {
+      /** What a 422 says when this schema or check refuses a value. */
+      readonly fault?: Fault | undefined
+    }
+  }
+}
+
+/** The faults that more than one schema can have. */
+export const faults = {
+  missing: { type: "missing", msg: "Field required" },
+  string: { type: "string_type", msg: "Input should be a valid string" },
+  stringUnicode: {
+    type: "string_unicode",
+    msg: "Input should be a valid string, unable to parse raw data as a unicode string"
+  },
+  int: { type: "int_type", msg: "Input should be a valid integer" },
+  intFromFloat: {
+    type: "int_from_float",
+    msg: "Input should be a valid integer, got a number with a fractional part"
+  },
+  boolean: { type: "bool_type", msg: "Input should be a valid boolean" },
+  datetime: { type: "datetime_type", msg: "Input should be a valid datetime" },
+  list: { type: "list_type", msg: "Input should be a valid list" },
+  object: {
+    type: "model_attributes_type",
+    msg: "Input should be a valid dictionary or object to extract fields from"
+  },
+  extra: { type: "extra_forbidden", msg: "Extra inputs are not permitted" },
+  contentType: { type: "content_type", msg: "Content-Type should be application/json" },
+  json: { type: "json_invalid", msg: "JSON decode error" },
+  value: { type: "value_error", msg: "Value error" }
+} as const satisfies Record<string, Fault>
+
+/** An issue that a check returns to name its fault. */
+export const refuse = (fault: Fault): SchemaIssue.Issue => new SchemaIssue.InvalidValue({ fault })
+
+const isFault = (u: unknown): u is Fault => Predicate.hasProperty(u, "type") && Predicate.hasProperty(u, "msg")
+
+const faultOfSchema = (ast: SchemaAST.AST): Fault => {
+  const named = ast.annotations?.["fault"]
+  if (isFault(named)) return named
+  switch (ast._tag) {
+    case "String":
+      return faults.string
+    case "Boolean":
+      return faults.boolean
+    case "Arrays":
+      return faults.list
+    case "Objects":
+      return faults.object
+    case "Union": {
+      const first = ast.types.find((type) => type._tag !== "Null")
+      return first === undefined ? faults.value : faultOfSchema(first)
+    }
+    default:
+      return faults.value
+  }
+}
+
+type Loc = ValidationError["loc"]
+
+const item = (loc: Loc, { type, msg }: Fault): ValidationError => ({ loc, msg, type })
+
+const segment = (key: PropertyKey) => (Predicate.isNumber(key) ? key : String(key))
+
+const isExtra = (issue: SchemaIssue.Issue): boolean =>
+  issue._tag === "UnexpectedKey" || (issue._tag === "Pointer" && isExtra(issue.issue))
+
+/** The faults that a schema found, in the order of its fields, unknown fields last. */
+export const validationErrors = (issue: SchemaIssue.Issue, loc: Loc): ReadonlyArray<ValidationError> => {
+  switch (issue._tag) {
+    case "Pointer":
+      return validationErrors(issue.issue, [...loc, ...issue.path.map(segment)])
+    case "Composite": {
+      const known = issue.issues.filter((inner) => !isExtra(inner))
+      return [...known, ...issue.issues.filter(isExtra)].flatMap((inner) => validationErrors(inner, loc))
+    }
+    case "AnyOf":
+      return issue.issues.length === 0
+        ? [item(loc, faultOfSchema(issue.ast))]
+        : issue.issues.flatMap((inner) => validationErrors(inner, loc))
+    case "Filter":
+    case "Encoding":
+      return validationErrors(issue.issue, loc)
+    case "MissingKey":
+      return [item(loc, faults.missing)]
+    case "UnexpectedKey":
+      return [item(loc, faults.extra)]
+    case "InvalidType":
+      return [item(loc, faultOfSchema(issue.ast))]
+    case "InvalidValue": {
+      const named = issue.annotations?.["fault"]
+      return [item(loc, isFault(named) ? named : faults.value)]
+    }
+    case "OneOf":
+    case "Forbidden":
+      return [item(loc, faults.value)]
+  }
+}
