@@ -40,6 +40,6 @@ export const load = <Name extends string, Fields extends Field.Fields, Hidden ex
     yield* sql.unsafe(
       `insert into ${resource.table} (${columns.join(", ")})
        select ${columns.join(", ")} from json_populate_recordset(null::${resource.table}, $1::json)`,
-      [yield* Effect.orDie(Schema.encodeEffect(Schema.UnknownFromJsonString)(rows))]
+      [yield* Effect.orDie(Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))(rows))]
     )
   })

@@ -84,7 +84,7 @@ export const rowsOf = Effect.fnUntraced(function* <
         organization: stored.organization_id,
         id: String(values["id"]),
         values,
-        json: yield* Schema.encodeEffect(Schema.UnknownFromJsonString)(record)
+        json: yield* Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))(record)
       }
       return row
     })

