@@ -10,7 +10,7 @@ import { HttpApiSchema } from "effect/http-api"
 /** The body of every error but 422. */
 export const ErrorDetail = Schema.Struct({
   detail: Schema.String.annotate({ description: "What went wrong, for a person to read." })
-}).annotate({ identifier: "ErrorDetail", description: "Why the request was not answered." })
+}).annotate({ identifier: "ErrorDetail" })
 
 /** One fault of a request: where it is, what is wrong, and the kind of the fault for a program to act on. */
 export const ValidationError = Schema.Struct({
@@ -19,7 +19,7 @@ export const ValidationError = Schema.Struct({
   }),
   msg: Schema.String.annotate({ description: "What is wrong, for a person to read." }),
   type: Schema.String.annotate({ description: "The kind of the fault, such as `string_type`." })
-}).annotate({ identifier: "ValidationError", description: "One fault of a request." })
+}).annotate({ identifier: "ValidationError" })
 export type ValidationError = typeof ValidationError.Type
 
 /** The body of a 422: every fault of the request at once. */
@@ -33,9 +33,7 @@ export class OrganizationMismatch extends Schema.TaggedError<OrganizationMismatc
   "OrganizationMismatch",
   { detail: Schema.String },
   {
-    httpApiStatus: 400,
-    description:
-      "A value that the endpoint cannot work with: limit or offset out of range, a missing or blank id, or an organization other than the key's."
+    httpApiStatus: 400
   }
 ) {
   static readonly error = new OrganizationMismatch({
@@ -63,7 +61,7 @@ export class BlankId extends Schema.TaggedError<BlankId>()(
 export class Unauthorized extends Schema.TaggedError<Unauthorized>()(
   "Unauthorized",
   { detail: Schema.String },
-  { httpApiStatus: 401, description: "The API key is missing or invalid." }
+  { httpApiStatus: 401 }
 ) {
   static readonly error = new Unauthorized({ detail: "The API key is missing or invalid" })
 }
@@ -72,7 +70,7 @@ export class Unauthorized extends Schema.TaggedError<Unauthorized>()(
 export class RecordNotFound extends Schema.TaggedError<RecordNotFound>()(
   "RecordNotFound",
   { detail: Schema.String },
-  { httpApiStatus: 404, description: "The organization has no record with this id." }
+  { httpApiStatus: 404 }
 ) {
   static readonly error = new RecordNotFound({ detail: "No such record" })
 }
@@ -81,21 +79,21 @@ export class RecordNotFound extends Schema.TaggedError<RecordNotFound>()(
 export class PayloadTooLarge extends Schema.TaggedError<PayloadTooLarge>()(
   "PayloadTooLarge",
   { detail: Schema.String },
-  { httpApiStatus: 413, description: "The request body is too large." }
+  { httpApiStatus: 413 }
 ) {}
 
 /** 422: the request does not have the shape that the endpoint takes. */
 export class RequestInvalid extends Schema.TaggedError<RequestInvalid>()(
   "RequestInvalid",
   { detail: Schema.Array(ValidationError) },
-  { httpApiStatus: 422, description: "The request does not have the shape that the endpoint takes." }
+  { httpApiStatus: 422 }
 ) {}
 
 /** 503: the store of API keys cannot be reached. Never reported as 401. */
 export class CredentialStoreDown extends Schema.TaggedError<CredentialStoreDown>()(
   "CredentialStoreDown",
   { detail: Schema.String },
-  { httpApiStatus: 503, description: "A store that the answer depends on cannot be reached. Try again." }
+  { httpApiStatus: 503 }
 ) {
   static readonly error = new CredentialStoreDown({ detail: "The credential store cannot be reached" })
 }

@@ -1,4 +1,80 @@
-/** What the OpenAPI document says beyond the endpoints. */
+/** What the OpenAPI document says beyond what the endpoints say of themselves. */
+import { type JsonSchema, Record } from "effect"
 import { OpenApi } from "effect/http-api"
 
-export const documentation = OpenApi.annotations({ title: "Practice data API", version: "3.0" })
+const description = `
+Read-only access to the records of a veterinary wellness-plan business. Every call is a POST with a JSON body.
+
+- **Authentication**: \`Authorization: Bearer <API_KEY>\`. The key resolves to exactly one organization, and every answer holds records of that organization only.
+- **Paging**: \`limit\` (1 to 1000, default 100) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending, so that a sync reads forward: it remembers the last timestamp it has seen and starts again from there with the \`..._since\` filter, which is inclusive.
+- **Filters** are exact and case-sensitive, and all of them must hold. A filter that is null counts as absent. A field that an endpoint does not have is refused.
+- **Times** in requests are ISO 8601, UTC unless they carry an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in answers are always UTC with milliseconds.
+- **Fields** of a record are always present, null where there is no value.
+- **Errors** have a \`detail\`: a text, or for 422 a list of every fault of the request. 503 means that a store is down: try again after \`Retry-After\` seconds.
+- Every answer carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, else a new one.
+
+\`x-provisional: true\` marks endpoints and statuses whose shape may still change.
+`.trim()
+
+const descriptions: Readonly<Record<string, string>> = {
+  200: "The answer.",
+  400: "A value that the endpoint cannot work with: limit or offset out of range, a missing or blank id, or an organization other than the key's.",
+  401: "The API key is missing or invalid.",
+  404: "The organization has no record with this id. The answer is the same whether another organization has one.",
+  413: "The request body is larger than 1 MiB.",
+  422: "The request does not have the shape that the endpoint takes. Every fault of the body is listed.",
+  500: "A bug. The answer says nothing of its cause.",
+  503: "A store that the answer depends on cannot be reached. Never reported as 401. Try again after `Retry-After` seconds."
+}
+
+/** Statuses that the contract does not list. */
+const provisionalStatuses = ["404", "413", "500"]
+
+const body = (name: string) => ({ "application/json": { schema: { $ref: `#/components/schemas/${name}` } } })
+
+const documentedResponse = (status: string, response: Partial<OpenApi.OpenApiSpecResponse>) => ({
+  ...response,
+  description: descriptions[status] ?? "",
+  // Several errors of one status have the same body.
+  ...(status === "200" ? {} : { content: body(status === "422" ? "HTTPValidationError" : "ErrorDetail") }),
+  ...(provisionalStatuses.includes(status) ? { "x-provisional": true } : {})
+})
+
+const documentedPath = ({ post, ...item }: OpenApi.OpenAPISpecPathItem) => ({
+  ...item,
+  ...(post === undefined
+    ? {}
+    : {
+        post: {
+          ...post,
+          responses: Object.fromEntries(
+            Object.entries({ ...post.responses, 500: {} }).map(([status, response]) => [
+              status,
+              documentedResponse(status, response)
+            ])
+          )
+        }
+      })
+})
+
+const documentedPaths = (paths: OpenApi.OpenAPISpecPaths) =>
+  Object.fromEntries(Object.entries(paths).map(([path, item]) => [path, documentedPath(item)]))
+
+/** A get is refused with 400, and not by its schema, where its id is missing; a client has to send it all the same. */
+const documentedSchemas = (schemas: JsonSchema.Definitions) =>
+  Record.map(schemas, (schema, name) =>
+    name.endsWith("GetRequest") && name !== "OrganizationGetRequest" ? { ...schema, required: ["id"] } : schema
+  )
+
+export const documentation = OpenApi.annotations({
+  title: "Practice data API",
+  version: "3.0",
+  description,
+  license: { name: "MIT" },
+  servers: [{ url: "/api/v3", description: "This server." }],
+  transform: (spec) => ({
+    ...spec,
+    paths: documentedPaths(spec["paths"]),
+    components: { ...spec["components"], schemas: documentedSchemas(spec["components"].schemas) }
+  })
+})

@@ -4,7 +4,7 @@
  * A resource is described once, in the file that bears its name. The request and response schemas, the OpenAPI
  * document, the queries and the in-memory fake all follow from that description.
  */
-import { Effect, Schema, Struct } from "effect"
+import { Effect, Schema, String as Text, Struct } from "effect"
 import { HttpApiEndpoint, OpenApi } from "effect/http-api"
 import {
   answer,
@@ -110,6 +110,9 @@ interface SchemaOf extends Struct.Lambda {
 
 const schemaOf = Struct.lambda<SchemaOf>((filter) => filter.schema)
 
+const requestName = (resource: Resource, verb: "Search" | "Get") =>
+  `${resource.name.split("-").map(Text.capitalize).join("")}${verb}Request`
+
 const title = (resource: Resource) => resource.name.replaceAll("-", " ")
 
 /** `POST /NAME/search`: the organization's records that satisfy every filter, in the order of their last change. */
@@ -123,7 +126,9 @@ export const search = <
   resource: Resource<Name, Fields, Hidden, F>
 ) =>
   HttpApiEndpoint.post("search", `/${resource.name}/search`, {
-    payload: Schema.Struct({ ...searchFields, ...Struct.map(resource.filters, schemaOf) }),
+    payload: Schema.Struct({ ...searchFields, ...Struct.map(resource.filters, schemaOf) }).annotate({
+      identifier: requestName(resource, "Search")
+    }),
     success: Schema.Struct({ body: Schema.Array(resource.record) }),
     error: [...errors, answer(InvalidPagination)]
   }).annotateMerge(
@@ -145,7 +150,7 @@ export const get = <
   resource: Resource<Name, Fields, Hidden, F>
 ) =>
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
-    payload: Schema.Struct(getFields),
+    payload: Schema.Struct(getFields).annotate({ identifier: requestName(resource, "Get") }),
     success: resource.record,
     error: [...errors, answer(BlankId), answer(RecordNotFound)]
   }).annotateMerge(
@@ -167,7 +172,7 @@ export const getOwn = <
   resource: Resource<Name, Fields, Hidden, F>
 ) =>
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
-    payload: Schema.Struct({ organization }),
+    payload: Schema.Struct({ organization }).annotate({ identifier: requestName(resource, "Get") }),
     success: resource.record,
     error: [...errors, answer(RecordNotFound)]
   }).annotateMerge(
