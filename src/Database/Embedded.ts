@@ -88,39 +88,47 @@ const open = (cluster: string) =>
  *
  * @param dataDir the folder it is kept in, or `memory` to keep nothing
  */
-export const connect = Effect.fn("Embedded.connect")(function* (dataDir: string) {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const folder = path.resolve(dataDir)
-  let database: PGlite
-  if (dataDir === "memory") {
-    database = yield* open("memory://")
-  } else {
-    yield* fs.makeDirectory(folder, { recursive: true })
-    yield* lockFolder(folder)
-    const { cluster, made } = yield* clusterIn(folder)
-    database = yield* open(cluster)
-    yield* made
-  }
-  const sockets = yield* fs.makeTempDirectoryScoped({ prefix: "practice-data-" })
-  const socket = path.join(sockets, ".s.PGSQL.5432")
-  yield* Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () => {
-        const server = new PGLiteSocketServer({ db: database, path: socket, maxConnections: 2 })
-        return server.start().then(() => server)
-      },
-      catch: (cause) => new EmbeddedDatabaseError({ message: "The embedded database cannot listen.", cause })
-    }),
-    (server) => Effect.promise(() => server.stop())
-  )
-  return yield* PgClient.make({
-    path: socket,
-    username: "postgres",
-    database: "postgres",
-    maxConnections: 1,
-    maxMessageSize: 256 * 1024 * 1024,
-    // All connections are one session there, which still has the names that an earlier connection prepared.
-    prepare: false
-  })
-})
+export const connect = Effect.fn("Embedded.connect")(
+  function* (dataDir: string) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const folder = path.resolve(dataDir)
+    let database: PGlite
+    if (dataDir === "memory") {
+      database = yield* open("memory://")
+    } else {
+      yield* fs.makeDirectory(folder, { recursive: true })
+      yield* lockFolder(folder)
+      const { cluster, made } = yield* clusterIn(folder)
+      database = yield* open(cluster)
+      yield* made
+    }
+    const sockets = yield* fs.makeTempDirectoryScoped({ prefix: "practice-data-" })
+    const socket = path.join(sockets, ".s.PGSQL.5432")
+    yield* Effect.acquireRelease(
+      Effect.tryPromise({
+        try: () => {
+          const server = new PGLiteSocketServer({ db: database, path: socket, maxConnections: 2 })
+          return server.start().then(() => server)
+        },
+        catch: (cause) => new EmbeddedDatabaseError({ message: "The embedded database cannot listen.", cause })
+      }),
+      (server) => Effect.promise(() => server.stop())
+    )
+    return yield* PgClient.make({
+      path: socket,
+      username: "postgres",
+      database: "postgres",
+      maxConnections: 1,
+      maxMessageSize: 256 * 1024 * 1024,
+      // All connections are one session there, which still has the names that an earlier connection prepared.
+      prepare: false
+    })
+  },
+  (connected, dataDir) =>
+    Effect.catchTag(connected, "PlatformError", (cause) =>
+      Effect.fail(
+        new EmbeddedDatabaseError({ message: `The data folder ${dataDir} cannot be used: ${cause.message}`, cause })
+      )
+    )
+)
