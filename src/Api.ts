@@ -3,8 +3,10 @@
  * from this file alone.
  */
 import { HttpApi } from "effect/http-api"
+import { HealthApi } from "./Health/HealthApi.ts"
 import { JsonBody } from "./Http/JsonBody.ts"
-import { documentation } from "./Http/Documentation.ts"
+import { dataApiDocumentation, intakeDocumentation } from "./Http/Documentation.ts"
+import { InvoiceDeletionsApi } from "./InvoiceDeletions/InvoiceDeletionsApi.ts"
 import { Authorization } from "./Organization/Authorization.ts"
 import { CancellationPaymentIntentsApi } from "./Records/CancellationPaymentIntents.ts"
 import { ChargeAdjustmentsApi } from "./Records/ChargeAdjustments.ts"
@@ -44,4 +46,13 @@ export class DataApi extends HttpApi.make("practice-data")
   .middleware(JsonBody)
   .middleware(Authorization)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })
-  .annotateMerge(documentation) {}
+  .annotateMerge(dataApiDocumentation) {}
+
+/** The intake of invoice deletions, version 1, relative to `/api/v1`. */
+export class IntakeApi extends HttpApi.make("invoice-deletion-intake")
+  .add(InvoiceDeletionsApi)
+  .annotate(HttpApi.ParseOptions, { errors: "all" })
+  .annotateMerge(intakeDocumentation) {}
+
+/** What every process serves beside its roles, relative to `/api/v1`. */
+export class OperationsApi extends HttpApi.make("operations").add(HealthApi) {}

@@ -1,5 +1,7 @@
 /** The configuration: every variable that the service reads, with its default. The README lists the same. */
-import { Config, Schema } from "effect"
+import { Config, Duration, Schema } from "effect"
+
+const roles = ["data-api", "intake", "worker"] as const
 
 const integer = (name: string, range: { readonly minimum: number; readonly maximum: number }) =>
   Config.schema(Schema.Int.check(Schema.isBetween(range)), name)
@@ -23,6 +25,10 @@ export const config = Config.all({
   host: Config.NonEmptyString("HOST").pipe(Config.withDefault("0.0.0.0")),
   /** The port to listen on; 0 takes a free one. */
   port: integer("PORT", { minimum: 0, maximum: 65535 }).pipe(Config.withDefault(3000)),
+  /** What this process does: any of data-api, intake and worker, separated by commas. */
+  roles: Config.Array(Schema.Literals(roles), "ROLES").pipe(Config.withDefault(roles)),
+  /** From receiving an invoice deletion to running it. */
+  deletionDelay: Config.Duration("DELETION_DELAY").pipe(Config.withDefault(Duration.minutes(1))),
   /** The Postgres that holds the records. Unset: the embedded database. */
   databaseUrl: postgresUrl("DATABASE_URL"),
   /** The Postgres that holds the API keys. Unset: the one that holds the records. */
@@ -39,5 +45,7 @@ export const config = Config.all({
   logFormat: Config.Literals(["pretty", "json", "logfmt"], "LOG_FORMAT").pipe(Config.withDefault("pretty"))
 })
 
-/** The configuration as it was read. */
+/** What a process can do. */
+export type Role = (typeof roles)[number]
+
 export type Settings = Config.Success<typeof config>

@@ -28,33 +28,26 @@ export const HTTPValidationError = Schema.Struct({ detail: Schema.Array(Validati
   description: "Every fault of the request, in the order of the endpoint's fields."
 })
 
-/** 400: the body names an organization other than the key's. */
-export class OrganizationMismatch extends Schema.TaggedError<OrganizationMismatch>()(
-  "OrganizationMismatch",
+/**
+ * 400: a value that the endpoint cannot work with. One class for the status, since the body tells a client no more
+ * than its text.
+ */
+export class BadRequest extends Schema.TaggedError<BadRequest>()(
+  "BadRequest",
   { detail: Schema.String },
-  {
-    httpApiStatus: 400
-  }
+  { httpApiStatus: 400 }
 ) {
-  static readonly error = new OrganizationMismatch({
+  /** The body names an organization other than the key's. */
+  static readonly otherOrganization = new BadRequest({
     detail: "organization does not match the organization of the API key"
   })
-}
 
-/** 400: limit or offset out of range. */
-export class InvalidPagination extends Schema.TaggedError<InvalidPagination>()(
-  "InvalidPagination",
-  { detail: Schema.String },
-  { httpApiStatus: 400 }
-) {}
+  /** The id of a single-record read is missing or blank. */
+  static readonly blankId = new BadRequest({ detail: "id is required and cannot be blank" })
 
-/** 400: the id of a single-record read is missing or blank. */
-export class BlankId extends Schema.TaggedError<BlankId>()(
-  "BlankId",
-  { detail: Schema.String },
-  { httpApiStatus: 400 }
-) {
-  static readonly error = new BlankId({ detail: "id is required and cannot be blank" })
+  /** limit or offset out of range. */
+  static readonly outOfRange = (name: string, minimum: number, maximum: number) =>
+    new BadRequest({ detail: `${name} must be between ${minimum} and ${maximum}` })
 }
 
 /** 401: no API key, or none that is valid. Says the same whatever was wrong with it. */
@@ -89,22 +82,17 @@ export class RequestInvalid extends Schema.TaggedError<RequestInvalid>()(
   { httpApiStatus: 422 }
 ) {}
 
-/** 503: the store of API keys cannot be reached. Never reported as 401. */
-export class CredentialStoreDown extends Schema.TaggedError<CredentialStoreDown>()(
-  "CredentialStoreDown",
+/** 503: a store that the answer depends on cannot be reached. */
+export class StoreDown extends Schema.TaggedError<StoreDown>()(
+  "StoreDown",
   { detail: Schema.String },
   { httpApiStatus: 503 }
 ) {
-  static readonly error = new CredentialStoreDown({ detail: "The credential store cannot be reached" })
-}
+  /** The store of API keys. Never reported as 401. */
+  static readonly credentials = new StoreDown({ detail: "The credential store cannot be reached" })
 
-/** 503: the store of records cannot be reached. */
-export class RecordStoreDown extends Schema.TaggedError<RecordStoreDown>()(
-  "RecordStoreDown",
-  { detail: Schema.String },
-  { httpApiStatus: 503 }
-) {
-  static readonly error = new RecordStoreDown({ detail: "The record store cannot be reached" })
+  /** The store of records. */
+  static readonly records = new StoreDown({ detail: "The record store cannot be reached" })
 }
 
 const statusOf = SchemaAST.resolveAt<number>("httpApiStatus")

@@ -1,10 +1,12 @@
 /** The service as its configuration describes it, and what it says when it is up. */
 import { NodeServices } from "@effect/platform-node"
-import { Console, Effect, Layer, Logger, Option, References } from "effect"
+import { Console, Duration, Effect, Layer, Logger, Option, References } from "effect"
 import { HttpServer } from "effect/http"
-import { config, type Settings } from "./Config.ts"
+import { config, type Role, type Settings } from "./Config.ts"
 import * as Databases from "./Database/Databases.ts"
 import { organizations } from "./Demo/DemoData.ts"
+import { HealthChecks } from "./Health/HealthChecks.ts"
+import * as Worker from "./InvoiceDeletions/Worker.ts"
 import * as Server from "./Server.ts"
 import * as Services from "./Services.ts"
 
@@ -24,7 +26,7 @@ ${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
   Try it:
     curl -s ${address}/api/v3/charges/search -H 'Authorization: Bearer ${organizations[0].key}' -H 'Content-Type: application/json' -d '{"limit":2}'
 
-  Documentation: ${address}/api/v3/docs
+  Documentation: ${address}/api/v3/docs and ${address}/api/v1/docs
 `
 
 const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
@@ -32,17 +34,36 @@ const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.
 const announcement = ({ databaseUrl }: Settings) =>
   Effect.gen(function* () {
     const server = yield* HttpServer.HttpServer
+    const { stop } = yield* HealthChecks
     const address = HttpServer.formatAddress(server.address)
     yield* Effect.log(`Listening on ${address}`)
     if (Option.isNone(databaseUrl)) yield* Console.log(demoNotice(reachable(address)))
+    yield* Effect.addFinalizer(() => stop)
   })
+
+const lease = Duration.millis(1500)
 
 /** Everything, from the configuration to the open socket. */
 export const layer = Layer.unwrap(
   Effect.map(config, (settings) => {
-    const services = Services.layer.pipe(Layer.provide(Databases.layer(settings)))
-    return Layer.effectDiscard(announcement(settings)).pipe(
-      Layer.provide(Server.layer(settings, services)),
+    const has = (role: Role) => settings.roles.includes(role)
+    const services = Layer.mergeAll(
+      Services.layer,
+      Services.layerIntake(settings.deletionDelay),
+      HealthChecks.layer
+    ).pipe(Layer.provide(Databases.layer(settings)))
+    const routes = Layer.mergeAll(
+      Server.operationsRoutes,
+      has("data-api") ? Server.dataApiRoutes : Layer.empty,
+      has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
+    )
+    const worker = has("worker")
+      ? Worker.layer({ batch: 64, concurrency: Math.max(1, Math.floor(settings.poolSize / 2)), lease })
+      : Layer.empty
+    return Layer.mergeAll(Layer.effectDiscard(announcement(settings)), worker).pipe(
+      Layer.provideMerge(Server.serve(routes)),
+      Layer.provide(Server.listen(settings)),
+      Layer.provideMerge(services),
       Layer.provide(logging(settings)),
       Layer.provide(NodeServices.layer)
     )

@@ -1,53 +1,92 @@
 /**
- * The HTTP server: the routes, the documentation page, what is answered when no endpoint answers, and the listener.
- * The listener opens only when the services behind the routes are up.
+ * The HTTP server: the routes of each role, their documentation pages, what is answered when no endpoint answers, and
+ * the listener. The listener opens only when the services behind the routes are up.
  */
-import { createServer } from "node:http"
 import { randomUUID } from "node:crypto"
+import { createServer } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
-import { Cause, Effect, Layer } from "effect"
+import { Cause, type Duration, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
-import { DataApi } from "./Api.ts"
+import { DataApi, IntakeApi, OperationsApi } from "./Api.ts"
+import * as HealthHandlers from "./Health/Handlers.ts"
 import * as JsonBodyServer from "./Http/JsonBodyServer.ts"
+import * as IntakeHandlers from "./InvoiceDeletions/Handlers.ts"
+import * as SignedDeliveryServer from "./InvoiceDeletions/SignedDeliveryServer.ts"
 import * as AuthorizationServer from "./Organization/AuthorizationServer.ts"
 import * as RecordHandlers from "./Records/Handlers.ts"
 
-const dataApiPrefix = "/api/v3"
+const mebibyte = 1024 * 1024
 
-const prefixed = (prefix: string) =>
+const under = (prefix: string) =>
   Layer.effect(
     HttpRouter.HttpRouter,
     Effect.map(HttpRouter.HttpRouter, (router) => router.prefixed(prefix))
   )
 
-const maxDataApiBody = 1024 * 1024
+const dataApiPrefix = "/api/v3"
+const operationsPrefix = "/api/v1"
 
-const dataApi = Layer.mergeAll(
+/** The handlers of the data API with their middleware, over its services. */
+export const dataApiHandlers = RecordHandlers.layer.pipe(
+  Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: mebibyte })])
+)
+
+/** The data API, its OpenAPI document and its documentation page. */
+export const dataApiRoutes = Layer.mergeAll(
   HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
   HttpApiScalar.layer(DataApi, { path: "/docs" })
-).pipe(
-  Layer.provide(RecordHandlers.layer),
-  Layer.provide([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: maxDataApiBody })]),
-  Layer.provide(prefixed(dataApiPrefix))
+).pipe(Layer.provide(dataApiHandlers), Layer.provide(under(dataApiPrefix)))
+
+/**
+ * The handlers of the intake with their middleware, over its services.
+ *
+ * @param delay from receiving a delivery to running it
+ */
+export const intakeHandlers = (delay: Duration.Duration) =>
+  IntakeHandlers.layer(delay).pipe(
+    Layer.provideMerge([SignedDeliveryServer.layer, JsonBodyServer.layer({ maxBytes: 4 * mebibyte })])
+  )
+
+/** The intake, its OpenAPI document and its documentation page. */
+export const intakeRoutes = (delay: Duration.Duration) =>
+  Layer.mergeAll(
+    HttpApiBuilder.layer(IntakeApi, { openapiPath: "/openapi.json" }),
+    HttpApiScalar.layer(IntakeApi, { path: "/docs" })
+  ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(under(operationsPrefix)))
+
+/** Health and readiness. */
+export const operationsRoutes = HttpApiBuilder.layer(OperationsApi).pipe(
+  Layer.provide(HealthHandlers.layer),
+  Layer.provide(under(operationsPrefix))
 )
 
 const detail = (status: number, text: string, headers: Record<string, string> = {}) =>
-  HttpServerResponse.text(JSON.stringify({ detail: text }), { status, headers, contentType: "application/json" })
+  HttpServerResponse.jsonUnsafe({ detail: text }, { status, headers })
 
-const methods = new Map<string, string>([
-  [`${dataApiPrefix}/openapi.json`, "GET"],
-  [`${dataApiPrefix}/docs`, "GET"],
-  ...Object.values(DataApi.groups).flatMap((group) =>
-    Object.values(group.endpoints).map((endpoint) => [`${dataApiPrefix}${endpoint.path}`, endpoint.method] as const)
+interface Described {
+  readonly groups: Readonly<
+    Record<string, { readonly endpoints: Readonly<Record<string, { readonly path: string; readonly method: string }>> }>
+  >
+}
+
+/** The method of each path. Every path has one. */
+const methodsOf = (api: Described, prefix: string): ReadonlyArray<readonly [path: string, method: string]> =>
+  Object.values(api.groups).flatMap((group) =>
+    Object.values(group.endpoints).map((endpoint) => [`${prefix}${endpoint.path}`, endpoint.method] as const)
   )
+
+const methods = new Map([
+  ...[dataApiPrefix, operationsPrefix].flatMap((prefix) => [
+    [`${prefix}/openapi.json`, "GET"] as const,
+    [`${prefix}/docs`, "GET"] as const
+  ]),
+  ...methodsOf(DataApi, dataApiPrefix),
+  ...methodsOf(IntakeApi, operationsPrefix),
+  ...methodsOf(OperationsApi, operationsPrefix)
 ])
 
-const notRouted = (request: HttpServerRequest.HttpServerRequest) => {
-  const [path = ""] = request.url.split("?", 1)
-  const allowed = methods.get(path)
-  return allowed === undefined ? detail(404, "Not Found") : detail(405, "Method Not Allowed", { allow: allowed })
-}
+const notFound = detail(404, "Not Found")
 
 const isNotRouted = (error: unknown) =>
   HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"
@@ -56,17 +95,23 @@ const visibleAscii = /^[\x21-\x7e]{1,128}$/
 
 /**
  * Around every request: gives it an id, and answers in the documented form when no endpoint does: 404, 405, and 500
- * for a bug, which is logged and not shown.
+ * for a bug, which is logged and not shown. A path is one spelling: the router alone would take several.
  */
-const envelope = HttpRouter.middleware(
+export const envelope = HttpRouter.middleware(
   (answered) =>
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const given = request.headers["x-request-id"]
       const id = given !== undefined && visibleAscii.test(given) ? given : randomUUID()
+      const [path = ""] = request.url.split("?", 1)
+      const method = methods.get(path)
+      if (method === undefined) return HttpServerResponse.setHeader(notFound, "x-request-id", id)
+      if (method !== request.method) {
+        return detail(405, "Method Not Allowed", { allow: method, "x-request-id": id })
+      }
       const response = yield* Effect.catchCause(answered, (cause) => {
         if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
-        if (isNotRouted(Cause.squash(cause))) return Effect.succeed(notRouted(request))
+        if (isNotRouted(Cause.squash(cause))) return Effect.succeed(notFound)
         return Effect.as(Effect.logError("A request failed", cause), detail(500, "Internal Server Error"))
       }).pipe(Effect.annotateLogs("request_id", id))
       return HttpServerResponse.setHeader(response, "x-request-id", id)
@@ -74,15 +119,13 @@ const envelope = HttpRouter.middleware(
   { global: true }
 )
 
-/** All routes, over the services that answer them. */
-export const routes = Layer.mergeAll(dataApi, envelope)
+/** The routes of the data API as they are served. */
+export const routes = Layer.mergeAll(dataApiRoutes, envelope)
 
 /** Listens on an address, once the services are up. */
-export const layer = <Services, E, R>(
-  address: { readonly host: string; readonly port: number },
-  services: Layer.Layer<Services, E, R>
-) =>
-  HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true }).pipe(
-    Layer.provideMerge(NodeHttpServer.layer(createServer, { ...address, gracefulShutdownTimeout: "10 seconds" })),
-    Layer.provide(services)
-  )
+export const listen = (address: { readonly host: string; readonly port: number }) =>
+  NodeHttpServer.layer(createServer, { ...address, gracefulShutdownTimeout: "10 seconds" })
+
+/** Serves routes. */
+export const serve = <A, E, R>(served: Layer.Layer<A, E, R>) =>
+  HttpRouter.serve(Layer.merge(served, envelope), { disableLogger: true, disableListenLog: true })

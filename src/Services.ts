@@ -1,5 +1,7 @@
 /** The services behind the endpoints: the layer graph, written once, for real and in memory. */
-import { Layer } from "effect"
+import { type Duration, Layer } from "effect"
+import { IntakeSecrets } from "./InvoiceDeletions/IntakeSecrets.ts"
+import { Scheduler } from "./InvoiceDeletions/Scheduler.ts"
 import { OrgResolver } from "./Organization/OrgResolver.ts"
 import { CancellationPaymentIntents } from "./Records/CancellationPaymentIntents.ts"
 import { ChargeAdjustments } from "./Records/ChargeAdjustments.ts"
@@ -39,11 +41,13 @@ const repositories = Layer.mergeAll(
   ChargeRefunds.layerFrom(Postgres.make)
 )
 
-/** Every service of the data API, over the two databases. */
+/** What the data API needs, over the record and credential databases. */
 export const layer = Layer.merge(repositories, OrgResolver.layer)
 
-/** Every service of the data API in memory, without any record or key: merge the fakes of your own over it. */
-export const layerMemory = Layer.mergeAll(
+/** What the intake needs, over the task database. */
+export const layerIntake = (delay: Duration.Duration) => Layer.merge(Scheduler.layer(delay), IntakeSecrets.layer)
+
+const emptyRepositories = Layer.mergeAll(
   Organizations.layerMemory(),
   Clinics.layerMemory(),
   Pets.layerMemory(),
@@ -59,6 +63,8 @@ export const layerMemory = Layer.mergeAll(
   Charges.layerMemory(),
   ChargePayments.layerMemory(),
   ChargeAdjustments.layerMemory(),
-  ChargeRefunds.layerMemory(),
-  OrgResolver.layerMemory({})
+  ChargeRefunds.layerMemory()
 )
+
+/** What the data API needs, in memory and without any record or key: merge the fakes of your own over it. */
+export const layerMemory = Layer.merge(emptyRepositories, OrgResolver.layerMemory({}))

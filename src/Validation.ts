@@ -45,8 +45,32 @@ export const faults = {
   extra: { type: "extra_forbidden", msg: "Extra inputs are not permitted" },
   contentType: { type: "content_type", msg: "Content-Type should be application/json" },
   json: { type: "json_invalid", msg: "JSON decode error" },
-  value: { type: "value_error", msg: "Value error" }
+  value: { type: "value_error", msg: "Value error" },
+  stringTooShort: { type: "string_too_short", msg: "String should have at least 1 character" },
+  idempotencyKeyReused: {
+    type: "idempotency_key_reused",
+    msg: "This Idempotency-Key was used with a different payload"
+  },
+  noItems: { type: "value_error", msg: "Value error, invoices or invoice_lines should have at least 1 item" }
 } as const satisfies Record<string, Fault>
+
+/** A text of more characters than it may have. */
+export const stringTooLong = (maximum: number): Fault => ({
+  type: "string_too_long",
+  msg: `String should have at most ${maximum} characters`
+})
+
+/** A text that does not have the form it should have. */
+export const patternMismatch = (pattern: string): Fault => ({
+  type: "string_pattern_mismatch",
+  msg: `String should match pattern '${pattern}'`
+})
+
+/** A list of more items than it may have. */
+export const tooLong = (maximum: number, actual: number): Fault => ({
+  type: "too_long",
+  msg: `List should have at most ${maximum} items after validation, not ${actual}`
+})
 
 /** An issue that a check returns to name its fault. */
 export const refuse = (fault: Fault): SchemaIssue.Issue => new SchemaIssue.InvalidValue({ fault })

@@ -1,11 +1,10 @@
 /**
- * The two databases of the service: the one that holds the records, and the one that holds the API keys. They are
- * often the same server, and always clients of their own, so that one can be down alone. (The embedded database is a
- * single session, so there both are the same client.)
+ * The databases of the service: the one that holds the records and the tasks, and the one that holds the API keys. They
+ * are often the same server, and always clients of their own, so that one can be down alone. (The embedded database is
+ * a single session, so there all are the same client.)
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Fiber, Layer, type Redacted } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
 
 /** The database of the records. */
 export class RecordDatabase extends Context.Service<RecordDatabase, PgClient.PgClient>()(
@@ -17,6 +16,11 @@ export class CredentialDatabase extends Context.Service<CredentialDatabase, PgCl
   "practice-data/Database/Database/CredentialDatabase"
 ) {}
 
+/** The database of the records, for the intake and the worker: a pool of their own beside that of the reads. */
+export class TaskDatabase extends Context.Service<TaskDatabase, PgClient.PgClient>()(
+  "practice-data/Database/Database/TaskDatabase"
+) {}
+
 /** How to reach a Postgres. */
 export interface Options {
   readonly url: Redacted.Redacted
@@ -25,6 +29,8 @@ export interface Options {
   readonly maxConnections: number
   /** After how long the server gives up on a statement. */
   readonly statementTimeout: Duration.Input
+  /** `force_custom_plan` for statements whose best plan depends on their values. */
+  readonly planCacheMode?: "auto" | "force_custom_plan"
 }
 
 /**
@@ -41,21 +47,24 @@ export const connect = (options: Options) =>
     startupParameters: {
       TimeZone: "UTC",
       statement_timeout: String(Duration.toMillis(options.statementTimeout)),
-      // A plan made for any values guesses limits and ranges, and then sorts whole organizations.
-      plan_cache_mode: "force_custom_plan"
+      plan_cache_mode: options.planCacheMode ?? "auto"
     }
   })
 
-/** Both databases on the one client that there is. */
+/** All databases on the one client that there is. */
 export const layerShared = (client: PgClient.PgClient) =>
-  Layer.merge(Layer.succeed(RecordDatabase, client), Layer.succeed(CredentialDatabase, client))
+  Layer.mergeAll(
+    Layer.succeed(RecordDatabase, client),
+    Layer.succeed(CredentialDatabase, client),
+    Layer.succeed(TaskDatabase, client)
+  )
 
 /**
  * Answers in time whatever has become of the connection: an interrupted query waits until its server has noticed, so
  * one that runs out of time is left to finish on its own.
  */
 export const within = <E2>(duration: Duration.Input, onTimeout: () => E2) =>
-  Effect.fnUntraced(function* <A, R>(query: Effect.Effect<A, SqlError, R>) {
+  Effect.fnUntraced(function* <A, E, R>(query: Effect.Effect<A, E, R>) {
     const fiber = yield* Effect.forkDetach(query, { startImmediately: true })
     return yield* Fiber.join(fiber).pipe(
       Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(onTimeout()) }),

@@ -3,7 +3,7 @@ import { Effect, Layer, Option } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { Settings } from "../Config.ts"
 import { loadDemoData } from "../Demo/Load.ts"
-import { CredentialDatabase, connect, layerShared, RecordDatabase } from "./Database.ts"
+import { CredentialDatabase, connect, layerShared, RecordDatabase, TaskDatabase } from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
 import { migrate } from "./Migrations.ts"
 
@@ -30,8 +30,12 @@ export const layer = (settings: DatabaseSettings) =>
     onNone: () => embedded(settings),
     onSome: (url) => {
       const options = { maxConnections: settings.poolSize, statementTimeout: "5 seconds" } as const
-      const databases = Layer.merge(
-        Layer.effect(RecordDatabase, connect({ ...options, url, applicationName: "practice-data-records" })),
+      const databases = Layer.mergeAll(
+        Layer.effect(
+          RecordDatabase,
+          // A plan made for any values guesses limits and ranges, and then sorts whole organizations.
+          connect({ ...options, url, applicationName: "practice-data-records", planCacheMode: "force_custom_plan" })
+        ),
         Layer.effect(
           CredentialDatabase,
           connect({
@@ -39,7 +43,8 @@ export const layer = (settings: DatabaseSettings) =>
             url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
             applicationName: "practice-data-credentials"
           })
-        )
+        ),
+        Layer.effect(TaskDatabase, connect({ ...options, url, applicationName: "practice-data-tasks" }))
       )
       const migrated = Option.getOrElse(settings.migrate, () => false) ? Layer.effectDiscard(migrating) : Layer.empty
       return migrated.pipe(Layer.provideMerge(databases), Layer.provide(Reactivity.layer))

@@ -6,9 +6,11 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import records from "./migrations/00001_records.ts"
+import deletionTasks from "./migrations/00002_deletion_tasks.ts"
 
 const loader = Migrator.fromRecord({
-  "00001_records": records
+  "00001_records": records,
+  "00002_deletion_tasks": deletionTasks
 })
 
 const lock = 7_240_618_273

@@ -47,7 +47,7 @@ const loadOrganization = Effect.fnUntraced(function* (
     organization_id: `org_${slug}`,
     id: `key_${slug}_demo`,
     name: "Demo",
-    prefix: key,
+    prefix: "pda_demo_",
     key_hash: hashOf(Redacted.make(key))
   })}`
 })

@@ -27,12 +27,14 @@ const descriptions: Readonly<Record<string, string>> = {
   503: "A store that the answer depends on cannot be reached. Never reported as 401. Try again after `Retry-After` seconds."
 }
 
-/** Statuses that the contract does not list. */
+/** Statuses of the data API that the contract does not list. */
 const provisionalStatuses = ["404", "413", "500"]
+
+type Document = (status: string, response: Partial<OpenApi.OpenApiSpecResponse>) => object
 
 const body = (name: string) => ({ "application/json": { schema: { $ref: `#/components/schemas/${name}` } } })
 
-const documentedResponse = (status: string, response: Partial<OpenApi.OpenApiSpecResponse>) => ({
+const documentedResponse: Document = (status, response) => ({
   ...response,
   description: descriptions[status] ?? "",
   // Several errors of one status have the same body.
@@ -40,7 +42,7 @@ const documentedResponse = (status: string, response: Partial<OpenApi.OpenApiSpe
   ...(provisionalStatuses.includes(status) ? { "x-provisional": true } : {})
 })
 
-const documentedPath = ({ post, ...item }: OpenApi.OpenAPISpecPathItem) => ({
+const documentedPath = ({ post, ...item }: OpenApi.OpenAPISpecPathItem, document: Document) => ({
   ...item,
   ...(post === undefined
     ? {}
@@ -50,15 +52,15 @@ const documentedPath = ({ post, ...item }: OpenApi.OpenAPISpecPathItem) => ({
           responses: Object.fromEntries(
             Object.entries({ ...post.responses, 500: {} }).map(([status, response]) => [
               status,
-              documentedResponse(status, response)
+              document(status, response)
             ])
           )
         }
       })
 })
 
-const documentedPaths = (paths: OpenApi.OpenAPISpecPaths) =>
-  Object.fromEntries(Object.entries(paths).map(([path, item]) => [path, documentedPath(item)]))
+const documentedPaths = (paths: OpenApi.OpenAPISpecPaths, document: Document) =>
+  Record.map(paths, (item) => documentedPath(item, document))
 
 /** A get is refused with 400, and not by its schema, where its id is missing; a client has to send it all the same. */
 const documentedSchemas = (schemas: JsonSchema.Definitions) =>
@@ -66,7 +68,8 @@ const documentedSchemas = (schemas: JsonSchema.Definitions) =>
     name.endsWith("GetRequest") && name !== "OrganizationGetRequest" ? { ...schema, required: ["id"] } : schema
   )
 
-export const documentation = OpenApi.annotations({
+/** Of the data API. */
+export const dataApiDocumentation = OpenApi.annotations({
   title: "Practice data API",
   version: "3.0",
   description,
@@ -74,7 +77,40 @@ export const documentation = OpenApi.annotations({
   servers: [{ url: "/api/v3", description: "This server." }],
   transform: (spec) => ({
     ...spec,
-    paths: documentedPaths(spec["paths"]),
+    paths: documentedPaths(spec["paths"], documentedResponse),
     components: { ...spec["components"], schemas: documentedSchemas(spec["components"].schemas) }
   })
+})
+
+const intakeDescription = `
+Takes notifications that invoices, or lines of invoices, were deleted, and deletes them a little later, once.
+
+- A delivery may be sent any number of times with the same \`Idempotency-Key\`: it is stored once, and every answer is that of the first. After a 503, a time-out or a broken connection, send it again with the same key.
+- What an item says of a record must fit: an item that names another clinic, client or invoice than the record's deletes nothing.
+- An organization may require its deliveries to be signed (Standard Webhooks): \`webhook-id\` equal to the Idempotency-Key, \`webhook-timestamp\` within 300 seconds, \`webhook-signature\`.
+`.trim()
+
+const intakeStatuses: Readonly<Record<string, string>> = {
+  401: "The organization requires signed deliveries, and this one is not, or not as it should be.",
+  413: "The request body is larger than 4 MiB.",
+  422: "The request does not have the shape that the endpoint takes, or its Idempotency-Key was used with another payload. Nothing is stored.",
+  500: "A bug. The answer says nothing of its cause."
+}
+
+// The contract shows no status of the intake.
+const documentedIntakeResponse: Document = (status, response) => ({
+  ...response,
+  description: intakeStatuses[status] ?? response.description,
+  ...(status === "500" ? { content: body("ErrorDetail") } : {}),
+  "x-provisional": true
+})
+
+/** Of the intake. */
+export const intakeDocumentation = OpenApi.annotations({
+  title: "Invoice deletion intake",
+  version: "1.0",
+  description: intakeDescription,
+  license: { name: "MIT" },
+  servers: [{ url: "/api/v1", description: "This server." }],
+  transform: (spec) => ({ ...spec, paths: documentedPaths(spec["paths"], documentedIntakeResponse) })
 })

@@ -17,7 +17,7 @@ const isJson = (contentType: string | undefined) =>
 const positionOf = (text: string): number => {
   const errors: Array<ParseError> = []
   try {
-    parse(text, errors)
+    parse(text, errors, { disallowComments: true })
   } catch {
     // Nested more deeply than the parser can follow.
   }
@@ -25,13 +25,15 @@ const positionOf = (text: string): number => {
 }
 
 const isOverflow = (error: HttpServerError.HttpServerError) =>
-  error.reason._tag === "RequestParseError" && Predicate.hasProperty(error.reason.cause, "maxBytes")
+  error.reason._tag === "RequestParseError" &&
+  (error.reason.reason === "BodyTooLarge" || Predicate.hasProperty(error.reason.cause, "maxBytes"))
 
 const isRefusal = (error: unknown): error is HttpApiError.HttpApiSchemaError =>
-  HttpApiError.HttpApiSchemaError.is(error) && error.kind === "Payload"
+  HttpApiError.HttpApiSchemaError.is(error) && (error.kind === "Payload" || error.kind === "Headers")
 
-/** What is wrong with a body that the endpoint's schema did not take. */
+/** What is wrong with headers or a body that the endpoint's schema did not take. */
 const refusal = (text: string, error: HttpApiError.HttpApiSchemaError) => {
+  if (error.kind === "Headers") return new RequestInvalid({ detail: validationErrors(error.cause.issue, ["header"]) })
   const body = text.trim()
   if (body === "" || body === "null") return invalid(["body"], faults.missing)
   try {

@@ -25,7 +25,7 @@ export const checksumOf = (text: string): string => {
     rest = Math.floor(rest / alphabet.length)
     return digit
   })
-  return [...backwards].toReversed().join("")
+  return backwards.split("").toReversed().join("")
 }
 
 /** A new key. */

@@ -6,15 +6,7 @@
  */
 import { Effect, Schema, String as Text, Struct } from "effect"
 import { HttpApiEndpoint, OpenApi } from "effect/http-api"
-import {
-  answer,
-  answerWithHeader,
-  BlankId,
-  InvalidPagination,
-  OrganizationMismatch,
-  RecordNotFound,
-  RecordStoreDown
-} from "../Errors.ts"
+import { answer, answerWithHeader, BadRequest, RecordNotFound, StoreDown } from "../Errors.ts"
 import type * as Field from "./Field.ts"
 import type * as Filter from "./Filter.ts"
 import { getFields, organization, searchFields } from "./Search.ts"
@@ -101,7 +93,7 @@ const annotations = (standing: Standing, summary: string, description: string) =
     override: standing === "provisional" ? { "x-provisional": true } : undefined
   })
 
-const errors = [answer(OrganizationMismatch), answerWithHeader(RecordStoreDown, "retry-after", "1")] as const
+const errors = [answer(BadRequest), answerWithHeader(StoreDown, "retry-after", "1")] as const
 
 interface SchemaOf extends Struct.Lambda {
   <S extends Schema.Top>(filter: Filter.Filter<S>): S
@@ -130,7 +122,7 @@ export const search = <
       identifier: requestName(resource, "Search")
     }),
     success: Schema.Struct({ body: Schema.Array(resource.record) }),
-    error: [...errors, answer(InvalidPagination)]
+    error: errors
   }).annotateMerge(
     annotations(
       standing,
@@ -152,7 +144,7 @@ export const get = <
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct(getFields).annotate({ identifier: requestName(resource, "Get") }),
     success: resource.record,
-    error: [...errors, answer(BlankId), answer(RecordNotFound)]
+    error: [...errors, answer(RecordNotFound)]
   }).annotateMerge(
     annotations(
       standing,

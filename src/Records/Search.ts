@@ -4,7 +4,7 @@
  * Contract: section 4.1, "Common list request fields" and "Single-record reads", and section 8.
  */
 import { Effect, Schema } from "effect"
-import { BlankId, InvalidPagination, OrganizationMismatch } from "../Errors.ts"
+import { BadRequest } from "../Errors.ts"
 import { CurrentOrganization } from "../Organization/CurrentOrganization.ts"
 import { faults, refuse } from "../Validation.ts"
 import * as Filter from "./Filter.ts"
@@ -51,28 +51,28 @@ export const getFields = {
 /** Refuses a request that names another organization than the key's. */
 export const checkOrganization = (request: {
   readonly organization?: string | null
-}): Effect.Effect<void, OrganizationMismatch, CurrentOrganization> =>
+}): Effect.Effect<void, BadRequest, CurrentOrganization> =>
   Effect.flatMap(CurrentOrganization, ({ id }) =>
-    (request.organization ?? id) === id ? Effect.void : Effect.fail(OrganizationMismatch.error)
+    (request.organization ?? id) === id ? Effect.void : Effect.fail(BadRequest.otherOrganization)
   )
 
 const between = (name: string, value: number, minimum: number, maximum: number) =>
   value >= minimum && value <= maximum
     ? Effect.succeed(value)
-    : Effect.fail(new InvalidPagination({ detail: `${name} must be between ${minimum} and ${maximum}` }))
+    : Effect.fail(BadRequest.outOfRange(name, minimum, maximum))
 
 /** The page that a request asks for. */
 export const pageOf = (request: {
   readonly limit?: number | null
   readonly offset?: number | null
-}): Effect.Effect<Page, InvalidPagination> =>
+}): Effect.Effect<Page, BadRequest> =>
   Effect.all({
     limit: between("limit", request.limit ?? 100, 1, maximumLimit),
     offset: between("offset", request.offset ?? 0, 0, maximumOffset)
   })
 
 /** The id that a single-record read asks for. */
-export const idOf = (request: { readonly id?: string | null }): Effect.Effect<string, BlankId> =>
+export const idOf = (request: { readonly id?: string | null }): Effect.Effect<string, BadRequest> =>
   request.id === undefined || request.id === null || request.id.trim() === ""
-    ? Effect.fail(BlankId.error)
+    ? Effect.fail(BadRequest.blankId)
     : Effect.succeed(request.id)

@@ -1,0 +1,132 @@
+/** The fake of the scheduler: tasks in memory, by the same rules as the database. */
+import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
+import type { Deletions, Delivery } from "./Delivery.ts"
+import type { Scheduler } from "./Scheduler.ts"
+import {
+  type Claim,
+  maximumAttempts,
+  type Outcome,
+  type Receipt,
+  RunOutcome,
+  ScheduleOutcome,
+  type TaskFailed
+} from "./Task.ts"
+
+interface MemoryTask {
+  readonly delivery: Delivery
+  readonly receipt: Receipt
+  state: "scheduled" | "running" | "completed" | "dead"
+  attempts: number
+  token: string | undefined
+  /** Milliseconds since 1970; undefined when no worker is wanted any more. */
+  dueAt: number | undefined
+}
+
+const nothing: Outcome = {
+  invoices: { deleted: 0, not_found: 0, clinic_mismatch: 0, client_mismatch: 0 },
+  invoice_lines: { deleted: 0, not_found: 0, invoice_mismatch: 0, clinic_mismatch: 0 },
+  lines_of_invoices: 0
+}
+
+const byDue = Order.mapInput(Order.Number, (task: MemoryTask) => task.dueAt ?? Number.POSITIVE_INFINITY)
+
+const keyOf = (organization: string, taskId: string) => JSON.stringify([organization, taskId])
+
+/** A scheduler over tasks in memory. */
+export const make = (
+  delay: Duration.Duration,
+  perform: (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed> = () => Effect.succeed(nothing)
+) =>
+  Effect.sync((): Scheduler["Service"] => {
+    const tasks = new Map<string, MemoryTask>()
+    let claims = 0
+    const held = ({ organization, taskId, token }: Claim) => {
+      const task = tasks.get(keyOf(organization, taskId))
+      return task?.token === token ? task : undefined
+    }
+    const open = () => [...tasks.values()].filter((task) => task.dueAt !== undefined)
+
+    return {
+      schedule: (delivery) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          const key = keyOf(delivery.organization, delivery.taskId)
+          const known = tasks.get(key)
+          if (known !== undefined) {
+            return Equal.equals([...known.delivery.fingerprint], [...delivery.fingerprint])
+              ? ScheduleOutcome.Duplicate({ receipt: known.receipt })
+              : ScheduleOutcome.KeyReused()
+          }
+          const dueAt = now + Duration.toMillis(delay)
+          const receipt: Receipt = {
+            taskId: delivery.taskId,
+            receivedAt: DateTime.makeUnsafe(now),
+            scheduledFor: DateTime.makeUnsafe(dueAt),
+            invoicesCount: delivery.invoicesCount,
+            invoiceLinesCount: delivery.invoiceLinesCount
+          }
+          tasks.set(key, { delivery, receipt, state: "scheduled", attempts: 0, token: undefined, dueAt })
+          return ScheduleOutcome.Scheduled({ receipt })
+        }),
+      claim: ({ limit, lease }) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          const due = Array.sort(
+            open().filter((task) => (task.dueAt ?? now) <= now),
+            byDue
+          ).slice(0, limit)
+          return due.flatMap((task): ReadonlyArray<Claim> => {
+            if (task.attempts >= maximumAttempts) {
+              task.state = "dead"
+              task.token = undefined
+              task.dueAt = undefined
+              return []
+            }
+            task.state = "running"
+            task.attempts += 1
+            task.token = `claim_${++claims}`
+            task.dueAt = now + Duration.toMillis(lease)
+            const { organization, taskId } = task.delivery
+            return [{ organization, taskId, token: task.token, attempt: task.attempts }]
+          })
+        }),
+      renew: (renewed, lease) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          for (const claim of renewed) {
+            const task = held(claim)
+            if (task !== undefined) task.dueAt = now + Duration.toMillis(lease)
+          }
+        }),
+      run: Effect.fnUntraced(function* (claim) {
+        const task = held(claim)
+        if (task === undefined) return RunOutcome.Superseded()
+        const outcome = yield* perform(task.delivery.deletions, claim)
+        if (held(claim) === undefined) return RunOutcome.Superseded()
+        task.state = "completed"
+        task.token = undefined
+        task.dueAt = undefined
+        return RunOutcome.Completed({ outcome })
+      }),
+      fail: (claim, _reason, retryAfter) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          const task = held(claim)
+          if (task === undefined) return
+          const isDead = task.attempts >= maximumAttempts
+          task.state = isDead ? "dead" : "scheduled"
+          task.token = undefined
+          task.dueAt = isDead ? undefined : now + Duration.toMillis(retryAfter)
+        }),
+      giveBack: (claim) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          const task = tasks.get(keyOf(claim.organization, claim.taskId))
+          if (task?.dueAt === undefined) return
+          task.attempts -= 1
+          if (task.token !== claim.token) return
+          task.state = "scheduled"
+          task.token = undefined
+          task.dueAt = now
+        }),
+      untilDue: Effect.map(Clock.currentTimeMillis, (now) => {
+        const [first] = Array.sort(open(), byDue)
+        return first?.dueAt === undefined ? undefined : Duration.millis(Math.max(0, first.dueAt - now))
+      })
+    }
+  })

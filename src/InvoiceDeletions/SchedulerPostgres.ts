@@ -1,0 +1,207 @@
+/** The scheduler over the table `deletion_tasks`. */
+import { Clock, DateTime, Duration, Effect, Equal, Predicate } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { TaskDatabase, within } from "../Database/Database.ts"
+import * as Deletion from "./Deletion.ts"
+import type { Deletions } from "./Delivery.ts"
+import type { Scheduler } from "./Scheduler.ts"
+import {
+  maximumAttempts,
+  type Outcome,
+  type Receipt,
+  RunOutcome,
+  ScheduleOutcome,
+  SchedulerUnavailable,
+  TaskFailed
+} from "./Task.ts"
+
+interface TaskRow {
+  readonly scheduled_for: Date
+  readonly received_at: Date
+  readonly invoices_count: number
+  readonly invoice_lines_count: number
+  readonly fingerprint: Uint8Array
+}
+
+interface ClaimRow {
+  readonly organization_id: string
+  readonly id: string
+  readonly state: string
+  readonly claim_token: string
+  readonly attempts: number
+}
+
+const textOf = (deletions: Deletions) => JSON.stringify(deletions)
+
+const at = (millis: number) => DateTime.formatIso(DateTime.makeUnsafe(millis))
+
+const unavailable = (error: SqlError) =>
+  Effect.andThen(
+    Effect.logWarning("The store of tasks did not answer", error.reason),
+    Effect.fail(new SchedulerUnavailable({ message: error.message }))
+  )
+
+const codeOf = ({ reason: { cause } }: SqlError) =>
+  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""
+
+const reasonOf = ({ message, reason: { cause } }: SqlError) => (Predicate.isError(cause) ? cause.message : message)
+
+/** Whether the statement itself, or what it met in the data, is at fault, and not the database around it. */
+const isOwnFault = (error: SqlError) => /^(22|23|42|44|54|57014|P0)/.test(codeOf(error))
+
+/** Answers a sender in time: within two seconds with all around it. */
+const deadline = "1600 millis"
+
+const tooSlow = () => new SchedulerUnavailable({ message: "The store of tasks did not answer in time" })
+
+const receiptOf = (taskId: string, row: TaskRow): Receipt => ({
+  taskId,
+  scheduledFor: DateTime.makeUnsafe(row.scheduled_for),
+  receivedAt: DateTime.makeUnsafe(row.received_at),
+  invoicesCount: row.invoices_count,
+  invoiceLinesCount: row.invoice_lines_count
+})
+
+/** A scheduler over the task database. */
+export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
+  const sql = yield* TaskDatabase
+  const scheduler: Scheduler["Service"] = {
+    schedule: Effect.fn("Scheduler.schedule")(
+      function* (delivery) {
+        const now = yield* Clock.currentTimeMillis
+        const { organization, taskId } = delivery
+        const scheduledFor = now + Duration.toMillis(delay)
+        // Waits for a delivery of the same key that is being stored. The winner has to be read in a statement of its
+        // own: this one does not see what was committed after it began.
+        const inserted = yield* sql`
+          insert into deletion_tasks (
+            organization_id, id, idempotency_key, fingerprint, payload,
+            invoices_count, invoice_lines_count, received_at, scheduled_for, due_at
+          ) values (
+            ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${delivery.fingerprint},
+            ${textOf(delivery.deletions)}::jsonb, ${delivery.invoicesCount}, ${delivery.invoiceLinesCount},
+            ${at(now)}, ${at(scheduledFor)}, ${at(scheduledFor)}
+          ) on conflict (organization_id, id) do nothing returning 1 as inserted`
+        if (inserted.length > 0) {
+          return ScheduleOutcome.Scheduled({
+            receipt: {
+              taskId,
+              scheduledFor: DateTime.makeUnsafe(scheduledFor),
+              receivedAt: DateTime.makeUnsafe(now),
+              invoicesCount: delivery.invoicesCount,
+              invoiceLinesCount: delivery.invoiceLinesCount
+            }
+          })
+        }
+        const [first] = yield* sql<TaskRow>`
+          select scheduled_for, received_at, invoices_count, invoice_lines_count, fingerprint
+          from deletion_tasks where organization_id = ${organization} and id = ${taskId}`
+        if (first === undefined || !Equal.equals([...first.fingerprint], [...delivery.fingerprint])) {
+          return ScheduleOutcome.KeyReused()
+        }
+        return ScheduleOutcome.Duplicate({ receipt: receiptOf(taskId, first) })
+      },
+      within(deadline, tooSlow),
+      Effect.catchTag("SqlError", unavailable)
+    ),
+
+    claim: Effect.fn("Scheduler.claim")(
+      function* ({ limit, lease }) {
+        const now = yield* Clock.currentTimeMillis
+        const rows = yield* sql<ClaimRow>`
+          update deletion_tasks t set
+            state = case when t.attempts >= ${maximumAttempts} then 'dead' else 'running' end,
+            attempts = least(t.attempts + 1, ${maximumAttempts}),
+            due_at = case when t.attempts >= ${maximumAttempts} then null else ${at(now + Duration.toMillis(lease))}::timestamptz end,
+            finished_at = case when t.attempts >= ${maximumAttempts} then ${at(now)}::timestamptz end,
+            last_error = case when t.attempts >= ${maximumAttempts}
+              then coalesce(t.last_error, 'The worker stopped during the attempt') else t.last_error end,
+            claim_token = gen_random_uuid(),
+            started_at = coalesce(t.started_at, ${at(now)}::timestamptz)
+          from (
+            select organization_id, id from deletion_tasks
+            where due_at <= ${at(now)}::timestamptz
+            order by due_at limit ${limit} for update skip locked
+          ) due
+          where t.organization_id = due.organization_id and t.id = due.id
+          returning t.organization_id, t.id, t.state, t.claim_token, t.attempts`
+        return rows
+          .filter((row) => row.state === "running")
+          .map((row) => ({
+            organization: row.organization_id,
+            taskId: row.id,
+            token: row.claim_token,
+            attempt: row.attempts
+          }))
+      },
+      Effect.catchTag("SqlError", unavailable)
+    ),
+
+    renew: Effect.fn("Scheduler.renew")(
+      function* (claims, lease) {
+        if (claims.length === 0) return
+        const now = yield* Clock.currentTimeMillis
+        yield* sql`
+          update deletion_tasks set due_at = ${at(now + Duration.toMillis(lease))}::timestamptz
+          where state = 'running' and (organization_id, id, claim_token) in (
+            select * from unnest(
+              ${claims.map((claim) => claim.organization)}::text[],
+              ${claims.map((claim) => claim.taskId)}::uuid[],
+              ${claims.map((claim) => claim.token)}::uuid[]
+            )
+          )`
+      },
+      Effect.catchTag("SqlError", unavailable)
+    ),
+
+    run: Effect.fn("Scheduler.run")(function* ({ organization, taskId, token }) {
+      const now = yield* Clock.currentTimeMillis
+      const [row] = yield* sql
+        .unsafe<{ outcome: Outcome }>(Deletion.statement, [organization, taskId, token, at(now)])
+        .pipe(
+          Effect.catchTag("SqlError", (error): Effect.Effect<never, TaskFailed | SchedulerUnavailable> =>
+            isOwnFault(error) ? Effect.fail(new TaskFailed({ message: reasonOf(error) })) : unavailable(error)
+          )
+        )
+      return row === undefined ? RunOutcome.Superseded() : RunOutcome.Completed(row)
+    }),
+
+    fail: Effect.fn("Scheduler.fail")(
+      function* ({ organization, taskId, token }, reason, retryAfter) {
+        const now = yield* Clock.currentTimeMillis
+        yield* sql`
+          update deletion_tasks set
+            state = case when attempts >= ${maximumAttempts} then 'dead' else 'scheduled' end,
+            due_at = case when attempts >= ${maximumAttempts} then null
+              else ${at(now + Duration.toMillis(retryAfter))}::timestamptz end,
+            finished_at = case when attempts >= ${maximumAttempts} then ${at(now)}::timestamptz end,
+            claim_token = null, last_error = ${reason}
+          where organization_id = ${organization} and id = ${taskId} and claim_token = ${token} and state = 'running'`
+      },
+      Effect.catchTag("SqlError", unavailable)
+    ),
+
+    giveBack: Effect.fn("Scheduler.giveBack")(
+      function* ({ organization, taskId, token }) {
+        const now = yield* Clock.currentTimeMillis
+        // The attempt did not count, even if another worker has claimed the task since.
+        yield* sql`
+          update deletion_tasks set
+            attempts = attempts - 1,
+            state = case when claim_token = ${token} then 'scheduled' else state end,
+            due_at = case when claim_token = ${token} then ${at(now)}::timestamptz else due_at end,
+            claim_token = nullif(claim_token, ${token})
+          where organization_id = ${organization} and id = ${taskId} and state in ('scheduled', 'running') and attempts > 0`
+      },
+      Effect.catchTag("SqlError", unavailable)
+    ),
+
+    untilDue: Effect.gen(function* () {
+      const [first] = yield* sql<{ due_at: Date | null }>`
+        select due_at from deletion_tasks where due_at is not null order by due_at limit 1`
+      const now = yield* Clock.currentTimeMillis
+      return first?.due_at == null ? undefined : Duration.millis(Math.max(0, first.due_at.getTime() - now))
+    }).pipe(Effect.withSpan("Scheduler.untilDue"), Effect.catchTag("SqlError", unavailable))
+  }
+  return scheduler
+})

@@ -1,0 +1,47 @@
+/** The data API composed from fakes and asked by its typed client: no socket, no database. The README quotes this. */
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { HttpClientRequest, HttpServer } from "effect/http"
+import { HttpApiMiddleware, HttpApiTest } from "effect/http-api"
+import { DataApi } from "../src/Api.ts"
+import { organizations, recordsOf } from "../src/Demo/DemoData.ts"
+import * as JsonBodyServer from "../src/Http/JsonBodyServer.ts"
+import { Authorization } from "../src/Organization/Authorization.ts"
+import * as AuthorizationServer from "../src/Organization/AuthorizationServer.ts"
+import { OrgResolver } from "../src/Organization/OrgResolver.ts"
+import { Charges } from "../src/Records/Charges.ts"
+import * as RecordHandlers from "../src/Records/Handlers.ts"
+import * as Services from "../src/Services.ts"
+
+const services = Layer.mergeAll(
+  Services.layerMemory,
+  Charges.layerMemory(recordsOf(organizations[0]).charges),
+  OrgResolver.layerMemory({ my_key: "org_oakridge" })
+)
+
+const handlers = RecordHandlers.layer.pipe(
+  Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: 1024 * 1024 })]),
+  Layer.provide(services)
+)
+
+const key = HttpApiMiddleware.layerClient(Authorization, ({ next, request }) =>
+  next(HttpClientRequest.bearerToken(request, "my_key"))
+)
+
+const openCharges = Effect.gen(function* () {
+  const client = yield* HttpApiTest.groups(DataApi, ["charges"])
+  return yield* client.charges.search({ payload: { status: "open", limit: 2 } })
+}).pipe(Effect.provide([handlers, key, HttpServer.layerServices]))
+
+it.effect("the data API runs on fakes, behind its typed client", () =>
+  Effect.gen(function* () {
+    const { body } = yield* openCharges
+    assert.deepStrictEqual(
+      body.map(({ id, outstanding_balance }) => [id, outstanding_balance]),
+      [
+        ["charge_oakridge_0001", 162.05],
+        ["charge_oakridge_0005", 162.05]
+      ]
+    )
+  })
+)

@@ -1,0 +1,160 @@
+/** The data API in this process: its routes over services of a test's choice, without a socket or a database. */
+import { Context, Effect, Layer, Schema, type Scope } from "effect"
+import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
+import { organizations, recordsOf } from "../../src/Demo/DemoData.ts"
+import { OrgResolver } from "../../src/Organization/OrgResolver.ts"
+import { CancellationPaymentIntents } from "../../src/Records/CancellationPaymentIntents.ts"
+import { ChargeAdjustments } from "../../src/Records/ChargeAdjustments.ts"
+import { ChargePayments } from "../../src/Records/ChargePayments.ts"
+import { ChargeRefunds } from "../../src/Records/ChargeRefunds.ts"
+import { Charges } from "../../src/Records/Charges.ts"
+import { Clinics } from "../../src/Records/Clinics.ts"
+import { ConsumptionLogs } from "../../src/Records/ConsumptionLogs.ts"
+import { InvoiceLines } from "../../src/Records/InvoiceLines.ts"
+import { Invoices } from "../../src/Records/Invoices.ts"
+import { Organizations } from "../../src/Records/Organizations.ts"
+import { PaymentIntents } from "../../src/Records/PaymentIntents.ts"
+import { PaymentPlans } from "../../src/Records/PaymentPlans.ts"
+import { PetBenefits } from "../../src/Records/PetBenefits.ts"
+import { Pets } from "../../src/Records/Pets.ts"
+import { Products } from "../../src/Records/Products.ts"
+import { Subscriptions } from "../../src/Records/Subscriptions.ts"
+import type { Resource } from "../../src/Records/Resource.ts"
+import * as Server from "../../src/Server.ts"
+import type * as Services from "../../src/Services.ts"
+
+const [oakridge, harbor] = organizations
+
+/** The API key and the records of the organization on whose behalf these tests ask. */
+export const { key } = oakridge
+export const organization = `org_${oakridge.slug}`
+export const demo = recordsOf(oakridge)
+/** Those of another organization. */
+export const other = { key: harbor.key, organization: `org_${harbor.slug}`, demo: recordsOf(harbor) }
+
+const both = <Name extends keyof typeof demo>(name: Name) => [...demo[name], ...other.demo[name]]
+
+/** What the routes need. */
+export type ServiceLayer = Layer.Layer<Layer.Success<typeof Services.layerMemory>>
+
+/** In memory: all records of both demo organizations, and their keys. */
+export const layerDemo = Layer.mergeAll(
+  Organizations.layerMemory(both("organizations")),
+  Clinics.layerMemory(both("clinics")),
+  Pets.layerMemory(both("pets")),
+  Subscriptions.layerMemory(both("subscriptions")),
+  PaymentPlans.layerMemory(both("paymentPlans")),
+  PaymentIntents.layerMemory(both("paymentIntents")),
+  CancellationPaymentIntents.layerMemory(both("cancellationPaymentIntents")),
+  PetBenefits.layerMemory(both("petBenefits")),
+  Products.layerMemory(both("products")),
+  ConsumptionLogs.layerMemory(both("consumptionLogs")),
+  Invoices.layerMemory(both("invoices")),
+  InvoiceLines.layerMemory(both("invoiceLines")),
+  Charges.layerMemory(both("charges")),
+  ChargePayments.layerMemory(both("chargePayments")),
+  ChargeAdjustments.layerMemory(both("chargeAdjustments")),
+  ChargeRefunds.layerMemory(both("chargeRefunds")),
+  OrgResolver.layerMemory({ [key]: organization, [other.key]: other.organization })
+)
+
+/** The resources that can be searched. */
+export const searchable: ReadonlyArray<Resource> = [
+  Clinics,
+  Pets,
+  Subscriptions,
+  PaymentPlans,
+  PaymentIntents,
+  CancellationPaymentIntents,
+  PetBenefits,
+  Products,
+  ConsumptionLogs,
+  Invoices,
+  InvoiceLines,
+  Charges,
+  ChargePayments,
+  ChargeAdjustments,
+  ChargeRefunds
+].map(({ resource }) => resource)
+
+/** The path of every endpoint. */
+export const paths = [
+  "/api/v3/organization/get",
+  ...searchable.flatMap(({ name }) => [`/api/v3/${name}/search`, `/api/v3/${name}/get`])
+]
+
+/** The whole server, as a function. */
+export class InProcess extends Context.Service<InProcess, (request: Request) => Promise<Response>>()(
+  "practice-data/test/Http/inProcess"
+) {
+  /** The routes over services. What they log and trace goes where this layer's own does. */
+  static readonly layer = (services: ServiceLayer = layerDemo) =>
+    Layer.effect(
+      InProcess,
+      Effect.gen(function* () {
+        const handler = yield* HttpRouter.toHttpEffect(Server.routes.pipe(Layer.provide(services)))
+        const context = yield* Effect.context()
+        return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)
+      })
+    ).pipe(Layer.provide(HttpServer.layerServices))
+}
+
+/** A request: what differs from a well-formed search of charges. */
+export interface Sent {
+  readonly path?: string
+  readonly method?: string
+  /** Headers to add, or, where undefined, to leave out. */
+  readonly headers?: Readonly<Record<string, string | undefined>>
+  /** The body as a value. */
+  readonly json?: unknown
+  /** The body as it is sent. */
+  readonly raw?: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
+}
+
+/** What came back. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+  /** The body as a value, where it is JSON. */
+  readonly json: unknown
+}
+
+const Json = Schema.fromJsonString(Schema.Unknown)
+const parse = Schema.decodeEffect(Json)
+const encode = Schema.encodeEffect(Json)
+
+/** A value as compact JSON. */
+export const compact = (value: unknown) => Effect.orDie(encode(value))
+
+const requestOf = Effect.fnUntraced(function* (sent: Sent) {
+  const { path = "/api/v3/charges/search", method = "POST", headers = {}, json = {}, raw } = sent
+  const all = { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers }
+  const body = raw ?? (yield* compact(json))
+  return new Request(`http://localhost${path}`, {
+    method,
+    headers: Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    // Of a string, Request would set the content type.
+    ...(["GET", "HEAD"].includes(method)
+      ? {}
+      : { body: typeof body === "string" ? new TextEncoder().encode(body) : body }),
+    duplex: "half"
+  })
+})
+
+/** Asks the server. */
+export const send = Effect.fnUntraced(function* (sent: Sent = {}) {
+  const handle = yield* InProcess
+  const request = yield* requestOf(sent)
+  const response = yield* Effect.promise(() => handle(request))
+  const headers = Object.fromEntries(response.headers)
+  const text = yield* Effect.promise(() => response.text())
+  const isJson = headers["content-type"]?.startsWith("application/json") ?? false
+  const answer: Answer = {
+    status: response.status,
+    headers,
+    text,
+    json: isJson && text !== "" ? yield* Effect.orDie(parse(text)) : undefined
+  }
+  return answer
+})

@@ -1,0 +1,61 @@
+/**
+ * What does not compile, each beside what does. The type checker runs over this file, and an error that it expects here
+ * and does not find is an error of its own.
+ */
+// The compiler reports these errors, where they can be expected, and Effect's plugin once more, where they cannot.
+// @effect-diagnostics missingEffectError:off missingEffectContext:off
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { DataApi } from "../src/Api.ts"
+import { BadRequest, RecordNotFound, StoreDown, Unauthorized } from "../src/Errors.ts"
+import { CurrentOrganization } from "../src/Organization/CurrentOrganization.ts"
+import { Charges } from "../src/Records/Charges.ts"
+
+const searchFailingWith =
+  <E>(error: E) =>
+  () =>
+    Effect.fail(error)
+
+export const declaredErrors = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  handlers
+    .handle("search", searchFailingWith(BadRequest.outOfRange("limit", 1, 1000)))
+    .handle("get", searchFailingWith(RecordNotFound.error))
+)
+
+export const errorsOfTheMiddleware = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  handlers.handle("search", searchFailingWith(Unauthorized.error)).handle("get", searchFailingWith(StoreDown.records))
+)
+
+export const errorOfAnotherEndpoint = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  handlers
+    // @ts-expect-error A search finds nothing rather than failing.
+    .handle("search", searchFailingWith(RecordNotFound.error))
+    .handle("get", searchFailingWith(RecordNotFound.error))
+)
+
+export const undeclaredError = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  handlers
+    .handle("search", searchFailingWith(StoreDown.records))
+    // @ts-expect-error No endpoint declares this error.
+    .handle("get", searchFailingWith(new Error("undeclared")))
+)
+
+export const unhandledEndpoint = HttpApiBuilder.group(
+  DataApi,
+  "charges",
+  // @ts-expect-error The endpoint `get` is not handled.
+  (handlers) => handlers.handle("search", searchFailingWith(StoreDown.records))
+)
+
+const read = Effect.flatMap(Charges, (charges) => charges.search({}, { limit: 1, offset: 0 })).pipe(
+  Effect.provide(Charges.layerMemory([]))
+)
+
+export const readOfAnOrganization = () =>
+  Effect.runPromise(read.pipe(Effect.provideService(CurrentOrganization, { id: "org_oakridge" })))
+
+// @ts-expect-error Whose records?
+export const readOfNobody = () => Effect.runPromise(read)
+
+// @ts-expect-error A fake takes records of its kind.
+export const wrongRecords = Charges.layerMemory([{ organization_id: "org_oakridge", id: "charge_1" }])
