@@ -1,16 +1,14 @@
 /** The data API composed from fakes and asked by its typed client: no socket, no database. The README quotes this. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { HttpClientRequest, HttpServer } from "effect/http"
-import { HttpApiMiddleware, HttpApiTest } from "effect/http-api"
+import { Effect, Layer, Redacted } from "effect"
+import { HttpServer } from "effect/http"
+import { HttpApiTest } from "effect/http-api"
 import { DataApi } from "../src/Api.ts"
+import * as Client from "../src/Client.ts"
 import { organizations, recordsOf } from "../src/Demo/DemoData.ts"
-import * as JsonBodyServer from "../src/Http/JsonBodyServer.ts"
-import { Authorization } from "../src/Organization/Authorization.ts"
-import * as AuthorizationServer from "../src/Organization/AuthorizationServer.ts"
 import { OrgResolver } from "../src/Organization/OrgResolver.ts"
 import { Charges } from "../src/Records/Charges.ts"
-import * as RecordHandlers from "../src/Records/Handlers.ts"
+import * as Server from "../src/Server.ts"
 import * as Services from "../src/Services.ts"
 
 const services = Layer.mergeAll(
@@ -19,19 +17,13 @@ const services = Layer.mergeAll(
   OrgResolver.layerMemory({ my_key: "org_oakridge" })
 )
 
-const handlers = RecordHandlers.layer.pipe(
-  Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: 1024 * 1024 })]),
-  Layer.provide(services)
-)
-
-const key = HttpApiMiddleware.layerClient(Authorization, ({ next, request }) =>
-  next(HttpClientRequest.bearerToken(request, "my_key"))
-)
-
 const openCharges = Effect.gen(function* () {
   const client = yield* HttpApiTest.groups(DataApi, ["charges"])
   return yield* client.charges.search({ payload: { status: "open", limit: 2 } })
-}).pipe(Effect.provide([handlers, key, HttpServer.layerServices]))
+}).pipe(
+  Effect.provide(Server.dataApiHandlers.pipe(Layer.provide(services))),
+  Effect.provide([Client.layerKey(Redacted.make("my_key")), HttpServer.layerServices])
+)
 
 it.effect("the data API runs on fakes, behind its typed client", () =>
   Effect.gen(function* () {

@@ -67,7 +67,10 @@ export const within = <E2>(duration: Duration.Input, onTimeout: () => E2) =>
   Effect.fnUntraced(function* <A, E, R>(query: Effect.Effect<A, E, R>) {
     const fiber = yield* Effect.forkDetach(query, { startImmediately: true })
     return yield* Fiber.join(fiber).pipe(
-      Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(onTimeout()) }),
+      Effect.timeoutOrElse({
+        duration,
+        orElse: () => Effect.andThen(Effect.logWarning("A database did not answer in time"), Effect.fail(onTimeout()))
+      }),
       Effect.onExit(() => Effect.sync(() => fiber.interruptUnsafe()))
     )
   })

@@ -59,4 +59,6 @@ export const loadDemoData = Effect.fn("Demo.load")(function* (sql: PgClient.PgCl
   yield* sql.withTransaction(
     Effect.forEach(organizations, (organization) => loadOrganization(sql, organization), { discard: true })
   )
+  // Without statistics, the first pages would be sorted instead of read in order.
+  yield* sql`analyze`
 })

@@ -41,8 +41,8 @@ const resource = Resource.make({
   table: "cancellation_payment_intents",
   record: CancellationPaymentIntent,
   hidden: {
-    plan_name: Schema.optionalKey(Field.text("First part of `wellnes_plan_name`.", "Gold")),
-    species: Schema.optionalKey(Field.text("Second part of `wellnes_plan_name`.", "Canine")),
+    plan_name: Field.text("First part of `wellnes_plan_name`.", "Gold"),
+    species: Field.text("Second part of `wellnes_plan_name`.", "Canine"),
     plan_header: Schema.optionalKey(
       Field.text("Third part of `wellnes_plan_name`: the clinic's plan header.", "Wellness")
     )

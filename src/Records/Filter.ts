@@ -66,15 +66,9 @@ export const equals = (...columns: readonly [string, ...Array<string>]) =>
     typeof value === "string" ? [{ _tag: "Equals", columns, value }] : []
   )
 
-/** A decimal without needless zeros or signs, or undefined where the text spells no number. */
-export const decimal = (text: string): string | undefined => {
-  const match = /^([+-]?)(\d{1,40})(?:\.(\d{1,40}))?$/.exec(text)
-  if (match === null) return undefined
-  const whole = match[2]?.replace(/^0+(?=\d)/, "") ?? "0"
-  const fraction = match[3]?.replace(/0+$/, "") ?? ""
-  const magnitude = fraction === "" ? whole : `${whole}.${fraction}`
-  return match[1] === "-" && magnitude !== "0" ? `-${magnitude}` : magnitude
-}
+/** The decimal that a text spells; undefined where it spells none, or one of more digits than a number is stored with. */
+const decimal = (text: string): string | undefined =>
+  /^[+-]?\d{1,40}(\.\d{1,40})?$/.test(text) && text.replace(/^\D*0*|\.|0+$/g, "").length <= 15 ? text : undefined
 
 /** Match of the number that the text spells; text that spells none matches nothing. */
 export const spells = (column: string) =>

@@ -20,26 +20,32 @@ const flatten = (values: Row["values"], prefix = ""): Readonly<Record<string, un
     })
   )
 
-/** Inserts the records of a resource. */
-export const load = <Name extends string, Fields extends Field.Fields, Hidden extends Field.Fields, F extends Filters>(
-  sql: PgClient.PgClient,
-  resource: Resource<Name, Fields, Hidden, F>,
-  records: ReadonlyArray<Stored<Fields, Hidden>>
-) =>
-  Effect.gen(function* () {
-    if (records.length === 0) return
-    const rows = (yield* rowsOf(resource, records)).map((row) => ({
-      ...flatten(row.values),
-      organization_id: row.organization
-    }))
-    const stored = yield* sql<{ name: string }>`
-      select attname as name from pg_attribute
-      where attrelid = ${resource.table}::regclass and attnum > 0 and not attisdropped and attgenerated = ''`
-    const given = new Set(rows.flatMap((row) => Object.keys(row)))
-    const columns = stored.map(({ name }) => name).filter((name) => given.has(name))
-    yield* sql.unsafe(
-      `insert into ${resource.table} (${columns.join(", ")})
-       select ${columns.join(", ")} from json_populate_recordset(null::${resource.table}, $1::json)`,
-      [yield* Effect.orDie(Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))(rows))]
+/** Inserts the records of a resource. What a record leaves out gets the column's default. */
+export const load = Effect.fnUntraced(function* <
+  Name extends string,
+  Fields extends Field.Fields,
+  Hidden extends Field.Fields,
+  F extends Filters
+>(sql: PgClient.PgClient, resource: Resource<Name, Fields, Hidden, F>, records: ReadonlyArray<Stored<Fields, Hidden>>) {
+  const stored = yield* sql<{ name: string }>`
+    select attname as name from pg_attribute
+    where attrelid = ${resource.table}::regclass and attnum > 0 and not attisdropped and attgenerated = ''`
+  const rows = (yield* rowsOf(resource, records)).map((row) => ({
+    ...flatten(row.values),
+    organization_id: row.organization
+  }))
+  const columnsOf = (row: object) =>
+    stored
+      .map(({ name }) => name)
+      .filter((name) => name in row)
+      .join(", ")
+  yield* Effect.forEach(Object.entries(Array.groupBy(rows, columnsOf)), ([columns, group]) =>
+    Effect.flatMap(Effect.orDie(Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))(group)), (json) =>
+      sql.unsafe(
+        `insert into ${resource.table} (${columns})
+         select ${columns} from json_populate_recordset(null::${resource.table}, $1::json)`,
+        [json]
+      )
     )
-  })
+  )
+})

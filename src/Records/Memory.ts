@@ -3,7 +3,7 @@ import { Array, Effect, Order, Predicate } from "effect"
 import { RecordNotFound } from "../Errors.ts"
 import { CurrentOrganization } from "../Organization/CurrentOrganization.ts"
 import type * as Field from "./Field.ts"
-import { type Condition, conditionsOf, decimal } from "./Filter.ts"
+import { type Condition, conditionsOf } from "./Filter.ts"
 import * as Instant from "./Instant.ts"
 import type { Repository } from "./Repository.ts"
 import { type Filters, type Resource, type Row, rowsOf, type Stored } from "./Resource.ts"
@@ -15,7 +15,7 @@ const satisfies = ({ values }: Row, condition: Condition): boolean => {
     case "Equals":
       return condition.columns.some((column) => values[column] === condition.value)
     case "NumberEquals":
-      return decimal(String(values[condition.column])) === condition.value
+      return values[condition.column] === Number(condition.value)
     case "AtLeast": {
       const instant = instantOf(values[condition.column])
       return instant !== undefined && instant >= condition.value

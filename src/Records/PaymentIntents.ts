@@ -17,13 +17,11 @@ export const PaymentIntent = Schema.Struct({
     "Gold Canine Wellness"
   ),
   payment_amount: Field.number("Amount of the payment.", 42.5),
-  payment_split: Schema.NullOr(
-    Schema.Struct({
-      to_Platform: Field.number("Portion that settles with the platform.", 2.5),
-      to_Processor: Field.number("Portion that settles with the payment processor.", 1.25),
-      to_Clinic: Field.number("Portion that settles with the clinic.", 38.75)
-    }).annotate({ description: "The amount by where each portion settles." })
-  ),
+  payment_split: Schema.Struct({
+    to_Platform: Field.number("Portion that settles with the platform.", 2.5),
+    to_Processor: Field.number("Portion that settles with the payment processor.", 1.25),
+    to_Clinic: Field.number("Portion that settles with the clinic.", 38.75)
+  }).annotate({ description: "The amount by where each portion settles." }),
   scheduled_date: Field.dateTime("When the payment is due."),
   captured_date: Field.dateTime("When the payment was captured."),
   paid: Field.boolean("Whether it was paid."),
@@ -46,8 +44,8 @@ const resource = Resource.make({
   table: "payment_intents",
   record: PaymentIntent,
   hidden: {
-    plan_name: Schema.optionalKey(Field.text("First part of `wellnes_plan_name`.", "Gold")),
-    species: Schema.optionalKey(Field.text("Second part of `wellnes_plan_name`.", "Canine")),
+    plan_name: Field.text("First part of `wellnes_plan_name`.", "Gold"),
+    species: Field.text("Second part of `wellnes_plan_name`.", "Canine"),
     plan_header: Schema.optionalKey(
       Field.text("Third part of `wellnes_plan_name`: the clinic's plan header.", "Wellness")
     )

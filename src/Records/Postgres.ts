@@ -26,7 +26,7 @@ const ranges = (condition: Condition, orderedBy: string, bind: (value: unknown) 
       return condition.columns.map((column, index) =>
         [
           `t.${column} = ${value}`,
-          ...condition.columns.slice(0, index).map((earlier) => `t.${earlier} is distinct from ${value}`)
+          ...condition.columns.slice(0, index).map((earlier) => `t.${earlier} is distinct from t.${column}`)
         ].join(" and ")
       )
     }

@@ -27,7 +27,7 @@ export interface Resource<
   readonly table: string
   /** The record as clients see it, fields in the contract's order. */
   readonly record: Schema.Struct<Fields>
-  /** What is stored beside the record and not shown in it; filters may use it. May be left out of a stored record. */
+  /** What is stored beside the record and not shown in it; filters may use it. */
   readonly hidden: Hidden
   /** The timestamp that results are ordered by, ascending, before their id. */
   readonly orderedBy: "updated_at" | "modified_at" | "created_at"

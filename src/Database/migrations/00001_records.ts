@@ -12,14 +12,14 @@ type Kind = "text" | "texts" | "textsOrNull" | "number" | "integer" | "boolean" 
 
 const types: Readonly<Record<Kind, string>> = {
   text: `text collate "C"`,
-  texts: `text[] not null default '{}'`,
-  textsOrNull: "text[]",
+  texts: `api_texts not null default '{}'`,
+  textsOrNull: "api_texts",
   number: "api_decimal",
   integer: "integer",
   boolean: "boolean not null default false",
-  date: "date",
+  date: "api_date",
   instant: "api_instant",
-  timestamp: "api_instant not null"
+  timestamp: "api_instant not null default now()"
 }
 
 // The types of the arguments of the functions that render; domains and constraints are the columns' business.
@@ -47,7 +47,7 @@ const rendered: Readonly<Record<Kind, (column: string) => string>> = {
     ),
   integer: (column) => orNull(`${column}::text`),
   boolean: (column) => orNull(`${column}::text`),
-  date: (column) => orNull(`'"' || to_char(${column}, 'YYYY-MM-DD') || '"'`),
+  date: (column) => orNull(`'"' || to_char(${column}::timestamp, 'YYYY-MM-DD') || '"'`),
   instant: (column) => orNull(`'"' || to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"'`),
   timestamp: (column) => rendered.instant(column)
 }
@@ -103,7 +103,14 @@ const statements = ({ name, fields, hidden = [], orderedBy = "updated_at", filte
     ...(marked === undefined ? [] : [`${index("order_unmarked", order)}) where not ${marked}`]),
     ...words(filtered)
       .filter((word) => word !== "")
-      .map((filter) => `${index(filter, `${filter}, ${order}`)})`),
+      .flatMap((filter) => [
+        `${index(filter, `${filter}, ${order}`)})`,
+        ...(marked === undefined ? [] : [`${index(`${filter}_unmarked`, `${filter}, ${order}`)}) where not ${marked}`])
+      ]),
+    // A search by clinic takes the home clinic's rows, and of the servicing clinic's the few that these leave out.
+    ...(columns.some((c) => c.column === "servicing_clinic") && words(filtered).includes("servicing_clinic")
+      ? [`${index("visiting", `servicing_clinic, ${order}`)}) where home_clinic is distinct from servicing_clinic`]
+      : []),
     ...timestamps.flatMap((timestamp) => [
       `${index(timestamp, `${timestamp}, ${order}`)})`,
       `${index("changed_before_created", order)}) where ${orderedBy} < ${timestamp}`
@@ -112,11 +119,15 @@ const statements = ({ name, fields, hidden = [], orderedBy = "updated_at", filte
   ]
 }
 
+// What counts as blank in a name.
+const whitespace =
+  "E' \\t\\n\\x0b\\f\\r\\u00a0\\u1680\\u2000\\u2001\\u2002\\u2003\\u2004\\u2005\\u2006\\u2007\\u2008\\u2009\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff'"
+
 const planName = [
   "wellnes_plan_name",
   orNull(
     `to_json(nullif(concat_ws(' ', ${["plan_name", "species", "plan_header"]
-      .map((part) => `nullif(btrim(${part}, E' \\t\\n\\r'), '')`)
+      .map((part) => `nullif(btrim(${part}, ${whitespace}), '')`)
       .join(", ")}), ''))::text`
   )
 ] as const
@@ -127,9 +138,9 @@ const split = ["to_platform", "to_processor", "to_clinic"].map((part) => `paymen
 
 const paymentSplit = [
   "payment_split",
-  `case when coalesce(${split.join(", ")}) is null then 'null' else ${["to_Platform", "to_Processor", "to_Clinic"]
+  `${["to_Platform", "to_Processor", "to_Clinic"]
     .map((key, index) => `'${index === 0 ? "{" : ","}"${key}":' || ${rendered.number(split[index] ?? "")}`)
-    .join(" || ")} || '}' end`
+    .join(" || ")} || '}'`
 ] as const
 
 const changed = ["timestamp created_at", "timestamp updated_at"]
@@ -427,6 +438,9 @@ const all = [
      and length(btrim(replace(abs(value)::text, '.', ''), '0')) <= 15)`,
   `create domain api_instant as timestamptz constraint api_instant_fits check (
      value >= '0001-01-01 00:00:00+00' and value < '10000-01-01 00:00:00+00')`,
+  `create domain api_date as date constraint api_date_fits check (value >= '0001-01-01' and value <= '9999-12-31')`,
+  `create domain api_texts as text[] constraint api_texts_fits check (
+     case when coalesce(array_ndims(value), 1) = 1 then array_position(value, null) is null else false end)`,
   `create function api_tiny(value numeric) returns text language sql immutable strict parallel safe
      return regexp_replace(btrim(to_char(value, '9.99999999999999EEEE')), '\\.?0*e-0*', 'e-')`,
   ...tables.flatMap(statements),
@@ -451,6 +465,7 @@ const all = [
   "revoke all on function touch_api_key from public",
   "grant execute on function touch_api_key to practice_data_api",
   "grant select on api_keys to practice_data_api",
+  "grant select on migrations to practice_data_api, practice_data_intake, practice_data_worker",
   "grant select, update (is_deleted, deleted_at, updated_at) on invoices, invoice_lines to practice_data_worker"
 ]
 
