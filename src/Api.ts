@@ -56,3 +56,6 @@ export class IntakeApi extends HttpApi.make("invoice-deletion-intake")
 
 /** What every process serves beside its roles, relative to `/api/v1`. */
 export class OperationsApi extends HttpApi.make("operations").add(HealthApi) {}
+
+/** All that is under `/api/v1`, as clients see it. */
+export const VersionOneApi = IntakeApi.addHttpApi(OperationsApi)

@@ -7,8 +7,8 @@ import { createServer } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Cause, type Duration, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
-import { DataApi, IntakeApi, OperationsApi } from "./Api.ts"
+import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
+import { DataApi, IntakeApi, OperationsApi, VersionOneApi } from "./Api.ts"
 import * as HealthHandlers from "./Health/Handlers.ts"
 import * as JsonBodyServer from "./Http/JsonBodyServer.ts"
 import * as IntakeHandlers from "./InvoiceDeletions/Handlers.ts"
@@ -51,8 +51,13 @@ export const intakeHandlers = (delay: Duration.Duration) =>
 /** The intake, its OpenAPI document and its documentation page. */
 export const intakeRoutes = (delay: Duration.Duration) =>
   Layer.mergeAll(
-    HttpApiBuilder.layer(IntakeApi, { openapiPath: "/openapi.json" }),
-    HttpApiScalar.layer(IntakeApi, { path: "/docs" })
+    HttpApiBuilder.layer(IntakeApi),
+    HttpRouter.add(
+      "GET",
+      "/openapi.json",
+      Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(VersionOneApi)))
+    ),
+    HttpApiScalar.layer(VersionOneApi, { path: "/docs" })
   ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(under(operationsPrefix)))
 
 /** Health and readiness. */

@@ -6,6 +6,8 @@ import { CredentialDatabase, RecordDatabase } from "../Database/Database.ts"
 import * as Databases from "../Database/Databases.ts"
 import { migrate } from "../Database/Migrations.ts"
 import * as ApiKeys from "../Organization/ApiKeys.ts"
+import { secrets } from "./Secrets.ts"
+import { tasks } from "./Tasks.ts"
 
 const databases = Layer.unwrap(Effect.map(config, Databases.layer))
 
@@ -57,5 +59,10 @@ const keys = Command.make("keys").pipe(
 /** All commands. */
 export const command = Command.make("practice-data").pipe(
   Command.withDescription("Operate the practice data service"),
-  Command.withSubcommands([migrateCommand, keys])
+  Command.withSubcommands([
+    migrateCommand,
+    keys,
+    Command.provide(tasks, databases),
+    Command.provide(secrets, databases)
+  ])
 )

@@ -91,10 +91,13 @@ Takes notifications that invoices, or lines of invoices, were deleted, and delet
 `.trim()
 
 const intakeStatuses: Readonly<Record<string, string>> = {
+  200: "Stored before. The answer is that of the first delivery, with status `duplicate`.",
+  202: "Stored and committed: status `scheduled`.",
   401: "The organization requires signed deliveries, and this one is not, or not as it should be.",
   413: "The request body is larger than 4 MiB.",
   422: "The request does not have the shape that the endpoint takes, or its Idempotency-Key was used with another payload. Nothing is stored.",
-  500: "A bug. The answer says nothing of its cause."
+  500: "A bug. The answer says nothing of its cause.",
+  503: "The store is down or busy: status `error`. Send the delivery again, with the same key, after `Retry-After` seconds."
 }
 
 // The contract shows no status of the intake.

@@ -104,8 +104,7 @@ export const DeliveryReceipt = Schema.Struct({
 }).annotate({ identifier: "DeliveryReceipt", description: "What became of a delivery." })
 export type DeliveryReceipt = typeof DeliveryReceipt.Type
 
-const receipt = (status: number, description: string) =>
-  DeliveryReceipt.annotate({ description }).pipe(HttpApiSchema.status(status))
+const receipt = (status: number) => DeliveryReceipt.pipe(HttpApiSchema.status(status))
 
 /** 503: the store is down or busy. Nothing is lost if the sender tries again with the same key. */
 export class IntakeUnavailable extends Schema.TaggedError<IntakeUnavailable>()(
@@ -117,7 +116,7 @@ export class IntakeUnavailable extends Schema.TaggedError<IntakeUnavailable>()(
 const unavailable = IntakeUnavailable.pipe(
   HttpApiSchema.encodeToWithHeaders(
     {
-      body: receipt(503, "The store is down or busy. Send the delivery again, with the same key."),
+      body: receipt(503),
       headers: { "retry-after": Schema.String }
     },
     {
@@ -133,10 +132,7 @@ export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
     HttpApiEndpoint.post("schedule", "/invoice-deletions", {
       headers: DeliveryHeaders,
       payload: InvoiceDeletions,
-      success: [
-        receipt(202, "Accepted and stored."),
-        receipt(200, "Accepted before. The answer is that of the first delivery, with status `duplicate`.")
-      ],
+      success: [receipt(202), receipt(200)],
       error: unavailable
     }).annotateMerge(
       OpenApi.annotations({

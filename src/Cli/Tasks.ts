@@ -1,0 +1,71 @@
+/** Commands about the tasks that delete invoices. */
+import { Console, Effect, Option, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import * as TaskAdmin from "../InvoiceDeletions/TaskAdmin.ts"
+
+const organization = Flag.optional(
+  Flag.String("organization").pipe(Flag.withDescription("Only tasks of the organization with this id"))
+)
+
+const id = Argument.String("task-id").pipe(
+  Argument.withDescription("Id of the task, as the intake answered it"),
+  Argument.withSchema(Schema.String.check(Schema.isUUID()))
+)
+
+const identityOf = (given: { readonly id: string; readonly organization: Option.Option<string> }) => ({
+  id: given.id,
+  organization: Option.getOrUndefined(given.organization)
+})
+
+const listTasks = Command.make(
+  "list",
+  {
+    state: Flag.optional(
+      Flag.Literals("state", TaskAdmin.states).pipe(Flag.withDescription("Only tasks of this state"))
+    ),
+    organization,
+    limit: Flag.Int("limit").pipe(
+      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
+      Flag.withDescription("How many tasks at most, 50 by default"),
+      Flag.withDefault(50)
+    )
+  },
+  Effect.fn(function* (options) {
+    const tasks = yield* TaskAdmin.list({
+      state: Option.getOrUndefined(options.state),
+      organization: Option.getOrUndefined(options.organization),
+      limit: options.limit
+    })
+    yield* Console.table(tasks)
+  })
+).pipe(Command.withDescription("List deletion tasks, those that were scheduled for the latest time first"))
+
+const showTask = Command.make(
+  "show",
+  { id, organization },
+  Effect.fn(function* (given) {
+    const task = yield* TaskAdmin.show(identityOf(given))
+    yield* Console.log(task === undefined ? `No task ${given.id}` : JSON.stringify(task, undefined, 2))
+  })
+).pipe(Command.withDescription("Show everything about a deletion task, as JSON"))
+
+const replayTask = Command.make(
+  "replay",
+  { id, organization },
+  Effect.fn(function* (given) {
+    const replay = yield* TaskAdmin.replay(identityOf(given))
+    yield* Console.log(
+      TaskAdmin.Replay.$match(replay, {
+        Replayed: () => `Replaying ${given.id}`,
+        NotDead: ({ state }) => `Task ${given.id} is ${state}. Only a dead task can be replayed.`,
+        NotFound: () => `No task ${given.id}`
+      })
+    )
+  })
+).pipe(Command.withDescription("Run a dead deletion task again, at once and with all its attempts"))
+
+/** `tasks`, over the task database. */
+export const tasks = Command.make("tasks").pipe(
+  Command.withDescription("Deletion tasks"),
+  Command.withSubcommands([listTasks, showTask, replayTask])
+)
