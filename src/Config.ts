@@ -6,13 +6,24 @@ const roles = ["data-api", "intake", "worker"] as const
 const integer = (name: string, range: { readonly minimum: number; readonly maximum: number }) =>
   Config.schema(Schema.Int.check(Schema.isBetween(range)), name)
 
+// The URL holds a password, so what is wrong with it is said without it.
+const isPostgresUrl = (text: string) => {
+  try {
+    const { protocol, hostname, username, password } = new URL(text)
+    decodeURIComponent(username + password)
+    return /^postgres(ql)?:$/.test(protocol) && hostname !== ""
+  } catch {
+    return false
+  }
+}
+
 const postgresUrl = (name: string) =>
   Config.option(
     Config.schema(
       Schema.RedactedFromValue(
         Schema.String.check(
-          Schema.isPattern(/^postgres(ql)?:\/\/./, {
-            message: "Expected a URL that begins with postgres:// or postgresql://"
+          Schema.makeFilter(isPostgresUrl, {
+            message: "Expected a URL such as postgres://user:password@host:5432/database"
           })
         )
       ),

@@ -29,9 +29,9 @@ const explain = (failure: Failure): string => {
     case "MigrationError":
       return `${failure.message}: ${reasonOf(failure.cause)}`
     case "ServeError":
-      return `The server cannot listen: ${reasonOf(failure.cause)}`
+      return `The server cannot listen: ${reasonOf(failure.cause)}. Choose another address with HOST and PORT.`
     case "SqlError":
-      return `The database does not answer: ${reasonOf(failure.reason.cause)}`
+      return `The database of DATABASE_URL or CREDENTIALS_DATABASE_URL does not answer: ${reasonOf(failure.reason.cause)}`
   }
 }
 

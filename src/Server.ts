@@ -127,9 +127,22 @@ export const envelope = HttpRouter.middleware(
 /** The routes of the data API as they are served. */
 export const routes = Layer.mergeAll(dataApiRoutes, envelope)
 
+/**
+ * A listener that is done with a connection once it stops: a connection that was in use when the stop began would
+ * else be kept for its client's next request.
+ */
+const makeListener = () => {
+  const server = createServer()
+  return server.on("request", (_, response) => {
+    response.once("close", () => {
+      if (!server.listening) server.closeIdleConnections()
+    })
+  })
+}
+
 /** Listens on an address, once the services are up. */
 export const listen = (address: { readonly host: string; readonly port: number }) =>
-  NodeHttpServer.layer(createServer, { ...address, gracefulShutdownTimeout: "10 seconds" })
+  NodeHttpServer.layer(makeListener, { ...address, gracefulShutdownTimeout: "10 seconds" })
 
 /** Serves routes. */
 export const serve = <A, E, R>(served: Layer.Layer<A, E, R>) =>

@@ -12,6 +12,8 @@ const id = Argument.String("task-id").pipe(
   Argument.withSchema(Schema.String.check(Schema.isUUID()))
 )
 
+const readable = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown, { space: 2 }))
+
 const identityOf = (given: { readonly id: string; readonly organization: Option.Option<string> }) => ({
   id: given.id,
   organization: Option.getOrUndefined(given.organization)
@@ -45,7 +47,7 @@ const showTask = Command.make(
   { id, organization },
   Effect.fn(function* (given) {
     const task = yield* TaskAdmin.show(identityOf(given))
-    yield* Console.log(task === undefined ? `No task ${given.id}` : JSON.stringify(task, undefined, 2))
+    yield* Console.log(task === undefined ? `No task ${given.id}` : yield* Effect.orDie(readable(task)))
   })
 ).pipe(Command.withDescription("Show everything about a deletion task, as JSON"))
 

@@ -4,7 +4,8 @@
  * a single session, so there all are the same client.)
  */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Fiber, Layer, type Redacted } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Predicate, type Redacted } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 
 /** The database of the records. */
 export class RecordDatabase extends Context.Service<RecordDatabase, PgClient.PgClient>()(
@@ -58,6 +59,10 @@ export const layerShared = (client: PgClient.PgClient) =>
     Layer.succeed(CredentialDatabase, client),
     Layer.succeed(TaskDatabase, client)
   )
+
+/** What went wrong, for the log: no parameter, no address and no row. */
+export const reasonOf = ({ reason }: SqlError): string =>
+  `${reason._tag}: ${Predicate.isError(reason.cause) ? reason.cause.message : reason.message}`
 
 /**
  * Answers in time whatever has become of the connection: an interrupted query waits until its server has noticed, so

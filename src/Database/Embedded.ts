@@ -51,7 +51,12 @@ const lockFolder = Effect.fnUntraced(function* (folder: string) {
       server.unref()
       server.once("error", (cause) =>
         resume(
-          Effect.fail(new EmbeddedDatabaseError({ message: `The data folder ${folder} cannot be locked.`, cause }))
+          Effect.fail(
+            new EmbeddedDatabaseError({
+              message: `The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`,
+              cause
+            })
+          )
         )
       )
       server.listen(socket, () => resume(Effect.succeed(server)))
@@ -128,7 +133,10 @@ export const connect = Effect.fn("Embedded.connect")(
   (connected, dataDir) =>
     Effect.catchTag(connected, "PlatformError", (cause) =>
       Effect.fail(
-        new EmbeddedDatabaseError({ message: `The data folder ${dataDir} cannot be used: ${cause.message}`, cause })
+        new EmbeddedDatabaseError({
+          message: `The data folder of DATA_DIR, ${dataDir}, cannot be used: ${cause.message}`,
+          cause
+        })
       )
     )
 )

@@ -16,7 +16,7 @@ export type Health = typeof Health.Type
 
 export const Readiness = Schema.Struct({ ready: Schema.Boolean }).annotate({ identifier: "Readiness" })
 
-const notReady = Readiness.annotate({ description: "Not migrated yet, or stopping." }).pipe(HttpApiSchema.status(503))
+const notReady = Readiness.pipe(HttpApiSchema.status(503))
 
 const provisional = (summary: string, description: string) =>
   OpenApi.annotations({ summary, description, override: { "x-provisional": true } })

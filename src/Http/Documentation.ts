@@ -62,11 +62,28 @@ const documentedPath = ({ post, ...item }: OpenApi.OpenAPISpecPathItem, document
 const documentedPaths = (paths: OpenApi.OpenAPISpecPaths, document: Document) =>
   Record.map(paths, (item) => documentedPath(item, document))
 
-/** A get is refused with 400, and not by its schema, where its id is missing; a client has to send it all the same. */
-const documentedSchemas = (schemas: JsonSchema.Definitions) =>
-  Record.map(schemas, (schema, name) =>
-    name.endsWith("GetRequest") && name !== "OrganizationGetRequest" ? { ...schema, required: ["id"] } : schema
-  )
+const isProvisional = (operation: object | undefined) => operation !== undefined && "x-provisional" in operation
+
+const answers = (paths: OpenApi.OpenAPISpecPaths, provisional: boolean) =>
+  Object.values(paths)
+    .filter(({ post }) => isProvisional(post) === provisional)
+    .map(({ post }) => JSON.stringify(post?.responses[200]))
+    .join()
+
+/** Marks the records that only provisional endpoints answer, and says what a client has to send. */
+const documentedSchemas = (schemas: JsonSchema.Definitions, paths: OpenApi.OpenAPISpecPaths) => {
+  const shown = answers(paths, false)
+  const decided = answers(paths, true)
+  return Record.map(schemas, (schema, name) => {
+    const ref = `"#/components/schemas/${name}"`
+    return {
+      ...schema,
+      ...(decided.includes(ref) && !shown.includes(ref) ? { "x-provisional": true } : {}),
+      // A get is refused with 400, and not by its schema, where its id is missing.
+      ...(name.endsWith("GetRequest") && name !== "OrganizationGetRequest" ? { required: ["id"] } : {})
+    }
+  })
+}
 
 /** Of the data API. */
 export const dataApiDocumentation = OpenApi.annotations({
@@ -78,7 +95,7 @@ export const dataApiDocumentation = OpenApi.annotations({
   transform: (spec) => ({
     ...spec,
     paths: documentedPaths(spec["paths"], documentedResponse),
-    components: { ...spec["components"], schemas: documentedSchemas(spec["components"].schemas) }
+    components: { ...spec["components"], schemas: documentedSchemas(spec["components"].schemas, spec["paths"]) }
   })
 })
 

@@ -3,7 +3,8 @@
  * marks the task completed. It changes nothing when the claim is not the task's any more.
  *
  * Rows are locked in the order of their ids, invoices before lines, so that tasks that overlap wait for each other
- * instead of deadlocking.
+ * instead of deadlocking. They are found by arrays of ids, which Postgres looks up in the index; a list of rows, whose
+ * length it guesses, it may prefer to join with the whole table.
  */
 
 // Each kind of row: a change is always later than the one before it, whatever the clocks say.
@@ -30,7 +31,7 @@ export const statement = `
   ),
   found_invoices as materialized (
     select t.id, t.home_clinic, t.servicing_clinic, t.client_id from invoices t
-    where t.organization_id = $1 and t.id in (select invoice_id from named_invoices)
+    where t.organization_id = $1 and t.id = any (array(select invoice_id from named_invoices))
     order by t.id for update
   ),
   judged_invoices as materialized (
@@ -51,10 +52,10 @@ export const statement = `
   ),
   found_lines as materialized (
     select t.id, t.invoice, t.clinic from invoice_lines t
-    where t.organization_id = $1 and t.id in (
+    where t.organization_id = $1 and t.id = any (array(
       select l.id from invoice_lines l join doomed_invoices d on l.organization_id = $1 and l.invoice = d.invoice_id
       union select invoice_line_id from named_lines
-    )
+    ))
     order by t.id for update
   ),
   judged_lines as materialized (

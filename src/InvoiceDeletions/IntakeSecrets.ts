@@ -1,6 +1,6 @@
 /** The signing secrets of organizations that require their deliveries to be signed. */
 import { Context, Effect, Layer, Redacted } from "effect"
-import { TaskDatabase, within } from "../Database/Database.ts"
+import { reasonOf, TaskDatabase, within } from "../Database/Database.ts"
 import { SchedulerUnavailable } from "./Task.ts"
 
 export class IntakeSecrets extends Context.Service<
@@ -27,8 +27,8 @@ export class IntakeSecrets extends Context.Service<
           ),
           Effect.catchTag("SqlError", (error) =>
             Effect.andThen(
-              Effect.logWarning("The signing secrets cannot be read", error.reason),
-              Effect.fail(new SchedulerUnavailable({ message: error.message }))
+              Effect.logWarning("The signing secrets cannot be read", reasonOf(error)),
+              Effect.fail(new SchedulerUnavailable({ message: reasonOf(error) }))
             )
           )
         )

@@ -1,7 +1,7 @@
 /** The scheduler over the table `deletion_tasks`. */
 import { Clock, DateTime, Duration, Effect, Equal, Predicate } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { TaskDatabase, within } from "../Database/Database.ts"
+import { reasonOf, TaskDatabase, within } from "../Database/Database.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions } from "./Delivery.ts"
 import type { Scheduler } from "./Scheduler.ts"
@@ -37,14 +37,12 @@ const at = (millis: number) => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
 const unavailable = (error: SqlError) =>
   Effect.andThen(
-    Effect.logWarning("The store of tasks did not answer", error.reason),
-    Effect.fail(new SchedulerUnavailable({ message: error.message }))
+    Effect.logWarning("The store of tasks did not answer", reasonOf(error)),
+    Effect.fail(new SchedulerUnavailable({ message: reasonOf(error) }))
   )
 
 const codeOf = ({ reason: { cause } }: SqlError) =>
   Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""
-
-const reasonOf = ({ message, reason: { cause } }: SqlError) => (Predicate.isError(cause) ? cause.message : message)
 
 /** Whether the statement itself, or what it met in the data, is at fault, and not the database around it. */
 const isOwnFault = (error: SqlError) => /^(22|23|42|44|54|57014|P0)/.test(codeOf(error))

@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { CredentialDatabase, within } from "../Database/Database.ts"
+import { CredentialDatabase, reasonOf, within } from "../Database/Database.ts"
 import { StoreDown, Unauthorized } from "../Errors.ts"
 
 /** SHA-256 of a key: the only form in which one is stored. */
@@ -29,7 +29,7 @@ export class OrgResolver extends Context.Service<
       const touch = (keyHash: Uint8Array) =>
         sql`select touch_api_key(${keyHash})`.pipe(
           Effect.catchTag("SqlError", (error) =>
-            Effect.logWarning("The use of an API key was not recorded", error.reason)
+            Effect.logWarning("The use of an API key was not recorded", reasonOf(error))
           ),
           Effect.forkDetach
         )
@@ -40,7 +40,7 @@ export class OrgResolver extends Context.Service<
             within("1800 millis", () => StoreDown.credentials),
             Effect.catchTag("SqlError", (error) =>
               Effect.andThen(
-                Effect.logWarning("The credential store did not answer", error.reason),
+                Effect.logWarning("The credential store did not answer", reasonOf(error)),
                 Effect.fail(StoreDown.credentials)
               )
             )

@@ -1,7 +1,7 @@
 /** Reads records from Postgres. */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { RecordDatabase, within } from "../Database/Database.ts"
+import { reasonOf, RecordDatabase, within } from "../Database/Database.ts"
 import { RecordNotFound, StoreDown } from "../Errors.ts"
 import { CurrentOrganization } from "../Organization/CurrentOrganization.ts"
 import { type Condition, conditionsOf } from "./Filter.ts"
@@ -88,7 +88,7 @@ export const make = Effect.fnUntraced(function* (resource: Resource) {
       within("8 seconds", () => StoreDown.records),
       Effect.catchTag("SqlError", (error: SqlError) =>
         Effect.andThen(
-          Effect.logWarning("The record store did not answer", error.reason),
+          Effect.logWarning("The record store did not answer", reasonOf(error)),
           Effect.fail(StoreDown.records)
         )
       )

@@ -1,0 +1,154 @@
+/** The program's life on its embedded database: first start, second start, sudden death, two at once. */
+import { cpSync, existsSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, type Scope } from "effect"
+import { searchable } from "../contract/Contract.ts"
+import * as Client from "./support/Client.ts"
+import { eventually } from "./support/eventually.ts"
+import * as Process from "./support/Process.ts"
+import { everything } from "./support/Records.ts"
+import { options } from "./support/Service.ts"
+
+/** Every byte that a program at an address answers to searches for everything, on behalf of both organizations. */
+const answersOf = Effect.fnUntraced(function* (address: string) {
+  const { ask } = yield* Client.make(address)
+  return yield* Effect.forEach(searchable, (resource) =>
+    Effect.forEach(["oakridge", "harbor"] as const, (organization) =>
+      Effect.map(ask(`/${resource.name}/search`, everything(resource), organization), ({ status, text }) => {
+        assert.strictEqual(status, 200, text)
+        return text
+      })
+    )
+  )
+}, Effect.scoped)
+
+/** Starts in a folder, answers everything, and is killed. */
+const answersFrom = (environment: Process.Environment, folder: string) =>
+  Effect.gen(function* () {
+    const { address } = yield* Process.start(environment, folder)
+    return yield* answersOf(yield* address)
+  }).pipe(Effect.scoped)
+
+class Data extends Context.Service<
+  Data,
+  {
+    /** What the demo data answers, as a program that keeps nothing loads it. */
+    readonly demo: Effect.Success<ReturnType<typeof answersOf>>
+    /** A folder in which the program has been started and stopped, for each test its own. */
+    readonly usedFolder: Effect.Effect<string, never, Scope.Scope>
+  }
+>()("practice-data/test/blackbox/Lifecycle/Data") {
+  static readonly layer = Layer.effect(
+    Data,
+    Effect.gen(function* () {
+      const empty = yield* Process.temporaryFolder
+      const used = yield* Process.temporaryFolder
+      const demo = yield* answersFrom({ DATA_DIR: "memory" }, empty)
+      assert.deepStrictEqual(readdirSync(empty), [], "memory leaves nothing behind")
+      yield* Effect.gen(function* () {
+        const { address, kill, ended } = yield* Process.start({}, used)
+        assert.deepStrictEqual(yield* answersOf(yield* address), demo)
+        yield* kill("SIGTERM")
+        yield* ended
+      }).pipe(Effect.scoped)
+      const usedFolder = Effect.tap(Process.temporaryFolder, (folder) =>
+        Effect.sync(() => cpSync(used, folder, { recursive: true, filter: (path) => !path.endsWith(".sock") }))
+      )
+      return { demo, usedFolder }
+    })
+  )
+}
+
+const filesIn = (folder: string) => Effect.sync(() => readdirSync(folder, { recursive: true }).length)
+
+const hasMoreThan = (files: number) => (folder: string) =>
+  eventually(
+    `more than ${files} files`,
+    Effect.map(filesIn(folder), (found) => found > files)
+  )
+
+const isWhole = (folder: string) =>
+  eventually(
+    "a whole cluster",
+    Effect.sync(() => existsSync(join(folder, "a/b/made")))
+  )
+
+const hasGrownBy = (files: number) => (folder: string) =>
+  isWhole(folder).pipe(
+    Effect.andThen(filesIn(folder)),
+    Effect.flatMap((found) => hasMoreThan(found + files)(folder))
+  )
+
+/** Moments of a first start, told by what is in the data folder. */
+const moments = [
+  { moment: "half of the cluster was written", reached: hasMoreThan(500) },
+  { moment: "the tables were being made", reached: hasGrownBy(40) },
+  { moment: "the tables were there and being filled", reached: hasGrownBy(160) }
+]
+
+layer(Data.layer, { ...options, concurrent: true })("The program on its embedded database", (it) => {
+  it.effect("makes the demo data at its first start, in .data where DATA_DIR is not set, the same everywhere", () =>
+    Effect.gen(function* () {
+      const { usedFolder } = yield* Data
+      assert.deepStrictEqual(readdirSync(yield* usedFolder), [".data"])
+    })
+  )
+
+  it.effect("finds its data again at its next start", () =>
+    Effect.gen(function* () {
+      const { demo, usedFolder } = yield* Data
+      // Without migrations, an empty database would have no tables to read.
+      assert.deepStrictEqual(yield* answersFrom({ MIGRATE: "false" }, yield* usedFolder), demo)
+    })
+  )
+
+  it.effect.each(moments)("starts after a kill -9 when, in its very first start, $moment", ({ reached }) =>
+    Effect.gen(function* () {
+      const { demo } = yield* Data
+      const folder = yield* Process.temporaryFolder
+      yield* Effect.gen(function* () {
+        const { kill, ended, output } = yield* Process.start({ DATA_DIR: "a/b" }, folder)
+        yield* reached(folder)
+        yield* kill("SIGKILL")
+        assert.strictEqual((yield* ended).signal, "SIGKILL")
+        assert.notInclude(output(), "Listening")
+      }).pipe(Effect.scoped)
+      assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "a/b" }, folder), demo)
+    })
+  )
+
+  it.effect("answers the same after a kill -9 in the middle of requests", () =>
+    Effect.gen(function* () {
+      const { demo, usedFolder } = yield* Data
+      const folder = yield* usedFolder
+      yield* Effect.gen(function* () {
+        const { address, kill, ended } = yield* Process.start({}, folder)
+        const requests = Effect.forever(answersOf(yield* address))
+        const client = yield* Client.make(yield* address)
+        const death = Effect.gen(function* () {
+          yield* client.ask("/charges/search")
+          yield* kill("SIGKILL")
+          yield* ended
+        })
+        yield* Effect.raceFirst(Effect.ignore(requests), death)
+      }).pipe(Effect.scoped)
+      assert.deepStrictEqual(yield* answersFrom({}, folder), demo)
+    })
+  )
+
+  it.effect("refuses a folder that another process uses, in one line that names it, and leaves the other alone", () =>
+    Effect.gen(function* () {
+      const { demo, usedFolder } = yield* Data
+      const folder = join(yield* usedFolder, ".data")
+      const { address } = yield* Process.start({ DATA_DIR: folder })
+      yield* address
+      const second = yield* Process.startToEnd({ DATA_DIR: folder })
+      assert.isAbove(second.code ?? 0, 0)
+      assert.include(second.output, folder)
+      assert.include(second.output, "DATA_DIR")
+      assert.strictEqual(second.output.trim().split("\n").length, 1, second.output)
+      assert.deepStrictEqual(yield* answersOf(yield* address), demo)
+    })
+  )
+})

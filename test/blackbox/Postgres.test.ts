@@ -1,0 +1,6 @@
+/** The started program on a Postgres. */
+import { layer } from "@effect/vitest"
+import { everyRule } from "./rules/everyRule.ts"
+import { options, Service } from "./support/Service.ts"
+
+layer(Service.layerPostgres, options)("The program on a Postgres", everyRule)

@@ -1,0 +1,140 @@
+/** SIGTERM and SIGINT: stop accepting, finish what is in flight, exit 0. */
+import { existsSync } from "node:fs"
+import { connect } from "node:net"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Duration, Effect, Exit, Fiber, Layer } from "effect"
+import { loadDemoData } from "../../src/Demo/Load.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import * as Client from "./support/Client.ts"
+import { eventually } from "./support/eventually.ts"
+import * as Process from "./support/Process.ts"
+
+const signals = ["SIGTERM", "SIGINT"] as const
+
+/** Starts on a Postgres that has the demo data. */
+const started = Effect.gen(function* () {
+  const { url, sql } = yield* TestDatabase
+  yield* loadDemoData(sql)
+  const process = yield* Process.start({ DATABASE_URL: url })
+  const address = yield* process.address
+  return { ...process, sql, client: yield* Client.make(address), newcomer: Client.make(address) }
+})
+
+/** Holds back every read of charges until it is told to let go. */
+const holdCharges = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  const held = yield* Deferred.make<void>()
+  const letGo = yield* Deferred.make<void>()
+  const holding = yield* sql
+    .withTransaction(
+      sql`lock table charges in access exclusive mode`.pipe(
+        Effect.andThen(Deferred.succeed(held, undefined)),
+        Effect.andThen(Deferred.await(letGo))
+      )
+    )
+    .pipe(Effect.forkScoped)
+  yield* Deferred.await(held)
+  return { letGo: Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.join(holding)) }
+})
+
+/** As many reads as that wait for the lock. */
+const isWaiting = (count: number) =>
+  Effect.flatMap(TestDatabase, ({ sql }) =>
+    eventually(
+      `${count} reads in flight`,
+      Effect.map(
+        sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        (rows) => rows.length === count
+      )
+    )
+  )
+
+/** A request that begins, and never comes to its end. */
+const stalledRequest = (address: string) =>
+  Effect.acquireRelease(
+    Effect.callback<ReturnType<typeof connect>>((resume) => {
+      const { hostname, port } = new URL(address)
+      const socket = connect(Number(port), hostname, () =>
+        socket.write(
+          [
+            "POST /api/v3/charges/search HTTP/1.1",
+            `Host: ${hostname}`,
+            `Authorization: Bearer ${Client.keys.oakridge}`,
+            "Content-Type: application/json",
+            "Content-Length: 100\r\n\r\n{"
+          ].join("\r\n"),
+          () => resume(Effect.succeed(socket))
+        )
+      ).on("error", () => undefined)
+    }),
+    (socket) => Effect.sync(() => socket.destroy())
+  )
+
+/** A database for one test alone: locks are not to be shared. */
+const database = Layer.fresh(TestDatabase.layer)
+
+describe.concurrent("A stop signal", () => {
+  it.live.each(signals)("%s lets requests in flight be answered, refuses new ones, and ends with code 0", (signal) =>
+    Effect.gen(function* () {
+      const { client, newcomer, kill, ended, output } = yield* started
+      const before = yield* client.ask("/charges/search")
+      const { letGo } = yield* holdCharges
+      const inFlight = yield* Effect.forkScoped(
+        Effect.forEach([1, 2, 3], () => client.ask("/charges/search"), { concurrency: 3 })
+      )
+      yield* isWaiting(3)
+      yield* kill(signal)
+      const asked = Effect.flatMap(newcomer, ({ ask }) => ask("/organization/get")).pipe(Effect.scoped, Effect.exit)
+      yield* eventually("new requests are refused", Effect.map(asked, Exit.isFailure))
+      yield* letGo
+      for (const { status, text } of yield* Fiber.join(inFlight)) {
+        assert.deepStrictEqual([status, text], [200, before.text])
+      }
+      const [took, end] = yield* Effect.timed(ended)
+      assert.deepStrictEqual(end, { code: 0, signal: null }, output())
+      assert.isBelow(Duration.toSeconds(took), 2)
+    }).pipe(Effect.provide(database))
+  )
+
+  it.live.each(signals)("%s ends an idle program with code 0 at once, open connections or not", (signal) =>
+    Effect.gen(function* () {
+      const { client, kill, ended, output } = yield* started
+      assert.strictEqual((yield* client.ask("/organization/get")).status, 200)
+      yield* kill(signal)
+      const [took, end] = yield* Effect.timed(ended)
+      assert.deepStrictEqual(end, { code: 0, signal: null }, output())
+      assert.isBelow(Duration.toSeconds(took), 2)
+    }).pipe(Effect.provide(database))
+  )
+
+  it.live("waits for a request that never comes to its end for 10 s at most", () =>
+    Effect.gen(function* () {
+      const { client, kill, ended, output } = yield* started
+      yield* stalledRequest(client.address)
+      assert.strictEqual((yield* client.ask("/organization/get")).status, 200)
+      yield* kill("SIGTERM")
+      const [took, end] = yield* Effect.timed(ended)
+      assert.deepStrictEqual(end, { code: 0, signal: null }, output())
+      assert.isBelow(Duration.toSeconds(took), 12)
+    }).pipe(Effect.provide(database))
+  )
+
+  it.live("ends the program on its embedded database with code 0, even while it makes it, which starts again", () =>
+    Effect.gen(function* () {
+      const folder = yield* Process.temporaryFolder
+      const first = yield* Process.start({ DATA_DIR: folder })
+      yield* eventually(
+        "the cluster",
+        Effect.sync(() => existsSync(join(folder, "postgres")))
+      )
+      yield* first.kill("SIGTERM")
+      assert.deepStrictEqual(yield* first.ended, { code: 0, signal: null }, first.output())
+      const second = yield* Process.start({ DATA_DIR: folder })
+      const client = yield* Client.make(yield* second.address)
+      assert.strictEqual((yield* client.ask("/charges/search")).status, 200)
+      yield* second.kill("SIGINT")
+      assert.deepStrictEqual(yield* second.ended, { code: 0, signal: null }, second.output())
+    })
+  )
+})

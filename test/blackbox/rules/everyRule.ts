@@ -1,0 +1,13 @@
+/** Every rule of the data API that must hold whatever the database. */
+import type { Tests } from "../support/Service.ts"
+import { filters } from "./filters.ts"
+import { isolation } from "./isolation.ts"
+import { pages } from "./pages.ts"
+import { refusals } from "./refusals.ts"
+
+export const everyRule = (it: Tests) => {
+  pages(it)
+  filters(it)
+  refusals(it)
+  isolation(it)
+}

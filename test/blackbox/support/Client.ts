@@ -1,0 +1,94 @@
+/** Speaks HTTP to the program, byte for byte: keep-alive connections, any headers, any body. */
+import { Readable } from "node:stream"
+import { Pool } from "@effect/platform-node/Undici"
+import { Data, Effect, Schema } from "effect"
+
+/** What the program answered. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  readonly text: string
+}
+
+/** No answer came. */
+export class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly cause: unknown }> {}
+
+/** The API keys of the demo organizations. */
+export const keys = { oakridge: "pda_demo_oakridge", harbor: "pda_demo_harbor" } as const
+
+/** A demo organization. */
+export type Organization = keyof typeof keys
+
+export type Headers = Readonly<Record<string, string>>
+
+/** The headers of a request as it should be. */
+export const headersOf = (organization: Organization): Headers => ({
+  authorization: `Bearer ${keys[organization]}`,
+  "content-type": "application/json"
+})
+
+/** A request as it goes over the wire. */
+export interface Call {
+  readonly path: string
+  readonly method?: "POST" | "GET" | "PUT" | "PATCH" | "DELETE"
+  readonly headers?: Headers
+  readonly body?: string | Uint8Array
+  /** Sends the body in chunks, without telling its length. */
+  readonly chunked?: boolean
+}
+
+/** A value as JSON. */
+export const json = (value: unknown): string => JSON.stringify(value)
+
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Unknown))
+
+/** The value that a text of JSON stands for. */
+export const parse = (text: string) => Effect.orDie(decode(text))
+
+const connect = (address: string, connections: number) =>
+  Effect.acquireRelease(
+    Effect.sync(() => new Pool(address, { connections, headersTimeout: 20_000, keepAliveTimeout: 60_000 })),
+    (pool) => Effect.promise(() => pool.destroy())
+  )
+
+const chunkSize = 16 * 1024
+
+const chunks = (body: string | Uint8Array) => {
+  const bytes = Buffer.from(body)
+  const count = Math.max(1, Math.ceil(bytes.length / chunkSize))
+  return Readable.from(Array.from({ length: count }, (_, at) => bytes.subarray(at * chunkSize, (at + 1) * chunkSize)))
+}
+
+/** A client of the program at an address. */
+export const make = Effect.fnUntraced(function* (address: string, connections = 8) {
+  const pool = yield* connect(address, connections)
+
+  const call = ({ path, method = "POST", headers = headersOf("oakridge"), body, chunked = false }: Call) =>
+    Effect.tryPromise({
+      try: (signal) =>
+        pool
+          .request({
+            path,
+            method,
+            headers,
+            signal,
+            ...(body === undefined ? {} : { body: chunked ? chunks(body) : body })
+          })
+          .then((response) =>
+            response.body
+              .text()
+              .then((text): Answer => ({ status: response.statusCode, headers: response.headers, text }))
+          ),
+      catch: (cause) => new NoAnswer({ cause })
+    })
+
+  return {
+    address,
+    call,
+    /** Asks an endpoint of the data API, on behalf of an organization. */
+    ask: (path: string, body: unknown = {}, organization: Organization = "oakridge") =>
+      call({ path: `/api/v3${path}`, headers: headersOf(organization), body: json(body) })
+  }
+})
+
+export type Client = Effect.Success<ReturnType<typeof make>>

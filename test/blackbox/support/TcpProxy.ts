@@ -1,0 +1,75 @@
+/** A TCP proxy that can be cut, so that a program loses one of its databases while the database itself stays up. */
+import { createServer, connect, type Server, type Socket } from "node:net"
+import { Effect } from "effect"
+
+/** How a cut proxy treats its peers: as a closed port, as a network that swallows everything, or as a broken one. */
+export const cuts = ["refuse", "swallow", "reset"] as const
+export type Cut = (typeof cuts)[number]
+
+const listen = (server: Server, port: number) =>
+  Effect.callback<number>((resume) => {
+    server.listen(port, "127.0.0.1", () => {
+      const address = server.address()
+      resume(Effect.succeed(address === null || typeof address === "string" ? 0 : address.port))
+    })
+  })
+
+const close = (server: Server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
+
+const flow = (near: Socket, far: Socket) => {
+  near.pipe(far)
+  far.pipe(near)
+}
+
+/** A proxy to an address. It is whole at first. */
+export const make = Effect.fnUntraced(function* (target: { readonly host: string; readonly port: number }) {
+  const connections = new Map<Socket, Socket>()
+  let state: Cut | "whole" = "whole"
+
+  const accept = (near: Socket) => {
+    const far = connect(target.port, target.host)
+    connections.set(near, far)
+    near.on("error", () => near.destroy())
+    far.on("error", () => far.destroy())
+    near.once("close", () => {
+      connections.delete(near)
+      far.destroy()
+    })
+    far.once("close", () => near.destroy())
+    if (state === "whole") flow(near, far)
+    else if (state === "reset") near.resetAndDestroy()
+  }
+
+  const server = createServer({ pauseOnConnect: true }, accept)
+  const port = yield* Effect.acquireRelease(listen(server, 0), () =>
+    Effect.suspend(() => {
+      for (const near of connections.keys()) near.destroy()
+      return server.listening ? close(server) : Effect.void
+    })
+  )
+
+  return {
+    host: "127.0.0.1",
+    port,
+    /** Cuts new and existing connections. */
+    cut: (how: Cut) =>
+      Effect.suspend(() => {
+        state = how
+        for (const [near, far] of connections) {
+          if (how === "swallow") {
+            near.unpipe().pause()
+            far.unpipe().pause()
+          } else near.resetAndDestroy()
+        }
+        return how === "refuse" ? close(server) : Effect.void
+      }),
+    /** Makes it whole again. What was swallowed arrives late. */
+    mend: Effect.suspend(() => {
+      state = "whole"
+      for (const [near, far] of connections) flow(near, far)
+      return server.listening ? Effect.void : Effect.asVoid(listen(server, port))
+    })
+  }
+})
+
+export type TcpProxy = Effect.Success<ReturnType<typeof make>>
