@@ -81,7 +81,7 @@ const planNames = [
   ["'Gold'", "null", "'Wellness'", '"Gold Wellness"'],
   ["''", "'Canine'", "' '", '"Canine"'],
   ["E'\\t'", "E'\\n'", "'Wellness'", '"Wellness"'],
-  ["'Gold'", "E'\\f\\u00a0'", "E'\\v'", '"Gold"'],
+  ["'Gold'", "E'\\f\\u00a0'", "E'\\x0b'", '"Gold"'],
   ["'Gold Plus'", "'Canine'", "''", '"Gold Plus Canine"'],
   ["'\"Gold\"'", "'\\'", "null", '"\\"Gold\\" \\\\"'],
   ["null", "null", "null", "null"],

@@ -41,7 +41,7 @@ const nodesOf = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []
 export const costOf = Effect.fnUntraced(function* (resource: Resource, criteria: Criteria, owner = organization) {
   const { sql } = yield* TestDatabase
   const { text, values } = searchQuery(resource, owner, criteria, { limit: 100, offset: 0 })
-  const [explained] = yield* readPlans(yield* sql.unsafe(`explain (analyze, format json) ${text}`, values))
+  const [explained] = yield* readPlans(yield* sql.unsafe(`explain (analyze, buffers, format json) ${text}`, values))
   const top = explained["QUERY PLAN"][0].Plan
   const scans = nodesOf(top).filter((node) => node["Relation Name"] !== undefined)
   return {

@@ -1,0 +1,79 @@
+/** Processes that are started again whenever they end, and what befalls them and their Postgres. */
+import { Array, Data, Effect, Random, Ref } from "effect"
+import type * as Process from "../../test/blackbox/support/Process.ts"
+import type { OwnPostgres } from "../../test/faults/support/OwnPostgres.ts"
+import * as Program from "../../test/faults/support/Program.ts"
+
+/** A role that is always there, or about to be. */
+export type Standing = Ref.Ref<Program.Program | undefined>
+
+/** Keeps a role running until the scope closes. */
+export const keep = Effect.fnUntraced(function* (
+  role: "intake" | "worker",
+  databaseUrl: string,
+  environment: Process.Environment
+) {
+  const standing: Standing = yield* Ref.make<Program.Program | undefined>(undefined)
+  const life = Effect.gen(function* () {
+    const program = yield* Program.start(role, databaseUrl, environment)
+    yield* Ref.set(standing, program)
+    yield* program.ended
+  })
+  yield* Effect.scoped(life).pipe(Effect.ignore, Effect.forever, Effect.forkScoped)
+  return standing
+})
+
+/** All that runs. */
+export interface Fleet {
+  readonly postgres: OwnPostgres
+  readonly intakes: Array.NonEmptyReadonlyArray<Standing>
+  readonly workers: Array.NonEmptyReadonlyArray<Standing>
+}
+
+const signal = Effect.fnUntraced(function* (
+  which: Array.NonEmptyReadonlyArray<Standing>,
+  first: NodeJS.Signals,
+  then?: NodeJS.Signals
+) {
+  const program = yield* Ref.get(yield* Random.choice(which))
+  if (program === undefined) return
+  yield* program.kill(first)
+  if (then === undefined) return
+  yield* Effect.sleep("2500 millis")
+  yield* program.kill(then)
+})
+
+const outage = ({ stopImmediately, start }: OwnPostgres) =>
+  Effect.gen(function* () {
+    yield* stopImmediately
+    yield* Effect.sleep(yield* Random.nextBetween(0, 1500))
+    yield* start
+  })
+
+const kinds = {
+  "an intake killed with -9": ({ intakes }: Fleet) => signal(intakes, "SIGKILL"),
+  "a worker killed with -9": ({ workers }: Fleet) => signal(workers, "SIGKILL"),
+  "a worker told to stop": ({ workers }: Fleet) => signal(workers, "SIGTERM"),
+  "a worker paused past its lease": ({ workers }: Fleet) => signal(workers, "SIGSTOP", "SIGCONT"),
+  "Postgres stopped immediately": ({ postgres }: Fleet) => outage(postgres)
+}
+export type Kind = keyof typeof kinds
+
+const dice = ["an intake killed with -9", "a worker killed with -9", "Postgres stopped immediately"] as const
+const all: Array.NonEmptyReadonlyArray<Kind> = [
+  ...dice,
+  ...dice,
+  "a worker told to stop",
+  "a worker paused past its lease"
+]
+
+/** Lets one thing after another happen, without end, and keeps count. What has begun to happen is not interrupted. */
+export const reign = (fleet: Fleet, count: (kind: Kind) => Effect.Effect<void>) =>
+  Effect.gen(function* () {
+    yield* Effect.sleep(yield* Random.nextBetween(300, 1500))
+    const kind = yield* Random.choice(all)
+    yield* Effect.uninterruptible(Effect.andThen(kinds[kind](fleet), count(kind)))
+  }).pipe(Effect.forever)
+
+/** An invariant does not hold. */
+export class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}

@@ -1,0 +1,32 @@
+/**
+ * Loads the demo data into the migrated Postgres of DATABASE_URL, to try the service on it: `npm run demo`.
+ *
+ * Not for a database that is anybody's: the demo API keys are public. A database that has an organization already is
+ * left as it is.
+ */
+import { NodeRuntime } from "@effect/platform-node"
+import { Console, Effect } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { config } from "../src/Config.ts"
+import { connect } from "../src/Database/Database.ts"
+import { loadDemoData } from "../src/Demo/Load.ts"
+import * as Failure from "../src/Failure.ts"
+
+Effect.gen(function* () {
+  const { databaseUrl } = yield* config
+  const url = yield* Effect.fromOption(databaseUrl)
+  const sql = yield* connect({
+    url,
+    applicationName: "practice-data-demo",
+    maxConnections: 1,
+    statementTimeout: "1 minute"
+  })
+  yield* loadDemoData(sql)
+  yield* Console.log("The demo data is loaded, with the API keys pda_demo_oakridge and pda_demo_harbor")
+}).pipe(
+  Effect.scoped,
+  Effect.provide(Reactivity.layer),
+  Effect.tapErrorTag(["ConfigError", "SqlError"], Failure.report),
+  Effect.tapErrorTag("NoSuchElementError", () => Console.error("DATABASE_URL is not set")),
+  NodeRuntime.runMain({ disableErrorReporting: true })
+)
