@@ -21,8 +21,12 @@ Effect.gen(function* () {
     maxConnections: 1,
     statementTimeout: "1 minute"
   })
-  yield* loadDemoData(sql)
-  yield* Console.log("The demo data is loaded, with the API keys pda_demo_oakridge and pda_demo_harbor")
+  const isLoaded = yield* loadDemoData(sql)
+  yield* Console.log(
+    isLoaded
+      ? "The demo data is loaded, with the API keys pda_demo_oakridge and pda_demo_harbor"
+      : "The database has an organization already. Nothing is loaded"
+  )
 }).pipe(
   Effect.scoped,
   Effect.provide(Reactivity.layer),

@@ -52,13 +52,14 @@ const loadOrganization = Effect.fnUntraced(function* (
   })}`
 })
 
-/** Loads the demo data, unless the database has an organization already. All of it, or nothing. */
+/** Loads the demo data, all of it or nothing. False when the database has an organization already: it is left as it is. */
 export const loadDemoData = Effect.fn("Demo.load")(function* (sql: PgClient.PgClient) {
   const found = yield* sql`select 1 from organizations limit 1`
-  if (found.length > 0) return
+  if (found.length > 0) return false
   yield* sql.withTransaction(
     Effect.forEach(organizations, (organization) => loadOrganization(sql, organization), { discard: true })
   )
   // Without statistics, the first pages would be sorted instead of read in order.
   yield* sql`analyze`
+  return true
 })
