@@ -141,7 +141,7 @@ const drain = {
     work: async () => {
       const worker = await boss.work<Payload>(
         queue,
-        { batchSize: 64, pollingIntervalSeconds: 0.5, localConcurrency: connections / 2 },
+        { batchSize: 64, pollingIntervalSeconds: 0.5, localConcurrency: connections / 2, burstWhenBatchFull: true },
         async (jobs) => {
           for (const job of jobs) {
             const client = await pool.connect()

@@ -1,13 +1,14 @@
 /**
- * The deletion itself: one statement, and so one transaction, that looks at the claim, deletes, counts what it did, and
- * marks the task completed. It changes nothing when the claim is not the task's any more.
+ * The deletion itself: one statement, and so one transaction, for any number of tasks. It looks at the claim of each
+ * task, deletes, counts what it did, and marks the tasks completed. A task whose claim is not the caller's any more
+ * changes nothing.
  *
- * Rows are locked in the order of their ids, invoices before lines, so that tasks that overlap wait for each other
- * instead of deadlocking. They are found by arrays of ids, which Postgres looks up in the index; a list of rows, whose
- * length it guesses, it may prefer to join with the whole table.
+ * Rows are locked in the order of organization and id, invoices before lines, so that tasks that overlap wait for each
+ * other instead of deadlocking. Each is looked up by its key (`lateral ... for update` leaves the planner no other
+ * way), because the planner cannot know how few the items of a payload are.
  */
 
-// Each kind of row: a change is always later than the one before it, whatever the clocks say.
+// A change is always later than the one before it, whatever the clocks say.
 const mark = `set is_deleted = true,
       deleted_at = coalesce(t.deleted_at, (select at from moment)),
       updated_at = greatest((select at from moment), t.updated_at + interval '1 microsecond')`
@@ -15,27 +16,41 @@ const mark = `set is_deleted = true,
 const count = (verdict: string) => `'${verdict}', count(*) filter (where verdict = '${verdict}')`
 
 const counts = (judged: string, verdicts: ReadonlyArray<string>) =>
-  `(select jsonb_build_object(${verdicts.map(count).join(", ")}) from ${judged})`
+  `(select jsonb_build_object(${verdicts.map(count).join(", ")}) from ${judged} j
+    where j.organization_id = task.organization_id and j.task_id = task.id)`
 
-/** Parameters: organization, task id, claim token, now. Returns one row, the outcome; none when superseded. */
+/**
+ * Parameters: organizations, task ids, claim tokens (arrays of one length), and the time. Returns a row for each task
+ * that was completed: its organization, id and outcome.
+ */
 export const statement = `
   with moment as materialized (select $4::timestamptz as at),
   task as materialized (
-    select organization_id, id, payload from deletion_tasks
-    where organization_id = $1 and id = $2::uuid and claim_token = $3::uuid and state = 'running'
-    for update
+    select t.organization_id, t.id, t.payload
+    from (
+      select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as c (organization_id, id, token) order by 1, 2
+    ) claimed
+    cross join lateral (
+      select t.organization_id, t.id, t.payload from deletion_tasks t
+      where t.organization_id = claimed.organization_id and t.id = claimed.id
+        and t.claim_token = claimed.token and t.state = 'running'
+      for update
+    ) t
   ),
   named_invoices as materialized (
-    select named.* from task, jsonb_to_recordset(task.payload -> 'invoices')
-      as named (invoice_id text, clinic_id text, client_id text)
+    select task.organization_id, task.id as task_id, named.* from task,
+      jsonb_to_recordset(task.payload -> 'invoices') as named (invoice_id text, clinic_id text, client_id text)
   ),
   found_invoices as materialized (
-    select t.id, t.home_clinic, t.servicing_clinic, t.client_id from invoices t
-    where t.organization_id = $1 and t.id = any (array(select invoice_id from named_invoices))
-    order by t.id for update
+    select found.* from (select distinct organization_id, invoice_id from named_invoices order by 1, 2) named
+    cross join lateral (
+      select t.organization_id, t.id, t.home_clinic, t.servicing_clinic, t.client_id from invoices t
+      where t.organization_id = named.organization_id and t.id = named.invoice_id
+      for update
+    ) found
   ),
   judged_invoices as materialized (
-    select named.invoice_id, case
+    select named.organization_id, named.task_id, named.invoice_id, case
       when found.id is null then 'not_found'
       when named.clinic_id is not null
         and named.clinic_id is distinct from found.home_clinic
@@ -43,49 +58,69 @@ export const statement = `
       when named.client_id is not null and named.client_id is distinct from found.client_id then 'client_mismatch'
       else 'deleted'
     end as verdict
-    from named_invoices named left join found_invoices found on found.id = named.invoice_id
+    from named_invoices named
+    left join found_invoices found on found.organization_id = named.organization_id and found.id = named.invoice_id
   ),
-  doomed_invoices as materialized (select distinct invoice_id from judged_invoices where verdict = 'deleted'),
+  doomed_invoices as materialized (
+    select distinct organization_id, invoice_id from judged_invoices where verdict = 'deleted'
+  ),
   named_lines as materialized (
-    select named.* from task, jsonb_to_recordset(task.payload -> 'invoice_lines')
-      as named (invoice_line_id text, invoice_id text, clinic_id text)
+    select task.organization_id, task.id as task_id, named.* from task,
+      jsonb_to_recordset(task.payload -> 'invoice_lines')
+        as named (invoice_line_id text, invoice_id text, clinic_id text)
+  ),
+  wanted_lines as materialized (
+    select line.organization_id, line.id from doomed_invoices doomed
+    cross join lateral (
+      select t.organization_id, t.id from invoice_lines t
+      where t.organization_id = doomed.organization_id and t.invoice = doomed.invoice_id
+      offset 0
+    ) line
+    union select organization_id, invoice_line_id from named_lines
   ),
   found_lines as materialized (
-    select t.id, t.invoice, t.clinic from invoice_lines t
-    where t.organization_id = $1 and t.id = any (array(
-      select l.id from invoice_lines l join doomed_invoices d on l.organization_id = $1 and l.invoice = d.invoice_id
-      union select invoice_line_id from named_lines
-    ))
-    order by t.id for update
+    select found.* from (select * from wanted_lines order by 1, 2) wanted
+    cross join lateral (
+      select t.organization_id, t.id, t.invoice, t.clinic from invoice_lines t
+      where t.organization_id = wanted.organization_id and t.id = wanted.id
+      for update
+    ) found
   ),
   judged_lines as materialized (
-    select named.invoice_line_id, case
+    select named.organization_id, named.task_id, named.invoice_line_id, case
       when found.id is null then 'not_found'
       when named.invoice_id is not null and named.invoice_id is distinct from found.invoice then 'invoice_mismatch'
       when named.clinic_id is not null and named.clinic_id is distinct from found.clinic then 'clinic_mismatch'
       else 'deleted'
     end as verdict
-    from named_lines named left join found_lines found on found.id = named.invoice_line_id
+    from named_lines named
+    left join found_lines found on found.organization_id = named.organization_id and found.id = named.invoice_line_id
   ),
   lines_of_invoices as materialized (
-    select found.id from found_lines found join doomed_invoices doomed on doomed.invoice_id = found.invoice
+    select distinct judged.task_id, found.organization_id, found.id from found_lines found
+    join judged_invoices judged on judged.organization_id = found.organization_id
+      and judged.invoice_id = found.invoice and judged.verdict = 'deleted'
   ),
   marked_invoices as (
     update invoices t ${mark}
-    from doomed_invoices doomed where t.organization_id = $1 and t.id = doomed.invoice_id
+    from doomed_invoices doomed where t.organization_id = doomed.organization_id and t.id = doomed.invoice_id
   ),
   marked_lines as (
     update invoice_lines t ${mark}
     from (
-      select id from lines_of_invoices union select invoice_line_id from judged_lines where verdict = 'deleted'
-    ) doomed where t.organization_id = $1 and t.id = doomed.id
+      select organization_id, id from lines_of_invoices
+      union select organization_id, invoice_line_id from judged_lines where verdict = 'deleted'
+    ) doomed where t.organization_id = doomed.organization_id and t.id = doomed.id
   )
   update deletion_tasks t
   set state = 'completed', due_at = null, claim_token = null, last_error = null, finished_at = (select at from moment),
     outcome = jsonb_build_object(
       'invoices', ${counts("judged_invoices", ["deleted", "not_found", "clinic_mismatch", "client_mismatch"])},
       'invoice_lines', ${counts("judged_lines", ["deleted", "not_found", "invoice_mismatch", "clinic_mismatch"])},
-      'lines_of_invoices', (select count(*) from lines_of_invoices)
+      'lines_of_invoices', (
+        select count(*) from lines_of_invoices l
+        where l.organization_id = task.organization_id and l.task_id = task.id
+      )
     )
   from task where t.organization_id = task.organization_id and t.id = task.id
-  returning t.outcome`
+  returning t.organization_id, t.id, t.outcome`

@@ -28,6 +28,10 @@ export class Scheduler extends Context.Service<
     ) => Effect.Effect<void, SchedulerUnavailable>
     /** Deletes what the task says and marks it completed. */
     readonly run: (claim: Claim) => Effect.Effect<RunOutcome, TaskFailed | SchedulerUnavailable>
+    /** Runs tasks in one transaction, for less than each of them alone would cost: all or, when one fails, none. */
+    readonly runTogether: (
+      claims: ReadonlyArray<Claim>
+    ) => Effect.Effect<ReadonlyArray<RunOutcome>, TaskFailed | SchedulerUnavailable>
     /** Puts a task back for another attempt after a while, or, when it has had all of them, marks it `dead`. */
     readonly fail: (
       claim: Claim,

@@ -46,6 +46,17 @@ export const make = (
     }
     const open = () => [...tasks.values()].filter((task) => task.dueAt !== undefined)
 
+    const run = Effect.fnUntraced(function* (claim: Claim) {
+      const task = held(claim)
+      if (task === undefined) return RunOutcome.Superseded()
+      const outcome = yield* perform(task.delivery.deletions, claim)
+      if (held(claim) === undefined) return RunOutcome.Superseded()
+      task.state = "completed"
+      task.token = undefined
+      task.dueAt = undefined
+      return RunOutcome.Completed({ outcome })
+    })
+
     return {
       schedule: (delivery) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
@@ -95,16 +106,8 @@ export const make = (
             if (task !== undefined) task.dueAt = now + Duration.toMillis(lease)
           }
         }),
-      run: Effect.fnUntraced(function* (claim) {
-        const task = held(claim)
-        if (task === undefined) return RunOutcome.Superseded()
-        const outcome = yield* perform(task.delivery.deletions, claim)
-        if (held(claim) === undefined) return RunOutcome.Superseded()
-        task.state = "completed"
-        task.token = undefined
-        task.dueAt = undefined
-        return RunOutcome.Completed({ outcome })
-      }),
+      run,
+      runTogether: Effect.forEach((claim) => run(claim)),
       fail: (claim, _reason, retryAfter) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = held(claim)

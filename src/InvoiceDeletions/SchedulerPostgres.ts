@@ -6,6 +6,7 @@ import * as Deletion from "./Deletion.ts"
 import type { Deletions } from "./Delivery.ts"
 import type { Scheduler } from "./Scheduler.ts"
 import {
+  type Claim,
   maximumAttempts,
   type Outcome,
   type Receipt,
@@ -30,6 +31,20 @@ interface ClaimRow {
   readonly claim_token: string
   readonly attempts: number
 }
+
+interface OutcomeRow {
+  readonly organization_id: string
+  readonly id: string
+  readonly outcome: Outcome
+}
+
+/** Claims as parallel arrays. */
+const columnsOf = (claims: ReadonlyArray<Claim>) =>
+  [
+    claims.map((claim) => claim.organization),
+    claims.map((claim) => claim.taskId),
+    claims.map((claim) => claim.token)
+  ] as const
 
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
@@ -63,6 +78,21 @@ const receiptOf = (taskId: string, row: TaskRow): Receipt => ({
 /** A scheduler over the task database. */
 export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
   const sql = yield* TaskDatabase
+  const runTogether = Effect.fn("Scheduler.runTogether")(function* (claims: ReadonlyArray<Claim>) {
+    const now = yield* Clock.currentTimeMillis
+    const completed = yield* sql
+      .unsafe<OutcomeRow>(Deletion.statement, [...columnsOf(claims), at(now)])
+      .pipe(
+        Effect.catchTag("SqlError", (error): Effect.Effect<never, TaskFailed | SchedulerUnavailable> =>
+          isOwnFault(error) ? Effect.fail(new TaskFailed({ message: reasonOf(error) })) : unavailable(error)
+        )
+      )
+    return claims.map(({ organization, taskId }) => {
+      const row = completed.find(({ organization_id, id }) => organization_id === organization && id === taskId)
+      return row === undefined ? RunOutcome.Superseded() : RunOutcome.Completed({ outcome: row.outcome })
+    })
+  })
+
   const scheduler: Scheduler["Service"] = {
     schedule: Effect.fn("Scheduler.schedule")(
       function* (delivery) {
@@ -139,30 +169,20 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       function* (claims, lease) {
         if (claims.length === 0) return
         const now = yield* Clock.currentTimeMillis
+        const [organizations, taskIds, tokens] = columnsOf(claims)
         yield* sql`
           update deletion_tasks set due_at = ${at(now + Duration.toMillis(lease))}::timestamptz
           where state = 'running' and (organization_id, id, claim_token) in (
             select * from unnest(
-              ${claims.map((claim) => claim.organization)}::text[],
-              ${claims.map((claim) => claim.taskId)}::uuid[],
-              ${claims.map((claim) => claim.token)}::uuid[]
+              ${organizations}::text[], ${taskIds}::uuid[], ${tokens}::uuid[]
             )
           )`
       },
       Effect.catchTag("SqlError", unavailable)
     ),
 
-    run: Effect.fn("Scheduler.run")(function* ({ organization, taskId, token }) {
-      const now = yield* Clock.currentTimeMillis
-      const [row] = yield* sql
-        .unsafe<{ outcome: Outcome }>(Deletion.statement, [organization, taskId, token, at(now)])
-        .pipe(
-          Effect.catchTag("SqlError", (error): Effect.Effect<never, TaskFailed | SchedulerUnavailable> =>
-            isOwnFault(error) ? Effect.fail(new TaskFailed({ message: reasonOf(error) })) : unavailable(error)
-          )
-        )
-      return row === undefined ? RunOutcome.Superseded() : RunOutcome.Completed(row)
-    }),
+    run: (claim) => Effect.map(runTogether([claim]), ([outcome = RunOutcome.Superseded()]) => outcome),
+    runTogether,
 
     fail: Effect.fn("Scheduler.fail")(
       function* ({ organization, taskId, token }, reason, retryAfter) {

@@ -3,9 +3,9 @@
  *
  * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
  */
-import { Duration, Effect, Fiber, Layer, Random, Ref, Schedule } from "effect"
+import { Array, Duration, Effect, Fiber, Layer, Random, Ref, Schedule } from "effect"
 import { Scheduler } from "./Scheduler.ts"
-import type { Claim } from "./Task.ts"
+import { type Claim, TaskFailed } from "./Task.ts"
 
 /** How a worker works. */
 export interface Options {
@@ -39,20 +39,28 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     )
   })
 
-  const work = (claim: Claim) =>
-    scheduler.run(claim).pipe(
-      Effect.catchDefect((defect) => Effect.fail({ _tag: "TaskFailed", message: String(defect) } as const)),
-      Effect.catchTags({
-        TaskFailed: ({ message }) =>
-          Effect.gen(function* () {
-            yield* Effect.logWarning("A deletion task failed", message)
-            yield* scheduler.fail(claim, message, yield* backoff(claim.attempt))
-          }),
-        SchedulerUnavailable: () => Ref.update(owed, (all) => [...all, claim])
-      }),
-      // A failure that could not be recorded either: the lease ends, and the attempt counts.
+  const failed = (claim: Claim, message: string) =>
+    Effect.gen(function* () {
+      yield* Effect.logWarning("A deletion task failed", message)
+      yield* scheduler.fail(claim, message, yield* backoff(claim.attempt))
+    }).pipe(
+      // A failure that cannot be recorded either: the lease ends, and the attempt counts.
       Effect.ignore,
       Effect.annotateLogs({ task_id: claim.taskId, organization: claim.organization, attempt: claim.attempt })
+    )
+
+  // Tasks run together while none of them fails, and else each alone.
+  const work = (claims: ReadonlyArray<Claim>): Effect.Effect<void> =>
+    scheduler.runTogether(claims).pipe(
+      Effect.asVoid,
+      Effect.catchDefect((defect) => Effect.fail(new TaskFailed({ message: String(defect) }))),
+      Effect.catchTags({
+        TaskFailed: ({ message }) =>
+          Effect.forEach(claims, (claim) => (claims.length === 1 ? failed(claim, message) : work([claim])), {
+            discard: true
+          }),
+        SchedulerUnavailable: () => Ref.update(owed, (all) => [...all, ...claims])
+      })
     )
 
   const round = Effect.gen(function* () {
@@ -66,7 +74,11 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
         Effect.forever,
         Effect.interruptible
       )
-    const working = Effect.forEach(claims, work, { concurrency: options.concurrency, discard: true })
+    const together = Math.ceil(claims.length / options.concurrency)
+    const working = Effect.forEach(Array.chunksOf(claims, Math.max(1, together)), work, {
+      concurrency: options.concurrency,
+      discard: true
+    })
     yield* Effect.raceFirst(working, heartbeat)
     return claims.length
   }).pipe(Effect.withSpan("Worker.round"))
