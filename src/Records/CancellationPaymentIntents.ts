@@ -17,10 +17,7 @@ export const CancellationPaymentIntent = Schema.Struct({
   percent_discount: Field.number("Discount in percent.", 10),
   pet: Field.ref("pet", "The pet on the plan."),
   subscription: Field.ref("subscription", "The subscription that was cancelled."),
-  wellnes_plan_name: Field.text(
-    "Plan name, species and the clinic's plan header, joined by one space. The spelling is the contract's.",
-    "Gold Canine Wellness"
-  ),
+  wellnes_plan_name: Field.planName,
   payments: Field.number("Sum of the payments made.", 127.5),
   payment_amount: Field.number("Amount to pay or to refund.", 90),
   payment_or_refund: Field.text("Whether the amount is paid or refunded.", "payment"),
@@ -40,13 +37,7 @@ const resource = Resource.make({
   name: "cancellation-payment-intents",
   table: "cancellation_payment_intents",
   record: CancellationPaymentIntent,
-  hidden: {
-    plan_name: Field.text("First part of `wellnes_plan_name`.", "Gold"),
-    species: Field.text("Second part of `wellnes_plan_name`.", "Canine"),
-    plan_header: Schema.optionalKey(
-      Field.text("Third part of `wellnes_plan_name`: the clinic's plan header.", "Wellness")
-    )
-  },
+  hidden: Field.planNameParts,
   orderedBy: "updated_at",
   filters: {
     id: Filter.equals("id"),

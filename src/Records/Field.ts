@@ -67,5 +67,18 @@ export const date = (description: string) =>
     })
   )
 
+/** The name of a plan as `wellnes_plan_name` shows it; the spelling is the contract's. */
+export const planName = text(
+  "Plan name, species and the clinic's plan header, joined by one space; blank parts are left out.",
+  "Gold Canine Wellness"
+)
+
+/** What a plan name is composed of; stored beside the record, and not shown. */
+export const planNameParts = {
+  plan_name: text("First part of `wellnes_plan_name`.", "Gold"),
+  species: text("Second part of `wellnes_plan_name`.", "Canine"),
+  plan_header: text("Third part of `wellnes_plan_name`: the clinic's plan header.", "Wellness")
+}
+
 /** Fields by name, none of which needs a service to be read or written. */
 export type Fields = Readonly<Record<string, Schema.Codec<unknown, unknown>>>

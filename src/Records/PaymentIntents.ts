@@ -12,10 +12,7 @@ export const PaymentIntent = Schema.Struct({
   clinic_id: Field.ref("clinic", "The clinic."),
   pet: Field.ref("pet", "The pet on the plan."),
   subscription: Field.ref("subscription", "The subscription that is paid for."),
-  wellnes_plan_name: Field.text(
-    "Plan name, species and the clinic's plan header, joined by one space. The spelling is the contract's.",
-    "Gold Canine Wellness"
-  ),
+  wellnes_plan_name: Field.planName,
   payment_amount: Field.number("Amount of the payment.", 42.5),
   payment_split: Schema.Struct({
     to_Platform: Field.number("Portion that settles with the platform.", 2.5),
@@ -43,13 +40,7 @@ const resource = Resource.make({
   name: "payment-intents",
   table: "payment_intents",
   record: PaymentIntent,
-  hidden: {
-    plan_name: Field.text("First part of `wellnes_plan_name`.", "Gold"),
-    species: Field.text("Second part of `wellnes_plan_name`.", "Canine"),
-    plan_header: Schema.optionalKey(
-      Field.text("Third part of `wellnes_plan_name`: the clinic's plan header.", "Wellness")
-    )
-  },
+  hidden: Field.planNameParts,
   orderedBy: "updated_at",
   filters: {
     id: Filter.equals("id"),
