@@ -30,6 +30,8 @@ export interface Options {
   readonly maxConnections: number
   /** After how long the server gives up on a statement. */
   readonly statementTimeout: Duration.Input
+  /** Whether the server looks out for a client that died, to end its statement and free its locks. */
+  readonly watchesClient?: boolean
   /** `force_custom_plan` for statements whose best plan depends on their values. */
   readonly planCacheMode?: "auto" | "force_custom_plan"
 }
@@ -48,7 +50,8 @@ export const connect = (options: Options) =>
     startupParameters: {
       TimeZone: "UTC",
       statement_timeout: String(Duration.toMillis(options.statementTimeout)),
-      plan_cache_mode: options.planCacheMode ?? "auto"
+      plan_cache_mode: options.planCacheMode ?? "auto",
+      ...(options.watchesClient === true ? { client_connection_check_interval: "500" } : {})
     }
   })
 

@@ -44,7 +44,18 @@ export const layer = (settings: DatabaseSettings) =>
             applicationName: "practice-data-credentials"
           })
         ),
-        Layer.effect(TaskDatabase, connect({ ...options, url, applicationName: "practice-data-tasks" }))
+        Layer.effect(
+          TaskDatabase,
+          connect({
+            ...options,
+            url,
+            applicationName: "practice-data-tasks",
+            // A delivery may name ten thousand invoices.
+            statementTimeout: "1 minute",
+            // The tasks of a worker that was killed are taken over as soon as their locks are gone.
+            watchesClient: true
+          })
+        )
       )
       const migrated = Option.getOrElse(settings.migrate, () => false) ? Layer.effectDiscard(migrating) : Layer.empty
       return migrated.pipe(Layer.provideMerge(databases), Layer.provide(Reactivity.layer))

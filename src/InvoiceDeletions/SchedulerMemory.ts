@@ -121,8 +121,10 @@ export const make = (
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = tasks.get(keyOf(claim.organization, claim.taskId))
           if (task?.dueAt === undefined) return
+          const isHeld = task.token === claim.token
+          if (isHeld ? task.attempts !== claim.attempt : task.attempts <= claim.attempt) return
           task.attempts -= 1
-          if (task.token !== claim.token) return
+          if (!isHeld) return
           task.state = "scheduled"
           task.token = undefined
           task.dueAt = now

@@ -1,5 +1,6 @@
 /** The scheduler over the table `deletion_tasks`. */
-import { Clock, DateTime, Duration, Effect, Equal, Predicate } from "effect"
+import { randomUUID } from "node:crypto"
+import { Clock, DateTime, Duration, Effect, Equal, Predicate, Ref } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { reasonOf, TaskDatabase, within } from "../Database/Database.ts"
 import * as Deletion from "./Deletion.ts"
@@ -28,7 +29,6 @@ interface ClaimRow {
   readonly organization_id: string
   readonly id: string
   readonly state: string
-  readonly claim_token: string
   readonly attempts: number
 }
 
@@ -75,18 +75,43 @@ const receiptOf = (taskId: string, row: TaskRow): Receipt => ({
   invoiceLinesCount: row.invoice_lines_count
 })
 
+/** For a worker, which has time, but not until a silent connection is given up by the system. */
+const answered = <A>(query: Effect.Effect<A, SqlError>): Effect.Effect<A, SchedulerUnavailable> =>
+  query.pipe(within("5 seconds", tooSlow), Effect.catchTag("SqlError", unavailable))
+
+/** How long tasks may take together, so that their leases last while each is then run alone. */
+const longestTogether = Duration.seconds(1)
+
 /** A scheduler over the task database. */
 export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
   const sql = yield* TaskDatabase
+  // Claims whose answer did not arrive. They may have been made.
+  const lost = yield* Ref.make<ReadonlyArray<string>>([])
+  const settleLost = Effect.gen(function* () {
+    const tokens = yield* Ref.get(lost)
+    if (tokens.length === 0) return
+    const now = yield* Clock.currentTimeMillis
+    yield* answered(sql`
+      update deletion_tasks set
+        attempts = attempts - 1, state = 'scheduled', due_at = ${at(now)}::timestamptz, claim_token = null
+      where due_at is not null and state = 'running' and claim_token = any (${tokens}::uuid[])`)
+    yield* Ref.update(lost, (all) => all.filter((token) => !tokens.includes(token)))
+  })
+
+  const runAll = (claims: ReadonlyArray<Claim>, now: number) =>
+    sql.unsafe<OutcomeRow>(Deletion.statement, [...columnsOf(claims), at(now)])
+
   const runTogether = Effect.fn("Scheduler.runTogether")(function* (claims: ReadonlyArray<Claim>) {
     const now = yield* Clock.currentTimeMillis
-    const completed = yield* sql
-      .unsafe<OutcomeRow>(Deletion.statement, [...columnsOf(claims), at(now)])
-      .pipe(
-        Effect.catchTag("SqlError", (error): Effect.Effect<never, TaskFailed | SchedulerUnavailable> =>
-          isOwnFault(error) ? Effect.fail(new TaskFailed({ message: reasonOf(error) })) : unavailable(error)
-        )
+    const bound = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(longestTogether)}`)
+    const completed = yield* (
+      claims.length === 1 ? runAll(claims, now) : sql.withTransaction(Effect.andThen(bound, runAll(claims, now)))
+    ).pipe(
+      within("65 seconds", tooSlow),
+      Effect.catchTag("SqlError", (error): Effect.Effect<never, TaskFailed | SchedulerUnavailable> =>
+        isOwnFault(error) ? Effect.fail(new TaskFailed({ message: reasonOf(error) })) : unavailable(error)
       )
+    )
     return claims.map(({ organization, taskId }) => {
       const row = completed.find(({ organization_id, id }) => organization_id === organization && id === taskId)
       return row === undefined ? RunOutcome.Superseded() : RunOutcome.Completed({ outcome: row.outcome })
@@ -133,61 +158,61 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       Effect.catchTag("SqlError", unavailable)
     ),
 
-    claim: Effect.fn("Scheduler.claim")(
-      function* ({ limit, lease }) {
-        const now = yield* Clock.currentTimeMillis
-        const rows = yield* sql<ClaimRow>`
-          update deletion_tasks t set
-            state = case when t.attempts >= ${maximumAttempts} then 'dead' else 'running' end,
-            attempts = least(t.attempts + 1, ${maximumAttempts}),
-            due_at = case when t.attempts >= ${maximumAttempts} then null else ${at(now + Duration.toMillis(lease))}::timestamptz end,
-            finished_at = case when t.attempts >= ${maximumAttempts} then ${at(now)}::timestamptz end,
-            last_error = case when t.attempts >= ${maximumAttempts}
-              then coalesce(t.last_error, 'The worker stopped during the attempt') else t.last_error end,
-            claim_token = gen_random_uuid(),
-            started_at = coalesce(t.started_at, ${at(now)}::timestamptz)
-          from (
-            select organization_id, id from deletion_tasks
-            where due_at <= ${at(now)}::timestamptz
-            order by due_at limit ${limit} for update skip locked
-          ) due
-          where t.organization_id = due.organization_id and t.id = due.id
-          returning t.organization_id, t.id, t.state, t.claim_token, t.attempts`
-        return rows
-          .filter((row) => row.state === "running")
-          .map((row) => ({
-            organization: row.organization_id,
-            taskId: row.id,
-            token: row.claim_token,
-            attempt: row.attempts
-          }))
-      },
-      Effect.catchTag("SqlError", unavailable)
-    ),
+    claim: Effect.fn("Scheduler.claim")(function* ({ limit, lease }) {
+      yield* settleLost
+      const now = yield* Clock.currentTimeMillis
+      const token = randomUUID()
+      const rows = yield* sql<ClaimRow>`
+        update deletion_tasks t set
+          state = case when t.attempts >= ${maximumAttempts} then 'dead' else 'running' end,
+          attempts = least(t.attempts + 1, ${maximumAttempts}),
+          due_at = case when t.attempts >= ${maximumAttempts} then null
+            else ${at(now + Duration.toMillis(lease))}::timestamptz end,
+          finished_at = case when t.attempts >= ${maximumAttempts} then ${at(now)}::timestamptz end,
+          last_error = case when t.attempts >= ${maximumAttempts}
+            then coalesce(t.last_error, 'The worker stopped during the attempt') else t.last_error end,
+          claim_token = case when t.attempts >= ${maximumAttempts} then null else ${token}::uuid end,
+          started_at = coalesce(t.started_at, ${at(now)}::timestamptz)
+        from (
+          select organization_id, id from deletion_tasks
+          where due_at <= ${at(now)}::timestamptz
+          order by due_at limit ${limit} for update skip locked
+        ) due
+        where t.organization_id = due.organization_id and t.id = due.id
+        returning t.organization_id, t.id, t.state, t.attempts`.pipe(
+        answered,
+        Effect.tapError(() => Ref.update(lost, (tokens) => [...tokens, token]))
+      )
+      return rows
+        .filter((row) => row.state === "running")
+        .map((row) => ({ organization: row.organization_id, taskId: row.id, token, attempt: row.attempts }))
+    }),
 
-    renew: Effect.fn("Scheduler.renew")(
-      function* (claims, lease) {
-        if (claims.length === 0) return
-        const now = yield* Clock.currentTimeMillis
-        const [organizations, taskIds, tokens] = columnsOf(claims)
-        yield* sql`
-          update deletion_tasks set due_at = ${at(now + Duration.toMillis(lease))}::timestamptz
-          where state = 'running' and (organization_id, id, claim_token) in (
-            select * from unnest(
-              ${organizations}::text[], ${taskIds}::uuid[], ${tokens}::uuid[]
-            )
-          )`
-      },
-      Effect.catchTag("SqlError", unavailable)
-    ),
+    renew: Effect.fn("Scheduler.renew")(function* (claims, lease) {
+      if (claims.length === 0) return
+      const now = yield* Clock.currentTimeMillis
+      const [organizations, taskIds, tokens] = columnsOf(claims)
+      // A task that is being run is locked: its lock keeps others off, and must not keep the other leases waiting.
+      yield* sql`
+          update deletion_tasks t set due_at = ${at(now + Duration.toMillis(lease))}::timestamptz
+          from (
+            select held.organization_id, held.id from deletion_tasks held
+            join unnest(${organizations}::text[], ${taskIds}::uuid[], ${tokens}::uuid[])
+              as claimed (organization_id, id, token)
+              on held.organization_id = claimed.organization_id and held.id = claimed.id
+                and held.claim_token = claimed.token
+            where held.state = 'running'
+            for update of held skip locked
+          ) held
+          where t.organization_id = held.organization_id and t.id = held.id`
+    }, answered),
 
     run: (claim) => Effect.map(runTogether([claim]), ([outcome = RunOutcome.Superseded()]) => outcome),
     runTogether,
 
-    fail: Effect.fn("Scheduler.fail")(
-      function* ({ organization, taskId, token }, reason, retryAfter) {
-        const now = yield* Clock.currentTimeMillis
-        yield* sql`
+    fail: Effect.fn("Scheduler.fail")(function* ({ organization, taskId, token }, reason, retryAfter) {
+      const now = yield* Clock.currentTimeMillis
+      yield* sql`
           update deletion_tasks set
             state = case when attempts >= ${maximumAttempts} then 'dead' else 'scheduled' end,
             due_at = case when attempts >= ${maximumAttempts} then null
@@ -195,31 +220,27 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
             finished_at = case when attempts >= ${maximumAttempts} then ${at(now)}::timestamptz end,
             claim_token = null, last_error = ${reason}
           where organization_id = ${organization} and id = ${taskId} and claim_token = ${token} and state = 'running'`
-      },
-      Effect.catchTag("SqlError", unavailable)
-    ),
+    }, answered),
 
-    giveBack: Effect.fn("Scheduler.giveBack")(
-      function* ({ organization, taskId, token }) {
-        const now = yield* Clock.currentTimeMillis
-        // The attempt did not count, even if another worker has claimed the task since.
-        yield* sql`
-          update deletion_tasks set
-            attempts = attempts - 1,
-            state = case when claim_token = ${token} then 'scheduled' else state end,
-            due_at = case when claim_token = ${token} then ${at(now)}::timestamptz else due_at end,
-            claim_token = nullif(claim_token, ${token})
-          where organization_id = ${organization} and id = ${taskId} and state in ('scheduled', 'running') and attempts > 0`
-      },
-      Effect.catchTag("SqlError", unavailable)
-    ),
+    giveBack: Effect.fn("Scheduler.giveBack")(function* ({ organization, taskId, token, attempt }) {
+      const now = yield* Clock.currentTimeMillis
+      // The attempt did not count, even if another worker has claimed the task since. Saying so twice is as once.
+      yield* answered(sql`
+        update deletion_tasks set
+          attempts = attempts - 1,
+          state = case when claim_token = ${token} then 'scheduled' else state end,
+          due_at = case when claim_token = ${token} then ${at(now)}::timestamptz else due_at end,
+          claim_token = nullif(claim_token, ${token})
+        where organization_id = ${organization} and id = ${taskId} and state in ('scheduled', 'running')
+          and case when claim_token = ${token} then attempts = ${attempt} else attempts > ${attempt} end`)
+    }),
 
     untilDue: Effect.gen(function* () {
       const [first] = yield* sql<{ due_at: Date | null }>`
         select due_at from deletion_tasks where due_at is not null order by due_at limit 1`
       const now = yield* Clock.currentTimeMillis
       return first?.due_at == null ? undefined : Duration.millis(Math.max(0, first.due_at.getTime() - now))
-    }).pipe(Effect.withSpan("Scheduler.untilDue"), Effect.catchTag("SqlError", unavailable))
+    }).pipe(Effect.withSpan("Scheduler.untilDue"), answered)
   }
   return scheduler
 })

@@ -17,6 +17,7 @@ export interface Options {
   readonly lease: Duration.Duration
 }
 
+const shortestSleep = Duration.millis(50)
 const longestSleep = Duration.seconds(1)
 
 /** How long to wait after an attempt: at random, up to twice as long each time, from 1 second to 5 minutes. */
@@ -26,6 +27,7 @@ export const backoff = (attempt: number): Effect.Effect<Duration.Duration> =>
 /** One round: claims what is due and runs it. Says how many tasks it had. */
 export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
+  const stopping = yield* Ref.make(false)
   // Attempts that a failure of the database ended, and that must not count.
   const owed = yield* Ref.make<ReadonlyArray<Claim>>([])
 
@@ -49,17 +51,28 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       Effect.annotateLogs({ task_id: claim.taskId, organization: claim.organization, attempt: claim.attempt })
     )
 
-  // Tasks run together while none of them fails, and else each alone.
+  const owe = (claims: ReadonlyArray<Claim>) => Ref.update(owed, (all) => [...all, ...claims])
+
+  const alone = (claims: ReadonlyArray<Claim>) =>
+    Effect.andThen(
+      Effect.ignore(scheduler.renew(claims, options.lease)),
+      Effect.forEach(claims, (claim) => work([claim]), { discard: true })
+    )
+
+  // Tasks run together while none of them fails, and else each alone. A stopping worker begins none.
   const work = (claims: ReadonlyArray<Claim>): Effect.Effect<void> =>
+    Effect.flatMap(Ref.get(stopping), (isStopping) => (isStopping ? owe(claims) : begin(claims)))
+
+  const begin = (claims: ReadonlyArray<Claim>): Effect.Effect<void> =>
     scheduler.runTogether(claims).pipe(
       Effect.asVoid,
       Effect.catchDefect((defect) => Effect.fail(new TaskFailed({ message: String(defect) }))),
       Effect.catchTags({
         TaskFailed: ({ message }) =>
-          Effect.forEach(claims, (claim) => (claims.length === 1 ? failed(claim, message) : work([claim])), {
-            discard: true
-          }),
-        SchedulerUnavailable: () => Ref.update(owed, (all) => [...all, ...claims])
+          claims.length === 1
+            ? Effect.forEach(claims, (claim) => failed(claim, message), { discard: true })
+            : alone(claims),
+        SchedulerUnavailable: () => owe(claims)
       })
     )
 
@@ -80,35 +93,44 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       discard: true
     })
     yield* Effect.raceFirst(working, heartbeat)
+    if (yield* Ref.get(stopping)) yield* settle
     return claims.length
   }).pipe(Effect.withSpan("Worker.round"))
-  return { round }
+  return { round, stop: Ref.set(stopping, true) }
 })
 
-/** Rounds without end: at once while there is more to do, else when the next task is due, a second later at most. */
-export const run = Effect.fnUntraced(function* (options: Options) {
+/** A worker: its rounds without end, and what tells it to begin no further task. */
+export const make = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
-  const { round } = yield* makeRound(options)
+  const { round, stop } = yield* makeRound(options)
+  // A task that is due and locked by another is not worth asking for again at once.
   const rest = (claimed: number) =>
     claimed === options.batch
       ? Effect.yieldNow
       : Effect.flatMap(scheduler.untilDue, (untilDue = longestSleep) =>
-          Effect.sleep(Duration.min(untilDue, longestSleep))
+          Effect.sleep(Duration.clamp(untilDue, { minimum: shortestSleep, maximum: longestSleep }))
         )
-  return yield* Effect.uninterruptible(round).pipe(
+  const rounds = Effect.uninterruptible(round).pipe(
     Effect.flatMap(rest),
     Effect.retry(Schedule.spaced("500 millis")),
     Effect.forever
   )
+  return { rounds, stop }
 })
 
-/** How long a stopping worker may finish its round. */
-const grace = "10 seconds"
+/** A worker, run until it is interrupted. */
+export const run = (options: Options) => Effect.flatMap(make(options), ({ rounds }) => rounds)
+
+/** How long a stopping worker may take to finish what it has begun. */
+const grace = "8 seconds"
 
 /** The worker, until the scope closes. */
 export const layer = (options: Options) =>
   Layer.effectDiscard(
-    Effect.acquireRelease(Effect.forkDetach(run(options)), (worker) =>
-      Fiber.interrupt(worker).pipe(Effect.timeoutOption(grace), Effect.asVoid)
-    )
+    Effect.gen(function* () {
+      const { rounds, stop } = yield* make(options)
+      yield* Effect.acquireRelease(Effect.forkDetach(rounds), (worker) =>
+        Effect.andThen(stop, Effect.timeoutOption(Fiber.interrupt(worker), grace))
+      )
+    })
   )
