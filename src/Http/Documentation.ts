@@ -125,6 +125,14 @@ const documentedIntakeResponse: Document = (status, response) => ({
   "x-provisional": true
 })
 
+/** What senders send may have more fields than are listed. */
+const growing = (schemas: JsonSchema.Definitions) =>
+  Record.map(schemas, (schema, name) =>
+    /^(InvoiceDeletions|DeletedInvoice|DeletedInvoiceLine)$/.test(name)
+      ? { ...schema, additionalProperties: true }
+      : schema
+  )
+
 /** Of the intake. */
 export const intakeDocumentation = OpenApi.annotations({
   title: "Invoice deletion intake",
@@ -132,5 +140,9 @@ export const intakeDocumentation = OpenApi.annotations({
   description: intakeDescription,
   license: { name: "MIT" },
   servers: [{ url: "/api/v1", description: "This server." }],
-  transform: (spec) => ({ ...spec, paths: documentedPaths(spec["paths"], documentedIntakeResponse) })
+  transform: (spec) => ({
+    ...spec,
+    paths: documentedPaths(spec["paths"], documentedIntakeResponse),
+    components: { ...spec["components"], schemas: growing(spec["components"].schemas) }
+  })
 })

@@ -22,7 +22,7 @@ export class IntakeSecrets extends Context.Service<
               select secret from intake_secrets where organization_id = ${organization} and revoked_at is null
               order by created_at desc`.pipe(Effect.map((rows) => rows.map(({ secret }) => Redacted.make(secret)))),
           within(
-            "800 millis",
+            "500 millis",
             () => new SchedulerUnavailable({ message: "The signing secrets were not read in time" })
           ),
           Effect.catchTag("SqlError", (error) =>

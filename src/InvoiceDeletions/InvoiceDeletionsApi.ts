@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { JsonBody } from "../Http/JsonBody.ts"
+import * as Field from "../Records/Field.ts"
 import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "../Validation.ts"
 import { SignedDelivery } from "./SignedDelivery.ts"
 
@@ -85,8 +86,6 @@ export const DeliveryHeaders = Schema.Struct({
 })
 export type DeliveryHeaders = typeof DeliveryHeaders.Type
 
-const utc = (description: string) => Schema.DateTimeUtcFromString.annotate({ description })
-
 /** What became of a delivery. */
 export const DeliveryReceipt = Schema.Struct({
   status: Schema.Literals(["scheduled", "duplicate", "completed", "error"]).annotate({
@@ -96,11 +95,11 @@ export const DeliveryReceipt = Schema.Struct({
     description: "Derived from the organization and the Idempotency-Key.",
     format: "uuid"
   }),
-  scheduled_for: utc("When the deletion runs."),
+  scheduled_for: Field.timestamp("When the deletion runs."),
   idempotency_key: Schema.String.annotate({ description: "The Idempotency-Key of the request." }),
   invoices_count: Schema.Int.annotate({ description: "How many invoices the delivery names." }),
   invoice_lines_count: Schema.Int.annotate({ description: "How many invoice lines the delivery names." }),
-  received_at: Schema.NullOr(utc("When the delivery was received."))
+  received_at: Field.dateTime("When the delivery was received.")
 }).annotate({ identifier: "DeliveryReceipt", description: "What became of a delivery." })
 export type DeliveryReceipt = typeof DeliveryReceipt.Type
 

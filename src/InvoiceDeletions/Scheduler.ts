@@ -16,7 +16,10 @@ export class Scheduler extends Context.Service<
   {
     /** Stores a task for a delivery. Waits for a delivery of the same key that is being stored. */
     readonly schedule: (delivery: Delivery) => Effect.Effect<ScheduleOutcome, SchedulerUnavailable>
-    /** Takes due tasks for a lease, oldest first. A task whose attempts are used up becomes `dead` instead. */
+    /**
+     * Takes due tasks for a lease, oldest first; and beside the limit one of those whose worker let its lease end, since
+     * such a task may be what ended the worker. A task whose attempts are used up becomes `dead` instead.
+     */
     readonly claim: (options: {
       readonly limit: number
       readonly lease: Duration.Duration

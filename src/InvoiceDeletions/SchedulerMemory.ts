@@ -42,19 +42,25 @@ export const make = (
     let claims = 0
     const held = ({ organization, taskId, token }: Claim) => {
       const task = tasks.get(keyOf(organization, taskId))
-      return task?.token === token ? task : undefined
+      return task?.token === token && task.state === "running" ? task : undefined
     }
     const open = () => [...tasks.values()].filter((task) => task.dueAt !== undefined)
 
-    const run = Effect.fnUntraced(function* (claim: Claim) {
-      const task = held(claim)
-      if (task === undefined) return RunOutcome.Superseded()
-      const outcome = yield* perform(task.delivery.deletions, claim)
-      if (held(claim) === undefined) return RunOutcome.Superseded()
-      task.state = "completed"
-      task.token = undefined
-      task.dueAt = undefined
-      return RunOutcome.Completed({ outcome })
+    const runTogether = Effect.fnUntraced(function* (all: ReadonlyArray<Claim>) {
+      const outcomes = yield* Effect.forEach(all, (claim): Effect.Effect<RunOutcome, TaskFailed> => {
+        const task = held(claim)
+        return task === undefined
+          ? Effect.succeed(RunOutcome.Superseded())
+          : Effect.map(perform(task.delivery.deletions, claim), (outcome) => RunOutcome.Completed({ outcome }))
+      })
+      return Array.zipWith(all, outcomes, (claim, outcome) => {
+        const task = held(claim)
+        if (task === undefined) return RunOutcome.Superseded()
+        task.state = "completed"
+        task.token = undefined
+        task.dueAt = undefined
+        return outcome
+      })
     })
 
     return {
@@ -83,21 +89,24 @@ export const make = (
           const due = Array.sort(
             open().filter((task) => (task.dueAt ?? now) <= now),
             byDue
-          ).slice(0, limit)
-          return due.flatMap((task): ReadonlyArray<Claim> => {
-            if (task.attempts >= maximumAttempts) {
-              task.state = "dead"
-              task.token = undefined
-              task.dueAt = undefined
-              return []
+          )
+          const fresh = due.filter((task) => task.state === "scheduled")
+          const suspects = due.filter((task) => task.state === "running")
+          return Array.sort([...fresh.slice(0, limit), ...suspects.slice(0, 1)], byDue).flatMap(
+            (task): ReadonlyArray<Claim> => {
+              if (task.attempts >= maximumAttempts) {
+                task.state = "dead"
+                task.dueAt = undefined
+                return []
+              }
+              task.state = "running"
+              task.attempts += 1
+              task.token = `claim_${++claims}`
+              task.dueAt = now + Duration.toMillis(lease)
+              const { organization, taskId } = task.delivery
+              return [{ organization, taskId, token: task.token, attempt: task.attempts }]
             }
-            task.state = "running"
-            task.attempts += 1
-            task.token = `claim_${++claims}`
-            task.dueAt = now + Duration.toMillis(lease)
-            const { organization, taskId } = task.delivery
-            return [{ organization, taskId, token: task.token, attempt: task.attempts }]
-          })
+          )
         }),
       renew: (renewed, lease) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
@@ -106,8 +115,8 @@ export const make = (
             if (task !== undefined) task.dueAt = now + Duration.toMillis(lease)
           }
         }),
-      run,
-      runTogether: Effect.forEach((claim) => run(claim)),
+      run: (claim) => Effect.map(runTogether([claim]), ([outcome = RunOutcome.Superseded()]) => outcome),
+      runTogether,
       fail: (claim, _reason, retryAfter) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = held(claim)
@@ -120,11 +129,14 @@ export const make = (
       giveBack: (claim) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = tasks.get(keyOf(claim.organization, claim.taskId))
-          if (task?.dueAt === undefined) return
-          const isHeld = task.token === claim.token
-          if (isHeld ? task.attempts !== claim.attempt : task.attempts <= claim.attempt) return
+          if (task === undefined || task.state === "completed") return
+          const isOver = task.token === claim.token
+          const counted = isOver
+            ? task.attempts === claim.attempt
+            : task.state !== "dead" && task.attempts > claim.attempt
+          if (!counted) return
           task.attempts -= 1
-          if (!isHeld) return
+          if (!isOver) return
           task.state = "scheduled"
           task.token = undefined
           task.dueAt = now

@@ -1,6 +1,6 @@
 /** The scheduler over the table `deletion_tasks`. */
 import { randomUUID } from "node:crypto"
-import { Clock, DateTime, Duration, Effect, Equal, Predicate, Ref } from "effect"
+import { Array, Clock, DateTime, Duration, Effect, Equal, Order, Predicate, Ref } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { reasonOf, TaskDatabase, within } from "../Database/Database.ts"
 import * as Deletion from "./Deletion.ts"
@@ -30,7 +30,13 @@ interface ClaimRow {
   readonly id: string
   readonly state: string
   readonly attempts: number
+  readonly was_due: Date
 }
+
+const byDue = Order.mapInput(Order.Date, (row: ClaimRow) => row.was_due)
+
+/** Why a task is dead whose worker never said. */
+const stopped = "The worker stopped during the attempt"
 
 interface OutcomeRow {
   readonly organization_id: string
@@ -63,7 +69,7 @@ const codeOf = ({ reason: { cause } }: SqlError) =>
 const isOwnFault = (error: SqlError) => /^(22|23|42|44|54|57014|P0)/.test(codeOf(error))
 
 /** Answers a sender in time: within two seconds with all around it. */
-const deadline = "1600 millis"
+const deadline = "1300 millis"
 
 const tooSlow = () => new SchedulerUnavailable({ message: "The store of tasks did not answer in time" })
 
@@ -162,28 +168,34 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       yield* settleLost
       const now = yield* Clock.currentTimeMillis
       const token = randomUUID()
+      const usedUp = sql`t.attempts >= ${maximumAttempts}`
       const rows = yield* sql<ClaimRow>`
-        update deletion_tasks t set
-          state = case when t.attempts >= ${maximumAttempts} then 'dead' else 'running' end,
-          attempts = least(t.attempts + 1, ${maximumAttempts}),
-          due_at = case when t.attempts >= ${maximumAttempts} then null
-            else ${at(now + Duration.toMillis(lease))}::timestamptz end,
-          finished_at = case when t.attempts >= ${maximumAttempts} then ${at(now)}::timestamptz end,
-          last_error = case when t.attempts >= ${maximumAttempts}
-            then coalesce(t.last_error, 'The worker stopped during the attempt') else t.last_error end,
-          claim_token = case when t.attempts >= ${maximumAttempts} then null else ${token}::uuid end,
-          started_at = coalesce(t.started_at, ${at(now)}::timestamptz)
-        from (
-          select organization_id, id from deletion_tasks
-          where due_at <= ${at(now)}::timestamptz
+        with fresh as (
+          select organization_id, id, due_at from deletion_tasks
+          where due_at <= ${at(now)}::timestamptz and state = 'scheduled'
           order by due_at limit ${limit} for update skip locked
-        ) due
+        ),
+        suspect as (
+          select organization_id, id, due_at from deletion_tasks
+          where due_at <= ${at(now)}::timestamptz and state = 'running'
+          order by due_at limit 1 for update skip locked
+        ),
+        due as (select * from fresh union all select * from suspect)
+        update deletion_tasks t set
+          state = case when ${usedUp} then 'dead' else 'running' end,
+          attempts = least(t.attempts + 1, ${maximumAttempts}),
+          due_at = case when ${usedUp} then null else ${at(now + Duration.toMillis(lease))}::timestamptz end,
+          finished_at = case when ${usedUp} then ${at(now)}::timestamptz end,
+          last_error = case when ${usedUp} then coalesce(t.last_error, ${stopped}) else t.last_error end,
+          claim_token = case when ${usedUp} then t.claim_token else ${token}::uuid end,
+          started_at = coalesce(t.started_at, ${at(now)}::timestamptz)
+        from due
         where t.organization_id = due.organization_id and t.id = due.id
-        returning t.organization_id, t.id, t.state, t.attempts`.pipe(
+        returning t.organization_id, t.id, t.state, t.attempts, due.due_at as was_due`.pipe(
         answered,
         Effect.tapError(() => Ref.update(lost, (tokens) => [...tokens, token]))
       )
-      return rows
+      return Array.sort(rows, byDue)
         .filter((row) => row.state === "running")
         .map((row) => ({ organization: row.organization_id, taskId: row.id, token, attempt: row.attempts }))
     }),
@@ -224,15 +236,18 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
 
     giveBack: Effect.fn("Scheduler.giveBack")(function* ({ organization, taskId, token, attempt }) {
       const now = yield* Clock.currentTimeMillis
-      // The attempt did not count, even if another worker has claimed the task since. Saying so twice is as once.
+      // The attempt did not count, even if another worker has claimed the task since, or has given it up because the
+      // attempts were used up: then it still has this token. Saying so twice is as once.
+      const isOver = sql`(claim_token = ${token})`
       yield* answered(sql`
         update deletion_tasks set
           attempts = attempts - 1,
-          state = case when claim_token = ${token} then 'scheduled' else state end,
-          due_at = case when claim_token = ${token} then ${at(now)}::timestamptz else due_at end,
-          claim_token = nullif(claim_token, ${token})
-        where organization_id = ${organization} and id = ${taskId} and state in ('scheduled', 'running')
-          and case when claim_token = ${token} then attempts = ${attempt} else attempts > ${attempt} end`)
+          due_at = case when ${isOver} then ${at(now)}::timestamptz else due_at end,
+          finished_at = null,
+          claim_token = case when ${isOver} then null else claim_token end,
+          state = case when ${isOver} then 'scheduled' else state end
+        where organization_id = ${organization} and id = ${taskId} and state <> 'completed'
+          and case when ${isOver} then attempts = ${attempt} else state <> 'dead' and attempts > ${attempt} end`)
     }),
 
     untilDue: Effect.gen(function* () {

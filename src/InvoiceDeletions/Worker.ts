@@ -87,11 +87,14 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
         Effect.forever,
         Effect.interruptible
       )
-    const together = Math.ceil(claims.length / options.concurrency)
-    const working = Effect.forEach(Array.chunksOf(claims, Math.max(1, together)), work, {
-      concurrency: options.concurrency,
-      discard: true
-    })
+    // A task that was tried before is run after the others and alone: it may end the process once more.
+    const fresh = claims.filter((claim) => claim.attempt === 1)
+    const tried = claims.filter((claim) => claim.attempt > 1)
+    const together = Math.max(1, Math.ceil(fresh.length / options.concurrency))
+    const working = Effect.andThen(
+      Effect.forEach(Array.chunksOf(fresh, together), work, { concurrency: options.concurrency, discard: true }),
+      Effect.forEach(tried, (claim) => work([claim]), { discard: true })
+    )
     yield* Effect.raceFirst(working, heartbeat)
     if (yield* Ref.get(stopping)) yield* settle
     return claims.length
@@ -105,10 +108,10 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   const { round, stop } = yield* makeRound(options)
   // A task that is due and locked by another is not worth asking for again at once.
   const rest = (claimed: number) =>
-    claimed === options.batch
+    claimed > 0
       ? Effect.yieldNow
       : Effect.flatMap(scheduler.untilDue, (untilDue = longestSleep) =>
-          Effect.sleep(Duration.clamp(untilDue, { minimum: shortestSleep, maximum: longestSleep }))
+          Effect.sleep(Duration.isZero(untilDue) ? shortestSleep : Duration.min(untilDue, longestSleep))
         )
   const rounds = Effect.uninterruptible(round).pipe(
     Effect.flatMap(rest),
@@ -122,7 +125,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 export const run = (options: Options) => Effect.flatMap(make(options), ({ rounds }) => rounds)
 
 /** How long a stopping worker may take to finish what it has begun. */
-const grace = "8 seconds"
+const grace = "9 seconds"
 
 /** The worker, until the scope closes. */
 export const layer = (options: Options) =>
