@@ -66,7 +66,7 @@ const codeOf = ({ reason: { cause } }: SqlError) =>
   Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""
 
 /** Whether the statement itself, or what it met in the data, is at fault, and not the database around it. */
-const isOwnFault = (error: SqlError) => /^(22|23|42|44|54|57014|P0)/.test(codeOf(error))
+const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
 
 /** Answers a sender in time: within two seconds with all around it. */
 const deadline = "1300 millis"

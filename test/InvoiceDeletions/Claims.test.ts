@@ -22,27 +22,9 @@ import {
   suite
 } from "./support.ts"
 
-/** A millisecond less. */
-const almost = (duration: Duration.Duration) => Duration.subtract(duration, Duration.millis(1))
-
 /** Schedules tasks a second apart. */
 const scheduledOneByOne = (keys: ReadonlyArray<string>) =>
   Effect.forEach(keys, (key) => Effect.tap(scheduled(delivery(key)), TestClock.adjust("1 second")))
-
-/** Claims a task, and lets another worker take it over. */
-const takenOver = Effect.fnUntraced(function* (key: string) {
-  const { claim: first } = yield* claimed(key)
-  yield* TestClock.adjust(lease)
-  return { first, second: yield* claimOne() }
-})
-
-/** Lets attempts end, one after the other, without a word of their workers. */
-const abandon = Effect.fnUntraced(function* (attempts: number) {
-  for (let attempt = 0; attempt < attempts; attempt++) {
-    yield* TestClock.adjust(lease)
-    yield* claimOne()
-  }
-})
 
 suite("a task", [
   [
@@ -117,6 +99,25 @@ suite("a task", [
     })
   ],
   [
+    "whose worker let its lease end is claimed beside the limit, one at a time, since it may be what ended the worker",
+    Effect.gen(function* () {
+      const old = yield* scheduledOneByOne(["1", "2", "3"])
+      yield* TestClock.adjust(delay)
+      yield* claimAll()
+      const [first, second] = yield* scheduledOneByOne(["4", "5"])
+      yield* TestClock.adjust(delay)
+      const claims = [yield* claimAll(1), yield* claimAll(1), yield* claimAll(1), yield* claimAll(1)]
+      const fresh = claims.flat().filter(({ attempt }) => attempt === 1)
+      const again = claims.flat().filter(({ attempt }) => attempt === 2)
+      assert.deepStrictEqual(
+        claims.map(({ length }) => length),
+        [2, 2, 1, 0]
+      )
+      assert.deepStrictEqual(idsOf(fresh), [first?.taskId, second?.taskId])
+      assert.sameMembers(idsOf(again), idsOf(old))
+    })
+  ],
+  [
     "stays its worker's when the lease is renewed, from that moment on",
     Effect.gen(function* () {
       const { renew } = yield* Scheduler
@@ -177,109 +178,6 @@ suite("a task", [
       yield* giveBack(claim)
       yield* isSuperseded(claim)
       yield* isFinished
-    })
-  ],
-  [
-    "that failed is due after the given time, as another attempt, and no longer its worker's",
-    Effect.gen(function* () {
-      const { fail } = yield* Scheduler
-      const { claim } = yield* claimed("1")
-      yield* fail(claim, "No", Duration.hours(1))
-      yield* isSuperseded(claim)
-      yield* TestClock.adjust(almost(Duration.hours(1)))
-      assert.isEmpty(yield* claimAll())
-      yield* TestClock.adjust("1 milli")
-      const next = yield* claimOne()
-      assert.strictEqual(next.attempt, 2)
-      yield* completes(next)
-    })
-  ],
-  [
-    "is dead after 8 attempts that failed",
-    Effect.gen(function* () {
-      const { fail } = yield* Scheduler
-      let { claim } = yield* claimed("1")
-      for (let attempt = 1; attempt < maximumAttempts; attempt++) {
-        assert.strictEqual(claim.attempt, attempt)
-        yield* fail(claim, "No", Duration.zero)
-        claim = yield* claimOne()
-      }
-      assert.strictEqual(claim.attempt, 8)
-      yield* fail(claim, "No", Duration.zero)
-      yield* isSuperseded(claim)
-      yield* isFinished
-    })
-  ],
-  [
-    "is dead after 8 attempts whose lease ended without a word",
-    Effect.gen(function* () {
-      yield* claimed("1")
-      yield* abandon(maximumAttempts - 1)
-      yield* TestClock.adjust(lease)
-      assert.isEmpty(yield* claimAll())
-      yield* isFinished
-    })
-  ],
-  [
-    "that is dead stays so, whatever the worker of its last attempt says",
-    Effect.gen(function* () {
-      const { fail, renew } = yield* Scheduler
-      yield* claimed("1")
-      yield* abandon(maximumAttempts - 2)
-      yield* TestClock.adjust(lease)
-      const last = yield* claimOne()
-      yield* TestClock.adjust(lease)
-      yield* claimAll()
-      yield* renew([last], lease)
-      yield* fail(last, "No", Duration.zero)
-      yield* isSuperseded(last)
-      yield* isFinished
-    })
-  ],
-  [
-    "may still be completed in its eighth attempt",
-    Effect.gen(function* () {
-      yield* claimed("1")
-      yield* abandon(maximumAttempts - 2)
-      yield* TestClock.adjust(lease)
-      yield* completes(yield* claimOne())
-      yield* isFinished
-    })
-  ],
-  [
-    "that is given back is due at once, the attempt not counted, any number of times",
-    Effect.gen(function* () {
-      const { giveBack } = yield* Scheduler
-      let { claim } = yield* claimed("1")
-      for (let time = 0; time < 2 * maximumAttempts; time++) {
-        yield* giveBack(claim)
-        yield* isSuperseded(claim)
-        claim = yield* claimOne()
-        assert.strictEqual(claim.attempt, 1)
-      }
-      yield* completes(claim)
-    })
-  ],
-  [
-    "that another worker has taken over is not taken from it when it is given back, and that attempt does not count",
-    Effect.gen(function* () {
-      const { giveBack } = yield* Scheduler
-      const { first, second } = yield* takenOver("1")
-      yield* giveBack(first)
-      assert.isEmpty(yield* claimAll())
-      yield* TestClock.adjust(lease)
-      assert.strictEqual((yield* claimOne()).attempt, second.attempt)
-      yield* isSuperseded(second)
-    })
-  ],
-  [
-    "may be given back twice, by a worker that got no answer the first time: one attempt does not count",
-    Effect.gen(function* () {
-      const { giveBack } = yield* Scheduler
-      const { second } = yield* takenOver("1")
-      yield* giveBack(second)
-      yield* giveBack(second)
-      assert.strictEqual((yield* claimOne()).attempt, second.attempt)
     })
   ],
   [

@@ -4,7 +4,7 @@
  * point.
  */
 import { assert, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Array, Duration, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../src/InvoiceDeletions/Scheduler.ts"
 import { type Claim, maximumAttempts } from "../../src/InvoiceDeletions/Task.ts"
@@ -41,16 +41,17 @@ const losing = (call: Call, times: number): Faults => {
   }
 }
 
-it.effect("of a worker that was killed, the tasks are taken over within 2 seconds", () =>
+it.effect.each([1, 3, 64])("of a worker that was killed, the tasks are taken over within 2 seconds: %d", (count) =>
   performing((performed) =>
     Effect.gen(function* () {
-      const ids = yield* scheduledAll("1", "2", "3")
-      const killed = yield* Effect.forkScoped(withFaults(instead(Effect.interrupt, "run"))(Worker.run(options)), {
+      const many: Worker.Options = { ...options, batch: 64 }
+      const ids = yield* scheduledAll(...Array.makeBy(count, String))
+      const killed = yield* Effect.forkScoped(withFaults(instead(Effect.interrupt, "run"))(Worker.run(many)), {
         startImmediately: true
       })
       yield* TestClock.adjust(delay)
       assert.isDefined(killed.pollUnsafe())
-      yield* working
+      yield* Effect.forkScoped(Worker.run(many), { startImmediately: true })
       assert.isEmpty(performed)
       yield* TestClock.adjust("2 seconds")
       assert.sameMembers(

@@ -11,7 +11,7 @@ export const elsewhere = Effect.gen(function* () {
   return yield* connect({
     url: Redacted.make(url),
     applicationName: "practice-data-test-elsewhere",
-    maxConnections: 2,
+    maxConnections: 3,
     statementTimeout: "1 minute"
   })
 }).pipe(Effect.provide(Reactivity.layer))

@@ -65,6 +65,16 @@ export const claimed = Effect.fnUntraced(function* (key: string) {
   return { receipt, claim: yield* claimOne() }
 })
 
+/** A millisecond less. */
+export const almost = (duration: Duration.Duration) => Duration.subtract(duration, Duration.millis(1))
+
+/** Claims a task, and lets another worker take it over. */
+export const takenOver = Effect.fnUntraced(function* (key: string) {
+  const { claim: first } = yield* claimed(key)
+  yield* TestClock.adjust(lease)
+  return { first, second: yield* claimOne() }
+})
+
 /** Checks that a claim completes its task. */
 export const completes = Effect.fnUntraced(function* (claim: Claim) {
   const { run } = yield* Scheduler
