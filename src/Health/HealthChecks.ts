@@ -29,10 +29,20 @@ export class HealthChecks extends Context.Service<
       const records = yield* RecordDatabase
       const credentials = yield* CredentialDatabase
       const isStopping = yield* Ref.make(false)
-      const migrated = Effect.orElseSucceed(inTime(isMigrated(records)), () => false)
+      // What was migrated once stays so, also while its database is down.
+      const wasMigrated = yield* Ref.make(false)
+      const migrated = inTime(isMigrated(records)).pipe(
+        Effect.tap((isDone) => Ref.set(wasMigrated, isDone)),
+        Effect.orElseSucceed(() => false)
+      )
+      const isMigratedByNow = Effect.flatMap(Ref.get(wasMigrated), (isDone) =>
+        isDone ? Effect.succeed(true) : migrated
+      )
       return HealthChecks.of({
         checks: Effect.all({ records: isUp(records), credentials: isUp(credentials) }, { concurrency: "unbounded" }),
-        isReady: Effect.flatMap(Ref.get(isStopping), (stopping) => (stopping ? Effect.succeed(false) : migrated)),
+        isReady: Effect.flatMap(Ref.get(isStopping), (stopping) =>
+          stopping ? Effect.succeed(false) : isMigratedByNow
+        ),
         stop: Ref.set(isStopping, true)
       })
     })

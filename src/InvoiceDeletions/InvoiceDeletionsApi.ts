@@ -86,6 +86,8 @@ export const DeliveryHeaders = Schema.Struct({
 })
 export type DeliveryHeaders = typeof DeliveryHeaders.Type
 
+const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maximumItems }))
+
 /** What became of a delivery. */
 export const DeliveryReceipt = Schema.Struct({
   status: Schema.Literals(["scheduled", "duplicate", "completed", "error"]).annotate({
@@ -97,8 +99,8 @@ export const DeliveryReceipt = Schema.Struct({
   }),
   scheduled_for: Field.timestamp("When the deletion runs."),
   idempotency_key: Schema.String.annotate({ description: "The Idempotency-Key of the request." }),
-  invoices_count: Schema.Int.annotate({ description: "How many invoices the delivery names." }),
-  invoice_lines_count: Schema.Int.annotate({ description: "How many invoice lines the delivery names." }),
+  invoices_count: count.annotate({ description: "How many invoices the delivery names." }),
+  invoice_lines_count: count.annotate({ description: "How many invoice lines the delivery names." }),
   received_at: Field.dateTime("When the delivery was received.")
 }).annotate({ identifier: "DeliveryReceipt", description: "What became of a delivery." })
 export type DeliveryReceipt = typeof DeliveryReceipt.Type

@@ -5,7 +5,7 @@
  */
 import { Array, Duration, Effect, Fiber, Layer, Random, Ref, Schedule } from "effect"
 import { Scheduler } from "./Scheduler.ts"
-import { type Claim, TaskFailed } from "./Task.ts"
+import { type Claim, SchedulerUnavailable, TaskFailed } from "./Task.ts"
 
 /** How a worker works. */
 export interface Options {
@@ -115,6 +115,12 @@ export const make = Effect.fnUntraced(function* (options: Options) {
         )
   const rounds = Effect.uninterruptible(round).pipe(
     Effect.flatMap(rest),
+    Effect.catchDefect((defect) =>
+      Effect.andThen(
+        Effect.logError("A round of the worker failed", defect),
+        Effect.fail(new SchedulerUnavailable({ message: String(defect) }))
+      )
+    ),
     Effect.retry(Schedule.spaced("500 millis")),
     Effect.forever
   )

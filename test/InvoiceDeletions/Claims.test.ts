@@ -6,8 +6,8 @@ import { assert } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../src/InvoiceDeletions/Scheduler.ts"
-import { maximumAttempts } from "../../src/InvoiceDeletions/Task.ts"
 import {
+  almost,
   claimAll,
   claimed,
   claimOne,
@@ -19,7 +19,8 @@ import {
   isSuperseded,
   lease,
   scheduled,
-  suite
+  suite,
+  takenOver
 } from "./support.ts"
 
 /** Schedules tasks a second apart. */

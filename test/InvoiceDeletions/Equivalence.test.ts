@@ -11,7 +11,7 @@ import { delivery, inItsOwnTime, lease, onDatabase, stores } from "./support.ts"
 const Operation = Schema.Union([
   Schema.TaggedStruct("Schedule", { key: Schema.Literals(["1", "2", "3"]), invoice: Schema.Literals(["a", "b"]) }),
   Schema.TaggedStruct("Claim", {}),
-  Schema.TaggedStruct("Wait", { seconds: Schema.Literals([1, 5, 10, 60]) }),
+  Schema.TaggedStruct("Wait", { seconds: Schema.Literals([1, 5, 11, 60]) }),
   // What is done with a claim: the last one, the one before, and so on.
   Schema.TaggedStruct("Run", { back: Schema.Literals([0, 1, 2, 3]) }),
   Schema.TaggedStruct("Renew", { back: Schema.Literals([0, 1, 2, 3]) }),
@@ -98,7 +98,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("schedulers", (it) => {
         )
         if (memory === undefined || postgres === undefined) return assert.fail("There are two schedulers")
         for (const [index, operation] of [...beginning, ...given].entries()) {
-          yield* TestClock.adjust(operation._tag === "Wait" ? Duration.seconds(operation.seconds) : "1 milli")
+          yield* TestClock.adjust(operation._tag === "Wait" ? Duration.seconds(operation.seconds) : "10 millis")
           const expected = yield* apply(memory, operation)
           assert.deepStrictEqual(yield* apply(postgres, operation), expected, `${index}: ${operation._tag}`)
         }
