@@ -11,6 +11,8 @@ const hour = 3600
 
 const pad = (number: number) => String(number).padStart(4, "0")
 
+const amount = (number: number) => 2450 + (number % 24) * 125
+
 const objectsOf = (slug: string) => {
   const many = (count: number, object: string, prefix: string, more: (number: number) => object) =>
     Array.makeBy(count, (index): PspObject => {
@@ -24,7 +26,6 @@ const objectsOf = (slug: string) => {
         ...more(number)
       }
     })
-  const amount = (number: number) => 2450 + (number % 24) * 125
   const chargeId = (number: number) => `ch_${slug}_${pad(number)}`
   return {
     payments: many(120, "payment_intent", "pi", (number) => ({

@@ -85,6 +85,7 @@ export const make = ({ secretKey, apiUrl }: Options) =>
       telemetry: false,
       httpClient: Stripe.createFetchHttpClient((url: string | URL | Request, init?: RequestInit) => {
         const signals = [init?.signal, interruption.getStore()].filter(Predicate.isNotNullish)
+        // oxlint-disable-next-line effecttsgo/global-fetch -- what the client takes is a `fetch`
         return fetch(url, { ...init, signal: AbortSignal.any(signals) })
       })
     })
