@@ -8,6 +8,14 @@ import { JsonBody } from "./Http/JsonBody.ts"
 import { dataApiDocumentation, intakeDocumentation } from "./Http/Documentation.ts"
 import { InvoiceDeletionsApi } from "./InvoiceDeletions/InvoiceDeletionsApi.ts"
 import { Authorization } from "./Organization/Authorization.ts"
+import {
+  PspBalanceTransactionsApi,
+  PspChargesApi,
+  PspDisputesApi,
+  PspPaymentsApi,
+  PspPayoutsApi,
+  PspRefundsApi
+} from "./Psp/PspApi.ts"
 import { CancellationPaymentIntentsApi } from "./Records/CancellationPaymentIntents.ts"
 import { ChargeAdjustmentsApi } from "./Records/ChargeAdjustments.ts"
 import { ChargePaymentsApi } from "./Records/ChargePayments.ts"
@@ -43,6 +51,12 @@ export class DataApi extends HttpApi.make("practice-data")
   .add(ChargePaymentsApi)
   .add(ChargeAdjustmentsApi)
   .add(ChargeRefundsApi)
+  .add(PspPaymentsApi)
+  .add(PspChargesApi)
+  .add(PspRefundsApi)
+  .add(PspDisputesApi)
+  .add(PspPayoutsApi)
+  .add(PspBalanceTransactionsApi)
   .middleware(JsonBody)
   .middleware(Authorization)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })

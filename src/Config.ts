@@ -48,6 +48,10 @@ export const config = Config.all({
   poolSize: integer("DATABASE_POOL_SIZE", { minimum: 1, maximum: 1000 }).pipe(Config.withDefault(10)),
   /** The folder of the embedded database, or `memory`. */
   dataDir: Config.NonEmptyString("DATA_DIR").pipe(Config.withDefault(".data")),
+  /** The key of the payment processor. Unset: the demo processor on the embedded database, else none. */
+  stripeSecretKey: Config.option(Config.Redacted("STRIPE_SECRET_KEY")),
+  /** Another address of the payment processor than its own: a double of it. */
+  stripeApiUrl: Config.option(Config.URL("STRIPE_API_URL")),
   /** Whether to apply missing migrations at start. Unset: only on the embedded database. */
   migrate: Config.option(Config.Boolean("MIGRATE")),
   /** The least severe messages to log. */

@@ -45,6 +45,20 @@ export class BadRequest extends Schema.TaggedError<BadRequest>()(
   /** The id of a single-record read is missing or blank. */
   static readonly blankId = new BadRequest({ detail: "id is required and cannot be blank" })
 
+  /** The clinic of a processor read is blank. */
+  static readonly blankClinic = new BadRequest({ detail: "clinic cannot be blank" })
+
+  /** The organization has no such clinic, whether or not another one has. */
+  static readonly unknownClinic = new BadRequest({ detail: "The organization has no such clinic" })
+
+  /** The clinic has no processor account, or none any more. */
+  static readonly noAccount = new BadRequest({ detail: "The clinic has no connected payment processor account" })
+
+  /** The account has no object with the id of starting_after. */
+  static readonly unknownCursor = new BadRequest({
+    detail: "starting_after is not the id of an object of the clinic's account"
+  })
+
   /** limit or offset out of range. */
   static readonly outOfRange = (name: string, minimum: number, maximum: number) =>
     new BadRequest({ detail: `${name} must be between ${minimum} and ${maximum}` })
@@ -82,17 +96,23 @@ export class RequestInvalid extends Schema.TaggedError<RequestInvalid>()(
   { httpApiStatus: 422 }
 ) {}
 
-/** 503: a store that the answer depends on cannot be reached. */
-export class StoreDown extends Schema.TaggedError<StoreDown>()(
-  "StoreDown",
+/** 503: something that the answer depends on cannot be reached. */
+export class Unavailable extends Schema.TaggedError<Unavailable>()(
+  "Unavailable",
   { detail: Schema.String },
   { httpApiStatus: 503 }
 ) {
   /** The store of API keys. Never reported as 401. */
-  static readonly credentials = new StoreDown({ detail: "The credential store cannot be reached" })
+  static readonly credentials = new Unavailable({ detail: "The credential store cannot be reached" })
 
   /** The store of records. */
-  static readonly records = new StoreDown({ detail: "The record store cannot be reached" })
+  static readonly records = new Unavailable({ detail: "The record store cannot be reached" })
+
+  /** The payment processor. */
+  static readonly processor = new Unavailable({ detail: "The payment processor cannot be reached" })
+
+  /** The payment processor, which the service has no key of. */
+  static readonly processorNotConfigured = new Unavailable({ detail: "The payment processor is not configured" })
 }
 
 const statusOf = SchemaAST.resolveAt<number>("httpApiStatus")

@@ -5,8 +5,10 @@ import { HttpServer } from "effect/http"
 import { config, type Role, type Settings } from "./Config.ts"
 import * as Databases from "./Database/Databases.ts"
 import { organizations } from "./Demo/DemoData.ts"
+import { accounts } from "./Demo/DemoProcessor.ts"
 import { HealthChecks } from "./Health/HealthChecks.ts"
 import * as Worker from "./InvoiceDeletions/Worker.ts"
+import { PspClient } from "./Psp/PspClient.ts"
 import * as Server from "./Server.ts"
 import * as Services from "./Services.ts"
 
@@ -41,17 +43,23 @@ const announcement = ({ databaseUrl }: Settings) =>
     yield* Effect.addFinalizer(() => stop)
   })
 
+/** The processor: Stripe with a key, the demo processor on the embedded database, else none. */
+const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
+  Option.match(stripeSecretKey, {
+    onSome: (secretKey) => PspClient.layerStripe({ secretKey, apiUrl: stripeApiUrl }),
+    onNone: () => (Option.isNone(databaseUrl) ? PspClient.layerMemory(accounts) : PspClient.layerNotConfigured)
+  })
+
 const lease = Duration.millis(1500)
 
 /** Everything, from the configuration to the open socket. */
 export const layer = Layer.unwrap(
   Effect.map(config, (settings) => {
     const has = (role: Role) => settings.roles.includes(role)
-    const services = Layer.mergeAll(
-      Services.layer,
-      Services.layerIntake(settings.deletionDelay),
-      HealthChecks.layer
-    ).pipe(Layer.provide(Databases.layer(settings)))
+    const services = Layer.mergeAll(HealthChecks.layer, Services.layerIntake(settings.deletionDelay)).pipe(
+      Layer.provideMerge(Services.layer),
+      Layer.provide([Databases.layer(settings), processor(settings)])
+    )
     const routes = Layer.mergeAll(
       Server.operationsRoutes,
       has("data-api") ? Server.dataApiRoutes : Layer.empty,

@@ -14,6 +14,7 @@ import * as JsonBodyServer from "./Http/JsonBodyServer.ts"
 import * as IntakeHandlers from "./InvoiceDeletions/Handlers.ts"
 import * as SignedDeliveryServer from "./InvoiceDeletions/SignedDeliveryServer.ts"
 import * as AuthorizationServer from "./Organization/AuthorizationServer.ts"
+import * as PspHandlers from "./Psp/Handlers.ts"
 import * as RecordHandlers from "./Records/Handlers.ts"
 
 const mebibyte = 1024 * 1024
@@ -28,7 +29,7 @@ const dataApiPrefix = "/api/v3"
 const operationsPrefix = "/api/v1"
 
 /** The handlers of the data API with their middleware, over its services. */
-export const dataApiHandlers = RecordHandlers.layer.pipe(
+export const dataApiHandlers = Layer.merge(RecordHandlers.layer, PspHandlers.layer).pipe(
   Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: mebibyte })])
 )
 

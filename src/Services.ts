@@ -3,6 +3,9 @@ import { type Duration, Layer } from "effect"
 import { IntakeSecrets } from "./InvoiceDeletions/IntakeSecrets.ts"
 import { Scheduler } from "./InvoiceDeletions/Scheduler.ts"
 import { OrgResolver } from "./Organization/OrgResolver.ts"
+import { ClinicAccounts } from "./Psp/ClinicAccounts.ts"
+import { PspClient } from "./Psp/PspClient.ts"
+import { PspReads } from "./Psp/PspReads.ts"
 import { CancellationPaymentIntents } from "./Records/CancellationPaymentIntents.ts"
 import { ChargeAdjustments } from "./Records/ChargeAdjustments.ts"
 import { ChargePayments } from "./Records/ChargePayments.ts"
@@ -41,8 +44,12 @@ const repositories = Layer.mergeAll(
   ChargeRefunds.layerFrom(Postgres.make)
 )
 
-/** What the data API needs, over the record and credential databases. */
-export const layer = Layer.merge(repositories, OrgResolver.layer)
+/** What the data API needs, over the record and credential databases and a processor. */
+export const layer = Layer.mergeAll(
+  repositories,
+  OrgResolver.layer,
+  PspReads.layer.pipe(Layer.provide(ClinicAccounts.layer))
+)
 
 /** What the intake needs, over the task database. */
 export const layerIntake = (delay: Duration.Duration) => Layer.merge(Scheduler.layer(delay), IntakeSecrets.layer)
@@ -67,4 +74,8 @@ const emptyRepositories = Layer.mergeAll(
 )
 
 /** What the data API needs, in memory and without any record or key: merge the fakes of your own over it. */
-export const layerMemory = Layer.merge(emptyRepositories, OrgResolver.layerMemory({}))
+export const layerMemory = Layer.mergeAll(
+  emptyRepositories,
+  OrgResolver.layerMemory({}),
+  PspReads.layer.pipe(Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
+)

@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../src/Api.ts"
-import { BadRequest, RecordNotFound, StoreDown, Unauthorized } from "../src/Errors.ts"
+import { BadRequest, RecordNotFound, Unavailable, Unauthorized } from "../src/Errors.ts"
 import { CurrentOrganization } from "../src/Organization/CurrentOrganization.ts"
 import { Charges } from "../src/Records/Charges.ts"
 
@@ -23,7 +23,7 @@ export const declaredErrors = HttpApiBuilder.group(DataApi, "charges", (handlers
 )
 
 export const errorsOfTheMiddleware = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
-  handlers.handle("search", searchFailingWith(Unauthorized.error)).handle("get", searchFailingWith(StoreDown.records))
+  handlers.handle("search", searchFailingWith(Unauthorized.error)).handle("get", searchFailingWith(Unavailable.records))
 )
 
 export const errorOfAnotherEndpoint = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
@@ -35,7 +35,7 @@ export const errorOfAnotherEndpoint = HttpApiBuilder.group(DataApi, "charges", (
 
 export const undeclaredError = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
   handlers
-    .handle("search", searchFailingWith(StoreDown.records))
+    .handle("search", searchFailingWith(Unavailable.records))
     // @ts-expect-error No endpoint declares this error.
     .handle("get", searchFailingWith(new Error("undeclared")))
 )
@@ -44,7 +44,7 @@ export const unhandledEndpoint = HttpApiBuilder.group(
   DataApi,
   "charges",
   // @ts-expect-error The endpoint `get` is not handled.
-  (handlers) => handlers.handle("search", searchFailingWith(StoreDown.records))
+  (handlers) => handlers.handle("search", searchFailingWith(Unavailable.records))
 )
 
 const read = Effect.flatMap(Charges, (charges) => charges.search({}, { limit: 1, offset: 0 })).pipe(

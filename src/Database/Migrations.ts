@@ -7,10 +7,12 @@ import { Effect } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import records from "./migrations/00001_records.ts"
 import deletionTasks from "./migrations/00002_deletion_tasks.ts"
+import processorAccounts from "./migrations/00003_processor_accounts.ts"
 
 const loader = Migrator.fromRecord({
   "00001_records": records,
-  "00002_deletion_tasks": deletionTasks
+  "00002_deletion_tasks": deletionTasks,
+  "00003_processor_accounts": processorAccounts
 })
 
 const lock = 7_240_618_273

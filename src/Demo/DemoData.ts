@@ -66,7 +66,8 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       time_zone: pick(["America/Denver", "America/New_York"], number - 1),
       url: `https://${slug}-${number}.example`,
       organization: organization_id,
-      created_at: at(number)
+      created_at: at(number),
+      processor_account: number === 1 ? `acct_demo_${slug}` : null
     })),
     pets: many(24, (number) => ({
       organization_id,

@@ -3,6 +3,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Ref } from "effect"
 import { CredentialDatabase, RecordDatabase, within } from "../Database/Database.ts"
 import { isMigrated } from "../Database/Migrations.ts"
+import { PspReads } from "../Psp/PspReads.ts"
 
 /** Health is answered within half a second, whatever it finds. */
 const deadline = "400 millis"
@@ -22,12 +23,13 @@ export class HealthChecks extends Context.Service<
     readonly stop: Effect.Effect<void>
   }
 >()("practice-data/Health/HealthChecks") {
-  /** Checks both databases. */
+  /** Checks both databases, and asks whether the payment processor is being called. */
   static readonly layer = Layer.effect(
     HealthChecks,
     Effect.gen(function* () {
       const records = yield* RecordDatabase
       const credentials = yield* CredentialDatabase
+      const psp = yield* PspReads
       const isStopping = yield* Ref.make(false)
       // What was migrated once stays so, also while its database is down.
       const wasMigrated = yield* Ref.make(false)
@@ -39,7 +41,10 @@ export class HealthChecks extends Context.Service<
         isDone ? Effect.succeed(true) : migrated
       )
       return HealthChecks.of({
-        checks: Effect.all({ records: isUp(records), credentials: isUp(credentials) }, { concurrency: "unbounded" }),
+        checks: Effect.all(
+          { records: isUp(records), credentials: isUp(credentials), processor: psp.isUp },
+          { concurrency: "unbounded" }
+        ),
         isReady: Effect.flatMap(Ref.get(isStopping), (stopping) =>
           stopping ? Effect.succeed(false) : isMigratedByNow
         ),

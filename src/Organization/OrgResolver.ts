@@ -5,7 +5,7 @@
 import { hash } from "node:crypto"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { CredentialDatabase, reasonOf, within } from "../Database/Database.ts"
-import { StoreDown, Unauthorized } from "../Errors.ts"
+import { Unavailable, Unauthorized } from "../Errors.ts"
 
 /** SHA-256 of a key: the only form in which one is stored. */
 export const hashOf = (key: Redacted.Redacted): Uint8Array => hash("sha256", Redacted.value(key), "buffer")
@@ -13,8 +13,8 @@ export const hashOf = (key: Redacted.Redacted): Uint8Array => hash("sha256", Red
 export class OrgResolver extends Context.Service<
   OrgResolver,
   {
-    /** The id of the organization that the key belongs to. A store that cannot tell is `StoreDown`. */
-    readonly resolve: (key: Redacted.Redacted) => Effect.Effect<string, Unauthorized | StoreDown>
+    /** The id of the organization that the key belongs to. A store that cannot tell is `Unavailable`. */
+    readonly resolve: (key: Redacted.Redacted) => Effect.Effect<string, Unauthorized | Unavailable>
   }
 >()("practice-data/Organization/OrgResolver") {
   /** Looks keys up in the table `api_keys`. Answers within two seconds. */
@@ -37,11 +37,11 @@ export class OrgResolver extends Context.Service<
         resolve: Effect.fn("OrgResolver.resolve")(function* (key) {
           const keyHash = hashOf(key)
           const rows = yield* find(keyHash).pipe(
-            within("1800 millis", () => StoreDown.credentials),
+            within("1800 millis", () => Unavailable.credentials),
             Effect.catchTag("SqlError", (error) =>
               Effect.andThen(
                 Effect.logWarning("The credential store did not answer", reasonOf(error)),
-                Effect.fail(StoreDown.credentials)
+                Effect.fail(Unavailable.credentials)
               )
             )
           )
@@ -73,6 +73,6 @@ export class OrgResolver extends Context.Service<
   /** The fake of a store that is down. */
   static readonly layerDown = Layer.succeed(
     OrgResolver,
-    OrgResolver.of({ resolve: () => Effect.fail(StoreDown.credentials) })
+    OrgResolver.of({ resolve: () => Effect.fail(Unavailable.credentials) })
   )
 }

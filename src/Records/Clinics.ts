@@ -19,7 +19,10 @@ const resource = Resource.make({
   name: "clinics",
   table: "clinics",
   record: Clinic,
-  hidden: { created_at: Schema.optionalKey(Field.createdAt) },
+  hidden: {
+    created_at: Schema.optionalKey(Field.createdAt),
+    processor_account: Schema.optionalKey(Field.text("The connected payment processor account.", "acct_1Oak"))
+  },
   orderedBy: "created_at",
   filters: {
     id: Filter.equals("id"),

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { reasonOf, RecordDatabase, within } from "../Database/Database.ts"
-import { RecordNotFound, StoreDown } from "../Errors.ts"
+import { RecordNotFound, Unavailable } from "../Errors.ts"
 import { CurrentOrganization } from "../Organization/CurrentOrganization.ts"
 import { type Condition, conditionsOf } from "./Filter.ts"
 import * as Instant from "./Instant.ts"
@@ -85,11 +85,11 @@ export const make = Effect.fnUntraced(function* (resource: Resource) {
   const sql = yield* RecordDatabase
   const run = <A extends object>(query: Query) =>
     sql.unsafe<A>(query.text, query.values).pipe(
-      within("8 seconds", () => StoreDown.records),
+      within("8 seconds", () => Unavailable.records),
       Effect.catchTag("SqlError", (error: SqlError) =>
         Effect.andThen(
           Effect.logWarning("The record store did not answer", reasonOf(error)),
-          Effect.fail(StoreDown.records)
+          Effect.fail(Unavailable.records)
         )
       )
     )

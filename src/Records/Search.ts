@@ -15,9 +15,13 @@ const maximumOffset = 2147483647
 // An integer that is too large for a double reads as infinite: out of range, and still an integer.
 const isInteger = (value: number) => Number.isInteger(value) || !Number.isFinite(value)
 
-const integer = (description: string, range: { minimum: number; maximum: number; default: number }) =>
-  Schema.declare((u): u is number => typeof u === "number", { fault: faults.int, toCodecJson: () => undefined }).check(
-    Schema.makeFilter((value) => (isInteger(value) ? undefined : refuse(faults.intFromFloat)), {
+/** Request field: an integer. The range is for the reader; who reads the value checks it. */
+export const integer = (
+  description: string,
+  range: { readonly minimum: number; readonly maximum?: number; readonly default?: number }
+) =>
+  Schema.declare<number>((u) => typeof u === "number", { fault: faults.int, toCodecJson: () => undefined }).check(
+    Schema.makeFilter((value: number) => (isInteger(value) ? undefined : refuse(faults.intFromFloat)), {
       toJsonSchema: () => ({ type: "integer", format: "int32", ...range, description })
     })
   )

@@ -1,7 +1,7 @@
 /** Around every request: its id, and what is answered when no endpoint answers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
-import { StoreDown } from "../../src/Errors.ts"
+import { Unavailable } from "../../src/Errors.ts"
 import { Charges } from "../../src/Records/Charges.ts"
 import { compact, InProcess, layerDemo, paths, send, type Sent } from "./inProcess.ts"
 
@@ -146,7 +146,7 @@ const broken = Layer.succeed(
   Charges,
   Charges.of({
     search: () => Effect.die(new Error("password=hunter2 at /srv/secret.ts")),
-    get: () => Effect.fail(StoreDown.records)
+    get: () => Effect.fail(Unavailable.records)
   })
 )
 

@@ -4,14 +4,14 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { BadRequest, StoreDown, Unauthorized } from "../../src/Errors.ts"
+import { BadRequest, Unavailable, Unauthorized } from "../../src/Errors.ts"
 import { OrgResolver } from "../../src/Organization/OrgResolver.ts"
 import { Charges } from "../../src/Records/Charges.ts"
 import { InProcess, layerDemo, other, send, type Sent } from "./inProcess.ts"
 
 const recordStoreDown = Layer.succeed(
   Charges,
-  Charges.of({ search: () => Effect.fail(StoreDown.records), get: () => Effect.fail(StoreDown.records) })
+  Charges.of({ search: () => Effect.fail(Unavailable.records), get: () => Effect.fail(Unavailable.records) })
 )
 
 const get = "/api/v3/charges/get"
@@ -70,7 +70,7 @@ layer(InProcess.layer())("of two faults of a request", (it) => {
 })
 
 layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("of two faults of a request", (it) => {
-  const detail = StoreDown.credentials.detail
+  const detail = Unavailable.credentials.detail
   it.effect.each<Case>([
     ["the key's store before the syntax", { raw: "{" }, 503, detail],
     ["the key's store before the schema", { json: { limit: "x" } }, 503, detail],
@@ -84,6 +84,6 @@ layer(InProcess.layer(Layer.merge(layerDemo, recordStoreDown)))("of two faults o
     ["the organization before the records' store", { json: foreign }, 400, mismatch],
     ["the pagination before the records' store", { json: { limit: 0 } }, 400, "limit must be between 1 and 1000"],
     ["the id before the records' store", { path: get }, 400, BadRequest.blankId.detail],
-    ["and the records' store last", { path: get, json: { id: "none" } }, 503, StoreDown.records.detail]
+    ["and the records' store last", { path: get, json: { id: "none" } }, 503, Unavailable.records.detail]
   ])("%s", check)
 })

@@ -188,26 +188,26 @@ layer(handlersOver(layerDemo))("the typed client fails with", (it) => {
 const down = Layer.succeed(
   ChargeRefunds,
   ChargeRefunds.of({
-    search: () => Effect.fail(Errors.StoreDown.records),
-    get: () => Effect.fail(Errors.StoreDown.records)
+    search: () => Effect.fail(Errors.Unavailable.records),
+    get: () => Effect.fail(Errors.Unavailable.records)
   })
 )
 
 layer(handlersOver(Layer.merge(layerDemo, down)))("the typed client fails with", (it) => {
-  it.effect("StoreDown when the records cannot be read", () =>
+  it.effect("Unavailable when the records cannot be read", () =>
     Effect.gen(function* () {
       const api = yield* client
       const error = yield* Effect.flip(api["charge-refunds"].search({ payload: {} }))
-      assert.deepStrictEqual(error, Errors.StoreDown.records)
+      assert.deepStrictEqual(error, Errors.Unavailable.records)
     })
   )
 })
 
 layer(handlersOver(Layer.merge(layerDemo, OrgResolver.layerDown)))("the typed client fails with", (it) => {
-  it.effect("StoreDown when the key cannot be looked up", () =>
+  it.effect("Unavailable when the key cannot be looked up", () =>
     Effect.gen(function* () {
       const api = yield* client
-      assert.deepStrictEqual(yield* Effect.flip(api.charges.search({ payload: {} })), Errors.StoreDown.credentials)
+      assert.deepStrictEqual(yield* Effect.flip(api.charges.search({ payload: {} })), Errors.Unavailable.credentials)
     })
   )
 })

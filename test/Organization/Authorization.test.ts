@@ -2,7 +2,7 @@
 import { hash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
-import { StoreDown, Unauthorized } from "../../src/Errors.ts"
+import { Unavailable, Unauthorized } from "../../src/Errors.ts"
 import { OrgResolver } from "../../src/Organization/OrgResolver.ts"
 import { InProcess, key, layerDemo, organization, other, paths, send } from "../Http/inProcess.ts"
 
@@ -113,7 +113,7 @@ layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("a credent
       Effect.gen(function* () {
         const answer = yield* send({ headers: { authorization: `Bearer ${given}` } })
         assert.strictEqual(answer.status, 503)
-        assert.deepStrictEqual(answer.json, { detail: StoreDown.credentials.detail })
+        assert.deepStrictEqual(answer.json, { detail: Unavailable.credentials.detail })
         assert.match(answer.headers["retry-after"] ?? "", /^[1-9]\d*$/)
         assert.isUndefined(answer.headers["www-authenticate"])
       })

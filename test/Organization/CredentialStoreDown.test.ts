@@ -1,11 +1,11 @@
-/** A store of API keys that cannot tell: whatever the reason, that is `StoreDown`, within two seconds. */
+/** A store of API keys that cannot tell: whatever the reason, that is `Unavailable`, within two seconds. */
 import { hash } from "node:crypto"
 import { createServer, type Socket } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer, Logger, Redacted, References, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect, CredentialDatabase } from "../../src/Database/Database.ts"
-import { StoreDown, type Unauthorized } from "../../src/Errors.ts"
+import { Unavailable, type Unauthorized } from "../../src/Errors.ts"
 import { OrgResolver } from "../../src/Organization/OrgResolver.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
@@ -87,7 +87,7 @@ const insertKey = Effect.gen(function* () {
 })
 
 /** Checks the rule, and that what was logged on the way does not hold the key. */
-const isDown = <R>(resolved: Effect.Effect<string, Unauthorized | StoreDown, R>) =>
+const isDown = <R>(resolved: Effect.Effect<string, Unauthorized | Unavailable, R>) =>
   Effect.gen(function* () {
     const lines: Array<string> = []
     const logger = Logger.map(Logger.formatJson, (line) => lines.push(line))
@@ -95,7 +95,7 @@ const isDown = <R>(resolved: Effect.Effect<string, Unauthorized | StoreDown, R>)
       Effect.provide(Logger.layer([logger])),
       Effect.provideService(References.MinimumLogLevel, "All")
     )
-    assert.deepStrictEqual(error, StoreDown.credentials)
+    assert.deepStrictEqual(error, Unavailable.credentials)
     assert.isBelow(Duration.toMillis(took), 2000)
     assert.notInclude(lines.join(), key)
     return lines

@@ -1,0 +1,57 @@
+/** Which processor account is connected to a clinic of the current organization. */
+import { Context, Effect, Layer } from "effect"
+import { RecordDatabase, reasonOf, within } from "../Database/Database.ts"
+import { Unavailable } from "../Errors.ts"
+import { CurrentOrganization } from "../Organization/CurrentOrganization.ts"
+
+/** A clinic, and its account when it has one. */
+export interface ClinicAccount {
+  readonly organization: string
+  readonly clinic: string
+  readonly account: string | null
+}
+
+export class ClinicAccounts extends Context.Service<
+  ClinicAccounts,
+  {
+    /** The account of a clinic: null when it has none, undefined when the organization has no such clinic. */
+    readonly find: (clinic: string) => Effect.Effect<string | null | undefined, Unavailable, CurrentOrganization>
+  }
+>()("practice-data/Psp/ClinicAccounts") {
+  /** Accounts in the table `clinics`. */
+  static readonly layer = Layer.effect(
+    ClinicAccounts,
+    Effect.gen(function* () {
+      const sql = yield* RecordDatabase
+      return ClinicAccounts.of({
+        find: Effect.fn("ClinicAccounts.find")(function* (clinic) {
+          const { id } = yield* CurrentOrganization
+          const rows = yield* sql<{ processor_account: string | null }>`
+            select processor_account from clinics where organization_id = ${id} and id = ${clinic}`.pipe(
+            within("2 seconds", () => Unavailable.records),
+            Effect.catchTag("SqlError", (error) =>
+              Effect.andThen(
+                Effect.logWarning("The record store did not answer", reasonOf(error)),
+                Effect.fail(Unavailable.records)
+              )
+            )
+          )
+          return rows[0]?.processor_account
+        })
+      })
+    })
+  )
+
+  /** The fake. */
+  static readonly layerMemory = (accounts: ReadonlyArray<ClinicAccount> = []) =>
+    Layer.succeed(
+      ClinicAccounts,
+      ClinicAccounts.of({
+        find: (clinic) =>
+          Effect.map(
+            CurrentOrganization,
+            ({ id }) => accounts.find((known) => known.organization === id && known.clinic === clinic)?.account
+          )
+      })
+    )
+}
