@@ -9,6 +9,9 @@ import { OperationsApi } from "../../src/Api.ts"
 import { connect, CredentialDatabase, RecordDatabase } from "../../src/Database/Database.ts"
 import { HealthChecks } from "../../src/Health/HealthChecks.ts"
 import packageJson from "../../package.json" with { type: "json" }
+import { ClinicAccounts } from "../../src/Psp/ClinicAccounts.ts"
+import { PspClient } from "../../src/Psp/PspClient.ts"
+import { PspReads } from "../../src/Psp/PspReads.ts"
 import { send } from "../Http/inProcess.ts"
 import { layerIntake, layerMemory } from "../InvoiceDeletions/intake.ts"
 import { inItsOwnTime, onDatabase } from "../InvoiceDeletions/support.ts"
@@ -56,9 +59,10 @@ const databaseAt = (place: Place) =>
 const serverOver = (records: Place, credentials: Place) =>
   HealthChecks.layer.pipe(
     Layer.provide(
-      Layer.merge(
+      Layer.mergeAll(
         Layer.effect(RecordDatabase, databaseAt(records)),
-        Layer.effect(CredentialDatabase, databaseAt(credentials))
+        Layer.effect(CredentialDatabase, databaseAt(credentials)),
+        PspReads.layer.pipe(Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
       )
     )
   )
@@ -98,7 +102,11 @@ layer(
       const intake = layerIntake(Layer.merge(layerMemory, Layer.succeedContext(context)))
       const answer = yield* answered(Effect.provide(get("/health"), intake))
       assert.strictEqual(answer.status, 200)
-      assert.deepStrictEqual(answer.json, { status, version: packageJson.version, checks })
+      assert.deepStrictEqual(answer.json, {
+        status,
+        version: packageJson.version,
+        checks: { ...checks, processor: pass }
+      })
     }).pipe(inItsOwnTime)
   )
 
