@@ -33,8 +33,20 @@ export class PspUnavailable extends Data.TaggedError("PspUnavailable")<{
   readonly reason: string
 }> {}
 
+/** The processor is up and does not take the request. */
+export class PspRefused extends Data.TaggedError("PspRefused")<{
+  /** As that of PspUnavailable. */
+  readonly reason: string
+}> {}
+
 /** The service has no credentials for a processor. */
 export class PspNotConfigured extends Data.TaggedError("PspNotConfigured") {}
 
 /** Why a page could not be read. */
-export type PspError = CursorUnknown | AccountDisconnected | RateLimited | PspUnavailable | PspNotConfigured
+export type PspError =
+  | CursorUnknown
+  | AccountDisconnected
+  | RateLimited
+  | PspUnavailable
+  | PspRefused
+  | PspNotConfigured

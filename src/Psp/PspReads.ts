@@ -31,6 +31,9 @@ const retryOnce = (call: Effect.Effect<Page, PspError>) =>
         })
   )
 
+const unavailable = (message: string, reason: string) =>
+  Effect.andThen(Effect.logWarning(message, reason), Effect.fail(Unavailable.processor))
+
 export class PspReads extends Context.Service<
   PspReads,
   {
@@ -57,7 +60,8 @@ export class PspReads extends Context.Service<
           yield* Effect.annotateCurrentSpan({ kind, clinic })
           const account = yield* accounts.find(clinic)
           if (account === undefined) return yield* BadRequest.unknownClinic
-          if (account === null) return yield* BadRequest.noAccount
+          // For no account at all, a processor would read its own.
+          if (account === null || account.trim() === "") return yield* BadRequest.noAccount
           if (Predicate.isNotUndefined(page.createdGte) && page.createdGte > (page.createdLte ?? Infinity))
             return nothing
           return yield* retryOnce(client.list(kind, account, page)).pipe(
@@ -71,11 +75,8 @@ export class PspReads extends Context.Service<
               AccountDisconnected: () => Effect.fail(BadRequest.noAccount),
               PspNotConfigured: () => Effect.fail(Unavailable.processorNotConfigured),
               RateLimited: () => Effect.fail(Unavailable.processor),
-              PspUnavailable: ({ reason }) =>
-                Effect.andThen(
-                  Effect.logWarning("The payment processor did not answer", reason),
-                  Effect.fail(Unavailable.processor)
-                )
+              PspUnavailable: ({ reason }) => unavailable("The payment processor did not answer", reason),
+              PspRefused: ({ reason }) => unavailable("The payment processor did not take a request", reason)
             }),
             Effect.annotateLogs({ kind, clinic })
           )

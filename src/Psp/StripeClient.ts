@@ -5,7 +5,7 @@
  * context of the call, so that interrupting the effect closes the socket. Retries and the deadline are the caller's.
  */
 import { AsyncLocalStorage } from "node:async_hooks"
-import { Duration, Effect, Option, Predicate, Redacted } from "effect"
+import { Data, Duration, Effect, Option, Predicate, Redacted } from "effect"
 import { Stripe } from "stripe"
 import type { PspClient } from "./PspClient.ts"
 import {
@@ -14,6 +14,7 @@ import {
   type Kind,
   type PageRequest,
   type PspError,
+  PspRefused,
   PspUnavailable,
   RateLimited
 } from "./PspPage.ts"
@@ -28,7 +29,11 @@ export interface Options {
 interface ListObject {
   readonly data?: unknown
   readonly has_more?: unknown
+  readonly lastResponse: { readonly statusCode: number; readonly requestId?: string }
 }
+
+/** No id of Stripe is longer. A cursor that is would make an address that no server reads. */
+const longestId = 255
 
 const textOf = (error: object, field: string) =>
   Predicate.hasProperty(error, field) && Predicate.isString(error[field]) ? error[field] : undefined
@@ -44,15 +49,40 @@ const pspError = (error: unknown): PspError => {
   if (!Predicate.isObject(error)) return new PspUnavailable({ reason: "unknown" })
   const type = textOf(error, "type") ?? "unknown"
   const code = textOf(error, "code")
-  if (code === "resource_missing" && textOf(error, "param") === "starting_after") return new CursorUnknown()
-  if (code === "account_invalid" || type === "StripePermissionError") return new AccountDisconnected()
+  if (textOf(error, "param") === "starting_after") return new CursorUnknown()
+  if (code === "account_invalid") return new AccountDisconnected()
   if (type === "StripeRateLimitError" || code === "rate_limit") {
     return new RateLimited({ retryAfter: Duration.seconds(secondsOf(error)) })
   }
-  return new PspUnavailable({
-    reason: [type, code, textOf(error, "requestId")].filter(Predicate.isNotUndefined).join(" ")
-  })
+  const reason = [type, code, textOf(error, "requestId")].filter(Predicate.isNotUndefined).join(" ")
+  return type === "StripeInvalidRequestError" ? new PspRefused({ reason }) : new PspUnavailable({ reason })
 }
+
+/** What a call failed with, and Stripe's id of the request, where it got that far. */
+class Failed extends Data.TaggedError("Failed")<{ readonly why: PspError; readonly request: string | undefined }> {}
+
+const failed = (error: unknown) =>
+  new Failed({
+    why: pspError(error),
+    request: Predicate.isObject(error) ? textOf(error, "requestId") : undefined
+  })
+
+const nameRequest = (id: string | undefined) =>
+  id === undefined ? Effect.void : Effect.annotateCurrentSpan("processor_request", id)
+
+const isObjects = (data: unknown): data is ReadonlyArray<object> =>
+  Array.isArray(data) && data.every((item) => Predicate.isObject(item))
+
+/**
+ * What the client can be given: a body that is JSON and no object would end the process (it throws where nobody
+ * catches), and a notice would be written to standard error.
+ */
+const harmless = (response: Response) =>
+  response.text().then((text) => {
+    const headers = new Headers(response.headers)
+    headers.delete("stripe-notice")
+    return new Response(text.trimStart().startsWith("{") ? text : null, { status: response.status, headers })
+  })
 
 const connection = (apiUrl: Option.Option<URL>): Pick<Stripe.StripeConfig, "host" | "port" | "protocol"> => {
   if (Option.isNone(apiUrl)) return {}
@@ -86,7 +116,7 @@ export const make = ({ secretKey, apiUrl }: Options) =>
       httpClient: Stripe.createFetchHttpClient((url: string | URL | Request, init?: RequestInit) => {
         const signals = [init?.signal, interruption.getStore()].filter(Predicate.isNotNullish)
         // oxlint-disable-next-line effecttsgo/global-fetch -- what the client takes is a `fetch`
-        return fetch(url, { ...init, signal: AbortSignal.any(signals) })
+        return fetch(url, { ...init, redirect: "error", signal: AbortSignal.any(signals) }).then(harmless)
       })
     })
     type Parameters = Stripe.PaginationParams & { readonly created?: Stripe.RangeQueryParam }
@@ -100,8 +130,9 @@ export const make = ({ secretKey, apiUrl }: Options) =>
     }
 
     return {
-      list: (kind, account, page) =>
-        Effect.tryPromise({
+      list: Effect.fnUntraced(function* (kind, account, page) {
+        if ((page.startingAfter ?? "").length > longestId) return yield* new CursorUnknown()
+        const { data, has_more, lastResponse } = yield* Effect.tryPromise({
           try: (signal) =>
             interruption.run(signal, () =>
               resources[kind](
@@ -113,13 +144,12 @@ export const make = ({ secretKey, apiUrl }: Options) =>
                 { stripeAccount: account }
               )
             ),
-          catch: pspError
-        }).pipe(
-          Effect.flatMap((found) =>
-            Array.isArray(found.data) && Predicate.isBoolean(found.has_more)
-              ? Effect.succeed({ data: found.data, hasMore: found.has_more })
-              : Effect.fail(new PspUnavailable({ reason: "not a list" }))
-          )
-        )
+          catch: failed
+        }).pipe(Effect.catchTag("Failed", ({ why, request }) => Effect.andThen(nameRequest(request), Effect.fail(why))))
+        yield* nameRequest(lastResponse.requestId)
+        return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
+          ? { data, hasMore: has_more }
+          : yield* new PspUnavailable({ reason: `not a list ${lastResponse.requestId ?? ""}` })
+      })
     }
   })

@@ -2,7 +2,11 @@
 import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
 import { organizations, recordsOf } from "../../src/Demo/DemoData.ts"
+import { accounts } from "../../src/Demo/DemoProcessor.ts"
 import { OrgResolver } from "../../src/Organization/OrgResolver.ts"
+import { ClinicAccounts } from "../../src/Psp/ClinicAccounts.ts"
+import { PspClient } from "../../src/Psp/PspClient.ts"
+import { PspReads } from "../../src/Psp/PspReads.ts"
 import { CancellationPaymentIntents } from "../../src/Records/CancellationPaymentIntents.ts"
 import { ChargeAdjustments } from "../../src/Records/ChargeAdjustments.ts"
 import { ChargePayments } from "../../src/Records/ChargePayments.ts"
@@ -22,6 +26,7 @@ import { Subscriptions } from "../../src/Records/Subscriptions.ts"
 import type { Resource } from "../../src/Records/Resource.ts"
 import * as Server from "../../src/Server.ts"
 import type * as Services from "../../src/Services.ts"
+import { kinds } from "../support/stripe/rules.ts"
 
 const [oakridge, harbor] = organizations
 
@@ -37,7 +42,22 @@ const both = <Name extends keyof typeof demo>(name: Name) => [...demo[name], ...
 /** What the routes need. */
 export type ServiceLayer = Layer.Layer<Layer.Success<typeof Services.layerMemory>>
 
-/** In memory: all records of both demo organizations, and their keys. */
+/** Which processor account each demo clinic has. */
+export const clinicAccounts = both("clinics").map((clinic) => ({
+  organization: clinic.organization_id,
+  clinic: clinic.id,
+  account: clinic.processor_account ?? null
+}))
+
+/** Live reads of a processor, by the demo clinics unless other ones are given. */
+export const layerPsp = (
+  client: Layer.Layer<PspClient>,
+  clinics: Parameters<typeof ClinicAccounts.layerMemory>[0] = clinicAccounts
+) =>
+  // Without `fresh`, all that is built together would share the reads of one client.
+  Layer.fresh(PspReads.layer).pipe(Layer.provide([ClinicAccounts.layerMemory(clinics), client]))
+
+/** In memory: all records of both demo organizations, their keys, and the demo processor. */
 export const layerDemo = Layer.mergeAll(
   Organizations.layerMemory(both("organizations")),
   Clinics.layerMemory(both("clinics")),
@@ -55,7 +75,8 @@ export const layerDemo = Layer.mergeAll(
   ChargePayments.layerMemory(both("chargePayments")),
   ChargeAdjustments.layerMemory(both("chargeAdjustments")),
   ChargeRefunds.layerMemory(both("chargeRefunds")),
-  OrgResolver.layerMemory({ [key]: organization, [other.key]: other.organization })
+  OrgResolver.layerMemory({ [key]: organization, [other.key]: other.organization }),
+  layerPsp(PspClient.layerMemory(accounts))
 )
 
 /** The resources that can be searched. */
@@ -77,11 +98,14 @@ export const searchable: ReadonlyArray<Resource> = [
   ChargeRefunds
 ].map(({ resource }) => resource)
 
-/** The path of every endpoint. */
+/** The path of every endpoint of records. */
 export const paths = [
   "/api/v3/organization/get",
   ...searchable.flatMap(({ name }) => [`/api/v3/${name}/search`, `/api/v3/${name}/get`])
 ]
+
+/** The path of every live read of the processor. */
+export const processorPaths = kinds.map((kind) => `/api/v3/psp-${kind}/search`)
 
 /** The whole server, as a function. */
 export class InProcess extends Context.Service<InProcess, (request: Request) => Promise<Response>>()(

@@ -1,39 +1,10 @@
 /** No API key ever reaches a log line or a span, whatever becomes of the request that carried it. */
-import { inspect } from "node:util"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Logger, References, Tracer } from "effect"
+import { Effect, Layer } from "effect"
 import { OrgResolver } from "../../src/Organization/OrgResolver.ts"
 import { Charges } from "../../src/Records/Charges.ts"
 import { InProcess, key, layerDemo, send, type Sent, type ServiceLayer } from "../Http/inProcess.ts"
-
-/** Everything that was logged or traced. */
-class Recorded extends Context.Service<Recorded, { logs: Array<string>; spans: Array<Tracer.NativeSpan> }>()(
-  "practice-data/test/Organization/Secrecy"
-) {
-  static readonly layer = Layer.sync(Recorded, () => ({ logs: [], spans: [] }))
-}
-
-const recording = Layer.unwrap(
-  Effect.map(Recorded, ({ logs, spans }) =>
-    Layer.mergeAll(
-      Logger.layer([Logger.map(Logger.formatJson, (line) => logs.push(line))]),
-      Layer.succeed(References.MinimumLogLevel, "All"),
-      Layer.succeed(
-        Tracer.Tracer,
-        Tracer.make({
-          span: (options) => {
-            const span = new Tracer.NativeSpan(options)
-            spans.push(span)
-            return span
-          }
-        })
-      )
-    )
-  )
-)
-
-const asText = ({ name, attributes, events, status }: Tracer.NativeSpan) =>
-  inspect({ name, attributes, events, status }, { depth: 20, maxStringLength: null })
+import { Recorded, textOf } from "../support/Recorded.ts"
 
 const dying = Layer.succeed(
   Charges,
@@ -62,16 +33,19 @@ const suites: ReadonlyArray<readonly [name: string, services: ServiceLayer, requ
 ]
 
 for (const [name, services, cases] of suites) {
-  layer(InProcess.layer(services).pipe(Layer.provide(recording), Layer.provideMerge(Recorded.layer)))(name, (it) => {
-    it.effect.each(cases)("%s reaches no log line and no span", ([, status, sent]) =>
-      Effect.gen(function* () {
-        const { logs, spans } = yield* Recorded
-        assert.strictEqual((yield* send(sent)).status, status)
-        assert.isNotEmpty(spans)
-        assert.isTrue(status !== 500 || logs.length > 0)
-        assert.notInclude(logs.join(), key)
-        assert.notInclude(spans.map(asText).join(), key)
-      })
-    )
-  })
+  layer(InProcess.layer(services).pipe(Layer.provide(Recorded.recording), Layer.provideMerge(Recorded.layer)))(
+    name,
+    (it) => {
+      it.effect.each(cases)("%s reaches no log line and no span", ([, status, sent]) =>
+        Effect.gen(function* () {
+          const { logs, spans } = yield* Recorded
+          assert.strictEqual((yield* send(sent)).status, status)
+          assert.isNotEmpty(spans)
+          assert.isTrue(status !== 500 || logs.length > 0)
+          assert.notInclude(logs.join(), key)
+          assert.notInclude(spans.map(textOf).join(), key)
+        })
+      )
+    }
+  )
 }

@@ -47,6 +47,14 @@ const cases: ReadonlyArray<Case> = [
   ...wrong("DATA_DIR", /folder|directory/i, ["/dev/null/data"], {}),
   ...wrong("ROLES", /data-api.*intake.*worker/, ["data-api,cook", "all"]),
   ...wrong("DELETION_DELAY", /duration/i, ["soon", "x minutes"]),
+  ...wrong("STRIPE_API_URL", /url/i, [
+    "stripe",
+    "//127.0.0.1",
+    "http://",
+    "127.0.0.1:12111",
+    "localhost:12111",
+    "ftp://127.0.0.1"
+  ]),
   ...wrong("MIGRATE", /true|boolean/i, ["maybe"]),
   ...wrong("LOG_LEVEL", /Info/, ["loud"]),
   ...wrong("LOG_FORMAT", /pretty.*json.*logfmt/, ["xml"])

@@ -20,28 +20,47 @@ export const resourceOf = (name: string): Resource => {
 export const searchable = resources.filter((resource) => resource.search !== undefined)
 
 /** An endpoint: a POST with a JSON body. */
-export interface Endpoint {
+interface Described {
   readonly path: string
-  readonly kind: "search" | "get"
   readonly standing: Standing
-  readonly resource: Resource
   /** The fields of its request, in order. */
   readonly request: Readonly<Record<string, "string" | "integer" | "boolean" | "date-time">>
+  /** A request of nothing but what it needs. */
+  readonly least: Readonly<Record<string, string>>
+  /** The fields that a request cannot leave out. */
+  readonly required: ReadonlyArray<string>
   /** The statuses that the contract lists. */
   readonly listed: ReadonlyArray<string>
   /** The statuses that were decided. */
   readonly decided: ReadonlyArray<string>
 }
 
-const endpointsOf = (resource: Resource): ReadonlyArray<Endpoint> => {
-  const listed = ["200", "400", "401", "422", "503"]
+/** An endpoint that answers records. */
+export interface RecordEndpoint extends Described {
+  readonly kind: "search" | "get"
+  readonly resource: Resource
+}
+
+/** An endpoint that reads live from the payment processor. */
+export interface ProcessorEndpoint extends Described {
+  readonly kind: "processor"
+}
+
+export type Endpoint = RecordEndpoint | ProcessorEndpoint
+
+const listed = ["200", "400", "401", "422", "503"]
+
+const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
   const filters = Object.entries(resource.filters).map(([name, { type }]) => [name, type] as const)
-  const get: Endpoint = {
+  const hasId = resource.search !== undefined
+  const get: RecordEndpoint = {
     path: `/${resource.name}/get`,
     kind: "get",
     standing: resource.get,
     resource,
-    request: resource.search === undefined ? { organization: "string" } : { id: "string", organization: "string" },
+    request: hasId ? { id: "string", organization: "string" } : { organization: "string" },
+    least: hasId ? { id: "none" } : {},
+    required: hasId ? ["id"] : [],
     listed,
     decided: ["404", "413", "500"]
   }
@@ -53,6 +72,8 @@ const endpointsOf = (resource: Resource): ReadonlyArray<Endpoint> => {
       standing: resource.search,
       resource,
       request: { organization: "string", limit: "integer", offset: "integer", ...Object.fromEntries(filters) },
+      least: {},
+      required: [],
       listed,
       decided: ["413", "500"]
     },
@@ -60,5 +81,36 @@ const endpointsOf = (resource: Resource): ReadonlyArray<Endpoint> => {
   ]
 }
 
+/** Every endpoint of records. */
+export const recordEndpoints = resources.flatMap(endpointsOf)
+
+/** Every live read of the payment processor. The contract shows one; the others were decided to be the same. */
+export const processorEndpoints = (
+  [
+    ["payments", "provisional"],
+    ["charges", "provisional"],
+    ["refunds", "provisional"],
+    ["disputes", "provisional"],
+    ["payouts", "provisional"],
+    ["balance-transactions", "contract"]
+  ] as const
+).map(([name, standing]): ProcessorEndpoint => ({
+  path: `/psp-${name}/search`,
+  kind: "processor",
+  standing,
+  request: {
+    clinic: "string",
+    organization: "string",
+    limit: "integer",
+    starting_after: "string",
+    created_gte: "integer",
+    created_lte: "integer"
+  },
+  least: { clinic: "clinic_oakridge_01" },
+  required: ["clinic"],
+  listed,
+  decided: ["413", "500"]
+}))
+
 /** Every endpoint. */
-export const endpoints: ReadonlyArray<Endpoint> = resources.flatMap(endpointsOf)
+export const endpoints: ReadonlyArray<Endpoint> = [...recordEndpoints, ...processorEndpoints]

@@ -1,7 +1,14 @@
 /** What the contract and the decisions ask of the OpenAPI document, wherever it comes from. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Endpoint, endpoints, resources } from "./Contract.ts"
+import {
+  type Endpoint,
+  endpoints,
+  processorEndpoints,
+  type RecordEndpoint,
+  recordEndpoints,
+  resources
+} from "./Contract.ts"
 import { decode, type Document, namesOf, type Operation, schemasOf, worded } from "./Document.ts"
 
 const isStanding = (standing: Endpoint["standing"], marked: boolean | undefined) =>
@@ -40,7 +47,7 @@ export const documentSuite = <E>(name: string, load: Effect.Effect<unknown, E>) 
       return response.content["application/json"].schema
     }
 
-    const recordOf = (endpoint: Endpoint) => {
+    const recordOf = (endpoint: RecordEndpoint) => {
       const answer = schemas.resolve(bodyOf(endpoint, "200"))
       if (endpoint.kind === "get") return answer
       assert.deepStrictEqual(Object.keys(answer.properties ?? {}), ["body"])
@@ -139,20 +146,19 @@ export const documentSuite = <E>(name: string, load: Effect.Effect<unknown, E>) 
         assert.include(headersOf("503"), "retry-after")
       })
 
-      it("takes its fields in order, each of its type, only an id required, and no other", () => {
+      it("takes its fields in order, each of its type, only an id or a clinic required, and no other", () => {
         const request = requestOf(endpoint)
         const taken = Object.entries(request.properties ?? {}).map(([field, schema]) => {
           const type = schemas.typeOf(schema)
           return [field, endpoint.kind === "get" ? type.replace("!", "") : type]
         })
         assert.deepStrictEqual(taken, Object.entries(endpoint.request))
-        assert.deepStrictEqual(
-          request.required ?? [],
-          endpoint.kind === "get" && "id" in endpoint.request ? ["id"] : []
-        )
+        assert.deepStrictEqual(request.required ?? [], endpoint.required)
         assert.isFalse(request.additionalProperties)
       })
+    })
 
+    describe.for(recordEndpoints)("$path", (endpoint) => {
       it("answers the record's fields in order, each of its type and always present", () => {
         const record = recordOf(endpoint)
         const fields = Object.entries(record.properties ?? {}).map(([field, schema]) => [field, schemas.typeOf(schema)])
@@ -162,7 +168,35 @@ export const documentSuite = <E>(name: string, load: Effect.Effect<unknown, E>) 
       })
     })
 
-    it.for(endpoints.filter(({ kind }) => kind === "search"))(
+    describe.for(processorEndpoints)("$path", (endpoint) => {
+      it("answers objects of any fields, and whether there are more", () => {
+        const page = schemas.resolve(bodyOf(endpoint, "200"))
+        assert.deepStrictEqual(page.required, ["data", "has_more"])
+        const { data, has_more } = page.properties ?? {}
+        assert.deepStrictEqual([data?.type, data?.items?.type, has_more?.type], ["array", "object", "boolean"])
+        assert.notStrictEqual(data?.items?.additionalProperties, false)
+      })
+
+      it("documents the default of limit, and the bounds of times", () => {
+        const rangeOf = (field: string) => {
+          const { value } = schemas.withoutNull(requestOf(endpoint).properties?.[field] ?? {})
+          return [value.minimum, value.maximum, value.default]
+        }
+        assert.deepStrictEqual(rangeOf("limit"), [1, undefined, 100])
+        for (const field of ["created_gte", "created_lte"]) {
+          assert.deepStrictEqual(rangeOf(field), [0, Number.MAX_SAFE_INTEGER, undefined])
+        }
+      })
+
+      it("does not say that times fit into 32 bits", () => {
+        for (const field of ["created_gte", "created_lte"]) {
+          const { value } = schemas.withoutNull(requestOf(endpoint).properties?.[field] ?? {})
+          assert.notStrictEqual(value.format, "int32", field)
+        }
+      })
+    })
+
+    it.for(recordEndpoints.filter(({ kind }) => kind === "search"))(
       "documents the range and the default of limit and offset of $path",
       (endpoint) => {
         const rangeOf = (field: string) => {
@@ -175,7 +209,7 @@ export const documentSuite = <E>(name: string, load: Effect.Effect<unknown, E>) 
     )
 
     it.for(resources)("marks the fields of $name as provisional if and only if they were decided", (resource) => {
-      for (const endpoint of endpoints.filter((candidate) => candidate.resource === resource)) {
+      for (const endpoint of recordEndpoints.filter((candidate) => candidate.resource === resource)) {
         const record = recordOf(endpoint)
         for (const [field, schema] of Object.entries(record.properties ?? {})) {
           const marks = [record, schema, schemas.withoutNull(schema).value].map((marked) => marked["x-provisional"])

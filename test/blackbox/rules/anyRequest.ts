@@ -21,6 +21,7 @@ const Record = Schema.Record(Schema.String, Schema.Unknown)
 
 const bodies = {
   page: Schema.Struct({ body: Schema.Array(Record) }),
+  processorPage: Schema.Struct({ data: Schema.Array(Record), has_more: Schema.Boolean }),
   record: Record,
   detail: Detail,
   faults: Faults
@@ -29,6 +30,7 @@ const bodies = {
 const strictly = { onExcessProperty: "error" } as const
 const decodeDetail = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.detail), strictly)
 const decodeFaults = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.faults), strictly)
+const decodeProcessorPage = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.processorPage), strictly)
 const decodePage = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.page), strictly)
 const decodeRecord = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.record), strictly)
 
@@ -36,6 +38,7 @@ const isDocumented = ({ endpoint }: Generated, status: number, text: string) =>
   Effect.gen(function* () {
     if (status === 422) return void (yield* decodeFaults(text))
     if (status !== 200) return void (yield* decodeDetail(text))
+    if (endpoint.kind === "processor") return void (yield* decodeProcessorPage(text))
     const records = endpoint.kind === "get" ? [yield* decodeRecord(text)] : (yield* decodePage(text)).body
     for (const record of records) assert.deepStrictEqual(Object.keys(record), Object.keys(endpoint.resource.fields))
   })

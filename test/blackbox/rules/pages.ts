@@ -104,8 +104,8 @@ export const pages = (it: Tests) => {
   it.effect.each(endpoints)("$path answers compact JSON, with its type, its length and a request id", (endpoint) =>
     Effect.gen(function* () {
       const client = yield* Service
-      const [first] = endpoint.resource.search === undefined ? [] : yield* all(client, endpoint.resource)
-      const answer = yield* client.ask(endpoint.path, endpoint.kind === "get" && first ? { id: first["id"] } : {})
+      const [first] = "id" in endpoint.least && endpoint.kind === "get" ? yield* all(client, endpoint.resource) : []
+      const answer = yield* client.ask(endpoint.path, first ? { id: first["id"] } : endpoint.least)
       assert.strictEqual(answer.status, 200)
       assert.strictEqual(answer.headers["content-type"], "application/json")
       assert.strictEqual(Number(answer.headers["content-length"]), Buffer.byteLength(answer.text))

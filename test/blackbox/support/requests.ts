@@ -74,14 +74,15 @@ type Fields = ReadonlyArray<readonly [name: string, value: string]>
 
 const bodyOf = (fields: Fields) => `{${fields.map(([name, value]) => `${json(name)}:${value}`).join(",")}}`
 
-const validFields = ({ kind, request }: Endpoint): Arbitrary.Arbitrary<Fields> => {
+const validFields = ({ kind, request, required }: Endpoint): Arbitrary.Arbitrary<Fields> => {
   const values = Object.entries(request).map(([name, type]) =>
     Arbitrary.map(
       Arbitrary.all([
         index(4),
         name === "organization" ? element('"org_oakridge"', "null") : oneOf<string>(valid[type], element("null"))
       ]),
-      ([chance, value]) => (chance < (kind === "get" ? 3 : 1) ? [[name, value] as const] : [])
+      ([chance, value]) =>
+        chance < (required.includes(name) || kind === "get" ? 3 : 1) ? [[name, value] as const] : []
     )
   )
   return Arbitrary.map(Arbitrary.all(values), (fields) => fields.flat())
@@ -189,8 +190,12 @@ type Parts = Omit<Generated, "endpoint">
 
 const kinds = (endpoint: Endpoint): ReadonlyArray<readonly [weight: number, parts: Arbitrary.Arbitrary<Parts>]> => {
   const validBody = Arbitrary.map(validFields(endpoint), bodyOf)
-  // A search that is valid finds something or nothing; a read may name no record.
-  const answered = endpoint.kind === "search" ? [200] : "id" in endpoint.request ? [200, 400, 404] : [200]
+  // A search that is valid finds something or nothing; a read may name no record, or no clinic.
+  const answered = {
+    search: [200],
+    get: "id" in endpoint.request ? [200, 400, 404] : [200],
+    processor: [200, 400, 422]
+  }[endpoint.kind]
   const as = (kind: string, parts: Partial<Parts> = {}) =>
     Arbitrary.map((body: string | Uint8Array): Parts => ({ ...normal, kind, body, ...parts }))
   return [

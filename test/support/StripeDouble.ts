@@ -1,0 +1,92 @@
+/**
+ * A double of Stripe: a server on a socket of this machine, for Stripe's own client to talk to. It keeps to Stripe's
+ * rules, fails on demand, and counts its sockets.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import { Context, Effect, Layer } from "effect"
+import type { Fault } from "./stripe/faults.ts"
+import { answerTo, type Rules } from "./stripe/rules.ts"
+
+/** A request that came in. */
+export interface Seen {
+  readonly path: string
+  readonly query: Readonly<Record<string, string>>
+  readonly account: string | undefined
+  readonly authorization: string | undefined
+}
+
+const seenOf = ({ url = "/", headers }: IncomingMessage): Seen => {
+  const { pathname, searchParams } = new URL(url, "http://stripe.invalid")
+  return {
+    path: pathname,
+    query: Object.fromEntries(searchParams),
+    account: headers["stripe-account"]?.toString(),
+    authorization: headers.authorization
+  }
+}
+
+const make = (rules: Rules) =>
+  Effect.gen(function* () {
+    const sockets = new Set<Socket>()
+    const faults: Array<Fault> = []
+    let seen: Array<Seen> = []
+    let count = 0
+    let underWay = 0
+
+    const respond = (request: IncomingMessage, response: ServerResponse) => {
+      seen.push(seenOf(request))
+      underWay += 1
+      response.once("close", () => (underWay -= 1))
+      response.setHeader("request-id", `req_${++count}`)
+      const fault = faults.shift()
+      if (fault !== undefined) return fault(response)
+      const { method = "GET", url = "/", headers } = request
+      const { status, body } = answerTo(rules, { method, url, headers })
+      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))
+    }
+
+    const server = createServer({ keepAliveTimeout: 0 }, respond).on("connection", (socket) => {
+      sockets.add(socket)
+      socket.on("error", () => socket.destroy())
+      socket.once("close", () => sockets.delete(socket))
+    })
+
+    const url = yield* Effect.acquireRelease(
+      Effect.callback<URL>((resume) => {
+        server.listen(0, "127.0.0.1", () => {
+          const address = server.address()
+          const port = address === null || typeof address === "string" ? 0 : address.port
+          resume(Effect.succeed(new URL(`http://127.0.0.1:${port}`)))
+        })
+      }),
+      () =>
+        Effect.callback<void>((resume) => {
+          server.close(() => resume(Effect.void))
+          for (const socket of sockets) socket.destroy()
+        })
+    )
+
+    return {
+      /** Where it listens. */
+      url,
+      /** Fails the next requests, one each. */
+      fail: (...next: ReadonlyArray<Fault>) => Effect.sync(() => void faults.push(...next)),
+      /** The requests since the last time of asking. */
+      seen: Effect.sync(() => {
+        const all = seen
+        seen = []
+        return all
+      }),
+      /** How many requests are being answered. */
+      underWay: Effect.sync(() => underWay),
+      /** How many sockets are open, those that wait for another request included. */
+      sockets: Effect.sync(() => sockets.size)
+    }
+  })
+
+export class StripeDouble extends Context.Service<StripeDouble, Effect.Success<ReturnType<typeof make>>>()(
+  "practice-data/test/support/StripeDouble"
+) {
+  static readonly layer = (rules: Rules) => Layer.effect(StripeDouble, make(rules))
+}
