@@ -22,7 +22,12 @@ export const integer = (
 ) =>
   Schema.declare<number>((u) => typeof u === "number", { fault: faults.int, toCodecJson: () => undefined }).check(
     Schema.makeFilter((value: number) => (isInteger(value) ? undefined : refuse(faults.intFromFloat)), {
-      toJsonSchema: () => ({ type: "integer", format: "int32", ...range, description })
+      toJsonSchema: () => ({
+        type: "integer",
+        format: (range.maximum ?? 0) > 2147483647 ? "int64" : "int32",
+        ...range,
+        description
+      })
     })
   )
 
