@@ -27,6 +27,7 @@ const queue = "deletions"
 const postgres = await startPostgres()
 const pool = new Pool({ connectionString: postgres.url, max: connections })
 pool.on("error", () => undefined)
+pool.on("connect", (client) => client.on("error", () => undefined))
 
 const database = Layer.effect(
   TaskDatabase,
