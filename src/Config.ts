@@ -17,6 +17,12 @@ const isPostgresUrl = (text: string) => {
   }
 }
 
+const HttpUrl = Schema.URLFromString.check(
+  Schema.makeFilter(({ protocol, hostname }) => /^https?:$/.test(protocol) && hostname !== "", {
+    message: "Expected a URL such as http://127.0.0.1:12111"
+  })
+)
+
 const postgresUrl = (name: string) =>
   Config.option(
     Config.schema(
@@ -51,7 +57,7 @@ export const config = Config.all({
   /** The key of the payment processor. Unset: the demo processor on the embedded database, else none. */
   stripeSecretKey: Config.option(Config.Redacted("STRIPE_SECRET_KEY")),
   /** Another address of the payment processor than its own: a double of it. */
-  stripeApiUrl: Config.option(Config.URL("STRIPE_API_URL")),
+  stripeApiUrl: Config.option(Config.schema(HttpUrl, "STRIPE_API_URL")),
   /** Whether to apply missing migrations at start. Unset: only on the embedded database. */
   migrate: Config.option(Config.Boolean("MIGRATE")),
   /** The least severe messages to log. */

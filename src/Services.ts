@@ -77,5 +77,6 @@ const emptyRepositories = Layer.mergeAll(
 export const layerMemory = Layer.mergeAll(
   emptyRepositories,
   OrgResolver.layerMemory({}),
-  PspReads.layer.pipe(Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
+  // Fresh, so that a layer of PspReads that is merged over this one is built over its own fakes.
+  Layer.fresh(PspReads.layer).pipe(Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
 )

@@ -74,7 +74,7 @@ export class PspReads extends Context.Service<
               CursorUnknown: () => Effect.fail(BadRequest.unknownCursor),
               AccountDisconnected: () => Effect.fail(BadRequest.noAccount),
               PspNotConfigured: () => Effect.fail(Unavailable.processorNotConfigured),
-              RateLimited: () => Effect.fail(Unavailable.processor),
+              RateLimited: () => unavailable("The payment processor asks for patience", "rate limit"),
               PspUnavailable: ({ reason }) => unavailable("The payment processor did not answer", reason),
               PspRefused: ({ reason }) => unavailable("The payment processor did not take a request", reason)
             }),
