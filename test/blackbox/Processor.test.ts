@@ -148,11 +148,12 @@ describe.concurrent("a program with a key of the processor", () => {
       yield* Fiber.interruptAll(callers)
       const [took] = yield* Effect.timed(
         eventually(
-          "no open socket",
-          Effect.map(double.sockets, (open) => open === 0)
+          // None was answered in full, so each ends with its socket. A spare socket may stay open a while.
+          "no call under way",
+          Effect.map(double.underWay, (count) => count === 0)
         )
       )
-      assert.isBelow(Duration.toSeconds(took), 2)
+      assert.isBelow(Duration.toSeconds(took), 4)
       assert.strictEqual((yield* client.ask(path, { clinic })).status, 200)
     }).pipe(Effect.provide(own))
   )
