@@ -102,14 +102,14 @@ const underWay = (count: number) =>
     )
   })
 
-const socketsClose = (time: Duration.Input) =>
-  Effect.gen(function* () {
-    const double = yield* StripeDouble
-    yield* eventually(
-      "no open socket",
-      Effect.map(double.sockets, (open) => open === 0)
-    ).pipe(Effect.timeout(time))
-  })
+/** A socket that waits for another call is closed after 4 seconds. */
+const socketsClose = Effect.gen(function* () {
+  const double = yield* StripeDouble
+  yield* eventually(
+    "no open socket",
+    Effect.map(double.sockets, (open) => open === 0)
+  )
+})
 
 const live = { excludeTestServices: true }
 const services = layerWith(secretKey).pipe(Layer.provideMerge(StripeDouble.layer(rules)))
@@ -159,7 +159,7 @@ layer(services, live)("PspClient.layerStripe", (it) => {
     })
   )
 
-  it.effect("leaves no socket open, once those that wait for another call have waited", () => socketsClose("6 seconds"))
+  it.effect("leaves no socket open, once those that wait for another call have waited", () => socketsClose)
 })
 
 layer(layerWith(secretKey).pipe(Layer.provideMerge(StripeDouble.layer(rules))), live)(
@@ -178,7 +178,7 @@ layer(layerWith(secretKey).pipe(Layer.provideMerge(StripeDouble.layer(rules))), 
         assert.strictEqual(yield* double.sockets, 1)
         yield* Fiber.interrupt(call)
         yield* underWay(0)
-        yield* socketsClose("1 second")
+        yield* socketsClose
       })
     )
 

@@ -1,11 +1,10 @@
 /** The program's life on its embedded database: first start, second start, sudden death, two at once. */
-import { cpSync, existsSync, readdirSync } from "node:fs"
+import { cpSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { searchable } from "../contract/Contract.ts"
 import * as Client from "./support/Client.ts"
-import { eventually } from "./support/eventually.ts"
 import * as Process from "./support/Process.ts"
 import { everything } from "./support/Records.ts"
 import { options } from "./support/Service.ts"
@@ -60,32 +59,15 @@ class Data extends Context.Service<
   )
 }
 
-const filesIn = (folder: string) => Effect.sync(() => readdirSync(folder, { recursive: true }).length)
-
-const hasMoreThan = (files: number) => (folder: string) =>
-  eventually(
-    `more than ${files} files`,
-    Effect.map(filesIn(folder), (found) => found > files)
-  )
-
-const isWhole = (folder: string) =>
-  eventually(
-    "a whole cluster",
-    Effect.sync(() => existsSync(join(folder, "a/b/made")))
-  )
-
-const hasGrownBy = (files: number) => (folder: string) =>
-  isWhole(folder).pipe(
-    Effect.andThen(filesIn(folder)),
-    Effect.flatMap((found) => hasMoreThan(found + files)(folder))
-  )
-
-/** Moments of a first start, told by what is in the data folder. */
+/** Moments of a first start: a statement that was sent, and how many writes to files later it dies. */
 const moments = [
-  { moment: "half of the cluster was written", reached: hasMoreThan(500) },
-  { moment: "the tables were being made", reached: hasGrownBy(40) },
-  { moment: "the tables were there and being filled", reached: hasGrownBy(160) }
+  { moment: "half of the cluster was written", at: ":500" },
+  { moment: "the tables were being made", at: "create table charges:5" },
+  { moment: "the tables were there and being filled", at: "insert into charges:20" },
+  { moment: "all was written and being counted", at: "analyze:5" }
 ]
+
+const dieAt = join(import.meta.dirname, "support/dieAt.ts")
 
 layer(Data.layer, { ...options, concurrent: true })("The program on its embedded database", (it) => {
   it.effect("makes the demo data at its first start, in .data where DATA_DIR is not set, the same everywhere", () =>
@@ -103,14 +85,13 @@ layer(Data.layer, { ...options, concurrent: true })("The program on its embedded
     })
   )
 
-  it.effect.each(moments)("starts after a kill -9 when, in its very first start, $moment", ({ reached }) =>
+  it.effect.each(moments)("starts after a kill -9 when, in its very first start, $moment", ({ at }) =>
     Effect.gen(function* () {
       const { demo } = yield* Data
       const folder = yield* Process.temporaryFolder
+      const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
       yield* Effect.gen(function* () {
-        const { kill, ended, output } = yield* Process.start({ DATA_DIR: "a/b" }, folder)
-        yield* reached(folder)
-        yield* kill("SIGKILL")
+        const { ended, output } = yield* Process.start(environment, folder)
         assert.strictEqual((yield* ended).signal, "SIGKILL")
         assert.notInclude(output(), "Listening")
       }).pipe(Effect.scoped)
