@@ -18,8 +18,13 @@ const formats = {
   logfmt: Logger.consoleLogFmt
 } as const
 
-const logging = ({ logFormat, logLevel }: Settings) =>
-  Layer.merge(Logger.layer([formats[logFormat]]), Layer.succeed(References.MinimumLogLevel, logLevel))
+const observing = ({ logFormat, logLevel }: Settings) =>
+  Layer.mergeAll(
+    Logger.layer([formats[logFormat]]),
+    Layer.succeed(References.MinimumLogLevel, logLevel),
+    // Nobody collects the spans, and making them would cost more than all else that is done for a page.
+    Layer.succeed(References.TracerEnabled, false)
+  )
 
 const demoNotice = (address: string) => `
   This is the embedded database with demo data. Its API keys:
@@ -72,7 +77,7 @@ export const layer = Layer.unwrap(
       Layer.provideMerge(Server.serve(routes)),
       Layer.provide(Server.listen(settings)),
       Layer.provideMerge(services),
-      Layer.provide(logging(settings)),
+      Layer.provide(observing(settings)),
       Layer.provide(NodeServices.layer)
     )
   })

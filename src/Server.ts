@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto"
 import { createServer } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
-import { Cause, type Duration, Effect, Layer } from "effect"
+import { Cause, type Duration, Effect, Function, Layer } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
 import { DataApi, IntakeApi, OperationsApi, VersionOneApi } from "./Api.ts"
@@ -147,4 +147,10 @@ export const listen = (address: { readonly host: string; readonly port: number }
 
 /** Serves routes. */
 export const serve = <A, E, R>(served: Layer.Layer<A, E, R>) =>
-  HttpRouter.serve(Layer.merge(served, envelope), { disableLogger: true, disableListenLog: true })
+  HttpRouter.serve(Layer.merge(served, envelope), {
+    disableLogger: true,
+    disableListenLog: true,
+    // With a middleware, the fiber of a request ends with nothing rather than with the response, which it would else
+    // keep in memory for as long as the server remembers the fiber.
+    middleware: Function.identity
+  })

@@ -52,7 +52,7 @@ const read = Effect.flatMap(Charges, (charges) => charges.search({}, { limit: 1,
 )
 
 export const readOfAnOrganization = () =>
-  Effect.runPromise(read.pipe(Effect.provideService(CurrentOrganization, { id: "org_oakridge" })))
+  Effect.runPromise(read.pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge"))))
 
 // @ts-expect-error Whose records?
 export const readOfNobody = () => Effect.runPromise(read)

@@ -4,7 +4,7 @@
  * a single session, so there all are the same client.)
  */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Fiber, Layer, Predicate, type Redacted } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Predicate, Redacted } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 
 /** The database of the records. */
@@ -32,8 +32,6 @@ export interface Options {
   readonly statementTimeout: Duration.Input
   /** Whether the server looks out for a client that died, to end its statement and free its locks. */
   readonly watchesClient?: boolean
-  /** `force_custom_plan` for statements whose best plan depends on their values. */
-  readonly planCacheMode?: "auto" | "force_custom_plan"
 }
 
 /**
@@ -50,7 +48,6 @@ export const connect = (options: Options) =>
     startupParameters: {
       TimeZone: "UTC",
       statement_timeout: String(Duration.toMillis(options.statementTimeout)),
-      plan_cache_mode: options.planCacheMode ?? "auto",
       ...(options.watchesClient === true ? { client_connection_check_interval: "500" } : {})
     }
   })
@@ -67,18 +64,38 @@ export const layerShared = (client: PgClient.PgClient) =>
 export const reasonOf = ({ reason }: SqlError): string =>
   `${reason._tag}: ${Predicate.isError(reason.cause) ? reason.cause.message : reason.message}`
 
+/** Whether two clients are of the same database. */
+export const isSameDatabase = (one: PgClient.PgClient, another: PgClient.PgClient): boolean =>
+  one === another ||
+  (one.config.url !== undefined &&
+    another.config.url !== undefined &&
+    Redacted.value(one.config.url) === Redacted.value(another.config.url))
+
+/** What to look at when a query has not answered for a while. A failure of it is answered in the query's stead. */
+export interface Check<E> {
+  readonly after: Duration.Duration
+  readonly effect: Effect.Effect<unknown, E>
+}
+
 /**
  * Answers in time whatever has become of the connection: an interrupted query waits until its server has noticed, so
  * one that runs out of time is left to finish on its own.
  */
-export const within = <E2>(duration: Duration.Input, onTimeout: () => E2) =>
+export const within = <E2, E3 = never>(duration: Duration.Input, onTimeout: () => E2, check?: Check<E3>) =>
   Effect.fnUntraced(function* <A, E, R>(query: Effect.Effect<A, E, R>) {
     const fiber = yield* Effect.forkDetach(query, { startImmediately: true })
-    return yield* Fiber.join(fiber).pipe(
-      Effect.timeoutOrElse({
-        duration,
+    const bounded = (bound: Duration.Input) =>
+      Effect.timeoutOrElse(Fiber.join(fiber), {
+        duration: bound,
         orElse: () => Effect.andThen(Effect.logWarning("A database did not answer in time"), Effect.fail(onTimeout()))
-      }),
-      Effect.onExit(() => Effect.sync(() => fiber.interruptUnsafe()))
-    )
+      })
+    const answer: Effect.Effect<A, E | E2 | E3> =
+      check === undefined
+        ? bounded(duration)
+        : Effect.timeoutOrElse(Fiber.join(fiber), {
+            duration: check.after,
+            orElse: () =>
+              Effect.andThen(check.effect, bounded(Duration.subtract(Duration.fromInputUnsafe(duration), check.after)))
+          })
+    return yield* Effect.onExit(answer, () => Effect.sync(() => fiber.interruptUnsafe()))
   })

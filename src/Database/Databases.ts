@@ -31,11 +31,7 @@ export const layer = (settings: DatabaseSettings) =>
     onSome: (url) => {
       const options = { maxConnections: settings.poolSize, statementTimeout: "5 seconds" } as const
       const databases = Layer.mergeAll(
-        Layer.effect(
-          RecordDatabase,
-          // A plan made for any values guesses limits and ranges, and then sorts whole organizations.
-          connect({ ...options, url, applicationName: "practice-data-records", planCacheMode: "force_custom_plan" })
-        ),
+        Layer.effect(RecordDatabase, connect({ ...options, url, applicationName: "practice-data-records" })),
         Layer.effect(
           CredentialDatabase,
           connect({

@@ -8,12 +8,20 @@ import { OrgResolver } from "./OrgResolver.ts"
 export const layer = Layer.effect(
   Authorization,
   Effect.gen(function* () {
-    const resolver = yield* OrgResolver
+    const { present, resolve } = yield* OrgResolver
     return Authorization.of({
       bearer: Effect.fnUntraced(function* (answered, { credential }) {
         if (Redacted.value(credential) === "") return yield* Unauthorized.error
-        const id = yield* resolver.resolve(credential)
-        return yield* Effect.provideService(answered, CurrentOrganization, { id })
+        if (present === undefined) {
+          const id = yield* resolve(credential)
+          return yield* Effect.provideService(answered, CurrentOrganization, CurrentOrganization.known(id))
+        }
+        const organization = present(credential)
+        // Whatever the answer, only the holder of a key gets it.
+        return yield* Effect.provideService(answered, CurrentOrganization, organization).pipe(
+          Effect.tapError(() => organization.id),
+          Effect.tap(() => organization.id)
+        )
       })
     })
   })

@@ -1,7 +1,7 @@
 /** Which processor account is connected to a clinic of the current organization. */
 import { Context, Effect, Layer } from "effect"
 import { RecordDatabase, reasonOf, within } from "../Database/Database.ts"
-import { Unavailable } from "../Errors.ts"
+import { Unavailable, type Unauthorized } from "../Errors.ts"
 import { CurrentOrganization } from "../Organization/CurrentOrganization.ts"
 
 /** A clinic, and its account when it has one. */
@@ -15,7 +15,9 @@ export class ClinicAccounts extends Context.Service<
   ClinicAccounts,
   {
     /** The account of a clinic: null when it has none, undefined when the organization has no such clinic. */
-    readonly find: (clinic: string) => Effect.Effect<string | null | undefined, Unavailable, CurrentOrganization>
+    readonly find: (
+      clinic: string
+    ) => Effect.Effect<string | null | undefined, Unauthorized | Unavailable, CurrentOrganization>
   }
 >()("practice-data/Psp/ClinicAccounts") {
   /** Accounts in the table `clinics`. */
@@ -25,7 +27,7 @@ export class ClinicAccounts extends Context.Service<
       const sql = yield* RecordDatabase
       return ClinicAccounts.of({
         find: Effect.fn("ClinicAccounts.find")(function* (clinic) {
-          const { id } = yield* CurrentOrganization
+          const id = yield* (yield* CurrentOrganization).id
           const rows = yield* sql<{ processor_account: string | null }>`
             select processor_account from clinics where organization_id = ${id} and id = ${clinic}`.pipe(
             within("2 seconds", () => Unavailable.records),
@@ -49,8 +51,8 @@ export class ClinicAccounts extends Context.Service<
       ClinicAccounts.of({
         find: (clinic) =>
           Effect.map(
-            CurrentOrganization,
-            ({ id }) => accounts.find((known) => known.organization === id && known.clinic === clinic)?.account
+            Effect.flatMap(CurrentOrganization, ({ id }) => id),
+            (id) => accounts.find((known) => known.organization === id && known.clinic === clinic)?.account
           )
       })
     )

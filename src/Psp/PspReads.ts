@@ -3,7 +3,7 @@
  * and the circuit breaker.
  */
 import { Context, Duration, Effect, Layer, Predicate, Random } from "effect"
-import { BadRequest, Unavailable } from "../Errors.ts"
+import { BadRequest, Unavailable, type Unauthorized } from "../Errors.ts"
 import type { CurrentOrganization } from "../Organization/CurrentOrganization.ts"
 import * as CircuitBreaker from "./CircuitBreaker.ts"
 import { ClinicAccounts } from "./ClinicAccounts.ts"
@@ -42,7 +42,7 @@ export class PspReads extends Context.Service<
       kind: Kind,
       clinic: string,
       page: PageRequest
-    ) => Effect.Effect<Page, BadRequest | Unavailable, CurrentOrganization>
+    ) => Effect.Effect<Page, BadRequest | Unauthorized | Unavailable, CurrentOrganization>
     /** Whether the processor is being called: not after it failed several times in a row. */
     readonly isUp: Effect.Effect<boolean>
   }

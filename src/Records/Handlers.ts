@@ -56,7 +56,7 @@ export const layer = Layer.mergeAll(
       handlers.handleAll({
         get: Effect.fnUntraced(function* ({ payload }) {
           yield* checkOrganization(payload)
-          const { id } = yield* CurrentOrganization
+          const id = yield* (yield* CurrentOrganization).id
           return json(yield* organizations.get(id))
         })
       })

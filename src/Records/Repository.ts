@@ -6,7 +6,7 @@
  * over Postgres is `layerFrom(Postgres.make)`.
  */
 import { Context, type Effect, Layer } from "effect"
-import type { RecordNotFound, Unavailable } from "../Errors.ts"
+import type { RecordNotFound, Unauthorized, Unavailable } from "../Errors.ts"
 import type { CurrentOrganization } from "../Organization/CurrentOrganization.ts"
 import type * as Field from "./Field.ts"
 import type { Value } from "./Filter.ts"
@@ -20,9 +20,12 @@ export type Criteria = Readonly<Record<string, Value | number | null | undefined
 /** Reads the records of the current organization. */
 export interface Repository {
   /** A page as JSON text: `{"body":[...]}`, the records in the resource's order. */
-  readonly search: (criteria: Criteria, page: Page) => Effect.Effect<string, Unavailable, CurrentOrganization>
+  readonly search: (
+    criteria: Criteria,
+    page: Page
+  ) => Effect.Effect<string, Unauthorized | Unavailable, CurrentOrganization>
   /** A record as JSON text. */
-  readonly get: (id: string) => Effect.Effect<string, RecordNotFound | Unavailable, CurrentOrganization>
+  readonly get: (id: string) => Effect.Effect<string, RecordNotFound | Unauthorized | Unavailable, CurrentOrganization>
 }
 
 /** The class of a resource's repository. `id` is the path of the resource's file. */

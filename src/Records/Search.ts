@@ -58,12 +58,11 @@ export const getFields = {
 }
 
 /** Refuses a request that names another organization than the key's. */
-export const checkOrganization = (request: {
-  readonly organization?: string | null
-}): Effect.Effect<void, BadRequest, CurrentOrganization> =>
-  Effect.flatMap(CurrentOrganization, ({ id }) =>
-    (request.organization ?? id) === id ? Effect.void : Effect.fail(BadRequest.otherOrganization)
-  )
+export const checkOrganization = Effect.fnUntraced(function* (request: { readonly organization?: string | null }) {
+  if (request.organization === undefined || request.organization === null) return
+  const id = yield* (yield* CurrentOrganization).id
+  if (request.organization !== id) return yield* BadRequest.otherOrganization
+})
 
 const between = (name: string, value: number, minimum: number, maximum: number) =>
   value >= minimum && value <= maximum

@@ -111,6 +111,31 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     )
   }
 
+  for (const resource of many) {
+    it.effect(`${resource.name}: the first page of a large organization is short where all others are small`, () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        yield* sql.unsafe(`truncate ${resource.table}`)
+        yield* fill(resource, 20_000, { organization_id: "case when n % 2 = 0 then 'org_large' else 'org_' || n end" })
+        yield* checkCost(resource, {}, page)
+        yield* checkCost(resource, {}, { rows: 1, blocks: 10 }, "org_77")
+      })
+    )
+
+    it.effect(`${resource.name}: a deep page skips in the index, and reads the rows that it shows`, () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        yield* sql.unsafe(`truncate ${resource.table}`)
+        yield* fill(resource, 20_000)
+        const { rows, blocks, ways } = yield* costOf(resource, {}, undefined, { limit: 100, offset: 15_000 })
+        assert.isAtMost(rows, 15_300)
+        assert.isAtMost(blocks, 1200)
+        assert.include(ways, "Index Only Scan")
+        assert.notInclude(ways, "Seq Scan")
+      })
+    )
+  }
+
   for (const resource of only("charges", "invoices")) {
     it.effect(`${resource.name}: the first page of a clinic is short where nearly all of its clients are its own`, () =>
       Effect.gen(function* () {

@@ -200,6 +200,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
         assert.strictEqual(yield* since(field, ".0009990001"), "")
         assert.strictEqual(yield* since(field, ".001"), "")
       }
-    }).pipe(Effect.provideService(CurrentOrganization, { id: "org_a" }))
+    }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a")))
   )
 })

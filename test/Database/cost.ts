@@ -1,7 +1,9 @@
 /** What a search costs: the plan of the service's own query, run over a table that was filled for it. */
+import { hash } from "node:crypto"
 import { Effect, Schema } from "effect"
-import { searchQuery } from "../../src/Records/Postgres.ts"
+import { searchQuery, withKey } from "../../src/Records/Postgres.ts"
 import type { Criteria } from "../../src/Records/Repository.ts"
+import type { Page } from "../../src/Records/Search.ts"
 import type { Resource } from "../../src/Records/Resource.ts"
 import { filters, meaningOf } from "../Records/expected.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -37,20 +39,51 @@ const readPlans = Schema.decodeUnknownEffect(
 
 const nodesOf = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 
-/** What the first page of a search reads: rows of the table, blocks of it and its indexes, and in which ways. */
-export const costOf = Effect.fnUntraced(function* (resource: Resource, criteria: Criteria, owner = organization) {
+const literal = (value: unknown) =>
+  `'${value instanceof Uint8Array ? `\\x${Buffer.from(value).toString("hex")}` : String(value)}'`
+
+/** Explains a statement as it runs: with the plan for its values, or with one made for any values. */
+const explain = Effect.fnUntraced(function* (text: string, values: ReadonlyArray<unknown>, isPlannedOnce: boolean) {
   const { sql } = yield* TestDatabase
-  const { text, values } = searchQuery(resource, owner, criteria, { limit: 100, offset: 0 })
-  const [explained] = yield* readPlans(yield* sql.unsafe(`explain (analyze, buffers, format json) ${text}`, values))
-  const top = explained["QUERY PLAN"][0].Plan
-  const scans = nodesOf(top).filter((node) => node["Relation Name"] !== undefined)
+  const explained = Effect.gen(function* () {
+    yield* sql.unsafe(`set local plan_cache_mode = ${isPlannedOnce ? "force_generic_plan" : "force_custom_plan"}`)
+    yield* sql.unsafe(`prepare explained as ${text}`)
+    const rows = yield* sql.unsafe(
+      `explain (analyze, buffers, format json) execute explained (${values.map(literal).join(", ")})`
+    ).unprepared
+    yield* sql.unsafe("deallocate explained")
+    return rows
+  })
+  const [plan] = yield* readPlans(yield* sql.withTransaction(explained))
+  return plan["QUERY PLAN"][0].Plan
+})
+
+/**
+ * What a page of a search reads: rows of the table, blocks of it and its indexes, and in which ways. It is the same
+ * whether the organization is known or looked up by its key.
+ */
+export const costOf = Effect.fnUntraced(function* (
+  resource: Resource,
+  criteria: Criteria,
+  owner = organization,
+  page: Page = { limit: 100, offset: 0 }
+) {
+  const query = searchQuery(resource, criteria, page)
+  const { sql } = yield* TestDatabase
+  const keyHash = hash("sha256", owner, "buffer")
+  yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
+             values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
+  const plans = [
+    yield* explain(query.text("$1"), [owner, ...query.values], query.isPlannedOnce),
+    yield* explain(withKey(query), [keyHash, ...query.values], query.isPlannedOnce)
+  ]
+  const scans = plans.map((plan) => nodesOf(plan).filter((node) => node["Relation Name"] === resource.table))
+  const most = (count: (node: Plan) => number) =>
+    Math.max(...scans.map((nodes) => nodes.reduce((sum, node) => sum + count(node), 0)))
   return {
-    rows: scans.reduce(
-      (sum, node) => sum + (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"],
-      0
-    ),
-    blocks: top["Shared Hit Blocks"] + top["Shared Read Blocks"],
-    ways: scans.map((node) => node["Node Type"])
+    rows: most((node) => (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"]),
+    blocks: most((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"]),
+    ways: scans.flat().map((node) => node["Node Type"])
   }
 })
 

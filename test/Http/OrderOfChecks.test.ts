@@ -8,6 +8,7 @@ import { BadRequest, Unavailable, Unauthorized } from "../../src/Errors.ts"
 import { OrgResolver } from "../../src/Organization/OrgResolver.ts"
 import { Charges } from "../../src/Records/Charges.ts"
 import { InProcess, layerDemo, other, send, type Sent } from "./inProcess.ts"
+import { services, store } from "./postgres.ts"
 
 const recordStoreDown = Layer.succeed(
   Charges,
@@ -68,6 +69,13 @@ const check = ([, sent, status, detail]: Case) =>
 layer(InProcess.layer())("of two faults of a request", (it) => {
   it.effect.each(cases)("%s", check)
 })
+
+layer(InProcess.layer(Layer.orDie(services.pipe(Layer.provide(store)))), { excludeTestServices: true })(
+  "of two faults of a request, where the statement that reads would look the key up",
+  (it) => {
+    it.effect.each(cases)("%s", check)
+  }
+)
 
 layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("of two faults of a request", (it) => {
   const detail = Unavailable.credentials.detail

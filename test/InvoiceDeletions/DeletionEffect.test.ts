@@ -100,7 +100,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
         assert.isNotEmpty(others)
         assert.isTrue(others.every((row) => !row.is_deleted))
       }
-    }).pipe(inItsOwnTime, Effect.provideService(CurrentOrganization, { id: "org_a" }))
+    }).pipe(inItsOwnTime, Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a")))
   )
 
   it.effect("that fails has changed nothing, and says why", () =>

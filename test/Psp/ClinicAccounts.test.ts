@@ -36,7 +36,7 @@ const layerPostgres = ClinicAccounts.layer.pipe(
 
 const find = (organization: string, clinic: string) =>
   Effect.flatMap(ClinicAccounts, (accounts) => accounts.find(clinic)).pipe(
-    Effect.provideService(CurrentOrganization, { id: organization })
+    Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization))
   )
 
 const suites = [

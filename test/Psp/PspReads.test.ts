@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Random } from "effect"
 import { TestClock } from "effect/testing"
-import { BadRequest, Unavailable } from "../../src/Errors.ts"
+import { BadRequest, Unavailable, type Unauthorized } from "../../src/Errors.ts"
 import {
   AccountDisconnected,
   CursorUnknown,
@@ -41,10 +41,12 @@ const endsAt = <A, E>(millis: number, fiber: Fiber.Fiber<A, E>) =>
     assert.isDefined(fiber.pollUnsafe())
   })
 
-const fails = (read: Effect.Effect<Page, BadRequest | Unavailable>, expected: BadRequest | Unavailable) =>
-  Effect.map(Effect.flip(read), (error) => assert.deepStrictEqual(error, expected))
+const fails = (
+  read: Effect.Effect<Page, BadRequest | Unauthorized | Unavailable>,
+  expected: BadRequest | Unavailable
+) => Effect.map(Effect.flip(read), (error) => assert.deepStrictEqual(error, expected))
 
-const failures = (read: Effect.Effect<Page, BadRequest | Unavailable>, count: number) =>
+const failures = (read: Effect.Effect<Page, BadRequest | Unauthorized | Unavailable>, count: number) =>
   Effect.forEach(Array.range(1, count), () => fails(read, Unavailable.processor), { discard: true })
 
 describe("a rate limit", () => {

@@ -60,6 +60,6 @@ export const readsOver = Effect.fnUntraced(function* (...answers: ReadonlyArray<
     isUp: reads.isUp,
     read: reads
       .read("charges", clinic, { limit: 3 })
-      .pipe(Effect.provideService(CurrentOrganization, { id: organization }))
+      .pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)))
   }
 })

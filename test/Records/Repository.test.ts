@@ -1,9 +1,10 @@
 /**
  * What every repository of records does, over both of its stores: the fake in memory and Postgres answer the same
- * bytes. Contract: section 4.1, "Common list request fields", "List endpoints and their filters".
+ * bytes, whether the organization is known or the statement that reads looks up its key. Contract: section 4.1, "Common list request fields", "List endpoints and their filters".
  */
+import { hash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Effect, Formatter } from "effect"
+import { Arbitrary, Effect, Formatter, Layer } from "effect"
 import { RecordNotFound } from "../../src/Errors.ts"
 import { organizations } from "../../src/Demo/DemoData.ts"
 import { CurrentOrganization } from "../../src/Organization/CurrentOrganization.ts"
@@ -19,26 +20,57 @@ interface Stores {
   readonly rows: ReadonlyArray<Row>
   readonly memory: Repository
   readonly postgres: Repository
+  readonly skipping: Repository
 }
 
 const everything: Page = { limit: 1000, offset: 0 }
 
 const demoOwners = organizations.map(({ slug }) => `org_${slug}`)
 
-const as = (id: string) => Effect.provideService(CurrentOrganization, { id })
+const as = (id: string) => Effect.provideService(CurrentOrganization, CurrentOrganization.known(id))
+
+const keyHashOf = (organization: string) => hash("sha256", organization, "buffer")
+
+const asHolderOfKey = (id: string) =>
+  Effect.provideService(CurrentOrganization, {
+    id: Effect.die("the key is looked up by the statement that reads"),
+    key: { hash: keyHashOf(id), settle: () => Effect.void }
+  })
+
+const keys = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { sql } = yield* TestDatabase
+    for (const organization_id of [...demoOwners, ...owners, "org_nowhere"]) {
+      const key = { organization_id, id: "key", name: "Test", prefix: "test", key_hash: keyHashOf(organization_id) }
+      yield* sql`insert into api_keys ${sql.insert(key)}`
+    }
+  })
+)
+
+const ways = ({ memory, postgres, skipping }: Stores) =>
+  [
+    ["memory", memory, as],
+    ["Postgres", postgres, as],
+    ["Postgres, by key", postgres, asHolderOfKey],
+    ["Postgres, skipping in the index", skipping, as],
+    ["Postgres, skipping in the index, by key", skipping, asHolderOfKey]
+  ] as const
 
 /** Both stores answer exactly the rows that the request means. */
 const checkSearch = Effect.fnUntraced(function* (
   resource: string,
-  { rows, memory, postgres }: Stores,
+  stores: Stores,
   organization: string,
   criteria: Criteria,
   page: Page = everything
 ) {
-  const expected = pageOf(found(resource, rows, organization, criteria).slice(page.offset, page.offset + page.limit))
+  const expected = pageOf(
+    found(resource, stores.rows, organization, criteria).slice(page.offset, page.offset + page.limit)
+  )
   const asked = Formatter.format({ resource, organization, criteria, page })
-  assert.strictEqual(yield* as(organization)(memory.search(criteria, page)), expected, `memory: ${asked}`)
-  assert.strictEqual(yield* as(organization)(postgres.search(criteria, page)), expected, `Postgres: ${asked}`)
+  for (const [way, repository, of] of ways(stores)) {
+    assert.strictEqual(yield* of(organization)(repository.search(criteria, page)), expected, `${way}: ${asked}`)
+  }
 })
 
 /** Pages of this length, one after the other, hold each row that the request means once and in order. */
@@ -56,12 +88,13 @@ const checkWalk = Effect.fnUntraced(function* (
 })
 
 /** Every record is got by its id by its own organization, and not found by another. */
-const checkGets = Effect.fnUntraced(function* ({ rows, memory, postgres }: Stores, organization: string) {
+const checkGets = Effect.fnUntraced(function* (stores: Stores, organization: string) {
+  const { rows } = stores
   const own = new Map(rows.filter((row) => row.organization === organization).map((row) => [row.id, row.json]))
   const ids = [...new Set(rows.map((row) => row.id)), "nowhere", ""]
-  for (const repository of [memory, postgres]) {
+  for (const [, repository, of] of ways(stores)) {
     for (const id of ids) {
-      const answer = yield* as(organization)(Effect.result(repository.get(id)))
+      const answer = yield* of(organization)(Effect.result(repository.get(id)))
       const expected = own.get(id)
       if (expected === undefined) {
         assert.deepStrictEqual(answer._tag === "Failure" && answer.failure, RecordNotFound.error)
@@ -83,7 +116,7 @@ const criteriaOf = (resource: string, rows: ReadonlyArray<Row>, chosen: Readonly
     })
   )
 
-layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
+layer(Layer.provideMerge(keys, TestDatabase.layerDatabases), { excludeTestServices: true })((it) => {
   for (const kind of kinds) {
     const name = kind.resource.name
 

@@ -289,7 +289,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
             const { body } = yield* readIds(found)
             assert.strictEqual(body.map(({ id }) => id).join(" "), ids, Formatter.format(request).slice(0, 100))
           }
-        }).pipe(Effect.provideService(CurrentOrganization, { id: "org_oakridge" }))
+        }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge")))
       )
     }
   }

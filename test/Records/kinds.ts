@@ -36,6 +36,8 @@ export interface Sample {
   readonly memory: Effect.Effect<Repository>
   /** The repository over the table, whatever it holds. */
   readonly postgres: Effect.Effect<Repository, never, RecordDatabase>
+  /** The same, which skips records in the index from the first that is skipped. */
+  readonly skipping: Effect.Effect<Repository, never, RecordDatabase>
   /** Makes these records the only ones in their table. */
   readonly load: (sql: PgClient.PgClient) => Effect.Effect<void, SqlError>
 }
@@ -84,6 +86,10 @@ export const sampleOf = <
   rows: Effect.flatMap(records, (all) => rowsOf(service.resource, all)),
   memory: Effect.flatMap(records, (all) => over(service, service.layerMemory(all))),
   postgres: over(service, service.layerFrom(Postgres.make)),
+  skipping: over(
+    service,
+    service.layerFrom((resource) => Postgres.make(resource, 1))
+  ),
   load: (sql) =>
     Effect.andThen(
       sql.unsafe(`truncate ${service.resource.table}`),
@@ -128,5 +134,10 @@ export const kinds: ReadonlyArray<Kind> = [
 export const storesOf = Effect.fnUntraced(function* (sample: Sample) {
   const { sql } = yield* TestDatabase
   yield* sample.load(sql)
-  return { rows: yield* sample.rows, memory: yield* sample.memory, postgres: yield* sample.postgres }
+  return {
+    rows: yield* sample.rows,
+    memory: yield* sample.memory,
+    postgres: yield* sample.postgres,
+    skipping: yield* sample.skipping
+  }
 })
