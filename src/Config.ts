@@ -42,12 +42,16 @@ export const config = Config.all({
   host: Config.NonEmptyString("HOST").pipe(Config.withDefault("0.0.0.0")),
   /** The port to listen on; 0 takes a free one. */
   port: integer("PORT", { minimum: 0, maximum: 65535 }).pipe(Config.withDefault(3000)),
+  /** How many processes serve the port; more than one share a Postgres of DATABASE_URL. */
+  workers: integer("WORKERS", { minimum: 1, maximum: 256 }).pipe(Config.withDefault(1)),
   /** What this process does: any of data-api, intake and worker, separated by commas. */
   roles: Config.Array(Schema.Literals(roles), "ROLES").pipe(Config.withDefault(roles)),
   /** From receiving an invoice deletion to running it. */
   deletionDelay: Config.Duration("DELETION_DELAY").pipe(Config.withDefault(Duration.minutes(1))),
   /** The Postgres that holds the records. Unset: the embedded database. */
   databaseUrl: postgresUrl("DATABASE_URL"),
+  /** A replica of it, from which the data API reads records. Unset: that Postgres itself. */
+  readDatabaseUrl: postgresUrl("READ_DATABASE_URL"),
   /** The Postgres that holds the API keys. Unset: the one that holds the records. */
   credentialsDatabaseUrl: postgresUrl("CREDENTIALS_DATABASE_URL"),
   /** How many connections to open to each Postgres at most. */

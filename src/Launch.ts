@@ -1,16 +1,19 @@
 /** The service as its configuration describes it, and what it says when it is up. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Duration, Effect, Layer, Logger, Option, References } from "effect"
 import { HttpServer } from "effect/http"
 import { config, type Role, type Settings } from "./Config.ts"
 import * as Databases from "./Database/Databases.ts"
+import { EmbeddedDatabaseError } from "./Database/Embedded.ts"
 import { organizations } from "./Demo/DemoData.ts"
 import { accounts } from "./Demo/DemoProcessor.ts"
+import type { Failure } from "./Failure.ts"
 import { HealthChecks } from "./Health/HealthChecks.ts"
 import * as Worker from "./InvoiceDeletions/Worker.ts"
 import { PspClient } from "./Psp/PspClient.ts"
 import * as Server from "./Server.ts"
 import * as Services from "./Services.ts"
+import * as Workers from "./Workers.ts"
 
 const formats = {
   pretty: Logger.consolePretty(),
@@ -43,7 +46,9 @@ const announcement = ({ databaseUrl }: Settings) =>
     const server = yield* HttpServer.HttpServer
     const { stop } = yield* HealthChecks
     const address = HttpServer.formatAddress(server.address)
-    yield* Effect.log(`Listening on ${address}`)
+    // Of several workers, the process that started them says so.
+    if (Workers.isWorker) yield* Effect.logDebug(`A worker listens on ${address}`)
+    else yield* Effect.log(`Listening on ${address}`)
     if (Option.isNone(databaseUrl)) yield* Console.log(demoNotice(reachable(address)))
     yield* Effect.addFinalizer(() => stop)
   })
@@ -57,28 +62,45 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
 
 const lease = Duration.millis(1500)
 
+/** One process that does everything that its roles say. */
+const single = (settings: Settings) => {
+  const has = (role: Role) => settings.roles.includes(role)
+  const services = Layer.mergeAll(HealthChecks.layer, Services.layerIntake(settings.deletionDelay)).pipe(
+    Layer.provideMerge(Services.layer),
+    Layer.provide([Databases.layer(settings), processor(settings)])
+  )
+  const routes = Layer.mergeAll(
+    Server.operationsRoutes,
+    has("data-api") ? Server.dataApiRoutes : Layer.empty,
+    has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
+  )
+  const worker = has("worker")
+    ? Worker.layer({ batch: 64, concurrency: Math.max(1, Math.floor(settings.poolSize / 2)), lease })
+    : Layer.empty
+  return Layer.mergeAll(Layer.effectDiscard(announcement(settings)), worker).pipe(
+    Layer.provideMerge(Server.serve(routes)),
+    Layer.provide(Server.listen(settings)),
+    Layer.provideMerge(services),
+    Layer.provide(NodeServices.layer)
+  )
+}
+
+/** Several of them behind one port. */
+const several = (settings: Settings) =>
+  Option.isNone(settings.databaseUrl)
+    ? Layer.effectDiscard(
+        Effect.fail(
+          new EmbeddedDatabaseError({
+            message: `WORKERS=${settings.workers} needs a Postgres of DATABASE_URL: the embedded database serves one process.`
+          })
+        )
+      )
+    : Layer.effectDiscard(Workers.supervise(settings.workers))
+
+const served = (settings: Settings): Layer.Layer<never, Failure | Workers.WorkerEnded> =>
+  settings.workers > 1 && !Workers.isWorker ? several(settings) : Layer.effectDiscard(Layer.build(single(settings)))
+
 /** Everything, from the configuration to the open socket. */
 export const layer = Layer.unwrap(
-  Effect.map(config, (settings) => {
-    const has = (role: Role) => settings.roles.includes(role)
-    const services = Layer.mergeAll(HealthChecks.layer, Services.layerIntake(settings.deletionDelay)).pipe(
-      Layer.provideMerge(Services.layer),
-      Layer.provide([Databases.layer(settings), processor(settings)])
-    )
-    const routes = Layer.mergeAll(
-      Server.operationsRoutes,
-      has("data-api") ? Server.dataApiRoutes : Layer.empty,
-      has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
-    )
-    const worker = has("worker")
-      ? Worker.layer({ batch: 64, concurrency: Math.max(1, Math.floor(settings.poolSize / 2)), lease })
-      : Layer.empty
-    return Layer.mergeAll(Layer.effectDiscard(announcement(settings)), worker).pipe(
-      Layer.provideMerge(Server.serve(routes)),
-      Layer.provide(Server.listen(settings)),
-      Layer.provideMerge(services),
-      Layer.provide(observing(settings)),
-      Layer.provide(NodeServices.layer)
-    )
-  })
+  Effect.map(config, (settings) => Layer.provide(served(settings), observing(settings)))
 )

@@ -1,12 +1,4 @@
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Effect } from "effect"
-import { Command } from "effect/cli"
-import packageJson from "../package.json" with { type: "json" }
-import { command } from "./Cli/Cli.ts"
-import * as Failure from "./Failure.ts"
+import { enableCompileCache } from "node:module"
 
-Command.run(command, { version: packageJson.version }).pipe(
-  Effect.tapErrorTag(["ConfigError", "EmbeddedDatabaseError", "MigrationError", "SqlError"], Failure.report),
-  Effect.provide(NodeServices.layer),
-  NodeRuntime.runMain({ disableErrorReporting: true })
-)
+enableCompileCache()
+await import("./Cli/Program.ts")

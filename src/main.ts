@@ -1,17 +1,5 @@
-import { NodeRuntime } from "@effect/platform-node"
-import { Cause, Effect, Exit, Layer, Runtime } from "effect"
-import * as Failure from "./Failure.ts"
-import * as Launch from "./Launch.ts"
+import { enableCompileCache } from "node:module"
 
-Layer.launch(Launch.layer).pipe(
-  Effect.tapErrorTag(
-    ["ConfigError", "EmbeddedDatabaseError", "MigrationError", "ServeError", "SqlError"],
-    Failure.report
-  ),
-  NodeRuntime.runMain({
-    disableErrorReporting: true,
-    // A stop signal is how the service is meant to end.
-    teardown: (exit, onExit) =>
-      Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) ? onExit(0) : Runtime.defaultTeardown(exit, onExit)
-  })
-)
+// What was compiled for one start is there for the next.
+enableCompileCache()
+await import("./Program.ts")

@@ -2,7 +2,7 @@
 import { Console, Effect, Layer, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { config } from "../Config.ts"
-import { CredentialDatabase, RecordDatabase } from "../Database/Database.ts"
+import { CredentialDatabase, TaskDatabase } from "../Database/Database.ts"
 import * as Databases from "../Database/Databases.ts"
 import { migrate } from "../Database/Migrations.ts"
 import * as ApiKeys from "../Organization/ApiKeys.ts"
@@ -15,7 +15,7 @@ const migrateCommand = Command.make(
   "migrate",
   {},
   Effect.fn(function* () {
-    const applied = [...(yield* migrate(yield* RecordDatabase)), ...(yield* migrate(yield* CredentialDatabase))].map(
+    const applied = [...(yield* migrate(yield* TaskDatabase)), ...(yield* migrate(yield* CredentialDatabase))].map(
       ([id, name]) => `${id}_${name}`
     )
     yield* Console.log(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)

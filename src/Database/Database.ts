@@ -32,7 +32,15 @@ export interface Options {
   readonly statementTimeout: Duration.Input
   /** Whether the server looks out for a client that died, to end its statement and free its locks. */
   readonly watchesClient?: boolean
+  /** Settings of each session, by name. */
+  readonly settings?: Readonly<Record<string, string>>
 }
+
+/**
+ * The planner's settings for searches: rows are read in the order of an index, and never gathered and sorted, which is
+ * right for few rows and far too slow for many, as the planner cannot know in a plan that it makes for all organizations.
+ */
+export const inOrder = { enable_bitmapscan: "off", enable_seqscan: "off" } as const
 
 /**
  * A pool of connections to a Postgres. Connections open when they are needed, so that a database that is down keeps
@@ -48,7 +56,8 @@ export const connect = (options: Options) =>
     startupParameters: {
       TimeZone: "UTC",
       statement_timeout: String(Duration.toMillis(options.statementTimeout)),
-      ...(options.watchesClient === true ? { client_connection_check_interval: "500" } : {})
+      ...(options.watchesClient === true ? { client_connection_check_interval: "500" } : {}),
+      ...options.settings
     }
   })
 

@@ -3,11 +3,14 @@ import { Effect, Layer, Option } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { Settings } from "../Config.ts"
 import { loadDemoData } from "../Demo/Load.ts"
-import { CredentialDatabase, connect, layerShared, RecordDatabase, TaskDatabase } from "./Database.ts"
+import { CredentialDatabase, connect, inOrder, layerShared, RecordDatabase, TaskDatabase } from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
 import { migrate } from "./Migrations.ts"
 
-type DatabaseSettings = Pick<Settings, "databaseUrl" | "credentialsDatabaseUrl" | "dataDir" | "migrate" | "poolSize">
+type DatabaseSettings = Pick<
+  Settings,
+  "databaseUrl" | "readDatabaseUrl" | "credentialsDatabaseUrl" | "dataDir" | "migrate" | "poolSize"
+>
 
 const embedded = (settings: DatabaseSettings) =>
   Layer.unwrap(
@@ -20,18 +23,27 @@ const embedded = (settings: DatabaseSettings) =>
   ).pipe(Layer.provide(Reactivity.layer))
 
 const migrating = Effect.gen(function* () {
-  yield* migrate(yield* RecordDatabase)
+  // That of the records may be a replica, which takes the migrations over from this one.
+  yield* migrate(yield* TaskDatabase)
   yield* migrate(yield* CredentialDatabase)
 })
 
-/** Both databases. The embedded one is filled with the demo data when it is new; no other ever is. */
+/** All databases. The embedded one is filled with the demo data when it is new; no other ever is. */
 export const layer = (settings: DatabaseSettings) =>
   Option.match(settings.databaseUrl, {
     onNone: () => embedded(settings),
     onSome: (url) => {
       const options = { maxConnections: settings.poolSize, statementTimeout: "5 seconds" } as const
       const databases = Layer.mergeAll(
-        Layer.effect(RecordDatabase, connect({ ...options, url, applicationName: "practice-data-records" })),
+        Layer.effect(
+          RecordDatabase,
+          connect({
+            ...options,
+            url: Option.getOrElse(settings.readDatabaseUrl, () => url),
+            applicationName: "practice-data-records",
+            settings: inOrder
+          })
+        ),
         Layer.effect(
           CredentialDatabase,
           connect({

@@ -62,6 +62,14 @@ const combinations = (sets: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray
     [[]]
   )
 
+/** Whether one index is the best whatever the values: besides the order, it has to serve one exact value at most. */
+const hasOneBestIndex = ({ orderedBy }: Resource, conditions: ReadonlyArray<Condition>) => {
+  const others = conditions.filter(
+    (condition) => condition._tag !== "IsFalse" && !(condition._tag === "AtLeast" && condition.column === orderedBy)
+  )
+  return others.length <= 1 && others.every(({ _tag }) => _tag === "Equals" || _tag === "NumberEquals")
+}
+
 /** The offset from which walking the index first is faster, measured (`npm run bench`). */
 const deepOffset = 1500
 
@@ -96,12 +104,7 @@ export const searchQuery = (resource: Resource, criteria: Criteria, page: Page, 
         ? `select t.record from (${rows(owner)}) p join ${resource.table} t on t.organization_id = ${owner} and t.id = p.id order by ${order}`
         : rows(owner),
     values,
-    isPlannedOnce:
-      offset === 0 &&
-      conditions.every(
-        (condition) =>
-          condition._tag === "IsFalse" || (condition._tag === "AtLeast" && condition.column === resource.orderedBy)
-      )
+    isPlannedOnce: offset === 0 && hasOneBestIndex(resource, conditions)
   }
 }
 

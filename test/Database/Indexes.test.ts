@@ -122,6 +122,21 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       })
     )
 
+    it.effect(`${resource.name}: the first page of a frequent value is short where all others are rare`, () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        for (const filter of Object.keys(filters[resource.name] ?? {})) {
+          const { sign, columns } = meaningOf(resource.name, filter)
+          if (sign !== "=" || filter === "id") continue
+          const value = `case when n % 2 = 0 then 'frequent' else 'value_' || n / 6 end`
+          yield* sql.unsafe(`truncate ${resource.table}`)
+          yield* fill(resource, 20_000, Object.fromEntries(columns.map((column) => [column, value])))
+          yield* checkCost(resource, { [filter]: "frequent" }, page)
+          yield* checkCost(resource, { [filter]: "value_77" }, few)
+        }
+      })
+    )
+
     it.effect(`${resource.name}: a deep page skips in the index, and reads the rows that it shows`, () =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase

@@ -1,6 +1,7 @@
 /** What a search costs: the plan of the service's own query, run over a table that was filled for it. */
 import { hash } from "node:crypto"
 import { Effect, Schema } from "effect"
+import { inOrder } from "../../src/Database/Database.ts"
 import { searchQuery, withKey } from "../../src/Records/Postgres.ts"
 import type { Criteria } from "../../src/Records/Repository.ts"
 import type { Page } from "../../src/Records/Search.ts"
@@ -46,7 +47,8 @@ const literal = (value: unknown) =>
 const explain = Effect.fnUntraced(function* (text: string, values: ReadonlyArray<unknown>, isPlannedOnce: boolean) {
   const { sql } = yield* TestDatabase
   const explained = Effect.gen(function* () {
-    yield* sql.unsafe(`set local plan_cache_mode = ${isPlannedOnce ? "force_generic_plan" : "force_custom_plan"}`)
+    const settings = { ...inOrder, plan_cache_mode: isPlannedOnce ? "force_generic_plan" : "force_custom_plan" }
+    yield* Effect.forEach(Object.entries(settings), ([name, value]) => sql.unsafe(`set local ${name} = ${value}`))
     yield* sql.unsafe(`prepare explained as ${text}`)
     const rows = yield* sql.unsafe(
       `explain (analyze, buffers, format json) execute explained (${values.map(literal).join(", ")})`

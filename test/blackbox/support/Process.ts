@@ -9,6 +9,9 @@ const root = join(import.meta.dirname, "../../..")
 const node = join(root, "node_modules/.bin/node")
 const main = join(root, "src/main.ts")
 
+// One for all that are started, whose own temporary folders go away.
+const compileCache = join(tmpdir(), "node-compile-cache")
+
 /** The variables that the program reads. What a test does not give is unset. */
 export type Environment = Readonly<Record<string, string>>
 
@@ -26,6 +29,7 @@ export class NotListening extends Data.TaggedError("NotListening")<{
 
 /** A started program. */
 export interface Process {
+  readonly pid: number
   /** Everything that it has written so far. */
   readonly output: () => string
   /** What it has written to standard output so far. */
@@ -66,7 +70,7 @@ export const start = Effect.fnUntraced(function* (environment: Environment, fold
     Effect.sync(() => {
       const spawned = spawn(node, [main], {
         cwd,
-        env: { TMPDIR: scratch, HOST: "127.0.0.1", PORT: "0", ...environment },
+        env: { TMPDIR: scratch, NODE_COMPILE_CACHE: compileCache, HOST: "127.0.0.1", PORT: "0", ...environment },
         stdio: ["ignore", "pipe", "pipe"]
       })
       killAtExit(spawned)
@@ -91,6 +95,7 @@ export const start = Effect.fnUntraced(function* (environment: Environment, fold
       )
   )
   const started: Process = {
+    pid: child.pid ?? 0,
     output: () => output,
     stdout: () => stdout,
     ended: Deferred.await(ended),

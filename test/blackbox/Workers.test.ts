@@ -1,0 +1,116 @@
+/** Several processes behind one port, and a replica that the data API reads from. */
+import { readFileSync } from "node:fs"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { loadDemoData } from "../../src/Demo/Load.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import * as Client from "./support/Client.ts"
+import { eventually } from "./support/eventually.ts"
+import * as Process from "./support/Process.ts"
+
+const ownDatabase = Layer.fresh(TestDatabase.layer)
+
+const childrenOf = (pid: number) =>
+  Effect.sync(() =>
+    readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number)
+  )
+
+const isRunning = (pid: number) =>
+  Effect.sync(() => {
+    try {
+      return process.kill(pid, 0)
+    } catch {
+      return false
+    }
+  })
+
+const started = Effect.fnUntraced(function* (workers: number) {
+  const { url, sql } = yield* TestDatabase
+  yield* loadDemoData(sql)
+  const program = yield* Process.start({ DATABASE_URL: url, WORKERS: String(workers), LOG_LEVEL: "Debug" })
+  const address = yield* program.address
+  const haveListened = (count: number) =>
+    eventually(
+      `${count} workers that listened`,
+      Effect.sync(() => program.output().split("A worker listens").length > count)
+    )
+  yield* haveListened(workers)
+  return { ...program, haveListened, answers: Effect.flatMap(Client.make(address), isAnswered).pipe(Effect.scoped) }
+})
+
+const isAnswered = (client: Client.Client) =>
+  Effect.map(client.ask("/charges/search", { limit: 1 }), ({ status }) => assert.strictEqual(status, 200))
+
+const none = (pids: ReadonlyArray<number>) =>
+  eventually(
+    "no worker left",
+    Effect.map(Effect.forEach(pids, isRunning), (running) => !running.includes(true))
+  )
+
+describe("WORKERS", () => {
+  it.live("so many processes serve the port, and one line says which it is", () =>
+    Effect.gen(function* () {
+      const { answers, output } = yield* started(3)
+      for (let times = 0; times < 9; times++) yield* answers
+      assert.strictEqual(output().split("INFO").length, 2, output())
+    }).pipe(Effect.provide(ownDatabase))
+  )
+
+  it.live("a worker that dies is replaced, and the others answer meanwhile", () =>
+    Effect.gen(function* () {
+      const { answers, haveListened, pid } = yield* started(2)
+      const [first = 0] = yield* childrenOf(pid)
+      process.kill(first, "SIGKILL")
+      yield* none([first])
+      yield* answers
+      yield* haveListened(3)
+      assert.strictEqual((yield* childrenOf(pid)).length, 2)
+      yield* answers
+    }).pipe(Effect.provide(ownDatabase))
+  )
+
+  it.live.each(["SIGTERM", "SIGINT"] as const)("%s stops all of them, with code 0", (signal) =>
+    Effect.gen(function* () {
+      const { ended, kill, pid } = yield* started(2)
+      const workers = yield* childrenOf(pid)
+      yield* kill(signal)
+      assert.deepStrictEqual(yield* ended, { code: 0, signal: null })
+      yield* none(workers)
+    }).pipe(Effect.provide(ownDatabase))
+  )
+
+  it.live("none is left behind by a kill -9", () =>
+    Effect.gen(function* () {
+      const { ended, kill, pid } = yield* started(2)
+      const workers = yield* childrenOf(pid)
+      yield* kill("SIGKILL")
+      yield* ended
+      yield* none(workers)
+    }).pipe(Effect.provide(ownDatabase))
+  )
+})
+
+describe("READ_DATABASE_URL", () => {
+  it.live("is where the data API reads records; keys and deletions are those of DATABASE_URL", () =>
+    Effect.gen(function* () {
+      const { url, sql } = yield* TestDatabase
+      yield* loadDemoData(sql)
+      const replica = yield* Layer.build(ownDatabase)
+      const read = yield* Effect.provide(TestDatabase, replica)
+      yield* loadDemoData(read.sql)
+      yield* read.sql`update charges set status = 'as replicated'`
+      yield* read.sql`update api_keys set revoked_at = now()`
+      const program = yield* Process.start({
+        DATABASE_URL: url,
+        READ_DATABASE_URL: read.url,
+        DELETION_DELAY: "0 seconds"
+      })
+      const client = yield* Client.make(yield* program.address)
+      const { status, text } = yield* client.ask("/charges/search", { limit: 1 })
+      assert.strictEqual(status, 200, text)
+      assert.include(text, '"status":"as replicated"')
+      yield* sql`update api_keys set revoked_at = now()`
+      assert.strictEqual((yield* client.ask("/charges/search", { limit: 1 })).status, 401)
+    }).pipe(Effect.provide(ownDatabase))
+  )
+})
