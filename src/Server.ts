@@ -10,6 +10,7 @@ import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } fr
 import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
 import { DataApi, IntakeApi, OperationsApi, VersionOneApi } from "./Api.ts"
 import * as HealthHandlers from "./Health/Handlers.ts"
+import { compress } from "./Http/Compression.ts"
 import * as JsonBodyServer from "./Http/JsonBodyServer.ts"
 import * as IntakeHandlers from "./InvoiceDeletions/Handlers.ts"
 import * as SignedDeliveryServer from "./InvoiceDeletions/SignedDeliveryServer.ts"
@@ -100,7 +101,7 @@ const isNotRouted = (error: unknown) =>
 const visibleAscii = /^[\x21-\x7e]{1,128}$/
 
 /**
- * Around every request: gives it an id, and answers in the documented form when no endpoint does: 404, 405, and 500
+ * Around every request: gives it an id, compresses the answer where that is asked for, and answers in the documented form when no endpoint does: 404, 405, and 500
  * for a bug, which is logged and not shown. A path is one spelling: the router alone would take several.
  */
 export const envelope = HttpRouter.middleware(
@@ -120,7 +121,8 @@ export const envelope = HttpRouter.middleware(
         if (isNotRouted(Cause.squash(cause))) return Effect.succeed(notFound)
         return Effect.as(Effect.logError("A request failed", cause), detail(500, "Internal Server Error"))
       }).pipe(Effect.annotateLogs("request_id", id))
-      return HttpServerResponse.setHeader(response, "x-request-id", id)
+      const compressed = yield* compress(response, request.headers["accept-encoding"])
+      return HttpServerResponse.setHeader(compressed, "x-request-id", id)
     }),
   { global: true }
 )
