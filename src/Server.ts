@@ -121,7 +121,7 @@ export const envelope = HttpRouter.middleware(
         if (isNotRouted(Cause.squash(cause))) return Effect.succeed(notFound)
         return Effect.as(Effect.logError("A request failed", cause), detail(500, "Internal Server Error"))
       }).pipe(Effect.annotateLogs("request_id", id))
-      const compressed = yield* compress(response, request.headers["accept-encoding"])
+      const compressed = compress(response, request.headers["accept-encoding"])
       return HttpServerResponse.setHeader(compressed, "x-request-id", id)
     }),
   { global: true }

@@ -80,31 +80,18 @@ export const isSameDatabase = (one: PgClient.PgClient, another: PgClient.PgClien
     another.config.url !== undefined &&
     Redacted.value(one.config.url) === Redacted.value(another.config.url))
 
-/** What to look at when a query has not answered for a while. A failure of it is answered in the query's stead. */
-export interface Check<E> {
-  readonly after: Duration.Duration
-  readonly effect: Effect.Effect<unknown, E>
-}
-
 /**
  * Answers in time whatever has become of the connection: an interrupted query waits until its server has noticed, so
  * one that runs out of time is left to finish on its own.
  */
-export const within = <E2, E3 = never>(duration: Duration.Input, onTimeout: () => E2, check?: Check<E3>) =>
+export const within = <E2>(duration: Duration.Input, onTimeout: () => E2) =>
   Effect.fnUntraced(function* <A, E, R>(query: Effect.Effect<A, E, R>) {
     const fiber = yield* Effect.forkDetach(query, { startImmediately: true })
-    const bounded = (bound: Duration.Input) =>
-      Effect.timeoutOrElse(Fiber.join(fiber), {
-        duration: bound,
+    return yield* Fiber.join(fiber).pipe(
+      Effect.timeoutOrElse({
+        duration,
         orElse: () => Effect.andThen(Effect.logWarning("A database did not answer in time"), Effect.fail(onTimeout()))
-      })
-    const answer: Effect.Effect<A, E | E2 | E3> =
-      check === undefined
-        ? bounded(duration)
-        : Effect.timeoutOrElse(Fiber.join(fiber), {
-            duration: check.after,
-            orElse: () =>
-              Effect.andThen(check.effect, bounded(Duration.subtract(Duration.fromInputUnsafe(duration), check.after)))
-          })
-    return yield* Effect.onExit(answer, () => Effect.sync(() => fiber.interruptUnsafe()))
+      }),
+      Effect.onExit(() => Effect.sync(() => fiber.interruptUnsafe()))
+    )
   })

@@ -1,6 +1,7 @@
 /** Reads records from Postgres. */
 import { Duration, Effect, Exit } from "effect"
-import { reasonOf, RecordDatabase, within } from "../Database/Database.ts"
+import { reasonOf, RecordDatabase } from "../Database/Database.ts"
+import { inTime } from "../Database/InTime.ts"
 import { RecordNotFound, Unauthorized, Unavailable } from "../Errors.ts"
 import { CurrentOrganization } from "../Organization/CurrentOrganization.ts"
 import { keyQuery } from "../Organization/OrgResolver.ts"
@@ -154,12 +155,12 @@ export const make = Effect.fnUntraced(function* (resource: Resource, deep?: numb
   const read = Effect.fnUntraced(function* (query: Query) {
     const { id, key } = yield* CurrentOrganization
     if (key === undefined) {
-      const found = yield* run<Found>(query, query.text("$1"), yield* id).pipe(within("8 seconds", unavailable))
+      const found = yield* run<Found>(query, query.text("$1"), yield* id).pipe(inTime("8 seconds", unavailable))
       return found.map(({ record }) => record)
     }
     const found = yield* run<FoundWithKey>(query, withKey(query), key.hash).pipe(
       // What keeps it waiting may be the keys, whose store has to answer sooner.
-      within("8 seconds", unavailable, { after: Duration.millis(150), effect: id }),
+      inTime("8 seconds", unavailable, { after: Duration.millis(150), effect: id }),
       Effect.tapError((error) => key.settle(Exit.fail(error)))
     )
     const records: Array<string> = []
