@@ -25,10 +25,14 @@ export interface Query {
  * The ways in which a condition can hold, each one a range of one index. Together they cover every row that satisfies
  * the condition, and no row twice.
  */
-const ranges = (condition: Condition, orderedBy: string, bind: (value: unknown) => string): ReadonlyArray<string> => {
+const ranges = (
+  condition: Condition,
+  orderedBy: string,
+  bind: (value: unknown, type: string) => string
+): ReadonlyArray<string> => {
   switch (condition._tag) {
     case "Equals": {
-      const value = bind(condition.value)
+      const value = bind(condition.value, "text")
       return condition.columns.map((column, index) =>
         [
           `t.${column} = ${value}`,
@@ -37,9 +41,9 @@ const ranges = (condition: Condition, orderedBy: string, bind: (value: unknown) 
       )
     }
     case "NumberEquals":
-      return [`t.${condition.column} = ${bind(condition.value)}::numeric`]
+      return [`t.${condition.column} = ${bind(condition.value, "numeric")}`]
     case "AtLeast": {
-      const value = `${bind(Instant.toPostgres(condition.value))}::timestamptz`
+      const value = bind(Instant.toPostgres(condition.value), "timestamptz")
       if (condition.column === orderedBy) return [`t.${orderedBy} >= ${value}`]
       // Nearly no row is changed before it is created, so the rows to return stand at the end of the order.
       const { column } = condition
@@ -49,7 +53,7 @@ const ranges = (condition: Condition, orderedBy: string, bind: (value: unknown) 
       ]
     }
     case "Before":
-      return [`t.${condition.column} < ${bind(Instant.toPostgres(condition.value))}::timestamptz`]
+      return [`t.${condition.column} < ${bind(Instant.toPostgres(condition.value), "timestamptz")}`]
     case "IsFalse":
       return [`not t.${condition.column}`]
     case "Never":
@@ -82,12 +86,15 @@ const deepOffset = 1500
  *   are touched
  */
 export const searchQuery = (resource: Resource, criteria: Criteria, page: Page, deep = deepOffset): Query => {
-  const values: Array<unknown> = []
-  const bind = (value: unknown) => `$${values.push(value) + 1}`
-  const order = `t.${resource.orderedBy}, t.id`
-  const conditions = conditionsOf(resource.filters, criteria)
-  const branches = combinations(conditions.map((condition) => ranges(condition, resource.orderedBy, bind)))
   const { limit, offset } = page
+  const conditions = conditionsOf(resource.filters, criteria)
+  const isPlannedOnce = offset === 0 && hasOneBestIndex(resource, conditions)
+  const values: Array<unknown> = []
+  // A value that the planner cannot see: it would else find a plan for the value cheaper, and make one every time.
+  const hidden = (sql: string) => (isPlannedOnce ? `(select ${sql})` : sql)
+  const bind = (value: unknown, type: string) => hidden(`$${values.push(value) + 1}::${type}`)
+  const order = `t.${resource.orderedBy}, t.id`
+  const branches = combinations(conditions.map((condition) => ranges(condition, resource.orderedBy, bind)))
   const isDeep = offset >= deep
   const columns = isDeep ? order : `t.record, ${order}`
   const limited = offset === 0 ? `limit ${limit}` : `limit ${limit} offset ${offset}`
@@ -105,7 +112,7 @@ export const searchQuery = (resource: Resource, criteria: Criteria, page: Page, 
         ? `select t.record from (${rows(owner)}) p join ${resource.table} t on t.organization_id = ${owner} and t.id = p.id order by ${order}`
         : rows(owner),
     values,
-    isPlannedOnce: offset === 0 && hasOneBestIndex(resource, conditions)
+    isPlannedOnce
   }
 }
 
@@ -155,7 +162,9 @@ export const make = Effect.fnUntraced(function* (resource: Resource, deep?: numb
   const read = Effect.fnUntraced(function* (query: Query) {
     const { id, key } = yield* CurrentOrganization
     if (key === undefined) {
-      const found = yield* run<Found>(query, query.text("$1"), yield* id).pipe(inTime("8 seconds", unavailable))
+      const found = yield* run<Found>(query, query.text(query.isPlannedOnce ? "(select $1)" : "$1"), yield* id).pipe(
+        inTime("8 seconds", unavailable)
+      )
       return found.map(({ record }) => record)
     }
     const found = yield* run<FoundWithKey>(query, withKey(query), key.hash).pipe(
