@@ -1,5 +1,6 @@
 /** What the benches share: a Postgres, medians, and a table to print. */
-import { mkdtemp, rm } from "node:fs/promises"
+import { existsSync } from "node:fs"
+import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { createServer } from "node:net"
 import * as Os from "node:os"
 import { join } from "node:path"
@@ -15,9 +16,13 @@ const freePort = () =>
     })
   })
 
-/** A Postgres of the bench's own, with its default durability. */
-export const startPostgres = async () => {
-  const databaseDir = await mkdtemp(join(Os.tmpdir(), "practice-data-bench-"))
+/**
+ * A Postgres of the bench's own, with its default durability.
+ *
+ * @param folder where to keep its data for another time; without it, the data goes away with the server
+ */
+export const startPostgres = async (folder?: string, flags: ReadonlyArray<string> = []) => {
+  const databaseDir = folder ?? (await mkdtemp(join(Os.tmpdir(), "practice-data-bench-")))
   const port = await freePort()
   const postgres = new EmbeddedPostgres({
     databaseDir,
@@ -25,17 +30,21 @@ export const startPostgres = async () => {
     user: "postgres",
     password: "postgres",
     createPostgresUser: process.getuid?.() === 0,
-    persistent: false,
+    persistent: folder !== undefined,
     initdbFlags: ["--locale=C", "--encoding=UTF8"],
-    postgresFlags: ["-c", "shared_buffers=512MB", "-c", "max_connections=200"],
+    postgresFlags: ["-c", "shared_buffers=512MB", "-c", "max_connections=200", ...flags],
     onLog: () => undefined,
     onError: () => undefined
   })
-  await postgres.initialise()
+  if (!existsSync(join(databaseDir, "PG_VERSION"))) await postgres.initialise()
   await postgres.start()
   return {
     url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
-    stop: () => postgres.stop().then(() => rm(databaseDir, { recursive: true, force: true }))
+    pid: Number((await readFile(join(databaseDir, "postmaster.pid"), "utf8")).split("\n", 1)[0]),
+    stop: async () => {
+      await postgres.stop()
+      if (folder === undefined) await rm(databaseDir, { recursive: true, force: true })
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * The reading side of a kind of record. A page or a record is handed out as the JSON text that goes to the client:
- * nothing between the store and the socket looks at single rows.
+ * nothing between the store and the socket looks into a record.
  *
  * Each resource has a service of its own with this interface. `layerMemory` is the fake over typed records; the layer
  * over Postgres is `layerFrom(Postgres.make)`.

@@ -1,0 +1,34 @@
+/** What is asked of each contender. */
+
+/** A read of consumption logs, in the words of the API. */
+export interface Work {
+  readonly name: string
+  readonly endpoint: "search" | "get"
+  readonly body: Readonly<Record<string, string | number | boolean>>
+  readonly hasKey?: false
+}
+
+const page = (limit: number, more: Work["body"] = {}, name = `page of ${limit}`): Work => ({
+  name,
+  endpoint: "search",
+  body: { limit, ...more }
+})
+
+export const pageOf100 = page(100)
+export const single: Work = { name: "single record", endpoint: "get", body: { id: "consumption_log_4001" } }
+
+export const all: ReadonlyArray<Work> = [
+  pageOf100,
+  page(1000),
+  page(100, { pet: "pet_1" }, "selective filter"),
+  page(100, { product_code: "none" }, "filter that matches nothing"),
+  page(100, { updated_at_since: "2030-01-01T00:00:00Z" }, "poll without news"),
+  single,
+  { ...pageOf100, name: "no valid key", hasKey: false }
+]
+
+/** A page at an offset. */
+export const at = (offset: number, limit = 100) => page(limit, { offset }, `page at offset ${offset}`)
+
+/** The records of a search from a time on. */
+export const since = (time: string, limit: number) => page(limit, { updated_at_since: time }, "page since")
