@@ -37,8 +37,8 @@ export interface Options {
 }
 
 /**
- * The planner's settings for searches: rows are read in the order of an index, and never gathered and sorted, which is
- * right for few rows and far too slow for many, as the planner cannot know in a plan that it makes for all organizations.
+ * The planner's settings for searches: rows are read in the order of an index, and never gathered and sorted. That would
+ * do for few rows and be far too slow for many, and a plan that is made for all organizations cannot know which it is.
  */
 export const inOrder = { enable_bitmapscan: "off", enable_seqscan: "off" } as const
 
