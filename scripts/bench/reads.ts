@@ -37,9 +37,11 @@ const [, , largestSize] = sizes
 const caption = `${new Date().toISOString().slice(0, 10)}, ${machine()}; medians of ${rounds} interleaved rounds of ${seconds} s`
 const figure = (value: number) => (value >= 100 ? Math.round(value) : Number(value.toPrecision(3)))
 
-const postgres = await startPostgres(process.env["BENCH_DATA"], [
-  ...["-c", "shared_buffers=4GB", "-c", "max_wal_size=8GB", "-c", "checkpoint_timeout=1h"]
-])
+const postgres = await startPostgres(process.env["BENCH_DATA"], {
+  shared_buffers: "4GB",
+  max_wal_size: "8GB",
+  checkpoint_timeout: "1h"
+})
 const databases = new Map<number, string>()
 for (const size of sizes) databases.set(size, await prepare(postgres.url, size))
 const database = databases.get(largestSize) ?? ""

