@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { answer, answerWithHeader, BadRequest, Unavailable } from "../Errors.ts"
+import { answer, answerUnavailable, BadRequest } from "../Errors.ts"
 import * as Filter from "../Records/Filter.ts"
 import { integer, organization } from "../Records/Search.ts"
 import { faults, refuse } from "../Validation.ts"
@@ -55,7 +55,7 @@ const group = <const Name extends string>(name: Name, standing: "contract" | "pr
     HttpApiEndpoint.post("search", `/${name}/search`, {
       payload: PspSearchRequest,
       success: PspPage,
-      error: [answer(BadRequest), answerWithHeader(Unavailable, "retry-after", "1")]
+      error: [answer(BadRequest), answerUnavailable]
     }).annotateMerge(
       OpenApi.annotations({
         summary: `Read ${name.replace("psp-", "").replaceAll("-", " ")}`,
