@@ -19,7 +19,7 @@ const clinics = [
   { organization: Http.organization, clinic: "clinic_gone", account: "acct_1Gone" }
 ]
 
-/** The data API over the double, its circuit closed. */
+/** The data API over the double. */
 const server = Layer.unwrap(
   Effect.map(StripeDouble, ({ url }) => {
     const client = PspClient.layerStripe({ secretKey: Redacted.make(secretKey), apiUrl: Option.some(url) })
@@ -27,7 +27,10 @@ const server = Layer.unwrap(
   })
 )
 
-const services = Layer.mergeAll(StripeDouble.layer({ key: secretKey, accounts, platform }), Recorded.layer)
+const services = server.pipe(
+  Layer.provide(Recorded.recording),
+  Layer.provideMerge(Layer.merge(StripeDouble.layer({ key: secretKey, accounts, platform }), Recorded.layer))
+)
 
 const search = (body: object = {}) =>
   Http.send({ path: "/api/v3/psp-charges/search", json: { clinic, limit: 3, ...body } })
@@ -68,8 +71,10 @@ const faulty = (faults: ReadonlyArray<Faults.Fault>, requests = 1, body: object 
       "no request under way",
       Effect.map(double.underWay, (count) => count === 0)
     )
+    // The next read is answered, which leaves every circuit closed.
+    assert.strictEqual((yield* search()).status, 200)
     return answers
-  }).pipe(Effect.provide(server.pipe(Layer.provide(Recorded.recording))))
+  })
 
 const once: ReadonlyArray<readonly [name: string, faults: ReadonlyArray<Faults.Fault>]> = [
   ["fails on its side", [Faults.internal]],
@@ -113,7 +118,8 @@ layer(services, { excludeTestServices: true })("a read from a processor that", (
     Effect.gen(function* () {
       const double = yield* StripeDouble
       yield* double.fail(Faults.rateLimit("0.1"))
-      const { status } = yield* Effect.provide(search(), server)
+      yield* double.seen
+      const { status } = yield* search()
       assert.strictEqual(status, 200)
       assert.strictEqual((yield* double.seen).length, 2)
     })
@@ -125,8 +131,8 @@ layer(services, { excludeTestServices: true })("a read from a processor that", (
   ] as const)("does not know %s is answered with 400", ([, body, detail]) =>
     Effect.gen(function* () {
       const double = yield* StripeDouble
-      const served = server.pipe(Layer.provide(Recorded.recording))
-      const answer = yield* Effect.provide(search(body), served)
+      yield* double.seen
+      const answer = yield* search(body)
       assert.deepStrictEqual([answer.status, answer.json], [400, { detail }])
       yield* isSecret([answer])
       assert.strictEqual((yield* double.seen).length, 1)
@@ -140,12 +146,7 @@ layer(services)("a read from a processor, by a clock of the test's own,", (it) =
       const double = yield* StripeDouble
       const slow = [Faults.hang, Faults.hangInBody, Faults.drip]
       yield* double.fail(...slow)
-      const asked = yield* Effect.forkChild(
-        Effect.all(
-          slow.map(() => search()),
-          { concurrency: "unbounded" }
-        )
-      )
+      const asked = yield* Effect.forkChild(Effect.forEach(slow, () => search(), { concurrency: "unbounded" }))
       const underWay = (expected: number) =>
         TestClock.withLive(
           eventually(
@@ -162,6 +163,6 @@ layer(services)("a read from a processor, by a clock of the test's own,", (it) =
       yield* isSecret(answers)
       // None was answered in full, so each ends with its socket.
       yield* underWay(0)
-    }).pipe(Effect.provide(server.pipe(Layer.provide(Recorded.recording))))
+    })
   )
 })
