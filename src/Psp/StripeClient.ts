@@ -52,6 +52,9 @@ const retryAfterOf = (error: object) => {
 /** Only what looks as it should: what fills the log must not be the processor's to choose. */
 const wordOf = (text: string | undefined) => (text !== undefined && /^[\w-]{1,64}$/.test(text) ? text : undefined)
 
+/** As `wordOf`, of a code: those have no digits and no capitals, which ids have. */
+const codeOf = (text: string | undefined) => (text !== undefined && /^[a-z_]{1,64}$/.test(text) ? text : undefined)
+
 const tooLarge = "body too large"
 const tooMuch = "bodies too large together"
 
@@ -86,7 +89,7 @@ const pspError = (error: unknown): PspError => {
   const request = wordOf(textOf(error, "requestId"))
   const retryAfter = retryAfterOf(error)
   const end = endOf(error)
-  const reason = [type, status, wordOf(code), end].filter(Predicate.isNotUndefined).join(" ")
+  const reason = [type, status, codeOf(code), end].filter(Predicate.isNotUndefined).join(" ")
   const failure = { reason, request, retryAfter }
   if (textOf(error, "param") === "starting_after") return new CursorUnknown()
   if (code === "account_invalid") return new AccountDisconnected()

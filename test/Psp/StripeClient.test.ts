@@ -174,13 +174,9 @@ layer(services, live)("PspClient.layerStripe", (it) => {
     Effect.map(errorOf(fault), (error) => assert.include("reason" in error ? error.reason : "", expected))
   )
 
-  it.effect("puts nothing into the reason that the processor could choose", () =>
+  it.effect.each([`x\n${Faults.processorText}`, oak, "A"])("keeps from the log what is no code: %j", (code) =>
     Effect.gen(function* () {
-      const chosen = Faults.error(
-        500,
-        { type: "api_error", code: `x\n${Faults.processorText}` },
-        { "request-id": "a b" }
-      )
+      const chosen = Faults.error(500, { type: "api_error", code }, { "request-id": "a b" })
       const error = yield* errorOf(chosen)
       assert.strictEqual("reason" in error ? error.reason : "", "StripeAPIError 500")
       assert.isUndefined("request" in error ? error.request : "")
