@@ -17,10 +17,22 @@ const isPostgresUrl = (text: string) => {
   }
 }
 
-const HttpUrl = Schema.URLFromString.check(
-  Schema.makeFilter(({ protocol, hostname }) => /^https?:$/.test(protocol) && hostname !== "", {
-    message: "Expected a URL such as http://127.0.0.1:12111"
+// The client takes a host and a port: of anything more it would make nothing, and a password is no business of a URL.
+const isOrigin = ({ href, origin, hostname }: URL) =>
+  /^https?:/.test(href) && hostname !== "" && [origin, `${origin}/`].includes(href)
+
+const HttpOrigin = Schema.URLFromString.check(
+  Schema.makeFilter(isOrigin, {
+    message: "Expected a URL of a host and a port alone, such as http://127.0.0.1:12111"
   })
+)
+
+const HeaderText = Schema.RedactedFromValue(
+  Schema.String.check(
+    Schema.makeFilter((text) => /^[\x21-\x7e]+$/.test(text), {
+      message: "Expected a key such as sk_live_..., of visible ASCII characters alone"
+    })
+  )
 )
 
 const postgresUrl = (name: string) =>
@@ -59,9 +71,9 @@ export const config = Config.all({
   /** The folder of the embedded database, or `memory`. */
   dataDir: Config.NonEmptyString("DATA_DIR").pipe(Config.withDefault(".data")),
   /** The key of the payment processor. Unset: the demo processor on the embedded database, else none. */
-  stripeSecretKey: Config.option(Config.Redacted("STRIPE_SECRET_KEY")),
+  stripeSecretKey: Config.option(Config.schema(HeaderText, "STRIPE_SECRET_KEY")),
   /** Another address of the payment processor than its own: a double of it. */
-  stripeApiUrl: Config.option(Config.schema(HttpUrl, "STRIPE_API_URL")),
+  stripeApiUrl: Config.option(Config.schema(HttpOrigin, "STRIPE_API_URL")),
   /** Whether to apply missing migrations at start. Unset: only on the embedded database. */
   migrate: Config.option(Config.Boolean("MIGRATE")),
   /** The least severe messages to log. */

@@ -4,7 +4,7 @@
  *
  * Contract: sections 2.11 and 7.
  */
-import { Schema, SchemaAST, SchemaTransformation } from "effect"
+import { Duration, Schema, SchemaAST, SchemaTransformation } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 
 /** The body of every error but 422. */
@@ -99,7 +99,7 @@ export class RequestInvalid extends Schema.TaggedError<RequestInvalid>()(
 /** 503: something that the answer depends on cannot be reached. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()(
   "Unavailable",
-  { detail: Schema.String },
+  { detail: Schema.String, retryAfter: Schema.optionalKey(Schema.Int) },
   { httpApiStatus: 503 }
 ) {
   /** The store of API keys. Never reported as 401. */
@@ -113,6 +113,17 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()(
 
   /** The payment processor, which the service has no key of. */
   static readonly processorNotConfigured = new Unavailable({ detail: "The payment processor is not configured" })
+
+  /** As many reads of the payment processor as the organization may have are under way. */
+  static readonly processorBusy = new Unavailable({
+    detail: "Too many reads of the payment processor are in flight"
+  })
+
+  /** The same, to be tried again after a while: in whole seconds, at least 1 and at most 60. */
+  after(duration: Duration.Duration): Unavailable {
+    const seconds = Math.ceil(Duration.toSeconds(duration))
+    return new Unavailable({ detail: this.detail, retryAfter: Math.min(Math.max(seconds, 1), 60) })
+  }
 }
 
 const statusOf = SchemaAST.resolveAt<number>("httpApiStatus")
@@ -153,6 +164,22 @@ export const answerWithHeader = <
       }
     )
   )
+
+/** The answer of a 503: `Retry-After` is in seconds, 1 where nothing else is known. */
+export const answerUnavailable = Schema.toType(Unavailable).pipe(
+  HttpApiSchema.encodeToWithHeaders(
+    {
+      body: ErrorDetail.pipe(HttpApiSchema.status(statusOf(Unavailable.ast) ?? 500)),
+      headers: {
+        "retry-after": Schema.Int.annotate({ description: "After how many seconds to try again." })
+      }
+    },
+    {
+      decode: ({ body, headers }) => new Unavailable({ detail: body.detail, retryAfter: headers["retry-after"] }),
+      encode: ({ detail, retryAfter = 1 }) => ({ body: { detail }, headers: { "retry-after": retryAfter } })
+    }
+  )
+)
 
 /** The answer of a 422. */
 export const answerInvalid = HTTPValidationError.pipe(

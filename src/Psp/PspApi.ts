@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { answer, answerWithHeader, BadRequest, Unavailable } from "../Errors.ts"
+import { answer, answerUnavailable, BadRequest } from "../Errors.ts"
 import * as Filter from "../Records/Filter.ts"
 import { integer, organization } from "../Records/Search.ts"
 import { faults, refuse } from "../Validation.ts"
@@ -55,12 +55,12 @@ const group = <const Name extends string>(name: Name, standing: "contract" | "pr
     HttpApiEndpoint.post("search", `/${name}/search`, {
       payload: PspSearchRequest,
       success: PspPage,
-      error: [answer(BadRequest), answerWithHeader(Unavailable, "retry-after", "1")]
+      error: [answer(BadRequest), answerUnavailable]
     }).annotateMerge(
       OpenApi.annotations({
         summary: `Read ${name.replace("psp-", "").replaceAll("-", " ")}`,
         description:
-          "Reads live from the payment processor account connected to one clinic, newest first. The next page is the one that starts after the id of the last object; there is no offset.",
+          "Reads live from the payment processor account connected to one clinic, newest first. The next page is the one that starts after the id of the last object; there is no offset. A clinic without a connected account is answered with 400. When the processor does not answer for an account within 8 seconds, fails several times in a row, or 20 reads of the organization are in flight, the answer is 503, and `Retry-After` (1 to 60 seconds) says when to try again.",
         override: standing === "provisional" ? { "x-provisional": true } : undefined
       })
     )

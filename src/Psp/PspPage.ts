@@ -24,20 +24,33 @@ export class CursorUnknown extends Data.TaggedError("CursorUnknown") {}
 /** The account is not connected to us any more. */
 export class AccountDisconnected extends Data.TaggedError("AccountDisconnected") {}
 
-/** The processor asks us to wait. */
-export class RateLimited extends Data.TaggedError("RateLimited")<{ readonly retryAfter: Duration.Duration }> {}
-
-/** The processor is down, does not make sense, or refuses our own credentials. */
-export class PspUnavailable extends Data.TaggedError("PspUnavailable")<{
-  /** For the log: what kind of failure, and the processor's request id; nothing that the processor said. */
+/** What is known of a failure. None of it is text of the processor's, but for its id of the request. */
+interface Failure {
+  /** What kind of failure it was, for the log. */
   readonly reason: string
+  /** The processor's id of the request, for the log, where it got that far. */
+  readonly request?: string | undefined
+  /** How long the processor asks us to wait, where it does. */
+  readonly retryAfter?: Duration.Duration | undefined
+}
+
+/** The processor asks us to wait. */
+export class RateLimited extends Data.TaggedError("RateLimited")<{
+  readonly retryAfter: Duration.Duration
+  readonly request?: string | undefined
 }> {}
+
+/** The processor is down, does not make sense, or refuses our own key: whichever account is asked for. */
+export class PspUnavailable extends Data.TaggedError("PspUnavailable")<Failure> {}
+
+/** The processor is up, and does not answer for this account. */
+export class AccountFailed extends Data.TaggedError("AccountFailed")<Failure> {}
+
+/** The processor does not take our key for this account. Whether it takes it for another one is not known. */
+export class AccountUnauthorized extends Data.TaggedError("AccountUnauthorized")<Failure> {}
 
 /** The processor is up and does not take the request. */
-export class PspRefused extends Data.TaggedError("PspRefused")<{
-  /** As that of PspUnavailable. */
-  readonly reason: string
-}> {}
+export class PspRefused extends Data.TaggedError("PspRefused")<Failure> {}
 
 /** The service has no credentials for a processor. */
 export class PspNotConfigured extends Data.TaggedError("PspNotConfigured") {}
@@ -48,5 +61,7 @@ export type PspError =
   | AccountDisconnected
   | RateLimited
   | PspUnavailable
+  | AccountFailed
+  | AccountUnauthorized
   | PspRefused
   | PspNotConfigured

@@ -7,9 +7,12 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { Data, Duration, Effect, Option, Predicate, Redacted } from "effect"
 import { Stripe } from "stripe"
+import * as BoundedBody from "./BoundedBody.ts"
 import type { PspClient } from "./PspClient.ts"
 import {
   AccountDisconnected,
+  AccountFailed,
+  AccountUnauthorized,
   CursorUnknown,
   type Kind,
   type PageRequest,
@@ -38,24 +41,65 @@ const longestId = 255
 const textOf = (error: object, field: string) =>
   Predicate.hasProperty(error, field) && Predicate.isString(error[field]) ? error[field] : undefined
 
-const secondsOf = (error: object) => {
-  const headers = Predicate.hasProperty(error, "headers") ? error.headers : undefined
-  const seconds = Number(Predicate.isObject(headers) ? textOf(headers, "retry-after") : undefined)
-  return Number.isFinite(seconds) && seconds > 0 ? seconds : 1
+const headersOf = (error: object) =>
+  Predicate.hasProperty(error, "headers") && Predicate.isObject(error.headers) ? error.headers : {}
+
+const retryAfterOf = (error: object) => {
+  const seconds = Number(textOf(headersOf(error), "retry-after"))
+  return Number.isFinite(seconds) && seconds > 0 ? Duration.seconds(seconds) : undefined
 }
 
-/** Decided on codes and parameters: the messages hold account ids and masked keys, and the statuses vary. */
+/** Only what looks as it should: what fills the log must not be the processor's to choose. */
+const wordOf = (text: string | undefined) => (text !== undefined && /^[\w-]{1,64}$/.test(text) ? text : undefined)
+
+/** As `wordOf`, of a code: those have no digits and no capitals, which ids have. */
+const codeOf = (text: string | undefined) => (text !== undefined && /^[a-z_]{1,64}$/.test(text) ? text : undefined)
+
+const tooLarge = "body too large"
+const tooMuch = "bodies too large together"
+
+/** What ended the connection, as the platform names it, such as ECONNREFUSED; or that we did. */
+const endOf = (error: object): string | undefined => {
+  const detail = Predicate.hasProperty(error, "detail") ? error.detail : undefined
+  if (detail instanceof BoundedBody.BodyTooLarge) return tooLarge
+  if (detail instanceof BoundedBody.BodiesTooLarge) return tooMuch
+  const cause = Predicate.hasProperty(detail, "cause") ? detail.cause : undefined
+  return Predicate.isObject(cause) ? wordOf(textOf(cause, "code")) : undefined
+}
+
+// A key that Stripe does not know has no code, and is known by its words alone.
+const keyCodes = ["api_key_expired", "platform_api_key_expired", "secret_key_required"]
+const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
+
+const isKeyRefused = (error: object, code: string | undefined) =>
+  code === undefined ? keyWords.test(textOf(error, "message") ?? "") : keyCodes.includes(code)
+
+const statusOf = (error: object) =>
+  Predicate.hasProperty(error, "statusCode") && Predicate.isNumber(error.statusCode) ? error.statusCode : undefined
+
+/**
+ * What a call failed with. Codes and parameters come before the status, which varies. The messages hold account ids and
+ * masked keys, and are passed on to nobody.
+ */
 const pspError = (error: unknown): PspError => {
   if (!Predicate.isObject(error)) return new PspUnavailable({ reason: "unknown" })
-  const type = textOf(error, "type") ?? "unknown"
+  const type = wordOf(textOf(error, "type")) ?? "unknown"
   const code = textOf(error, "code")
+  const status = statusOf(error)
+  const request = wordOf(textOf(error, "requestId"))
+  const retryAfter = retryAfterOf(error)
+  const end = endOf(error)
+  const reason = [type, status, codeOf(code), end].filter(Predicate.isNotUndefined).join(" ")
+  const failure = { reason, request, retryAfter }
   if (textOf(error, "param") === "starting_after") return new CursorUnknown()
   if (code === "account_invalid") return new AccountDisconnected()
   if (type === "StripeRateLimitError" || code === "rate_limit") {
-    return new RateLimited({ retryAfter: Duration.seconds(secondsOf(error)) })
+    return new RateLimited({ request, retryAfter: retryAfter ?? Duration.seconds(1) })
   }
-  const reason = [type, code, textOf(error, "requestId")].filter(Predicate.isNotUndefined).join(" ")
-  return type === "StripeInvalidRequestError" ? new PspRefused({ reason }) : new PspUnavailable({ reason })
+  if (end === tooLarge) return new AccountFailed(failure)
+  if (status === 400 || end === tooMuch) return new PspRefused(failure)
+  if (status === 401) return isKeyRefused(error, code) ? new PspUnavailable(failure) : new AccountUnauthorized(failure)
+  return status !== undefined && status > 401 && status < 500 ? new AccountFailed(failure) : new PspUnavailable(failure)
 }
 
 /** What a call failed with, and Stripe's id of the request, where it got that far. */
@@ -64,7 +108,7 @@ class Failed extends Data.TaggedError("Failed")<{ readonly why: PspError; readon
 const failed = (error: unknown) =>
   new Failed({
     why: pspError(error),
-    request: Predicate.isObject(error) ? textOf(error, "requestId") : undefined
+    request: Predicate.isObject(error) ? wordOf(textOf(error, "requestId")) : undefined
   })
 
 const nameRequest = (id: string | undefined) =>
@@ -73,16 +117,25 @@ const nameRequest = (id: string | undefined) =>
 const isObjects = (data: unknown): data is ReadonlyArray<object> =>
   Array.isArray(data) && data.every((item) => Predicate.isObject(item))
 
+const [space, brace] = [0x20, 0x7b]
+const mebibytes = 1024 * 1024
+
+// A page of a hundred objects has less than one. What many organizations read at once must fit beside all else.
+const readBody = BoundedBody.make({ each: 32 * mebibytes, together: 256 * mebibytes })
+
+const startsObject = (bytes: Uint8Array) => bytes.find((byte) => byte > space) === brace
+
 /**
  * What the client can be given: a body that is JSON and no object would end the process (it throws where nobody
  * catches), and a notice would be written to standard error.
  */
-const harmless = (response: Response) =>
-  response.text().then((text) => {
-    const headers = new Headers(response.headers)
-    headers.delete("stripe-notice")
-    return new Response(text.trimStart().startsWith("{") ? text : null, { status: response.status, headers })
-  })
+// oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
+const harmless = async (response: Response) => {
+  const bytes = await readBody(response)
+  const headers = new Headers(response.headers)
+  headers.delete("stripe-notice")
+  return new Response(startsObject(bytes) ? bytes : null, { status: response.status, headers })
+}
 
 const connection = (apiUrl: Option.Option<URL>): Pick<Stripe.StripeConfig, "host" | "port" | "protocol"> => {
   if (Option.isNone(apiUrl)) return {}
@@ -146,10 +199,11 @@ export const make = ({ secretKey, apiUrl }: Options) =>
             ),
           catch: failed
         }).pipe(Effect.catchTag("Failed", ({ why, request }) => Effect.andThen(nameRequest(request), Effect.fail(why))))
-        yield* nameRequest(lastResponse.requestId)
+        const request = wordOf(lastResponse.requestId)
+        yield* nameRequest(request)
         return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
           ? { data, hasMore: has_more }
-          : yield* new PspUnavailable({ reason: `not a list ${lastResponse.requestId ?? ""}` })
+          : yield* new PspUnavailable({ reason: "not a list", request })
       })
     }
   })

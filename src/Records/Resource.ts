@@ -6,7 +6,7 @@
  */
 import { Effect, Schema, String as Text, Struct } from "effect"
 import { HttpApiEndpoint, OpenApi } from "effect/http-api"
-import { answer, answerWithHeader, BadRequest, RecordNotFound, Unavailable } from "../Errors.ts"
+import { answer, answerUnavailable, BadRequest, RecordNotFound } from "../Errors.ts"
 import type * as Field from "./Field.ts"
 import type * as Filter from "./Filter.ts"
 import { getFields, organization, searchFields } from "./Search.ts"
@@ -93,7 +93,7 @@ const annotations = (standing: Standing, summary: string, description: string) =
     override: standing === "provisional" ? { "x-provisional": true } : undefined
   })
 
-const errors = [answer(BadRequest), answerWithHeader(Unavailable, "retry-after", "1")] as const
+const errors = [answer(BadRequest), answerUnavailable] as const
 
 interface SchemaOf extends Struct.Lambda {
   <S extends Schema.Top>(filter: Filter.Filter<S>): S

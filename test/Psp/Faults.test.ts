@@ -3,7 +3,8 @@
  * the key in it or in the logs and spans, and no socket left.
  */
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Layer, Option, Redacted } from "effect"
+import { Duration, Effect, Fiber, Layer, Option, Redacted } from "effect"
+import { TestClock } from "effect/testing"
 import { PspClient } from "../../src/Psp/PspClient.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
 import * as Http from "../Http/inProcess.ts"
@@ -18,7 +19,7 @@ const clinics = [
   { organization: Http.organization, clinic: "clinic_gone", account: "acct_1Gone" }
 ]
 
-/** The data API over the double, its circuit closed. */
+/** The data API over the double. */
 const server = Layer.unwrap(
   Effect.map(StripeDouble, ({ url }) => {
     const client = PspClient.layerStripe({ secretKey: Redacted.make(secretKey), apiUrl: Option.some(url) })
@@ -26,7 +27,10 @@ const server = Layer.unwrap(
   })
 )
 
-const services = Layer.mergeAll(StripeDouble.layer({ key: secretKey, accounts, platform }), Recorded.layer)
+const services = server.pipe(
+  Layer.provide(Recorded.recording),
+  Layer.provideMerge(Layer.merge(StripeDouble.layer({ key: secretKey, accounts, platform }), Recorded.layer))
+)
 
 const search = (body: object = {}) =>
   Http.send({ path: "/api/v3/psp-charges/search", json: { clinic, limit: 3, ...body } })
@@ -43,10 +47,10 @@ const isSecret = (answers: ReadonlyArray<Http.Answer>) =>
     for (const secret of secrets) assert.notInclude(said.join("\n"), secret)
   })
 
-const isUnavailable = ({ status, headers, text }: Http.Answer) => {
+const isUnavailable = ({ status, headers, text }: Http.Answer, seconds = "1") => {
   assert.strictEqual(status, 503, text)
   assert.strictEqual(text, '{"detail":"The payment processor cannot be reached"}')
-  assert.strictEqual(headers["retry-after"], "1")
+  assert.strictEqual(headers["retry-after"], seconds)
 }
 
 /** Asks several times at once, while the processor fails each call. */
@@ -67,8 +71,10 @@ const faulty = (faults: ReadonlyArray<Faults.Fault>, requests = 1, body: object 
       "no request under way",
       Effect.map(double.underWay, (count) => count === 0)
     )
+    // The next read is answered, which leaves every circuit closed.
+    assert.strictEqual((yield* search()).status, 200)
     return answers
-  }).pipe(Effect.provide(server.pipe(Layer.provide(Recorded.recording))))
+  })
 
 const once: ReadonlyArray<readonly [name: string, faults: ReadonlyArray<Faults.Fault>]> = [
   ["fails on its side", [Faults.internal]],
@@ -83,7 +89,10 @@ const once: ReadonlyArray<readonly [name: string, faults: ReadonlyArray<Faults.F
   ["answers no list", [Faults.answer(200, `{"data":"${Faults.processorText}","has_more":false}`)]],
   ["refuses our key", [Faults.error(401, { type: "invalid_request_error" })]],
   ["refuses a parameter of ours", [Faults.error(400, { type: "invalid_request_error", param: "limit" })]],
-  ["asks for a patience that nobody has", [Faults.rateLimit("60")]],
+  ["refuses an account", [Faults.error(403, { type: "invalid_request_error" })]],
+  ["does not take our key for an account", [Faults.error(401, { type: "invalid_request_error" })]],
+  ["does not know our key", [Faults.unknownKey]],
+  ["answers more than anyone reads", [Faults.large(33 * 1024 * 1024, false)]],
   ["asks for patience, and again", [Faults.rateLimit("0.1"), Faults.rateLimit("0.1")]],
   ["asks for patience without saying how much, and fails then", [Faults.rateLimit(), Faults.internal]]
 ]
@@ -95,11 +104,22 @@ layer(services, { excludeTestServices: true })("a read from a processor that", (
     })
   )
 
+  it.effect.each([
+    ["for a minute", "60", "60"],
+    ["for an hour", "3600", "60"],
+    ["for 2.5 seconds", "2.5", "3"]
+  ] as const)("asks for a patience that nobody has, %s, is answered with what it says", ([, said, seconds]) =>
+    Effect.gen(function* () {
+      for (const answer of yield* faulty([Faults.rateLimit(said)])) isUnavailable(answer, seconds)
+    })
+  )
+
   it.effect("asks for patience once is answered", () =>
     Effect.gen(function* () {
       const double = yield* StripeDouble
       yield* double.fail(Faults.rateLimit("0.1"))
-      const { status } = yield* Effect.provide(search(), server)
+      yield* double.seen
+      const { status } = yield* search()
       assert.strictEqual(status, 200)
       assert.strictEqual((yield* double.seen).length, 2)
     })
@@ -111,26 +131,38 @@ layer(services, { excludeTestServices: true })("a read from a processor that", (
   ] as const)("does not know %s is answered with 400", ([, body, detail]) =>
     Effect.gen(function* () {
       const double = yield* StripeDouble
-      const served = server.pipe(Layer.provide(Recorded.recording))
-      const answer = yield* Effect.provide(search(body), served)
+      yield* double.seen
+      const answer = yield* search(body)
       assert.deepStrictEqual([answer.status, answer.json], [400, { detail }])
       yield* isSecret([answer])
       assert.strictEqual((yield* double.seen).length, 1)
     })
   )
+})
 
-  it.effect("hangs, stops or drips is answered with 503 after 8 seconds, and its sockets are closed", () =>
+layer(services)("a read from a processor, by a clock of the test's own,", (it) => {
+  it.effect("that hangs, stops or drips is answered with 503 after 8 seconds, and its sockets are closed", () =>
     Effect.gen(function* () {
       const double = yield* StripeDouble
       const slow = [Faults.hang, Faults.hangInBody, Faults.drip]
-      const [took, answers] = yield* Effect.timed(faulty(slow, slow.length))
+      yield* double.fail(...slow)
+      const asked = yield* Effect.forkChild(Effect.forEach(slow, () => search(), { concurrency: "unbounded" }))
+      const underWay = (expected: number) =>
+        TestClock.withLive(
+          eventually(
+            `${expected} requests under way`,
+            Effect.map(double.underWay, (count) => count === expected)
+          )
+        )
+      yield* underWay(slow.length)
+      yield* TestClock.adjust(7999)
+      assert.strictEqual(yield* double.underWay, slow.length)
+      yield* TestClock.adjust(1)
+      const answers = yield* Fiber.join(asked)
       for (const answer of answers) isUnavailable(answer)
-      assert.isAtLeast(Duration.toSeconds(took), 7.9)
-      // A socket that waits for another call is closed after 4 seconds.
-      yield* eventually(
-        "no open socket",
-        Effect.map(double.sockets, (open) => open === 0)
-      )
+      yield* isSecret(answers)
+      // None was answered in full, so each ends with its socket.
+      yield* underWay(0)
     })
   )
 })

@@ -24,10 +24,10 @@ const page = `{"object":"list","data":[{"id":"ch_1"}],"has_more":false,"url":"/v
 
 const unavailable: ReadonlyArray<readonly [name: string, fault: Faults.Fault]> = [
   ["an error on its side", Faults.internal],
-  ["a conflict", Faults.conflict],
   ["an error of a status that it does not have", Faults.error(599, { type: "api_error" })],
   ["our key being refused", Faults.error(401, { type: "invalid_request_error", code: "api_key_expired" })],
-  ["our key not being allowed to", Faults.error(403, { type: "invalid_request_error" })],
+  ["our key being unknown", Faults.unknownKey],
+  ["the key of the platform being too old", Faults.error(401, { type: "x", code: "platform_api_key_expired" })],
   ["a page for people", Faults.html(200)],
   ["a page for people that asks for patience", Faults.html(429)],
   ["a page for people of something in between", Faults.html(502)],
@@ -59,9 +59,24 @@ const unavailable: ReadonlyArray<readonly [name: string, fault: Faults.Fault]> =
 ]
 
 const refused: typeof unavailable = [
-  ["a parameter", Faults.error(400, { type: "invalid_request_error", param: "created[gte]" })],
-  ["an address", Faults.error(404, { type: "invalid_request_error" })]
+  ["a parameter", Faults.error(400, { type: "invalid_request_error", param: "created[gte]" })]
 ]
+
+const ofTheAccount: typeof unavailable = [
+  ["wants a payment", Faults.error(402, { type: "card_error", code: "card_declined" })],
+  ["is not allowed to", Faults.error(403, { type: "invalid_request_error" })],
+  ["has nothing at the address", Faults.error(404, { type: "invalid_request_error", code: "resource_missing" })],
+  ["has a conflict", Faults.conflict],
+  ["is closed for good", Faults.error(410, { type: "invalid_request_error" })],
+  ["is locked", Faults.error(423, { type: "invalid_request_error" })]
+]
+
+const unauthorized: typeof unavailable = [
+  ["without a code", Faults.error(401, { type: "invalid_request_error" })],
+  ["with a code that is not the key's", Faults.error(401, { type: "invalid_request_error", code: "account_closed" })]
+]
+
+const mebibyte = 1024 * 1024
 
 const cursor: typeof unavailable = [
   ["missing", Faults.error(404, { type: "invalid_request_error", code: "resource_missing", param: "starting_after" })],
@@ -120,6 +135,60 @@ layer(services, live)("PspClient.layerStripe", (it) => {
   )
 
   it.effect.each(refused)("knows that Stripe is up when it refuses %s", ([, fault]) => is("PspRefused", fault))
+
+  it.effect.each(ofTheAccount)("takes it to be the account's doing where the account %s", ([, fault]) =>
+    is("AccountFailed", fault)
+  )
+
+  it.effect.each(unauthorized)("leaves open whose doing it is where the key is not taken %s", ([, fault]) =>
+    is("AccountUnauthorized", fault)
+  )
+
+  it.effect.each([
+    ["says so", true],
+    ["does not say so", false]
+  ] as const)("takes no body of more than 32 MiB, and closes the socket of one that %s", ([, saysLength]) =>
+    Effect.gen(function* () {
+      const double = yield* StripeDouble
+      yield* double.fail(Faults.large(32 * mebibyte + 1, saysLength))
+      const error = yield* Effect.flip(list())
+      assert.strictEqual(error._tag, "AccountFailed")
+      assert.include(inspect(error), "body too large")
+      yield* underWay(0)
+      assert.lengthOf((yield* list()).data, 3)
+    })
+  )
+
+  it.effect("takes a body of 32 MiB", () =>
+    Effect.gen(function* () {
+      const double = yield* StripeDouble
+      yield* double.fail(Faults.large(32 * mebibyte, false))
+      assert.lengthOf((yield* list()).data, 1)
+    })
+  )
+
+  it.effect.each([
+    ["of a broken connection", Faults.reset, "StripeConnectionError ECONNRESET"],
+    ["of an error on its side", Faults.internal, "StripeAPIError 500"]
+  ] as const)("says in the reason what kind of failure it was: %s", ([, fault, expected]) =>
+    Effect.map(errorOf(fault), (error) => assert.include("reason" in error ? error.reason : "", expected))
+  )
+
+  it.effect.each([`x\n${Faults.processorText}`, oak, "A"])("keeps from the log what is no code: %j", (code) =>
+    Effect.gen(function* () {
+      const chosen = Faults.error(500, { type: "api_error", code }, { "request-id": "a b" })
+      const error = yield* errorOf(chosen)
+      assert.strictEqual("reason" in error ? error.reason : "", "StripeAPIError 500")
+      assert.isUndefined("request" in error ? error.request : "")
+    })
+  )
+
+  it.effect("passes on how long to wait of an error on its side too", () =>
+    Effect.gen(function* () {
+      const error = yield* errorOf(Faults.error(503, { type: "api_error" }, { "retry-after": "7" }))
+      assert.deepStrictEqual("retryAfter" in error ? error.retryAfter : undefined, Duration.seconds(7))
+    })
+  )
 
   it.effect.each(cursor)("does not go by the status where the object to start after is %s", ([, fault]) =>
     is("CursorUnknown", fault)

@@ -49,17 +49,34 @@ export const recorded = (accounts: Collections) => {
 
 export const organization = "org_oak"
 export const clinic = "clinic_oak"
-const clinics = [{ organization, clinic, account: "acct_oak" }]
+const account = "acct_oak"
 
-/** Reads of a clinic that has an account, over a processor that answers so. */
-export const readsOver = Effect.fnUntraced(function* (...answers: ReadonlyArray<Answer>) {
-  const { calls, layer } = scripted(...answers)
+/** Reads over a processor, of a clinic for each account and one that has the account `acct_oak`. */
+const readsOf = Effect.fnUntraced(function* (
+  { calls, layer }: ReturnType<typeof noting>,
+  accounts: ReadonlyArray<string>,
+  organizations: ReadonlyArray<string> = [organization]
+) {
+  const clinics = organizations.flatMap((id) => [
+    { organization: id, clinic, account },
+    ...accounts.map((other) => ({ organization: id, clinic: other, account: other }))
+  ])
   const reads = yield* Effect.provide(PspReads, layerPsp(layer, clinics))
-  return {
-    calls,
-    isUp: reads.isUp,
-    read: reads
-      .read("charges", clinic, { limit: 3 })
-      .pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)))
-  }
+  /** Reads the clinic of an account, for an organization. */
+  const readOf = (of: string, by = organization) =>
+    reads
+      .read("charges", of, { limit: 3 })
+      .pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known(by)))
+  return { calls, isUp: reads.isUp, readOf, read: readOf(clinic) }
 })
+
+/** Live reads of a clinic that has an account, over a processor that answers its calls so, one after the other. */
+export const readsOver = (...answers: ReadonlyArray<Answer>) => readsOf(scripted(...answers), [])
+
+/** Live reads of clinics that are called as their accounts are, over a processor that answers each account so. */
+export const readsByAccount = (accounts: Readonly<Record<string, Answer>>, organizations?: ReadonlyArray<string>) =>
+  readsOf(
+    noting((_, call) => new Map(Object.entries(accounts)).get(call.account) ?? Effect.never),
+    Object.keys(accounts),
+    organizations
+  )

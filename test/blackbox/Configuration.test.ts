@@ -56,8 +56,14 @@ const cases: ReadonlyArray<Case> = [
     "http://",
     "127.0.0.1:12111",
     "localhost:12111",
-    "ftp://127.0.0.1"
+    "ftp://127.0.0.1",
+    "http://127.0.0.1:12111/v1",
+    "http://127.0.0.1:12111/?account=1",
+    "http://127.0.0.1:12111/#v1",
+    `http://someone:${secret}@127.0.0.1:12111`,
+    `http://${secret}@127.0.0.1:12111`
   ]),
+  ...wrong("STRIPE_SECRET_KEY", /ASCII/, [`sk_${secret}ü`, `sk_ ${secret}`, `sk_${secret}\r\nx: y`, " "]),
   ...wrong("MIGRATE", /true|boolean/i, ["maybe"]),
   ...wrong("LOG_LEVEL", /Info/, ["loud"]),
   ...wrong("LOG_FORMAT", /pretty.*json.*logfmt/, ["xml"])

@@ -113,7 +113,7 @@ const program = Effect.gen(function* () {
     STRIPE_API_URL: double.url.href,
     LOG_LEVEL: "All"
   })
-  return { client: yield* Client.make(yield* address), double, output }
+  return { client: yield* Client.make(yield* address, 64), double, output, sql }
 })
 
 const own = Layer.fresh(
@@ -171,6 +171,75 @@ describe.concurrent("a program with a key of the processor", () => {
       assert.strictEqual((yield* client.ask("/charges/search")).status, 200)
       assert.include(output(), "The payment processor did not answer")
       for (const secret of [secretKey, "acct_demo", Faults.processorText]) assert.notInclude(output(), secret)
+    }).pipe(Effect.provide(own))
+  )
+
+  test.live("keeps what is wrong with one organization's account from every other", () =>
+    Effect.gen(function* () {
+      const { client, double, output, sql } = yield* program
+      const ofHarbor = client.ask(path, { clinic: "clinic_harbor_01" }, "harbor")
+      const ofOakridge = client.ask(path, { clinic })
+      const down = "The payment processor cannot be reached"
+
+      yield* double.breakAccount("acct_demo_oakridge", Faults.error(401, { type: "invalid_request_error" }))
+      for (const _ of Array.range(1, 10)) is(yield* ofOakridge, 503, down)
+      assert.strictEqual((yield* double.seen).length, 5)
+      assert.match(String((yield* ofOakridge).headers["retry-after"]), /^[1-5]$/)
+      assert.strictEqual((yield* ofHarbor).status, 200)
+      assert.deepStrictEqual(yield* health(client), ["pass", "pass"])
+      const lines = output().split("\n")
+      assert.lengthOf(
+        lines.filter((line) => line.includes("left alone")),
+        1
+      )
+      for (const word of ["org_oakridge", clinic, "req_5", "StripeAuthenticationError 401"]) {
+        assert.include(output(), word)
+      }
+
+      yield* double.seen
+      yield* double.breakAccount("acct_demo_harbor", Faults.hang)
+      yield* Effect.forEach(Array.range(1, 5), () => Effect.timeoutOption(ofHarbor, "1 second"), {
+        concurrency: "unbounded"
+      })
+      yield* eventually(
+        "an account left alone, whose callers had left",
+        Effect.map(ofHarbor, ({ status }) => status === 503)
+      )
+      assert.strictEqual((yield* double.seen).length, 5)
+
+      yield* sql`update clinics set processor_account = 'acct_\u00fc' where organization_id = 'org_oakridge'`
+      is(yield* ofOakridge, 400, "The clinic has no connected payment processor account")
+      assert.deepStrictEqual(yield* health(client), ["pass", "pass"])
+      for (const secret of ["acct_demo", Faults.processorText]) assert.notInclude(output(), secret)
+    }).pipe(Effect.provide(own))
+  )
+
+  test.live("has no more than 20 reads of an organization under way, and refuses more at once", () =>
+    Effect.gen(function* () {
+      const { client, double } = yield* program
+      const ofHarbor = client.ask(path, { clinic: "clinic_harbor_01" }, "harbor")
+      yield* ofHarbor
+      yield* double.seen
+      yield* double.breakAccount("acct_demo_oakridge", Faults.hang)
+      const reads = yield* Effect.forEach(Array.range(1, 60), () => Effect.forkChild(client.ask(path, { clinic })))
+      yield* eventually(
+        "a read refused",
+        Effect.sync(() => reads.some((read) => read.pollUnsafe() !== undefined))
+      )
+      assert.strictEqual((yield* ofHarbor).status, 200)
+      const ended = yield* Effect.forEach(reads, (read) => Effect.timeoutOption(Fiber.join(read), "1 second"), {
+        concurrency: "unbounded"
+      })
+      const refused = Array.getSomes(ended)
+      assert.isNotEmpty(refused)
+      for (const answer of refused) {
+        assert.strictEqual(answer.status, 503, answer.text)
+        assert.match(String(answer.headers["retry-after"]), /^[1-5]$/)
+      }
+      assert.include(refused.map(({ text }) => text).join(), "Too many reads of the payment processor are in flight")
+      const ofOakridge = (yield* double.seen).filter(({ account }) => account === "acct_demo_oakridge")
+      assert.isAtMost(ofOakridge.length, 20)
+      yield* Fiber.interruptAll(reads)
     }).pipe(Effect.provide(own))
   )
 })

@@ -38,6 +38,27 @@ export const internal = error(500, { type: "api_error" })
 /** Says that another request is in the way. */
 export const conflict = error(409, { type: "invalid_request_error", code: "lock_timeout" })
 
+/** Does not know our key, as Stripe says it: in words alone. */
+export const unknownKey = answer(
+  401,
+  JSON.stringify({
+    error: { type: "invalid_request_error", message: `Invalid API Key provided: ${processorText}` }
+  })
+)
+
+/** Answers with a body of so many bytes that is a list, whether or not it says its length first. */
+export const large =
+  (bytes: number, saysLength: boolean): Fault =>
+  (response) => {
+    const [before, after] = [
+      '{"object":"list","data":[{"id":"ch_1","filler":"',
+      '"}],"has_more":false,"url":"/v1/charges"}'
+    ]
+    const length: Readonly<Record<string, string>> = saysLength ? { "content-length": String(bytes) } : {}
+    response.writeHead(200, { "content-type": "application/json", ...length })
+    response.end(`${before}${"x".repeat(bytes - before.length - after.length)}${after}`)
+  }
+
 /** Answers with a page for people, as something in between would. */
 export const html = (status: number): Fault =>
   answer(status, `<!doctype html><title>${processorText}</title>`, { "content-type": "text/html" })
