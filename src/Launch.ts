@@ -60,7 +60,7 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
     onNone: () => (Option.isNone(databaseUrl) ? PspClient.layerMemory(accounts) : PspClient.layerNotConfigured)
   })
 
-const lease = Duration.millis(1500)
+const lease = Duration.seconds(1)
 
 /** One process that does everything that its roles say. */
 const single = (settings: Settings) => {
@@ -75,7 +75,8 @@ const single = (settings: Settings) => {
     has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
   )
   const worker = has("worker")
-    ? Worker.layer({ batch: 64, concurrency: Math.max(1, Math.floor(settings.poolSize / 2)), lease })
+    ? // Two connections are left to the intake of this process, and to claims and renewals.
+      Worker.layer({ batch: 64, concurrency: Math.max(1, settings.poolSize - 2), lease })
     : Layer.empty
   return Layer.mergeAll(Layer.effectDiscard(announcement(settings)), worker).pipe(
     Layer.provideMerge(Server.serve(routes)),
