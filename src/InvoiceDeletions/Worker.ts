@@ -17,6 +17,16 @@ export interface Options {
   readonly lease: Duration.Duration
 }
 
+/**
+ * How a worker works beside the intake over a pool of connections, of which it leaves two to that, to claims and to
+ * renewals. The tasks of one that dies are seen when their leases expire, 0.75 to 1 second later.
+ */
+export const optionsFor = (poolSize: number): Options => ({
+  batch: 64,
+  concurrency: Math.max(1, poolSize - 2),
+  lease: Duration.seconds(1)
+})
+
 const shortestSleep = Duration.millis(100)
 const longestSleep = Duration.seconds(1)
 
