@@ -9,7 +9,7 @@ import { type Claim, SchedulerUnavailable, TaskFailed } from "./Task.ts"
 
 /** How a worker works. */
 export interface Options {
-  /** How many tasks to claim at once, of those that are due and of those that have expired. */
+  /** How many due tasks to claim at once. */
   readonly batch: number
   /** How many transactions to run tasks in at once. */
   readonly concurrency: number
@@ -19,19 +19,19 @@ export interface Options {
 
 /**
  * How a worker works beside the intake over a pool of connections, of which it leaves two to that, to claims and to
- * renewals. The tasks of one that dies are seen when their leases expire, 0.75 to 1 second later.
+ * renewals. The tasks of one that dies are seen when their leases expire, 0.75 to 0.9 seconds later.
  */
 export const optionsFor = (poolSize: number): Options => ({
   batch: 64,
   concurrency: Math.max(1, poolSize - 2),
-  lease: Duration.seconds(1)
+  lease: Duration.millis(900)
 })
 
 const shortestSleep = Duration.millis(100)
 const longestSleep = Duration.seconds(1)
 
 /** How often a lease is renewed while it would last. */
-const beatsOfLease = 4
+const beatsOfLease = 6
 
 /** How long to wait after an attempt: at random, up to twice as long each time, from 1 second to 5 minutes. */
 export const backoff = (attempt: number): Effect.Effect<Duration.Duration> =>
@@ -172,8 +172,10 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
 
   const round = Effect.gen(function* () {
     yield* settle
-    const beside = yield* claim({ due: options.batch, expired: options.batch, alone: 0 })
-    yield* carryOut(beside, claim({ due: 0, expired: options.batch, alone: 0 }))
+    // No more than are begun soon, so that several workers share what another one left.
+    const expired = 2 * options.concurrency
+    const beside = yield* claim({ due: options.batch, expired, alone: 0 })
+    yield* carryOut(beside, claim({ due: 0, expired, alone: 0 }))
     const alone = yield* claim({ due: 0, expired: 0, alone: 1 })
     yield* carryOut(alone, Effect.succeed([]))
     if (yield* Ref.get(stopping)) yield* settle
