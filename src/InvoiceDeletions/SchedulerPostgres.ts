@@ -169,22 +169,24 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       yield* settleLost
       const now = yield* Clock.currentTimeMillis
       const token = randomUUID()
+      // In the text, since a plan for any limit reads the whole table.
+      const most = (limit: number) => sql.literal(`limit ${Math.trunc(limit)}`)
       const usedUp = sql`t.attempts >= ${maximumAttempts}`
       const rows = yield* sql<ClaimRow>`
         with due as (
           select organization_id, id, due_at from deletion_tasks
           where due_at <= ${at(now)}::timestamptz and state = 'scheduled'
-          order by due_at limit ${limits.due} for update skip locked
+          order by due_at ${most(limits.due)} for update skip locked
         ),
         expired as (
           select organization_id, id, due_at from deletion_tasks
           where due_at <= ${at(now)}::timestamptz and state = 'running' and attempts < ${attemptsBesideOthers}
-          order by due_at limit ${limits.expired} for update skip locked
+          order by due_at ${most(limits.expired)} for update skip locked
         ),
         alone as (
           select organization_id, id, due_at from deletion_tasks
           where due_at <= ${at(now)}::timestamptz and state = 'running' and attempts >= ${attemptsBesideOthers}
-          order by due_at limit ${limits.alone} for update skip locked
+          order by due_at ${most(limits.alone)} for update skip locked
         ),
         claimed as (select * from due union all select * from expired union all select * from alone)
         update deletion_tasks t set

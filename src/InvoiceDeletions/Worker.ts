@@ -104,17 +104,17 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     const inHand = new Set<Claim>()
     // Those that were tried before go first, since they have waited the longest.
     const first: Array<ReadonlyArray<Claim>> = []
-    const then: Array<ReadonlyArray<Claim>> = []
+    const rest: Array<ReadonlyArray<Claim>> = []
 
     const runNext: Effect.Effect<void> = Effect.suspend(() => {
-      const claims = first.shift() ?? then.shift() ?? []
+      const claims = first.shift() ?? rest.shift() ?? []
       return Effect.map(begin(claims), (left) => {
         for (const claim of claims) if (!left.includes(claim)) inHand.delete(claim)
         return left.map(Array.of)
       })
     }).pipe(
       (running) => slots.withPermit(running),
-      Effect.flatMap((left) => runAll(left, then))
+      Effect.flatMap((left) => runAll(left, rest))
     )
 
     const runAll = (groups: ReadonlyArray<ReadonlyArray<Claim>>, queue: Array<ReadonlyArray<Claim>>) =>
@@ -129,7 +129,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
         claim.attempt > 1 ? Result.succeed(claim) : Result.fail(claim)
       )
       const together = Math.max(1, Math.ceil(fresh.length / options.concurrency))
-      return Effect.all([runAll(tried.map(Array.of), first), runAll(Array.chunksOf(fresh, together), then)], {
+      return Effect.all([runAll(tried.map(Array.of), first), runAll(Array.chunksOf(fresh, together), rest)], {
         concurrency: "unbounded",
         discard: true
       })
