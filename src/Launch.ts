@@ -1,6 +1,6 @@
 /** The service as its configuration describes it, and what it says when it is up. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Console, Duration, Effect, Layer, Logger, Option, References } from "effect"
+import { Console, Effect, Layer, Logger, Option, References } from "effect"
 import { HttpServer } from "effect/http"
 import { config, type Role, type Settings } from "./Config.ts"
 import * as Databases from "./Database/Databases.ts"
@@ -60,8 +60,6 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
     onNone: () => (Option.isNone(databaseUrl) ? PspClient.layerMemory(accounts) : PspClient.layerNotConfigured)
   })
 
-const lease = Duration.millis(1500)
-
 /** One process that does everything that its roles say. */
 const single = (settings: Settings) => {
   const has = (role: Role) => settings.roles.includes(role)
@@ -74,9 +72,7 @@ const single = (settings: Settings) => {
     has("data-api") ? Server.dataApiRoutes : Layer.empty,
     has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
   )
-  const worker = has("worker")
-    ? Worker.layer({ batch: 64, concurrency: Math.max(1, Math.floor(settings.poolSize / 2)), lease })
-    : Layer.empty
+  const worker = has("worker") ? Worker.layer(Worker.optionsFor(settings.poolSize)) : Layer.empty
   return Layer.mergeAll(Layer.effectDiscard(announcement(settings)), worker).pipe(
     Layer.provideMerge(Server.serve(routes)),
     Layer.provide(Server.listen(settings)),

@@ -131,8 +131,7 @@ const drain = {
   "this service": {
     add: (key: string) => now.runPromise(Effect.flatMap(Scheduler, (scheduler) => scheduler.schedule(delivery(key)))),
     work: async () => {
-      const options = { batch: 64, concurrency: connections / 2, lease: Duration.millis(1500) }
-      const worker = now.runFork(Worker.run(options))
+      const worker = now.runFork(Worker.run(Worker.optionsFor(connections)))
       await untilDone()
       await now.runPromise(Fiber.interrupt(worker))
     }
@@ -142,7 +141,7 @@ const drain = {
     work: async () => {
       const worker = await boss.work<Payload>(
         queue,
-        { batchSize: 64, pollingIntervalSeconds: 0.5, localConcurrency: connections / 2, burstWhenBatchFull: true },
+        { batchSize: 64, pollingIntervalSeconds: 0.5, localConcurrency: connections - 2, burstWhenBatchFull: true },
         async (jobs) => {
           for (const job of jobs) {
             const client = await pool.connect()
@@ -160,7 +159,7 @@ const drain = {
     work: async () => {
       const runner = await runGraphile({
         pgPool: pool,
-        concurrency: connections / 2,
+        concurrency: connections - 2,
         pollInterval: 500,
         noHandleSignals: true,
         logger: quiet,

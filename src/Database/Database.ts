@@ -69,9 +69,29 @@ export const layerShared = (client: PgClient.PgClient) =>
     Layer.succeed(TaskDatabase, client)
   )
 
-/** What went wrong, for the log: no parameter, no address and no row. */
-export const reasonOf = ({ reason }: SqlError): string =>
-  `${reason._tag}: ${Predicate.isError(reason.cause) ? reason.cause.message : reason.message}`
+const named = (cause: unknown, field: string): string | undefined => {
+  const value: unknown = Predicate.hasProperty(cause, field) ? cause[field] : undefined
+  return Predicate.isString(value) && value !== "" ? value : undefined
+}
+
+/** The SQLSTATE of a database's refusal, or the system's code of a connection that failed; nothing where there is none. */
+export const codeOf = ({ reason }: SqlError): string | undefined => named(reason.cause, "code")
+
+/**
+ * What went wrong, for what is logged and stored: its kind and code, and the constraint, table and column it is about.
+ * The text of a database's exception is left out, since it may quote a row or a parameter.
+ */
+export const reasonOf = (error: SqlError): string => {
+  const { reason } = error
+  const code = codeOf(error)
+  // Without a code it is not from the database, and these words are the driver's own.
+  const words = code === undefined && reason._tag === "ConnectionError" ? reason.message : undefined
+  const about = ["constraint", "table", "column"].flatMap((field) => {
+    const name = named(reason.cause, field)
+    return name === undefined ? [] : [`${field} ${name}`]
+  })
+  return [[reason._tag, code ?? words].filter(Predicate.isNotUndefined).join(" "), ...about].join(", ")
+}
 
 /** Whether two clients are of the same database. */
 export const isSameDatabase = (one: PgClient.PgClient, another: PgClient.PgClient): boolean =>

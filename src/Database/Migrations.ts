@@ -8,11 +8,13 @@ import { Migrator, SqlClient } from "effect/sql"
 import records from "./migrations/00001_records.ts"
 import deletionTasks from "./migrations/00002_deletion_tasks.ts"
 import processorAccounts from "./migrations/00003_processor_accounts.ts"
+import workerColumns from "./migrations/00004_worker_columns.ts"
 
 const loader = Migrator.fromRecord({
   "00001_records": records,
   "00002_deletion_tasks": deletionTasks,
-  "00003_processor_accounts": processorAccounts
+  "00003_processor_accounts": processorAccounts,
+  "00004_worker_columns": workerColumns
 })
 
 const lock = 7_240_618_273

@@ -11,19 +11,26 @@ import * as Memory from "./SchedulerMemory.ts"
 import * as Postgres from "./SchedulerPostgres.ts"
 import type { Claim, Outcome, RunOutcome, ScheduleOutcome, SchedulerUnavailable, TaskFailed } from "./Task.ts"
 
+/** How many tasks to claim at most, of each kind those that have been due the longest. */
+export interface ClaimLimits {
+  /** Tasks whose time has come, the first or for another attempt. */
+  readonly due: number
+  /** Tasks whose lease expired, and that may still be run beside others. */
+  readonly expired: number
+  /** Tasks whose lease expired too often for that. Whoever claims one must have nothing else in hand. */
+  readonly alone: number
+}
+
 export class Scheduler extends Context.Service<
   Scheduler,
   {
     /** Stores a task for a delivery. Waits for a delivery of the same key that is being stored. */
     readonly schedule: (delivery: Delivery) => Effect.Effect<ScheduleOutcome, SchedulerUnavailable>
-    /**
-     * Takes due tasks for a lease, oldest first; and beside the limit one of those whose worker let its lease end, since
-     * such a task may be what ended the worker. A task whose attempts are used up becomes `dead` instead.
-     */
-    readonly claim: (options: {
-      readonly limit: number
-      readonly lease: Duration.Duration
-    }) => Effect.Effect<ReadonlyArray<Claim>, SchedulerUnavailable>
+    /** Takes tasks for a lease. A task whose attempts are used up becomes `dead` instead. */
+    readonly claim: (
+      limits: ClaimLimits,
+      lease: Duration.Duration
+    ) => Effect.Effect<ReadonlyArray<Claim>, SchedulerUnavailable>
     /** Makes leases last from now on again. */
     readonly renew: (
       claims: ReadonlyArray<Claim>,

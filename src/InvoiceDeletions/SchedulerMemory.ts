@@ -3,6 +3,7 @@ import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import type { Scheduler } from "./Scheduler.ts"
 import {
+  attemptsBesideOthers,
   type Claim,
   maximumAttempts,
   type Outcome,
@@ -30,6 +31,8 @@ const nothing: Outcome = {
 
 const byDue = Order.mapInput(Order.Number, (task: MemoryTask) => task.dueAt ?? Number.POSITIVE_INFINITY)
 
+const mustBeAlone = (task: MemoryTask) => task.attempts >= attemptsBesideOthers
+
 const keyOf = (organization: string, taskId: string) => JSON.stringify([organization, taskId])
 
 /** A scheduler over tasks in memory. */
@@ -44,7 +47,7 @@ export const make = (
       const task = tasks.get(keyOf(organization, taskId))
       return task?.token === token && task.state === "running" ? task : undefined
     }
-    const open = () => [...tasks.values()].filter((task) => task.dueAt !== undefined)
+    const openTasks = () => [...tasks.values()].filter((task) => task.dueAt !== undefined)
 
     const runTogether = Effect.fnUntraced(function* (all: ReadonlyArray<Claim>) {
       const outcomes = yield* Effect.forEach(all, (claim): Effect.Effect<RunOutcome, TaskFailed> => {
@@ -84,29 +87,32 @@ export const make = (
           tasks.set(key, { delivery, receipt, state: "scheduled", attempts: 0, token: undefined, dueAt })
           return ScheduleOutcome.Scheduled({ receipt })
         }),
-      claim: ({ limit, lease }) =>
+      claim: (limits, lease) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
-          const due = Array.sort(
-            open().filter((task) => (task.dueAt ?? now) <= now),
+          const open = Array.sort(
+            openTasks().filter((task) => (task.dueAt ?? now) <= now),
             byDue
           )
-          const fresh = due.filter((task) => task.state === "scheduled")
-          const suspects = due.filter((task) => task.state === "running")
-          return Array.sort([...fresh.slice(0, limit), ...suspects.slice(0, 1)], byDue).flatMap(
-            (task): ReadonlyArray<Claim> => {
-              if (task.attempts >= maximumAttempts) {
-                task.state = "dead"
-                task.dueAt = undefined
-                return []
-              }
-              task.state = "running"
-              task.attempts += 1
-              task.token = `claim_${++claims}`
-              task.dueAt = now + Duration.toMillis(lease)
-              const { organization, taskId } = task.delivery
-              return [{ organization, taskId, token: task.token, attempt: task.attempts }]
+          const due = open.filter((task) => task.state === "scheduled")
+          const expired = open.filter((task) => task.state === "running")
+          const claimed = [
+            ...due.slice(0, limits.due),
+            ...expired.filter((task) => !mustBeAlone(task)).slice(0, limits.expired),
+            ...expired.filter(mustBeAlone).slice(0, limits.alone)
+          ]
+          return Array.sort(claimed, byDue).flatMap((task): ReadonlyArray<Claim> => {
+            if (task.attempts >= maximumAttempts) {
+              task.state = "dead"
+              task.dueAt = undefined
+              return []
             }
-          )
+            task.state = "running"
+            task.attempts += 1
+            task.token = `claim_${++claims}`
+            task.dueAt = now + Duration.toMillis(lease)
+            const { organization, taskId } = task.delivery
+            return [{ organization, taskId, token: task.token, attempt: task.attempts }]
+          })
         }),
       renew: (renewed, lease) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
@@ -142,7 +148,7 @@ export const make = (
           task.dueAt = now
         }),
       untilDue: Effect.map(Clock.currentTimeMillis, (now) => {
-        const [first] = Array.sort(open(), byDue)
+        const [first] = Array.sort(openTasks(), byDue)
         return first?.dueAt === undefined ? undefined : Duration.millis(Math.max(0, first.dueAt - now))
       })
     }

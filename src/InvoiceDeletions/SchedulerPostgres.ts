@@ -1,12 +1,13 @@
 /** The scheduler over the table `deletion_tasks`. */
 import { randomUUID } from "node:crypto"
-import { Array, Clock, DateTime, Duration, Effect, Equal, Order, Predicate, Ref } from "effect"
+import { Array, Clock, DateTime, Duration, Effect, Equal, Order, Ref } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { reasonOf, TaskDatabase, within } from "../Database/Database.ts"
+import { codeOf, reasonOf, TaskDatabase, within } from "../Database/Database.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions } from "./Delivery.ts"
 import type { Scheduler } from "./Scheduler.ts"
 import {
+  attemptsBesideOthers,
   type Claim,
   maximumAttempts,
   type Outcome,
@@ -62,11 +63,8 @@ const unavailable = (error: SqlError) =>
     Effect.fail(new SchedulerUnavailable({ message: reasonOf(error) }))
   )
 
-const codeOf = ({ reason: { cause } }: SqlError) =>
-  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""
-
 /** Whether the statement itself, or what it met in the data, is at fault, and not the database around it. */
-const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
+const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error) ?? "")
 
 /** Answers a sender in time: within two seconds with all around it. */
 const deadline = "1300 millis"
@@ -85,8 +83,11 @@ const receiptOf = (taskId: string, row: TaskRow): Receipt => ({
 const answered = <A>(query: Effect.Effect<A, SqlError>): Effect.Effect<A, SchedulerUnavailable> =>
   query.pipe(within("5 seconds", tooSlow), Effect.catchTag("SqlError", unavailable))
 
-/** How long tasks may take together, so that their leases last while each is then run alone. */
-const longestTogether = Duration.seconds(1)
+/**
+ * How long tasks may take together. Renewals pass by the tasks of an open transaction, so it ends while their leases
+ * last, and soon enough for tasks of a worker that died to be begun in its place.
+ */
+const longestTogether = Duration.millis(300)
 
 /** A scheduler over the task database. */
 export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
@@ -100,7 +101,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
     yield* answered(sql`
       update deletion_tasks set
         attempts = attempts - 1, state = 'scheduled', due_at = ${at(now)}::timestamptz, claim_token = null
-      where due_at is not null and state = 'running' and claim_token = any (${tokens}::uuid[])`)
+      where state = 'running' and claim_token = any (${tokens}::uuid[])`)
     yield* Ref.update(lost, (all) => all.filter((token) => !tokens.includes(token)))
   })
 
@@ -164,23 +165,30 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       Effect.catchTag("SqlError", unavailable)
     ),
 
-    claim: Effect.fn("Scheduler.claim")(function* ({ limit, lease }) {
+    claim: Effect.fn("Scheduler.claim")(function* (limits, lease) {
       yield* settleLost
       const now = yield* Clock.currentTimeMillis
       const token = randomUUID()
+      // In the text, since a plan for any limit reads the whole table.
+      const most = (limit: number) => sql.literal(`limit ${Math.trunc(limit)}`)
       const usedUp = sql`t.attempts >= ${maximumAttempts}`
       const rows = yield* sql<ClaimRow>`
-        with fresh as (
+        with due as (
           select organization_id, id, due_at from deletion_tasks
           where due_at <= ${at(now)}::timestamptz and state = 'scheduled'
-          order by due_at limit ${limit} for update skip locked
+          order by due_at ${most(limits.due)} for update skip locked
         ),
-        suspect as (
+        expired as (
           select organization_id, id, due_at from deletion_tasks
-          where due_at <= ${at(now)}::timestamptz and state = 'running'
-          order by due_at limit 1 for update skip locked
+          where due_at <= ${at(now)}::timestamptz and state = 'running' and attempts < ${attemptsBesideOthers}
+          order by due_at ${most(limits.expired)} for update skip locked
         ),
-        due as (select * from fresh union all select * from suspect)
+        alone as (
+          select organization_id, id, due_at from deletion_tasks
+          where due_at <= ${at(now)}::timestamptz and state = 'running' and attempts >= ${attemptsBesideOthers}
+          order by due_at ${most(limits.alone)} for update skip locked
+        ),
+        claimed as (select * from due union all select * from expired union all select * from alone)
         update deletion_tasks t set
           state = case when ${usedUp} then 'dead' else 'running' end,
           attempts = least(t.attempts + 1, ${maximumAttempts}),
@@ -189,9 +197,9 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
           last_error = case when ${usedUp} then coalesce(t.last_error, ${stopped}) else t.last_error end,
           claim_token = case when ${usedUp} then t.claim_token else ${token}::uuid end,
           started_at = coalesce(t.started_at, ${at(now)}::timestamptz)
-        from due
-        where t.organization_id = due.organization_id and t.id = due.id
-        returning t.organization_id, t.id, t.state, t.attempts, due.due_at as was_due`.pipe(
+        from claimed
+        where t.organization_id = claimed.organization_id and t.id = claimed.id
+        returning t.organization_id, t.id, t.state, t.attempts, claimed.due_at as was_due`.pipe(
         answered,
         Effect.tapError(() => Ref.update(lost, (tokens) => [...tokens, token]))
       )
@@ -252,7 +260,10 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
 
     untilDue: Effect.gen(function* () {
       const [first] = yield* sql<{ due_at: Date | null }>`
-        select due_at from deletion_tasks where due_at is not null order by due_at limit 1`
+        select least(
+          (select min(due_at) from deletion_tasks where state = 'scheduled'),
+          (select min(due_at) from deletion_tasks where state = 'running')
+        ) as due_at`
       const now = yield* Clock.currentTimeMillis
       return first?.due_at == null ? undefined : Duration.millis(Math.max(0, first.due_at.getTime() - now))
     }).pipe(Effect.withSpan("Scheduler.untilDue"), answered)

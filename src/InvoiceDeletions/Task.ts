@@ -67,3 +67,9 @@ export const RunOutcome = Data.taggedEnum<RunOutcome>()
 
 /** How often a task is tried before it is left to an operator. */
 export const maximumAttempts = 8
+
+/**
+ * How many attempts a task may have beside others. One whose lease expires after that may be what ends its workers, and
+ * is claimed alone: so at most this many attempts of any other task end with such a worker.
+ */
+export const attemptsBesideOthers = 4

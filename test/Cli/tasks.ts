@@ -33,7 +33,9 @@ const schedule = Effect.fnUntraced(function* (organization: string, key: string)
 })
 
 /** Claims all that is due. */
-export const claimAll = Effect.flatMap(Scheduler, (scheduler) => scheduler.claim({ limit: 100, lease }))
+export const claimAll = Effect.flatMap(Scheduler, (scheduler) =>
+  scheduler.claim({ due: 100, expired: 100, alone: 100 }, lease)
+)
 
 /** A task that has failed as often as a task may. */
 export const makeDead = Effect.fnUntraced(function* (organization: string, key: string) {

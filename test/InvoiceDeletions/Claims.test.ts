@@ -6,11 +6,13 @@ import { assert } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../src/InvoiceDeletions/Scheduler.ts"
+import { attemptsBesideOthers, maximumAttempts } from "../../src/InvoiceDeletions/Task.ts"
 import {
   almost,
   claimAll,
   claimed,
   claimOne,
+  claimSome,
   completes,
   delay,
   delivery,
@@ -100,22 +102,57 @@ suite("a task", [
     })
   ],
   [
-    "whose worker let its lease end is claimed beside the limit, one at a time, since it may be what ended the worker",
+    "whose lease expired is claimed with as many others as there are, whatever is due beside them",
     Effect.gen(function* () {
       const old = yield* scheduledOneByOne(["1", "2", "3"])
       yield* TestClock.adjust(delay)
       yield* claimAll()
       const [first, second] = yield* scheduledOneByOne(["4", "5"])
       yield* TestClock.adjust(delay)
-      const claims = [yield* claimAll(1), yield* claimAll(1), yield* claimAll(1), yield* claimAll(1)]
-      const fresh = claims.flat().filter(({ attempt }) => attempt === 1)
-      const again = claims.flat().filter(({ attempt }) => attempt === 2)
+      assert.deepStrictEqual(idsOf(yield* claimSome({ due: 1 })), [first?.taskId])
+      const expired = yield* claimSome({ expired: 2 })
+      const claims = yield* claimSome({ due: 1, expired: 100 })
+      const [last] = claims.filter(({ attempt }) => attempt === 2)
+      assert.sameMembers(idsOf([...expired, ...(last === undefined ? [] : [last])]), idsOf(old))
+      assert.deepStrictEqual(idsOf(claims.filter(({ attempt }) => attempt === 1)), [second?.taskId])
+    })
+  ],
+  [
+    "whose lease expired four times is claimed alone, since it may be what ended its workers",
+    Effect.gen(function* () {
+      const tasks = yield* scheduledOneByOne(["1", "2", "3"])
+      yield* TestClock.adjust(delay)
+      assert.lengthOf(yield* claimSome({ due: 100 }), 3)
+      for (let attempt = 2; attempt <= attemptsBesideOthers; attempt++) {
+        yield* TestClock.adjust(lease)
+        assert.isEmpty(yield* claimSome({ due: 100, alone: 1 }))
+        const claims = yield* claimSome({ expired: 100 })
+        assert.deepStrictEqual(
+          claims.map((claim) => claim.attempt),
+          [attempt, attempt, attempt]
+        )
+      }
+      yield* TestClock.adjust(lease)
+      assert.isEmpty(yield* claimSome({ due: 100, expired: 100 }))
+      const alone = [yield* claimSome({ alone: 1 }), yield* claimSome({ alone: 1 }), yield* claimSome({ alone: 1 })]
       assert.deepStrictEqual(
-        claims.map(({ length }) => length),
-        [2, 2, 1, 0]
+        alone.map((claims) => claims.map(({ attempt }) => attempt)),
+        [[attemptsBesideOthers + 1], [attemptsBesideOthers + 1], [attemptsBesideOthers + 1]]
       )
-      assert.deepStrictEqual(idsOf(fresh), [first?.taskId, second?.taskId])
-      assert.sameMembers(idsOf(again), idsOf(old))
+      assert.sameMembers(idsOf(alone.flat()), idsOf(tasks))
+    })
+  ],
+  [
+    "that failed, however often, is claimed as any other that is due",
+    Effect.gen(function* () {
+      const { fail } = yield* Scheduler
+      yield* scheduledOneByOne(["1"])
+      yield* TestClock.adjust(delay)
+      for (let attempt = 1; attempt < maximumAttempts; attempt++) {
+        const [claim] = yield* claimSome({ due: 1 })
+        assert.strictEqual(claim?.attempt, attempt)
+        if (claim !== undefined) yield* fail(claim, "No", Duration.zero)
+      }
     })
   ],
   [

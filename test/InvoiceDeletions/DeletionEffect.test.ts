@@ -103,10 +103,10 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
     }).pipe(inItsOwnTime, Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a")))
   )
 
-  it.effect("that fails has changed nothing, and says why", () =>
+  it.effect("that fails has changed nothing, and says why by a code, and not in the words of the database", () =>
     Effect.gen(function* () {
       const sql = yield* makeWorld
-      yield* sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'i1b stays'; end $$`
+      yield* sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'The row of % stays', old.id; end $$`
       yield* sql`create trigger refuse before update on invoice_lines for each row when (old.id = 'i1b') execute function refuse()`
       const { run } = yield* Scheduler
       yield* scheduled(delivery("refused", { invoices: [{ invoice_id: "i1" }] }))
@@ -115,7 +115,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
       const before = yield* rowsOf(sql)
       const failure = yield* Effect.flip(run(claim))
       assert.strictEqual(failure._tag, "TaskFailed")
-      assert.include(failure.message, "i1b stays")
+      assert.strictEqual(failure.message, "UnknownError P0001")
       assert.deepStrictEqual(yield* rowsOf(sql), before)
       yield* sql`drop function refuse() cascade`
       assert.strictEqual((yield* run(claim))._tag, "Completed")

@@ -42,7 +42,7 @@ const apply = (
       return scheduler.untilDue
     case "Claim":
       return Effect.gen(function* () {
-        const claimed = yield* scheduler.claim({ limit: 100, lease })
+        const claimed = yield* scheduler.claim({ due: 100, expired: 100, alone: 100 }, lease)
         // Tasks that are due at the same time have no order among them, so that their leases shall end one by one.
         const inOrder = claimed.toSorted((one, other) => (one.taskId < other.taskId ? -1 : 1))
         for (const [index, claim] of inOrder.entries()) {

@@ -7,7 +7,7 @@ import { Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { IntakeSecrets } from "../../src/InvoiceDeletions/IntakeSecrets.ts"
 import { Scheduler } from "../../src/InvoiceDeletions/Scheduler.ts"
-import { maximumAttempts } from "../../src/InvoiceDeletions/Task.ts"
+import { attemptsBesideOthers, maximumAttempts } from "../../src/InvoiceDeletions/Task.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import {
   claimAll,
@@ -143,6 +143,10 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
         yield* renew([claim], lease)
         yield* fail(claim, "No", Duration.zero)
         yield* untilDue
+        for (let attempt = 2; attempt <= attemptsBesideOthers + 1; attempt++) {
+          yield* claimAll()
+          yield* TestClock.adjust(lease)
+        }
         return yield* run(yield* claimOne())
       })
       assert.strictEqual((yield* under(worker, done))._tag, "Completed")
@@ -151,16 +155,33 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
 
   it.effect.each([
     [intake, "update deletion_tasks set attempts = 0"],
+    [intake, "insert into deletion_tasks (state) values ('completed')"],
+    [intake, "insert into deletion_tasks (attempts) values (8)"],
+    [intake, "insert into intake_secrets (secret) values ('')"],
+    [intake, "update intake_secrets set revoked_at = now()"],
     [intake, "delete from deletion_tasks"],
     [intake, "select 1 from invoices"],
     [intake, "select 1 from api_keys"],
     [worker, "insert into deletion_tasks (organization_id) values ('x')"],
     [worker, "delete from deletion_tasks"],
+    ...[
+      "organization_id",
+      "id",
+      "idempotency_key",
+      "fingerprint",
+      "payload",
+      "invoices_count",
+      "invoice_lines_count",
+      "received_at",
+      "scheduled_for"
+    ].map((column) => [worker, `update deletion_tasks set ${column} = ${column}`] as const),
     [worker, "delete from invoices"],
     [worker, "update invoices set total = 0"],
     [worker, "update charges set status = ''"],
     [worker, "select 1 from intake_secrets"],
     [worker, "select 1 from api_keys"],
+    [worker, "select touch_api_key('')"],
+    [intake, "select touch_api_key('')"],
     ["practice_data_api", "select 1 from deletion_tasks"],
     ["practice_data_api", "select 1 from intake_secrets"]
   ] as const)("%s may not: %s", ([role, statement]) =>

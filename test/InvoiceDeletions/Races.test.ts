@@ -170,4 +170,30 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
       )
     }).pipe(inItsOwnTime)
   )
+
+  it.effect("a claim never reads the whole table, also by a plan that was made for any claim", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const { claim } = yield* Scheduler
+      yield* sql`truncate deletion_tasks`
+      yield* sql`
+        insert into deletion_tasks (
+          organization_id, id, idempotency_key, fingerprint, payload,
+          invoices_count, invoice_lines_count, received_at, scheduled_for, due_at, state
+        ) select 'org_a', gen_random_uuid(), n, '', '{}', 0, 0, at, at, case when n % 2 = 0 then at end,
+          case n % 2 when 0 then 'scheduled' else 'completed' end
+        from generate_series(1, 20000) n, lateral (select '2026-01-01'::timestamptz + n * interval '1 second' as at) due`
+      yield* sql`analyze deletion_tasks`
+      const scanned = sql`
+        select seq_tup_read::integer as rows from pg_stat_xact_user_tables where relname = 'deletion_tasks'`
+      yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`set local plan_cache_mode = force_generic_plan`
+          const before = yield* scanned
+          assert.lengthOf(yield* claim({ due: 64, expired: 16, alone: 0 }, lease), 64)
+          assert.deepStrictEqual(yield* scanned, before)
+        })
+      )
+    }).pipe(inItsOwnTime)
+  )
 })

@@ -7,10 +7,10 @@ import { assert, it } from "@effect/vitest"
 import { Array, Duration, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../src/InvoiceDeletions/Scheduler.ts"
-import { type Claim, maximumAttempts } from "../../src/InvoiceDeletions/Task.ts"
+import { type Claim, maximumAttempts, TaskFailed } from "../../src/InvoiceDeletions/Task.ts"
 import * as Worker from "../../src/InvoiceDeletions/Worker.ts"
 import { type Call, type Faults, unavailable } from "./faulty.ts"
-import { oneRound, options, performing, scheduledAll, withFaults, working } from "./performing.ts"
+import { oneRound, options, type Perform, performing, scheduledAll, withFaults, working } from "./performing.ts"
 import { claimAll, claimOne, delay, isIdle } from "./support.ts"
 
 /** Calls end with this, instead of what they should do. */
@@ -41,26 +41,68 @@ const losing = (call: Call, times: number): Faults => {
   }
 }
 
-it.effect.each([1, 3, 64])("of a worker that was killed, the tasks are taken over within 2 seconds: %d", (count) =>
-  performing((performed) =>
-    Effect.gen(function* () {
-      const many: Worker.Options = { ...options, batch: 64 }
-      const ids = yield* scheduledAll(...Array.makeBy(count, String))
-      const killed = yield* Effect.forkScoped(withFaults(instead(Effect.interrupt, "run"))(Worker.run(many)), {
-        startImmediately: true
-      })
-      yield* TestClock.adjust(delay)
-      assert.isDefined(killed.pollUnsafe())
-      yield* Effect.forkScoped(Worker.run(many), { startImmediately: true })
-      assert.isEmpty(performed)
-      yield* TestClock.adjust("2 seconds")
-      assert.sameMembers(
-        performed.map(({ taskId }) => taskId),
-        ids
-      )
-      yield* isIdle
-    })
-  )
+const takeovers = [
+  { count: 1, takes: 0, load: 0 },
+  { count: 64, takes: 0, load: 0 },
+  { count: 64, takes: 100, load: 0 },
+  { count: 64, takes: 100, load: 20 }
+]
+
+it.effect.each(takeovers)(
+  "of a worker that was killed, $count tasks of $takes ms are done within 2 seconds, beside $load others a second",
+  ({ count, takes, load }) =>
+    performing(
+      (performed) =>
+        Effect.gen(function* () {
+          const product = Worker.optionsFor(10)
+          const ids = yield* scheduledAll(...Array.makeBy(count, String))
+          const arrivals = load === 0 ? [] : Array.makeBy(load * 3, (index) => `load ${index}`)
+          for (const key of arrivals) {
+            yield* TestClock.adjust(1000 / load)
+            yield* scheduledAll(key)
+          }
+          yield* TestClock.adjust(Duration.subtract(delay, Duration.seconds(load > 0 ? 3 : 0)))
+          yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound(product)))
+          const others = yield* claimAll()
+          assert.isEmpty(others)
+          yield* Effect.forkScoped(Worker.run(product), { startImmediately: true })
+          yield* TestClock.adjust(Duration.subtract(Duration.seconds(2), Duration.millis(takes)))
+          assert.includeMembers(
+            performed.map(({ taskId }) => taskId),
+            ids
+          )
+          yield* TestClock.adjust("1 minute")
+          assert.lengthOf(performed, count + arrivals.length)
+          yield* isIdle
+        }),
+      () => Effect.sleep(takes)
+    )
+)
+
+it.effect("tasks that expire while a worker runs others are begun before those of its own that still wait", () =>
+  Effect.suspend(() => {
+    const tasks: Array<string> = []
+    // The third fails those with which it runs, so that these are run one after the other.
+    const perform: Perform = ({ taskId }) =>
+      taskId === tasks[2] ? Effect.fail(new TaskFailed({ message: "No" })) : Effect.sleep("1 second")
+    return performing(
+      (performed) =>
+        Effect.gen(function* () {
+          tasks.push(...(yield* scheduledAll("1", "2")))
+          yield* TestClock.adjust("900 millis")
+          tasks.push(...(yield* scheduledAll("3", "4", "5", "6")))
+          yield* TestClock.adjust(Duration.subtract(delay, Duration.millis(900)))
+          yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound()))
+          yield* Effect.forkScoped(Worker.run({ ...options, concurrency: 1 }), { startImmediately: true })
+          yield* TestClock.adjust("7 seconds")
+          assert.deepStrictEqual(
+            performed.slice(0, 7).map(({ taskId }) => tasks.indexOf(taskId) + 1),
+            [3, 3, 4, 1, 2, 5, 6]
+          )
+        }),
+      perform
+    )
+  })
 )
 
 it.effect("an outage uses up no attempt, however often a task meets one", () =>

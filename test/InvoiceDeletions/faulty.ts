@@ -18,7 +18,7 @@ export const faulty = (
   { around, task = () => Effect.void }: Faults
 ): Scheduler["Service"] => ({
   schedule: scheduler.schedule,
-  claim: (options) => around("claim", scheduler.claim(options)),
+  claim: (limits, lease) => around("claim", scheduler.claim(limits, lease)),
   renew: (claims, lease) => around("renew", scheduler.renew(claims, lease)),
   run: (claim) => around("run", Effect.andThen(task(claim), scheduler.run(claim))),
   runTogether: (claims) =>

@@ -96,8 +96,8 @@ const tallied = (scheduler: Scheduler["Service"], tallies: Map<string, Tally>): 
     })
   return {
     ...scheduler,
-    claim: (given) =>
-      Effect.tap(scheduler.claim(given), (claims) =>
+    claim: (limits, lease) =>
+      Effect.tap(scheduler.claim(limits, lease), (claims) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           for (const { taskId, attempt } of claims) {
             const tally = tallyOf(taskId)

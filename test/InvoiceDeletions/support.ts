@@ -4,7 +4,7 @@ import { Data, Duration, Effect, Layer } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import { deliveryOf } from "../../src/InvoiceDeletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../src/InvoiceDeletions/InvoiceDeletionsApi.ts"
-import { Scheduler } from "../../src/InvoiceDeletions/Scheduler.ts"
+import { type ClaimLimits, Scheduler } from "../../src/InvoiceDeletions/Scheduler.ts"
 import {
   type Claim,
   type Receipt,
@@ -46,11 +46,14 @@ export const scheduled = Effect.fnUntraced(function* (given: ReturnType<typeof d
   })
 })
 
-/** Claims what is due. */
-export const claimAll = Effect.fnUntraced(function* (limit = 100) {
+/** Claims tasks of some kinds. */
+export const claimSome = Effect.fnUntraced(function* (limits: Partial<ClaimLimits>) {
   const { claim } = yield* Scheduler
-  return yield* claim({ limit, lease })
+  return yield* claim({ due: 0, expired: 0, alone: 0, ...limits }, lease)
 })
+
+/** Claims what is due, or has expired. */
+export const claimAll = (limit = 100) => claimSome({ due: limit, expired: limit, alone: limit })
 
 /** Claims the one task that is due. */
 export const claimOne = Effect.fnUntraced(function* () {

@@ -1,7 +1,9 @@
 /** Workers that are killed with -9 at every step: another takes the task over, and it runs once in effect. */
-import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { assert, it as test, layer } from "@effect/vitest"
+import { Array, Context, Effect, Layer, Schedule } from "effect"
+import { eventually } from "../blackbox/support/eventually.ts"
 import { options } from "../blackbox/support/Service.ts"
+import type { PgClient } from "@effect/sql-pg"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Gate from "./support/Gate.ts"
 import * as Ledger from "./support/Ledger.ts"
@@ -92,3 +94,54 @@ layer(Successor.layer, options)("A worker", (it) => {
     }).pipe(Effect.ensuring(Effect.flatMap(Successor, ({ kill }) => kill("SIGCONT"))))
   )
 })
+
+/** Lets each deletion of an invoice take a while. */
+const takeAWhile = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  yield* sql.unsafe(`create function take_a_while() returns trigger language plpgsql as $$ begin
+    perform pg_sleep(0.1);
+    return new;
+  end $$`)
+  yield* sql.unsafe(
+    "create trigger take_a_while before update on invoices for each row execute function take_a_while()"
+  )
+})
+
+const batch = 64
+
+test.live.each([
+  ["alone", 0],
+  ["beside 20 others a second", 20]
+] as const)("64 tasks of 0.1 s of a worker that is killed are done by another in a few seconds, %s", ([, load]) =>
+  Effect.gen(function* () {
+    const { url, sql } = yield* TestDatabase
+    yield* Ledger.open(sql, 1000)
+    yield* takeAWhile(sql)
+    const [victim, successor] = yield* Effect.all([Program.start("worker", url), Program.start("worker", url)], {
+      concurrency: 2
+    })
+    yield* successor.kill("SIGSTOP")
+    const tasks = yield* Ledger.scheduleAll(sql, Array.range(1, batch))
+    const ids = tasks.map(({ id }) => id)
+    yield* eventually(
+      "the batch is claimed",
+      Effect.map(sql`select 1 from deletion_tasks where state <> 'scheduled'`, (rows) => rows.length === batch)
+    )
+    let next = batch
+    const arrivals = Effect.suspend(() => Ledger.schedule(sql, ++next)).pipe(
+      Effect.repeat(Schedule.spaced(1000 / load)),
+      Effect.forkScoped
+    )
+    if (load > 0) yield* arrivals
+    yield* successor.kill("SIGCONT")
+    yield* Program.kill(victim)
+    const done = eventually(
+      "the batch is done",
+      Effect.map(
+        sql`select 1 from deletion_tasks where state = 'completed' and ${sql.in("id", ids)}`,
+        (rows) => rows.length === batch
+      )
+    )
+    // One after the other they would take 6.4 s, and two seconds are promised on a machine that has nothing else to do.
+    assert.isBelow(yield* Program.secondsOf(done), 5)
+  }).pipe(Effect.scoped, Effect.provide(Layer.fresh(TestDatabase.layer)))
+)

@@ -1,4 +1,7 @@
-/** The three roles as three processes: what one accepts, another carries out, and the third shows. */
+/**
+ * The three roles as three processes, each with a login that has its role's privileges and no other: what one accepts,
+ * another carries out, and the third shows.
+ */
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Redacted, Schema } from "effect"
 import * as ApiKeys from "../../src/Organization/ApiKeys.ts"
@@ -22,16 +25,34 @@ const Page = Schema.fromJsonString(
   })
 )
 
+/** The URL of a database for a new login that is granted a role, gone when the scope closes. */
+const loginOf = Effect.fnUntraced(function* (role: string) {
+  const { url, sql } = yield* TestDatabase
+  const name = `practice_data_${role}_${process.pid}`
+  yield* Effect.acquireRelease(
+    sql.unsafe(`create role ${name} login password 'secret' in role practice_data_${role}`),
+    () => Effect.orDie(sql.unsafe(`drop role ${name}`))
+  )
+  return Object.assign(new URL(url), { username: name, password: "secret" }).href
+})
+
 const idsOf = (records: ReadonlyArray<{ readonly id: string }>) => records.map(({ id }) => id)
 
 layer(TestDatabase.layerDatabases, options)("Intake, worker and data API as processes of their own", (it) => {
   it.effect("delete an invoice with its lines, so that a client that syncs since it last looked sees it", () =>
     Effect.gen(function* () {
-      const { url, sql } = yield* TestDatabase
+      const { sql } = yield* TestDatabase
       yield* Ledger.open(sql, 2)
+      // What the account notes is not the worker's to write.
+      yield* sql`alter function note_completion() security definer`
+      const [asIntake, asApi, asWorker] = yield* Effect.forEach(["intake", "api", "worker"], loginOf)
       const { key } = yield* ApiKeys.create({ organization: Ledger.organization, name: "Sync" })
       const [intake, dataApi] = yield* Effect.all(
-        [Program.start("intake", url), Program.start("data-api", url), Program.start("worker", url)],
+        [
+          Program.start("intake", asIntake ?? ""),
+          Program.start("data-api", asApi ?? ""),
+          Program.start("worker", asWorker ?? "")
+        ],
         { concurrency: "unbounded" }
       )
       const sender = yield* Client.make(intake.url)
