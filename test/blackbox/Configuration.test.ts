@@ -37,19 +37,24 @@ const notPostgres = [
   ...unusable
 ]
 
+const long = "x".repeat(10_000)
+
 const cases: ReadonlyArray<Case> = [
-  ...wrong("PORT", /integer|number/i, ["abc", "1.5", "80 "]),
-  ...wrong("PORT", /65535/, ["-1", "65536"]),
-  ...wrong("HOST", /address/i, ["203.0.113.7"]),
+  ...wrong("PORT", /an integer from 0 to 65535, such as 3000/, ["abc", "1.5", "80 ", "1e3", "-1", "65536", long]),
+  ...wrong("HOST", /address/i, ["203.0.113.7", " ", long]),
   ...wrong("DATABASE_URL", /postgres:\/\//, notPostgres, {}),
   ...wrong("CREDENTIALS_DATABASE_URL", /postgres:\/\//, notPostgres),
   ...wrong("READ_DATABASE_URL", /postgres:\/\//, notPostgres),
-  ...wrong("WORKERS", /integer|number|256/i, ["0", "257", "many"]),
+  ...wrong("WORKERS", /an integer from 1 to 256, such as 1/, ["0", "257", "many"]),
   ...wrong("WORKERS", /DATABASE_URL/, ["2"], {}),
-  ...wrong("DATABASE_POOL_SIZE", /integer|number|1000/i, ["0", "1001", "ten"]),
-  ...wrong("DATA_DIR", /folder|directory/i, ["/dev/null/data"], {}),
-  ...wrong("ROLES", /data-api.*intake.*worker/, ["data-api,cook", "all"]),
-  ...wrong("DELETION_DELAY", /duration/i, ["soon", "x minutes"]),
+  ...wrong("DATABASE_POOL_SIZE", /an integer from 1 to 1000, such as 10/, ["0", "1001", "ten"]),
+  ...wrong("DATA_DIR", /folder/, ["/dev/null/data", " ", long], {}),
+  ...wrong("ROLES", /any of data-api, intake, worker, .* such as data-api,intake/, [
+    ...["data-api,cook", "all", "api", " ", ",", "data-api,"]
+  ]),
+  ...wrong("DELETION_DELAY", /a duration of at most 366 days, such as 1 minute/, [
+    ...["5", "soon", "x minutes", "-1 minute", "367 days", "Infinity"]
+  ]),
   ...wrong("STRIPE_API_URL", /url/i, [
     "stripe",
     "//127.0.0.1",
@@ -58,9 +63,9 @@ const cases: ReadonlyArray<Case> = [
     "localhost:12111",
     "ftp://127.0.0.1"
   ]),
-  ...wrong("MIGRATE", /true|boolean/i, ["maybe"]),
-  ...wrong("LOG_LEVEL", /Info/, ["loud"]),
-  ...wrong("LOG_FORMAT", /pretty.*json.*logfmt/, ["xml"])
+  ...wrong("MIGRATE", /a boolean such as true/, ["maybe", "constructor"]),
+  ...wrong("LOG_LEVEL", /Info.*, such as Debug/, ["loud"]),
+  ...wrong("LOG_FORMAT", /pretty, json or logfmt, such as json/, ["xml"])
 ]
 
 /** What a failed start must look like to whoever reads it. */
@@ -68,6 +73,7 @@ const isReadable = ({ code, signal, output }: Process.End & { readonly output: s
   assert.isAbove(code ?? 0, 0, `${String(signal)} ${output}`)
   assert.notInclude(output, secret)
   assert.strictEqual(output.trim().split("\n").length, 1, output)
+  assert.isBelow(output.length, 400)
   assert.notMatch(output, /\bat .*:\d+:\d+|node_modules|\[cause\]/)
 }
 
@@ -79,6 +85,16 @@ describe.concurrent("A start that fails", () => {
       isReadable(end)
       assert.include(end.output, variable)
       assert.match(end.output, expected)
+    })
+  )
+
+  it.live("names the wrong value where it can be no secret, and nothing else", () =>
+    Effect.gen(function* () {
+      const { output } = yield* Process.startToEnd({ DATABASE_URL: unreachable, DELETION_DELAY: "5" })
+      assert.strictEqual(
+        output,
+        'The configuration is wrong. DELETION_DELAY: expected a duration of at most 366 days, such as 1 minute, got "5"\n'
+      )
     })
   )
 
@@ -108,6 +124,33 @@ describe.concurrent("A start that fails", () => {
       Effect.gen(function* () {
         isReadable(yield* Process.startToEnd({ DATABASE_URL: unreachable, MIGRATE: "true", LOG_FORMAT: format }))
       })
+  )
+})
+
+const variables = [...new Set(cases.map(({ variable }) => variable))]
+
+describe.concurrent("A start", () => {
+  it.live("takes each variable that is empty as unset, HOST and PORT aside", () =>
+    Effect.gen(function* () {
+      const empty = Object.fromEntries(variables.map((variable) => [variable, ""]))
+      const given = { HOST: "127.0.0.1", PORT: "0", DATABASE_URL: unreachable }
+      const { address } = yield* Process.start({ ...empty, ...given })
+      yield* address
+    })
+  )
+
+  it.live("takes words in any case, and roles with spaces and more than once", () =>
+    Effect.gen(function* () {
+      const { address, output } = yield* Process.start({
+        DATABASE_URL: unreachable,
+        LOG_LEVEL: "debug",
+        LOG_FORMAT: "JSON",
+        MIGRATE: "False",
+        ROLES: "data-api, intake,intake"
+      })
+      yield* address
+      assert.include(output(), '"level":"INFO"')
+    })
   )
 })
 
