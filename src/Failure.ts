@@ -30,7 +30,8 @@ const sqlFailure = ({ reason }: SqlError) =>
     ? `${database} does not answer: ${reasonOf(reason.cause)}`
     : `${database} refuses: ${reasonOf(reason.cause)}`
 
-const explain = (failure: Failure | NotMigrated | Refused): string => {
+/** In one line, without a secret. */
+export const explain = (failure: Failure | NotMigrated | Refused): string => {
   switch (failure._tag) {
     case "ConfigError":
       return `The configuration is wrong. ${configuration(failure)}`

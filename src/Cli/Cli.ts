@@ -87,7 +87,15 @@ const keys = Command.make("keys").pipe(
 )
 
 const command = Command.make("practice-data").pipe(
-  Command.withDescription("Operate the practice data service"),
+  Command.withDescription("Operate the practice data service, with the same variables that configure it"),
+  Command.withExamples([
+    { command: "npm run cli -- migrate", description: "Ready the Postgres of DATABASE_URL" },
+    {
+      command: "npm run cli -- keys create --organization org_1 --name 'Warehouse sync'",
+      description: "Let an organization read"
+    },
+    { command: "npm run cli -- tasks list --state dead", description: "See which deletions need a look" }
+  ]),
   Command.withSubcommands([
     migrateCommand,
     keys,

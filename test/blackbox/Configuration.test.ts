@@ -8,20 +8,6 @@ import * as Process from "./support/Process.ts"
 const secret = "s3cret-passw0rd"
 const unreachable = `postgres://someone:${secret}@127.0.0.1:1/nothing`
 
-interface Case {
-  readonly variable: string
-  readonly value: string
-  readonly expected: RegExp
-  readonly environment?: Process.Environment
-}
-
-const wrong = (
-  variable: string,
-  expected: RegExp,
-  values: ReadonlyArray<string>,
-  environment: Process.Environment = { DATABASE_URL: unreachable }
-): ReadonlyArray<Case> => values.map((value) => ({ variable, value, expected, environment }))
-
 /** URLs with the scheme of a Postgres, and no host, port or password that could be meant. */
 const unusable = [
   `postgres://someone:${secret}@127.0.0.1:99999/db`,
@@ -29,43 +15,12 @@ const unusable = [
   `postgres://someone:${secret}%zz@127.0.0.1/db`
 ]
 
-const notPostgres = [
-  `mysql://someone:${secret}@127.0.0.1/db`,
-  `postgres//someone:${secret}@127.0.0.1/db`,
-  `someone:${secret}@127.0.0.1`,
-  "postgres://",
-  ...unusable
-]
-
-const long = "x".repeat(10_000)
-
-const cases: ReadonlyArray<Case> = [
-  ...wrong("PORT", /an integer from 0 to 65535, such as 3000/, ["abc", "1.5", "80 ", "1e3", "-1", "65536", long]),
-  ...wrong("HOST", /address/i, ["203.0.113.7", " ", long]),
-  ...wrong("DATABASE_URL", /postgres:\/\//, notPostgres, {}),
-  ...wrong("CREDENTIALS_DATABASE_URL", /postgres:\/\//, notPostgres),
-  ...wrong("READ_DATABASE_URL", /postgres:\/\//, notPostgres),
-  ...wrong("WORKERS", /an integer from 1 to 256, such as 1/, ["0", "257", "many"]),
-  ...wrong("WORKERS", /DATABASE_URL/, ["2"], {}),
-  ...wrong("DATABASE_POOL_SIZE", /an integer from 1 to 1000, such as 10/, ["0", "1001", "ten"]),
-  ...wrong("DATA_DIR", /folder/, ["/dev/null/data", " ", long], {}),
-  ...wrong("ROLES", /any of data-api, intake, worker, .* such as data-api,intake/, [
-    ...["data-api,cook", "all", "api", " ", ",", "data-api,"]
-  ]),
-  ...wrong("DELETION_DELAY", /a duration of at most 366 days, such as 1 minute/, [
-    ...["5", "soon", "x minutes", "-1 minute", "367 days", "Infinity"]
-  ]),
-  ...wrong("STRIPE_API_URL", /url/i, [
-    "stripe",
-    "//127.0.0.1",
-    "http://",
-    "127.0.0.1:12111",
-    "localhost:12111",
-    "ftp://127.0.0.1"
-  ]),
-  ...wrong("MIGRATE", /a boolean such as true/, ["maybe", "constructor"]),
-  ...wrong("LOG_LEVEL", /Info.*, such as Debug/, ["loud"]),
-  ...wrong("LOG_FORMAT", /pretty, json or logfmt, such as json/, ["xml"])
+/** What the variables say together, or the system of them. */
+const cases: ReadonlyArray<{ readonly names: string; readonly environment: Process.Environment }> = [
+  { names: "HOST", environment: { DATABASE_URL: unreachable, HOST: "203.0.113.7" } },
+  { names: "DATABASE_URL", environment: { WORKERS: "2" } },
+  { names: "DATABASE_URL", environment: { DATABASE_URL: unusable[0] ?? "" } },
+  { names: "DATA_DIR", environment: { DATA_DIR: "/dev/null/data" } }
 ]
 
 /** What a failed start must look like to whoever reads it. */
@@ -73,18 +28,15 @@ const isReadable = ({ code, signal, output }: Process.End & { readonly output: s
   assert.isAbove(code ?? 0, 0, `${String(signal)} ${output}`)
   assert.notInclude(output, secret)
   assert.strictEqual(output.trim().split("\n").length, 1, output)
-  assert.isBelow(output.length, 400)
   assert.notMatch(output, /\bat .*:\d+:\d+|node_modules|\[cause\]/)
 }
 
 describe.concurrent("A start that fails", () => {
-  it.live.each(cases)("$variable=$value ends with a code, the variable's name and what was expected", (wrongly) =>
+  it.live.each(cases)("ends with a code and one line that names $names: $environment", ({ names, environment }) =>
     Effect.gen(function* () {
-      const { variable, value, expected, environment } = wrongly
-      const end = yield* Process.startToEnd({ ...environment, [variable]: value })
+      const end = yield* Process.startToEnd(environment)
       isReadable(end)
-      assert.include(end.output, variable)
-      assert.match(end.output, expected)
+      assert.include(end.output, names)
     })
   )
 
@@ -124,33 +76,6 @@ describe.concurrent("A start that fails", () => {
       Effect.gen(function* () {
         isReadable(yield* Process.startToEnd({ DATABASE_URL: unreachable, MIGRATE: "true", LOG_FORMAT: format }))
       })
-  )
-})
-
-const variables = [...new Set(cases.map(({ variable }) => variable))]
-
-describe.concurrent("A start", () => {
-  it.live("takes each variable that is empty as unset, HOST and PORT aside", () =>
-    Effect.gen(function* () {
-      const empty = Object.fromEntries(variables.map((variable) => [variable, ""]))
-      const given = { HOST: "127.0.0.1", PORT: "0", DATABASE_URL: unreachable }
-      const { address } = yield* Process.start({ ...empty, ...given })
-      yield* address
-    })
-  )
-
-  it.live("takes words in any case, and roles with spaces and more than once", () =>
-    Effect.gen(function* () {
-      const { address, output } = yield* Process.start({
-        DATABASE_URL: unreachable,
-        LOG_LEVEL: "debug",
-        LOG_FORMAT: "JSON",
-        MIGRATE: "False",
-        ROLES: "data-api, intake,intake"
-      })
-      yield* address
-      assert.include(output(), '"level":"INFO"')
-    })
   )
 })
 
