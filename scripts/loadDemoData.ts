@@ -9,6 +9,7 @@ import { Console, Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { config } from "../src/Config.ts"
 import { connect } from "../src/Database/Database.ts"
+import { requireMigrated } from "../src/Database/Migrations.ts"
 import { loadDemoData } from "../src/Demo/Load.ts"
 import * as Failure from "../src/Failure.ts"
 
@@ -21,6 +22,7 @@ Effect.gen(function* () {
     maxConnections: 1,
     statementTimeout: "1 minute"
   })
+  yield* requireMigrated("The database of DATABASE_URL", sql)
   const isLoaded = yield* loadDemoData(sql)
   yield* Console.log(
     isLoaded
@@ -30,7 +32,7 @@ Effect.gen(function* () {
 }).pipe(
   Effect.scoped,
   Effect.provide(Reactivity.layer),
-  Effect.tapErrorTag(["ConfigError", "SqlError"], Failure.report),
+  Effect.tapErrorTag(["ConfigError", "NotMigrated", "SqlError"], Failure.report),
   Effect.tapErrorTag("NoSuchElementError", () => Console.error("DATABASE_URL is not set")),
   NodeRuntime.runMain({ disableErrorReporting: true })
 )

@@ -1,85 +1,67 @@
 /** The configuration: every variable that the service reads, with its default. The README lists the same. */
-import { Config, Duration, Schema } from "effect"
+import { Config, Duration, LogLevel, Redacted } from "effect"
+import * as Variable from "./Variable.ts"
 
 const roles = ["data-api", "intake", "worker"] as const
 
-const integer = (name: string, range: { readonly minimum: number; readonly maximum: number }) =>
-  Config.schema(Schema.Int.check(Schema.isBetween(range)), name)
-
-// The URL holds a password, so what is wrong with it is said without it.
-const isPostgresUrl = (text: string) => {
-  try {
-    const { protocol, hostname, username, password } = new URL(text)
-    decodeURIComponent(username + password)
-    return /^postgres(ql)?:$/.test(protocol) && hostname !== ""
-  } catch {
-    return false
-  }
-}
-
-// The client takes a host and a port: of anything more it would make nothing, and a password is no business of a URL.
+// The client takes a host and a port: it would ignore anything more, and a password does not belong in a URL.
 const isOrigin = ({ href, origin, hostname }: URL) =>
   /^https?:/.test(href) && hostname !== "" && [origin, `${origin}/`].includes(href)
 
-const HttpOrigin = Schema.URLFromString.check(
-  Schema.makeFilter(isOrigin, {
-    message: "Expected a URL of a host and a port alone, such as http://127.0.0.1:12111"
-  })
-)
-
-const HeaderText = Schema.RedactedFromValue(
-  Schema.String.check(
-    Schema.makeFilter((text) => /^[\x21-\x7e]+$/.test(text), {
-      message: "Expected a key such as sk_live_..., of visible ASCII characters alone"
-    })
+const httpOrigin = (name: string) =>
+  Variable.variable(
+    name,
+    "a URL of a host and a port alone, such as http://127.0.0.1:12111",
+    (given) => {
+      const url = URL.canParse(given) ? new URL(given) : undefined
+      return url !== undefined && isOrigin(url) ? url : undefined
+    },
+    true
   )
-)
 
-const postgresUrl = (name: string) =>
-  Config.option(
-    Config.schema(
-      Schema.RedactedFromValue(
-        Schema.String.check(
-          Schema.makeFilter(isPostgresUrl, {
-            message: "Expected a URL such as postgres://user:password@host:5432/database"
-          })
-        )
-      ),
-      name
-    )
+const headerText = (name: string) =>
+  Variable.variable(
+    name,
+    "a key of visible ASCII characters, such as sk_live_...",
+    (given) => (/^[\x21-\x7e]+$/.test(given) ? Redacted.make(given) : undefined),
+    true
   )
 
 export const config = Config.all({
   /** The address to listen on. */
-  host: Config.NonEmptyString("HOST").pipe(Config.withDefault("0.0.0.0")),
+  host: Variable.text("HOST", "an address to listen on, such as 127.0.0.1", 255).pipe(Config.withDefault("0.0.0.0")),
   /** The port to listen on; 0 takes a free one. */
-  port: integer("PORT", { minimum: 0, maximum: 65535 }).pipe(Config.withDefault(3000)),
+  port: Variable.integer("PORT", { minimum: 0, maximum: 65535, example: 3000 }).pipe(Config.withDefault(3000)),
   /** How many processes serve the port; more than one share a Postgres of DATABASE_URL. */
-  workers: integer("WORKERS", { minimum: 1, maximum: 256 }).pipe(Config.withDefault(1)),
+  workers: Variable.integer("WORKERS", { minimum: 1, maximum: 256 }).pipe(Config.withDefault(1)),
   /** What this process does: any of data-api, intake and worker, separated by commas. */
-  roles: Config.Array(Schema.Literals(roles), "ROLES").pipe(Config.withDefault(roles)),
+  roles: Variable.choices("ROLES", roles, "data-api,intake").pipe(Config.withDefault(roles)),
   /** From receiving an invoice deletion to running it. */
-  deletionDelay: Config.Duration("DELETION_DELAY").pipe(Config.withDefault(Duration.minutes(1))),
+  deletionDelay: Variable.duration("DELETION_DELAY", { maximum: "366 days", example: "1 minute" }).pipe(
+    Config.withDefault(Duration.minutes(1))
+  ),
   /** The Postgres that holds the records. Unset: the embedded database. */
-  databaseUrl: postgresUrl("DATABASE_URL"),
+  databaseUrl: Config.option(Variable.postgresUrl("DATABASE_URL")),
   /** A replica of it, from which the data API reads records. Unset: that Postgres itself. */
-  readDatabaseUrl: postgresUrl("READ_DATABASE_URL"),
+  readDatabaseUrl: Config.option(Variable.postgresUrl("READ_DATABASE_URL")),
   /** The Postgres that holds the API keys. Unset: the one that holds the records. */
-  credentialsDatabaseUrl: postgresUrl("CREDENTIALS_DATABASE_URL"),
+  credentialsDatabaseUrl: Config.option(Variable.postgresUrl("CREDENTIALS_DATABASE_URL")),
   /** How many connections to open to each Postgres at most. */
-  poolSize: integer("DATABASE_POOL_SIZE", { minimum: 1, maximum: 1000 }).pipe(Config.withDefault(10)),
+  poolSize: Variable.integer("DATABASE_POOL_SIZE", { minimum: 1, maximum: 1000, example: 10 }).pipe(
+    Config.withDefault(10)
+  ),
   /** The folder of the embedded database, or `memory`. */
-  dataDir: Config.NonEmptyString("DATA_DIR").pipe(Config.withDefault(".data")),
+  dataDir: Variable.text("DATA_DIR", "a folder such as .data, or memory", 4096).pipe(Config.withDefault(".data")),
   /** The key of the payment processor. Unset: the demo processor on the embedded database, else none. */
-  stripeSecretKey: Config.option(Config.schema(HeaderText, "STRIPE_SECRET_KEY")),
+  stripeSecretKey: Config.option(headerText("STRIPE_SECRET_KEY")),
   /** Another address of the payment processor than its own: a double of it. */
-  stripeApiUrl: Config.option(Config.schema(HttpOrigin, "STRIPE_API_URL")),
+  stripeApiUrl: Config.option(httpOrigin("STRIPE_API_URL")),
   /** Whether to apply missing migrations at start. Unset: only on the embedded database. */
-  migrate: Config.option(Config.Boolean("MIGRATE")),
+  migrate: Config.option(Variable.boolean("MIGRATE")),
   /** The least severe messages to log. */
-  logLevel: Config.LogLevel("LOG_LEVEL").pipe(Config.withDefault("Info")),
+  logLevel: Variable.choice("LOG_LEVEL", LogLevel.values, "Debug").pipe(Config.withDefault("Info")),
   /** How to write log messages. */
-  logFormat: Config.Literals(["pretty", "json", "logfmt"], "LOG_FORMAT").pipe(Config.withDefault("pretty"))
+  logFormat: Variable.choice("LOG_FORMAT", ["pretty", "json", "logfmt"], "json").pipe(Config.withDefault("pretty"))
 })
 
 /** What a process can do. */

@@ -1,10 +1,12 @@
-/** What a process says when it cannot start: one line that names what to change, and no secret. */
+/** What a process says when it cannot start or do what it was asked: one line that names what to change, and no secret. */
 import { Console, Predicate, Schema, SchemaIssue } from "effect"
 import type { ConfigError } from "effect/Config"
 import type { ServeError } from "effect/http/HttpServerError"
 import type { MigrationError } from "effect/sql/Migrator"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Refused } from "./Cli/Refused.ts"
 import type { EmbeddedDatabaseError } from "./Database/Embedded.ts"
+import type { NotMigrated } from "./Database/Migrations.ts"
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
@@ -20,20 +22,31 @@ const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.message :
 /** Why a process cannot start. */
 export type Failure = ConfigError | EmbeddedDatabaseError | MigrationError | ServeError | SqlError
 
-const explain = (failure: Failure): string => {
+const database = "The database of DATABASE_URL or CREDENTIALS_DATABASE_URL"
+
+// What the server itself says of a statement has a code; of a connection that there is none of, that is no answer.
+const sqlFailure = ({ reason }: SqlError) =>
+  reason._tag === "ConnectionError"
+    ? `${database} does not answer: ${reasonOf(reason.cause)}`
+    : `${database} refuses: ${reasonOf(reason.cause)}`
+
+/** In one line, without a secret. */
+export const explain = (failure: Failure | NotMigrated | Refused): string => {
   switch (failure._tag) {
     case "ConfigError":
       return `The configuration is wrong. ${configuration(failure)}`
     case "EmbeddedDatabaseError":
+    case "NotMigrated":
+    case "Refused":
       return failure.message
     case "MigrationError":
       return `${failure.message}: ${reasonOf(failure.cause)}`
     case "ServeError":
       return `The server cannot listen: ${reasonOf(failure.cause)}. Choose another address with HOST and PORT.`
     case "SqlError":
-      return `The database of DATABASE_URL or CREDENTIALS_DATABASE_URL does not answer: ${reasonOf(failure.reason.cause)}`
+      return sqlFailure(failure)
   }
 }
 
 /** Says why on standard error. */
-export const report = (failure: Failure) => Console.error(explain(failure))
+export const report = (failure: Failure | NotMigrated | Refused) => Console.error(explain(failure))

@@ -3,6 +3,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Layer, Logger, Option, References } from "effect"
 import { HttpServer } from "effect/http"
 import { config, type Role, type Settings } from "./Config.ts"
+import * as AfterMigration from "./Database/AfterMigration.ts"
 import * as Databases from "./Database/Databases.ts"
 import { EmbeddedDatabaseError } from "./Database/Embedded.ts"
 import { organizations } from "./Demo/DemoData.ts"
@@ -63,9 +64,10 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
 /** One process that does everything that its roles say. */
 const single = (settings: Settings) => {
   const has = (role: Role) => settings.roles.includes(role)
+  const databases = Databases.layer(settings)
   const services = Layer.mergeAll(HealthChecks.layer, Services.layerIntake(settings.deletionDelay)).pipe(
     Layer.provideMerge(Services.layer),
-    Layer.provide([Databases.layer(settings), processor(settings)])
+    Layer.provide([databases, processor(settings)])
   )
   const routes = Layer.mergeAll(
     Server.operationsRoutes,
@@ -73,7 +75,8 @@ const single = (settings: Settings) => {
     has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
   )
   const worker = has("worker") ? Worker.layer(Worker.optionsFor(settings.poolSize)) : Layer.empty
-  return Layer.mergeAll(Layer.effectDiscard(announcement(settings)), worker).pipe(
+  const afterMigration = AfterMigration.layer(Databases.namesOf(settings), worker).pipe(Layer.provide(databases))
+  return Layer.mergeAll(Layer.effectDiscard(announcement(settings)), afterMigration).pipe(
     Layer.provideMerge(Server.serve(routes)),
     Layer.provide(Server.listen(settings)),
     Layer.provideMerge(services),

@@ -2,8 +2,8 @@
 import { Console, Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as SecretAdmin from "../InvoiceDeletions/SecretAdmin.ts"
-
-const organization = Flag.String("organization").pipe(Flag.withDescription("Id of the organization"))
+import { noteIfUnknown, organization } from "./Organization.ts"
+import { Refused } from "./Refused.ts"
 
 const addSecret = Command.make(
   "add",
@@ -13,6 +13,7 @@ const addSecret = Command.make(
     yield* Console.log(
       `${id}\n${Redacted.value(secret)}\nThis secret is shown once. From now on deliveries of ${options.organization} must be signed.`
     )
+    yield* noteIfUnknown(options.organization, "What its deliveries name will not be found.")
   })
 ).pipe(Command.withDescription("Make a signing secret for an organization, beside those that it has"))
 
@@ -30,14 +31,12 @@ const revokeSecret = Command.make(
   { id: Argument.String("id").pipe(Argument.withDescription("Id of the secret, as `secrets list` shows it")) },
   Effect.fn(function* ({ id }) {
     const revocation = yield* SecretAdmin.revoke(id)
+    if (revocation._tag === "NotFound") {
+      return yield* new Refused({ message: `There is no secret ${id} that could be revoked.` })
+    }
+    const { left, organization: owner } = revocation
     yield* Console.log(
-      SecretAdmin.Revocation.$match(revocation, {
-        Revoked: ({ organization: owner, left }) =>
-          left === 0
-            ? `Revoked ${id}. ${owner} has no secret left: its deliveries need not be signed.`
-            : `Revoked ${id}`,
-        NotFound: () => `No secret ${id} that could be revoked`
-      })
+      left === 0 ? `Revoked ${id}. ${owner} has no secret left: its deliveries need not be signed.` : `Revoked ${id}`
     )
   })
 ).pipe(Command.withDescription("Revoke a signing secret; it stops working at once"))

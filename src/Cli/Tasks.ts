@@ -2,9 +2,11 @@
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as TaskAdmin from "../InvoiceDeletions/TaskAdmin.ts"
+import * as Organization from "./Organization.ts"
+import { Refused } from "./Refused.ts"
 
 const organization = Flag.optional(
-  Flag.String("organization").pipe(Flag.withDescription("Only tasks of the organization with this id"))
+  Organization.organization.pipe(Flag.withDescription("Only tasks of the organization with this id"))
 )
 
 const id = Argument.String("task-id").pipe(
@@ -18,6 +20,11 @@ const identityOf = (given: { readonly id: string; readonly organization: Option.
   id: given.id,
   organization: Option.getOrUndefined(given.organization)
 })
+
+const notFound = (given: { readonly id: string; readonly organization: Option.Option<string> }) =>
+  new Refused({
+    message: `There is no task ${given.id}${Option.match(given.organization, { onNone: () => "", onSome: (owner) => ` of ${owner}` })}.`
+  })
 
 const listTasks = Command.make(
   "list",
@@ -47,7 +54,8 @@ const showTask = Command.make(
   { id, organization },
   Effect.fn(function* (given) {
     const task = yield* TaskAdmin.show(identityOf(given))
-    yield* Console.log(task === undefined ? `No task ${given.id}` : yield* Effect.orDie(readable(task)))
+    if (task === undefined) return yield* notFound(given)
+    yield* Console.log(yield* Effect.orDie(readable(task)))
   })
 ).pipe(Command.withDescription("Show everything about a deletion task, as JSON"))
 
@@ -56,13 +64,16 @@ const replayTask = Command.make(
   { id, organization },
   Effect.fn(function* (given) {
     const replay = yield* TaskAdmin.replay(identityOf(given))
-    yield* Console.log(
-      TaskAdmin.Replay.$match(replay, {
-        Replayed: () => `Replaying ${given.id}`,
-        NotDead: ({ state }) => `Task ${given.id} is ${state}. Only a dead task can be replayed.`,
-        NotFound: () => `No task ${given.id}`
-      })
-    )
+    switch (replay._tag) {
+      case "Replayed":
+        return yield* Console.log(`Replaying ${given.id}`)
+      case "NotDead":
+        return yield* new Refused({
+          message: `Task ${given.id} is ${replay.state}. Only a dead task can be replayed.`
+        })
+      case "NotFound":
+        return yield* notFound(given)
+    }
   })
 ).pipe(Command.withDescription("Run a dead deletion task again, at once and with all its attempts"))
 

@@ -5,7 +5,7 @@ import type { Settings } from "../Config.ts"
 import { loadDemoData } from "../Demo/Load.ts"
 import { CredentialDatabase, connect, inOrder, layerShared, RecordDatabase, TaskDatabase } from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
-import { migrate } from "./Migrations.ts"
+import { isMigrated, migrate } from "./Migrations.ts"
 
 type DatabaseSettings = Pick<
   Settings,
@@ -17,7 +17,7 @@ const embedded = (settings: DatabaseSettings) =>
     Effect.gen(function* () {
       const sql = yield* Embedded.connect(settings.dataDir)
       if (Option.getOrElse(settings.migrate, () => true)) yield* migrate(sql)
-      yield* loadDemoData(sql)
+      if (yield* isMigrated(sql)) yield* loadDemoData(sql)
       return layerShared(sql)
     })
   ).pipe(Layer.provide(Reactivity.layer))
@@ -27,6 +27,13 @@ const migrating = Effect.gen(function* () {
   yield* migrate(yield* TaskDatabase)
   yield* migrate(yield* CredentialDatabase)
 })
+
+/** What the databases that are migrated are called, to begin a sentence with. */
+export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSettings) => {
+  const tasks = Option.isNone(databaseUrl) ? "The embedded database" : "The database of DATABASE_URL"
+  const isApart = Option.isSome(databaseUrl) && Option.isSome(credentialsDatabaseUrl)
+  return { tasks, credentials: isApart ? "The database of CREDENTIALS_DATABASE_URL" : tasks }
+}
 
 /** All databases. The embedded one is filled with the demo data when it is new; no other ever is. */
 export const layer = (settings: DatabaseSettings) =>

@@ -41,7 +41,7 @@ const lockFolder = Effect.fnUntraced(function* (folder: string) {
   })
   if (yield* isAnswered) {
     return yield* new EmbeddedDatabaseError({
-      message: `The data folder ${folder} is in use by another process. Stop it, or choose another folder with DATA_DIR.`
+      message: `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`
     })
   }
   yield* fs.remove(socket, { force: true })

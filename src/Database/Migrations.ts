@@ -3,8 +3,10 @@
  * since the migrator applies only what is above the highest number that it has recorded.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Effect } from "effect"
+import { Effect, Predicate, Ref, References, Schedule, Schema } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
+import type { SqlError } from "effect/sql/SqlError"
+import { within } from "./Database.ts"
 import records from "./migrations/00001_records.ts"
 import deletionTasks from "./migrations/00002_deletion_tasks.ts"
 import processorAccounts from "./migrations/00003_processor_accounts.ts"
@@ -30,10 +32,72 @@ export const migrate = Effect.fn("Migrations.migrate")(function* (sql: PgClient.
     .pipe(Effect.provideService(SqlClient.SqlClient, sql))
 })
 
+/** What a migration is called, as its file is. */
+export const nameOf = (id: number, name: string) => `${String(id).padStart(5, "0")}_${name}`
+
+const unmigrated = "42P01"
+
+const hasNoTable = ({ reason: { cause } }: SqlError) =>
+  Predicate.hasProperty(cause, "code") && cause.code === unmigrated
+
+/** The migrations that a database lacks, oldest first. */
+export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const known = yield* loader
+  const rows = yield* sql<{ latest: number | null }>`select max(migration_id) as latest from migrations`.pipe(
+    Effect.catchIf(
+      (error) => Predicate.isTagged(error, "SqlError") && hasNoTable(error),
+      () => Effect.succeed([])
+    )
+  )
+  const latest = rows[0]?.latest ?? 0
+  return {
+    isEmpty: latest === 0,
+    names: known.filter(([id]) => id > latest).map(([id, name]) => nameOf(id, name))
+  }
+})
+
 /** Whether every migration has been applied. */
-export const isMigrated = (sql: PgClient.PgClient) =>
-  Effect.gen(function* () {
-    const known = yield* loader
-    const rows = yield* sql<{ latest: number | null }>`select max(migration_id) as latest from migrations`
-    return (rows[0]?.latest ?? 0) >= Math.max(...known.map(([id]) => id))
-  })
+export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), ({ names }) => names.length === 0)
+
+/** A database lacks migrations. */
+export class NotMigrated extends Schema.TaggedError<NotMigrated>()("NotMigrated", { message: Schema.String }) {}
+
+/**
+ * Fails unless every migration has been applied.
+ *
+ * @param name what the database is called, to begin a sentence with
+ */
+export const requireMigrated = Effect.fnUntraced(function* (name: string, sql: PgClient.PgClient) {
+  const { isEmpty, names } = yield* missing(sql)
+  if (names.length === 0) return
+  const what = isEmpty ? "is not migrated" : `lacks the migrations ${names.join(", ")}`
+  return yield* new NotMigrated({ message: `${name} ${what}. Run: npm run cli -- migrate` })
+})
+
+/**
+ * Waits until every migration has been applied, also while the database is down. Says once that some are missing, and
+ * once that they are no more.
+ *
+ * @param name as in `requireMigrated`
+ */
+export const untilMigrated = Effect.fnUntraced(function* (name: string, sql: PgClient.PgClient) {
+  const hasSaid = yield* Ref.make(false)
+  const isDone = requireMigrated(name, sql).pipe(
+    within("5 seconds", () => "no answer in time" as const),
+    // A database that is down is what those say who need it.
+    Effect.provideService(References.MinimumLogLevel, "None"),
+    Effect.as(true),
+    Effect.catchIf(Predicate.isString, () => Effect.succeed(false)),
+    Effect.catchTags({
+      NotMigrated: ({ message }) =>
+        Effect.as(
+          Effect.flatMap(Ref.getAndSet(hasSaid, true), (said) => (said ? Effect.void : Effect.logWarning(message))),
+          false
+        ),
+      // Who may not look has to go on without knowing.
+      SqlError: ({ reason }) => Effect.succeed(reason._tag === "AuthorizationError")
+    })
+  )
+  yield* Effect.repeat(isDone, { until: (done) => done, schedule: Schedule.spaced("500 millis") })
+  if (yield* Ref.get(hasSaid)) yield* Effect.log(`${name} is migrated`)
+})

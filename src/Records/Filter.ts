@@ -66,17 +66,42 @@ export const equals = (...columns: readonly [string, ...Array<string>]) =>
     typeof value === "string" ? [{ _tag: "Equals", columns, value }] : []
   )
 
-/** The decimal that a text spells; undefined where it spells none, or one of more digits than a number is stored with. */
-const decimal = (text: string): string | undefined =>
-  /^[+-]?\d{1,40}(\.\d{1,40})?$/.test(text) && text.replace(/^\D*0*|\.|0+$/g, "").length <= 15 ? text : undefined
+// What a column of numbers can hold (the domain `api_decimal`). Each such number is a double of its own.
+const mostDigits = 15
+const smallestExponent = -30
+const largestExponent = 20
+
+/**
+ * The number that a text spells, as `-12e-3`: the significant digits, and their power of ten. Decimals, with or without
+ * an exponent, as JSON shows the smallest ones; zeros may lead and trail. Undefined where the text spells no number, or
+ * one that no column holds. Takes time in proportion to the text.
+ */
+const decimal = (text: string): string | undefined => {
+  const parts = /^([+-]?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text)
+  if (parts === null) return undefined
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = parts
+  const leading = `${whole}${fraction}`.replace(/^0+/, "")
+  // Without the look-behind, each zero of a run would look for the end of the run.
+  const digits = leading.replace(/(?<!0)0+$/, "")
+  if (digits === "") return "0"
+  const power = Number(exponent) - fraction.length + leading.length - digits.length
+  const isStorable =
+    digits.length <= mostDigits && power >= smallestExponent && power + digits.length - 1 <= largestExponent
+  return isStorable ? `${sign}${digits}e${power}` : undefined
+}
 
 /** Match of the number that the text spells; text that spells none matches nothing. */
 export const spells = (column: string) =>
-  make(Text(`Only records whose ${code([column])} is the number that this text spells.`), (value) => {
-    if (typeof value !== "string") return []
-    const number = decimal(value)
-    return [number === undefined ? { _tag: "Never" } : { _tag: "NumberEquals", column, value: number }]
-  })
+  make(
+    Text(
+      `Only records whose ${code([column])} is the number that this text spells, as \`100001\`, \`-4.50\` or \`1e-7\`.`
+    ),
+    (value) => {
+      if (typeof value !== "string") return []
+      const number = decimal(value)
+      return [number === undefined ? { _tag: "Never" } : { _tag: "NumberEquals", column, value: number }]
+    }
+  )
 
 const bound = (tag: "AtLeast" | "Before", column: string, description: string) =>
   make(DateTimeText(description), (value) =>

@@ -1,27 +1,13 @@
 /** The migrations, and what the roles that they make may do. Decisions: "Addresses and processes", "Tables". */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect, Fiber, Logger, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect } from "../../src/Database/Database.ts"
-import { isMigrated, migrate } from "../../src/Database/Migrations.ts"
+import { isMigrated, migrate, missing, requireMigrated, untilMigrated } from "../../src/Database/Migrations.ts"
 import { kinds } from "../Records/kinds.ts"
-import { TestDatabase } from "../support/TestDatabase.ts"
+import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
 
 const tables = kinds.map(({ resource }) => resource.table)
-
-let created = 0
-
-/** The URL of a database without any tables, dropped when the scope closes. */
-const freshDatabase = Effect.gen(function* () {
-  const { sql, url } = yield* TestDatabase
-  const fresh = new URL(url)
-  const name = `${fresh.pathname.slice(1)}_fresh_${++created}`
-  fresh.pathname = name
-  yield* Effect.acquireRelease(sql.unsafe(`create database ${name} template template0`), () =>
-    Effect.orDie(sql.unsafe(`drop database ${name} with (force)`))
-  )
-  return fresh.href
-})
 
 const clientOf = (url: string) =>
   connect({
@@ -77,7 +63,7 @@ const columnsOf = Effect.fnUntraced(function* (table: string) {
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   it.effect("migrations apply once: the second time there is nothing to do", () =>
     Effect.gen(function* () {
-      const sql = yield* clientOf(yield* freshDatabase)
+      const sql = yield* clientOf(yield* emptyDatabase)
       const first = yield* migrate(sql)
       assert.deepStrictEqual(first[0], [1, "records"])
       assert.isTrue(yield* isMigrated(sql))
@@ -88,9 +74,47 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     })
   )
 
+  it.effect("a database lacks all migrations, then those above the last one that it had, then none", () =>
+    Effect.gen(function* () {
+      const sql = yield* clientOf(yield* emptyDatabase)
+      const all = yield* missing(sql)
+      assert.isTrue(all.isEmpty)
+      assert.strictEqual(all.names[0], "00001_records")
+      const unmigrated = yield* Effect.flip(requireMigrated("The database", sql))
+      assert.strictEqual(unmigrated.message, "The database is not migrated. Run: npm run cli -- migrate")
+
+      yield* migrate(sql)
+      yield* requireMigrated("The database", sql)
+      yield* sql`delete from migrations where migration_id > 1`
+      const later = all.names.slice(1)
+      assert.deepStrictEqual(yield* missing(sql), { isEmpty: false, names: later })
+      const older = yield* Effect.flip(requireMigrated("The database", sql))
+      assert.strictEqual(
+        older.message,
+        `The database lacks the migrations ${later.join(", ")}. Run: npm run cli -- migrate`
+      )
+    })
+  )
+
+  it.effect("who waits for migrations says once that they are missing, and goes on when they are there", () =>
+    Effect.gen(function* () {
+      const sql = yield* clientOf(yield* emptyDatabase)
+      const messages: Array<unknown> = []
+      const log = Logger.make<unknown, void>(({ message }) => void messages.push(message))
+      const waiting = yield* Effect.forkChild(
+        untilMigrated("The database", sql).pipe(Effect.provide(Logger.layer([log])))
+      )
+      yield* Effect.sleep("1200 millis")
+      assert.deepStrictEqual(messages.flat(), ["The database is not migrated. Run: npm run cli -- migrate"])
+      yield* migrate(sql)
+      yield* Fiber.join(waiting)
+      assert.deepStrictEqual(messages.flat().slice(1), ["The database is migrated"])
+    })
+  )
+
   it.effect("of two processes that migrate one fresh database at once, both succeed and one applies everything", () =>
     Effect.gen(function* () {
-      const url = yield* freshDatabase
+      const url = yield* emptyDatabase
       const clients = yield* Effect.all([clientOf(url), clientOf(url), clientOf(url)])
       const applied = yield* Effect.forEach(clients, migrate, { concurrency: "unbounded" })
       const [all = [], ...others] = applied.toSorted((a, b) => b.length - a.length)
@@ -102,7 +126,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
 
   it.effect("two databases of one server can be migrated at once, although they share the roles", () =>
     Effect.gen(function* () {
-      const urls = yield* Effect.all([freshDatabase, freshDatabase])
+      const urls = yield* Effect.all([emptyDatabase, emptyDatabase])
       const clients = yield* Effect.forEach(urls, clientOf)
       const applied = yield* Effect.forEach(clients, migrate, { concurrency: "unbounded" })
       for (const all of applied) assert.deepStrictEqual(all[0], [1, "records"])
@@ -111,7 +135,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
 
   it.effect("a migration that fails leaves nothing behind, and can be tried again", () =>
     Effect.gen(function* () {
-      const sql = yield* clientOf(yield* freshDatabase)
+      const sql = yield* clientOf(yield* emptyDatabase)
       yield* sql`create table charge_refunds (in_the_way integer)`
       yield* Effect.flip(migrate(sql))
       const left = yield* sql`select 1 from pg_tables where schemaname = 'public' and tablename <> 'charge_refunds'`

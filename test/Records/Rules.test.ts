@@ -53,6 +53,8 @@ const clinics = [
 
 const deleted = [{ is_deleted: true }, { is_deleted: false }]
 
+const zeros = "0".repeat(100_000)
+
 const spelled: ReadonlyArray<readonly [string, string]> = [
   ["100001", "1 2"],
   ["0100001", "1 2"],
@@ -70,8 +72,28 @@ const spelled: ReadonlyArray<readonly [string, string]> = [
   ["+0.00", "5"],
   ["100000000000000000000", "6"],
   ["+1", ""],
+  ["1.00001e5", "1 2"],
+  ["1.00001E+5", "1 2"],
+  ["10000100e-02", "1 2"],
+  ["-0.0007e4", "4"],
+  ["0e999", "5"],
+  ["1e20", "6"],
+  [`1${zeros}e-${zeros.length}`, ""],
+  [`100001${zeros}e-${zeros.length}`, "1 2"],
+  [`${zeros}100001.${zeros}`, "1 2"],
+  [`0.${zeros}100001e${zeros.length + 6}`, "1 2"],
   ["1e5", ""],
-  ["1e-7", ""],
+  ["1e", ""],
+  ["e5", ""],
+  ["1e5.0", ""],
+  ["1e5e0", ""],
+  ["1.e5", ""],
+  ["1e21", ""],
+  ["1e-31", ""],
+  ["1e400", ""],
+  ["1e-400", ""],
+  [`1e${"9".repeat(400)}`, ""],
+  [`1e-${"9".repeat(400)}`, ""],
   ["100001.", ""],
   [".5", ""],
   ["100001 ", ""],
@@ -156,11 +178,32 @@ const rules: ReadonlyArray<Rule> = [
     finds: spelled.map(([invoice_pims_id, ids]) => [{ invoice_pims_id }, ids])
   },
   {
-    rule: "a number that JSON writes with an exponent is spelled by its decimals",
-    sample: sampleOf(Charges, many(charge, { invoice_pims_id: 1e-7 }, { invoice_pims_id: -2.5e-10 })),
+    rule: "zeros after the point are not among the 15 digits that a number has",
+    sample: sampleOf(
+      Charges,
+      many(charge, { invoice_pims_id: 0.000123456789012345 }, { invoice_pims_id: -0.0000000000123456789012345 })
+    ),
     finds: [
+      [{ invoice_pims_id: "0.000123456789012345" }, "1"],
+      [{ invoice_pims_id: "0.0001234567890123450" }, "1"],
+      [{ invoice_pims_id: "0.0001234567890123451" }, ""],
+      [{ invoice_pims_id: "-0.0000000000123456789012345" }, "2"],
+      [{ invoice_pims_id: "-1.23456789012345e-11" }, "2"]
+    ]
+  },
+  {
+    rule: "a number that JSON writes with an exponent is spelled so, and by its decimals",
+    sample: sampleOf(
+      Charges,
+      many(charge, ...[1e-7, -2.5e-10, 1e-30, 999999999999999e6].map((invoice_pims_id) => ({ invoice_pims_id })))
+    ),
+    finds: [
+      [{ invoice_pims_id: "1e-7" }, "1"],
       [{ invoice_pims_id: "0.0000001" }, "1"],
-      [{ invoice_pims_id: "-0.00000000025" }, "2"]
+      [{ invoice_pims_id: "-2.5e-10" }, "2"],
+      [{ invoice_pims_id: "-0.00000000025" }, "2"],
+      [{ invoice_pims_id: `0.${"0".repeat(29)}1` }, "3"],
+      [{ invoice_pims_id: "999999999999999000000" }, "4"]
     ]
   },
   {

@@ -152,7 +152,11 @@ export const found = (
 /** The text of a page of these rows. */
 export const pageOf = (rows: ReadonlyArray<Row>) => `{"body":[${rows.map((row) => row.json).join(",")}]}`
 
-const spelled = /^-?\d+(\.\d+)?$/
+/** Other texts that spell the same number: with zeros around it, and moved by a power of ten. */
+const respelled = (text: string) => [
+  text.replace(/^-?/, "$&00").replace(/\.\d+|(?=e|$)/, (fraction) => `${fraction === "" ? ".0" : fraction}00`),
+  text.includes("e") ? text.replace("e", "E") : `${text.replace(".", "")}e-${text.split(".")[1]?.length ?? 0}`
+]
 
 /** Values to ask a filter for: the first few that the rows have, near misses of them, and some that no row has. */
 export const candidates = (
@@ -169,7 +173,7 @@ export const candidates = (
     case "=":
       return [...stored.slice(0, 5), ...stored.slice(-1).map((value) => `${value} `), "nowhere", "", null]
     case "#":
-      return [...stored.filter((text) => spelled.test(text)).slice(0, 5), "987654321", "abc", null]
+      return [...stored.slice(0, 4), ...stored.slice(-2).flatMap(respelled), "987654321", "abc", null]
     default:
       return [...stored.slice(0, 5), "0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z", null]
   }

@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, mkdirSync } from "node:fs"
+import { cpSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -15,8 +15,7 @@ const reasonOf = (options: LocalPostgres.Options) =>
 describe("A Postgres of our own", () => {
   it.live("starts from binaries that only their owner can enter, and keeps its data where it is told to", () =>
     Effect.gen(function* () {
-      const folder = yield* temporaryFolder
-      chmodSync(folder, 0o755)
+      const folder = yield* LocalPostgres.enterableFolder
       const clone = join(folder, "clone")
       mkdirSync(clone, { mode: 0o700 })
       cpSync(yield* LocalPostgres.installed, join(clone, "native"), { recursive: true, verbatimSymlinks: true })

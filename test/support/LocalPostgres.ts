@@ -126,6 +126,11 @@ const temporaryFolder = Effect.fnUntraced(function* (user: User | undefined) {
   })
 })
 
+const newUser = isRoot ? anotherUser : Effect.undefined
+
+/** A folder that goes away with the scope, and that whoever runs a new cluster can enter. */
+export const enterableFolder = Effect.flatMap(newUser, temporaryFolder)
+
 /** The folder of the binaries: a copy where the user cannot run those that are installed. */
 const binariesFor = Effect.fnUntraced(function* (native: string, user: User | undefined, folder: string) {
   const works = (candidate: string) =>
@@ -220,7 +225,7 @@ const watch = (data: string, folder: string) =>
 /** Starts a Postgres, which is gone when the scope closes. */
 export const make = Effect.fn("LocalPostgres.make")(function* (options: Options = {}) {
   const isMade = options.folder !== undefined && existsSync(join(options.folder, "PG_VERSION"))
-  const user = isRoot ? yield* isMade ? ownerOf(options.folder) : anotherUser : undefined
+  const user = yield* isRoot && isMade ? ownerOf(options.folder) : newUser
   const folder = yield* temporaryFolder(user)
   const data = options.folder === undefined ? join(folder, "data") : resolve(options.folder)
   yield* watch(data, folder)

@@ -36,3 +36,17 @@ export class TestDatabase extends Context.Service<
     Layer.provideMerge(TestDatabase.layer)
   )
 }
+
+let emptied = 0
+
+/** The URL of a database without any tables, on the server of the test's. It is dropped when the scope closes. */
+export const emptyDatabase = Effect.gen(function* () {
+  const { sql, url } = yield* TestDatabase
+  const empty = new URL(url)
+  const name = `${empty.pathname.slice(1)}_empty_${++emptied}`
+  empty.pathname = name
+  yield* Effect.acquireRelease(sql.unsafe(`create database ${name} template template0`), () =>
+    Effect.orDie(sql.unsafe(`drop database ${name} with (force)`))
+  )
+  return empty.href
+})

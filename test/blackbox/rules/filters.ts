@@ -165,8 +165,8 @@ export const filters = (it: Tests) => {
       const find = (text: string) => search(client, charges, { invoice_pims_id: text })
       const found = yield* find("100007")
       assert.isAbove(found.length, 0)
-      for (const same of ["100007.0", "0100007"]) assert.deepStrictEqual(yield* find(same), found, same)
-      for (const none of ["1e5", "x100007", "100007x", "", " ", "NaN", "Infinity", "9".repeat(400)]) {
+      for (const same of ["100007.0", "0100007", "1.00007e5"]) assert.deepStrictEqual(yield* find(same), found, same)
+      for (const none of ["x100007", "100007x", "", " ", "NaN", "Infinity", "9".repeat(400)]) {
         assert.deepStrictEqual(yield* find(none), [], none)
       }
     })

@@ -1,0 +1,113 @@
+/**
+ * Variables of the environment. Each says what it expects, with an example, when it is given something else. An empty
+ * one counts as unset.
+ */
+import { Config, Duration, Effect, Option, Redacted, Schema, SchemaIssue } from "effect"
+
+const longestShown = 40
+
+const shown = (text: string) => JSON.stringify(text.length > longestShown ? `${text.slice(0, longestShown)}…` : text)
+
+const wrong = (name: string, message: string) =>
+  new Config.ConfigError(
+    new Schema.SchemaError(new SchemaIssue.Pointer([name], new SchemaIssue.InvalidValue({ message })))
+  )
+
+/**
+ * A variable that `read` understands.
+ *
+ * @param expected what it should be, with an example
+ * @param read the value of a text; undefined for a text that is wrong
+ * @param isSecret whether a wrong text may hold a secret, and is not repeated
+ */
+export const variable = <A>(
+  name: string,
+  expected: string,
+  read: (text: string) => A | undefined,
+  isSecret = false
+): Config.Config<A> =>
+  Config.NonEmptyString(name).pipe(
+    Config.mapEffect((text) => {
+      const value = read(text)
+      return value === undefined
+        ? Effect.fail(wrong(name, `expected ${expected}${isSecret ? "" : `, got ${shown(text)}`}`))
+        : Effect.succeed(value)
+    })
+  )
+
+/** A text without white space around it. */
+export const text = (name: string, expected: string, longest: number) =>
+  variable(name, expected, (given) => (given.trim() === given && given.length <= longest ? given : undefined))
+
+/** An integer of a range, both ends included. */
+export const integer = (
+  name: string,
+  {
+    minimum,
+    maximum,
+    example = minimum
+  }: { readonly minimum: number; readonly maximum: number; readonly example?: number }
+) =>
+  variable(name, `an integer from ${minimum} to ${maximum}, such as ${example}`, (given) => {
+    const value = Number(given)
+    return /^-?\d+$/.test(given) && value >= minimum && value <= maximum ? value : undefined
+  })
+
+/** A length of time, from none to a longest. */
+export const duration = (
+  name: string,
+  { maximum, example }: { readonly maximum: `${number} ${Duration.Unit}`; readonly example: string }
+) => {
+  const longest = Duration.fromInputUnsafe(maximum)
+  const schema = Schema.decodeOption(Schema.DurationFromString)
+  return variable(name, `a duration of at most ${maximum}, such as ${example}`, (given) =>
+    Option.getOrUndefined(Option.filter(schema(given), Duration.between({ minimum: Duration.zero, maximum: longest })))
+  )
+}
+
+const listed = (values: ReadonlyArray<string>) => `${values.slice(0, -1).join(", ")} or ${values.at(-1) ?? ""}`
+
+const sameText = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
+
+/** One of several words, in any case. */
+export const choice = <A extends string>(name: string, values: ReadonlyArray<A>, example: A) =>
+  variable(name, `${listed(values)}, such as ${example}`, (given) => values.find((value) => sameText(value, given)))
+
+/** Some of several words, separated by commas. */
+export const choices = <A extends string>(name: string, values: ReadonlyArray<A>, example: string) =>
+  variable(name, `any of ${values.join(", ")}, separated by commas, such as ${example}`, (given) => {
+    const words = given.split(",").map((word) => word.trim())
+    return words.every((word) => values.some((value) => value === word))
+      ? values.filter((value) => words.includes(value))
+      : undefined
+  })
+
+const yes = ["true", "yes", "on", "1", "y"]
+const no = ["false", "no", "off", "0", "n"]
+
+/** Yes or no. */
+export const boolean = (name: string) =>
+  variable(name, "a boolean such as true or false", (given) => {
+    const word = given.toLowerCase()
+    return yes.includes(word) ? true : no.includes(word) ? false : undefined
+  })
+
+// The URL holds a password, so what is wrong with it is said without it.
+const isPostgresUrl = (given: string) => {
+  try {
+    const { protocol, hostname, username, password } = new URL(given)
+    decodeURIComponent(username + password)
+    return /^postgres(ql)?:$/.test(protocol) && hostname !== ""
+  } catch {
+    return false
+  }
+}
+
+/** The URL of a Postgres. */
+export const postgresUrl = (name: string) =>
+  variable(
+    name,
+    "a URL such as postgres://user:password@host:5432/database",
+    (given) => (isPostgresUrl(given) ? Redacted.make(given) : undefined),
+    true
+  )
