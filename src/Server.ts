@@ -49,7 +49,7 @@ export const intakeHandlers = (delay: Duration.Duration) =>
   IntakeHandlers.layer(delay).pipe(
     Layer.provideMerge([
       SignedDeliveryServer.layer,
-      JsonBodyServer.layer({ maxBytes: 4 * mebibyte, busy: IntakeHandlers.busy(delay) })
+      JsonBodyServer.layer({ maxBytes: 4 * mebibyte, isRaw: true, busy: IntakeHandlers.busy(delay) })
     ])
   )
 

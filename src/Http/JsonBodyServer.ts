@@ -4,10 +4,10 @@ import { Effect, Layer, Result, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
 import { EncodingUnsupported, PayloadTooLarge, type RequestInvalid, Unavailable } from "../Errors.ts"
-import { faults, invalidAt, invalidRequest, tooLong, validationErrors } from "../Validation.ts"
+import { faults, invalidAt, invalidRequest, validationErrors } from "../Validation.ts"
 import { JsonBody } from "./JsonBody.ts"
-import { prune, wantedBy } from "./JsonPruning.ts"
-import { notJson, parse, short } from "./JsonText.ts"
+import { wantedBy } from "./JsonPruning.ts"
+import { parse, pruning, short } from "./JsonText.ts"
 import { Budget, readBody } from "./RequestBody.ts"
 import { inSlices } from "./Slices.ts"
 
@@ -76,6 +76,8 @@ const shared = new Budget()
 export interface Options {
   /** How many bytes a body may have. */
   readonly maxBytes: number
+  /** Whether the endpoints read the text of a body themselves: then it is left as it is. */
+  readonly isRaw?: boolean
   /** What is answered while other large bodies take up the memory for it. */
   readonly busy?: Effect.Effect<
     HttpServerResponse.HttpServerResponse,
@@ -88,7 +90,7 @@ export interface Options {
 
 /** Reads bodies, of which endpoints get what they look at. */
 export const layer = (options: Options) => {
-  const { maxBytes, budget = shared } = options
+  const { maxBytes, isRaw = false, budget = shared } = options
   const tooLarge = new PayloadTooLarge({ detail: `The request body is larger than ${maxBytes} bytes` })
   return Layer.succeed(
     JsonBody,
@@ -101,12 +103,15 @@ export const layer = (options: Options) => {
         if (!isUtf8(body)) return yield* invalidAt(["body", 0], faults.json)
         const text = new TextDecoder().decode(body)
         if (body.length <= short) return yield* Effect.catch(answered, refusing(text))
-        const pruned = yield* inSlices(() => prune(text, wanted))
-        if (pruned._tag === "Invalid") return yield* notJson(text, pruned.position)
-        if (pruned._tag === "TooLong") return yield* invalidAt(["body"], tooLong(wanted.maximumItems, pruned.count))
+        const read = isRaw
+          ? text
+          : yield* Effect.flatMap(
+              inSlices(() => pruning(text, wanted)),
+              Effect.fromResult
+            )
         return yield* answered.pipe(
-          Effect.provideService(HttpServerRequest.HttpServerRequest, withText(request, body, pruned.text)),
-          Effect.catch(refusing(pruned.text))
+          Effect.provideService(HttpServerRequest.HttpServerRequest, withText(request, body, read)),
+          Effect.catch(refusing(read))
         )
       })
       return Effect.gen(function* () {

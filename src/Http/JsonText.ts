@@ -1,7 +1,7 @@
 /** The text of a JSON body: what is wrong with it, and its value. */
 import { Result } from "effect"
 import type { RequestInvalid } from "../Errors.ts"
-import { faults, invalidAt } from "../Validation.ts"
+import { faults, invalidAt, tooLong } from "../Validation.ts"
 import { prune, type Wanted } from "./JsonPruning.ts"
 import { atOnce } from "./Slices.ts"
 
@@ -14,10 +14,24 @@ export const missing: RequestInvalid = invalidAt(["body"], faults.missing)
 export const notJson = (text: string, position: number): RequestInvalid =>
   isMissing(text) ? missing : invalidAt(["body", position], faults.json)
 
-const anything: Wanted = { shape: { _tag: "Leaf" }, maximumItems: Infinity }
-
 /** Up to how many characters a text is parsed as it is: nothing that is as short takes long. */
 export const short = 4096
+
+/** Leaves out of a text, unless it is short, what a schema does not look at, pausing now and then. */
+export function* pruning(text: string, wanted: Wanted): Generator<void, Result.Result<string, RequestInvalid>> {
+  if (text.length <= short) return Result.succeed(text)
+  const pruned = yield* prune(text, wanted)
+  switch (pruned._tag) {
+    case "Json":
+      return Result.succeed(pruned.text)
+    case "Invalid":
+      return Result.fail(notJson(text, pruned.position))
+    case "TooLong":
+      return Result.fail(invalidAt(["body"], tooLong(wanted.maximumItems, pruned.count)))
+  }
+}
+
+const anything: Wanted = { shape: { _tag: "Leaf" }, maximumItems: Infinity }
 
 /** The value of a text that is short, or was pruned. */
 export const parse = (text: string): Result.Result<unknown, RequestInvalid> =>

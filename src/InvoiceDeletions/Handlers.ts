@@ -4,13 +4,14 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { IntakeApi } from "../Api.ts"
 import type { RequestInvalid } from "../Errors.ts"
-import { parse, short } from "../Http/JsonText.ts"
+import { wantedBy } from "../Http/JsonPruning.ts"
+import { parse, pruning, short } from "../Http/JsonText.ts"
 import { atOnce, inSlices, step } from "../Http/Slices.ts"
 import { faults, invalidAt, invalidRequest } from "../Validation.ts"
 import { type Delivery, delivering, taskIdOf } from "./Delivery.ts"
 import { decoding } from "./DeliveryBody.ts"
 import { headersOf } from "./DeliveryHeaders.ts"
-import { type DeliveryHeaders, DeliveryReceipt, IntakeUnavailable } from "./InvoiceDeletionsApi.ts"
+import { type DeliveryHeaders, DeliveryReceipt, IntakeUnavailable, InvoiceDeletions } from "./InvoiceDeletionsApi.ts"
 import { Scheduler } from "./Scheduler.ts"
 import { Sender } from "./SignedDelivery.ts"
 import { type Receipt, ScheduleOutcome } from "./Task.ts"
@@ -65,9 +66,13 @@ export const busy = (delay: Duration.Duration) =>
     return HttpServerResponse.jsonUnsafe(body, { status: 503, headers: { "retry-after": "1" } })
   })
 
+const wanted = wantedBy(InvoiceDeletions)
+
 /** What a body delivers, or why it is refused. */
 function* reading(headers: DeliveryHeaders, text: string): Generator<void, Result.Result<Delivery, RequestInvalid>> {
-  const body = yield* step(() => parse(text))
+  const pruned = yield* pruning(text, wanted)
+  if (Result.isFailure(pruned)) return Result.fail(pruned.failure)
+  const body = yield* step(() => parse(pruned.success))
   if (Result.isFailure(body)) return Result.fail(body.failure)
   const decoded = yield* decoding(body.success)
   if (Result.isFailure(decoded)) return Result.fail(invalidRequest(decoded.failure))

@@ -7,7 +7,7 @@ import { atOnce } from "../../src/Http/Slices.ts"
 const Body = Schema.Struct({
   list: Schema.Array(Schema.Struct({ id: Schema.String, name: Schema.optionalKey(Schema.NullOr(Schema.String)) })),
   text: Schema.String,
-  number: Schema.Number
+  number: Schema.Unknown
 }).annotate({ maximumItems: 5 })
 
 const wanted = wantedBy(Body)
