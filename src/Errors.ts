@@ -15,17 +15,19 @@ export const ErrorDetail = Schema.Struct({
 /** One fault of a request: where it is, what is wrong, and the kind of the fault for a program to act on. */
 export const ValidationError = Schema.Struct({
   loc: Schema.Array(Schema.Union([Schema.String, Schema.Int])).annotate({
-    description: "Where the fault is: `body` or `header`, then names and array positions."
+    description:
+      "Where the fault is: `body`, `header` or `query`, then names and array positions. Of a name of more than 64 characters, the first 64 and an ellipsis."
   }),
   msg: Schema.String.annotate({ description: "What is wrong, for a person to read." }),
   type: Schema.String.annotate({ description: "The kind of the fault, such as `string_type`." })
 }).annotate({ identifier: "ValidationError" })
 export type ValidationError = typeof ValidationError.Type
 
-/** The body of a 422: every fault of the request at once. */
+/** The body of a 422: the faults of the request, all at once, up to a hundred. */
 export const HTTPValidationError = Schema.Struct({ detail: Schema.Array(ValidationError) }).annotate({
   identifier: "HTTPValidationError",
-  description: "Every fault of the request, in the order of the endpoint's fields."
+  description:
+    "The faults of the request, in the order of the endpoint's fields, unknown fields last. The list ends after 100 faults, whether or not there are more."
 })
 
 /**
@@ -89,6 +91,15 @@ export class PayloadTooLarge extends Schema.TaggedError<PayloadTooLarge>()(
   { httpApiStatus: 413 }
 ) {}
 
+/** 415: the body is compressed, or encoded in some other way. */
+export class EncodingUnsupported extends Schema.TaggedError<EncodingUnsupported>()(
+  "EncodingUnsupported",
+  { detail: Schema.String },
+  { httpApiStatus: 415 }
+) {
+  static readonly error = new EncodingUnsupported({ detail: "Content-Encoding should be identity" })
+}
+
 /** 422: the request does not have the shape that the endpoint takes. */
 export class RequestInvalid extends Schema.TaggedError<RequestInvalid>()(
   "RequestInvalid",
@@ -107,6 +118,9 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()(
 
   /** The store of records. */
   static readonly records = new Unavailable({ detail: "The record store cannot be reached" })
+
+  /** The service itself, which reads as many large bodies as it can hold. */
+  static readonly busy = new Unavailable({ detail: "The service is reading too many large requests" })
 
   /** The payment processor. */
   static readonly processor = new Unavailable({ detail: "The payment processor cannot be reached" })

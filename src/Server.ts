@@ -47,7 +47,10 @@ export const dataApiRoutes = Layer.mergeAll(
  */
 export const intakeHandlers = (delay: Duration.Duration) =>
   IntakeHandlers.layer(delay).pipe(
-    Layer.provideMerge([SignedDeliveryServer.layer, JsonBodyServer.layer({ maxBytes: 4 * mebibyte })])
+    Layer.provideMerge([
+      SignedDeliveryServer.layer,
+      JsonBodyServer.layer({ maxBytes: 4 * mebibyte, isRaw: true, busy: IntakeHandlers.busy(delay) })
+    ])
   )
 
 /** The intake, its OpenAPI document and its documentation page. */
@@ -77,20 +80,39 @@ interface Described {
   >
 }
 
-/** The method of each path. Every path has one. */
-const methodsOf = (api: Described, prefix: string): ReadonlyArray<readonly [path: string, method: string]> =>
+/** What a path answers to. */
+interface Known {
+  readonly methods: ReadonlyArray<string>
+  readonly allow: string
+  /** Headers of every answer. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const reading: Known = { methods: ["GET", "HEAD"], allow: "GET, HEAD", headers: {} }
+
+// What may hold records of an organization is for the one who asked alone, and is the JSON that it says it is.
+const posting: Known = {
+  methods: ["POST"],
+  allow: "POST",
+  headers: { "cache-control": "no-store", "x-content-type-options": "nosniff" }
+}
+
+/** Each path of an API with what it answers to. */
+const pathsOf = (api: Described, prefix: string): ReadonlyArray<readonly [path: string, known: Known]> =>
   Object.values(api.groups).flatMap((group) =>
-    Object.values(group.endpoints).map((endpoint) => [`${prefix}${endpoint.path}`, endpoint.method] as const)
+    Object.values(group.endpoints).map(
+      ({ path, method }) => [`${prefix}${path}`, method === "GET" ? reading : posting] as const
+    )
   )
 
-const methods = new Map([
+const paths = new Map([
   ...[dataApiPrefix, operationsPrefix].flatMap((prefix) => [
-    [`${prefix}/openapi.json`, "GET"] as const,
-    [`${prefix}/docs`, "GET"] as const
+    [`${prefix}/openapi.json`, reading] as const,
+    [`${prefix}/docs`, reading] as const
   ]),
-  ...methodsOf(DataApi, dataApiPrefix),
-  ...methodsOf(IntakeApi, operationsPrefix),
-  ...methodsOf(OperationsApi, operationsPrefix)
+  ...pathsOf(DataApi, dataApiPrefix),
+  ...pathsOf(IntakeApi, operationsPrefix),
+  ...pathsOf(OperationsApi, operationsPrefix)
 ])
 
 const notFound = detail(404, "Not Found")
@@ -111,10 +133,10 @@ export const envelope = HttpRouter.middleware(
       const given = request.headers["x-request-id"]
       const id = given !== undefined && visibleAscii.test(given) ? given : randomUUID()
       const [path = ""] = request.url.split("?", 1)
-      const method = methods.get(path)
-      if (method === undefined) return HttpServerResponse.setHeader(notFound, "x-request-id", id)
-      if (method !== request.method) {
-        return detail(405, "Method Not Allowed", { allow: method, "x-request-id": id })
+      const known = paths.get(path)
+      if (known === undefined) return HttpServerResponse.setHeader(notFound, "x-request-id", id)
+      if (!known.methods.includes(request.method)) {
+        return detail(405, "Method Not Allowed", { allow: known.allow, "x-request-id": id })
       }
       const response = yield* Effect.catchCause(answered, (cause) => {
         if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
@@ -122,7 +144,7 @@ export const envelope = HttpRouter.middleware(
         return Effect.as(Effect.logError("A request failed", cause), detail(500, "Internal Server Error"))
       }).pipe(Effect.annotateLogs("request_id", id))
       const compressed = compress(response, request.headers["accept-encoding"])
-      return HttpServerResponse.setHeader(compressed, "x-request-id", id)
+      return HttpServerResponse.setHeaders(compressed, { ...known.headers, "x-request-id": id })
     }),
   { global: true }
 )

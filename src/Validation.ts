@@ -1,11 +1,11 @@
 /**
  * Says what is wrong with a request in the vocabulary that generated clients of this error shape already know
- * (pydantic 2): one item a fault, all faults at once.
+ * (pydantic 2): one item a fault, all faults at once, up to a hundred.
  *
  * A schema or a check names its fault with the annotation `fault`; what carries none is named by its type.
  */
 import { Predicate, type SchemaAST, SchemaIssue } from "effect"
-import type { ValidationError } from "./Errors.ts"
+import { RequestInvalid, type ValidationError } from "./Errors.ts"
 
 /** The kind of a fault and its text. */
 export interface Fault {
@@ -18,6 +18,8 @@ declare module "effect/Schema" {
     interface Augment {
       /** What a 422 says when this schema or check refuses a value. */
       readonly fault?: Fault | undefined
+      /** Of a request body: how many items all its lists may have together. */
+      readonly maximumItems?: number | undefined
     }
   }
 }
@@ -138,3 +140,24 @@ export const validationErrors = (issue: SchemaIssue.Issue, loc: Loc): ReadonlyAr
       return [item(loc, faults.value)]
   }
 }
+
+/** How many faults of a request are listed. */
+export const maximumFaults = 100
+
+/** How many characters of a name are shown. */
+const longestName = 64
+
+// Without half of a pair of surrogates at the end.
+const shown = (part: string | number) =>
+  typeof part === "string" && part.length > longestName
+    ? `${part.slice(0, longestName).replace(/[\ud800-\udbff]$/, "")}\u2026`
+    : part
+
+/** The refusal of a request: its first faults, with their names cut short, so that it is small whatever was sent. */
+export const invalidRequest = (errors: ReadonlyArray<ValidationError>): RequestInvalid =>
+  new RequestInvalid({
+    detail: errors.slice(0, maximumFaults).map(({ loc, msg, type }) => ({ loc: loc.map(shown), msg, type }))
+  })
+
+/** The refusal of a request for one fault. */
+export const invalidAt = (loc: Loc, fault: Fault): RequestInvalid => invalidRequest([item(loc, fault)])

@@ -10,7 +10,8 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Filters** are exact and case-sensitive, and all of them must hold. A filter that is null counts as absent. A field that an endpoint does not have is refused.
 - **Times** in requests are ISO 8601, UTC unless they carry an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in answers are always UTC with milliseconds.
 - **Fields** of a record are always present, null where there is no value.
-- **Errors** have a \`detail\`: a text, or for 422 a list of every fault of the request. 503 means that a store is down: try again after \`Retry-After\` seconds.
+- **Requests** have all their fields in the body. A query string is refused with 422, and a \`Content-Encoding\` with 415.
+- **Errors** have a \`detail\`: a text, or for 422 a list of the faults of the request, all at once, up to 100. An answer that refuses a request has at most 64 KiB. 503 means that a store is down, or that the service is busy: try again after \`Retry-After\` seconds.
 - **Compression**: answers come as zstd, br or gzip where \`Accept-Encoding\` asks for it.
 - Every answer carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, else a new one.
 
@@ -23,13 +24,14 @@ const descriptions: Readonly<Record<string, string>> = {
   401: "The API key is missing or invalid.",
   404: "The organization has no record with this id. The answer is the same whether another organization has one.",
   413: "The request body is larger than 1 MiB.",
-  422: "The request does not have the shape that the endpoint takes. Every fault of the body is listed.",
+  415: "The request has a Content-Encoding other than identity.",
+  422: "The request does not have the shape that the endpoint takes. All faults of the body are listed, up to 100; a query string is refused before the body is looked at.",
   500: "A bug. The answer says nothing of its cause.",
-  503: "A store that the answer depends on cannot be reached. Never reported as 401. Try again after `Retry-After` seconds."
+  503: "A store that the answer depends on cannot be reached, or the service is reading too many large requests. Never reported as 401. Try again after `Retry-After` seconds."
 }
 
 /** Statuses of the data API that the contract does not list. */
-const provisionalStatuses = ["404", "413", "500"]
+const provisionalStatuses = ["404", "413", "415", "500"]
 
 type Document = (status: string, response: Partial<OpenApi.OpenApiSpecResponse>) => object
 
@@ -105,17 +107,20 @@ Takes notifications that invoices, or lines of invoices, were deleted, and delet
 
 - A delivery may be sent any number of times with the same \`Idempotency-Key\`: it is stored once, and every answer is that of the first. After a 503, a time-out or a broken connection, send it again with the same key.
 - What an item says of a record must fit: an item that names another clinic, client or invoice than the record's deletes nothing.
+- Items are counted before they are looked at: more than 10,000 are refused with 422, and the count in the answer is of those that were counted until then.
+- A 422 lists the faults of a delivery all at once, up to 100. An answer that refuses a delivery has at most 64 KiB.
 - An organization may require its deliveries to be signed (Standard Webhooks): \`webhook-id\` equal to the Idempotency-Key, \`webhook-timestamp\` within 300 seconds, \`webhook-signature\`.
 `.trim()
 
 const intakeStatuses: Readonly<Record<string, string>> = {
   200: "Stored before. The answer is that of the first delivery, with status `duplicate`.",
   202: "Stored and committed: status `scheduled`.",
-  401: "The organization requires signed deliveries, and this one is not, or not as it should be.",
+  401: "The organization requires signed deliveries, and this one is not, or not as it should be. The detail names the header that is missing, too old or too new, or does not fit.",
   413: "The request body is larger than 4 MiB.",
+  415: "The request has a Content-Encoding other than identity.",
   422: "The request does not have the shape that the endpoint takes, or its Idempotency-Key was used with another payload. Nothing is stored.",
   500: "A bug. The answer says nothing of its cause.",
-  503: "The store is down or busy: status `error`. Send the delivery again, with the same key, after `Retry-After` seconds."
+  503: "The store is down or busy, or the service is reading too many large deliveries: status `error`; the counts are 0 where the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds."
 }
 
 // The contract shows no status of the intake.

@@ -2,6 +2,7 @@
 import { hash } from "node:crypto"
 import { Array, Order } from "effect"
 import * as Uuid from "uuid"
+import { atOnce, step } from "../Http/Slices.ts"
 import type { DeliveryHeaders, InvoiceDeletions } from "./InvoiceDeletionsApi.ts"
 
 /** An invoice to delete; null where the delivery does not say. */
@@ -43,40 +44,57 @@ const namespace = "6f0e4b7e-5d0b-4c39-9d5c-1f1b8e3f7a42"
 export const taskIdOf = (organization: string, idempotencyKey: string): string =>
   Uuid.v5(JSON.stringify([organization, idempotencyKey]), namespace)
 
-/** Each item once, in an order of their own. */
-const setOf = <Item extends object>(items: ReadonlyArray<Item>): ReadonlyArray<Item> => {
-  const byText = new Map(items.map((item) => [JSON.stringify(item), item]))
-  return Array.sortBy(Order.mapInput(Order.String, ([text]: readonly [string, Item]) => text))(byText).map(
-    ([, item]) => item
-  )
+/** How many items are looked at between two pauses. */
+const stride = 256
+
+/** The JSON of each item once, in an order of their own, beside the items. */
+function* setOf<Item extends object>(
+  items: ReadonlyArray<Item>
+): Generator<void, ReadonlyArray<readonly [json: string, item: Item]>> {
+  const byJson = new Map<string, Item>()
+  for (const [index, item] of items.entries()) {
+    if (index % stride === 0) yield
+    byJson.set(JSON.stringify(item), item)
+  }
+  return yield* step(() => Array.sortWith(byJson, ([json]) => json, Order.String))
 }
 
-/** The delivery of a request. */
-export const deliveryOf = (
+const jsonOf = (set: ReadonlyArray<readonly [json: string, item: unknown]>) =>
+  `[${set.map(([json]) => json).join(",")}]`
+
+const itemsOf = <Item>(set: ReadonlyArray<readonly [json: string, item: Item]>) => set.map(([, item]) => item)
+
+/** The delivery of a request, pausing now and then. */
+export function* delivering(
   headers: Pick<DeliveryHeaders, "idempotency-key" | "x-organization-id">,
   { invoices = [], invoice_lines = [] }: InvoiceDeletions
-): Delivery => {
+): Generator<void, Delivery> {
   const organization = headers["x-organization-id"]
   const idempotencyKey = headers["idempotency-key"]
-  const deletions: Deletions = {
-    invoices: setOf(
-      invoices.map(({ invoice_id, clinic_id = null, client_id = null }) => ({ invoice_id, clinic_id, client_id }))
-    ),
-    invoice_lines: setOf(
-      invoice_lines.map(({ invoice_line_id, invoice_id = null, clinic_id = null }) => ({
-        invoice_line_id,
-        invoice_id,
-        clinic_id
-      }))
-    )
-  }
+  const invoiceSet = yield* setOf<NamedInvoice>(
+    invoices.map(({ invoice_id, clinic_id = null, client_id = null }) => ({ invoice_id, clinic_id, client_id }))
+  )
+  const lineSet = yield* setOf<NamedInvoiceLine>(
+    invoice_lines.map(({ invoice_line_id, invoice_id = null, clinic_id = null }) => ({
+      invoice_line_id,
+      invoice_id,
+      clinic_id
+    }))
+  )
+  // Stored tasks have fingerprints: the text must stay the JSON of the deletions.
+  const fingerprint = yield* step(() =>
+    hash("sha256", `{"invoices":${jsonOf(invoiceSet)},"invoice_lines":${jsonOf(lineSet)}}`, "buffer")
+  )
   return {
     organization,
     idempotencyKey,
     taskId: taskIdOf(organization, idempotencyKey),
-    fingerprint: hash("sha256", JSON.stringify(deletions), "buffer"),
-    deletions,
+    fingerprint,
+    deletions: { invoices: itemsOf(invoiceSet), invoice_lines: itemsOf(lineSet) },
     invoicesCount: invoices.length,
     invoiceLinesCount: invoice_lines.length
   }
 }
+
+/** The delivery of a request, at once. */
+export const deliveryOf = (...request: Parameters<typeof delivering>): Delivery => atOnce(delivering(...request))

@@ -1,19 +1,22 @@
 /** Answers deliveries: a receipt for what was stored, and for what could not be. */
-import { Clock, DateTime, Duration, Effect } from "effect"
-import { HttpServerResponse } from "effect/http"
+import { Clock, DateTime, Duration, Effect, Result, Schema } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { IntakeApi } from "../Api.ts"
-import { RequestInvalid } from "../Errors.ts"
-import { faults } from "../Validation.ts"
-import { type Delivery, deliveryOf } from "./Delivery.ts"
-import { IntakeUnavailable } from "./InvoiceDeletionsApi.ts"
+import type { RequestInvalid } from "../Errors.ts"
+import { wantedBy } from "../Http/JsonPruning.ts"
+import { parse, pruning, short } from "../Http/JsonText.ts"
+import { atOnce, inSlices, step } from "../Http/Slices.ts"
+import { faults, invalidAt, invalidRequest } from "../Validation.ts"
+import { type Delivery, delivering, taskIdOf } from "./Delivery.ts"
+import { decoding } from "./DeliveryBody.ts"
+import { headersOf } from "./DeliveryHeaders.ts"
+import { type DeliveryHeaders, DeliveryReceipt, IntakeUnavailable, InvoiceDeletions } from "./InvoiceDeletionsApi.ts"
 import { Scheduler } from "./Scheduler.ts"
 import { Sender } from "./SignedDelivery.ts"
 import { type Receipt, ScheduleOutcome } from "./Task.ts"
 
-const keyReused = new RequestInvalid({
-  detail: [{ loc: ["header", "idempotency-key"], ...faults.idempotencyKeyReused }]
-})
+const keyReused = invalidAt(["header", "idempotency-key"], faults.idempotencyKeyReused)
 
 const answer = (status: number, word: "scheduled" | "duplicate", delivery: Delivery, receipt: Receipt) =>
   HttpServerResponse.jsonUnsafe(
@@ -29,23 +32,60 @@ const answer = (status: number, word: "scheduled" | "duplicate", delivery: Deliv
     { status }
   )
 
-/** A store that is down answers as if the delivery were received now, and was not. */
-const unavailable = (delivery: Delivery, delay: Duration.Duration) =>
-  Effect.flatMap(Clock.currentTimeMillis, (now) =>
-    Effect.fail(
-      new IntakeUnavailable({
-        receipt: {
-          status: "error",
-          task_id: delivery.taskId,
-          scheduled_for: DateTime.makeUnsafe(now + Duration.toMillis(delay)),
-          idempotency_key: delivery.idempotencyKey,
-          invoices_count: delivery.invoicesCount,
-          invoice_lines_count: delivery.invoiceLinesCount,
-          received_at: null
-        }
-      })
-    )
+/** The receipt of a delivery that was received now, and not stored. */
+const notStored = Effect.fnUntraced(function* (
+  headers: DeliveryHeaders,
+  counts: { readonly invoicesCount: number; readonly invoiceLinesCount: number },
+  delay: Duration.Duration
+) {
+  const now = yield* Clock.currentTimeMillis
+  const receipt: DeliveryReceipt = {
+    status: "error",
+    task_id: taskIdOf(headers["x-organization-id"], headers["idempotency-key"]),
+    scheduled_for: DateTime.makeUnsafe(now + Duration.toMillis(delay)),
+    idempotency_key: headers["idempotency-key"],
+    invoices_count: counts.invoicesCount,
+    invoice_lines_count: counts.invoiceLinesCount,
+    received_at: null
+  }
+  return receipt
+})
+
+const encodeReceipt = Schema.encodeEffect(DeliveryReceipt)
+
+/**
+ * The answer while the service reads too many large bodies to read this one, whose items it does not count.
+ *
+ * @param delay from receiving a delivery to running it
+ */
+export const busy = (delay: Duration.Duration) =>
+  Effect.gen(function* () {
+    const headers = yield* headersOf(yield* HttpServerRequest.HttpServerRequest)
+    const receipt = yield* notStored(headers, { invoicesCount: 0, invoiceLinesCount: 0 }, delay)
+    const body = yield* Effect.orDie(encodeReceipt(receipt))
+    return HttpServerResponse.jsonUnsafe(body, { status: 503, headers: { "retry-after": "1" } })
+  })
+
+const wanted = wantedBy(InvoiceDeletions)
+
+/** What a body delivers, or why it is refused. */
+function* reading(headers: DeliveryHeaders, text: string): Generator<void, Result.Result<Delivery, RequestInvalid>> {
+  const pruned = yield* pruning(text, wanted)
+  if (Result.isFailure(pruned)) return Result.fail(pruned.failure)
+  const body = yield* step(() => parse(pruned.success))
+  if (Result.isFailure(body)) return Result.fail(body.failure)
+  const decoded = yield* decoding(body.success)
+  if (Result.isFailure(decoded)) return Result.fail(invalidRequest(decoded.failure))
+  return Result.succeed(yield* delivering(headers, decoded.success))
+}
+
+/** What a request delivers. */
+const read = Effect.fnUntraced(function* (headers: DeliveryHeaders, request: HttpServerRequest.HttpServerRequest) {
+  const text = yield* Effect.orDie(request.text)
+  return yield* Effect.fromResult(
+    text.length <= short ? atOnce(reading(headers, text)) : yield* inSlices(() => reading(headers, text))
   )
+})
 
 /**
  * @param delay from receiving a delivery to running it
@@ -56,15 +96,19 @@ export const layer = (delay: Duration.Duration) =>
     "invoice-deletions",
     Effect.fnUntraced(function* (handlers) {
       const scheduler = yield* Scheduler
-      return handlers.handle(
+      // Raw, since the payload is decoded in slices.
+      return handlers.handleRaw(
         "schedule",
-        Effect.fnUntraced(function* ({ headers, payload }) {
-          const delivery = deliveryOf(headers, payload)
+        Effect.fnUntraced(function* ({ headers, request }) {
+          const delivery = yield* read(headers, request)
+          const unavailable = Effect.flatMap(notStored(headers, delivery, delay), (receipt) =>
+            Effect.fail(new IntakeUnavailable({ receipt }))
+          )
           const { standing } = yield* Sender
-          if (standing === "unknown") return yield* unavailable(delivery, delay)
+          if (standing === "unknown") return yield* unavailable
           const outcome = yield* scheduler
             .schedule(delivery)
-            .pipe(Effect.catchTag("SchedulerUnavailable", () => unavailable(delivery, delay)))
+            .pipe(Effect.catchTag("SchedulerUnavailable", () => unavailable))
           return yield* ScheduleOutcome.$match(outcome, {
             Scheduled: ({ receipt }) => Effect.succeed(answer(202, "scheduled", delivery, receipt)),
             Duplicate: ({ receipt }) => Effect.succeed(answer(200, "duplicate", delivery, receipt)),

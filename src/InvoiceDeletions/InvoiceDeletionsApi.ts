@@ -6,7 +6,8 @@ import * as Field from "../Records/Field.ts"
 import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "../Validation.ts"
 import { SignedDelivery } from "./SignedDelivery.ts"
 
-const maximumItems = 10_000
+/** How many items a delivery may name. */
+export const maximumItems = 10_000
 
 const hasId = Schema.makeFilter((text: string) => {
   if (text.trim() === "") return refuse(faults.stringTooShort)
@@ -46,7 +47,7 @@ export const InvoiceDeletions = Schema.Struct({
       return count > maximumItems ? refuse(tooLong(maximumItems, count)) : undefined
     })
   )
-  .annotate({ identifier: "InvoiceDeletions" })
+  .annotate({ identifier: "InvoiceDeletions", maximumItems })
 export type InvoiceDeletions = typeof InvoiceDeletions.Type
 
 const printableAscii = Schema.makeFilter(

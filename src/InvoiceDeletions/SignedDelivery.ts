@@ -11,7 +11,7 @@ export class Sender extends Context.Service<Sender, { readonly standing: "accept
   "practice-data/InvoiceDeletions/SignedDelivery/Sender"
 ) {}
 
-/** Refuses a delivery that is not signed as its organization requires, or that carries two Idempotency-Keys. */
+/** Refuses a delivery whose headers are not as they should be, or that is not signed as its organization requires. */
 export class SignedDelivery extends HttpApiMiddleware.Service<SignedDelivery, { provides: Sender }>()(
   "practice-data/InvoiceDeletions/SignedDelivery",
   { error: [answer(Unauthorized), answerInvalid] }

@@ -1,55 +1,74 @@
 /** Verifies the signatures of deliveries, over `IntakeSecrets`. */
-import { Array, Effect, Layer, Predicate, Redacted } from "effect"
+import { Clock, Effect, Layer, type Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { Webhook } from "standardwebhooks"
-import { RequestInvalid, Unauthorized } from "../Errors.ts"
-import { faults } from "../Validation.ts"
+import { Unauthorized } from "../Errors.ts"
+import { short } from "../Http/JsonText.ts"
+import { atOnce, inSlices } from "../Http/Slices.ts"
+import { headersOf } from "./DeliveryHeaders.ts"
 import { IntakeSecrets } from "./IntakeSecrets.ts"
+import type { DeliveryHeaders } from "./InvoiceDeletionsApi.ts"
+import { faultOf, isSignedWith, mismatch } from "./Signature.ts"
 import { Sender, SignedDelivery } from "./SignedDelivery.ts"
 
-const refused = new Unauthorized({ detail: "The delivery is not signed as its organization requires" })
-
-const repeatedKey = new RequestInvalid({ detail: [{ loc: ["header", "idempotency-key"], ...faults.string }] })
-
-/** Whether the key came in two headers, which Node joins to one value. */
-const isKeyRepeated = ({ source }: HttpServerRequest.HttpServerRequest) =>
-  Predicate.hasProperty(source, "headersDistinct") &&
-  Predicate.hasProperty(source.headersDistinct, "idempotency-key") &&
-  Array.isArray(source.headersDistinct["idempotency-key"]) &&
-  source.headersDistinct["idempotency-key"].length > 1
-
-const isSignedWith =
-  (body: Uint8Array, headers: Readonly<Record<string, string | undefined>>) => (secret: Redacted.Redacted) => {
-    try {
-      const {
-        "webhook-id": id = "",
-        "webhook-timestamp": timestamp = "",
-        "webhook-signature": signature = ""
-      } = headers
-      new Webhook(Redacted.value(secret)).verify(
-        Buffer.from(body),
-        { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature },
-        { jsonParse: false }
-      )
-      return headers["idempotency-key"] === id
-    } catch {
-      return false
-    }
+/** Whether a body is signed with one of the secrets; pauses between them. */
+function* isSignedWithAny(
+  secrets: ReadonlyArray<Redacted.Redacted>,
+  headers: DeliveryHeaders,
+  body: Uint8Array
+): Generator<void, boolean> {
+  for (const secret of secrets) {
+    yield
+    if (isSignedWith(secret, headers, body)) return true
   }
+  return false
+}
+
+/** Without what could do harm in a log. */
+const loggable = (text: string) => text.replace(/[^\x20-\x7e]/g, "?")
+
+/** Says in the log which delivery was refused, and why. */
+const logRefusal = (headers: DeliveryHeaders, reason: string) =>
+  Effect.logWarning("A signed delivery was refused").pipe(
+    Effect.annotateLogs({
+      organization: loggable(headers["x-organization-id"]),
+      idempotency_key: headers["idempotency-key"],
+      reason
+    })
+  )
 
 export const layer = Layer.effect(
   SignedDelivery,
   Effect.gen(function* () {
     const secrets = yield* IntakeSecrets
+
+    /** What is wrong with the signature of a request; nothing where it is good. */
+    const faultIn = Effect.fnUntraced(function* (
+      request: HttpServerRequest.HttpServerRequest,
+      headers: DeliveryHeaders,
+      found: ReadonlyArray<Redacted.Redacted>
+    ) {
+      const fault = faultOf(headers, Math.floor((yield* Clock.currentTimeMillis) / 1000))
+      if (fault !== undefined) return fault
+      // The body was read before, and is not read again.
+      const body = new Uint8Array(yield* Effect.orDie(request.arrayBuffer))
+      const checking = () => isSignedWithAny(found, headers, body)
+      const isSigned = body.length <= short ? atOnce(checking()) : yield* inSlices(checking)
+      return isSigned ? undefined : mismatch
+    })
+
     return SignedDelivery.of(
       Effect.fnUntraced(function* (answered) {
         const request = yield* HttpServerRequest.HttpServerRequest
-        if (isKeyRepeated(request)) return yield* repeatedKey
-        const found = yield* Effect.option(secrets.of(request.headers["x-organization-id"] ?? ""))
+        const headers = yield* headersOf(request)
+        const found = yield* Effect.option(secrets.of(headers["x-organization-id"]))
         if (found._tag === "None") return yield* Effect.provideService(answered, Sender, { standing: "unknown" })
-        // The body was read before, and is not read again.
-        const body = new Uint8Array(yield* Effect.orDie(request.arrayBuffer))
-        if (found.value.length > 0 && !found.value.some(isSignedWith(body, request.headers))) return yield* refused
+        const fault = found.value.length === 0 ? undefined : yield* faultIn(request, headers, found.value)
+        if (fault !== undefined) {
+          yield* logRefusal(headers, fault)
+          return yield* new Unauthorized({
+            detail: `The delivery is not signed as its organization requires: ${fault}`
+          })
+        }
         return yield* Effect.provideService(answered, Sender, { standing: "accepted" })
       })
     )

@@ -1,6 +1,8 @@
 /** The authorization of the data API, over `OrgResolver`. */
 import { Effect, Layer, Redacted } from "effect"
+import { HttpServerRequest } from "effect/http"
 import { Unauthorized } from "../Errors.ts"
+import { mayBeLong } from "../Http/RequestBody.ts"
 import { Authorization } from "./Authorization.ts"
 import { CurrentOrganization } from "./CurrentOrganization.ts"
 import { OrgResolver } from "./OrgResolver.ts"
@@ -12,7 +14,8 @@ export const layer = Layer.effect(
     return Authorization.of({
       bearer: Effect.fnUntraced(function* (answered, { credential }) {
         if (Redacted.value(credential) === "") return yield* Unauthorized.error
-        if (present === undefined) {
+        // A long body is read for the holder of a key only.
+        if (present === undefined || mayBeLong(yield* HttpServerRequest.HttpServerRequest)) {
           const id = yield* resolve(credential)
           return yield* Effect.provideService(answered, CurrentOrganization, CurrentOrganization.known(id))
         }

@@ -3,7 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { Unavailable } from "../../src/Errors.ts"
 import { Charges } from "../../src/Records/Charges.ts"
-import { compact, InProcess, layerDemo, paths, send, type Sent } from "./inProcess.ts"
+import { faults } from "../../src/Validation.ts"
+import { compact, InProcess, layerDemo, paths, processorPaths, send, type Sent } from "./inProcess.ts"
+
+const clinic = "clinic_oakridge_01"
 
 const unknown = [
   "/",
@@ -69,19 +72,90 @@ layer(InProcess.layer())("a request", (it) => {
     })
   )
 
-  it.effect("to the documentation with another method than GET is 405", () =>
+  it.effect("to the documentation with another method than GET and HEAD is 405", () =>
     Effect.gen(function* () {
       for (const path of ["/api/v3/openapi.json", "/api/v3/docs"]) {
         const answer = yield* send({ path })
-        assert.deepStrictEqual([answer.status, answer.headers["allow"]], [405, "GET"])
+        assert.deepStrictEqual([answer.status, answer.headers["allow"]], [405, "GET, HEAD"])
       }
     })
   )
 
-  it.effect("is answered whatever the query of its path", () =>
+  it.effect("to the documentation with the method HEAD is answered as GET, without the body", () =>
     Effect.gen(function* () {
-      const answer = yield* send({ path: "/api/v3/charges/search?limit=1&limit=x" })
-      assert.strictEqual(answer.text, (yield* send()).text)
+      for (const path of ["/api/v3/openapi.json", "/api/v3/docs", "/api/v3/docs?a=b"]) {
+        const got = yield* send({ path, method: "GET" })
+        const { status, headers, text } = yield* send({ path, method: "HEAD" })
+        assert.deepStrictEqual([status, headers["content-type"], text], [200, got.headers["content-type"], ""])
+      }
+    })
+  )
+
+  it.effect.each([
+    ["?limit=1", ["limit"]],
+    ["?limit=1&limit=x", ["limit"]],
+    ["?status=paid&limit=1&__proto__=1", ["status", "limit", "__proto__"]],
+    ["?limit", ["limit"]],
+    ["?=1", [""]],
+    ["?%zz=%", ["%zz"]],
+    ["?a+b=%20", ["a b"]]
+  ] as const)("with a query string is 422, which names what is in it: %s", ([query, names]) =>
+    Effect.gen(function* () {
+      for (const path of paths) {
+        const { status, json } = yield* send({ path: `${path}${query}`, raw: "{" })
+        assert.strictEqual(status, 422)
+        assert.deepStrictEqual(json, { detail: names.map((name) => ({ loc: ["query", name], ...faults.extra })) })
+      }
+    })
+  )
+
+  it.effect("with an empty query string is answered", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* send({ path: "/api/v3/charges/search?" })).status, 200)
+    })
+  )
+
+  it.effect("with a query string and another content type is 422 for both, the header first", () =>
+    Effect.gen(function* () {
+      const { json } = yield* send({
+        path: "/api/v3/charges/search?limit=1",
+        headers: { "content-type": "text/plain" }
+      })
+      assert.deepStrictEqual(json, {
+        detail: [
+          { loc: ["header", "content-type"], ...faults.contentType },
+          { loc: ["query", "limit"], ...faults.extra }
+        ]
+      })
+    })
+  )
+
+  it.effect.each(["gzip", "br", "zstd", "deflate", "GZIP", "gzip, identity", "chunked", "x"])(
+    "with the Content-Encoding %s is 415, whatever its body",
+    (encoding) =>
+      Effect.gen(function* () {
+        for (const path of paths) {
+          const answer = yield* send({ path: `${path}?a=b`, headers: { "content-encoding": encoding } })
+          assert.strictEqual(answer.status, 415)
+          assert.deepStrictEqual(answer.json, { detail: "Content-Encoding should be identity" })
+          assert.strictEqual(answer.headers["accept-encoding"], "identity")
+        }
+      })
+  )
+
+  it.effect.each(["identity", "Identity", ""])("with the Content-Encoding '%s' is answered", (encoding) =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* send({ headers: { "content-encoding": encoding } })).status, 200)
+    })
+  )
+
+  it.effect("is answered with what may be stored nowhere, and is taken for nothing but JSON", () =>
+    Effect.gen(function* () {
+      for (const path of [...paths, ...processorPaths]) {
+        const { headers } = yield* send({ path, json: path.startsWith("/api/v3/psp") ? { clinic } : {} })
+        assert.strictEqual(headers["cache-control"], "no-store")
+        assert.strictEqual(headers["x-content-type-options"], "nosniff")
+      }
     })
   )
 })

@@ -58,10 +58,11 @@ describe.each(operations)("the documentation of %s", (path, operation) => {
 
   test("names a schema and a description for every status that it can answer", () => {
     const responses: Readonly<Record<string, OpenApi.OpenApiSpecResponse>> = operation.responses
-    assert.containsAllKeys(responses, ["200", "400", "401", "413", "422", "503"])
+    assert.containsAllKeys(responses, ["200", "400", "401", "413", "415", "422", "503"])
     assert.strictEqual(Object.hasOwn(responses, "404"), path.endsWith("/get"))
     for (const response of Object.values(responses)) assert.isNotEmpty(response.description)
-    for (const status of ["400", "401", "413", "503"]) assert.strictEqual(referenced(responses[status]), "ErrorDetail")
+    for (const status of ["400", "401", "413", "415", "503"])
+      assert.strictEqual(referenced(responses[status]), "ErrorDetail")
     assert.strictEqual(referenced(responses["422"]), "HTTPValidationError")
   })
 

@@ -4,7 +4,7 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { BadRequest, Unavailable, Unauthorized } from "../../src/Errors.ts"
+import { BadRequest, EncodingUnsupported, Unavailable, Unauthorized } from "../../src/Errors.ts"
 import { OrgResolver } from "../../src/Organization/OrgResolver.ts"
 import { Charges } from "../../src/Records/Charges.ts"
 import { InProcess, layerDemo, other, send, type Sent } from "./inProcess.ts"
@@ -28,6 +28,8 @@ const contentType = [
 ]
 
 const cases: ReadonlyArray<Case> = [
+  ["the key before the content encoding", { headers: { ...badKey, "content-encoding": "gzip" } }, 401, unauthorized],
+  ["the key before the query string", { headers: badKey, path: "/api/v3/charges/search?a=b" }, 401, unauthorized],
   ["the key before the content type", { headers: { ...badKey, "content-type": "text/plain" } }, 401, unauthorized],
   ["the key before the size of the body", { headers: badKey, raw: " ".repeat(2_000_000) }, 401, unauthorized],
   ["the key before the syntax of the body", { headers: badKey, raw: "{" }, 401, unauthorized],
@@ -35,6 +37,18 @@ const cases: ReadonlyArray<Case> = [
   ["the key before the organization", { headers: badKey, json: foreign }, 401, unauthorized],
   ["the key before the pagination", { headers: badKey, json: { limit: 0 } }, 401, unauthorized],
   ["the key before the id", { headers: badKey, path: get }, 401, unauthorized],
+  [
+    "the content encoding before the content type",
+    { headers: { "content-encoding": "gzip", "content-type": "text/plain" } },
+    415,
+    EncodingUnsupported.error.detail
+  ],
+  [
+    "the query string before the syntax",
+    { path: "/api/v3/charges/search?a=b", raw: "{" },
+    422,
+    [{ loc: ["query", "a"], msg: "Extra inputs are not permitted", type: "extra_forbidden" }]
+  ],
   ["the content type before the syntax", { headers: { "content-type": "text/plain" }, raw: "{" }, 422, contentType],
   [
     "the schema before the organization",

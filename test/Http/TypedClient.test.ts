@@ -155,6 +155,17 @@ layer(handlersOver(layerDemo))("the typed client fails with", (it) => {
     })
   )
 
+  it.effect("EncodingUnsupported when the body is encoded", () =>
+    Effect.gen(function* () {
+      const encoding = sending((request) => HttpClientRequest.setHeader(withKey(request), "content-encoding", "gzip"))
+      const api = yield* Effect.provide(makeClient, encoding)
+      assert.deepInclude(yield* Effect.flip(api.charges.search({ payload: {} })), {
+        _tag: "EncodingUnsupported",
+        detail: "Content-Encoding should be identity"
+      })
+    })
+  )
+
   it.effect("RequestInvalid, with every fault, when the body is not what the endpoint takes", () =>
     Effect.gen(function* () {
       const tampering = sending((request) =>

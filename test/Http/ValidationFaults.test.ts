@@ -145,14 +145,67 @@ layer(InProcess.layer())("a 422", (it) => {
     })
   )
 
-  it.effect("counts 20,000 faults as well as one", () =>
+  it.effect.each([101, 400, 20_000])("lists the first 100 of %d faults", (count) =>
     Effect.gen(function* () {
-      const names = Array.from({ length: 20_000 }, (_, index) => `field_${index}`)
+      const names = Array.from({ length: count }, (_, index) => `field_${index}`)
       const answer = yield* send({ json: Object.fromEntries(names.map((name) => [name, 1])) })
       assert.deepStrictEqual(
         answer.json,
-        items(...names.map((name): Item => [["body", name], "Extra inputs are not permitted", "extra_forbidden"]))
+        items(
+          ...names
+            .slice(0, 100)
+            .map((name): Item => [["body", name], "Extra inputs are not permitted", "extra_forbidden"])
+        )
       )
+    })
+  )
+
+  it.effect.each([200, 20_000])("lists the fields that the endpoint has before %d unknown ones", (count) =>
+    Effect.gen(function* () {
+      const names = Array.from({ length: count }, (_, index) => `field_${index}`)
+      const answer = yield* send({
+        path: search,
+        json: { ...Object.fromEntries(names.map((name) => [name, 1])), ...faulty }
+      })
+      assert.deepStrictEqual(answer.json, {
+        detail: [
+          ...found.detail.slice(0, 10),
+          ...items(
+            ...["0", ...names.slice(0, 89)].map((name): Item => [
+              ["body", name],
+              "Extra inputs are not permitted",
+              "extra_forbidden"
+            ])
+          ).detail
+        ]
+      })
+    })
+  )
+
+  it.effect.each([
+    ["of 64 characters is shown", "k".repeat(64), "k".repeat(64)],
+    ["of 65 characters is cut short", "k".repeat(65), `${"k".repeat(64)}\u2026`],
+    ["of a mebibyte is cut short", "k".repeat(1_000_000), `${"k".repeat(64)}\u2026`],
+    ["is not cut within a character", `${"k".repeat(63)}\u{1f415}k`, `${"k".repeat(63)}\u2026`]
+  ])("names a field whose name %s", ([, name = "", shown = ""]) =>
+    Effect.gen(function* () {
+      const body = yield* send({ json: { [name]: 1 } })
+      assert.deepStrictEqual(body.json, items([["body", shown], "Extra inputs are not permitted", "extra_forbidden"]))
+    })
+  )
+
+  it.effect("has at most 64 KiB, whatever the names", () =>
+    Effect.gen(function* () {
+      for (const character of [String.raw`\u0000`, String.raw`\ud800`, "\u20ac", '\\"']) {
+        const fields = Array.from({ length: 200 }, (_, index) => `"${character.repeat(500)}${index}":1`)
+        const answer = yield* send({ raw: `{${fields.join(",")}}` })
+        assert.strictEqual(answer.status, 422)
+        assert.isAtMost(new TextEncoder().encode(answer.text).length, 65_536)
+      }
+      const query = Array.from({ length: 200 }, (_, index) => `${"%00".repeat(64)}${index}`).join("&")
+      const answer = yield* send({ path: `${search}?${query}` })
+      assert.strictEqual(answer.status, 422)
+      assert.isAtMost(new TextEncoder().encode(answer.text).length, 65_536)
     })
   )
 })

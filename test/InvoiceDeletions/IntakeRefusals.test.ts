@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Fault, faults, patternMismatch, stringTooLong, tooLong } from "../../src/Validation.ts"
 import type { Sent } from "../Http/inProcess.ts"
-import { deliver, deletions, layerIntake, layerMemory, newKey } from "./intake.ts"
+import { deliver, deletions, layerIntake, layerMemory, newKey, path } from "./intake.ts"
 
 type Item = readonly [loc: ReadonlyArray<string | number>, fault: Fault]
 
@@ -111,6 +111,37 @@ const bodies: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: Readon
     { json: { invoices: Array(10_000).fill(named.invoices), invoice_lines: [named.invoice_lines] } },
     [["body"], tooLong(10_000, 10_001)]
   ],
+  [
+    "10,001 items, whatever they are, before they are looked at",
+    { json: { invoices: Array(10_001).fill(0) } },
+    [["body"], tooLong(10_000, 10_001)]
+  ],
+  [
+    "too many items to be counted",
+    { raw: `{"invoices":[${"0,".repeat(1_000_000)}` },
+    [["body"], tooLong(10_000, 10_001)]
+  ],
+  [
+    "hundreds of faults, a hundred of them",
+    { json: { invoices: Array(200).fill({ invoice_id: 1, clinic_id: 2, client_id: 3 }) } },
+    ...Array.from({ length: 100 }, (_, at): Item => [
+      ["body", "invoices", Math.floor(at / 3), ["invoice_id", "clinic_id", "client_id"][at % 3] ?? ""],
+      faults.string
+    ])
+  ],
+  ["more white space than is read at once", { raw: " ".repeat(100_000) }, [["body"], faults.missing]],
+  [
+    "a long body that is no JSON at its end",
+    { raw: `{"x":[${"[],".repeat(50_000)}` },
+    [["body", 150_006], faults.json]
+  ],
+  ["a long body that is no object", { raw: `[${"{},".repeat(50_000)}{}]` }, [["body"], faults.object]],
+  [
+    "a query string",
+    { path: `${path}?invoices=1&x=2` },
+    [["query", "invoices"], faults.extra],
+    [["query", "x"], faults.extra]
+  ],
   ["an empty body", { raw: "" }, [["body"], faults.missing]],
   ["null", { raw: "null" }, [["body"], faults.missing]],
   ["an array", { json: [deletions] }, [["body"], faults.object]],
@@ -160,6 +191,45 @@ layer(layerIntake(layerMemory))("a delivery", (it) => {
   )
 
   it.effect.each(bodies)("is refused with %s", ([, sent, ...expected]) => isRefused(sent, ...expected))
+
+  it.effect("of 10,000 items of ten fields each is accepted", () =>
+    Effect.gen(function* () {
+      const more = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`field_${index}`, "a value"]))
+      const invoices = Array.from({ length: 5000 }, (_, at) => ({ invoice_id: `i${at}`, clinic_id: "c", ...more }))
+      const invoice_lines = Array.from({ length: 5000 }, (_, at) => ({
+        invoice_line_id: `l${at}`,
+        clinic_id: "c",
+        ...more
+      }))
+      const answer = yield* deliver({ json: { invoices, more, invoice_lines } })
+      assert.strictEqual(answer.status, 202)
+      assert.deepInclude(answer.json, { invoices_count: 5000, invoice_lines_count: 5000 })
+    })
+  )
+
+  it.effect("with a Content-Encoding is 415, and says what is taken", () =>
+    Effect.gen(function* () {
+      const answer = yield* deliver({ headers: { "content-encoding": "gzip", [key]: undefined } })
+      assert.strictEqual(answer.status, 415)
+      assert.deepStrictEqual(answer.json, { detail: "Content-Encoding should be identity" })
+      assert.strictEqual(answer.headers["accept-encoding"], "identity")
+    })
+  )
+
+  it.effect("is refused in at most 64 KiB, whatever is wrong with it", () =>
+    Effect.gen(function* () {
+      for (const raw of [
+        `{"invoices":[${"0,".repeat(9000)}0]}`,
+        `{"invoices":[${'{"client_id":[]},'.repeat(9000)}0]}`,
+        `{"${"k".repeat(mebibyte)}":1}`,
+        `{"invoices":"${"i".repeat(mebibyte)}"}`
+      ]) {
+        const answer = yield* deliver({ raw })
+        assert.strictEqual(answer.status, 422)
+        assert.isAtMost(answer.text.length, 65_536)
+      }
+    })
+  )
 
   it.effect("that was refused has not used up its key", () =>
     Effect.gen(function* () {

@@ -66,6 +66,7 @@ const bodies = {
   202: "DeliveryReceipt",
   401: "ErrorDetail",
   413: "ErrorDetail",
+  415: "ErrorDetail",
   422: "HTTPValidationError",
   500: "ErrorDetail",
   503: "DeliveryReceipt"

@@ -77,6 +77,25 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
         })
     )
 
+    it.effect("is looked up before a long body is read, and the body is not read for nobody's key", () =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* Http.send()).status, 200)
+        const unread = () =>
+          new ReadableStream<Uint8Array>({ pull: () => assert.fail("The body was read") }, { highWaterMark: 0 })
+        for (const length of [{ "content-length": "100000" }, { "transfer-encoding": "chunked" }]) {
+          const refused = yield* statementsOf(Http.send({ headers: { ...unknown, ...length }, raw: unread() }))
+          assert.strictEqual(refused.answer.status, 401)
+          assert.deepStrictEqual([refused.records, refused.credentials], [0, 1])
+        }
+        const raw = `{"status":"${"s".repeat(100_000)}"}`
+        const { answer, records, credentials } = yield* statementsOf(
+          Http.send({ headers: { "content-length": String(raw.length) }, raw })
+        )
+        assert.strictEqual(answer.status, 200)
+        assert.deepStrictEqual([records, credentials], [1, 1])
+      })
+    )
+
     it.effect("stops working when it is revoked", () =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase

@@ -1,6 +1,7 @@
-/** Every rule of the data API that must hold whatever the database. */
+/** Every rule that must hold whatever the database. */
 import type { Tests } from "../support/Service.ts"
 import { filters } from "./filters.ts"
+import { http } from "./http.ts"
 import { isolation } from "./isolation.ts"
 import { pages } from "./pages.ts"
 import { refusals } from "./refusals.ts"
@@ -10,4 +11,5 @@ export const everyRule = (it: Tests) => {
   filters(it)
   refusals(it)
   isolation(it)
+  http(it)
 }

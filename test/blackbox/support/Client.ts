@@ -30,7 +30,7 @@ export const headersOf = (organization: Organization): Headers => ({
 /** A request as it goes over the wire. */
 export interface Call {
   readonly path: string
-  readonly method?: "POST" | "GET" | "PUT" | "PATCH" | "DELETE"
+  readonly method?: "POST" | "GET" | "HEAD" | "PUT" | "PATCH" | "DELETE"
   readonly headers?: Headers
   readonly body?: string | Uint8Array
   /** Sends the body in chunks, without telling its length. */

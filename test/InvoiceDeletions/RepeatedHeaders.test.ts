@@ -1,4 +1,4 @@
-/** An Idempotency-Key in two headers, which only a real server can tell from one. Decisions: "Invoice deletion intake". */
+/** Headers that come twice, which only a real server can tell from one with a comma. Decisions: "Invoice deletion intake". */
 import { request } from "node:http"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
@@ -15,8 +15,11 @@ const served = Server.serve(Layer.merge(Server.intakeRoutes(delay), Server.opera
 
 const parse = Schema.decodeEffect(Schema.fromJsonString(Schema.Unknown))
 
-/** Delivers with these Idempotency-Keys, each in a header of its own. */
-const deliver = Effect.fnUntraced(function* (keys: ReadonlyArray<string>) {
+/** Delivers with these Idempotency-Keys and organizations, each in a header of its own. */
+const deliver = Effect.fnUntraced(function* (
+  keys: ReadonlyArray<string>,
+  organizations: ReadonlyArray<string> = ["org_a"]
+) {
   const body = yield* compact(deletions)
   const { address } = yield* HttpServer.HttpServer
   const { status, text } = yield* Effect.callback<{ readonly status: number | undefined; readonly text: string }>(
@@ -25,7 +28,11 @@ const deliver = Effect.fnUntraced(function* (keys: ReadonlyArray<string>) {
         `${HttpServer.formatAddress(address)}${path}`,
         {
           method: "POST",
-          headers: { "content-type": "application/json", "x-organization-id": "org_a", "idempotency-key": [...keys] }
+          headers: {
+            "content-type": "application/json",
+            "x-organization-id": [...organizations],
+            "idempotency-key": [...keys]
+          }
         },
         (response) => {
           let received = ""
@@ -41,22 +48,43 @@ const deliver = Effect.fnUntraced(function* (keys: ReadonlyArray<string>) {
   return { status, json: yield* parse(text) }
 })
 
-layer(served, { excludeTestServices: true })("an Idempotency-Key", (it) => {
+const fault = (header: string) => ({
+  loc: ["header", header],
+  msg: "Input should be a valid string",
+  type: "string_type"
+})
+
+layer(served, { excludeTestServices: true })("a header that comes twice", (it) => {
   it.effect.each([[["other", "another"]], [["same", "same"]], [["first", "", "last"]]])(
-    "that is repeated is 422, the same key or not: %j",
+    "is 422 when it is the Idempotency-Key, the same value or not: %j",
     ([keys = []]) =>
       Effect.gen(function* () {
         const { status, json } = yield* deliver(keys)
         assert.strictEqual(status, 422)
-        assert.deepStrictEqual(json, {
-          detail: [{ loc: ["header", "idempotency-key"], msg: "Input should be a valid string", type: "string_type" }]
-        })
+        assert.deepStrictEqual(json, { detail: [fault("idempotency-key")] })
       })
   )
 
-  it.effect("that has a comma is one key", () =>
+  it.effect.each([[["org_a", "org_b"]], [["org_a", "org_a"]], [["org_a", ""]]])(
+    "is 422 when it is the X-Organization-Id, the same value or not: %j",
+    ([organizations = []]) =>
+      Effect.gen(function* () {
+        const { status, json } = yield* deliver(["key"], organizations)
+        assert.strictEqual(status, 422)
+        assert.deepStrictEqual(json, { detail: [fault("x-organization-id")] })
+      })
+  )
+
+  it.effect("is 422 with all that is wrong with the headers", () =>
     Effect.gen(function* () {
-      const { status, json } = yield* deliver(["other, another"])
+      const { json } = yield* deliver(["a", "b"], ["org_a", "org_b"])
+      assert.deepStrictEqual(json, { detail: [fault("idempotency-key"), fault("x-organization-id")] })
+    })
+  )
+
+  it.effect("is not one that has a comma", () =>
+    Effect.gen(function* () {
+      const { status, json } = yield* deliver(["other, another"], ["org_a, org_b"])
       assert.strictEqual(status, 202)
       assert.deepInclude(json, { idempotency_key: "other, another" })
     })
