@@ -1,10 +1,30 @@
 /** The configuration: every variable that the service reads, with its default. The README lists the same. */
+import { isatty } from "node:tty"
 import { Config, Duration, Schema } from "effect"
 
 const roles = ["data-api", "intake", "worker"] as const
 
 const integer = (name: string, range: { readonly minimum: number; readonly maximum: number }) =>
   Config.schema(Schema.Int.check(Schema.isBetween(range)), name)
+
+interface Range {
+  readonly minimum: Duration.Duration
+  readonly maximum: Duration.Duration
+}
+
+const duration = (name: string, { minimum, maximum }: Range) =>
+  Config.schema(
+    Schema.DurationFromString.check(
+      Schema.makeFilter((value) => Duration.between(value, { minimum, maximum }), {
+        message: `Expected a duration from ${Duration.format(minimum)} to ${Duration.format(maximum)}, such as "5 seconds"`
+      })
+    ),
+    name
+  )
+
+const timeouts: Range = { minimum: Duration.millis(100), maximum: Duration.hours(1) }
+
+const isTerminal = isatty(0) || isatty(1)
 
 // The URL holds a password, so what is wrong with it is said without it.
 const isPostgresUrl = (text: string) => {
@@ -42,6 +62,21 @@ export const config = Config.all({
   host: Config.NonEmptyString("HOST").pipe(Config.withDefault("0.0.0.0")),
   /** The port to listen on; 0 takes a free one. */
   port: integer("PORT", { minimum: 0, maximum: 65535 }).pipe(Config.withDefault(3000)),
+  /**
+   * How long everything is still answered after a stop signal. Unset: 2 seconds, or none when started from a terminal,
+   * where someone waits for it.
+   */
+  drain: duration("DRAIN", { minimum: Duration.zero, maximum: Duration.minutes(10) }).pipe(
+    Config.withDefault(isTerminal ? Duration.zero : Duration.seconds(2))
+  ),
+  /** How many connections may be open at once. One more is refused. */
+  maxConnections: integer("MAX_CONNECTIONS", { minimum: 1, maximum: 1_000_000 }).pipe(Config.withDefault(2000)),
+  /** How long the headers of a request may take to arrive. */
+  headersTimeout: duration("HEADERS_TIMEOUT", timeouts).pipe(Config.withDefault(Duration.seconds(10))),
+  /** How long a request may take to arrive with its body. */
+  bodyTimeout: duration("BODY_TIMEOUT", timeouts).pipe(Config.withDefault(Duration.seconds(15))),
+  /** How long a connection may stay open on which nothing happens. */
+  idleTimeout: duration("IDLE_TIMEOUT", timeouts).pipe(Config.withDefault(Duration.seconds(75))),
   /** How many processes serve the port; more than one share a Postgres of DATABASE_URL. */
   workers: integer("WORKERS", { minimum: 1, maximum: 256 }).pipe(Config.withDefault(1)),
   /** What this process does: any of data-api, intake and worker, separated by commas. */
