@@ -1,4 +1,5 @@
 /** The configuration: every variable that the service reads, with its default. The README lists the same. */
+import { isatty } from "node:tty"
 import { Config, Duration, LogLevel, Redacted } from "effect"
 import * as Variable from "./Variable.ts"
 
@@ -19,6 +20,13 @@ const httpOrigin = (name: string) =>
     true
   )
 
+const isTerminal = isatty(0) || isatty(1)
+
+const timeout = (name: string, example: `${number} ${Duration.Unit}`) =>
+  Variable.duration(name, { minimum: "100 millis", maximum: "1 hour", example }).pipe(
+    Config.withDefault(Duration.fromInputUnsafe(example))
+  )
+
 const headerText = (name: string) =>
   Variable.variable(
     name,
@@ -32,6 +40,23 @@ export const config = Config.all({
   host: Variable.text("HOST", "an address to listen on, such as 127.0.0.1", 255).pipe(Config.withDefault("0.0.0.0")),
   /** The port to listen on; 0 takes a free one. */
   port: Variable.integer("PORT", { minimum: 0, maximum: 65535, example: 3000 }).pipe(Config.withDefault(3000)),
+  /**
+   * How long everything is still answered after a stop signal. Unset: 2 seconds, or none when started from a terminal,
+   * where someone waits for it.
+   */
+  drain: Variable.duration("DRAIN", { maximum: "10 minutes", example: "2 seconds" }).pipe(
+    Config.withDefault(isTerminal ? Duration.zero : Duration.seconds(2))
+  ),
+  /** How many connections may be open at once. One more is refused. */
+  maxConnections: Variable.integer("MAX_CONNECTIONS", { minimum: 1, maximum: 1_000_000, example: 2000 }).pipe(
+    Config.withDefault(2000)
+  ),
+  /** How long the headers of a request may take to arrive. */
+  headersTimeout: timeout("HEADERS_TIMEOUT", "10 seconds"),
+  /** How long a request may take to arrive with its body. */
+  bodyTimeout: timeout("BODY_TIMEOUT", "15 seconds"),
+  /** How long a connection may stay open on which nothing happens. */
+  idleTimeout: timeout("IDLE_TIMEOUT", "75 seconds"),
   /** How many processes serve the port; more than one share a Postgres of DATABASE_URL. */
   workers: Variable.integer("WORKERS", { minimum: 1, maximum: 256 }).pipe(Config.withDefault(1)),
   /** What this process does: any of data-api, intake and worker, separated by commas. */

@@ -10,6 +10,7 @@ import { organizations } from "./Demo/DemoData.ts"
 import { accounts } from "./Demo/DemoProcessor.ts"
 import type { Failure } from "./Failure.ts"
 import { HealthChecks } from "./Health/HealthChecks.ts"
+import { Listener } from "./Http/Listener.ts"
 import * as Worker from "./InvoiceDeletions/Worker.ts"
 import { PspClient } from "./Psp/PspClient.ts"
 import * as Server from "./Server.ts"
@@ -45,13 +46,19 @@ const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.
 const announcement = ({ databaseUrl }: Settings) =>
   Effect.gen(function* () {
     const server = yield* HttpServer.HttpServer
-    const { stop } = yield* HealthChecks
     const address = HttpServer.formatAddress(server.address)
     // Of several workers, the process that started them says so.
-    if (Workers.isWorker) yield* Effect.logDebug(`A worker listens on ${address}`)
+    if (Workers.isWorker) yield* Workers.announce(address)
     else yield* Effect.log(`Listening on ${address}`)
     if (Option.isNone(databaseUrl)) yield* Console.log(demoNotice(reachable(address)))
-    yield* Effect.addFinalizer(() => stop)
+  })
+
+/** What a stop begins with: the service is not ready, and answers what still comes. */
+const draining = ({ drain }: Settings) =>
+  Effect.gen(function* () {
+    const health = yield* HealthChecks
+    const listener = yield* Listener
+    yield* Effect.addFinalizer(() => Effect.andThen(health.stop, listener.drain(drain)))
   })
 
 /** The processor: Stripe with a key, the demo processor on the embedded database, else none. */
@@ -76,9 +83,12 @@ const single = (settings: Settings) => {
   )
   const worker = has("worker") ? Worker.layer(Worker.optionsFor(settings.poolSize)) : Layer.empty
   const afterMigration = AfterMigration.layer(Databases.namesOf(settings), worker).pipe(Layer.provide(databases))
-  return Layer.mergeAll(Layer.effectDiscard(announcement(settings)), afterMigration).pipe(
+  // These stop together and before all else: while requests are drained, the worker begins no task.
+  const running = Layer.mergeAll(Layer.effectDiscard(draining(settings)), afterMigration)
+  return Layer.effectDiscard(announcement(settings)).pipe(
+    Layer.provideMerge(running),
     Layer.provideMerge(Server.serve(routes)),
-    Layer.provide(Server.listen(settings)),
+    Layer.provide(Listener.layer(Workers.isWorker ? { ...settings, ...Workers.shared } : settings)),
     Layer.provideMerge(services),
     Layer.provide(NodeServices.layer)
   )
@@ -94,7 +104,7 @@ const several = (settings: Settings) =>
           })
         )
       )
-    : Layer.effectDiscard(Workers.supervise(settings.workers))
+    : Layer.effectDiscard(Workers.supervise(settings))
 
 const served = (settings: Settings): Layer.Layer<never, Failure | Workers.WorkerEnded> =>
   settings.workers > 1 && !Workers.isWorker ? several(settings) : Layer.effectDiscard(Layer.build(single(settings)))

@@ -2,6 +2,9 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Effect, Exit, Layer, Runtime } from "effect"
 import * as Failure from "./Failure.ts"
 import * as Launch from "./Launch.ts"
+import * as StopSignals from "./StopSignals.ts"
+
+StopSignals.endAtTheSecond()
 
 Layer.launch(Launch.layer).pipe(
   Effect.tapErrorTag(

@@ -1,10 +1,6 @@
 /**
- * The HTTP server: the routes of each role, their documentation pages, what is answered when no endpoint answers, and
- * the listener. The listener opens only when the services behind the routes are up.
+ * What is served: the routes of each role, their documentation pages, and what is answered when no endpoint answers.
  */
-import { randomUUID } from "node:crypto"
-import { createServer } from "node:http"
-import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Cause, type Duration, Effect, Function, Layer } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
@@ -12,6 +8,7 @@ import { DataApi, IntakeApi, OperationsApi, VersionOneApi } from "./Api.ts"
 import * as HealthHandlers from "./Health/Handlers.ts"
 import { compress } from "./Http/Compression.ts"
 import * as JsonBodyServer from "./Http/JsonBodyServer.ts"
+import { requestId } from "./Http/RequestId.ts"
 import * as IntakeHandlers from "./InvoiceDeletions/Handlers.ts"
 import * as SignedDeliveryServer from "./InvoiceDeletions/SignedDeliveryServer.ts"
 import * as AuthorizationServer from "./Organization/AuthorizationServer.ts"
@@ -120,8 +117,6 @@ const notFound = detail(404, "Not Found")
 const isNotRouted = (error: unknown) =>
   HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"
 
-const visibleAscii = /^[\x21-\x7e]{1,128}$/
-
 /**
  * Around every request: gives it an id, compresses the answer where that is asked for, and answers in the documented form when no endpoint does: 404, 405, and 500
  * for a bug, which is logged and not shown. A path is one spelling: the router alone would take several.
@@ -130,8 +125,7 @@ export const envelope = HttpRouter.middleware(
   (answered) =>
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
-      const given = request.headers["x-request-id"]
-      const id = given !== undefined && visibleAscii.test(given) ? given : randomUUID()
+      const id = requestId(request.headers["x-request-id"])
       const [path = ""] = request.url.split("?", 1)
       const known = paths.get(path)
       if (known === undefined) return HttpServerResponse.setHeader(notFound, "x-request-id", id)
@@ -151,23 +145,6 @@ export const envelope = HttpRouter.middleware(
 
 /** The routes of the data API as they are served. */
 export const routes = Layer.mergeAll(dataApiRoutes, envelope)
-
-/**
- * A listener that is done with a connection once it stops: a connection that was in use when the stop began would
- * else be kept for its client's next request.
- */
-const makeListener = () => {
-  const server = createServer()
-  return server.on("request", (_, response) => {
-    response.once("close", () => {
-      if (!server.listening) server.closeIdleConnections()
-    })
-  })
-}
-
-/** Listens on an address, once the services are up. */
-export const listen = (address: { readonly host: string; readonly port: number }) =>
-  NodeHttpServer.layer(makeListener, { ...address, gracefulShutdownTimeout: "10 seconds" })
 
 /** Serves routes. */
 export const serve = <A, E, R>(served: Layer.Layer<A, E, R>) =>

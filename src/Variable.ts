@@ -53,15 +53,21 @@ export const integer = (
     return /^-?\d+$/.test(given) && value >= minimum && value <= maximum ? value : undefined
   })
 
-/** A length of time, from none to a longest. */
+type Length = `${number} ${Duration.Unit}`
+
+/** A length of time of a range, both ends included; from none where there is no minimum. */
 export const duration = (
   name: string,
-  { maximum, example }: { readonly maximum: `${number} ${Duration.Unit}`; readonly example: string }
+  { minimum, maximum, example }: { readonly minimum?: Length; readonly maximum: Length; readonly example: Length }
 ) => {
-  const longest = Duration.fromInputUnsafe(maximum)
-  const schema = Schema.decodeOption(Schema.DurationFromString)
-  return variable(name, `a duration of at most ${maximum}, such as ${example}`, (given) =>
-    Option.getOrUndefined(Option.filter(schema(given), Duration.between({ minimum: Duration.zero, maximum: longest })))
+  const range = minimum === undefined ? `of at most ${maximum}` : `from ${minimum} to ${maximum}`
+  const between = Duration.between({
+    minimum: Duration.fromInputUnsafe(minimum ?? 0),
+    maximum: Duration.fromInputUnsafe(maximum)
+  })
+  const read = Schema.decodeOption(Schema.DurationFromString)
+  return variable(name, `a duration ${range}, such as ${example}`, (given) =>
+    Option.getOrUndefined(Option.filter(read(given), between))
   )
 }
 

@@ -47,6 +47,11 @@ const named: ReadonlyArray<Case> = [
     long
   ]),
   ...wrong("WORKERS", "an integer from 1 to 256, such as 1", ["0", "257", "many"]),
+  ...wrong("MAX_CONNECTIONS", "an integer from 1 to 1000000, such as 2000", ["0", "many"]),
+  ...wrong("DRAIN", "a duration of at most 10 minutes, such as 2 seconds", ["5", "11 minutes", "-1 second"]),
+  ...wrong("HEADERS_TIMEOUT", "a duration from 100 millis to 1 hour, such as 10 seconds", ["0 seconds", "2 hours"]),
+  ...wrong("BODY_TIMEOUT", "a duration from 100 millis to 1 hour, such as 15 seconds", ["1", "Infinity"]),
+  ...wrong("IDLE_TIMEOUT", "a duration from 100 millis to 1 hour, such as 75 seconds", ["0 seconds", "soon"]),
   ...wrong("DATABASE_POOL_SIZE", "an integer from 1 to 1000, such as 10", ["0", "1001", "ten"]),
   ...wrong("DATA_DIR", "a folder such as .data, or memory", [" ", long]),
   ...wrong("ROLES", "any of data-api, intake, worker, separated by commas, such as data-api,intake", [

@@ -1,5 +1,6 @@
 /** Headers that come twice, which only a real server can tell from one with a comma. Decisions: "Invoice deletion intake". */
-import { request } from "node:http"
+import { createServer, request } from "node:http"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { HttpServer } from "effect/http"
@@ -9,7 +10,7 @@ import { deletions, layerMemory, path } from "./intake.ts"
 import { delay } from "./support.ts"
 
 const served = Server.serve(Layer.merge(Server.intakeRoutes(delay), Server.operationsRoutes)).pipe(
-  Layer.provideMerge(Server.listen({ host: "127.0.0.1", port: 0 })),
+  Layer.provideMerge(NodeHttpServer.layer(() => createServer(), { host: "127.0.0.1", port: 0 })),
   Layer.provide(layerMemory)
 )
 

@@ -70,7 +70,14 @@ export const start = Effect.fnUntraced(function* (environment: Environment, fold
     Effect.sync(() => {
       const spawned = spawn(node, [main], {
         cwd,
-        env: { TMPDIR: scratch, NODE_COMPILE_CACHE: compileCache, HOST: "127.0.0.1", PORT: "0", ...environment },
+        env: {
+          TMPDIR: scratch,
+          NODE_COMPILE_CACHE: compileCache,
+          HOST: "127.0.0.1",
+          PORT: "0",
+          DRAIN: "0 seconds",
+          ...environment
+        },
         stdio: ["ignore", "pipe", "pipe"]
       })
       killAtExit(spawned)
