@@ -2,6 +2,7 @@
 import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { long } from "../support/tries.ts"
 import * as Client from "./support/Client.ts"
 import * as Process from "./support/Process.ts"
 
@@ -71,16 +72,29 @@ const isReadable = ({ code, signal, output }: Process.End & { readonly output: s
   assert.notMatch(output, /\bat .*:\d+:\d+|node_modules|\[cause\]/)
 }
 
+/** The first value of each variable and message; the others are among the long tests. */
+const isFirst = ({ variable, expected }: Case, index: number) =>
+  cases.findIndex((other) => other.variable === variable && other.expected === expected) === index
+
+const tiers = [
+  { values: cases.filter(isFirst), options: {} },
+  { values: cases.filter((value, index) => !isFirst(value, index)), options: long }
+]
+
 describe.concurrent("A start that fails", () => {
-  it.live.each(cases)("$variable=$value ends with a code, the variable's name and what was expected", (wrongly) =>
-    Effect.gen(function* () {
-      const { variable, value, expected, environment } = wrongly
-      const end = yield* Process.startToEnd({ ...environment, [variable]: value })
-      isReadable(end)
-      assert.include(end.output, variable)
-      assert.match(end.output, expected)
-    })
-  )
+  for (const { values, options } of tiers)
+    it.live.each(values)(
+      "$variable=$value ends with a code, the variable's name and what was expected",
+      (wrongly) =>
+        Effect.gen(function* () {
+          const { variable, value, expected, environment } = wrongly
+          const end = yield* Process.startToEnd({ ...environment, [variable]: value })
+          isReadable(end)
+          assert.include(end.output, variable)
+          assert.match(end.output, expected)
+        }),
+      options
+    )
 
   it.live("for a port in use names PORT and the port", () =>
     Effect.gen(function* () {
