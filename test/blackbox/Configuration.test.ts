@@ -1,7 +1,10 @@
 /** A configuration that is wrong stops the start: one line says which variable, and what it should be. */
 import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { ConfigProvider, Effect } from "effect"
+import { TestConsole } from "effect/testing"
+import { config } from "../../src/Config.ts"
+import * as Failure from "../../src/Failure.ts"
 import { long } from "../support/tries.ts"
 import * as Client from "./support/Client.ts"
 import * as Process from "./support/Process.ts"
@@ -72,29 +75,46 @@ const isReadable = ({ code, signal, output }: Process.End & { readonly output: s
   assert.notMatch(output, /\bat .*:\d+:\d+|node_modules|\[cause\]/)
 }
 
-/** The first value of each variable and message; the others are among the long tests. */
-const isFirst = ({ variable, expected }: Case, index: number) =>
-  cases.findIndex((other) => other.variable === variable && other.expected === expected) === index
+/** How a start ends that reading the configuration is enough to refuse; nothing where it is not enough. */
+const refusal = ({ variable, value, environment }: Case) =>
+  config.parse(ConfigProvider.fromEnv({ env: { ...environment, [variable]: value } })).pipe(
+    Effect.as(undefined),
+    Effect.catch((failure) =>
+      Effect.gen(function* () {
+        yield* Failure.report(failure)
+        return { code: 1, signal: null, output: (yield* TestConsole.errorLines).join("\n") }
+      })
+    ),
+    Effect.provide(TestConsole.layer)
+  )
 
-const tiers = [
-  { values: cases.filter(isFirst), options: {} },
-  { values: cases.filter((value, index) => !isFirst(value, index)), options: long }
-]
+const says = ({ variable, expected }: Case, end: Process.End & { readonly output: string }) => {
+  isReadable(end)
+  assert.include(end.output, variable)
+  assert.match(end.output, expected)
+}
+
+const started = ({ environment, variable, value }: Case) => Process.startToEnd({ ...environment, [variable]: value })
 
 describe.concurrent("A start that fails", () => {
-  for (const { values, options } of tiers)
-    it.live.each(values)(
-      "$variable=$value ends with a code, the variable's name and what was expected",
-      (wrongly) =>
-        Effect.gen(function* () {
-          const { variable, value, expected, environment } = wrongly
-          const end = yield* Process.startToEnd({ ...environment, [variable]: value })
-          isReadable(end)
-          assert.include(end.output, variable)
-          assert.match(end.output, expected)
-        }),
-      options
-    )
+  it.live("by its configuration ends the program with a code", () =>
+    Effect.gen(function* () {
+      const port = { variable: "PORT", value: "abc", expected: /integer|number/i }
+      says(port, yield* started(port))
+    })
+  )
+
+  it.live.each(cases)("$variable=$value is told with the variable's name and what was expected", (given) =>
+    Effect.gen(function* () {
+      says(given, (yield* refusal(given)) ?? (yield* started(given)))
+    })
+  )
+
+  it.live.each(cases)(
+    "$variable=$value ends the started program with a code, the variable's name and what was expected",
+    (given) => Effect.map(started(given), (end) => says(given, end)),
+    long
+  )
 
   it.live("for a port in use names PORT and the port", () =>
     Effect.gen(function* () {
@@ -116,12 +136,10 @@ describe.concurrent("A start that fails", () => {
     })
   )
 
-  it.live.each(["pretty", "json", "logfmt"])(
-    "because its Postgres is down keeps the password to itself (%s)",
-    (format) =>
-      Effect.gen(function* () {
-        isReadable(yield* Process.startToEnd({ DATABASE_URL: unreachable, MIGRATE: "true", LOG_FORMAT: format }))
-      })
+  it.live.each(["pretty", "json"])("because its Postgres is down keeps the password to itself (%s)", (format) =>
+    Effect.gen(function* () {
+      isReadable(yield* Process.startToEnd({ DATABASE_URL: unreachable, MIGRATE: "true", LOG_FORMAT: format }))
+    })
   )
 })
 

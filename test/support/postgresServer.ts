@@ -31,6 +31,16 @@ const freePort = Effect.callback<number>((resume) => {
   })
 })
 
+// What a crash loses is not missed, and nobody looks at the tables in the background while plans are tested.
+const settings = [
+  "fsync=off",
+  "full_page_writes=off",
+  "wal_level=minimal",
+  "max_wal_senders=0",
+  "autovacuum=off",
+  "max_connections=300"
+]
+
 const start = Effect.gen(function* () {
   const databaseDir = yield* Effect.promise(() => mkdtemp(join(tmpdir(), "practice-data-test-")))
   const port = yield* freePort
@@ -42,7 +52,7 @@ const start = Effect.gen(function* () {
     createPostgresUser: process.getuid?.() === 0,
     persistent: false,
     initdbFlags: ["--locale=C", "--encoding=UTF8"],
-    postgresFlags: ["-c", "fsync=off", "-c", "max_connections=300"],
+    postgresFlags: settings.flatMap((setting) => ["-c", setting]),
     onLog: () => undefined,
     onError: () => undefined
   })
