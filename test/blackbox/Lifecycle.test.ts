@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { searchable } from "../contract/Contract.ts"
+import { long } from "../support/tries.ts"
 import * as Client from "./support/Client.ts"
 import * as Process from "./support/Process.ts"
 import { everything } from "./support/Records.ts"
@@ -67,6 +68,13 @@ const moments = [
   { moment: "all was written and being counted", at: "analyze:5" }
 ]
 
+const isWhileFilled = ({ at }: (typeof moments)[number]) => at.startsWith("insert")
+
+const tiers = [
+  { times: moments.filter(isWhileFilled), options: {} },
+  { times: moments.filter((time) => !isWhileFilled(time)), options: long }
+]
+
 const dieAt = join(import.meta.dirname, "support/dieAt.ts")
 
 layer(Data.layer, { ...options, concurrent: true })("The program on its embedded database", (it) => {
@@ -85,19 +93,23 @@ layer(Data.layer, { ...options, concurrent: true })("The program on its embedded
     })
   )
 
-  it.effect.each(moments)("starts after a kill -9 when, in its very first start, $moment", ({ at }) =>
-    Effect.gen(function* () {
-      const { demo } = yield* Data
-      const folder = yield* Process.temporaryFolder
-      const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
-      yield* Effect.gen(function* () {
-        const { ended, output } = yield* Process.start(environment, folder)
-        assert.strictEqual((yield* ended).signal, "SIGKILL")
-        assert.notInclude(output(), "Listening")
-      }).pipe(Effect.scoped)
-      assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "a/b" }, folder), demo)
-    })
-  )
+  for (const { times, options: tier } of tiers)
+    it.effect.each(times)(
+      "starts after a kill -9 when, in its very first start, $moment",
+      ({ at }) =>
+        Effect.gen(function* () {
+          const { demo } = yield* Data
+          const folder = yield* Process.temporaryFolder
+          const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
+          yield* Effect.gen(function* () {
+            const { ended, output } = yield* Process.start(environment, folder)
+            assert.strictEqual((yield* ended).signal, "SIGKILL")
+            assert.notInclude(output(), "Listening")
+          }).pipe(Effect.scoped)
+          assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "a/b" }, folder), demo)
+        }),
+      tier
+    )
 
   it.effect("answers the same after a kill -9 in the middle of requests", () =>
     Effect.gen(function* () {
