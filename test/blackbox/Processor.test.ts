@@ -2,7 +2,6 @@
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Layer, Schema } from "effect"
 import { accounts } from "../../src/Demo/DemoProcessor.ts"
-import { loadDemoData } from "../../src/Demo/Load.ts"
 import { processorEndpoints } from "../contract/Contract.ts"
 import { StripeDouble } from "../support/StripeDouble.ts"
 import * as Faults from "../support/stripe/faults.ts"
@@ -104,8 +103,7 @@ layer(Service.layerEmbedded, options)("the demo processor", (it) => {
 
 /** The program over a Postgres with demo data, and Stripe's double with the demo processor's objects. */
 const program = Effect.gen(function* () {
-  const { url, sql } = yield* TestDatabase
-  yield* loadDemoData(sql)
+  const { url } = yield* TestDatabase
   const double = yield* StripeDouble
   const { address, output } = yield* Process.start({
     DATABASE_URL: url,
@@ -117,7 +115,7 @@ const program = Effect.gen(function* () {
 })
 
 const own = Layer.fresh(
-  Layer.merge(TestDatabase.layer, StripeDouble.layer({ key: secretKey, accounts, platform: "acct_platform" }))
+  Layer.merge(TestDatabase.layerDemo, StripeDouble.layer({ key: secretKey, accounts, platform: "acct_platform" }))
 )
 
 const path = "/psp-charges/search"
@@ -178,8 +176,7 @@ describe.concurrent("a program with a key of the processor", () => {
 describe("a program with a Postgres and no key of the processor", () => {
   test.live.each([{}, { STRIPE_SECRET_KEY: "", STRIPE_API_URL: "" }])("answers every live read with 503: %j", (unset) =>
     Effect.gen(function* () {
-      const { url, sql } = yield* TestDatabase
-      yield* loadDemoData(sql)
+      const { url } = yield* TestDatabase
       const { address } = yield* Process.start({ DATABASE_URL: url, ...unset })
       const client = yield* Client.make(yield* address)
       for (const endpoint of processorEndpoints) {
@@ -188,6 +185,6 @@ describe("a program with a Postgres and no key of the processor", () => {
         assert.match(String(answer.headers["retry-after"]), /^[1-9]\d*$/)
       }
       assert.deepStrictEqual(yield* health(client), ["pass", "pass"])
-    }).pipe(Effect.provide(Layer.fresh(TestDatabase.layer)))
+    }).pipe(Effect.provide(Layer.fresh(TestDatabase.layerDemo)))
   )
 })

@@ -1,7 +1,6 @@
 /** The stores of API keys and of records, cut off one at a time, and back. */
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Duration, Effect, Layer } from "effect"
-import { loadDemoData } from "../../src/Demo/Load.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
@@ -12,7 +11,7 @@ import * as TcpProxy from "./support/TcpProxy.ts"
 const atOnce = 200
 
 /** A database for one test alone. */
-const ownDatabase = Layer.fresh(TestDatabase.layer)
+const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
 
 const through = Effect.fnUntraced(function* (database: string) {
   const url = new URL(database)
@@ -23,8 +22,7 @@ const through = Effect.fnUntraced(function* (database: string) {
 
 /** The program, with a proxy of its own before each of its stores. */
 const program = Effect.gen(function* () {
-  const { url, sql } = yield* TestDatabase
-  yield* loadDemoData(sql)
+  const { url } = yield* TestDatabase
   const records = yield* through(url)
   const credentials = yield* through(url)
   const { address } = yield* Process.start({ DATABASE_URL: records.url, CREDENTIALS_DATABASE_URL: credentials.url })
