@@ -5,11 +5,12 @@ import { accounts } from "../../src/Demo/DemoProcessor.ts"
 import { processorEndpoints } from "../contract/Contract.ts"
 import { StripeDouble } from "../support/StripeDouble.ts"
 import * as Faults from "../support/stripe/faults.ts"
+import { inTime } from "../support/inTime.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
 import * as Process from "./support/Process.ts"
-import { Service } from "./support/Service.ts"
+import { options, Service } from "./support/Service.ts"
 
 const secretKey = "sk_test_0123456789abcdefghijkl"
 const clinic = "clinic_oakridge_01"
@@ -59,8 +60,6 @@ const walk = Effect.fnUntraced(function* (client: Pick<Client.Client, "ask">, pa
   }
   return ids
 })
-
-const options = { excludeTestServices: true, timeout: "60 seconds" } as const
 
 layer(Service.layerEmbedded, options)("the demo processor", (it) => {
   it.effect.each(processorEndpoints)("answers $path with believable objects, newest first, each once", ({ path }) =>
@@ -151,7 +150,7 @@ describe.concurrent("a program with a key of the processor", () => {
           Effect.map(double.underWay, (count) => count === 0)
         )
       )
-      assert.isBelow(Duration.toSeconds(took), 4)
+      assert.isBelow(Duration.toSeconds(took), inTime(4))
       assert.strictEqual((yield* client.ask(path, { clinic })).status, 200)
     }).pipe(Effect.provide(own))
   )

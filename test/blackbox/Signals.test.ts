@@ -4,6 +4,7 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer } from "effect"
+import { inTime } from "../support/inTime.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
@@ -91,7 +92,7 @@ describe.concurrent("A stop signal", () => {
       }
       const [took, end] = yield* Effect.timed(ended)
       assert.deepStrictEqual(end, { code: 0, signal: null }, output())
-      assert.isBelow(Duration.toSeconds(took), 2)
+      assert.isBelow(Duration.toSeconds(took), inTime(2))
     }).pipe(Effect.provide(database))
   )
 
@@ -102,7 +103,7 @@ describe.concurrent("A stop signal", () => {
       yield* kill(signal)
       const [took, end] = yield* Effect.timed(ended)
       assert.deepStrictEqual(end, { code: 0, signal: null }, output())
-      assert.isBelow(Duration.toSeconds(took), 2)
+      assert.isBelow(Duration.toSeconds(took), inTime(2))
     }).pipe(Effect.provide(database))
   )
 
@@ -114,7 +115,7 @@ describe.concurrent("A stop signal", () => {
       yield* kill("SIGTERM")
       const [took, end] = yield* Effect.timed(ended)
       assert.deepStrictEqual(end, { code: 0, signal: null }, output())
-      assert.isBelow(Duration.toSeconds(took), 12)
+      assert.isBelow(Duration.toSeconds(took), inTime(10))
     }).pipe(Effect.provide(database))
   )
 

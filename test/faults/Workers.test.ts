@@ -3,6 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Array, Effect, Layer, type Scope } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { eventually } from "../blackbox/support/eventually.ts"
+import { inTime } from "../support/inTime.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { long } from "../support/tries.ts"
 import * as Gate from "./support/Gate.ts"
@@ -68,7 +69,7 @@ it.live(
         Effect.map(Ledger.outstanding(sql), (open) => open < 2950)
       )
       yield* worker.kill("SIGTERM")
-      assert.isBelow(yield* Program.secondsOf(worker.ended), 10)
+      assert.isBelow(yield* Program.secondsOf(worker.ended), inTime(10))
       assert.deepStrictEqual(yield* worker.ended, { code: 0, signal: null }, worker.output())
       const balance = yield* Ledger.balance(sql)
       const completed = balance?.completed ?? 0
@@ -88,7 +89,7 @@ it.live(
     Effect.gen(function* () {
       const { sql, worker, feeder } = yield* blocked(20, 3)
       yield* worker.kill("SIGTERM")
-      assert.isBelow(yield* Program.secondsOf(worker.ended), 10.5)
+      assert.isBelow(yield* Program.secondsOf(worker.ended), inTime(10))
       assert.deepStrictEqual(yield* worker.ended, { code: 0, signal: null }, worker.output())
       yield* feeder.letGo
       const balance = yield* Ledger.balance(sql)

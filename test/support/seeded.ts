@@ -1,6 +1,6 @@
 /**
  * Each test draws its random values from a sequence that the seed and its name decide, so that it draws the same ones
- * alone and among others. A test that fails says how to run it again.
+ * alone and among others; tests that run at the same time share one. A test that fails says how to run it again.
  */
 import { hash } from "node:crypto"
 import { beforeEach, inject } from "vitest"
