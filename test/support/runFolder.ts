@@ -1,5 +1,5 @@
 /** A folder for what the test files of one run share. */
-import { mkdtemp, rm } from "node:fs/promises"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { TestProject } from "vitest/node"
@@ -10,8 +10,8 @@ declare module "vitest" {
   }
 }
 
-export default async (project: TestProject) => {
-  const folder = await mkdtemp(join(tmpdir(), "practice-data-run-"))
+export default (project: TestProject) => {
+  const folder = mkdtempSync(join(tmpdir(), "practice-data-run-"))
   project.provide("runFolder", folder)
-  return () => rm(folder, { recursive: true, force: true, maxRetries: 5 })
+  return () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 }
