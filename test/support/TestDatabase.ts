@@ -8,7 +8,7 @@ import { loadDemoData } from "../../src/Demo/Load.ts"
 
 let created = 0
 
-const options = { applicationName: "practice-data-test", statementTimeout: "1 minute" } as const
+const options = { applicationName: "practice-data-test", statementTimeout: "3 minutes" } as const
 
 const urlOf = (name: string) => {
   const url = new URL(inject("templateUrl"))
