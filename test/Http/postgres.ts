@@ -4,7 +4,6 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect, CredentialDatabase, RecordDatabase } from "../../src/Database/Database.ts"
 import { accounts } from "../../src/Demo/DemoProcessor.ts"
-import { loadDemoData } from "../../src/Demo/Load.ts"
 import { PspClient } from "../../src/Psp/PspClient.ts"
 import * as Services from "../../src/Services.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -30,8 +29,7 @@ const counted = (sql: PgClient.PgClient, count: () => void): PgClient.PgClient =
 
 const databases = Layer.unwrap(
   Effect.gen(function* () {
-    const { url, sql } = yield* TestDatabase
-    yield* loadDemoData(sql)
+    const { url } = yield* TestDatabase
     const statements = yield* Statements
     const client = (name: keyof Statements["Service"]) =>
       Effect.map(
@@ -46,7 +44,7 @@ const databases = Layer.unwrap(
 ).pipe(Layer.provide(Reactivity.layer))
 
 /** A database of the test's own, and the counts. */
-export const store = Layer.merge(TestDatabase.layer, Statements.layer)
+export const store = Layer.merge(TestDatabase.layerDemo, Statements.layer)
 
 /** The services over it. */
 export const services = Services.layer.pipe(Layer.provide([databases, PspClient.layerMemory(accounts)]))

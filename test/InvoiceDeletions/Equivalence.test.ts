@@ -6,6 +6,7 @@ import { Scheduler } from "../../src/InvoiceDeletions/Scheduler.ts"
 import type { Claim, RunOutcome, ScheduleOutcome, SchedulerUnavailable } from "../../src/InvoiceDeletions/Task.ts"
 import { integer } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
+import { tries } from "../support/tries.ts"
 import { delivery, inItsOwnTime, lease, onDatabase, stores } from "./support.ts"
 
 const Operation = Schema.Union([
@@ -85,24 +86,25 @@ const operations = Arbitrary.array(
 )
 
 layer(TestDatabase.layerDatabases, onDatabase)("schedulers", (it) => {
-  it.effect.prop(
-    "answer the same to the same operations, one after the other",
-    { operations },
-    ({ operations: given }) =>
-      Effect.gen(function* () {
-        const [memory, postgres] = yield* Effect.forEach(stores, ([, store]) =>
-          Effect.map(Layer.build(Layer.fresh(store)), (context): Subject => ({
-            scheduler: Context.get(context, Scheduler),
-            claims: []
-          }))
-        )
-        if (memory === undefined || postgres === undefined) return assert.fail("There are two schedulers")
-        for (const [index, operation] of [...beginning, ...given].entries()) {
-          yield* TestClock.adjust(operation._tag === "Wait" ? Duration.seconds(operation.seconds) : "10 millis")
-          const expected = yield* apply(memory, operation)
-          assert.deepStrictEqual(yield* apply(postgres, operation), expected, `${index}: ${operation._tag}`)
-        }
-      }).pipe(inItsOwnTime),
-    { arbitrary: { runs: 60, size: 80, maxShrinks: 200 } }
-  )
+  for (const { often, options } of tries({ few: 10, many: 200, size: 80, maxShrinks: 200 }))
+    it.effect.prop(
+      `answer the same to the same operations, one after the other${often}`,
+      { operations },
+      ({ operations: given }) =>
+        Effect.gen(function* () {
+          const [memory, postgres] = yield* Effect.forEach(stores, ([, store]) =>
+            Effect.map(Layer.build(Layer.fresh(store)), (context): Subject => ({
+              scheduler: Context.get(context, Scheduler),
+              claims: []
+            }))
+          )
+          if (memory === undefined || postgres === undefined) return assert.fail("There are two schedulers")
+          for (const [index, operation] of [...beginning, ...given].entries()) {
+            yield* TestClock.adjust(operation._tag === "Wait" ? Duration.seconds(operation.seconds) : "10 millis")
+            const expected = yield* apply(memory, operation)
+            assert.deepStrictEqual(yield* apply(postgres, operation), expected, `${index}: ${operation._tag}`)
+          }
+        }).pipe(inItsOwnTime),
+      options
+    )
 })

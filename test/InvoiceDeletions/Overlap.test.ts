@@ -9,6 +9,7 @@ import type { InvoiceDeletions } from "../../src/InvoiceDeletions/InvoiceDeletio
 import { Scheduler } from "../../src/InvoiceDeletions/Scheduler.ts"
 import { integer } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
+import { long, tries } from "../support/tries.ts"
 import { claimAll, delay, delivery, inItsOwnTime, layerPostgres, onDatabase, scheduled, start } from "./support.ts"
 import { type Marked, rowsOf } from "./world.ts"
 
@@ -82,34 +83,43 @@ const marks = (rows: ReadonlyArray<Marked>) =>
   rows.map(({ owner, id, is_deleted, deleted_at }) => ({ owner, id, is_deleted, deleted_at }))
 
 layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("overlapping tasks", (it) => {
-  it.effect.prop(
-    "of one organization, 20 over 4 connections, end in the state of one after the other in any order",
-    { tasks },
-    ({ tasks: deletions }) =>
-      Effect.gen(function* () {
-        const expected = yield* stateAfter(deletions, { concurrency: 1, together: 1 })
-        const deleted = expected.filter((row) => row.is_deleted).map(({ id }) => id)
-        assert.deepStrictEqual(Array.sort(deleted, Order.String), named(deletions))
-        for (const concurrency of [1, 4, 4]) {
-          assert.deepStrictEqual(yield* stateAfter(deletions, { concurrency, together: 1 }), expected)
-        }
-        assert.deepStrictEqual(marks(yield* stateAfter(deletions, { concurrency: 4, together: 3 })), marks(expected))
-      }).pipe(inItsOwnTime),
-    { arbitrary: { runs: 12, size: 20, maxShrinks: 20 } }
-  )
+  for (const { often, options } of tries({ few: 1, many: 24, size: 20, maxShrinks: 20 }))
+    it.effect.prop(
+      `of one organization, 20 over 4 connections, end in the state of one after the other in any order${often}`,
+      { tasks },
+      ({ tasks: deletions }) =>
+        Effect.gen(function* () {
+          const expected = yield* stateAfter(deletions, { concurrency: 1, together: 1 })
+          const deleted = expected.filter((row) => row.is_deleted).map(({ id }) => id)
+          assert.deepStrictEqual(Array.sort(deleted, Order.String), named(deletions))
+          for (const concurrency of [1, 4, 4]) {
+            assert.deepStrictEqual(yield* stateAfter(deletions, { concurrency, together: 1 }), expected)
+          }
+          assert.deepStrictEqual(marks(yield* stateAfter(deletions, { concurrency: 4, together: 3 })), marks(expected))
+        }).pipe(inItsOwnTime),
+      options
+    )
 
-  it.effect("that all name everything, in orders of their own, wait for each other and deadlock nobody", () =>
-    Effect.gen(function* () {
-      const everything = yield* Effect.forEach(Array.range(1, 20), () =>
-        Effect.map(Random.shuffle(Array.range(1, invoices)), (order) => ({
-          invoices: order.map((n) => ({ invoice_id: `invoice_${n}` })),
-          invoice_lines: order.map((n) => ({ invoice_line_id: `line_${n}_1` }))
-        }))
-      )
-      for (const together of [1, 1, 1, 2, 3, 5]) {
-        const rows = yield* stateAfter(everything, { concurrency: 4, together })
-        assert.isTrue(rows.every((row) => row.is_deleted && row.deleted_at === "2026-01-31 09:31:00+00"))
-      }
-    }).pipe(inItsOwnTime)
-  )
+  const atOnce = [
+    { batches: [1, 3], options: {} },
+    { batches: [1, 1, 1, 2, 3, 5], options: long }
+  ]
+  for (const { batches, options } of atOnce)
+    it.effect(
+      `that all name everything, in orders of their own, by ${batches.join(", ")} at once, wait for each other and deadlock nobody`,
+      () =>
+        Effect.gen(function* () {
+          const everything = yield* Effect.forEach(Array.range(1, 20), () =>
+            Effect.map(Random.shuffle(Array.range(1, invoices)), (order) => ({
+              invoices: order.map((n) => ({ invoice_id: `invoice_${n}` })),
+              invoice_lines: order.map((n) => ({ invoice_line_id: `line_${n}_1` }))
+            }))
+          )
+          for (const together of batches) {
+            const rows = yield* stateAfter(everything, { concurrency: 4, together })
+            assert.isTrue(rows.every((row) => row.is_deleted && row.deleted_at === "2026-01-31 09:31:00+00"))
+          }
+        }).pipe(inItsOwnTime),
+      options
+    )
 })

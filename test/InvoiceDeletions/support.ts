@@ -122,7 +122,7 @@ export const stores = [
 ] as const
 
 /** How a database is shared by tests: its pool lives in real time. */
-export const onDatabase = { excludeTestServices: true, timeout: "60 seconds" } as const
+export const onDatabase = { excludeTestServices: true, timeout: "3 minutes" } as const
 
 /** Lets a test have a clock of its own, and keeps what it logs. */
 export const inItsOwnTime = <A, E, R>(test: Effect.Effect<A, E, R>) =>

@@ -9,6 +9,7 @@ import { Unavailable } from "../../src/Errors.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
 import * as Http from "../Http/inProcess.ts"
 import { services, Statements, store } from "../Http/postgres.ts"
+import { inTime } from "../support/inTime.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 const server = Layer.unwrap(
@@ -133,7 +134,7 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
           for (const { status, json } of all) {
             assert.deepStrictEqual([status, json], [503, { detail: Unavailable.credentials.detail }])
           }
-          assert.isAtMost(Duration.toSeconds(took), 2.2)
+          assert.isAtMost(Duration.toSeconds(took), inTime(2.2))
         })
         yield* sql.withTransaction(locked)
         yield* eventually(

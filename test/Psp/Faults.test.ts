@@ -5,6 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
+import { inTime } from "../support/inTime.ts"
 import { PspClient } from "../../src/Psp/PspClient.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
 import * as Http from "../Http/inProcess.ts"
@@ -64,7 +65,7 @@ const faulty = (faults: ReadonlyArray<Faults.Fault>, requests = 1, body: object 
       { concurrency: "unbounded" }
     )
     const [took, answers] = yield* Effect.timed(asked)
-    assert.isBelow(Duration.toSeconds(took), 8.5)
+    assert.isBelow(Duration.toSeconds(took), inTime(8))
     assert.strictEqual((yield* double.seen).length, faults.length)
     yield* isSecret(answers)
     yield* eventually(

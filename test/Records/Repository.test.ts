@@ -13,6 +13,7 @@ import type { Page } from "../../src/Records/Search.ts"
 import type { Row } from "../../src/Records/Resource.ts"
 import { integer, owners } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
+import { tries } from "../support/tries.ts"
 import { candidates, filters, found, pageOf } from "./expected.ts"
 import { kinds, storesOf } from "./kinds.ts"
 
@@ -33,7 +34,8 @@ const keyHashOf = (organization: string) => hash("sha256", organization, "buffer
 
 const asHolderOfKey = (id: string) =>
   Effect.provideService(CurrentOrganization, {
-    id: Effect.die("the key is looked up by the statement that reads"),
+    // The statement that reads looks it up. Asked beside one that takes long, this has no answer of its own.
+    id: Effect.never,
     key: { hash: keyHashOf(id), settle: () => Effect.void }
   })
 
@@ -142,8 +144,7 @@ layer(Layer.provideMerge(keys, TestDatabase.layerDatabases), { excludeTestServic
       Effect.gen(function* () {
         const stores = yield* storesOf(kind.demo)
         const own = stores.rows.filter(({ organization }) => organization === "org_oakridge")
-        for (const limit of [1, 7, 100])
-          yield* checkWalk(name, stores, "org_oakridge", { include_deleted: true }, limit)
+        for (const limit of [7, 100]) yield* checkWalk(name, stores, "org_oakridge", { include_deleted: true }, limit)
         for (const filter of Object.keys(kind.resource.filters)) {
           const [value] = candidates(name, filter, own)
           yield* checkWalk(name, stores, "org_oakridge", { [filter]: value }, 11)
@@ -159,25 +160,26 @@ layer(Layer.provideMerge(keys, TestDatabase.layerDatabases), { excludeTestServic
       })
     )
 
-    it.effect.prop(
-      `${name}: any records, any filters together, any page: both stores answer the same bytes`,
-      {
-        sample: kind.generated({ maxLength: 24 }),
-        requests: Arbitrary.array(choices, { minLength: 8, maxLength: 8 }),
-        limit: integer(1, 5)
-      },
-      ({ sample, requests, limit }) =>
-        Effect.gen(function* () {
-          const stores = yield* storesOf(sample)
-          for (const organization of owners) {
-            yield* checkGets(stores, organization)
-            yield* checkWalk(name, stores, organization, { include_deleted: true }, limit)
-            for (const chosen of requests) {
-              yield* checkWalk(name, stores, organization, criteriaOf(name, stores.rows, chosen), limit)
+    for (const { often, options } of tries({ few: 2, many: 40, size: 24, maxShrinks: 100 }))
+      it.effect.prop(
+        `${name}: any records, any filters together, any page: both stores answer the same bytes${often}`,
+        {
+          sample: kind.generated({ maxLength: 24 }),
+          requests: Arbitrary.array(choices, { minLength: 8, maxLength: 8 }),
+          limit: integer(1, 5)
+        },
+        ({ sample, requests, limit }) =>
+          Effect.gen(function* () {
+            const stores = yield* storesOf(sample)
+            for (const organization of owners) {
+              yield* checkGets(stores, organization)
+              yield* checkWalk(name, stores, organization, { include_deleted: true }, limit)
+              for (const chosen of requests) {
+                yield* checkWalk(name, stores, organization, criteriaOf(name, stores.rows, chosen), limit)
+              }
             }
-          }
-        }),
-      { arbitrary: { runs: 12, size: 24, maxShrinks: 100 } }
-    )
+          }),
+        options
+      )
   }
 })

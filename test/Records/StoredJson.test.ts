@@ -10,6 +10,7 @@ import { PaymentIntents } from "../../src/Records/PaymentIntents.ts"
 import type { Row } from "../../src/Records/Resource.ts"
 import { owners } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
+import { tries } from "../support/tries.ts"
 import { kinds, type RecordOf, sampleOf } from "./kinds.ts"
 
 const byKey = (rows: ReadonlyArray<readonly [key: string, json: string]>) =>
@@ -46,19 +47,19 @@ const intent: RecordOf<typeof PaymentIntents> = recordsOf(organizations[0]).paym
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   for (const kind of kinds) {
     const { name, table } = kind.resource
-    const options = { arbitrary: { runs: 10, size: 24, maxShrinks: 200 } }
 
-    it.effect.prop(
-      `${name}: an inserted row keeps the JSON that the schema encodes`,
-      { sample: kind.generated({ maxLength: 24 }) },
-      ({ sample }) =>
-        Effect.gen(function* () {
-          const { sql } = yield* TestDatabase
-          yield* sample.load(sql)
-          assert.deepStrictEqual(yield* storedRows(sql, table), encodedRows(yield* sample.rows))
-        }),
-      options
-    )
+    for (const { often, options } of tries({ few: 3, many: 60, size: 24, maxShrinks: 200 }))
+      it.effect.prop(
+        `${name}: an inserted row keeps the JSON that the schema encodes${often}`,
+        { sample: kind.generated({ maxLength: 24 }) },
+        ({ sample }) =>
+          Effect.gen(function* () {
+            const { sql } = yield* TestDatabase
+            yield* sample.load(sql)
+            assert.deepStrictEqual(yield* storedRows(sql, table), encodedRows(yield* sample.rows))
+          }),
+        options
+      )
 
     it.effect(`${name}: a row that is updated, or read in by COPY, keeps the JSON of its new values`, () =>
       Effect.gen(function* () {

@@ -1,13 +1,15 @@
 /** The program's life on its embedded database: first start, second start, sudden death, two at once. */
-import { cpSync, readdirSync } from "node:fs"
+import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { searchable } from "../contract/Contract.ts"
+import { long } from "../support/tries.ts"
 import * as Client from "./support/Client.ts"
 import * as Process from "./support/Process.ts"
 import { everything } from "./support/Records.ts"
 import { options } from "./support/Service.ts"
+import { usedFolder } from "./support/usedFolder.ts"
 
 /** Every byte that a program at an address answers to searches for everything, on behalf of both organizations. */
 const answersOf = Effect.fnUntraced(function* (address: string) {
@@ -34,27 +36,15 @@ class Data extends Context.Service<
   {
     /** What the demo data answers, as a program that keeps nothing loads it. */
     readonly demo: Effect.Success<ReturnType<typeof answersOf>>
-    /** A folder in which the program has been started and stopped, for each test its own. */
-    readonly usedFolder: Effect.Effect<string, never, Scope.Scope>
   }
 >()("practice-data/test/blackbox/Lifecycle/Data") {
   static readonly layer = Layer.effect(
     Data,
     Effect.gen(function* () {
       const empty = yield* Process.temporaryFolder
-      const used = yield* Process.temporaryFolder
       const demo = yield* answersFrom({ DATA_DIR: "memory" }, empty)
       assert.deepStrictEqual(readdirSync(empty), [], "memory leaves nothing behind")
-      yield* Effect.gen(function* () {
-        const { address, kill, ended } = yield* Process.start({}, used)
-        assert.deepStrictEqual(yield* answersOf(yield* address), demo)
-        yield* kill("SIGTERM")
-        yield* ended
-      }).pipe(Effect.scoped)
-      const usedFolder = Effect.tap(Process.temporaryFolder, (folder) =>
-        Effect.sync(() => cpSync(used, folder, { recursive: true, filter: (path) => !path.endsWith(".sock") }))
-      )
-      return { demo, usedFolder }
+      return { demo }
     })
   )
 }
@@ -72,36 +62,38 @@ const dieAt = join(import.meta.dirname, "support/dieAt.ts")
 layer(Data.layer, { ...options, concurrent: true })("The program on its embedded database", (it) => {
   it.effect("makes the demo data at its first start, in .data where DATA_DIR is not set, the same everywhere", () =>
     Effect.gen(function* () {
-      const { usedFolder } = yield* Data
       assert.deepStrictEqual(readdirSync(yield* usedFolder), [".data"])
     })
   )
 
   it.effect("finds its data again at its next start", () =>
     Effect.gen(function* () {
-      const { demo, usedFolder } = yield* Data
+      const { demo } = yield* Data
       // Without migrations, an empty database would have no tables to read.
       assert.deepStrictEqual(yield* answersFrom({ MIGRATE: "false" }, yield* usedFolder), demo)
     })
   )
 
-  it.effect.each(moments)("starts after a kill -9 when, in its very first start, $moment", ({ at }) =>
-    Effect.gen(function* () {
-      const { demo } = yield* Data
-      const folder = yield* Process.temporaryFolder
-      const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
-      yield* Effect.gen(function* () {
-        const { ended, output } = yield* Process.start(environment, folder)
-        assert.strictEqual((yield* ended).signal, "SIGKILL")
-        assert.notInclude(output(), "Listening")
-      }).pipe(Effect.scoped)
-      assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "a/b" }, folder), demo)
-    })
+  it.effect.each(moments)(
+    "starts after a kill -9 when, in its very first start, $moment",
+    ({ at }) =>
+      Effect.gen(function* () {
+        const { demo } = yield* Data
+        const folder = yield* Process.temporaryFolder
+        const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
+        yield* Effect.gen(function* () {
+          const { ended, output } = yield* Process.start(environment, folder)
+          assert.strictEqual((yield* ended).signal, "SIGKILL")
+          assert.notInclude(output(), "Listening")
+        }).pipe(Effect.scoped)
+        assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "a/b" }, folder), demo)
+      }),
+    long
   )
 
   it.effect("answers the same after a kill -9 in the middle of requests", () =>
     Effect.gen(function* () {
-      const { demo, usedFolder } = yield* Data
+      const { demo } = yield* Data
       const folder = yield* usedFolder
       yield* Effect.gen(function* () {
         const { address, kill, ended } = yield* Process.start({}, folder)
@@ -120,7 +112,7 @@ layer(Data.layer, { ...options, concurrent: true })("The program on its embedded
 
   it.effect("refuses a folder that another process uses, in one line that names it, and leaves the other alone", () =>
     Effect.gen(function* () {
-      const { demo, usedFolder } = yield* Data
+      const { demo } = yield* Data
       const folder = join(yield* usedFolder, ".data")
       const { address } = yield* Process.start({ DATA_DIR: folder })
       yield* address

@@ -2,15 +2,15 @@
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Layer, Schema } from "effect"
 import { accounts } from "../../src/Demo/DemoProcessor.ts"
-import { loadDemoData } from "../../src/Demo/Load.ts"
 import { processorEndpoints } from "../contract/Contract.ts"
 import { StripeDouble } from "../support/StripeDouble.ts"
 import * as Faults from "../support/stripe/faults.ts"
+import { inTime } from "../support/inTime.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
 import * as Process from "./support/Process.ts"
-import { Service } from "./support/Service.ts"
+import { options, Service } from "./support/Service.ts"
 
 const secretKey = "sk_test_0123456789abcdefghijkl"
 const clinic = "clinic_oakridge_01"
@@ -61,8 +61,6 @@ const walk = Effect.fnUntraced(function* (client: Pick<Client.Client, "ask">, pa
   return ids
 })
 
-const options = { excludeTestServices: true, timeout: "60 seconds" } as const
-
 layer(Service.layerEmbedded, options)("the demo processor", (it) => {
   it.effect.each(processorEndpoints)("answers $path with believable objects, newest first, each once", ({ path }) =>
     Effect.gen(function* () {
@@ -105,7 +103,6 @@ layer(Service.layerEmbedded, options)("the demo processor", (it) => {
 /** The program over a Postgres with demo data, and Stripe's double with the demo processor's objects. */
 const program = Effect.gen(function* () {
   const { url, sql } = yield* TestDatabase
-  yield* loadDemoData(sql)
   const double = yield* StripeDouble
   const { address, output } = yield* Process.start({
     DATABASE_URL: url,
@@ -117,7 +114,7 @@ const program = Effect.gen(function* () {
 })
 
 const own = Layer.fresh(
-  Layer.merge(TestDatabase.layer, StripeDouble.layer({ key: secretKey, accounts, platform: "acct_platform" }))
+  Layer.merge(TestDatabase.layerDemo, StripeDouble.layer({ key: secretKey, accounts, platform: "acct_platform" }))
 )
 
 const path = "/psp-charges/search"
@@ -153,7 +150,7 @@ describe.concurrent("a program with a key of the processor", () => {
           Effect.map(double.underWay, (count) => count === 0)
         )
       )
-      assert.isBelow(Duration.toSeconds(took), 4)
+      assert.isBelow(Duration.toSeconds(took), inTime(4))
       assert.strictEqual((yield* client.ask(path, { clinic })).status, 200)
     }).pipe(Effect.provide(own))
   )
@@ -247,8 +244,7 @@ describe.concurrent("a program with a key of the processor", () => {
 describe("a program with a Postgres and no key of the processor", () => {
   test.live.each([{}, { STRIPE_SECRET_KEY: "", STRIPE_API_URL: "" }])("answers every live read with 503: %j", (unset) =>
     Effect.gen(function* () {
-      const { url, sql } = yield* TestDatabase
-      yield* loadDemoData(sql)
+      const { url } = yield* TestDatabase
       const { address } = yield* Process.start({ DATABASE_URL: url, ...unset })
       const client = yield* Client.make(yield* address)
       for (const endpoint of processorEndpoints) {
@@ -257,6 +253,6 @@ describe("a program with a Postgres and no key of the processor", () => {
         assert.match(String(answer.headers["retry-after"]), /^[1-9]\d*$/)
       }
       assert.deepStrictEqual(yield* health(client), ["pass", "pass"])
-    }).pipe(Effect.provide(Layer.fresh(TestDatabase.layer)))
+    }).pipe(Effect.provide(Layer.fresh(TestDatabase.layerDemo)))
   )
 })

@@ -4,7 +4,7 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer } from "effect"
-import { loadDemoData } from "../../src/Demo/Load.ts"
+import { inTime } from "../support/inTime.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
@@ -15,7 +15,6 @@ const signals = ["SIGTERM", "SIGINT"] as const
 /** Starts on a Postgres that has the demo data. */
 const started = Effect.gen(function* () {
   const { url, sql } = yield* TestDatabase
-  yield* loadDemoData(sql)
   const process = yield* Process.start({ DATABASE_URL: url })
   const address = yield* process.address
   return { ...process, sql, client: yield* Client.make(address), newcomer: Client.make(address) }
@@ -72,7 +71,7 @@ const stalledRequest = (address: string) =>
   )
 
 /** A database for one test alone: locks are not to be shared. */
-const database = Layer.fresh(TestDatabase.layer)
+const database = Layer.fresh(TestDatabase.layerDemo)
 
 describe.concurrent("A stop signal", () => {
   it.live.each(signals)("%s lets requests in flight be answered, refuses new ones, and ends with code 0", (signal) =>
@@ -93,7 +92,7 @@ describe.concurrent("A stop signal", () => {
       }
       const [took, end] = yield* Effect.timed(ended)
       assert.deepStrictEqual(end, { code: 0, signal: null }, output())
-      assert.isBelow(Duration.toSeconds(took), 2)
+      assert.isBelow(Duration.toSeconds(took), inTime(2))
     }).pipe(Effect.provide(database))
   )
 
@@ -104,7 +103,7 @@ describe.concurrent("A stop signal", () => {
       yield* kill(signal)
       const [took, end] = yield* Effect.timed(ended)
       assert.deepStrictEqual(end, { code: 0, signal: null }, output())
-      assert.isBelow(Duration.toSeconds(took), 2)
+      assert.isBelow(Duration.toSeconds(took), inTime(2))
     }).pipe(Effect.provide(database))
   )
 
@@ -116,7 +115,7 @@ describe.concurrent("A stop signal", () => {
       yield* kill("SIGTERM")
       const [took, end] = yield* Effect.timed(ended)
       assert.deepStrictEqual(end, { code: 0, signal: null }, output())
-      assert.isBelow(Duration.toSeconds(took), 12)
+      assert.isBelow(Duration.toSeconds(took), inTime(10))
     }).pipe(Effect.provide(database))
   )
 

@@ -1,7 +1,7 @@
 /** The stores of API keys and of records, cut off one at a time, and back. */
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Duration, Effect, Layer } from "effect"
-import { loadDemoData } from "../../src/Demo/Load.ts"
+import { inTime } from "../support/inTime.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
@@ -12,7 +12,7 @@ import * as TcpProxy from "./support/TcpProxy.ts"
 const atOnce = 200
 
 /** A database for one test alone. */
-const ownDatabase = Layer.fresh(TestDatabase.layer)
+const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
 
 const through = Effect.fnUntraced(function* (database: string) {
   const url = new URL(database)
@@ -23,8 +23,7 @@ const through = Effect.fnUntraced(function* (database: string) {
 
 /** The program, with a proxy of its own before each of its stores. */
 const program = Effect.gen(function* () {
-  const { url, sql } = yield* TestDatabase
-  yield* loadDemoData(sql)
+  const { url } = yield* TestDatabase
   const records = yield* through(url)
   const credentials = yield* through(url)
   const { address } = yield* Process.start({ DATABASE_URL: records.url, CREDENTIALS_DATABASE_URL: credentials.url })
@@ -65,7 +64,7 @@ const recovers = (client: Client.Client) =>
       return status === 200
     })
     const [took] = yield* Effect.timed(eventually("an answer", answered))
-    assert.isBelow(Duration.toSeconds(took), 2)
+    assert.isBelow(Duration.toSeconds(took), inTime(2))
     const afterwards = yield* askAtOnce(client, 100)
     assert.deepStrictEqual([...new Set(afterwards.map(({ status }) => status))], [200])
   })
@@ -80,7 +79,7 @@ const loseCredentials = Effect.fnUntraced(function* (
   const [answers] = yield* Effect.all([askAtOnce(client, shares[cut]), credentials.cut(cut)], { concurrency: 2 })
   for (const answer of answers) {
     if (answer.status !== 200) isDown(answer)
-    assert.isBelow(answer.took, 2.5, cut)
+    assert.isBelow(answer.took, inTime(2), cut)
   }
   const [others, unknown] = yield* Effect.all([askAtOnce(client, 10, "harbor"), unknownKey(client)], { concurrency: 2 })
   for (const answer of [...others, unknown]) isDown(answer)
@@ -97,7 +96,7 @@ const loseRecords = Effect.fnUntraced(function* (
   yield* records.cut(cut)
   const charge = client.ask("/charges/get", { id: "charge_oakridge_0001" })
   const [answers, record] = yield* Effect.all([askAtOnce(client, 50), charge], { concurrency: 2 })
-  for (const answer of answers) assert.isBelow(answer.took, 10, cut)
+  for (const answer of answers) assert.isBelow(answer.took, inTime(8), cut)
   for (const answer of [...answers, record]) isDown(answer)
   assert.strictEqual((yield* unknownKey(client)).status, 401)
   assert.strictEqual((yield* client.ask("/charges/search", { limit: 0 })).status, 400)

@@ -2,13 +2,12 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { loadDemoData } from "../../src/Demo/Load.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
 import * as Process from "./support/Process.ts"
 
-const ownDatabase = Layer.fresh(TestDatabase.layer)
+const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
 
 const childrenOf = (pid: number) =>
   Effect.sync(() =>
@@ -25,8 +24,7 @@ const isRunning = (pid: number) =>
   })
 
 const started = Effect.fnUntraced(function* (workers: number) {
-  const { url, sql } = yield* TestDatabase
-  yield* loadDemoData(sql)
+  const { url } = yield* TestDatabase
   const program = yield* Process.start({ DATABASE_URL: url, WORKERS: String(workers), LOG_LEVEL: "Debug" })
   const address = yield* program.address
   const haveListened = (count: number) =>
@@ -94,10 +92,8 @@ describe("READ_DATABASE_URL", () => {
   it.live("is where the data API reads records; keys and deletions are those of DATABASE_URL", () =>
     Effect.gen(function* () {
       const { url, sql } = yield* TestDatabase
-      yield* loadDemoData(sql)
       const replica = yield* Layer.build(ownDatabase)
       const read = yield* Effect.provide(TestDatabase, replica)
-      yield* loadDemoData(read.sql)
       yield* read.sql`update charges set status = 'as replicated'`
       yield* read.sql`update api_keys set revoked_at = now()`
       const program = yield* Process.start({

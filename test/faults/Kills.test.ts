@@ -4,6 +4,7 @@ import { Array, Context, Effect, Layer, Schedule } from "effect"
 import { eventually } from "../blackbox/support/eventually.ts"
 import { options } from "../blackbox/support/Service.ts"
 import type { PgClient } from "@effect/sql-pg"
+import { inTime } from "../support/inTime.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Gate from "./support/Gate.ts"
 import * as Ledger from "./support/Ledger.ts"
@@ -21,9 +22,6 @@ class Successor extends Context.Service<Successor, Program.Program>()("practice-
     })
   ).pipe(Layer.provideMerge(TestDatabase.layer))
 }
-
-/** At most two seconds for the product, and half of one for the machine that is shared with other tests. */
-const inTime = 2.5
 
 const steps = [
   { step: "before its claim is committed", gate: "claim", committed: undefined, attempts: 1 },
@@ -44,7 +42,7 @@ const killAt = Effect.fnUntraced(function* ({ gate, committed }: (typeof steps)[
   if (committed === undefined) {
     yield* Program.kill(victim)
     // The killed worker's statement must not go on holding its locks for it.
-    assert.isBelow(yield* Program.secondsOf(Gate.areWaiting(sql, 0)), 2)
+    assert.isBelow(yield* Program.secondsOf(Gate.areWaiting(sql, 0)), inTime(2))
     yield* letGo
   } else {
     yield* victim.kill("SIGSTOP")
@@ -63,7 +61,7 @@ layer(Successor.layer, options)("A worker", (it) => {
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
         const task = yield* killAt(step, step.index * 2 + 1)
-        assert.isBelow(yield* Program.secondsOf(Ledger.reaches(sql, task, "completed")), inTime)
+        assert.isBelow(yield* Program.secondsOf(Ledger.reaches(sql, task, "completed")), inTime(2))
         // By the time that a later task is done, the successor would have run the first again.
         yield* Ledger.reaches(sql, yield* Ledger.schedule(sql, step.index * 2 + 2), "completed")
         assert.deepStrictEqual(yield* Ledger.entryOf(sql, task), Ledger.completedOnce(step.attempts))

@@ -4,8 +4,53 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { inject } from "vitest"
 import { connect, layerShared } from "../../src/Database/Database.ts"
+import { loadDemoData } from "../../src/Demo/Load.ts"
 
 let created = 0
+
+const options = { applicationName: "practice-data-test", statementTimeout: "3 minutes" } as const
+
+const urlOf = (name: string) => {
+  const url = new URL(inject("templateUrl"))
+  url.pathname = name
+  return url.href
+}
+
+const emptyTemplate = () => new URL(inject("templateUrl")).pathname.slice(1)
+
+/** The name of a template that has the demo data. Whoever needs it first makes it, while the others wait. */
+const demoTemplate = Effect.fnUntraced(function* (admin: PgClient.PgClient) {
+  const name = `${emptyTemplate()}_demo`
+  yield* Effect.acquireUseRelease(
+    admin`select pg_advisory_lock(hashtext(${name}))`,
+    () =>
+      Effect.gen(function* () {
+        if ((yield* admin`select 1 from pg_database where datname = ${name}`).length > 0) return
+        const filling = `${name}_filling`
+        yield* admin.unsafe(`drop database if exists ${filling} with (force)`)
+        yield* admin.unsafe(`create database ${filling} template ${emptyTemplate()}`)
+        yield* connect({ ...options, url: Redacted.make(urlOf(filling)), maxConnections: 1 }).pipe(
+          Effect.flatMap(loadDemoData),
+          Effect.scoped
+        )
+        yield* admin.unsafe(`alter database ${filling} rename to ${name}`)
+      }),
+    () => Effect.orDie(admin`select pg_advisory_unlock(hashtext(${name}))`)
+  )
+  return name
+})
+
+const make = Effect.fnUntraced(function* <E>(templateOf: (admin: PgClient.PgClient) => Effect.Effect<string, E>) {
+  const admin = yield* connect({ ...options, url: Redacted.make(urlOf("postgres")), maxConnections: 1 })
+  const template = yield* templateOf(admin)
+  const name = `${emptyTemplate()}_${process.pid}_${++created}`
+  yield* Effect.acquireRelease(admin.unsafe(`create database ${name} template ${template}`), () =>
+    Effect.orDie(admin.unsafe(`drop database ${name} with (force)`))
+  )
+  const url = urlOf(name)
+  const sql = yield* connect({ ...options, url: Redacted.make(url), maxConnections: 4 })
+  return { url, sql }
+})
 
 /** The URL and a client of a database that has the tables and no rows. It is dropped when the scope closes. */
 export class TestDatabase extends Context.Service<
@@ -14,21 +59,13 @@ export class TestDatabase extends Context.Service<
 >()("practice-data/test/support/TestDatabase") {
   static readonly layer = Layer.effect(
     TestDatabase,
-    Effect.gen(function* () {
-      const template = new URL(inject("templateUrl"))
-      const name = `${template.pathname.slice(1)}_${process.pid}_${++created}`
-      const server = new URL(template)
-      server.pathname = "postgres"
-      const url = new URL(template)
-      url.pathname = name
-      const options = { applicationName: "practice-data-test", statementTimeout: "1 minute" } as const
-      const admin = yield* connect({ ...options, url: Redacted.make(server.href), maxConnections: 1 })
-      yield* Effect.acquireRelease(admin.unsafe(`create database ${name} template ${template.pathname.slice(1)}`), () =>
-        Effect.orDie(admin.unsafe(`drop database ${name} with (force)`))
-      )
-      const sql = yield* connect({ ...options, url: Redacted.make(url.href), maxConnections: 4 })
-      return { url: url.href, sql }
-    })
+    make(() => Effect.sync(emptyTemplate))
+  ).pipe(Layer.provide(Reactivity.layer))
+
+  /** One that has the demo data. */
+  static readonly layerDemo = Layer.effect(
+    TestDatabase,
+    make((admin) => Effect.provide(demoTemplate(admin), Reactivity.layer))
   ).pipe(Layer.provide(Reactivity.layer))
 
   /** Both databases of the service: this one. */

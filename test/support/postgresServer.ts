@@ -16,6 +16,16 @@ declare module "vitest" {
   }
 }
 
+// What a crash loses is not missed, and nobody looks at the tables in the background while plans are tested.
+const settings = {
+  fsync: "off",
+  full_page_writes: "off",
+  wal_level: "minimal",
+  max_wal_senders: 0,
+  autovacuum: "off",
+  max_connections: 300
+}
+
 const connection = (url: string) =>
   connect({
     url: Redacted.make(url),
@@ -39,10 +49,7 @@ const given = Effect.map(Config.option(Config.NonEmptyString("TEST_DATABASE_URL"
 
 const provideTemplate = Effect.fnUntraced(function* (project: TestProject) {
   const url = yield* given
-  const server =
-    url === undefined
-      ? yield* LocalPostgres.open({ settings: { fsync: "off", max_connections: 300 } })
-      : { url, stop: Effect.void }
+  const server = url === undefined ? yield* LocalPostgres.open({ settings }) : { url, stop: Effect.void }
   project.provide("templateUrl", yield* makeTemplate(server.url, `practice_data_test_${process.pid}`))
   return server
 })

@@ -42,7 +42,7 @@ export interface Process {
 }
 
 /** How long anything that a test waits for may take. */
-export const patience = Duration.seconds(45)
+export const patience = Duration.minutes(2)
 
 const killAtExit = (child: ChildProcess) => {
   const kill = () => child.kill("SIGKILL")

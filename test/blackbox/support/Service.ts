@@ -1,12 +1,13 @@
 /** The program as most tests need it: running over the demo data, on the embedded database or on a Postgres. */
+import { join } from "node:path"
 import type { Vitest } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { accounts } from "../../../src/Demo/DemoProcessor.ts"
-import { loadDemoData } from "../../../src/Demo/Load.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Client from "./Client.ts"
 import * as Process from "./Process.ts"
+import { usedFolder } from "./usedFolder.ts"
 
 const secretKey = "sk_test_of_the_double"
 
@@ -21,18 +22,17 @@ const make = (environment: Process.Environment) =>
 export class Service extends Context.Service<Service, Effect.Success<ReturnType<typeof make>>>()(
   "practice-data/test/blackbox/support/Service"
 ) {
-  /** On the embedded database, in a folder of its own. */
+  /** On the embedded database, in a folder of its own that was used before. */
   static readonly layerEmbedded = Layer.effect(
     Service,
-    Effect.flatMap(Process.temporaryFolder, (folder) => make({ DATA_DIR: folder }))
+    Effect.flatMap(usedFolder, (folder) => make({ DATA_DIR: join(folder, ".data") }))
   )
 
   /** On a Postgres that has the demo data, and a double of the processor that has the demo processor's objects. */
   static readonly layerPostgres = Layer.effect(
     Service,
     Effect.gen(function* () {
-      const { url, sql } = yield* TestDatabase
-      yield* loadDemoData(sql)
+      const { url } = yield* TestDatabase
       const stripe = yield* StripeDouble
       return yield* make({
         DATABASE_URL: url,
@@ -42,12 +42,12 @@ export class Service extends Context.Service<Service, Effect.Success<ReturnType<
       })
     })
   ).pipe(
-    Layer.provide([TestDatabase.layer, StripeDouble.layer({ key: secretKey, accounts, platform: "acct_platform" })])
+    Layer.provide([TestDatabase.layerDemo, StripeDouble.layer({ key: secretKey, accounts, platform: "acct_platform" })])
   )
 }
 
 /** How a layer of the running program is shared by tests: real time, and time to start. */
-export const options = { excludeTestServices: true, timeout: "60 seconds" } as const
+export const options = { excludeTestServices: true, timeout: "3 minutes" } as const
 
 /** The methods of tests that share a running program. */
 export type Tests = Vitest.MethodsNonLive<Service>

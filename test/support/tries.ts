@@ -1,0 +1,26 @@
+/** How often a property is tried: a few times in `npm test`, many times among the long tests. */
+import type { Arbitrary } from "effect"
+
+interface Try {
+  /** For the end of the test's name. */
+  readonly often: string
+  readonly options: { readonly tags: Array<string>; readonly arbitrary: Arbitrary.CheckOptions }
+}
+
+/**
+ * The options of a property in both tiers.
+ *
+ * @param few runs in `npm test`
+ * @param many runs among the long tests
+ */
+export const tries = ({
+  few,
+  many,
+  ...others
+}: Omit<Arbitrary.CheckOptions, "runs"> & { readonly few: number; readonly many: number }): ReadonlyArray<Try> => [
+  { often: "", options: { tags: [], arbitrary: { ...others, runs: few } } },
+  { often: ` (${many} runs)`, options: { tags: ["long"], arbitrary: { ...others, runs: many } } }
+]
+
+/** The options of a test that `npm test` leaves out. */
+export const long = { tags: ["long"] }
