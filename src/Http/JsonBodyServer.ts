@@ -1,15 +1,14 @@
 /** The checks of a JSON body, before and after its fields are decoded. */
-import { isUtf8 } from "node:buffer"
 import { Effect, Layer, Result, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
 import { EncodingUnsupported, PayloadTooLarge, type RequestInvalid, Unavailable } from "../Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../Validation.ts"
 import { JsonBody } from "./JsonBody.ts"
-import { wantedBy } from "./JsonPruning.ts"
-import { parse, pruning, short } from "./JsonText.ts"
+import { type Wanted, wantedBy } from "./JsonPruning.ts"
+import { decoding, parse, pruning, short } from "./JsonText.ts"
 import { Budget, readBody } from "./RequestBody.ts"
-import { inSlices } from "./Slices.ts"
+import { atOnce, inSlices } from "./Slices.ts"
 
 const isEncoded = (contentEncoding = "") => !["", "identity"].includes(contentEncoding.trim().toLowerCase())
 
@@ -92,6 +91,11 @@ export interface Options {
 export const layer = (options: Options) => {
   const { maxBytes, isRaw = false, budget = shared } = options
   const tooLarge = new PayloadTooLarge({ detail: `The request body is larger than ${maxBytes} bytes` })
+  /** What endpoints get of a body. */
+  function* reading(body: Uint8Array, wanted: Wanted): Generator<void, Result.Result<string, RequestInvalid>> {
+    const text = yield* decoding(body)
+    return isRaw || Result.isFailure(text) ? text : yield* pruning(text.success, wanted)
+  }
   return Layer.succeed(
     JsonBody,
     JsonBody.of((answered, { endpoint }) => {
@@ -100,15 +104,14 @@ export const layer = (options: Options) => {
         request: HttpServerRequest.HttpServerRequest,
         body: Uint8Array<ArrayBuffer>
       ) {
-        if (!isUtf8(body)) return yield* invalidAt(["body", 0], faults.json)
-        const text = new TextDecoder().decode(body)
-        if (body.length <= short) return yield* Effect.catch(answered, refusing(text))
-        const read = isRaw
-          ? text
-          : yield* Effect.flatMap(
-              inSlices(() => pruning(text, wanted)),
-              Effect.fromResult
-            )
+        if (body.length <= short) {
+          const text = yield* Effect.fromResult(atOnce(decoding(body)))
+          return yield* Effect.catch(answered, refusing(text))
+        }
+        const read = yield* Effect.flatMap(
+          inSlices(() => reading(body, wanted)),
+          Effect.fromResult
+        )
         return yield* answered.pipe(
           Effect.provideService(HttpServerRequest.HttpServerRequest, withText(request, body, read)),
           Effect.catch(refusing(read))

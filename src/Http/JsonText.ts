@@ -1,9 +1,10 @@
 /** The text of a JSON body: what is wrong with it, and its value. */
+import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import type { RequestInvalid } from "../Errors.ts"
 import { faults, invalidAt, tooLong } from "../Validation.ts"
 import { prune, type Wanted } from "./JsonPruning.ts"
-import { atOnce } from "./Slices.ts"
+import { atOnce, step } from "./Slices.ts"
 
 /** Whether there is nothing in it. */
 export const isMissing = (text: string): boolean => ["", "null"].includes(text.trim())
@@ -16,6 +17,12 @@ export const notJson = (text: string, position: number): RequestInvalid =>
 
 /** Up to how many characters a text is parsed as it is: nothing that is as short takes long. */
 export const short = 4096
+
+/** The text of a body that is UTF-8, pausing now and then. */
+export function* decoding(body: Uint8Array): Generator<void, Result.Result<string, RequestInvalid>> {
+  if (!(yield* step(() => isUtf8(body)))) return Result.fail(invalidAt(["body", 0], faults.json))
+  return Result.succeed(yield* step(() => new TextDecoder().decode(body)))
+}
 
 /** Leaves out of a text, unless it is short, what a schema does not look at, pausing now and then. */
 export function* pruning(text: string, wanted: Wanted): Generator<void, Result.Result<string, RequestInvalid>> {

@@ -32,6 +32,13 @@ const server = Layer.effect(
   })
 ).pipe(Layer.provide(HttpServer.layerServices))
 
+const answerTo = (headers: Readonly<Record<string, string>>) =>
+  Effect.provideService(
+    busy(Duration.minutes(1)),
+    HttpServerRequest.HttpServerRequest,
+    HttpServerRequest.fromWeb(new Request("http://localhost/", { method: "POST", headers }))
+  )
+
 layer(server)("a large body, while others take up all memory for them,", (it) => {
   it.effect("is 503 with Retry-After on the data API, and small ones are answered", () =>
     Effect.gen(function* () {
@@ -51,13 +58,6 @@ layer(server)("a large body, while others take up all memory for them,", (it) =>
       }
     })
   )
-
-  const answerTo = (headers: Readonly<Record<string, string>>) =>
-    Effect.provideService(
-      busy(Duration.minutes(1)),
-      HttpServerRequest.HttpServerRequest,
-      HttpServerRequest.fromWeb(new Request("http://localhost/", { method: "POST", headers }))
-    )
 
   it.effect("is 503 with Retry-After and the receipt of a delivery that was not stored on the intake", () =>
     Effect.gen(function* () {

@@ -123,7 +123,7 @@ const bodies: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: Readon
   ],
   [
     "hundreds of faults, a hundred of them",
-    { json: { invoices: Array(200).fill({ invoice_id: 1, clinic_id: 2, client_id: 3 }) } },
+    { json: { invoices: Array.from({ length: 200 }, () => ({ invoice_id: 1, clinic_id: 2, client_id: 3 })) } },
     ...Array.from({ length: 100 }, (_, at): Item => [
       ["body", "invoices", Math.floor(at / 3), ["invoice_id", "clinic_id", "client_id"][at % 3] ?? ""],
       faults.string

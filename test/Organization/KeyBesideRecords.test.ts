@@ -56,6 +56,10 @@ const isUsedToday = Effect.fnUntraced(function* (key: string) {
   )
 })
 
+/** A body that nobody may read. */
+const unread = () =>
+  new ReadableStream<Uint8Array>({ pull: () => assert.fail("The body was read") }, { highWaterMark: 0 })
+
 layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
   "a key in the database of the records",
   (it) => {
@@ -81,8 +85,6 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
     it.effect("is looked up before a long body is read, and the body is not read for nobody's key", () =>
       Effect.gen(function* () {
         assert.strictEqual((yield* Http.send()).status, 200)
-        const unread = () =>
-          new ReadableStream<Uint8Array>({ pull: () => assert.fail("The body was read") }, { highWaterMark: 0 })
         for (const length of [{ "content-length": "100000" }, { "transfer-encoding": "chunked" }]) {
           const refused = yield* statementsOf(Http.send({ headers: { ...unknown, ...length }, raw: unread() }))
           assert.strictEqual(refused.answer.status, 401)

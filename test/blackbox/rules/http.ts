@@ -28,6 +28,12 @@ const readable = [
   "/api/v3/openapi.json"
 ]
 
+const extra = (name: string) => ({
+  loc: ["query", name],
+  msg: "Extra inputs are not permitted",
+  type: "extra_forbidden"
+})
+
 const faultsOf = (answer: Answer, ...faults: ReadonlyArray<unknown>) => {
   assert.strictEqual(answer.status, 422, answer.text)
   assert.strictEqual(answer.text, json({ detail: faults }))
@@ -74,11 +80,6 @@ export const http = (it: Tests) => {
     Effect.gen(function* () {
       const { call } = yield* Service
       for (const request of [search, deliver()]) {
-        const extra = (name: string) => ({
-          loc: ["query", name],
-          msg: "Extra inputs are not permitted",
-          type: "extra_forbidden"
-        })
         faultsOf(yield* call({ ...request, path: `${request.path}?limit=1` }), extra("limit"))
         faultsOf(yield* call({ ...request, path: `${request.path}?a=1&b=%2F&a=2` }), extra("a"), extra("b"))
         assert.include([200, 202], (yield* call(request)).status)
