@@ -93,6 +93,9 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
         older.message,
         `The database lacks the migrations ${later.join(", ")}. Run: npm run cli -- migrate`
       )
+      yield* sql`revoke select on migrations from practice_data_worker`
+      yield* sql`set role practice_data_worker`
+      yield* requireMigrated("The database", sql)
     })
   )
 
