@@ -1,5 +1,5 @@
 /** A row of the table of promises: what is done to the service, what is promised, and what was seen. */
-import { Cause, Clock, Duration, Effect, Exit, type Scope } from "effect"
+import { Cause, Clock, Data, Duration, Effect, Exit, type Scope } from "effect"
 import type { Ground } from "./support/Ground.ts"
 
 /** What was seen, in words, and whether it is what was promised. A scenario that cannot be run here says why. */
@@ -14,8 +14,24 @@ export interface Scenario {
   readonly done: string
   readonly promise: string
   /** Tries it once. Whatever it fails with is a failed promise. */
-  readonly run: (ground: Ground) => Effect.Effect<Seen, unknown, Scope.Scope>
+  readonly run: (ground: Ground) => Effect.Effect<Seen, NotTried, Scope.Scope>
 }
+
+/** It came to no end: something that the scenario needs went wrong, and that may be the service. */
+export class NotTried extends Data.TaggedError("NotTried")<{ readonly message: string }> {}
+
+const firstLineOf = <E>(cause: Cause.Cause<E>) => Cause.pretty(cause).split("\n").slice(0, 2).join(" ").slice(0, 400)
+
+/** A scenario, whatever it may fail with. */
+export const make = <E>({
+  run,
+  ...about
+}: Omit<Scenario, "run"> & {
+  readonly run: (ground: Ground) => Effect.Effect<Seen, E, Scope.Scope>
+}): Scenario => ({
+  ...about,
+  run: (ground) => Effect.catchCause(run(ground), (cause) => Effect.fail(new NotTried({ message: firstLineOf(cause) })))
+})
 
 /** A scenario with what came of it. */
 export interface Row extends Omit<Scenario, "run">, Seen {
@@ -68,5 +84,3 @@ export const row = Effect.fnUntraced(function* ({ run, ...about }: Scenario, gro
   const made: Row = { ...about, ...seen, seconds: ((yield* Clock.currentTimeMillis) - begun) / 1000 }
   return made
 })
-
-const firstLineOf = (cause: Cause.Cause<unknown>) => Cause.pretty(cause).split("\n").slice(0, 2).join(" ").slice(0, 400)

@@ -30,7 +30,10 @@ const positive = (name: string) =>
   )
 
 const flags = {
-  quick: Flag.Boolean("quick").pipe(Flag.withDescription("All of them in 5 minutes: short timeouts, few deliveries")),
+  quick: Flag.Boolean("quick").pipe(
+    Flag.withDescription("All of them in 5 minutes: short timeouts, few deliveries"),
+    Flag.withDefault(false)
+  ),
   only: Flag.String("only").pipe(
     Flag.withDescription("A scenario, or the beginning of the names of several; may be repeated"),
     Flag.atLeast(0)
@@ -41,7 +44,10 @@ const flags = {
     Flag.withDescription("A Postgres to use, as its superuser; it is not stopped, but the way to it is cut"),
     Flag.optional
   ),
-  markdown: Flag.Boolean("markdown").pipe(Flag.withDescription("Print the table as Markdown too"))
+  markdown: Flag.Boolean("markdown").pipe(
+    Flag.withDescription("Print the table as Markdown too"),
+    Flag.withDefault(false)
+  )
 }
 
 const command = Command.make(
@@ -52,7 +58,9 @@ const command = Command.make(
     const seed = Option.getOrElse(options.seed, () => now % 1_000_000)
     const deliveries = Option.getOrElse(options.deliveries, () => (options.quick ? 2000 : 20_000))
     const all = scenarios({ isQuick: options.quick, deliveries })
-    const chosen = all.filter(({ name }) => options.only.length === 0 || options.only.some((one) => name.startsWith(one)))
+    const chosen = all.filter(
+      ({ name }) => options.only.length === 0 || options.only.some((one) => name.startsWith(one))
+    )
     if (chosen.length === 0) {
       return yield* new NoSuchScenario({ message: `There are: ${all.map(({ name }) => name).join(", ")}` })
     }
@@ -74,7 +82,4 @@ const command = Command.make(
   }, Effect.scoped)
 ).pipe(Command.withDescription("Try to take the service down, and see whether it keeps its promises"))
 
-Command.run(command, { version: "1" }).pipe(
-  Effect.provide(NodeServices.layer),
-  NodeRuntime.runMain
-)
+Command.run(command, { version: "1" }).pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain)

@@ -2,6 +2,7 @@
 import type { Scenario } from "./Scenario.ts"
 import { fairShares } from "./scenarios/fairShare.ts"
 import { hangUps } from "./scenarios/hangUps.ts"
+import { hostileBodies } from "./scenarios/hostileBodies.ts"
 import { kills } from "./scenarios/kills.ts"
 import { processorAccount } from "./scenarios/processorAccount.ts"
 import { behindBalancer, keepAlive } from "./scenarios/rollingRestarts.ts"
@@ -20,6 +21,7 @@ export interface Size {
 }
 
 export const scenarios = ({ isQuick, deliveries }: Size): ReadonlyArray<Scenario> => [
+  hostileBodies,
   storeDown,
   keyStoreDown,
   storeHangs,

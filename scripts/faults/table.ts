@@ -12,10 +12,14 @@ const signs = { pass: "pass", fail: "FAIL", skip: "not run" } as const
 
 /** As Markdown, for the README. */
 export const markdown = (rows: ReadonlyArray<Row>) => {
-  const lines = rows.map(({ done, promise, result, seen }) => [done, promise, seen, signs[result]].map(cell).join(" | "))
-  return ["| what is done | what is promised | what was seen | |", "| --- | --- | --- | --- |", ...lines.map((line) => `| ${line} |`)].join(
-    "\n"
+  const lines = rows.map(({ done, promise, result, seen }) =>
+    [done, promise, seen, signs[result]].map(cell).join(" | ")
   )
+  return [
+    "| what is done | what is promised | what was seen | |",
+    "| --- | --- | --- | --- |",
+    ...lines.map((line) => `| ${line} |`)
+  ].join("\n")
 }
 
 /** One row as lines of text. */

@@ -1,6 +1,6 @@
 /** Callers who hang up, on the embedded database. */
 import { Array, Effect, Random } from "effect"
-import { atLeast, atMost, note, type Scenario, verdict } from "../Scenario.ts"
+import { atLeast, atMost, note, make, verdict } from "../Scenario.ts"
 import * as Callers from "../support/Callers.ts"
 import * as Http1 from "../support/Http1.ts"
 import * as Service from "../support/Service.ts"
@@ -22,14 +22,21 @@ const hangUp = (port: number) =>
     else socket.destroy()
   }).pipe(Effect.scoped)
 
-export const hangUps: Scenario = {
+export const hangUps = make({
   name: "hang-ups",
   done: `Embedded database: ${callers} callers hang up at random points of their requests, ${rounds} rounds. A neighbour searches meanwhile and after`,
   promise: "the neighbour gets no 5xx and waits 1 s at most",
   run: Effect.fnUntraced(function* ({ seed }) {
     const { port } = yield* Service.start({ DATA_DIR: "memory" })
     const patience = 20_000
-    yield* Callers.run({ ports: [port], requests: Service.neighbourly, callers: 4, total: 100, patience, keepAlive: true })
+    yield* Callers.run({
+      ports: [port],
+      requests: Service.neighbourly,
+      callers: 4,
+      total: 100,
+      patience,
+      keepAlive: true
+    })
     const neighbour = yield* Callers.startNeighbour(port, Service.neighbourly, { patience })
     const round = Effect.forEach(
       Array.makeBy(callers, () => port),
@@ -43,7 +50,7 @@ export const hangUps: Scenario = {
     // Whoever waits must have an answer before the neighbour ends.
     yield* Effect.sleep("6 seconds")
     const report = yield* neighbour.stop
-    const wrong = Callers.having(report, (status) => status !== 200)
+    const wrong = Callers.unlike(report, Callers.isGood)
     return verdict(
       atMost(0, "answers other than 200:", wrong.length),
       wrong.length > 0 ? note(Callers.tally(wrong)) : note(""),
@@ -52,4 +59,4 @@ export const hangUps: Scenario = {
       atMost(1000, "longest", Callers.longest(report), " ms")
     )
   })
-}
+})

@@ -8,7 +8,7 @@ import * as Ledger from "../../../test/faults/support/Ledger.ts"
 import * as OwnPostgres from "../../../test/faults/support/OwnPostgres.ts"
 import * as Sender from "../../../test/faults/support/Sender.ts"
 import { keep, type Kind, reign } from "../chaos.ts"
-import { atLeast, atMost, note, type Scenario, verdict } from "../Scenario.ts"
+import { atLeast, atMost, note, make, verdict } from "../Scenario.ts"
 import type { Database } from "../support/Ground.ts"
 
 /** How many deliveries are under way at once, each in up to five copies. */
@@ -59,10 +59,7 @@ interface Stored {
 }
 
 /** How many acknowledged deliveries are not stored as every answer told it, or were answered with two 202. */
-const misled = Effect.fnUntraced(function* (
-  { sql }: Database,
-  acknowledged: ReadonlyArray<Acknowledged>
-) {
+const misled = Effect.fnUntraced(function* ({ sql }: Database, acknowledged: ReadonlyArray<Acknowledged>) {
   const rows = yield* sql<Stored>`
     select idempotency_key as key, id, received_at, scheduled_for from deletion_tasks`
   const stored = new Map(
@@ -73,57 +70,58 @@ const misled = Effect.fnUntraced(function* (
   ).length
 })
 
-export const kills = (deliveries: number): Scenario => ({
-  name: "kills",
-  done: `${deliveries.toLocaleString("en")} deliveries, each sent 1 to 5 times in parallel, while intakes, workers and Postgres are killed at random`,
-  promise: "each acknowledged task runs once, in its time, and no answer said otherwise",
-  run: Effect.fnUntraced(function* ({ empty, power, seed }) {
-    const database = yield* empty
-    const { sql, url } = database
-    yield* Ledger.open(sql, invoiceOf(deliveries))
-    const environment = { DELETION_DELAY: "1 second" }
-    const ports = [yield* OwnPostgres.freePort, yield* OwnPostgres.freePort] as const
-    const intake = (port: number) => keep("intake", url, { ...environment, PORT: String(port) })
-    const worker = keep("worker", url, environment)
-    const intakes = [yield* intake(ports[0]), yield* intake(ports[1])] as const
-    const workers = [yield* worker, yield* worker] as const
-    const clients = yield* Effect.forEach(ports, (port) => Client.make(`http://127.0.0.1:${port}`, concurrency * 3))
+export const kills = (deliveries: number) =>
+  make({
+    name: "kills",
+    done: `${deliveries.toLocaleString("en")} deliveries, each sent 1 to 5 times in parallel, while intakes, workers and Postgres are killed at random`,
+    promise: "each acknowledged task runs once, in its time, and no answer said otherwise",
+    run: Effect.fnUntraced(function* ({ empty, power, seed }) {
+      const database = yield* empty
+      const { sql, url } = database
+      yield* Ledger.open(sql, invoiceOf(deliveries))
+      const environment = { DELETION_DELAY: "1 second" }
+      const ports = [yield* OwnPostgres.freePort, yield* OwnPostgres.freePort] as const
+      const intake = (port: number) => keep("intake", url, { ...environment, PORT: String(port) })
+      const worker = keep("worker", url, environment)
+      const intakes = [yield* intake(ports[0]), yield* intake(ports[1])] as const
+      const workers = [yield* worker, yield* worker] as const
+      const clients = yield* Effect.forEach(ports, (port) => Client.make(`http://127.0.0.1:${port}`, concurrency * 3))
 
-    const incidents = yield* Ref.make<Partial<Record<Kind, number>>>({})
-    const count = (kind: Kind) => Ref.update(incidents, (all) => ({ ...all, [kind]: (all[kind] ?? 0) + 1 }))
-    const chaos = yield* Effect.forkScoped(
-      Random.withSeed(reign({ postgres: power, intakes, workers }, count), `${seed} incidents`)
-    )
-    const plan = yield* Random.withSeed(
-      Effect.forEach(
-        Array.makeBy(deliveries, (number) => number),
-        (number) => Effect.map(Random.nextIntBetween(1, 5), (copies) => ({ number, copies }))
-      ),
-      `${seed} copies`
-    )
-    const acknowledged = yield* Effect.forEach(plan, (delivery) => sendCopies(clients, delivery), { concurrency })
-    yield* Fiber.interrupt(chaos)
+      const incidents = yield* Ref.make<Partial<Record<Kind, number>>>({})
+      const count = (kind: Kind) => Ref.update(incidents, (all) => ({ ...all, [kind]: (all[kind] ?? 0) + 1 }))
+      const chaos = yield* Effect.forkScoped(
+        Random.withSeed(reign({ postgres: power, intakes, workers }, count), `${seed} incidents`)
+      )
+      const plan = yield* Random.withSeed(
+        Effect.forEach(
+          Array.makeBy(deliveries, (number) => number),
+          (number) => Effect.map(Random.nextIntBetween(1, 5), (copies) => ({ number, copies }))
+        ),
+        `${seed} copies`
+      )
+      const acknowledged = yield* Effect.forEach(plan, (delivery) => sendCopies(clients, delivery), { concurrency })
+      yield* Fiber.interrupt(chaos)
 
-    const done = Effect.repeat(Ledger.outstanding(sql), {
-      until: (open) => open === 0,
-      schedule: Schedule.spaced("100 millis")
+      const done = Effect.repeat(Ledger.outstanding(sql), {
+        until: (open) => open === 0,
+        schedule: Schedule.spaced("100 millis")
+      })
+      const [settling] = yield* Effect.timed(Effect.timeout(done, "5 minutes"))
+      const { attempts, ...counts } = (yield* Ledger.balance(sql)) ?? Ledger.settled(0)
+      const { attempts: _, ...expected } = Ledger.settled(deliveries)
+      const wrong = Record.keys(expected).filter((name) => counts[name] !== expected[name])
+      const requests = Array.reduce(acknowledged, 0, (sum, { copies }) => sum + copies)
+      const happened = Object.entries(yield* Ref.get(incidents))
+      return verdict(
+        atLeast(deliveries, "completed once", counts.completed),
+        note(`in ${requests} requests`),
+        note(`${Array.reduce(happened, 0, (sum, [, times]) => sum + times)} incidents`),
+        atMost(0, "answered otherwise than stored", yield* misled(database, acknowledged)),
+        atMost(0, "counts that are not as they should be:", wrong.length),
+        note(wrong.map((name) => `${name} ${counts[name]} instead of ${expected[name]}`).join(", ")),
+        note(`attempts ${Client.json(attempts)}`),
+        note(`settled in ${Duration.toSeconds(settling).toFixed(1)} s`),
+        note(happened.map(([kind, times]) => `${kind}: ${times}`).join(", "))
+      )
     })
-    const [settling] = yield* Effect.timed(Effect.timeout(done, "5 minutes"))
-    const { attempts, ...counts } = (yield* Ledger.balance(sql)) ?? Ledger.settled(0)
-    const { attempts: _, ...expected } = Ledger.settled(deliveries)
-    const wrong = Record.keys(expected).filter((name) => counts[name] !== expected[name])
-    const requests = Array.reduce(acknowledged, 0, (sum, { copies }) => sum + copies)
-    const happened = Object.entries(yield* Ref.get(incidents))
-    return verdict(
-      atLeast(deliveries, "completed once", counts.completed),
-      note(`in ${requests} requests`),
-      note(`${Array.reduce(happened, 0, (sum, [, times]) => sum + times)} incidents`),
-      atMost(0, "answered otherwise than stored", yield* misled(database, acknowledged)),
-      atMost(0, "counts that are not as they should be:", wrong.length),
-      note(wrong.map((name) => `${name} ${counts[name]} instead of ${expected[name]}`).join(", ")),
-      note(`attempts ${JSON.stringify(attempts)}`),
-      note(`settled in ${Duration.toSeconds(settling).toFixed(1)} s`),
-      note(happened.map(([kind, times]) => `${kind}: ${times}`).join(", "))
-    )
   })
-})

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { Array, Effect, Scope } from "effect"
 import * as OwnPostgres from "../../../test/faults/support/OwnPostgres.ts"
 import { eventually } from "../../../test/blackbox/support/eventually.ts"
-import { atLeast, atMost, note, type Scenario, skip, verdict } from "../Scenario.ts"
+import { atLeast, atMost, note, make, skip, verdict } from "../Scenario.ts"
 import * as Callers from "../support/Callers.ts"
 import * as Service from "../support/Service.ts"
 
@@ -29,7 +29,7 @@ const standing = Effect.fnUntraced(function* (environment: Readonly<Record<strin
 })
 
 const judge = (report: Callers.Report) => {
-  const failed = Callers.having(report, (status) => !Callers.isGood(status))
+  const failed = Callers.unlike(report, Callers.isGood)
   return verdict(
     atMost(0, "failed requests", failed.length),
     failed.length > 0 ? note(Callers.tally(failed)) : note(""),
@@ -68,7 +68,14 @@ const balancer = Effect.fnUntraced(function* (servers: ReadonlyArray<number>) {
     }),
     (child) => Effect.sync(() => child.kill("SIGKILL"))
   )
-  const plan = { ports: [port], requests: [Service.ready], callers: 1, total: 1, patience: 1000, keepAlive: false } as const
+  const plan = {
+    ports: [port],
+    requests: [Service.ready],
+    callers: 1,
+    total: 1,
+    patience: 1000,
+    keepAlive: false
+  } as const
   yield* eventually(
     "haproxy answers",
     Effect.map(Callers.run(plan), (report) => report.every(({ status }) => status === 200))
@@ -78,7 +85,7 @@ const balancer = Effect.fnUntraced(function* (servers: ReadonlyArray<number>) {
 
 const requests: Callers.Plan["requests"] = [Service.search("charges", { limit: 10 })]
 
-export const behindBalancer: Scenario = {
+export const behindBalancer = make({
   name: "rolling-restarts",
   done: `${times} restarts by SIGTERM, in turn, of three processes behind haproxy with its default settings, under 16 callers`,
   promise: "no request fails",
@@ -97,9 +104,9 @@ export const behindBalancer: Scenario = {
     }
     return judge([...(yield* kept.stop), ...(yield* fresh.stop)])
   })
-}
+})
 
-export const keepAlive: Scenario = {
+export const keepAlive = make({
   name: "restarts-keep-alive",
   done: "6 restarts by SIGTERM, in turn, of two processes; 64 callers with keep-alive go to the other where one refuses connections",
   promise: "no request that was sent fails",
@@ -116,4 +123,4 @@ export const keepAlive: Scenario = {
     }
     return judge(yield* callers.stop)
   })
-}
+})

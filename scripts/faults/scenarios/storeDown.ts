@@ -1,7 +1,7 @@
 /** The Postgres refuses connections, and callers outnumber the pool. */
 import { Effect } from "effect"
 import * as TcpProxy from "../../../test/blackbox/support/TcpProxy.ts"
-import { atLeast, atMost, note, type Scenario, verdict } from "../Scenario.ts"
+import { atLeast, atMost, note, make, verdict } from "../Scenario.ts"
 import * as Callers from "../support/Callers.ts"
 import type { Power } from "../support/Ground.ts"
 import * as Proc from "../support/Proc.ts"
@@ -18,7 +18,11 @@ type Requests = Callers.Plan["requests"]
 const patience = 20_000
 
 /** What a number of requests cost the process, in milliseconds of processor time. */
-const round = Effect.fnUntraced(function* (service: { readonly pid: number; readonly port: number }, requests: Requests, total: number) {
+const round = Effect.fnUntraced(function* (
+  service: { readonly pid: number; readonly port: number },
+  requests: Requests,
+  total: number
+) {
   const before = yield* Proc.cpuMillis(service.pid)
   const report = yield* Callers.run({
     ports: [service.port],
@@ -31,6 +35,8 @@ const round = Effect.fnUntraced(function* (service: { readonly pid: number; read
   })
   return { report, cpu: (yield* Proc.cpuMillis(service.pid)) - before }
 })
+
+const each = (cpu: number, report: Callers.Report) => cpu / Math.max(1, report.length)
 
 const attack = Effect.fnUntraced(function* (
   service: { readonly pid: number; readonly port: number },
@@ -46,7 +52,6 @@ const attack = Effect.fnUntraced(function* (
   const second = yield* round(service, requests, many)
   const recovered = yield* recovery(service.port, requests, start)
   const answered = Callers.having(second.report, (status) => status === 503)
-  const each = (cpu: number, report: Callers.Report) => cpu / Math.max(1, report.length)
   const cost = each(second.cpu, second.report)
   return verdict(
     atLeast(many, "answered 503:", answered.length),
@@ -63,7 +68,7 @@ const promise = "503 within 50 ms (pass: 250), CPU linear in the requests, well 
 
 const done = `${callers} callers, ${many} requests`
 
-export const storeDown: Scenario = {
+export const storeDown = make({
   name: "store-down",
   done: `Postgres is stopped; ${done}, searches and deliveries`,
   promise,
@@ -72,9 +77,9 @@ export const storeDown: Scenario = {
     const service = yield* Service.start({ DATABASE_URL: url })
     return yield* attack(service, power, [Service.search("charges", { limit: 2 }), Service.delivery("store-down")])
   })
-}
+})
 
-export const keyStoreDown: Scenario = {
+export const keyStoreDown = make({
   name: "key-store-down",
   done: `The Postgres of the API keys alone refuses connections; ${done}`,
   promise,
@@ -88,4 +93,4 @@ export const keyStoreDown: Scenario = {
       Service.search("charges", { limit: 2 })
     ])
   })
-}
+})

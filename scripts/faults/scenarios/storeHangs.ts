@@ -1,6 +1,6 @@
 /** The Postgres takes everything and answers nothing. */
 import { Effect } from "effect"
-import { atLeast, atMost, note, type Scenario, verdict } from "../Scenario.ts"
+import { atLeast, atMost, note, make, verdict } from "../Scenario.ts"
 import * as Callers from "../support/Callers.ts"
 import { recovery } from "../support/recovery.ts"
 import * as Service from "../support/Service.ts"
@@ -14,7 +14,7 @@ const allowance = 500
 const search = Service.search("charges", { limit: 2 })
 const delivery = Service.delivery("store-hangs")
 
-export const storeHangs: Scenario = {
+export const storeHangs = make({
   name: "store-hangs",
   done: "Postgres is paused (SIGSTOP) for 8 s under 25 searches and 25 deliveries at once, then goes on",
   promise: "503 within 2 s for a delivery and 6 s for a read, well again within 1 s (pass: 2)",
@@ -29,7 +29,7 @@ export const storeHangs: Scenario = {
     yield* Effect.sleep("8 seconds")
     const report = { reads: yield* reads.stop, deliveries: yield* deliveries.stop }
     const well = yield* recovery(service.port, [search, delivery], power.resume)
-    const wrong = Callers.having([...report.reads, ...report.deliveries], (status) => status !== 503)
+    const wrong = Callers.unlike([...report.reads, ...report.deliveries], (status) => status === 503)
     return verdict(
       atMost(bounds.deliveries + allowance, "slowest delivery", Callers.longest(report.deliveries), " ms"),
       atMost(bounds.reads + allowance, "slowest read", Callers.longest(report.reads), " ms"),
@@ -40,4 +40,4 @@ export const storeHangs: Scenario = {
       atMost(2000, "well again after", well, " ms")
     )
   })
-}
+})

@@ -1,6 +1,6 @@
 /** One of the processes that share the port is killed, again and again. */
 import { Effect, Random } from "effect"
-import { atMost, atLeast, note, type Scenario, skip, verdict } from "../Scenario.ts"
+import { atMost, atLeast, note, make, skip, verdict } from "../Scenario.ts"
 import * as Callers from "../support/Callers.ts"
 import { eventually } from "../../../test/blackbox/support/eventually.ts"
 import * as Proc from "../support/Proc.ts"
@@ -11,7 +11,7 @@ const kills = 8
 /** How long a request may take that nobody answers any more, in milliseconds. */
 const patience = 2000
 
-export const workerKilled: Scenario = {
+export const workerKilled = make({
   name: "worker-killed",
   done: `WORKERS=2; one of the two is killed with -9, ${kills} times, under 64 callers who connect for each request`,
   promise: "no request hangs, and the processes share the work (each at least 30 %)",
@@ -55,4 +55,4 @@ export const workerKilled: Scenario = {
       atLeast(30, "the smaller share", share, " %")
     )
   })
-}
+})

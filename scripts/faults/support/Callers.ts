@@ -30,8 +30,11 @@ export const Plan = Schema.Struct({
 })
 export type Plan = typeof Plan.Type
 
-/** No status: the caller hung up, the connection was lost with the request in flight, or nothing listened. */
-export const noAnswer = { hung: 0, lost: 1, refused: 2 } as const
+/**
+ * No status: the caller hung up, the connection was lost with the request in flight, nothing listened, or the caller was
+ * told to stop before the answer.
+ */
+export const noAnswer = { hung: 0, lost: 1, refused: 2, unfinished: 3 } as const
 
 const Sample = Schema.Struct({
   /** When it was asked, in milliseconds of the system's clock. */
@@ -83,11 +86,13 @@ export const having = (report: Report, is: (status: number) => boolean) => repor
 /** Whether a status says that all is well. */
 export const isGood = (status: number) => status >= 200 && status < 300
 
-/** Whether a request failed: it was sent and not answered, or answered by a fault of the service. */
-export const isFailed = (status: number) => status === noAnswer.hung || status === noAnswer.lost || status >= 500
+/** Those that did not come to what was expected. Of one that was not finished, nobody knows. */
+export const unlike = (report: Report, isExpected: (status: number) => boolean) =>
+  having(report, (status) => status !== noAnswer.unfinished && !isExpected(status))
 
-const nameOf = (status: number) =>
-  ({ [noAnswer.hung]: "hung", [noAnswer.lost]: "lost", [noAnswer.refused]: "refused" })[status] ?? String(status)
+const names = new Map<number, string>(Object.entries(noAnswer).map(([name, status]) => [status, name]))
+
+const nameOf = (status: number) => names.get(status) ?? String(status)
 
 /** How many there are of each status, in words. */
 export const tally = (report: Report) =>

@@ -96,6 +96,9 @@ const fill = (sql: PgClient.PgClient) => sql`
     timestamptz '2026-01-01T00:00:00Z' + n * interval '1 second', timestamptz '2026-02-01T00:00:00Z' + n * interval '1 second'
   from generate_series(1, ${largeCount}::integer) n`
 
+const withReactivity = <A, E, R>(effect: Effect.Effect<A, E, R | Reactivity.Reactivity>) =>
+  Effect.provide(effect, Reactivity.layer)
+
 /** Makes the ground, which is gone when the scope closes. */
 export const make = Effect.fnUntraced(function* (options: {
   readonly databaseUrl: string | undefined
@@ -124,8 +127,6 @@ export const make = Effect.fnUntraced(function* (options: {
 
   const empty = Effect.flatMap(create(template), opened)
   const demo = Effect.tap(empty, ({ sql }) => loadDemoData(sql))
-  const withReactivity = <A, E, R>(effect: Effect.Effect<A, E, R | Reactivity.Reactivity>) =>
-    Effect.provide(effect, Reactivity.layer)
   const large = yield* Effect.cached(
     demo.pipe(
       Effect.tap(({ sql }) => fill(sql)),

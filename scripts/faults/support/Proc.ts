@@ -50,7 +50,10 @@ export const forgetPeak = (pid: number) =>
 /** Whether the process runs. */
 export const isRunning = (pid: number) => Effect.sync(() => !["", "Z", "X"].includes(statOf(pid)[0] ?? ""))
 
-const pids = () => readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number)
+const pids = () =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
 
 /** The processes that this one started and that still run. */
 export const children = (pid: number) => Effect.sync(() => pids().filter((other) => Number(statOf(other)[1]) === pid))

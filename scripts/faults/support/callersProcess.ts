@@ -25,14 +25,17 @@ const work = Effect.fnUntraced(function* (plan: Plan, stopped: Deferred.Deferred
   const requests = plan.requests.map((request) =>
     Http1.bytesOf({ ...request, headers: { ...request.headers, ...close } })
   )
+  const unfinished = new Set<Omit<Sample, "took" | "status">>()
   let sent = 0
 
   const caller = Effect.gen(function* () {
     const connect = connector(plan.ports)
     const open = yield* Ref.make<Http1.Connection | undefined>(undefined)
-    const connection = Effect.flatMap(Ref.get(open), (held) =>
-      held?.isOpen() === true ? Effect.succeed(held) : Effect.tap(connect, (fresh) => Ref.set(open, fresh))
-    )
+    const fresh = Effect.tap(connect, (made) => Ref.set(open, made))
+    const connection = Effect.gen(function* () {
+      const held = yield* Ref.get(open)
+      return held?.isOpen() === true ? held : yield* fresh
+    })
     const drop = Effect.flatMap(Ref.getAndSet(open, undefined), (held) => held?.close ?? Effect.void)
     const status = (request: number) =>
       connection.pipe(
@@ -47,9 +50,11 @@ const work = Effect.fnUntraced(function* (plan: Plan, stopped: Deferred.Deferred
     const turn = Effect.gen(function* () {
       const request = sent % requests.length
       sent += 1
-      const at = now()
+      const asked = { at: now(), request }
+      unfinished.add(asked)
       const answered = yield* status(request)
-      samples.push({ at, took: now() - at, status: answered, request })
+      unfinished.delete(asked)
+      samples.push({ ...asked, took: now() - asked.at, status: answered })
       if (plan.pause !== undefined) yield* Effect.sleep(plan.pause)
     })
     yield* Effect.whileLoop({ while: () => sent < (plan.total ?? Infinity), body: () => turn, step: () => undefined })
@@ -62,7 +67,10 @@ const work = Effect.fnUntraced(function* (plan: Plan, stopped: Deferred.Deferred
   )
   const end = plan.during === undefined ? Effect.never : Effect.sleep(plan.during)
   yield* Effect.raceAllFirst([all, Deferred.await(stopped), end])
-  return samples
+  return [
+    ...samples,
+    ...Array.from(unfinished, (asked) => ({ ...asked, took: now() - asked.at, status: noAnswer.unfinished }))
+  ]
 })
 
 Child.main({ plan: Plan, report: Report }, work)

@@ -20,6 +20,9 @@ export const recovery = <E, R>(port: number, requests: Callers.Plan["requests"],
     yield* giveBack
     const back = yield* Clock.currentTimeMillis
     yield* Effect.sleep("5 seconds")
-    const bad = Callers.having(yield* asking.stop, (status) => !Callers.isGood(status))
+    const report = yield* asking.stop
+    const bad = report.filter(
+      ({ status, took }) => !Callers.isGood(status) && (status !== Callers.noAnswer.unfinished || took > 1000)
+    )
     return Math.max(0, ...bad.map(({ at, took }) => at + took - back))
   }).pipe(Effect.scoped)
