@@ -20,7 +20,7 @@ import { circumstances } from "./table.ts"
 class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
 
 /** After this long no other kind is begun. */
-const longest = Duration.minutes(2.5)
+const longest = Duration.seconds(140)
 
 /** A service that can be had anew. */
 const standing = Effect.fnUntraced(function* (environment: Readonly<Record<string, string>>) {

@@ -1,5 +1,5 @@
 /** One kind of hostile body, sent by many at once, and what a neighbour has of it. */
-import { Array, Duration, Effect } from "effect"
+import { Array, Clock, Effect } from "effect"
 import * as Callers from "../support/Callers.ts"
 import * as Proc from "../support/Proc.ts"
 import * as Service from "../support/Service.ts"
@@ -27,10 +27,10 @@ export interface Target {
   readonly port: number
 }
 
-/** What a neighbour waits for, and what processor time the service takes for it alone. */
+/** What a neighbour has to wait alone, and what processor time the service takes for one of its requests. */
 export interface Baseline {
   readonly longest: number
-  /** Milliseconds of processor time in each second. */
+  /** In milliseconds. */
   readonly cpu: number
 }
 
@@ -41,12 +41,11 @@ const neighbours = (port: number) =>
 export const measureBaseline = ({ pid, port }: Target) =>
   Effect.gen(function* () {
     const neighbour = yield* neighbours(port)
-    yield* Effect.sleep("1 second")
     const before = yield* Proc.cpuMillis(pid)
     yield* Effect.sleep("3 seconds")
-    const cpu = ((yield* Proc.cpuMillis(pid)) - before) / 3
+    const cpu = (yield* Proc.cpuMillis(pid)) - before
     const report = yield* neighbour.stop
-    const made: Baseline = { longest: Callers.longest(report), cpu }
+    const made: Baseline = { longest: Callers.longest(report), cpu: cpu / Math.max(1, report.length) }
     return made
   }).pipe(Effect.scoped)
 
@@ -72,15 +71,16 @@ export const attack = ({ pid, port }: Target, kind: Kind, seed: number, baseline
     yield* Proc.forgetPeak(pid)
     const senders = yield* Senders.start({ port, kind: kind.name, seed, readers, silent, times, during })
     const before = yield* Proc.cpuMillis(pid)
-    const [took, sent] = yield* Effect.timed(senders.report)
+    const begun = yield* Clock.currentTimeMillis
+    const sent = yield* senders.report
     // What those who do not read have sent is answered too.
     yield* Effect.sleep("300 millis")
     const spent = (yield* Proc.cpuMillis(pid)) - before
-    const elapsed = Duration.toSeconds(took) + 0.3
     const peak = yield* Proc.peakMemory(pid)
     const isAlive = yield* Proc.isRunning(pid)
     const report = yield* neighbour.stop
     const longest = Callers.longest(report)
+    const meanwhile = report.filter(({ at }) => at > begun).length
     const failed = Callers.unlike(report, Callers.isGood).length
     const refusals = sent.statuses.filter((status) => status >= 400)
     const made: Result = {
@@ -88,7 +88,7 @@ export const attack = ({ pid, port }: Target, kind: Kind, seed: number, baseline
       requestBytes: sent.requestBytes,
       statuses: Array.dedupe(sent.statuses),
       answerBytes: sent.answerBytes,
-      cpu: Math.max(0, spent - baseline.cpu * elapsed) / Math.max(1, sent.sent),
+      cpu: Math.max(0, spent - baseline.cpu * meanwhile) / Math.max(1, sent.sent),
       longest,
       peak,
       broken: [

@@ -92,7 +92,7 @@ export const behindBalancer = make({
   run: Effect.fnUntraced(function* ({ demo }) {
     if (!(yield* isInstalled)) return skip("haproxy is not installed")
     const { url } = yield* demo
-    const environment = { DATABASE_URL: url, DATABASE_POOL_SIZE: "5" }
+    const environment = { DATABASE_URL: url, DATABASE_POOL_SIZE: "5", DRAIN: "2 seconds" }
     const processes = yield* Effect.forEach([1, 2, 3], () => standing(environment))
     const port = yield* balancer(processes.map((process) => process.port))
     const plan = { ports: [port], requests, pause: 5, patience: 15_000 } as const
@@ -112,7 +112,7 @@ export const keepAlive = make({
   promise: "no request that was sent fails",
   run: Effect.fnUntraced(function* ({ demo }) {
     const { url } = yield* demo
-    const environment = { DATABASE_URL: url, DATABASE_POOL_SIZE: "5" }
+    const environment = { DATABASE_URL: url, DATABASE_POOL_SIZE: "5", DRAIN: "2 seconds" }
     const processes = yield* Effect.forEach([1, 2] as const, () => standing(environment))
     const ports = Array.map(processes, ({ port }) => port)
     if (!Array.isArrayNonEmpty(ports)) return skip("no process")
