@@ -84,7 +84,7 @@ const fairShare = ({ name, done, requests, around }: Greed) =>
       })
       yield* Effect.sleep("500 millis")
       const neighbour = yield* Callers.startNeighbour(port, Service.neighbourly)
-      yield* Effect.sleep("8 seconds")
+      yield* Effect.sleep("6 seconds")
       const beside = yield* neighbour.stop
       const greed = yield* others.stop
       return verdict(

@@ -106,21 +106,29 @@ export const behindBalancer = make({
   })
 })
 
-export const keepAlive = make({
-  name: "restarts-keep-alive",
-  done: "6 restarts by SIGTERM, in turn, of two processes; 64 callers with keep-alive go to the other where one refuses connections",
-  promise: "no request that was sent fails",
-  run: Effect.fnUntraced(function* ({ demo }) {
-    const { url } = yield* demo
-    const environment = { DATABASE_URL: url, DATABASE_POOL_SIZE: "5", DRAIN: "2 seconds" }
-    const processes = yield* Effect.forEach([1, 2] as const, () => standing(environment))
-    const ports = Array.map(processes, ({ port }) => port)
-    if (!Array.isArrayNonEmpty(ports)) return skip("no process")
-    const callers = yield* Callers.start({ ports, requests, callers: 64, pause: 5, patience: 15_000, keepAlive: true })
-    for (let time = 0; time < 6; time++) {
-      yield* Effect.sleep("500 millis")
-      yield* processes[time % processes.length]?.restart ?? Effect.void
-    }
-    return judge(yield* callers.stop)
+export const keepAlive = (restarts: number) =>
+  make({
+    name: "restarts-keep-alive",
+    done: `${restarts} restarts by SIGTERM, in turn, of two processes; 64 callers with keep-alive go to the other where one refuses connections`,
+    promise: "no request that was sent fails",
+    run: Effect.fnUntraced(function* ({ demo }) {
+      const { url } = yield* demo
+      const environment = { DATABASE_URL: url, DATABASE_POOL_SIZE: "5", DRAIN: "2 seconds" }
+      const processes = yield* Effect.forEach([1, 2] as const, () => standing(environment))
+      const ports = Array.map(processes, ({ port }) => port)
+      if (!Array.isArrayNonEmpty(ports)) return skip("no process")
+      const callers = yield* Callers.start({
+        ports,
+        requests,
+        callers: 64,
+        pause: 5,
+        patience: 15_000,
+        keepAlive: true
+      })
+      for (let time = 0; time < restarts; time++) {
+        yield* Effect.sleep("500 millis")
+        yield* processes[time % processes.length]?.restart ?? Effect.void
+      }
+      return judge(yield* callers.stop)
+    })
   })
-})

@@ -143,7 +143,7 @@ export const unread = make({
     }
     yield* Effect.sleep("1 second")
     const neighbour = yield* Callers.startNeighbour(port, Service.neighbourly)
-    yield* Effect.sleep("9 seconds")
+    yield* Effect.sleep("6 seconds")
     const report = yield* neighbour.stop
     const peak = yield* Proc.peakMemory(pid)
     return verdict(
