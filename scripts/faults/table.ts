@@ -1,10 +1,10 @@
 /** The table of promises, for people. */
-import { cpus, totalmem } from "node:os"
+import { cpus, loadavg, totalmem } from "node:os"
 import type { Row } from "./Scenario.ts"
 
-/** When and where the figures were made. */
+/** When and where the figures were made, and how busy the machine was before: figures of a busy one say little. */
 export const circumstances = (date: string, postgres: string, seed: number) =>
-  `${date}, ${cpus().length} cores (${cpus()[0]?.model.trim() ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}, Postgres ${postgres}, seed ${seed}`
+  `${date}, ${cpus().length} cores (${cpus()[0]?.model.trim() ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}, Postgres ${postgres}, seed ${seed}, load ${(loadavg()[0] ?? 0).toFixed(1)}`
 
 const cell = (text: string) => text.replaceAll("|", "\\|").replaceAll(/\s+/g, " ").trim()
 
