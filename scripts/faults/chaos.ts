@@ -1,8 +1,8 @@
 /** Processes that are started again whenever they end, and what befalls them and their Postgres. */
-import { Array, Data, Effect, Random, Ref } from "effect"
+import { Array, Effect, Random, Ref } from "effect"
 import type * as Process from "../../test/blackbox/support/Process.ts"
-import type { OwnPostgres } from "../../test/faults/support/OwnPostgres.ts"
 import * as Program from "../../test/faults/support/Program.ts"
+import type { Power } from "./support/Ground.ts"
 
 /** A role that is always there, or about to be. */
 export type Standing = Ref.Ref<Program.Program | undefined>
@@ -25,7 +25,7 @@ export const keep = Effect.fnUntraced(function* (
 
 /** All that runs. */
 export interface Fleet {
-  readonly postgres: OwnPostgres
+  readonly postgres: Power
   readonly intakes: Array.NonEmptyReadonlyArray<Standing>
   readonly workers: Array.NonEmptyReadonlyArray<Standing>
 }
@@ -43,7 +43,7 @@ const signal = Effect.fnUntraced(function* (
   yield* program.kill(then)
 })
 
-const outage = ({ stopImmediately, start }: OwnPostgres) =>
+const outage = ({ stopImmediately, start }: Power) =>
   Effect.gen(function* () {
     yield* stopImmediately
     yield* Effect.sleep(yield* Random.nextBetween(0, 1500))
@@ -74,6 +74,3 @@ export const reign = (fleet: Fleet, count: (kind: Kind) => Effect.Effect<void>) 
     const kind = yield* Random.choice(all)
     yield* Effect.uninterruptible(Effect.andThen(kinds[kind](fleet), count(kind)))
   }).pipe(Effect.forever)
-
-/** An invariant does not hold. */
-export class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
