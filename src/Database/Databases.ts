@@ -40,6 +40,7 @@ export const layer = (settings: DatabaseSettings) =>
           connect({
             ...options,
             url: Option.getOrElse(settings.readDatabaseUrl, () => url),
+            name: "record store",
             applicationName: "practice-data-records",
             settings: inOrder
           })
@@ -49,6 +50,7 @@ export const layer = (settings: DatabaseSettings) =>
           connect({
             ...options,
             url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
+            name: "credential store",
             applicationName: "practice-data-credentials"
           })
         ),
@@ -57,6 +59,7 @@ export const layer = (settings: DatabaseSettings) =>
           connect({
             ...options,
             url,
+            name: "task store",
             applicationName: "practice-data-tasks",
             // A delivery may name ten thousand invoices.
             statementTimeout: "1 minute",

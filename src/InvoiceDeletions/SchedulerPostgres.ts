@@ -1,8 +1,10 @@
 /** The scheduler over the table `deletion_tasks`. */
 import { randomUUID } from "node:crypto"
-import { Array, Clock, DateTime, Duration, Effect, Equal, Order, Predicate, Ref } from "effect"
+import { Array, Clock, DateTime, Duration, Effect, Equal, Order, Ref } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { reasonOf, TaskDatabase, within } from "../Database/Database.ts"
+import { TaskDatabase } from "../Database/Database.ts"
+import { codeOf, reasonOf } from "../Database/SqlFailure.ts"
+import type { Failure } from "../Database/Store.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions } from "./Delivery.ts"
 import type { Scheduler } from "./Scheduler.ts"
@@ -56,22 +58,19 @@ const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
 const at = (millis: number) => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
-const unavailable = (error: SqlError) =>
-  Effect.andThen(
-    Effect.logWarning("The store of tasks did not answer", reasonOf(error)),
-    Effect.fail(new SchedulerUnavailable({ message: reasonOf(error) }))
-  )
-
-const codeOf = ({ reason: { cause } }: SqlError) =>
-  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""
+const unavailable = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
 
 /** Whether the statement itself, or what it met in the data, is at fault, and not the database around it. */
 const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
 
 /** Answers a sender in time: within two seconds with all around it. */
-const deadline = "1300 millis"
+const deadline = Duration.millis(1300)
 
-const tooSlow = () => new SchedulerUnavailable({ message: "The store of tasks did not answer in time" })
+/** The worker has time, but not until a silent connection is given up by the system. */
+const worker = { key: "the worker", within: Duration.seconds(5), unavailable } as const
+
+/** Tasks are run beside the worker's other statements, and leave some connections to those and to the intake. */
+const tasks = { key: "the tasks", share: "most", within: Duration.seconds(65), unavailable } as const
 
 const receiptOf = (taskId: string, row: TaskRow): Receipt => ({
   taskId,
@@ -81,16 +80,13 @@ const receiptOf = (taskId: string, row: TaskRow): Receipt => ({
   invoiceLinesCount: row.invoice_lines_count
 })
 
-/** For a worker, which has time, but not until a silent connection is given up by the system. */
-const answered = <A>(query: Effect.Effect<A, SqlError>): Effect.Effect<A, SchedulerUnavailable> =>
-  query.pipe(within("5 seconds", tooSlow), Effect.catchTag("SqlError", unavailable))
-
 /** How long tasks may take together, so that their leases last while each is then run alone. */
 const longestTogether = Duration.seconds(1)
 
 /** A scheduler over the task database. */
 export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
   const sql = yield* TaskDatabase
+  const answered = <A>(query: Effect.Effect<A, SqlError>) => sql.run(worker, query)
   // Claims whose answer did not arrive. They may have been made.
   const lost = yield* Ref.make<ReadonlyArray<string>>([])
   const settleLost = Effect.gen(function* () {
@@ -110,12 +106,12 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
   const runTogether = Effect.fn("Scheduler.runTogether")(function* (claims: ReadonlyArray<Claim>) {
     const now = yield* Clock.currentTimeMillis
     const bound = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(longestTogether)}`)
-    const completed = yield* (
+    const running =
       claims.length === 1 ? runAll(claims, now) : sql.withTransaction(Effect.andThen(bound, runAll(claims, now)))
-    ).pipe(
-      within("65 seconds", tooSlow),
-      Effect.catchTag("SqlError", (error): Effect.Effect<never, TaskFailed | SchedulerUnavailable> =>
-        isOwnFault(error) ? Effect.fail(new TaskFailed({ message: reasonOf(error) })) : unavailable(error)
+    const completed = yield* sql.run(
+      tasks,
+      Effect.catchTag(running, "SqlError", (error) =>
+        Effect.fail(isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error)
       )
     )
     return claims.map(({ organization, taskId }) => {
@@ -160,8 +156,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
         }
         return ScheduleOutcome.Duplicate({ receipt: receiptOf(taskId, first) })
       },
-      within(deadline, tooSlow),
-      Effect.catchTag("SqlError", unavailable)
+      (statements, { organization }) => sql.run({ key: `organization ${organization}`, within: deadline, unavailable }, statements)
     ),
 
     claim: Effect.fn("Scheduler.claim")(function* ({ limit, lease }) {

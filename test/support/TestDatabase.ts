@@ -1,16 +1,15 @@
 /** A database of a test file's own, on the Postgres that all tests share. */
-import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { inject } from "vitest"
-import { connect, layerShared } from "../../src/Database/Database.ts"
+import { connect, type Database, layerShared } from "../../src/Database/Database.ts"
 
 let created = 0
 
 /** The URL and a client of a database that has the tables and no rows. It is dropped when the scope closes. */
 export class TestDatabase extends Context.Service<
   TestDatabase,
-  { readonly url: string; readonly sql: PgClient.PgClient }
+  { readonly url: string; readonly sql: Database }
 >()("practice-data/test/support/TestDatabase") {
   static readonly layer = Layer.effect(
     TestDatabase,
