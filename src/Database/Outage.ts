@@ -56,7 +56,7 @@ export const make = Effect.fnUntraced(function* ({
   const begin = (error: SqlError) => {
     if (isDown) return
     isDown = true
-    inScope(Effect.logWarning(`The ${name} cannot be reached`, reasonOf(error)))
+    run(Effect.logWarning(`The ${name} cannot be reached`, reasonOf(error)))
     if (!isWatched) {
       isWatched = true
       inScope(untilBack)

@@ -156,7 +156,8 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
         }
         return ScheduleOutcome.Duplicate({ receipt: receiptOf(taskId, first) })
       },
-      (statements, { organization }) => sql.run({ key: `organization ${organization}`, within: deadline, unavailable }, statements)
+      (statements, { organization }) =>
+        sql.run({ key: `organization ${organization}`, within: deadline, unavailable }, statements)
     ),
 
     claim: Effect.fn("Scheduler.claim")(function* ({ limit, lease }) {

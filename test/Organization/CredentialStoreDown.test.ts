@@ -118,9 +118,13 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a credential store tha
       assert.strictEqual(yield* resolve(key), "org_a")
       const locked = Effect.gen(function* () {
         yield* sql`lock table api_keys in access exclusive mode`
-        yield* Effect.forEach([key, key, "pda_live_unknown"], (given) => isDown(resolve(given), Unavailable.credentialsBusy), {
-          concurrency: "unbounded"
-        })
+        yield* Effect.forEach(
+          [key, key, "pda_live_unknown"],
+          (given) => isDown(resolve(given), Unavailable.credentialsBusy),
+          {
+            concurrency: "unbounded"
+          }
+        )
       })
       yield* sql.withTransaction(locked)
       const again = resolve(key).pipe(Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 100 }))

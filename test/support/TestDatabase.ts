@@ -7,10 +7,9 @@ import { connect, type Database, layerShared } from "../../src/Database/Database
 let created = 0
 
 /** The URL and a client of a database that has the tables and no rows. It is dropped when the scope closes. */
-export class TestDatabase extends Context.Service<
-  TestDatabase,
-  { readonly url: string; readonly sql: Database }
->()("practice-data/test/support/TestDatabase") {
+export class TestDatabase extends Context.Service<TestDatabase, { readonly url: string; readonly sql: Database }>()(
+  "practice-data/test/support/TestDatabase"
+) {
   static readonly layer = Layer.effect(
     TestDatabase,
     Effect.gen(function* () {
