@@ -56,6 +56,8 @@ export const config = Config.all({
   credentialsDatabaseUrl: postgresUrl("CREDENTIALS_DATABASE_URL"),
   /** How many connections to open to each Postgres at most. */
   poolSize: integer("DATABASE_POOL_SIZE", { minimum: 1, maximum: 1000 }).pipe(Config.withDefault(10)),
+  /** How many requests an organization may send each second to the data API of this process. Unset: no limit. */
+  rateLimit: Config.option(integer("RATE_LIMIT", { minimum: 1, maximum: 1_000_000 })),
   /** The folder of the embedded database, or `memory`. */
   dataDir: Config.NonEmptyString("DATA_DIR").pipe(Config.withDefault(".data")),
   /** The key of the payment processor. Unset: the demo processor on the embedded database, else none. */

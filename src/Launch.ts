@@ -10,6 +10,7 @@ import { accounts } from "./Demo/DemoProcessor.ts"
 import type { Failure } from "./Failure.ts"
 import { HealthChecks } from "./Health/HealthChecks.ts"
 import * as Worker from "./InvoiceDeletions/Worker.ts"
+import * as RequestLimit from "./Organization/RequestLimit.ts"
 import { PspClient } from "./Psp/PspClient.ts"
 import * as Server from "./Server.ts"
 import * as Services from "./Services.ts"
@@ -65,7 +66,8 @@ const lease = Duration.millis(1500)
 /** One process that does everything that its roles say. */
 const single = (settings: Settings) => {
   const has = (role: Role) => settings.roles.includes(role)
-  const services = Layer.mergeAll(HealthChecks.layer, Services.layerIntake(settings.deletionDelay)).pipe(
+  const limit = Option.match(settings.rateLimit, { onNone: () => Layer.empty, onSome: RequestLimit.layer })
+  const services = Layer.mergeAll(HealthChecks.layer, Services.layerIntake(settings.deletionDelay), limit).pipe(
     Layer.provideMerge(Services.layer),
     Layer.provide([Databases.layer(settings), processor(settings)])
   )

@@ -80,7 +80,7 @@ const failureOf = (error: SqlError) =>
 const isOwn = <E>(error: E): error is Own<E> => !isSqlError(error)
 
 const catchSqlError = <E, E2>(cause: Cause.Cause<E>, failed: (error: SqlError) => Effect.Effect<never, E2>) =>
-  Effect.catch(Effect.failCause(cause), (error): Effect.Effect<never, Own<E> | E2> => {
+  Effect.flatMap(Effect.flip(Effect.failCause(cause)), (error): Effect.Effect<never, Own<E> | E2> => {
     if (isOwn(error)) return Effect.fail(error)
     return isSqlError(error) ? failed(error) : Effect.die(error)
   })

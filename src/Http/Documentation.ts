@@ -10,7 +10,7 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Filters** are exact and case-sensitive, and all of them must hold. A filter that is null counts as absent. A field that an endpoint does not have is refused.
 - **Times** in requests are ISO 8601, UTC unless they carry an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in answers are always UTC with milliseconds.
 - **Fields** of a record are always present, null where there is no value.
-- **Errors** have a \`detail\`: a text, or for 422 a list of every fault of the request. 503 means that a store is down: try again after \`Retry-After\` seconds.
+- **Errors** have a \`detail\`: a text, or for 422 a list of every fault of the request. 503 means that a store is down or busy: try again after \`Retry-After\` seconds.
 - **Compression**: answers come as zstd, br or gzip where \`Accept-Encoding\` asks for it.
 - Every answer carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, else a new one.
 
@@ -24,12 +24,13 @@ const descriptions: Readonly<Record<string, string>> = {
   404: "The organization has no record with this id. The answer is the same whether another organization has one.",
   413: "The request body is larger than 1 MiB.",
   422: "The request does not have the shape that the endpoint takes. Every fault of the body is listed.",
+  429: "The organization sends more requests than it may. Try again after `Retry-After` seconds.",
   500: "A bug. The answer says nothing of its cause.",
-  503: "A store that the answer depends on cannot be reached. Never reported as 401. Try again after `Retry-After` seconds."
+  503: "A store that the answer depends on cannot be reached, or is busy: `detail` says which. Never reported as 401. Try again after `Retry-After` seconds."
 }
 
 /** Statuses of the data API that the contract does not list. */
-const provisionalStatuses = ["404", "413", "500"]
+const provisionalStatuses = ["404", "413", "429", "500"]
 
 type Document = (status: string, response: Partial<OpenApi.OpenApiSpecResponse>) => object
 

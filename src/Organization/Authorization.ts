@@ -4,7 +4,7 @@
  * Contract: section 5. A missing or invalid key is 401; a store of keys that cannot be reached is 503, never 401.
  */
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import { answerWithHeader, Unavailable, Unauthorized } from "../Errors.ts"
+import { answerWithHeader, TooManyRequests, Unavailable, Unauthorized } from "../Errors.ts"
 import type { CurrentOrganization } from "./CurrentOrganization.ts"
 
 const bearer = HttpApiSecurity.bearer.pipe(
@@ -23,6 +23,7 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, { pr
     security: { bearer },
     error: [
       answerWithHeader(Unauthorized, "www-authenticate", "Bearer"),
+      answerWithHeader(TooManyRequests, "retry-after", "1"),
       answerWithHeader(Unavailable, "retry-after", "1")
     ]
   }
