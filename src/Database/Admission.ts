@@ -7,11 +7,25 @@
  * holds nor waits.
  */
 
+/** How many connections a key may hold, of all, while so many are free. */
+export type Share = (free: number, permits: number) => number
+
+/** As many as are left free. */
+export const fair: Share = (free) => free
+
+/** As many as are left free, and never more than a number. */
+export const atMost =
+  (most: number): Share =>
+  (free) =>
+    Math.min(most, free)
+
+/** All but two. */
+export const nearlyAll: Share = (_, permits) => Math.max(1, permits - 2)
+
 /** Someone who wants a connection. */
 export interface Applicant {
   readonly key: string
-  /** How many connections the key may hold at most. By default, only as many as others leave free. */
-  readonly most?: number | undefined
+  readonly share: Share
   /** Called once, when a connection is granted to someone who had to wait. */
   readonly granted: () => void
 }
@@ -45,7 +59,7 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
   let isServing = false
   let isServedAgain = false
 
-  const mayTake = ({ key, most }: Applicant) => free > 0 && (held.get(key) ?? 0) < (most ?? free)
+  const mayTake = ({ key, share }: Applicant) => free > 0 && (held.get(key) ?? 0) < share(free, permits)
 
   const take = (key: string) => {
     free--

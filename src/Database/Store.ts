@@ -34,8 +34,8 @@ export interface Check<E> {
 export interface Request<E, E2 = never> {
   /** On whose behalf. Connections are shared fairly between keys. */
   readonly key: string
-  /** What the key may hold: as many connections as others leave free, or all but two. */
-  readonly share?: "fair" | "most"
+  /** How many connections the key may hold; by default, as many as it leaves to others. */
+  readonly share?: Admission.Share
   /** How long the answer may take in all. */
   readonly within: Duration.Duration
   /** The error of a database that has no answer. */
@@ -102,7 +102,7 @@ export const make = Effect.fnUntraced(function* ({
   const run = <A, E, R, E1, E2 = never>(request: Request<E1, E2>, statements: Effect.Effect<A, E, R>) =>
     Effect.contextWith((context: Context.Context<R>) =>
       Effect.callback<A, Own<E> | E1 | E2>((resume) => {
-        const { check, key, share, unavailable, within } = request
+        const { check, key, share = Admission.fair, unavailable, within } = request
         const down = Effect.suspend(() => Effect.fail(unavailable(isDown)))
         if (outage.isDown()) return resume(down)
         const clock = Context.get(context, Clock.Clock)
@@ -172,7 +172,7 @@ export const make = Effect.fnUntraced(function* ({
         }
         const applicant: Admission.Applicant = {
           key,
-          most: share === "most" ? Math.max(1, connections - 2) : undefined,
+          share,
           granted: begin
         }
 

@@ -46,7 +46,7 @@ export const check = (primary: Database, replica: Database, ask: Ask): Effect.Ef
           select pg_is_in_recovery() as is_following, system_identifier::text as system,
             pg_postmaster_start_time()::text as started,
             pg_last_wal_replay_lsn() >= ${known?.written ?? "0/0"}::pg_lsn as has_all,
-            extract(epoch from now() - pg_last_xact_replay_timestamp())::float8 as age
+            extract(epoch from now() - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time()))::float8 as age
           from pg_control_system()`
       ),
       ([found]) => found

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { Array, Clock, DateTime, Duration, Effect, Equal, Order, Ref } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import { nearlyAll } from "../Database/Admission.ts"
 import { TaskDatabase } from "../Database/Database.ts"
 import { codeOf, reasonOf } from "../Database/SqlFailure.ts"
 import type { Failure } from "../Database/Store.ts"
@@ -70,7 +71,7 @@ const deadline = Duration.millis(1300)
 const worker = { key: "the worker", within: Duration.seconds(5), unavailable } as const
 
 /** Tasks are run beside the worker's other statements, and leave some connections to those and to the intake. */
-const tasks = { key: "the tasks", share: "most", within: Duration.seconds(65), unavailable } as const
+const tasks = { key: "the tasks", share: nearlyAll, within: Duration.seconds(65), unavailable } as const
 
 const receiptOf = (taskId: string, row: TaskRow): Receipt => ({
   taskId,

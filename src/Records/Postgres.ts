@@ -1,5 +1,6 @@
 /** Reads records from Postgres. */
 import { Duration, Effect, Exit } from "effect"
+import { atMost, fair } from "../Database/Admission.ts"
 import { RecordDatabase } from "../Database/Database.ts"
 import type { Failure } from "../Database/Store.ts"
 import { RecordNotFound, Unauthorized, Unavailable } from "../Errors.ts"
@@ -17,6 +18,8 @@ export interface Query {
   readonly text: (owner: string) => string
   /** The values of `$2` and on. */
   readonly values: ReadonlyArray<unknown>
+  /** How many records it returns at most. */
+  readonly limit: number
   /** Whether the plan does not depend on the values, so that it is made once. */
   readonly isPlannedOnce: boolean
 }
@@ -112,6 +115,7 @@ export const searchQuery = (resource: Resource, criteria: Criteria, page: Page, 
         ? `select t.record from (${rows(owner)}) p join ${resource.table} t on t.organization_id = ${owner} and t.id = p.id order by ${order}`
         : rows(owner),
     values,
+    limit,
     isPlannedOnce
   }
 }
@@ -120,6 +124,7 @@ export const searchQuery = (resource: Resource, criteria: Criteria, page: Page, 
 export const getQuery = (resource: Resource, id: string): Query => ({
   text: (owner) => `select t.record from ${resource.table} t where t.organization_id = ${owner} and t.id = $2`,
   values: [id],
+  limit: 1,
   isPlannedOnce: true
 })
 
@@ -130,6 +135,12 @@ export const withKey = (query: Query) =>
    union all select record, null, null from (${query.text("(select organization_id from k)")}) r`
 
 const unavailable = ({ _tag }: Failure) => (_tag === "Busy" ? Unavailable.recordsBusy : Unavailable.records)
+
+/**
+ * Large pages keep this process busy, and not the database: more of them at once make nobody's answer come sooner, and
+ * keep others waiting for theirs.
+ */
+const shareOfConnections = ({ limit }: Query) => (limit > 250 ? atMost(2) : fair)
 
 /** How long a read may take. */
 const within = Duration.seconds(8)
@@ -162,7 +173,7 @@ export const make = Effect.fnUntraced(function* (resource: Resource, deep?: numb
     if (key === undefined) {
       const organization = yield* id
       const found = yield* sql.run(
-        { key: `organization ${organization}`, within, unavailable },
+        { key: `organization ${organization}`, share: shareOfConnections(query), within, unavailable },
         statementOf<Found>(query, query.text(query.isPlannedOnce ? "(select $1)" : "$1"), organization)
       )
       return found.map(({ record }) => record)
@@ -170,7 +181,13 @@ export const make = Effect.fnUntraced(function* (resource: Resource, deep?: numb
     const found = yield* sql
       .run(
         // What keeps it waiting may be the keys, whose store has to answer sooner.
-        { key: shareOf(key.hash), within, unavailable, check: { after: Duration.millis(150), effect: id } },
+        {
+          key: shareOf(key.hash),
+          share: shareOfConnections(query),
+          within,
+          unavailable,
+          check: { after: Duration.millis(150), effect: id }
+        },
         statementOf<FoundWithKey>(query, withKey(query), key.hash)
       )
       .pipe(Effect.tapError((error) => key.settle(Exit.fail(error))))

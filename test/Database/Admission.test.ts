@@ -10,7 +10,7 @@ const make = (permits: number, waitingPerKey = 100, waiting = 1000) =>
 const flood = (admission: Admission.Admission, key: string, times: number, served: Array<string> = []) => {
   let granted = 0
   for (let time = 0; time < times; time++) {
-    if (admission.apply({ key, granted: () => void served.push(key) }) === "granted") granted++
+    if (admission.apply({ key, share: Admission.fair, granted: () => void served.push(key) }) === "granted") granted++
   }
   return granted
 }
@@ -40,17 +40,19 @@ describe("the connections of a pool", () => {
   it("may be asked for by as many as there is room for; one more of the key, or in all, is refused at once", () => {
     const admission = make(1, 2, 3)
     flood(admission, "holder", 1)
-    const ask = (key: string) => admission.apply({ key, granted: () => undefined })
+    const ask = (key: string) => admission.apply({ key, share: Admission.fair, granted: () => undefined })
     assert.deepStrictEqual(["a", "a", "a", "b", "c"].map(ask), ["waits", "waits", "refused", "waits", "refused"])
   })
 
-  it("go to a key up to the number that it may hold, where it has one", () => {
+  it.each([
+    ["nearly all", Admission.nearlyAll, 8, [1, 1]],
+    ["at most two", Admission.atMost(2), 2, [4, 2]]
+  ] as const)("are shared otherwise where it is said so: %s", (_, share, own, others) => {
     const admission = make(10)
-    const apply = () => admission.apply({ key: "worker", most: 8, granted: () => undefined })
+    const apply = () => admission.apply({ key: "worker", share, granted: () => undefined })
     const asked = Array.from({ length: 10 }, apply)
-    assert.strictEqual(asked.filter((answer) => answer === "granted").length, 8)
-    assert.strictEqual(flood(admission, "a", 5), 1)
-    assert.strictEqual(flood(admission, "b", 5), 1)
+    assert.strictEqual(asked.filter((answer) => answer === "granted").length, own)
+    assert.deepStrictEqual([flood(admission, "a", 5), flood(admission, "b", 5)], [...others])
   })
 
   it("are served without end where each gives its own back at once", () => {
@@ -60,6 +62,7 @@ describe("the connections of a pool", () => {
       const key = `key ${index % 20}`
       admission.apply({
         key,
+        share: Admission.fair,
         granted: () => {
           served++
           admission.release(key)
@@ -106,7 +109,10 @@ describe("whatever is applied for, withdrawn and given back", () => {
       }
       for (const { key, what, which } of steps) {
         if (what === "apply") {
-          const applied: Applied = { applicant: { key, granted: () => take(applied) }, state: "gone" }
+          const applied: Applied = {
+            applicant: { key, share: Admission.fair, granted: () => take(applied) },
+            state: "gone"
+          }
           const answer = admission.apply(applied.applicant)
           if (answer === "granted") take(applied)
           if (answer === "waits") applied.state = "waits"
