@@ -75,6 +75,8 @@ export const config = Config.all({
   poolSize: Variable.integer("DATABASE_POOL_SIZE", { minimum: 1, maximum: 1000, example: 10 }).pipe(
     Config.withDefault(10)
   ),
+  /** How many requests an organization may send each second to the data API of this process. Unset: no limit. */
+  rateLimit: Config.option(Variable.integer("RATE_LIMIT", { minimum: 1, maximum: 1_000_000, example: 100 })),
   /** The folder of the embedded database, or `memory`. */
   dataDir: Variable.text("DATA_DIR", "a folder such as .data, or memory", 4096).pipe(Config.withDefault(".data")),
   /** The key of the payment processor. Unset: the demo processor on the embedded database, else none. */

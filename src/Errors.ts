@@ -107,7 +107,16 @@ export class RequestInvalid extends Schema.TaggedError<RequestInvalid>()(
   { httpApiStatus: 422 }
 ) {}
 
-/** 503: something that the answer depends on cannot be reached. */
+/** 429: more requests of one organization than it may send. */
+export class TooManyRequests extends Schema.TaggedError<TooManyRequests>()(
+  "TooManyRequests",
+  { detail: Schema.String },
+  { httpApiStatus: 429 }
+) {
+  static readonly error = new TooManyRequests({ detail: "The organization sends too many requests" })
+}
+
+/** 503: something that the answer depends on cannot be reached, or has no time. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()(
   "Unavailable",
   { detail: Schema.String, retryAfter: Schema.optionalKey(Schema.Int) },
@@ -116,8 +125,14 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()(
   /** The store of API keys. Never reported as 401. */
   static readonly credentials = new Unavailable({ detail: "The credential store cannot be reached" })
 
+  /** The store of API keys has no time. */
+  static readonly credentialsBusy = new Unavailable({ detail: "The credential store is busy" })
+
   /** The store of records. */
   static readonly records = new Unavailable({ detail: "The record store cannot be reached" })
+
+  /** The store of records has no time. */
+  static readonly recordsBusy = new Unavailable({ detail: "The record store is busy" })
 
   /** The service itself, which reads as many large bodies as it can hold. */
   static readonly busy = new Unavailable({ detail: "The service is reading too many large requests" })

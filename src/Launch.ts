@@ -12,6 +12,7 @@ import type { Failure } from "./Failure.ts"
 import { HealthChecks } from "./Health/HealthChecks.ts"
 import { Listener } from "./Http/Listener.ts"
 import * as Worker from "./InvoiceDeletions/Worker.ts"
+import * as RequestLimit from "./Organization/RequestLimit.ts"
 import { PspClient } from "./Psp/PspClient.ts"
 import * as Server from "./Server.ts"
 import * as Services from "./Services.ts"
@@ -72,7 +73,8 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
 const single = (settings: Settings) => {
   const has = (role: Role) => settings.roles.includes(role)
   const databases = Databases.layer(settings)
-  const services = Layer.mergeAll(HealthChecks.layer, Services.layerIntake(settings.deletionDelay)).pipe(
+  const limit = Option.match(settings.rateLimit, { onNone: () => Layer.empty, onSome: RequestLimit.layer })
+  const services = Layer.mergeAll(HealthChecks.layer, Services.layerIntake(settings.deletionDelay), limit).pipe(
     Layer.provideMerge(Services.layer),
     Layer.provide([databases, processor(settings)])
   )

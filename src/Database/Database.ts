@@ -3,28 +3,37 @@
  * are often the same server, and always clients of their own, so that one can be down alone. (The embedded database is
  * a single session, so there all are the same client.)
  */
-import { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Fiber, Layer, Predicate, Redacted } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
+import { PgClient, PgConnection } from "@effect/sql-pg"
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { ConnectionError, SqlError } from "effect/sql/SqlError"
+import * as Store from "./Store.ts"
+
+/**
+ * A database. Statements of requests and of the worker go through `run`; those of a start or of an operator's command,
+ * which have all the time and nobody beside them, may be run as they are.
+ */
+export interface Database extends PgClient.PgClient, Store.Store {}
 
 /** The database of the records. */
-export class RecordDatabase extends Context.Service<RecordDatabase, PgClient.PgClient>()(
+export class RecordDatabase extends Context.Service<RecordDatabase, Database>()(
   "practice-data/Database/Database/RecordDatabase"
 ) {}
 
 /** The database of the API keys. */
-export class CredentialDatabase extends Context.Service<CredentialDatabase, PgClient.PgClient>()(
+export class CredentialDatabase extends Context.Service<CredentialDatabase, Database>()(
   "practice-data/Database/Database/CredentialDatabase"
 ) {}
 
 /** The database of the records, for the intake and the worker: a pool of their own beside that of the reads. */
-export class TaskDatabase extends Context.Service<TaskDatabase, PgClient.PgClient>()(
+export class TaskDatabase extends Context.Service<TaskDatabase, Database>()(
   "practice-data/Database/Database/TaskDatabase"
 ) {}
 
 /** How to reach a Postgres. */
 export interface Options {
   readonly url: Redacted.Redacted
+  /** What it is called in the log. */
+  readonly name?: string
   readonly applicationName: string
   /** How many connections to keep open at most. */
   readonly maxConnections: number
@@ -42,15 +51,22 @@ export interface Options {
  */
 export const inOrder = { enable_bitmapscan: "off", enable_seqscan: "off" } as const
 
+const silent = new SqlError({
+  reason: new ConnectionError({ cause: new Error("No answer in time"), operation: "connect" })
+})
+
+/** A client whose statements may go through a store. */
+export const guarded = (client: PgClient.PgClient, options: Store.Options) =>
+  Effect.map(Store.make(options), (store): Database => Object.assign(client, store))
+
 /**
  * A pool of connections to a Postgres. Connections open when they are needed, so that a database that is down keeps
- * nobody from starting, and one that comes back is found by the next query.
+ * nobody from starting, and one that comes back is found by its store.
  */
-export const connect = (options: Options) =>
-  PgClient.make({
+export const connect = Effect.fnUntraced(function* (options: Options) {
+  const config = {
     url: options.url,
     applicationName: options.applicationName,
-    maxConnections: options.maxConnections,
     connectTimeout: "1 second",
     maxMessageSize: 256 * 1024 * 1024,
     startupParameters: {
@@ -59,39 +75,26 @@ export const connect = (options: Options) =>
       ...(options.watchesClient === true ? { client_connection_check_interval: "500" } : {}),
       ...options.settings
     }
+  } as const
+  const client = yield* PgClient.make({ ...config, maxConnections: options.maxConnections })
+  const signOfLife = Effect.flatMap(PgConnection.make(config), (connection) => connection.query("select 1"))
+  return yield* guarded(client, {
+    name: options.name ?? "database",
+    connections: options.maxConnections,
+    isCancellable: true,
+    probe: Effect.scoped(signOfLife).pipe(
+      Effect.timeoutOrElse({ duration: "1 second", orElse: () => Effect.fail(silent) })
+    )
   })
+})
 
 /** All databases on the one client that there is. */
-export const layerShared = (client: PgClient.PgClient) =>
+export const layerShared = (client: Database) =>
   Layer.mergeAll(
     Layer.succeed(RecordDatabase, client),
     Layer.succeed(CredentialDatabase, client),
     Layer.succeed(TaskDatabase, client)
   )
-
-const named = (cause: unknown, field: string): string | undefined => {
-  const value: unknown = Predicate.hasProperty(cause, field) ? cause[field] : undefined
-  return Predicate.isString(value) && value !== "" ? value : undefined
-}
-
-/** The SQLSTATE of a database's refusal, or the system's code of a connection that failed; nothing where there is none. */
-export const codeOf = ({ reason }: SqlError): string | undefined => named(reason.cause, "code")
-
-/**
- * What went wrong, for what is logged and stored: its kind and code, and the constraint, table and column it is about.
- * The text of a database's exception is left out, since it may quote a row or a parameter.
- */
-export const reasonOf = (error: SqlError): string => {
-  const { reason } = error
-  const code = codeOf(error)
-  // Without a code it is not from the database, and these words are the driver's own.
-  const words = code === undefined && reason._tag === "ConnectionError" ? reason.message : undefined
-  const about = ["constraint", "table", "column"].flatMap((field) => {
-    const name = named(reason.cause, field)
-    return name === undefined ? [] : [`${field} ${name}`]
-  })
-  return [[reason._tag, code ?? words].filter(Predicate.isNotUndefined).join(" "), ...about].join(", ")
-}
 
 /** Whether two clients are of the same database. */
 export const isSameDatabase = (one: PgClient.PgClient, another: PgClient.PgClient): boolean =>
@@ -99,19 +102,3 @@ export const isSameDatabase = (one: PgClient.PgClient, another: PgClient.PgClien
   (one.config.url !== undefined &&
     another.config.url !== undefined &&
     Redacted.value(one.config.url) === Redacted.value(another.config.url))
-
-/**
- * Answers in time whatever has become of the connection: an interrupted query waits until its server has noticed, so
- * one that runs out of time is left to finish on its own.
- */
-export const within = <E2>(duration: Duration.Input, onTimeout: () => E2) =>
-  Effect.fnUntraced(function* <A, E, R>(query: Effect.Effect<A, E, R>) {
-    const fiber = yield* Effect.forkDetach(query, { startImmediately: true })
-    return yield* Fiber.join(fiber).pipe(
-      Effect.timeoutOrElse({
-        duration,
-        orElse: () => Effect.andThen(Effect.logWarning("A database did not answer in time"), Effect.fail(onTimeout()))
-      }),
-      Effect.onExit(() => Effect.sync(() => fiber.interruptUnsafe()))
-    )
-  })

@@ -47,6 +47,7 @@ export const layer = (settings: DatabaseSettings) =>
           connect({
             ...options,
             url: Option.getOrElse(settings.readDatabaseUrl, () => url),
+            name: "record store",
             applicationName: "practice-data-records",
             settings: inOrder
           })
@@ -56,6 +57,7 @@ export const layer = (settings: DatabaseSettings) =>
           connect({
             ...options,
             url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
+            name: "credential store",
             applicationName: "practice-data-credentials"
           })
         ),
@@ -64,6 +66,7 @@ export const layer = (settings: DatabaseSettings) =>
           connect({
             ...options,
             url,
+            name: "task store",
             applicationName: "practice-data-tasks",
             // A delivery may name ten thousand invoices.
             statementTimeout: "1 minute",

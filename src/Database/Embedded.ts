@@ -9,6 +9,7 @@ import { PGlite } from "@electric-sql/pglite"
 import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
 import { PgClient } from "@effect/sql-pg"
 import { Effect, FileSystem, Path, Schema } from "effect"
+import { guarded } from "./Database.ts"
 
 /** The embedded database cannot be opened. */
 export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseError>()("EmbeddedDatabaseError", {
@@ -120,7 +121,7 @@ export const connect = Effect.fn("Embedded.connect")(
       }),
       (server) => Effect.promise(() => server.stop())
     )
-    return yield* PgClient.make({
+    const client = yield* PgClient.make({
       path: socket,
       username: "postgres",
       database: "postgres",
@@ -128,6 +129,14 @@ export const connect = Effect.fn("Embedded.connect")(
       maxMessageSize: 256 * 1024 * 1024,
       // All connections are one session there, which still has the names that an earlier connection prepared.
       prepare: false
+    })
+    return yield* guarded(client, {
+      name: "embedded database",
+      connections: 1,
+      // Its socket knows no cancel: a statement that is cut short would keep all others waiting for seconds.
+      isCancellable: false,
+      // It is there as long as the process is.
+      probe: Effect.void
     })
   },
   (connected, dataDir) =>

@@ -3,10 +3,10 @@
  * since the migrator applies only what is above the highest number that it has recorded.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Effect, Predicate, Ref, References, Schedule, Schema } from "effect"
+import { Duration, Effect, Predicate, Ref, Schedule, Schema } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
-import { within } from "./Database.ts"
+import type { Database } from "./Database.ts"
 import records from "./migrations/00001_records.ts"
 import deletionTasks from "./migrations/00002_deletion_tasks.ts"
 import processorAccounts from "./migrations/00003_processor_accounts.ts"
@@ -85,22 +85,19 @@ export const requireMigrated = Effect.fnUntraced(function* (name: string, sql: P
  *
  * @param name as in `requireMigrated`
  */
-export const untilMigrated = Effect.fnUntraced(function* (name: string, sql: PgClient.PgClient) {
+export const untilMigrated = Effect.fnUntraced(function* (name: string, database: Database) {
   const hasSaid = yield* Ref.make(false)
-  const isDone = requireMigrated(name, sql).pipe(
-    within("5 seconds", () => "no answer in time" as const),
-    // A database that is down is what those say who need it.
-    Effect.provideService(References.MinimumLogLevel, "None"),
+  const said = (message: string) =>
+    Effect.flatMap(Ref.getAndSet(hasSaid, true), (before) => (before ? Effect.void : Effect.logWarning(message)))
+  const asking = {
+    key: "the migrations",
+    within: Duration.seconds(5),
+    unavailable: () => "no answer" as const
+  }
+  const isDone = database.run(asking, requireMigrated(name, database)).pipe(
     Effect.as(true),
     Effect.catchIf(Predicate.isString, () => Effect.succeed(false)),
-    Effect.catchTags({
-      NotMigrated: ({ message }) =>
-        Effect.as(
-          Effect.flatMap(Ref.getAndSet(hasSaid, true), (said) => (said ? Effect.void : Effect.logWarning(message))),
-          false
-        ),
-      SqlError: () => Effect.succeed(false)
-    })
+    Effect.catchTag("NotMigrated", ({ message }) => Effect.as(said(message), false))
   )
   yield* Effect.repeat(isDone, { until: (done) => done, schedule: Schedule.spaced("500 millis") })
   if (yield* Ref.get(hasSaid)) yield* Effect.log(`${name} is migrated`)

@@ -14,10 +14,11 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       health: () =>
         Effect.map(health.checks, (found) => {
-          const checks = Record.map(found, (isUp) =>
-            isUp ? ({ status: "pass" } as const) : ({ status: "warn", output: "Cannot be reached" } as const)
+          const checks = Record.map(found, (problem) =>
+            problem === undefined ? ({ status: "pass" } as const) : ({ status: "warn", output: problem } as const)
           )
-          const status = Object.values(found).every((isUp) => isUp) ? ("pass" as const) : ("warn" as const)
+          const isFine = Object.values(found).every((problem) => problem === undefined)
+          const status = isFine ? ("pass" as const) : ("warn" as const)
           return { status, version: packageJson.version, checks }
         }),
       ready: () =>

@@ -23,7 +23,10 @@ const provisional = (summary: string, description: string) =>
 
 export class HealthApi extends HttpApiGroup.make("health").add(
   HttpApiEndpoint.get("health", "/health", { success: Health }).annotateMerge(
-    provisional("Health", "Answers 200 as long as the process serves, within half a second.")
+    provisional(
+      "Health",
+      "Answers 200 as long as the process serves, within half a second. `warn` where a check does not pass; its `output` says why."
+    )
   ),
   HttpApiEndpoint.get("ready", "/health/ready", { success: [Readiness, notReady] }).annotateMerge(
     provisional("Readiness", "Whether to send requests here: 503 until the database is migrated, and while stopping.")

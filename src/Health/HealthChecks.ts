@@ -1,48 +1,79 @@
 /** What the service depends on, and whether it is there. */
-import type { PgClient } from "@effect/sql-pg"
-import { Context, Effect, Layer, Ref } from "effect"
-import { CredentialDatabase, RecordDatabase, within } from "../Database/Database.ts"
+import { Context, Duration, Effect, Layer, Ref } from "effect"
+import {
+  CredentialDatabase,
+  type Database,
+  isSameDatabase,
+  RecordDatabase,
+  TaskDatabase
+} from "../Database/Database.ts"
 import { isMigrated } from "../Database/Migrations.ts"
+import type { Failure } from "../Database/Store.ts"
 import { PspReads } from "../Psp/PspReads.ts"
+import * as Replica from "./Replica.ts"
 
 /** Health is answered within half a second, whatever it finds. */
-const deadline = "400 millis"
+const within = Duration.millis(400)
 
-const inTime = within(deadline, () => "no answer in time" as const)
+const unavailable = ({ _tag }: Failure) => (_tag === "Busy" ? "Does not answer in time" : "Cannot be reached")
 
-const isUp = (sql: PgClient.PgClient) => Effect.isSuccess(inTime(sql`select 1`))
+const ask = <A, E>(database: Database, statement: Effect.Effect<A, E>) =>
+  database.run({ key: "health", within, unavailable }, statement)
+
+const problemOf = (database: Database) =>
+  Effect.match(ask(database, database`select 1`), {
+    onSuccess: () => undefined,
+    onFailure: (problem) => problem
+  })
 
 export class HealthChecks extends Context.Service<
   HealthChecks,
   {
-    /** Whether each thing that the service depends on answers, by its name. */
-    readonly checks: Effect.Effect<Readonly<Record<string, boolean>>>
+    /** What is wrong with each thing that the service depends on, by its name. */
+    readonly checks: Effect.Effect<Readonly<Record<string, string | undefined>>>
     /** Whether the service is migrated and not stopping. */
     readonly isReady: Effect.Effect<boolean>
     /** From now on the service is not ready. */
     readonly stop: Effect.Effect<void>
   }
 >()("practice-data/Health/HealthChecks") {
-  /** Checks both databases, and asks whether the payment processor is being called. */
+  /** Checks the databases, and asks whether the payment processor is being called. */
   static readonly layer = Layer.effect(
     HealthChecks,
     Effect.gen(function* () {
       const records = yield* RecordDatabase
       const credentials = yield* CredentialDatabase
+      const tasks = yield* TaskDatabase
       const psp = yield* PspReads
       const isStopping = yield* Ref.make(false)
       // What was migrated once stays so, also while its database is down.
       const wasMigrated = yield* Ref.make(false)
-      const migrated = inTime(isMigrated(records)).pipe(
+      const migrated = ask(records, isMigrated(records)).pipe(
         Effect.tap((isDone) => Ref.set(wasMigrated, isDone)),
         Effect.orElseSucceed(() => false)
       )
       const isMigratedByNow = Effect.flatMap(Ref.get(wasMigrated), (isDone) =>
         isDone ? Effect.succeed(true) : migrated
       )
+      // A primary that does not answer, or does not say where it is, is a matter of another check.
+      const replica = Replica.check(tasks, records, ask).pipe(
+        Effect.timeoutOrElse({ duration: within, orElse: () => Effect.fail("Does not answer in time") }),
+        Effect.orElseSucceed(() => undefined)
+      )
+      const checkRecords = isSameDatabase(records, tasks)
+        ? problemOf(records)
+        : Effect.map(
+            Effect.all([problemOf(records), replica], { concurrency: 2 }),
+            ([problem, isBehind]) => problem ?? isBehind
+          )
       return HealthChecks.of({
         checks: Effect.all(
-          { records: isUp(records), credentials: isUp(credentials), processor: psp.isUp },
+          {
+            records: checkRecords,
+            credentials: problemOf(credentials),
+            tasks: problemOf(tasks),
+            processor: Effect.map(psp.isUp, (isUp) => (isUp ? undefined : "Cannot be reached"))
+          },
           { concurrency: "unbounded" }
         ),
         isReady: Effect.flatMap(Ref.get(isStopping), (stopping) =>

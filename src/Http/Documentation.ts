@@ -11,7 +11,7 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Times** in requests are ISO 8601, UTC unless they carry an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in answers are always UTC with milliseconds.
 - **Fields** of a record are always present, null where there is no value.
 - **Requests** have all their fields in the body. A query string is refused with 422, and a \`Content-Encoding\` with 415.
-- **Errors** have a \`detail\`: a text, or for 422 a list of the faults of the request, all at once, up to 100. An answer that refuses a request has at most 64 KiB. 503 means that a store is down, or that the service is busy: try again after \`Retry-After\` seconds.
+- **Errors** have a \`detail\`: a text, or for 422 a list of the faults of the request, all at once, up to 100. An answer that refuses a request has at most 64 KiB. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
 - **Compression**: answers come as zstd, br or gzip where \`Accept-Encoding\` asks for it.
 - Every answer carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, else a new one.
 
@@ -26,12 +26,13 @@ const descriptions: Readonly<Record<string, string>> = {
   413: "The request body is larger than 1 MiB.",
   415: "The request has a Content-Encoding other than identity.",
   422: "The request does not have the shape that the endpoint takes. All faults of the body are listed, up to 100; a query string is refused before the body is looked at.",
+  429: "The organization sends more requests than it may. Try again after `Retry-After` seconds.",
   500: "A bug. The answer says nothing of its cause.",
-  503: "A store that the answer depends on cannot be reached, or the service is reading too many large requests. Never reported as 401. Try again after `Retry-After` seconds."
+  503: "A store that the answer depends on cannot be reached, or it or the service is busy: `detail` says which. Never reported as 401. Try again after `Retry-After` seconds."
 }
 
 /** Statuses of the data API that the contract does not list. */
-const provisionalStatuses = ["404", "413", "415", "500"]
+const provisionalStatuses = ["404", "413", "415", "429", "500"]
 
 type Document = (status: string, response: Partial<OpenApi.OpenApiSpecResponse>) => object
 

@@ -1,6 +1,6 @@
 /** The signing secrets of organizations that require their deliveries to be signed. */
-import { Context, Effect, Layer, Redacted } from "effect"
-import { reasonOf, TaskDatabase, within } from "../Database/Database.ts"
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { TaskDatabase } from "../Database/Database.ts"
 import { SchedulerUnavailable } from "./Task.ts"
 
 export class IntakeSecrets extends Context.Service<
@@ -18,19 +18,17 @@ export class IntakeSecrets extends Context.Service<
       return IntakeSecrets.of({
         of: Effect.fn("IntakeSecrets.of")(
           (organization) =>
-            sql<{ secret: string }>`
-              select secret from intake_secrets where organization_id = ${organization} and revoked_at is null
-              order by created_at desc`.pipe(Effect.map((rows) => rows.map(({ secret }) => Redacted.make(secret)))),
-          within(
-            "500 millis",
-            () => new SchedulerUnavailable({ message: "The signing secrets were not read in time" })
-          ),
-          Effect.catchTag("SqlError", (error) =>
-            Effect.andThen(
-              Effect.logWarning("The signing secrets cannot be read", reasonOf(error)),
-              Effect.fail(new SchedulerUnavailable({ message: reasonOf(error) }))
-            )
-          )
+            sql.run(
+              {
+                key: `organization ${organization}`,
+                within: Duration.millis(500),
+                unavailable: ({ reason }) => new SchedulerUnavailable({ message: reason })
+              },
+              sql<{ secret: string }>`
+                select secret from intake_secrets where organization_id = ${organization} and revoked_at is null
+                order by created_at desc`
+            ),
+          Effect.map((rows) => rows.map(({ secret }) => Redacted.make(secret)))
         )
       })
     })

@@ -2,7 +2,10 @@
 import { randomUUID } from "node:crypto"
 import { Array, Clock, DateTime, Duration, Effect, Equal, Order, Ref } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { codeOf, reasonOf, TaskDatabase, within } from "../Database/Database.ts"
+import { nearlyAll } from "../Database/Admission.ts"
+import { TaskDatabase } from "../Database/Database.ts"
+import { codeOf, reasonOf } from "../Database/SqlFailure.ts"
+import type { Failure } from "../Database/Store.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions } from "./Delivery.ts"
 import type { Scheduler } from "./Scheduler.ts"
@@ -57,19 +60,19 @@ const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
 const at = (millis: number) => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
-const unavailable = (error: SqlError) =>
-  Effect.andThen(
-    Effect.logWarning("The store of tasks did not answer", reasonOf(error)),
-    Effect.fail(new SchedulerUnavailable({ message: reasonOf(error) }))
-  )
+const unavailable = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
 
 /** Whether the statement itself, or what it met in the data, is at fault, and not the database around it. */
-const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error) ?? "")
+const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
 
 /** Answers a sender in time: within two seconds with all around it. */
-const deadline = "1300 millis"
+const deadline = Duration.millis(1300)
 
-const tooSlow = () => new SchedulerUnavailable({ message: "The store of tasks did not answer in time" })
+/** The worker has time, but not until a silent connection is given up by the system. */
+const worker = { key: "the worker", within: Duration.seconds(5), unavailable } as const
+
+/** Tasks are run beside the worker's other statements, and leave some connections to those and to the intake. */
+const tasks = { key: "the tasks", share: nearlyAll, within: Duration.seconds(65), unavailable } as const
 
 const receiptOf = (taskId: string, row: TaskRow): Receipt => ({
   taskId,
@@ -78,10 +81,6 @@ const receiptOf = (taskId: string, row: TaskRow): Receipt => ({
   invoicesCount: row.invoices_count,
   invoiceLinesCount: row.invoice_lines_count
 })
-
-/** For a worker, which has time, but not until a silent connection is given up by the system. */
-const answered = <A>(query: Effect.Effect<A, SqlError>): Effect.Effect<A, SchedulerUnavailable> =>
-  query.pipe(within("5 seconds", tooSlow), Effect.catchTag("SqlError", unavailable))
 
 /**
  * How long tasks may take together. Renewals pass by the tasks of an open transaction, so it ends while their leases
@@ -92,6 +91,7 @@ const longestTogether = Duration.millis(300)
 /** A scheduler over the task database. */
 export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
   const sql = yield* TaskDatabase
+  const answered = <A>(query: Effect.Effect<A, SqlError>) => sql.run(worker, query)
   // Claims whose answer did not arrive. They may have been made.
   const lost = yield* Ref.make<ReadonlyArray<string>>([])
   const settleLost = Effect.gen(function* () {
@@ -111,12 +111,12 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
   const runTogether = Effect.fn("Scheduler.runTogether")(function* (claims: ReadonlyArray<Claim>) {
     const now = yield* Clock.currentTimeMillis
     const bound = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(longestTogether)}`)
-    const completed = yield* (
+    const running =
       claims.length === 1 ? runAll(claims, now) : sql.withTransaction(Effect.andThen(bound, runAll(claims, now)))
-    ).pipe(
-      within("65 seconds", tooSlow),
-      Effect.catchTag("SqlError", (error): Effect.Effect<never, TaskFailed | SchedulerUnavailable> =>
-        isOwnFault(error) ? Effect.fail(new TaskFailed({ message: reasonOf(error) })) : unavailable(error)
+    const completed = yield* sql.run(
+      tasks,
+      Effect.catchTag(running, "SqlError", (error) =>
+        Effect.fail(isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error)
       )
     )
     return claims.map(({ organization, taskId }) => {
@@ -161,8 +161,8 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
         }
         return ScheduleOutcome.Duplicate({ receipt: receiptOf(taskId, first) })
       },
-      within(deadline, tooSlow),
-      Effect.catchTag("SqlError", unavailable)
+      (statements, { organization }) =>
+        sql.run({ key: `organization ${organization}`, within: deadline, unavailable }, statements)
     ),
 
     claim: Effect.fn("Scheduler.claim")(function* (limits, lease) {

@@ -3,8 +3,9 @@
  * request that used it, so that a revoked key stops working at once.
  */
 import { hash } from "node:crypto"
-import { Context, Effect, Layer, Option, Redacted } from "effect"
-import { CredentialDatabase, isSameDatabase, reasonOf, RecordDatabase, within } from "../Database/Database.ts"
+import { Context, Duration, Effect, Layer, Option, Redacted } from "effect"
+import { CredentialDatabase, isSameDatabase, RecordDatabase } from "../Database/Database.ts"
+import type { Failure } from "../Database/Store.ts"
 import { Unavailable, Unauthorized } from "../Errors.ts"
 import type { CurrentOrganization, Resolved } from "./CurrentOrganization.ts"
 
@@ -15,6 +16,15 @@ export const hashOf = (key: Redacted.Redacted): Uint8Array => hash("sha256", Red
 export const keyQuery = `
   select organization_id, last_used_on is distinct from (now() at time zone 'UTC')::date as is_first_use_today
   from api_keys where key_hash = $1 and revoked_at is null`
+
+/** On whose behalf a statement is run that is asked with a key. */
+export const shareOf = (keyHash: Uint8Array): string =>
+  `key ${Buffer.from(keyHash.buffer, keyHash.byteOffset, keyHash.byteLength).toString("latin1")}`
+
+/** Answers a caller in time: within two seconds with all around it. */
+const deadline = Duration.millis(1500)
+
+const unavailable = ({ _tag }: Failure) => (_tag === "Busy" ? Unavailable.credentialsBusy : Unavailable.credentials)
 
 export class OrgResolver extends Context.Service<
   OrgResolver,
@@ -35,24 +45,14 @@ export class OrgResolver extends Context.Service<
       const sql = yield* CredentialDatabase
       const records = yield* Effect.serviceOption(RecordDatabase)
       const touch = (keyHash: Uint8Array) =>
-        sql`select touch_api_key(${keyHash})`.pipe(
-          Effect.catchTag("SqlError", (error) =>
-            Effect.logWarning("The use of an API key was not recorded", reasonOf(error))
-          ),
-          Effect.forkDetach
-        )
+        sql
+          .run({ key: shareOf(keyHash), within: deadline, unavailable }, sql`select touch_api_key(${keyHash})`)
+          .pipe(Effect.ignore, Effect.forkDetach)
       const resolveHash = Effect.fn("OrgResolver.resolve")(function* (keyHash: Uint8Array) {
-        const rows = yield* sql
-          .unsafe<{ organization_id: string; is_first_use_today: boolean }>(keyQuery, [keyHash])
-          .pipe(
-            within("1800 millis", () => Unavailable.credentials),
-            Effect.catchTag("SqlError", (error) =>
-              Effect.andThen(
-                Effect.logWarning("The credential store did not answer", reasonOf(error)),
-                Effect.fail(Unavailable.credentials)
-              )
-            )
-          )
+        const rows = yield* sql.run(
+          { key: shareOf(keyHash), within: deadline, unavailable },
+          sql.unsafe<{ organization_id: string; is_first_use_today: boolean }>(keyQuery, [keyHash])
+        )
         if (rows[0] === undefined) return yield* Unauthorized.error
         if (rows[0].is_first_use_today) yield* touch(keyHash)
         return rows[0].organization_id

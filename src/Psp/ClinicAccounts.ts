@@ -1,6 +1,6 @@
 /** Which processor account is connected to a clinic of the current organization. */
-import { Context, Effect, Layer } from "effect"
-import { RecordDatabase, reasonOf, within } from "../Database/Database.ts"
+import { Context, Duration, Effect, Layer } from "effect"
+import { RecordDatabase } from "../Database/Database.ts"
 import { Unavailable, type Unauthorized } from "../Errors.ts"
 import { CurrentOrganization } from "../Organization/CurrentOrganization.ts"
 
@@ -28,15 +28,14 @@ export class ClinicAccounts extends Context.Service<
       return ClinicAccounts.of({
         find: Effect.fn("ClinicAccounts.find")(function* (clinic) {
           const id = yield* (yield* CurrentOrganization).id
-          const rows = yield* sql<{ processor_account: string | null }>`
-            select processor_account from clinics where organization_id = ${id} and id = ${clinic}`.pipe(
-            within("2 seconds", () => Unavailable.records),
-            Effect.catchTag("SqlError", (error) =>
-              Effect.andThen(
-                Effect.logWarning("The record store did not answer", reasonOf(error)),
-                Effect.fail(Unavailable.records)
-              )
-            )
+          const rows = yield* sql.run(
+            {
+              key: `organization ${id}`,
+              within: Duration.seconds(2),
+              unavailable: ({ _tag }) => (_tag === "Busy" ? Unavailable.recordsBusy : Unavailable.records)
+            },
+            sql<{ processor_account: string | null }>`
+              select processor_account from clinics where organization_id = ${id} and id = ${clinic}`
           )
           return rows[0]?.processor_account
         })

@@ -1,10 +1,11 @@
 /** Reads records from Postgres. */
 import { Duration, Effect, Exit } from "effect"
-import { reasonOf, RecordDatabase } from "../Database/Database.ts"
-import { inTime } from "../Database/InTime.ts"
+import { atMost, fair } from "../Database/Admission.ts"
+import { RecordDatabase } from "../Database/Database.ts"
+import type { Failure } from "../Database/Store.ts"
 import { RecordNotFound, Unauthorized, Unavailable } from "../Errors.ts"
 import { CurrentOrganization } from "../Organization/CurrentOrganization.ts"
-import { keyQuery } from "../Organization/OrgResolver.ts"
+import { keyQuery, shareOf } from "../Organization/OrgResolver.ts"
 import { type Condition, conditionsOf } from "./Filter.ts"
 import * as Instant from "./Instant.ts"
 import type { Criteria, Repository } from "./Repository.ts"
@@ -17,6 +18,8 @@ export interface Query {
   readonly text: (owner: string) => string
   /** The values of `$2` and on. */
   readonly values: ReadonlyArray<unknown>
+  /** How many records it returns at most. */
+  readonly limit: number
   /** Whether the plan does not depend on the values, so that it is made once. */
   readonly isPlannedOnce: boolean
 }
@@ -112,6 +115,7 @@ export const searchQuery = (resource: Resource, criteria: Criteria, page: Page, 
         ? `select t.record from (${rows(owner)}) p join ${resource.table} t on t.organization_id = ${owner} and t.id = p.id order by ${order}`
         : rows(owner),
     values,
+    limit,
     isPlannedOnce
   }
 }
@@ -120,6 +124,7 @@ export const searchQuery = (resource: Resource, criteria: Criteria, page: Page, 
 export const getQuery = (resource: Resource, id: string): Query => ({
   text: (owner) => `select t.record from ${resource.table} t where t.organization_id = ${owner} and t.id = $2`,
   values: [id],
+  limit: 1,
   isPlannedOnce: true
 })
 
@@ -129,7 +134,16 @@ export const withKey = (query: Query) =>
    select null as record, organization_id, is_first_use_today from k
    union all select record, null, null from (${query.text("(select organization_id from k)")}) r`
 
-const unavailable = () => Unavailable.records
+const unavailable = ({ _tag }: Failure) => (_tag === "Busy" ? Unavailable.recordsBusy : Unavailable.records)
+
+/**
+ * Large pages keep this process busy, and not the database: more of them at once make nobody's answer come sooner, and
+ * keep others waiting for theirs.
+ */
+const shareOfConnections = ({ limit }: Query) => (limit > 250 ? atMost(2) : fair)
+
+/** How long a read may take. */
+const within = Duration.seconds(8)
 
 interface Found {
   readonly record: string
@@ -148,30 +162,35 @@ interface FoundWithKey {
  */
 export const make = Effect.fnUntraced(function* (resource: Resource, deep?: number) {
   const sql = yield* RecordDatabase
-  const run = <A extends object>(query: Query, text: string, first: unknown) => {
+  const statementOf = <A extends object>(query: Query, text: string, first: unknown) => {
     const statement = sql.unsafe<A>(text, [first, ...query.values])
-    return Effect.catchTag(query.isPlannedOnce ? statement : statement.unprepared, "SqlError", (error) =>
-      Effect.andThen(
-        Effect.logWarning("The record store did not answer", reasonOf(error)),
-        Effect.fail(Unavailable.records)
-      )
-    )
+    return query.isPlannedOnce ? statement : statement.unprepared
   }
 
   /** The JSON of the records that a query finds for the current organization. */
   const read = Effect.fnUntraced(function* (query: Query) {
     const { id, key } = yield* CurrentOrganization
     if (key === undefined) {
-      const found = yield* run<Found>(query, query.text(query.isPlannedOnce ? "(select $1)" : "$1"), yield* id).pipe(
-        inTime("8 seconds", unavailable)
+      const organization = yield* id
+      const found = yield* sql.run(
+        { key: `organization ${organization}`, share: shareOfConnections(query), within, unavailable },
+        statementOf<Found>(query, query.text(query.isPlannedOnce ? "(select $1)" : "$1"), organization)
       )
       return found.map(({ record }) => record)
     }
-    const found = yield* run<FoundWithKey>(query, withKey(query), key.hash).pipe(
-      // What keeps it waiting may be the keys, whose store has to answer sooner.
-      inTime("8 seconds", unavailable, { after: Duration.millis(150), effect: id }),
-      Effect.tapError((error) => key.settle(Exit.fail(error)))
-    )
+    const found = yield* sql
+      .run(
+        // What keeps it waiting may be the keys, whose store has to answer sooner.
+        {
+          key: shareOf(key.hash),
+          share: shareOfConnections(query),
+          within,
+          unavailable,
+          check: { after: Duration.millis(150), effect: id }
+        },
+        statementOf<FoundWithKey>(query, withKey(query), key.hash)
+      )
+      .pipe(Effect.tapError((error) => key.settle(Exit.fail(error))))
     const records: Array<string> = []
     let organization: string | undefined
     for (const { record, organization_id, is_first_use_today } of found) {

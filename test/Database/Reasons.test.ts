@@ -2,7 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { connect, reasonOf } from "../../src/Database/Database.ts"
+import { connect } from "../../src/Database/Database.ts"
+import { reasonOf } from "../../src/Database/SqlFailure.ts"
 import * as Worker from "../../src/InvoiceDeletions/Worker.ts"
 import {
   delay,

@@ -6,7 +6,7 @@ import { OpenApi } from "effect/http-api"
 import { Reactivity } from "effect/reactivity"
 import { TestClock } from "effect/testing"
 import { OperationsApi } from "../../src/Api.ts"
-import { connect, CredentialDatabase, RecordDatabase } from "../../src/Database/Database.ts"
+import { connect, CredentialDatabase, RecordDatabase, TaskDatabase } from "../../src/Database/Database.ts"
 import { HealthChecks } from "../../src/Health/HealthChecks.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { ClinicAccounts } from "../../src/Psp/ClinicAccounts.ts"
@@ -21,6 +21,7 @@ const get = (path: string) => send({ path: `/api/v1${path}`, method: "GET", head
 
 const pass = { status: "pass" }
 const warn = { status: "warn", output: "Cannot be reached" }
+const slow = { status: "warn", output: "Does not answer in time" }
 
 /** A server that takes connections and never says a word: its URL. */
 const silent = Effect.acquireRelease(
@@ -56,12 +57,13 @@ const databaseAt = (place: Place) =>
   ).pipe(Effect.provide(Reactivity.layer))
 
 /** The server over databases at these places, and what it asks of them. */
-const serverOver = (records: Place, credentials: Place) =>
+const serverOver = (records: Place, credentials: Place, tasks: Place = "up") =>
   HealthChecks.layer.pipe(
     Layer.provide(
       Layer.mergeAll(
         Layer.effect(RecordDatabase, databaseAt(records)),
         Layer.effect(CredentialDatabase, databaseAt(credentials)),
+        Layer.effect(TaskDatabase, databaseAt(tasks)),
         PspReads.layer.pipe(Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
       )
     )
@@ -79,11 +81,12 @@ const answered = Effect.fnUntraced(function* <A, E, R>(asking: Effect.Effect<A, 
 })
 
 const cases = [
-  ["pass while both databases answer", "up", "up", "pass", { records: pass, credentials: pass }],
-  ["warn while the records cannot be reached", "refusing", "up", "warn", { records: warn, credentials: pass }],
-  ["warn while the keys cannot be reached", "up", "refusing", "warn", { records: pass, credentials: warn }],
-  ["warn while the records hang", "silent", "up", "warn", { records: warn, credentials: pass }],
-  ["warn while both hang", "silent", "silent", "warn", { records: warn, credentials: warn }]
+  ["pass while all databases answer", "up", "up", "up", "pass", { records: pass, credentials: pass, tasks: pass }],
+  ["warn while the records cannot be reached", "refusing", "up", "up", "warn", { records: warn }],
+  ["warn while the keys cannot be reached", "up", "refusing", "up", "warn", { credentials: warn }],
+  ["warn while the tasks cannot be reached", "up", "up", "refusing", "warn", { tasks: warn }],
+  ["warn while the records hang", "silent", "up", "up", "warn", { records: slow }],
+  ["warn while all hang", "silent", "silent", "silent", "warn", { records: slow, credentials: slow, tasks: slow }]
 ] as const
 
 const readiness = [
@@ -96,16 +99,16 @@ layer(
   TestDatabase.layer,
   onDatabase
 )((it) => {
-  it.effect.each(cases)("health is 200, within half a second: %s", ([, records, credentials, status, checks]) =>
+  it.effect.each(cases)("health is 200, within half a second: %s", ([, records, credentials, tasks, status, checks]) =>
     Effect.gen(function* () {
-      const context = yield* Layer.build(serverOver(records, credentials))
+      const context = yield* Layer.build(serverOver(records, credentials, tasks))
       const intake = layerIntake(Layer.merge(layerMemory, Layer.succeedContext(context)))
       const answer = yield* answered(Effect.provide(get("/health"), intake))
       assert.strictEqual(answer.status, 200)
       assert.deepStrictEqual(answer.json, {
         status,
         version: packageJson.version,
-        checks: { ...checks, processor: pass }
+        checks: { records: pass, credentials: pass, tasks: pass, ...checks, processor: pass }
       })
     }).pipe(inItsOwnTime)
   )

@@ -1,8 +1,7 @@
 /** The services of the data API over a database that holds the demo records and their keys, with statements counted. */
-import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { connect, CredentialDatabase, RecordDatabase } from "../../src/Database/Database.ts"
+import { connect, CredentialDatabase, type Database, RecordDatabase } from "../../src/Database/Database.ts"
 import { accounts } from "../../src/Demo/DemoProcessor.ts"
 import { PspClient } from "../../src/Psp/PspClient.ts"
 import * as Services from "../../src/Services.ts"
@@ -15,7 +14,7 @@ export class Statements extends Context.Service<Statements, { records: number; c
   static readonly layer = Layer.sync(Statements, () => ({ records: 0, credentials: 0 }))
 }
 
-const counted = (sql: PgClient.PgClient, count: () => void): PgClient.PgClient =>
+const counted = (sql: Database, count: () => void): Database =>
   new Proxy(sql, {
     get: (client, property, receiver) => {
       if (property === "unsafe") count()

@@ -134,7 +134,7 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
           })
           const [took, all] = yield* Effect.timed(answers)
           for (const { status, json } of all) {
-            assert.deepStrictEqual([status, json], [503, { detail: Unavailable.credentials.detail }])
+            assert.deepStrictEqual([status, json], [503, { detail: Unavailable.credentialsBusy.detail }])
           }
           assert.isAtMost(Duration.toSeconds(took), inTime(2.2))
         })
@@ -152,7 +152,7 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
         const locked = Effect.gen(function* () {
           yield* sql`lock table charges in access exclusive mode`
           const { status, json, headers } = yield* Http.send()
-          assert.deepStrictEqual([status, json], [503, { detail: Unavailable.records.detail }])
+          assert.deepStrictEqual([status, json], [503, { detail: Unavailable.recordsBusy.detail }])
           assert.strictEqual(headers["retry-after"], "1")
         })
         yield* sql.withTransaction(locked)

@@ -62,7 +62,7 @@ const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
     least: hasId ? { id: "none" } : {},
     required: hasId ? ["id"] : [],
     listed,
-    decided: ["404", "413", "415", "500"]
+    decided: ["404", "413", "415", "429", "500"]
   }
   if (resource.search === undefined) return [get]
   return [
@@ -75,7 +75,7 @@ const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
       least: {},
       required: [],
       listed,
-      decided: ["413", "415", "500"]
+      decided: ["413", "415", "429", "500"]
     },
     get
   ]
@@ -109,7 +109,7 @@ export const processorEndpoints = (
   least: { clinic: "clinic_oakridge_01" },
   required: ["clinic"],
   listed,
-  decided: ["413", "415", "500"]
+  decided: ["413", "415", "429", "500"]
 }))
 
 /** Every endpoint. */

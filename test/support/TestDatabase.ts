@@ -1,9 +1,8 @@
 /** A database of a test file's own, on the Postgres that all tests share. */
-import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { inject } from "vitest"
-import { connect, layerShared } from "../../src/Database/Database.ts"
+import { connect, type Database, layerShared } from "../../src/Database/Database.ts"
 import { loadDemoData } from "../../src/Demo/Load.ts"
 
 let created = 0
@@ -19,7 +18,7 @@ const urlOf = (name: string) => {
 const emptyTemplate = () => new URL(inject("templateUrl")).pathname.slice(1)
 
 /** The name of a template that has the demo data. Whoever needs it first makes it, while the others wait. */
-const demoTemplate = Effect.fnUntraced(function* (admin: PgClient.PgClient) {
+const demoTemplate = Effect.fnUntraced(function* (admin: Database) {
   const name = `${emptyTemplate()}_demo`
   yield* Effect.acquireUseRelease(
     admin`select pg_advisory_lock(hashtext(${name}))`,
@@ -40,7 +39,7 @@ const demoTemplate = Effect.fnUntraced(function* (admin: PgClient.PgClient) {
   return name
 })
 
-const make = Effect.fnUntraced(function* <E>(templateOf: (admin: PgClient.PgClient) => Effect.Effect<string, E>) {
+const make = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Effect.Effect<string, E>) {
   const admin = yield* connect({ ...options, url: Redacted.make(urlOf("postgres")), maxConnections: 1 })
   const template = yield* templateOf(admin)
   const name = `${emptyTemplate()}_${process.pid}_${++created}`
@@ -53,10 +52,9 @@ const make = Effect.fnUntraced(function* <E>(templateOf: (admin: PgClient.PgClie
 })
 
 /** The URL and a client of a database that has the tables and no rows. It is dropped when the scope closes. */
-export class TestDatabase extends Context.Service<
-  TestDatabase,
-  { readonly url: string; readonly sql: PgClient.PgClient }
->()("practice-data/test/support/TestDatabase") {
+export class TestDatabase extends Context.Service<TestDatabase, { readonly url: string; readonly sql: Database }>()(
+  "practice-data/test/support/TestDatabase"
+) {
   static readonly layer = Layer.effect(
     TestDatabase,
     make(() => Effect.sync(emptyTemplate))

@@ -1,0 +1,92 @@
+/**
+ * Whether a database is there. While it is known to be down nobody is sent to it: a probe on a connection of its own
+ * finds out when it is back. What begins an outage is a connection that cannot be made, never a statement that fails.
+ */
+import { Effect, Exit, type Scope } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { reasonOf } from "./SqlFailure.ts"
+
+/** How long to wait before the next probe. */
+const pause = "200 millis"
+
+export interface Outage {
+  readonly isDown: () => boolean
+  /** How many statements went well so far. Who had to wait sees by it whether others had. */
+  readonly successes: () => number
+  /** A statement went well. */
+  readonly succeeded: () => void
+  /** No connection could be made. */
+  readonly begin: (error: SqlError) => void
+  /** Nothing was heard of the database for a while: it is probed, and an outage begins when it does not answer. */
+  readonly suspect: () => void
+}
+
+export interface Options {
+  /** The name of the database, for the log. */
+  readonly name: string
+  /** Asks the database for a sign of life. */
+  readonly probe: Effect.Effect<unknown, SqlError>
+  /** Called when an outage begins. */
+  readonly onDown: () => void
+}
+
+/** Watches a database until the scope closes. */
+export const make = Effect.fnUntraced(function* ({
+  name,
+  onDown,
+  probe
+}: Options): Effect.fn.Return<Outage, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const run = Effect.runForkWith(yield* Effect.context())
+  const inScope = (effect: Effect.Effect<void>) => void run(Effect.forkIn(effect, scope))
+  let isDown = false
+  let isWatched = false
+  let isSuspected = false
+  let successes = 0
+
+  const untilBack = Effect.gen(function* () {
+    while (isDown) {
+      yield* Effect.sleep(pause)
+      if (isDown && Exit.isSuccess(yield* Effect.exit(probe))) isDown = false
+    }
+    isWatched = false
+    yield* Effect.log(`The ${name} is back`)
+  })
+
+  const begin = (error: SqlError) => {
+    if (isDown) return
+    isDown = true
+    run(Effect.logWarning(`The ${name} cannot be reached`, reasonOf(error)))
+    if (!isWatched) {
+      isWatched = true
+      inScope(untilBack)
+    }
+    onDown()
+  }
+
+  return {
+    isDown: () => isDown,
+    successes: () => successes,
+    succeeded: () => {
+      successes++
+      isDown = false
+    },
+    begin,
+    suspect: () => {
+      if (isDown || isSuspected) return
+      isSuspected = true
+      const before = successes
+      inScope(
+        probe.pipe(
+          Effect.asVoid,
+          Effect.catchTag("SqlError", (error) =>
+            Effect.sync(() => {
+              if (successes === before) begin(error)
+            })
+          ),
+          Effect.ensuring(Effect.sync(() => (isSuspected = false)))
+        )
+      )
+    }
+  }
+})
