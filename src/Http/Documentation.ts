@@ -11,6 +11,7 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Times** in requests are ISO 8601, UTC unless they carry an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in answers are always UTC with milliseconds.
 - **Fields** of a record are always present, null where there is no value.
 - **Errors** have a \`detail\`: a text, or for 422 a list of every fault of the request. 503 means that a store is down: try again after \`Retry-After\` seconds.
+- **Connections**: what is no HTTP is answered 400, headers over 16 KiB 431, a request that does not arrive in time 408, with such a \`detail\`, and the connection is closed.
 - **Compression**: answers come as zstd, br or gzip where \`Accept-Encoding\` asks for it.
 - Every answer carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, else a new one.
 

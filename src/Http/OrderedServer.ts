@@ -137,8 +137,12 @@ export class OrderedServer extends Server {
       if (hasNoHost(response.req)) refuse(response, 400)
       else super.emit(event, ...args)
     }
-    if (connection.current === undefined && connection.waiting.length === 0 && !this.#isHolding) begin()
-    else this.#wait(connection, begin)
+    if (connection.current === undefined && connection.waiting.length === 0 && !this.#isLast) begin()
+    else {
+      this.#wait(connection, begin)
+      // Which answer is the last is known when all that came with this request has been parsed.
+      if (this.#isLast) setImmediate(() => this.#next(connection))
+    }
     return true
   }
 

@@ -50,6 +50,11 @@ const cases: ReadonlyArray<Case> = [
   ...wrong("DATA_DIR", /folder|directory/i, ["/dev/null/data"], {}),
   ...wrong("ROLES", /data-api.*intake.*worker/, ["data-api,cook", "all"]),
   ...wrong("DELETION_DELAY", /duration/i, ["soon", "x minutes"]),
+  ...wrong("DRAIN", /duration/i, ["soon", "11 minutes"]),
+  ...wrong("MAX_CONNECTIONS", /integer|number|1000000/i, ["0", "many"]),
+  ...wrong("HEADERS_TIMEOUT", /duration/i, ["0 seconds", "never"]),
+  ...wrong("BODY_TIMEOUT", /duration/i, ["Infinity"]),
+  ...wrong("IDLE_TIMEOUT", /duration/i, ["-1 second"]),
   ...wrong("STRIPE_API_URL", /url/i, [
     "stripe",
     "//127.0.0.1",
