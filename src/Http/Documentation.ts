@@ -12,6 +12,7 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Fields** of a record are always present, null where there is no value.
 - **Requests** have all their fields in the body. A query string is refused with 422, and a \`Content-Encoding\` with 415.
 - **Errors** have a \`detail\`: a text, or for 422 a list of the faults of the request, all at once, up to 100. An answer that refuses a request has at most 64 KiB. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
+- **Connections**: what is not HTTP is answered 400, headers over 16 KiB 431, a request that does not arrive in time 408, with such a \`detail\`, and the connection is closed.
 - **Compression**: answers come as zstd, br or gzip where \`Accept-Encoding\` asks for it.
 - Every answer carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, else a new one.
 

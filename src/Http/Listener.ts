@@ -23,10 +23,10 @@ export interface Options {
 export const grace = Duration.seconds(10)
 
 // A client that has all of its requests here opens no connection that the closing listener would lose.
-const holding = Duration.millis(50)
+const holding = Duration.millis(100)
 
 // A connection that was just opened has its request on the way.
-const onTheWay = Duration.millis(250)
+const onTheWay = Duration.seconds(1)
 
 const limitsOf = ({ bodyTimeout, headersTimeout, idleTimeout, maxConnections }: Options): Limits => ({
   maxConnections,
@@ -42,9 +42,15 @@ const drain = Effect.fnUntraced(function* (server: OrderedServer, duration: Dura
   server.hold()
   yield* Effect.sleep(Duration.min(holding, duration))
   yield* Effect.callback<void>((resume) => server.stopAccepting(() => resume(Effect.void)))
-  yield* Effect.sleep(Duration.min(onTheWay, duration))
-  yield* Effect.sync(() => server.closeIdle()).pipe(
-    Effect.repeat({ until: () => server.open === 0, schedule: Schedule.spaced("10 millis") }),
+  const untilClosed = { until: () => server.open === 0, schedule: Schedule.spaced("10 millis") }
+  yield* Effect.repeat(Effect.void, untilClosed).pipe(
+    Effect.timeoutOption(Duration.min(onTheWay, duration)),
+    Effect.andThen(
+      Effect.repeat(
+        Effect.sync(() => server.closeIdle()),
+        untilClosed
+      )
+    ),
     Effect.timeoutOrElse({ duration: grace, orElse: () => Effect.sync(() => server.closeAllConnections()) })
   )
 })

@@ -45,7 +45,9 @@ interface Connection {
   bytesRead: number
   /** How many looks found it without a request since then. */
   looksIdle: number
-  /** How many more looks it has, once nothing more is taken from it. */
+  /** Whether nothing more is taken from it. */
+  isRefused: boolean
+  /** How many more looks it has, once it was told why. */
   looksLeft: number
 }
 
@@ -131,14 +133,18 @@ export class OrderedServer extends Server {
     if ((event !== "request" && event !== "checkContinue") || !(response instanceof ServerResponse))
       return super.emit(event, ...args)
     const connection = this.#connections.get(response.req.socket)
-    if (connection === undefined || connection.looksLeft < Infinity) return false
+    if (connection === undefined || connection.isRefused) return false
     const begin = () => {
       this.#begin(connection, response)
       if (hasNoHost(response.req)) refuse(response, 400)
       else super.emit(event, ...args)
     }
-    if (connection.current === undefined && connection.waiting.length === 0 && !this.#isHolding) begin()
-    else this.#wait(connection, begin)
+    if (connection.current === undefined && connection.waiting.length === 0 && !this.#isLast) begin()
+    else {
+      this.#wait(connection, begin)
+      // Which answer is the last is known when all that came with this request has been parsed.
+      if (this.#isLast) setImmediate(() => this.#next(connection))
+    }
     return true
   }
 
@@ -149,6 +155,7 @@ export class OrderedServer extends Server {
       waiting: [],
       bytesRead: 0,
       looksIdle: 0,
+      isRefused: false,
       looksLeft: Infinity
     }
     this.#connections.set(socket, connection)
@@ -199,17 +206,18 @@ export class OrderedServer extends Server {
       socket.destroy()
       return
     }
-    if (connection.looksLeft < Infinity) return
-    connection.looksLeft = looksToRead
+    if (connection.isRefused) return
+    connection.isRefused = true
     const { current } = connection
-    const status = statuses[code] ?? 400
+    const tell = () => {
+      connection.looksLeft = looksToRead
+      refuseBytes(connection.socket, statuses[code] ?? 400)
+    }
     const isEarlier = current !== undefined && current.req.complete
-    if (isEarlier || connection.waiting.length > 0) {
-      // The answers to the requests before it come first.
-      connection.looksLeft = this.#looksIdle
-      this.#wait(connection, () => refuseBytes(connection.socket, status))
-    } else if (current?.headersSent === true) socket.destroy()
-    else refuseBytes(connection.socket, status)
+    // The answers to the requests before it come first.
+    if (isEarlier || connection.waiting.length > 0) this.#wait(connection, tell)
+    else if (current?.headersSent === true) socket.destroy()
+    else tell()
   }
 
   /** A look: closes connections whose bytes keep them from being idle, and come to no request. */

@@ -110,8 +110,14 @@ layer(Program.layer, { ...options, concurrent: true })("A client that sends", (i
     Effect.gen(function* () {
       const offer =
         "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"
-      const text = search('{"limit":1}', offer) + get("/api/v1/health/ready", "Connection: close\r\n")
-      assert.deepStrictEqual(statusesOf(yield* Raw.exchange((yield* Program).url, text)), ["200", "200"])
+      const { closed, received, send } = yield* Raw.open((yield* Program).url)
+      yield* send(search('{"limit":1}', offer))
+      yield* eventually(
+        "an answer",
+        Effect.sync(() => received().endsWith("]}"))
+      )
+      yield* send(get("/api/v1/health/ready", "Connection: close\r\n"))
+      assert.deepStrictEqual(statusesOf(yield* closed), ["200", "200"])
     })
   )
 

@@ -33,11 +33,23 @@ const started = Effect.fnUntraced(function* (workers: number) {
       Effect.sync(() => program.output().split("A worker listens").length > count)
     )
   yield* haveListened(workers)
-  return { ...program, haveListened, answers: Effect.flatMap(Client.make(address), isAnswered).pipe(Effect.scoped) }
+  return {
+    ...program,
+    url: address,
+    haveListened,
+    answers: Effect.flatMap(Client.make(address), isAnswered).pipe(Effect.scoped)
+  }
 })
 
 const isAnswered = (client: Client.Client) =>
   Effect.map(client.ask("/charges/search", { limit: 1 }), ({ status }) => assert.strictEqual(status, 200))
+
+/** How many sockets listen on the port of an address. */
+const listenersAt = (address: string) =>
+  Effect.sync(() => {
+    const port = Number(new URL(address).port).toString(16).toUpperCase().padStart(4, "0")
+    return readFileSync("/proc/net/tcp", "utf8").match(new RegExp(`:${port} \\w+:0000 0A `, "g"))?.length ?? 0
+  })
 
 const none = (pids: ReadonlyArray<number>) =>
   eventually(
@@ -51,6 +63,24 @@ describe("WORKERS", () => {
       const { answers, output } = yield* started(3)
       for (let times = 0; times < 9; times++) yield* answers
       assert.strictEqual(output().split("INFO").length, 2, output())
+    }).pipe(Effect.provide(ownDatabase))
+  )
+
+  it.live("each listens by itself, so that no connection is on its way to one through another", () =>
+    Effect.gen(function* () {
+      const { url } = yield* started(3)
+      assert.strictEqual(yield* listenersAt(url), 3)
+    }).pipe(Effect.provide(ownDatabase))
+  )
+
+  it.live("a port that someone else listens on is refused, though the kernel would share it", () =>
+    Effect.gen(function* () {
+      const { url: database } = yield* TestDatabase
+      const { url } = yield* started(2)
+      const second = yield* Process.startToEnd({ DATABASE_URL: database, WORKERS: "2", PORT: new URL(url).port })
+      assert.isAbove(second.code ?? 0, 0)
+      assert.match(second.output, /in use.*PORT/i)
+      assert.strictEqual(second.output.trim().split("\n").length, 1, second.output)
     }).pipe(Effect.provide(ownDatabase))
   )
 
