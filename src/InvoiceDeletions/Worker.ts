@@ -33,6 +33,9 @@ const longestSleep = Duration.seconds(1)
 /** How often a lease is renewed while it would last. */
 const beatsOfLease = 6
 
+/** How many transactions a batch is divided into: few cost less, and leave slots to what expires meanwhile. */
+const transactionsOfBatch = 5
+
 /** How long to wait after an attempt: at random, up to twice as long each time, from 1 second to 5 minutes. */
 export const backoff = (attempt: number): Effect.Effect<Duration.Duration> =>
   Effect.map(Random.nextBetween(1000, Math.min(300_000, 1000 * 2 ** attempt)), Duration.millis)
@@ -128,7 +131,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       const [tried, fresh] = Array.partition(claims, (claim) =>
         claim.attempt > 1 ? Result.succeed(claim) : Result.fail(claim)
       )
-      const together = Math.max(1, Math.ceil(fresh.length / options.concurrency))
+      const together = Math.max(1, Math.ceil(fresh.length / Math.min(options.concurrency, transactionsOfBatch)))
       return Effect.all([runAll(tried.map(Array.of), first), runAll(Array.chunksOf(fresh, together), rest)], {
         concurrency: "unbounded",
         discard: true

@@ -48,7 +48,9 @@ it.live(
         Array.makeBy(2000, (n) => (n % 100) + 1)
       )
       yield* Ledger.settles(sql)
-      assert.deepStrictEqual(yield* Ledger.balance(sql), Ledger.settled(2000))
+      // On a machine that keeps a worker waiting longer than its leases, another may have taken a task from it.
+      const { attempts: _, ...settled } = Ledger.settled(2000)
+      assert.deepInclude(yield* Ledger.balance(sql), settled)
       const [database] = yield* sql`
       select deadlocks::integer as deadlocks from pg_stat_database where datname = current_database()`
       assert.deepStrictEqual(database, { deadlocks: 0 })
