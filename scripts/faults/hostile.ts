@@ -20,7 +20,7 @@ import { circumstances } from "./table.ts"
 class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
 
 /** After this long no other kind is begun. */
-const longest = Duration.seconds(140)
+const longest = Duration.seconds(160)
 
 /** A service that can be had anew. */
 const standing = Effect.fnUntraced(function* (environment: Readonly<Record<string, string>>) {
@@ -79,7 +79,7 @@ const command = Command.make(
       results.push(result)
       yield* Console.log(line(result))
       // The next kind shall not pay for this one.
-      if (result.broken.length > 0) yield* renew
+      if (result.broken.length > 0) yield* Effect.andThen(renew, Effect.flatMap(service, measureBaseline))
     }
     const broken = results.filter((result) => result.broken.length > 0)
     yield* Console.log(

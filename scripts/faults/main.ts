@@ -56,7 +56,7 @@ const command = Command.make(
   Effect.fn(function* (options) {
     const now = yield* Clock.currentTimeMillis
     const seed = Option.getOrElse(options.seed, () => now % 1_000_000)
-    const deliveries = Option.getOrElse(options.deliveries, () => (options.quick ? 1500 : 20_000))
+    const deliveries = Option.getOrElse(options.deliveries, () => (options.quick ? 1000 : 20_000))
     const all = scenarios({ isQuick: options.quick, deliveries })
     const chosen = all.filter(
       ({ name }) => options.only.length === 0 || options.only.some((one) => name.startsWith(one))

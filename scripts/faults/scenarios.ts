@@ -7,7 +7,7 @@ import { kills } from "./scenarios/kills.ts"
 import { processorAccount } from "./scenarios/processorAccount.ts"
 import { behindBalancer, keepAlive } from "./scenarios/rollingRestarts.ts"
 import { connectionLimit, slowSenders, unread } from "./scenarios/slowSenders.ts"
-import { stoppings } from "./scenarios/stopping.ts"
+import { stopping } from "./scenarios/stopping.ts"
 import { storeHangs } from "./scenarios/storeHangs.ts"
 import { keyStoreDown, storeDown } from "./scenarios/storeDown.ts"
 import { takeovers } from "./scenarios/takeover.ts"
@@ -26,9 +26,9 @@ export const scenarios = ({ isQuick, deliveries }: Size): ReadonlyArray<Scenario
   keyStoreDown,
   storeHangs,
   behindBalancer,
-  keepAlive(isQuick ? 4 : 10),
-  ...stoppings,
-  workerKilled(isQuick ? 5 : 20),
+  keepAlive(isQuick ? 2 : 10),
+  stopping,
+  workerKilled(isQuick ? 4 : 20),
   ...takeovers,
   ...fairShares,
   hangUps(isQuick ? 6 : 20),

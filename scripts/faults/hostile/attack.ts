@@ -42,7 +42,7 @@ export const measureBaseline = ({ pid, port }: Target) =>
   Effect.gen(function* () {
     const neighbour = yield* neighbours(port)
     const before = yield* Proc.cpuMillis(pid)
-    yield* Effect.sleep("3 seconds")
+    yield* Effect.sleep("2 seconds")
     const cpu = (yield* Proc.cpuMillis(pid)) - before
     const report = yield* neighbour.stop
     const made: Baseline = { longest: Callers.longest(report), cpu: cpu / Math.max(1, report.length) }

@@ -99,7 +99,7 @@ export const behindBalancer = make({
     const kept = yield* Callers.start({ ...plan, callers: 12, keepAlive: true })
     const fresh = yield* Callers.start({ ...plan, callers: 4, keepAlive: false })
     for (let time = 0; time < times; time++) {
-      yield* Effect.sleep("500 millis")
+      yield* Effect.sleep("200 millis")
       yield* processes[time % processes.length]?.restart ?? Effect.void
     }
     return judge([...(yield* kept.stop), ...(yield* fresh.stop)])
@@ -126,7 +126,7 @@ export const keepAlive = (restarts: number) =>
         keepAlive: true
       })
       for (let time = 0; time < restarts; time++) {
-        yield* Effect.sleep("500 millis")
+        yield* Effect.sleep("200 millis")
         yield* processes[time % processes.length]?.restart ?? Effect.void
       }
       return judge(yield* callers.stop)
