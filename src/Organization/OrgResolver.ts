@@ -5,6 +5,7 @@
 import { hash } from "node:crypto"
 import { Context, Duration, Effect, Layer, Option, Redacted } from "effect"
 import { CredentialDatabase, isSameDatabase, RecordDatabase } from "../Database/Database.ts"
+import * as Throttle from "../Database/Throttle.ts"
 import type { Failure } from "../Database/Store.ts"
 import { Unavailable, Unauthorized } from "../Errors.ts"
 import type { CurrentOrganization, Resolved } from "./CurrentOrganization.ts"
@@ -44,10 +45,14 @@ export class OrgResolver extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* CredentialDatabase
       const records = yield* Effect.serviceOption(RecordDatabase)
+      const unrecorded = Throttle.make("The use of an API key was not recorded")
       const touch = (keyHash: Uint8Array) =>
         sql
-          .run({ key: shareOf(keyHash), within: deadline, unavailable }, sql`select touch_api_key(${keyHash})`)
-          .pipe(Effect.ignore, Effect.forkDetach)
+          .run(
+            { key: shareOf(keyHash), within: deadline, unavailable: ({ reason }) => reason },
+            sql`select touch_api_key(${keyHash})`
+          )
+          .pipe(Effect.catch(unrecorded), Effect.forkDetach)
       const resolveHash = Effect.fn("OrgResolver.resolve")(function* (keyHash: Uint8Array) {
         const rows = yield* sql.run(
           { key: shareOf(keyHash), within: deadline, unavailable },

@@ -147,12 +147,12 @@ layer(layerIntake(layerMemory))("health", (it) => {
     })
   )
 
-  it.effect.each(["/health", "/health/ready"])("is a GET: another method of %s is 405", (path) =>
+  it.effect.each(["/health", "/health/ready"])("is a GET or HEAD: another method of %s is 405", (path) =>
     Effect.gen(function* () {
       for (const method of ["POST", "DELETE"]) {
         const answer = yield* send({ path: `/api/v1${path}`, method })
         assert.strictEqual(answer.status, 405)
-        assert.strictEqual(answer.headers["allow"], "GET")
+        assert.strictEqual(answer.headers["allow"], "GET, HEAD")
       }
     })
   )

@@ -152,7 +152,7 @@ layer(layerPostgres, { excludeTestServices: true })("the store in Postgres", (it
       yield* sql`alter function touch_api_key rename to untouchable`
       assert.strictEqual(yield* Effect.provide(resolve(key), logging), "org_a")
       const logged = Effect.sync(() => lines.join()).pipe(
-        Effect.filterOrFail((text) => text.includes("touch_api_key")),
+        Effect.filterOrFail((text) => text.includes("The use of an API key was not recorded")),
         Effect.retry(polling)
       )
       assert.notInclude(yield* logged, key)

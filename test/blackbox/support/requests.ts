@@ -161,7 +161,6 @@ const oddHeaders = oneOf<Headers>(
     Object.fromEntries(Array.from({ length: count }, (_, at) => [`x-header-${at}`, "v".repeat(100)]))
   ),
   element<Headers>(
-    { "content-encoding": "gzip" },
     { "x-http-method-override": "DELETE", "x-original-url": "/api/v3/charges/get" },
     { traceparent: "00-zz-zz-zz", b3: "1", baggage: "=" },
     { range: "bytes=0-1", "if-none-match": "*", origin: "https://harbor.example" },
@@ -222,6 +221,13 @@ const kinds = (endpoint: Endpoint): ReadonlyArray<readonly [weight: number, part
       5,
       Arbitrary.map(Arbitrary.all([validBody, oddHeaders]), ([body, headers]): Parts => {
         return { ...normal, kind: "odd headers", body, headers: { ...normal.headers, ...headers }, statuses: answered }
+      })
+    ],
+    [
+      1,
+      Arbitrary.map(mutated(endpoint), (body): Parts => {
+        const headers = { ...normal.headers, "content-encoding": "gzip" }
+        return { ...normal, kind: "an encoded body", body, headers, statuses: [415] }
       })
     ],
     [
