@@ -1,12 +1,12 @@
 /**
  * The server of node:http, with what it leaves open: it works on one request of a connection at a time, answers requests
- * that are no HTTP, or do not arrive in time, with the documented body, closes connections on which nothing happens, and
+ * that are no HTTP, or do not arrive in time or in pieces of some size, with the documented body, closes connections on which nothing happens, and
  * can stop in steps.
  *
  * node:http parses every request of a chunk and hands all of them over at once. A client that sends hundreds and reads
  * no answer would have all of the answers made, and kept.
  */
-import { type IncomingMessage, Server, type ServerOptions, ServerResponse, STATUS_CODES } from "node:http"
+import { IncomingMessage, Server, type ServerOptions, ServerResponse, STATUS_CODES } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { requestId } from "./RequestId.ts"
@@ -34,6 +34,29 @@ const quiet = 0.2
 
 /** How long to look for such a moment, in milliseconds. */
 const longestLook = 250
+
+/** So many pieces of a body may be of any size. After that, they have some bytes on average: each costs as much as a thousand. */
+const fewPieces = 1024
+const smallestPiece = 32
+
+/** A request that says when its body comes in pieces that are too small. */
+class Request extends IncomingMessage {
+  onTinyPieces: (() => void) | undefined
+  #pieces = 0
+  #bytes = 0
+
+  override push(piece: unknown, encoding?: BufferEncoding): boolean {
+    if (Buffer.isBuffer(piece)) {
+      this.#pieces += 1
+      this.#bytes += piece.length
+      if (this.#pieces > fewPieces && this.#bytes < this.#pieces * smallestPiece) {
+        this.onTinyPieces?.()
+        return false
+      }
+    }
+    return super.push(piece, encoding)
+  }
+}
 
 interface Connection {
   readonly socket: Socket
@@ -89,6 +112,7 @@ const optionsOf = ({ bodyTimeout, headersTimeout, idleTimeout }: Limits, lookEve
   requestTimeout: bodyTimeout,
   keepAliveTimeout: idleTimeout,
   connectionsCheckingInterval: lookEvery,
+  IncomingMessage: Request,
   // Answered below, with a body.
   requireHostHeader: false,
   // A client that offers another protocol with its request is answered in this one.
@@ -134,6 +158,7 @@ export class OrderedServer extends Server {
       return super.emit(event, ...args)
     const connection = this.#connections.get(response.req.socket)
     if (connection === undefined || connection.isRefused) return false
+    if (response.req instanceof Request) response.req.onTinyPieces = () => this.#failed("TINY_PIECES", connection.socket)
     const begin = () => {
       this.#begin(connection, response)
       if (hasNoHost(response.req)) refuse(response, 400)

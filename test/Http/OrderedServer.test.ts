@@ -119,4 +119,28 @@ describe("A connection", () => {
       )
     })
   )
+
+  it.live("whose body comes in tiny pieces is answered 400 and closed, while larger pieces may be as many", () =>
+    Effect.gen(function* () {
+      const { begun, port } = yield* listening
+      const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+      const pieces = (size: number) => `${size.toString(16)}\r\n${"1".repeat(size)}\r\n`.repeat(2000)
+      const [tiny, large] = [yield* connected(port), yield* connected(port)]
+      let answer = ""
+      tiny.on("error", () => undefined).on("data", (bytes) => (answer += bytes.toString()))
+      large.write(`${head}${pieces(32)}0\r\n\r\n`)
+      yield* eventually(
+        "a request in larger pieces",
+        Effect.sync(() => begun[0]?.req.resume().complete === true)
+      )
+      tiny.write(head + pieces(1))
+      yield* eventually(
+        "a connection closed",
+        Effect.sync(() => tiny.closed || tiny.readableEnded)
+      )
+      assert.match(answer, /^HTTP\/1\.1 400 /)
+      assert.match(answer, /\{"detail":"Bad Request"\}$/)
+      assert.isFalse(large.closed)
+    })
+  )
 })

@@ -95,9 +95,9 @@ const takeover = (name: string, seconds: number, options: { readonly isBusy: boo
         "the sessions of the first worker are gone",
         Effect.map(count(sql, `pg_stat_activity where pid in (${own.join()})`), (open) => open === 0)
       )
-      yield* release
       const left = yield* sql<{ id: string }>`
       select id::text as id from deletion_tasks where idempotency_key like 'task%' and state <> 'completed'`
+      yield* release
       const ids = left.map(({ id }) => id)
       yield* eventually(
         "none of them is left",
