@@ -158,7 +158,8 @@ export class OrderedServer extends Server {
       return super.emit(event, ...args)
     const connection = this.#connections.get(response.req.socket)
     if (connection === undefined || connection.isRefused) return false
-    if (response.req instanceof Request) response.req.onTinyPieces = () => this.#failed("TINY_PIECES", connection.socket)
+    if (response.req instanceof Request)
+      response.req.onTinyPieces = () => this.#failed("TINY_PIECES", connection.socket)
     const begin = () => {
       this.#begin(connection, response)
       if (hasNoHost(response.req)) refuse(response, 400)

@@ -1,4 +1,8 @@
-/** A configuration that is wrong stops the start: one line says which variable, and what it should be. */
+/**
+ * A configuration that is wrong stops the start: one line says which variable, and what it should be.
+ *
+ * @module-tag long
+ */
 import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"

@@ -1,4 +1,8 @@
-/** A stop signal where requests keep coming: nobody's request is lost, and a load balancer has time to see it. */
+/**
+ * A stop signal where requests keep coming: nobody's request is lost, and a load balancer has time to see it.
+ *
+ * @module-tag long
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Client from "./support/Client.ts"

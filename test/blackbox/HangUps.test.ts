@@ -1,4 +1,8 @@
-/** Callers that hang up: nobody else waits longer for it. */
+/**
+ * Callers that hang up: nobody else waits longer for it.
+ *
+ * @module-tag long
+ */
 import { connect } from "node:net"
 import { assert, it } from "@effect/vitest"
 import { Array, Effect, Layer } from "effect"

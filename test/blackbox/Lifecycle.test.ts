@@ -1,10 +1,13 @@
-/** The program's life on its embedded database: first start, second start, sudden death, two at once. */
+/**
+ * The program's life on its embedded database: first start, second start, sudden death, two at once.
+ *
+ * @module-tag long
+ */
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { searchable } from "../contract/Contract.ts"
-import { long } from "../support/tries.ts"
 import * as Client from "./support/Client.ts"
 import * as Process from "./support/Process.ts"
 import { everything } from "./support/Records.ts"
@@ -74,21 +77,18 @@ layer(Data.layer, { ...options, concurrent: true })("The program on its embedded
     })
   )
 
-  it.effect.each(moments)(
-    "starts after a kill -9 when, in its very first start, $moment",
-    ({ at }) =>
-      Effect.gen(function* () {
-        const { demo } = yield* Data
-        const folder = yield* Process.temporaryFolder
-        const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
-        yield* Effect.gen(function* () {
-          const { ended, output } = yield* Process.start(environment, folder)
-          assert.strictEqual((yield* ended).signal, "SIGKILL")
-          assert.notInclude(output(), "Listening")
-        }).pipe(Effect.scoped)
-        assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "a/b" }, folder), demo)
-      }),
-    long
+  it.effect.each(moments)("starts after a kill -9 when, in its very first start, $moment", ({ at }) =>
+    Effect.gen(function* () {
+      const { demo } = yield* Data
+      const folder = yield* Process.temporaryFolder
+      const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
+      yield* Effect.gen(function* () {
+        const { ended, output } = yield* Process.start(environment, folder)
+        assert.strictEqual((yield* ended).signal, "SIGKILL")
+        assert.notInclude(output(), "Listening")
+      }).pipe(Effect.scoped)
+      assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "a/b" }, folder), demo)
+    })
   )
 
   it.effect("answers the same after a kill -9 in the middle of requests", () =>

@@ -1,4 +1,8 @@
-/** What the README starts: a signal to any part of it ends all of it. */
+/**
+ * What the README starts: a signal to any part of it ends all of it.
+ *
+ * @module-tag long
+ */
 import { spawn } from "node:child_process"
 import { createServer } from "node:net"
 import { join } from "node:path"

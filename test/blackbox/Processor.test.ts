@@ -1,4 +1,8 @@
-/** The live reads of the started program: the demo processor, Stripe's client over a double of Stripe, and none. */
+/**
+ * The live reads of the started program: the demo processor, Stripe's client over a double of Stripe, and none.
+ *
+ * @module-tag long
+ */
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Layer, Schema } from "effect"
 import { accounts } from "../../src/Demo/DemoProcessor.ts"

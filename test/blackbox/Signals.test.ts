@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer } from "effect"
 import { inTime } from "../support/inTime.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
+import { long } from "../support/tries.ts"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
 import * as Process from "./support/Process.ts"
@@ -107,33 +108,39 @@ describe.concurrent("A stop signal", () => {
     }).pipe(Effect.provide(database))
   )
 
-  it.live("waits for a request that never comes to its end for 10 s at most", () =>
-    Effect.gen(function* () {
-      const { client, kill, ended, output } = yield* started
-      yield* stalledRequest(client.address)
-      assert.strictEqual((yield* client.ask("/organization/get")).status, 200)
-      yield* kill("SIGTERM")
-      const [took, end] = yield* Effect.timed(ended)
-      assert.deepStrictEqual(end, { code: 0, signal: null }, output())
-      assert.isBelow(Duration.toSeconds(took), inTime(10))
-    }).pipe(Effect.provide(database))
+  it.live(
+    "waits for a request that never comes to its end for 10 s at most",
+    () =>
+      Effect.gen(function* () {
+        const { client, kill, ended, output } = yield* started
+        yield* stalledRequest(client.address)
+        assert.strictEqual((yield* client.ask("/organization/get")).status, 200)
+        yield* kill("SIGTERM")
+        const [took, end] = yield* Effect.timed(ended)
+        assert.deepStrictEqual(end, { code: 0, signal: null }, output())
+        assert.isBelow(Duration.toSeconds(took), inTime(10))
+      }).pipe(Effect.provide(database)),
+    long
   )
 
-  it.live("ends the program on its embedded database with code 0, even while it makes it, which starts again", () =>
-    Effect.gen(function* () {
-      const folder = yield* Process.temporaryFolder
-      const first = yield* Process.start({ DATA_DIR: folder })
-      yield* eventually(
-        "the cluster",
-        Effect.sync(() => existsSync(join(folder, "postgres")))
-      )
-      yield* first.kill("SIGTERM")
-      assert.deepStrictEqual(yield* first.ended, { code: 0, signal: null }, first.output())
-      const second = yield* Process.start({ DATA_DIR: folder })
-      const client = yield* Client.make(yield* second.address)
-      assert.strictEqual((yield* client.ask("/charges/search")).status, 200)
-      yield* second.kill("SIGINT")
-      assert.deepStrictEqual(yield* second.ended, { code: 0, signal: null }, second.output())
-    })
+  it.live(
+    "ends the program on its embedded database with code 0, even while it makes it, which starts again",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* Process.temporaryFolder
+        const first = yield* Process.start({ DATA_DIR: folder })
+        yield* eventually(
+          "the cluster",
+          Effect.sync(() => existsSync(join(folder, "postgres")))
+        )
+        yield* first.kill("SIGTERM")
+        assert.deepStrictEqual(yield* first.ended, { code: 0, signal: null }, first.output())
+        const second = yield* Process.start({ DATA_DIR: folder })
+        const client = yield* Client.make(yield* second.address)
+        assert.strictEqual((yield* client.ask("/charges/search")).status, 200)
+        yield* second.kill("SIGINT")
+        assert.deepStrictEqual(yield* second.ended, { code: 0, signal: null }, second.output())
+      }),
+    long
   )
 })

@@ -1,4 +1,8 @@
-/** Clients that send no HTTP, or do not send it in time, or never read: each comes to an end, with an answer where one can be given. */
+/**
+ * Clients that send no HTTP, or do not send it in time, or never read: each comes to an end, with an answer where one can be given.
+ *
+ * @module-tag long
+ */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import * as Client from "./support/Client.ts"

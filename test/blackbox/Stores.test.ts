@@ -1,4 +1,8 @@
-/** The stores of API keys and of records, cut off one at a time, and back. */
+/**
+ * The stores of API keys and of records, cut off one at a time, and back.
+ *
+ * @module-tag long
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Duration, Effect, Layer } from "effect"
 import { inTime } from "../support/inTime.ts"

@@ -1,4 +1,8 @@
-/** A start on a Postgres that lacks migrations: it says so once, and goes on by itself when they are there. */
+/**
+ * A start on a Postgres that lacks migrations: it says so once, and goes on by itself when they are there.
+ *
+ * @module-tag long
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"

@@ -1,4 +1,8 @@
-/** Several processes behind one port, and a replica that the data API reads from. */
+/**
+ * Several processes behind one port, and a replica that the data API reads from.
+ *
+ * @module-tag long
+ */
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"

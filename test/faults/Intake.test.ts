@@ -1,4 +1,8 @@
-/** The intake as processes: killed around its COMMIT, and asked for the same by many at once. One task for one key. */
+/**
+ * The intake as processes: killed around its COMMIT, and asked for the same by many at once. One task for one key.
+ *
+ * @module-tag long
+ */
 import { assert, layer } from "@effect/vitest"
 import { Array, Context, DateTime, Effect, Fiber, Layer } from "effect"
 import * as Client from "../blackbox/support/Client.ts"

@@ -1,4 +1,8 @@
-/** Workers that are killed with -9 at every step: another takes the task over, and it runs once in effect. */
+/**
+ * Workers that are killed with -9 at every step: another takes the task over, and it runs once in effect.
+ *
+ * @module-tag long
+ */
 import { assert, it as test, layer } from "@effect/vitest"
 import { Array, Context, Effect, Layer, Schedule } from "effect"
 import { eventually } from "../blackbox/support/eventually.ts"

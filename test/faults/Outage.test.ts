@@ -1,10 +1,13 @@
-/** Postgres stopped immediately under load, twice: nothing that was acknowledged is lost, and no attempt is used up. */
+/**
+ * Postgres stopped immediately under load, twice: nothing that was acknowledged is lost, and no attempt is used up.
+ *
+ * @module-tag long
+ */
 import { assert, it } from "@effect/vitest"
 import { Array, DateTime, Duration, Effect, Fiber, Ref, Schema } from "effect"
 import { inTime } from "../support/inTime.ts"
 import * as Client from "../blackbox/support/Client.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
-import { long } from "../support/tries.ts"
 import * as Ledger from "./support/Ledger.ts"
 import * as OwnPostgres from "./support/OwnPostgres.ts"
 import * as Program from "./support/Program.ts"
@@ -38,42 +41,39 @@ const isUnavailable = Effect.fnUntraced(function* (client: Client.Client, delive
   assert.isBelow(Duration.toSeconds(took), inTime(2))
 })
 
-it.live(
-  "Postgres stopped immediately under load loses nothing that was acknowledged, and no attempt",
-  () =>
-    Effect.gen(function* () {
-      const postgres = yield* OwnPostgres.make
-      yield* Ledger.open(postgres.sql, invoices)
-      const intake = yield* Program.start("intake", postgres.url)
-      yield* Program.start("worker", postgres.url)
-      yield* Program.start("worker", postgres.url)
-      const client = yield* Client.make(intake.url, 32)
-      const acknowledged = yield* Ref.make(0)
-      const sending = yield* Effect.forkScoped(
-        Effect.forEach(
-          deliveries,
-          (delivery) =>
-            Effect.andThen(
-              Sender.deliver(client, delivery),
-              Ref.update(acknowledged, (count) => count + 1)
-            ),
-          { concurrency: 16, discard: true }
-        )
+it.live("Postgres stopped immediately under load loses nothing that was acknowledged, and no attempt", () =>
+  Effect.gen(function* () {
+    const postgres = yield* OwnPostgres.make
+    yield* Ledger.open(postgres.sql, invoices)
+    const intake = yield* Program.start("intake", postgres.url)
+    yield* Program.start("worker", postgres.url)
+    yield* Program.start("worker", postgres.url)
+    const client = yield* Client.make(intake.url, 32)
+    const acknowledged = yield* Ref.make(0)
+    const sending = yield* Effect.forkScoped(
+      Effect.forEach(
+        deliveries,
+        (delivery) =>
+          Effect.andThen(
+            Sender.deliver(client, delivery),
+            Ref.update(acknowledged, (count) => count + 1)
+          ),
+        { concurrency: 16, discard: true }
       )
-      for (const outage of outages) {
-        yield* eventually(
-          `${outage} acknowledged deliveries`,
-          Effect.map(Ref.get(acknowledged), (count) => count >= outage)
-        )
-        yield* postgres.stopImmediately
-        const probes = Array.makeBy(8, (n) => ({ key: `probe ${outage} ${n}`, invoices: [1] }))
-        yield* Effect.forEach(probes, (probe) => isUnavailable(client, probe), { concurrency: "unbounded" })
-        yield* postgres.start
-      }
-      yield* Fiber.join(sending)
-      yield* Ledger.settles(postgres.sql)
-      assert.strictEqual(yield* Ref.get(acknowledged), deliveries.length)
-      assert.deepStrictEqual(yield* Ledger.balance(postgres.sql), Ledger.settled(deliveries.length))
-    }),
-  long
+    )
+    for (const outage of outages) {
+      yield* eventually(
+        `${outage} acknowledged deliveries`,
+        Effect.map(Ref.get(acknowledged), (count) => count >= outage)
+      )
+      yield* postgres.stopImmediately
+      const probes = Array.makeBy(8, (n) => ({ key: `probe ${outage} ${n}`, invoices: [1] }))
+      yield* Effect.forEach(probes, (probe) => isUnavailable(client, probe), { concurrency: "unbounded" })
+      yield* postgres.start
+    }
+    yield* Fiber.join(sending)
+    yield* Ledger.settles(postgres.sql)
+    assert.strictEqual(yield* Ref.get(acknowledged), deliveries.length)
+    assert.deepStrictEqual(yield* Ledger.balance(postgres.sql), Ledger.settled(deliveries.length))
+  })
 )

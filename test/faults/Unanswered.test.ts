@@ -1,4 +1,8 @@
-/** A worker whose database did what it was asked, and whose connection broke before the answer came. */
+/**
+ * A worker whose database did what it was asked, and whose connection broke before the answer came.
+ *
+ * @module-tag long
+ */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { options } from "../blackbox/support/Service.ts"

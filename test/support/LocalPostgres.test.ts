@@ -1,3 +1,8 @@
+/**
+ * The Postgres that the other tests are given.
+ *
+ * @module-tag long
+ */
 import { cpSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
