@@ -38,7 +38,7 @@ const node = process.execPath
 const ourselves = (name: string, environment: Readonly<Record<string, string>> = {}): Contender => ({
   name,
   start: (database) => {
-    const [, ...args] = product.scripts.start.split(" ")
+    const args = product.scripts.start.replace(/^exec node /, "").split(" ")
     const everywhere = { DATABASE_URL: database, ROLES: "data-api", HOST: "127.0.0.1", PORT: "0" }
     return start([node, ...args], { ...everywhere, ...environment })
   },
