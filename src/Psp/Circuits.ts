@@ -23,10 +23,10 @@ const patience = 250
 const all = "all"
 
 /**
- * What a call that ended says. `unclear`: one that hangs, or is refused with our key, may be the account's doing or the
- * processor's, and only other accounts can tell.
+ * What a call that ended says. `unclear`: a key that is refused may be the account's doing or ours, and only other
+ * accounts can tell. `hung`: no answer came, which is held against the account alone.
  */
-type Verdict = "answered" | "account" | "processor" | "unclear"
+type Verdict = "answered" | "account" | "processor" | "unclear" | "hung"
 
 const verdicts: Readonly<Record<PspError["_tag"], Verdict>> = {
   CursorUnknown: "answered",
@@ -49,7 +49,7 @@ const errorOf = (exit: Exit.Exit<unknown, PspError>) =>
 
 const verdictOf = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict | undefined => {
   if (Exit.isSuccess(exit)) return "answered"
-  if (Cause.hasInterruptsOnly(exit.cause)) return took < patience ? undefined : "unclear"
+  if (Cause.hasInterruptsOnly(exit.cause)) return took < patience ? undefined : "hung"
   const error = errorOf(exit)
   return error === undefined ? undefined : verdicts[error._tag]
 }
@@ -76,14 +76,14 @@ const names = { processor: "The payment processor", account: "The processor acco
 export const make = () => {
   const accounts = CircuitBreaker.make(options)
   const processor = CircuitBreaker.make({ ...options, circuits: 1 })
-  // The accounts whose failures since the last answer may be the processor's. Each counts once against it.
+  // The accounts for which our key was refused since the last answer. Each counts once against the processor.
   const unclear = new Set<string>()
 
   const millisUntilNext = (account: string, time: number) =>
     Math.max(processor.untilNext(all, time), accounts.untilNext(account, time))
 
-  const suspect = (account: string, permit: CircuitBreaker.Permit, time: number) => {
-    if (unclear.has(account) && !permit.isTrial) return false
+  const refusesKey = (verdict: Verdict, account: string, permit: CircuitBreaker.Permit, time: number) => {
+    if (verdict !== "unclear" || (unclear.has(account) && !permit.isTrial)) return false
     if (unclear.size === failures) unclear.clear()
     unclear.add(account)
     return processor.fail(all, permit, time)
@@ -104,7 +104,9 @@ export const make = () => {
         if (verdict === undefined) return
         if (verdict === "answered" || verdict === "account") {
           if (answered(ofAll)) yield* closed(names.processor)
-        } else if (verdict === "processor" ? processor.fail(all, ofAll, ended) : suspect(account, ofAll, ended)) {
+        } else if (
+          verdict === "processor" ? processor.fail(all, ofAll, ended) : refusesKey(verdict, account, ofAll, ended)
+        ) {
           yield* opened(names.processor, exit)
         }
         if (verdict === "answered") {
