@@ -140,7 +140,7 @@ const unavailable = ({ _tag }: Failure) => (_tag === "Busy" ? Unavailable.record
  * Large pages keep this process busy, and not the database: more of them at once make nobody's answer come sooner, and
  * keep others waiting for theirs.
  */
-const shareOfConnections = ({ limit }: Query) => (limit > 250 ? atMost(2) : fair)
+const shareOfConnections = ({ limit }: Query) => (limit > 250 ? atMost(1) : fair)
 
 /** How long a read may take. */
 const within = Duration.seconds(8)
