@@ -35,6 +35,9 @@ const listening = Effect.acquireRelease(
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 
+/** Chunks of a body. */
+const pieces = (size: number) => `${size.toString(16)}\r\n${"1".repeat(size)}\r\n`.repeat(2000)
+
 const connected = (port: number) =>
   Effect.acquireRelease(
     Effect.callback<ReturnType<typeof connect>>((resume) => {
@@ -124,7 +127,6 @@ describe("A connection", () => {
     Effect.gen(function* () {
       const { begun, port } = yield* listening
       const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-      const pieces = (size: number) => `${size.toString(16)}\r\n${"1".repeat(size)}\r\n`.repeat(2000)
       const [tiny, large] = [yield* connected(port), yield* connected(port)]
       let answer = ""
       tiny.on("error", () => undefined).on("data", (bytes) => (answer += bytes.toString()))
