@@ -36,7 +36,7 @@ const quiet = 0.2
 const longestLook = 250
 
 /** So many pieces of a body may be of any size. After that, they have some bytes on average: each costs as much as a thousand. */
-const fewPieces = 1024
+const fewPieces = 256
 const smallestPiece = 32
 
 /** A request that says when its body comes in pieces that are too small. */
@@ -44,17 +44,18 @@ class Request extends IncomingMessage {
   onTinyPieces: (() => void) | undefined
   #pieces = 0
   #bytes = 0
+  #isRefused = false
 
   override push(piece: unknown, encoding?: BufferEncoding): boolean {
-    if (Buffer.isBuffer(piece)) {
-      this.#pieces += 1
-      this.#bytes += piece.length
-      if (this.#pieces > fewPieces && this.#bytes < this.#pieces * smallestPiece) {
-        this.onTinyPieces?.()
-        return false
-      }
-    }
-    return super.push(piece, encoding)
+    // What the parser has read already is dropped. To say more than once that no more is wanted costs as much as a piece.
+    if (this.#isRefused) return true
+    if (!Buffer.isBuffer(piece)) return super.push(piece, encoding)
+    this.#pieces += 1
+    this.#bytes += piece.length
+    this.#isRefused = this.#pieces > fewPieces && this.#bytes < this.#pieces * smallestPiece
+    if (!this.#isRefused) return super.push(piece, encoding)
+    this.onTinyPieces?.()
+    return false
   }
 }
 
