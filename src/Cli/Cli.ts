@@ -13,7 +13,10 @@ import { Refused } from "./Refused.ts"
 import { secrets } from "./Secrets.ts"
 import { tasks } from "./Tasks.ts"
 
-const databases = Layer.unwrap(Effect.map(config, Databases.layer))
+// Nobody else waits for a command, so a busy database has more time to let it in.
+const connectTimeout = "10 seconds"
+
+const databases = Layer.unwrap(Effect.map(config, (settings) => Databases.layer(settings, connectTimeout)))
 
 /** The databases of a command that needs one of them migrated. */
 const migrated = (
@@ -29,7 +32,7 @@ const migrated = (
 
 // Migrating at the start would leave the command nothing to say.
 const asTheyAre = Layer.unwrap(
-  Effect.map(config, (settings) => Databases.layer({ ...settings, migrate: Option.some(false) }))
+  Effect.map(config, (settings) => Databases.layer({ ...settings, migrate: Option.some(false) }, connectTimeout))
 )
 
 const migrateCommand = Command.make(

@@ -37,6 +37,8 @@ export interface Options {
   readonly applicationName: string
   /** How many connections to keep open at most. */
   readonly maxConnections: number
+  /** How long a connection may take to open. */
+  readonly connectTimeout?: Duration.Input
   /** After how long the server gives up on a statement. */
   readonly statementTimeout: Duration.Input
   /** Whether the server looks out for a client that died, to end its statement and free its locks. */
@@ -67,7 +69,7 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
   const config = {
     url: options.url,
     applicationName: options.applicationName,
-    connectTimeout: "1 second",
+    connectTimeout: options.connectTimeout ?? "1 second",
     maxMessageSize: 256 * 1024 * 1024,
     startupParameters: {
       TimeZone: "UTC",

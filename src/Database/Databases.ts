@@ -1,5 +1,5 @@
 /** The databases that the configuration names, migrated where it says so. */
-import { Effect, Layer, Option } from "effect"
+import { type Duration, Effect, Layer, Option } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { Settings } from "../Config.ts"
 import { loadDemoData } from "../Demo/Load.ts"
@@ -35,12 +35,16 @@ export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSetting
   return { tasks, credentials: isApart ? "The database of CREDENTIALS_DATABASE_URL" : tasks }
 }
 
-/** All databases. The embedded one is filled with the demo data when it is new; no other ever is. */
-export const layer = (settings: DatabaseSettings) =>
+/**
+ * All databases. The embedded one is filled with the demo data when it is new; no other ever is.
+ *
+ * @param connectTimeout how long a connection to a Postgres may take to open
+ */
+export const layer = (settings: DatabaseSettings, connectTimeout: Duration.Input = "1 second") =>
   Option.match(settings.databaseUrl, {
     onNone: () => embedded(settings),
     onSome: (url) => {
-      const options = { maxConnections: settings.poolSize, statementTimeout: "5 seconds" } as const
+      const options = { maxConnections: settings.poolSize, connectTimeout, statementTimeout: "5 seconds" } as const
       const databases = Layer.mergeAll(
         Layer.effect(
           RecordDatabase,
