@@ -8,10 +8,10 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { config } from "../src/Config.ts"
-import { connect } from "../src/Database/Database.ts"
-import { requireMigrated } from "../src/Database/Migrations.ts"
-import { loadDemoData } from "../src/Demo/Load.ts"
-import * as Failure from "../src/Failure.ts"
+import { connect } from "../src/database/Database.ts"
+import { requireMigrated } from "../src/database/Migrations.ts"
+import { loadDemoData } from "../src/demo/Load.ts"
+import * as Failure from "../src/process/Failure.ts"
 
 Effect.gen(function* () {
   const { databaseUrl } = yield* config

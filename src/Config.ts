@@ -1,7 +1,7 @@
 /** The configuration: every variable that the service reads, with its default. The README lists the same. */
 import { isatty } from "node:tty"
 import { Config, Duration, LogLevel, Redacted } from "effect"
-import * as Variable from "./Variable.ts"
+import * as Variable from "./process/Variable.ts"
 
 const roles = ["data-api", "intake", "worker"] as const
 

@@ -1,8 +1,8 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Effect, Exit, Layer, Runtime } from "effect"
-import * as Failure from "./Failure.ts"
-import * as Launch from "./Launch.ts"
-import * as StopSignals from "./StopSignals.ts"
+import * as Failure from "./process/Failure.ts"
+import * as Launch from "./App.ts"
+import * as StopSignals from "./process/StopSignals.ts"
 
 StopSignals.endAtTheSecond()
 

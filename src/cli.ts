@@ -1,4 +1,4 @@
 import { enableCompileCache } from "node:module"
 
 enableCompileCache()
-await import("./Cli/Program.ts")
+await import("./cli/Program.ts")

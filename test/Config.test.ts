@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Option, Redacted } from "effect"
 import { config } from "../src/Config.ts"
-import * as Failure from "../src/Failure.ts"
+import * as Failure from "../src/process/Failure.ts"
 
 const secret = "s3cret-passw0rd"
 const long = "x".repeat(10_000)

@@ -6,10 +6,10 @@
 // @effect-diagnostics missingEffectError:off missingEffectContext:off
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { DataApi } from "../src/Api.ts"
-import { BadRequest, RecordNotFound, Unavailable, Unauthorized } from "../src/Errors.ts"
-import { CurrentOrganization } from "../src/Organization/CurrentOrganization.ts"
-import { Charges } from "../src/Records/Charges.ts"
+import { DataApi } from "../src/api/DataApi.ts"
+import { BadRequest, RecordNotFound, Unavailable, Unauthorized } from "../src/api/Errors.ts"
+import { CurrentOrganization } from "../src/api/CurrentOrganization.ts"
+import { Charges } from "../src/api/records/Charges.ts"
 
 const searchFailingWith =
   <E>(error: E) =>

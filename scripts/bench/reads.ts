@@ -9,8 +9,8 @@
 import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import pg from "pg"
-import { ConsumptionLogs } from "../../src/Records/ConsumptionLogs.ts"
-import { searchQuery } from "../../src/Records/Postgres.ts"
+import { ConsumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
+import { searchQuery } from "../../src/records/Postgres.ts"
 import { type Bars, chart } from "./reads/chart.ts"
 import {
   ask,

@@ -6,7 +6,7 @@
 import { connect } from "node:net"
 import { assert, it } from "@effect/vitest"
 import { Array, Effect, Layer } from "effect"
-import { loadDemoData } from "../../src/Demo/Load.ts"
+import { loadDemoData } from "../../src/demo/Load.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Client from "./support/Client.ts"
 import * as Process from "./support/Process.ts"

@@ -1,7 +1,7 @@
 /** Holds the OpenAPI document that the sources make against the contract. */
 import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
-import { DataApi } from "../../src/Api.ts"
+import { DataApi } from "../../src/api/DataApi.ts"
 import { documentSuite } from "./documentSuite.ts"
 
 documentSuite(

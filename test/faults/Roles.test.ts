@@ -4,7 +4,7 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Redacted, Schema } from "effect"
-import * as ApiKeys from "../../src/Organization/ApiKeys.ts"
+import * as ApiKeys from "../../src/keys/ApiKeys.ts"
 import * as Client from "../blackbox/support/Client.ts"
 import { options } from "../blackbox/support/Service.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"

@@ -2,8 +2,8 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { inject } from "vitest"
-import { connect, type Database, layerShared } from "../../src/Database/Database.ts"
-import { loadDemoData } from "../../src/Demo/Load.ts"
+import { connect, type Database, layerShared } from "../../src/database/Database.ts"
+import { loadDemoData } from "../../src/demo/Load.ts"
 
 let created = 0
 

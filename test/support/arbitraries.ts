@@ -3,8 +3,8 @@
  * have something to do, among values at the limits of what a table can hold.
  */
 import { Arbitrary, Array, DateTime, Effect, Schema, SchemaAST } from "effect"
-import type * as Field from "../../src/Records/Field.ts"
-import type { Filters, Resource, Stored } from "../../src/Records/Resource.ts"
+import type * as Field from "../../src/api/records/Field.ts"
+import type { Filters, Resource, Stored } from "../../src/api/records/Resource.ts"
 
 /** The organizations that generated records belong to. */
 export const owners = ["org_a", "org_b"] as const

@@ -5,8 +5,8 @@
 import { Config, Effect, Option, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { TestProject } from "vitest/node"
-import { connect } from "../../src/Database/Database.ts"
-import { migrate } from "../../src/Database/Migrations.ts"
+import { connect } from "../../src/database/Database.ts"
+import { migrate } from "../../src/database/Migrations.ts"
 import * as LocalPostgres from "./LocalPostgres.ts"
 
 declare module "vitest" {

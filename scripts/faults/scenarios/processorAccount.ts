@@ -1,7 +1,7 @@
 /** The processor account of one clinic is broken. */
 import { createServer } from "node:http"
 import { Array, Effect } from "effect"
-import { accounts } from "../../../src/Demo/DemoProcessor.ts"
+import { accounts } from "../../../src/demo/DemoProcessor.ts"
 import * as Faults from "../../../test/support/stripe/faults.ts"
 import { answerTo } from "../../../test/support/stripe/rules.ts"
 import { atMost, note, make, verdict } from "../Scenario.ts"

@@ -2,7 +2,7 @@
 import { join } from "node:path"
 import type { Vitest } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { accounts } from "../../../src/Demo/DemoProcessor.ts"
+import { accounts } from "../../../src/demo/DemoProcessor.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Client from "./Client.ts"

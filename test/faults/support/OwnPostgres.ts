@@ -1,8 +1,8 @@
 /** A Postgres of the test's own, which it may stop as a power cut would. */
 import { Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { connect } from "../../../src/Database/Database.ts"
-import { migrate } from "../../../src/Database/Migrations.ts"
+import { connect } from "../../../src/database/Database.ts"
+import { migrate } from "../../../src/database/Migrations.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 
 export { freePort } from "../../support/LocalPostgres.ts"

@@ -1,6 +1,6 @@
 /** A sender of deliveries, as the contract asks it to be: what was not acknowledged is sent again, with the same key. */
 import { Data, Effect, Schedule, Schema } from "effect"
-import { DeliveryReceipt } from "../../../src/InvoiceDeletions/InvoiceDeletionsApi.ts"
+import { DeliveryReceipt } from "../../../src/api/IntakeApi.ts"
 import type { Answer, Client } from "../../blackbox/support/Client.ts"
 import { json } from "../../blackbox/support/Client.ts"
 import { idOf, organization } from "./Ledger.ts"

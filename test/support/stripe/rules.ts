@@ -3,8 +3,8 @@
  * pages. Nothing here comes from the fake that the service has.
  */
 import type { IncomingHttpHeaders } from "node:http"
-import type { PspObject } from "../../../src/Psp/PspMemory.ts"
-import type { Kind } from "../../../src/Psp/PspPage.ts"
+import type { PspObject } from "../../../src/psp/PspMemory.ts"
+import type { Kind } from "../../../src/psp/PspPage.ts"
 
 /** The objects of each account, the ones made last at the end. */
 export type Collections = Readonly<Record<string, Partial<Readonly<Record<Kind, ReadonlyArray<PspObject>>>>>>

@@ -1,0 +1,117 @@
+/** The service as its configuration describes it, and what it says when it is up. */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Console, Effect, Layer, Logger, Option, References } from "effect"
+import { HttpServer } from "effect/http"
+import { config, type Role, type Settings } from "./Config.ts"
+import * as AfterMigration from "./database/AfterMigration.ts"
+import * as Databases from "./database/Databases.ts"
+import { EmbeddedDatabaseError } from "./database/Embedded.ts"
+import { organizations } from "./demo/DemoData.ts"
+import { accounts } from "./demo/DemoProcessor.ts"
+import type { Failure } from "./process/Failure.ts"
+import { HealthChecks } from "./health/HealthChecks.ts"
+import { Listener } from "./http/Listener.ts"
+import * as Worker from "./deletions/Worker.ts"
+import * as RequestLimit from "./keys/RequestLimit.ts"
+import { PspClient } from "./psp/PspClient.ts"
+import * as Server from "./Server.ts"
+import * as Services from "./Services.ts"
+import * as Workers from "./process/Processes.ts"
+
+const formats = {
+  pretty: Logger.consolePretty(),
+  json: Logger.consoleJson,
+  logfmt: Logger.consoleLogFmt
+} as const
+
+const observing = ({ logFormat, logLevel }: Settings) =>
+  Layer.mergeAll(
+    Logger.layer([formats[logFormat]]),
+    Layer.succeed(References.MinimumLogLevel, logLevel),
+    // Nobody collects the spans, and making them costs a tenth of a page's CPU time.
+    Layer.succeed(References.TracerEnabled, false)
+  )
+
+const demoNotice = (address: string) => `
+  This is the embedded database with demo data. Its API keys:
+${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
+
+  Try it:
+    curl -s ${address}/api/v3/charges/search -H 'Authorization: Bearer ${organizations[0].key}' -H 'Content-Type: application/json' -d '{"limit":2}'
+
+  Documentation: ${address}/api/v3/docs and ${address}/api/v1/docs
+`
+
+const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+const announcement = ({ databaseUrl }: Settings) =>
+  Effect.gen(function* () {
+    const server = yield* HttpServer.HttpServer
+    const address = HttpServer.formatAddress(server.address)
+    // Of several workers, the process that started them says so.
+    if (Workers.isWorker) yield* Workers.announce(address)
+    else yield* Effect.log(`Listening on ${address}`)
+    if (Option.isNone(databaseUrl)) yield* Console.log(demoNotice(reachable(address)))
+  })
+
+/** What a stop begins with: the service is not ready, and answers what still comes. */
+const draining = ({ drain }: Settings) =>
+  Effect.gen(function* () {
+    const health = yield* HealthChecks
+    const listener = yield* Listener
+    yield* Effect.addFinalizer(() => Effect.andThen(health.stop, listener.drain(drain)))
+  })
+
+/** The processor: Stripe with a key, the demo processor on the embedded database, else none. */
+const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
+  Option.match(stripeSecretKey, {
+    onSome: (secretKey) => PspClient.layerStripe({ secretKey, apiUrl: stripeApiUrl }),
+    onNone: () => (Option.isNone(databaseUrl) ? PspClient.layerMemory(accounts) : PspClient.layerNotConfigured)
+  })
+
+/** One process that does everything that its roles say. */
+const single = (settings: Settings) => {
+  const has = (role: Role) => settings.roles.includes(role)
+  const databases = Databases.layer(settings)
+  const limit = Option.match(settings.rateLimit, { onNone: () => Layer.empty, onSome: RequestLimit.layer })
+  const services = Layer.mergeAll(HealthChecks.layer, Services.layerIntake(settings.deletionDelay), limit).pipe(
+    Layer.provideMerge(Services.layer),
+    Layer.provide([databases, processor(settings)])
+  )
+  const routes = Layer.mergeAll(
+    Server.operationsRoutes,
+    has("data-api") ? Server.dataApiRoutes : Layer.empty,
+    has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
+  )
+  const worker = has("worker") ? Worker.layer(Worker.optionsFor(settings.poolSize)) : Layer.empty
+  const afterMigration = AfterMigration.layer(Databases.namesOf(settings), worker).pipe(Layer.provide(databases))
+  // These stop together and before all else: while requests are drained, the worker begins no task.
+  const running = Layer.mergeAll(Layer.effectDiscard(draining(settings)), afterMigration)
+  return Layer.effectDiscard(announcement(settings)).pipe(
+    Layer.provideMerge(running),
+    Layer.provideMerge(Server.serve(routes)),
+    Layer.provide(Listener.layer(Workers.isWorker ? { ...settings, ...Workers.shared } : settings)),
+    Layer.provideMerge(services),
+    Layer.provide(NodeServices.layer)
+  )
+}
+
+/** Several of them behind one port. */
+const several = (settings: Settings) =>
+  Option.isNone(settings.databaseUrl)
+    ? Layer.effectDiscard(
+        Effect.fail(
+          new EmbeddedDatabaseError({
+            message: `WORKERS=${settings.workers} needs a Postgres of DATABASE_URL: the embedded database serves one process.`
+          })
+        )
+      )
+    : Layer.effectDiscard(Workers.supervise(settings))
+
+const served = (settings: Settings): Layer.Layer<never, Failure | Workers.WorkerEnded> =>
+  settings.workers > 1 && !Workers.isWorker ? several(settings) : Layer.effectDiscard(Layer.build(single(settings)))
+
+/** Everything, from the configuration to the open socket. */
+export const layer = Layer.unwrap(
+  Effect.map(config, (settings) => Layer.provide(served(settings), observing(settings)))
+)

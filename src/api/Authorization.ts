@@ -1,0 +1,30 @@
+/**
+ * The bearer authorization of the data API: the API key decides the organization.
+ *
+ * Contract: section 5. A missing or invalid key is 401; a store of keys that cannot be reached is 503, never 401.
+ */
+import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
+import { answerUnavailable, answerWithHeader, TooManyRequests, Unauthorized } from "./Errors.ts"
+import type { CurrentOrganization } from "./CurrentOrganization.ts"
+
+const bearer = HttpApiSecurity.bearer.pipe(
+  HttpApiSecurity.annotateMerge(
+    OpenApi.annotations({
+      description: "An API key, as `Authorization: Bearer <API_KEY>`. It resolves to one organization."
+    })
+  )
+)
+
+/** Resolves the request's API key and provides the organization to what runs behind it. */
+export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: CurrentOrganization }>()(
+  "practice-data/api/Authorization",
+  {
+    requiredForClient: true,
+    security: { bearer },
+    error: [
+      answerWithHeader(Unauthorized, "www-authenticate", "Bearer"),
+      answerWithHeader(TooManyRequests, "retry-after", "1"),
+      answerUnavailable
+    ]
+  }
+) {}

@@ -1,0 +1,159 @@
+/** The contract of the intake of invoice deletions. Contract: section 4.2. */
+import { Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { JsonBody } from "./JsonBody.ts"
+import { intakeDocumentation } from "./OpenApi.ts"
+import { OperationsApi } from "./OperationsApi.ts"
+import * as Field from "./records/Field.ts"
+import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Faults.ts"
+import { SignedDelivery } from "./SignedDelivery.ts"
+
+/** How many items a delivery may name. */
+export const maximumItems = 10_000
+
+const hasId = Schema.makeFilter((text: string) => {
+  if (text.trim() === "") return refuse(faults.stringTooShort)
+  return text.isWellFormed() && !text.includes("\0") ? undefined : refuse(faults.stringUnicode)
+})
+
+const ownId = (description: string) => Schema.String.annotate({ description }).check(hasId)
+
+// The contract does not say that these are required, and a refused delivery is a deletion that does not happen.
+const otherId = (description: string) => Schema.optionalKey(Schema.NullOr(ownId(description)))
+
+/** An invoice to delete, all its lines with it. */
+export const DeletedInvoice = Schema.Struct({
+  invoice_id: ownId("The invoice. All its lines are deleted with it."),
+  clinic_id: otherId("Its home or servicing clinic. Another clinic than these: nothing is deleted."),
+  client_id: otherId("Its client. Another client: nothing is deleted.")
+}).annotate({ identifier: "DeletedInvoice" })
+
+/** An invoice line to delete. */
+export const DeletedInvoiceLine = Schema.Struct({
+  invoice_line_id: ownId("The invoice line."),
+  invoice_id: otherId("Its invoice. Another invoice: nothing is deleted."),
+  clinic_id: otherId("Its clinic. Another clinic: nothing is deleted.")
+}).annotate({ identifier: "DeletedInvoiceLine" })
+
+const countOf = (items: ReadonlyArray<unknown> | undefined) => items?.length ?? 0
+
+/** What to delete: invoices, lines, or both. Fields that are not listed are kept out, since senders may grow. */
+export const InvoiceDeletions = Schema.Struct({
+  invoices: Schema.optionalKey(Schema.Array(DeletedInvoice)),
+  invoice_lines: Schema.optionalKey(Schema.Array(DeletedInvoiceLine))
+})
+  .check(
+    Schema.makeFilter(({ invoices, invoice_lines }) => {
+      const count = countOf(invoices) + countOf(invoice_lines)
+      if (count === 0) return refuse(faults.noItems)
+      return count > maximumItems ? refuse(tooLong(maximumItems, count)) : undefined
+    })
+  )
+  .annotate({ identifier: "InvoiceDeletions", maximumItems })
+export type InvoiceDeletions = typeof InvoiceDeletions.Type
+
+const printableAscii = Schema.makeFilter(
+  (text: string) => {
+    if (text === "") return refuse(faults.stringTooShort)
+    if (text.length > 36) return refuse(stringTooLong(36))
+    return /^[\x20-\x7e]+$/.test(text) ? undefined : refuse(patternMismatch("^[\\x20-\\x7e]+$"))
+  },
+  { toJsonSchema: () => ({ minLength: 1, maxLength: 36, pattern: "^[\\x20-\\x7e]+$" }) }
+)
+
+const organizationId = Schema.makeFilter(
+  (text: string) => {
+    if (text === "") return refuse(faults.stringTooShort)
+    return text.length > 128 ? refuse(stringTooLong(128)) : undefined
+  },
+  { toJsonSchema: () => ({ minLength: 1, maxLength: 128 }) }
+)
+
+/** The headers of a delivery. Those of a signature matter only where the organization has a signing secret. */
+export const DeliveryHeaders = Schema.Struct({
+  "idempotency-key": Schema.String.annotate({
+    description: "Unique per delivery. A delivery that is sent again with the same key is scheduled once."
+  }).check(printableAscii),
+  "x-organization-id": Schema.String.annotate({ description: "The organization that owns the invoices." }).check(
+    organizationId
+  ),
+  "webhook-id": Schema.optionalKey(
+    Schema.String.annotate({ description: "Standard Webhooks: equals the Idempotency-Key." })
+  ),
+  "webhook-timestamp": Schema.optionalKey(
+    Schema.String.annotate({ description: "Standard Webhooks: when it was signed, in seconds since 1970." })
+  ),
+  "webhook-signature": Schema.optionalKey(
+    Schema.String.annotate({ description: "Standard Webhooks: one or more signatures, separated by spaces." })
+  )
+})
+export type DeliveryHeaders = typeof DeliveryHeaders.Type
+
+const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maximumItems }))
+
+/** What became of a delivery. */
+export const DeliveryReceipt = Schema.Struct({
+  status: Schema.Literals(["scheduled", "duplicate", "completed", "error"]).annotate({
+    description: "Outcome of scheduling. `completed` is reserved."
+  }),
+  task_id: Schema.String.annotate({
+    description: "Derived from the organization and the Idempotency-Key.",
+    format: "uuid"
+  }),
+  scheduled_for: Field.timestamp("When the deletion runs."),
+  idempotency_key: Schema.String.annotate({ description: "The Idempotency-Key of the request." }),
+  invoices_count: count.annotate({ description: "How many invoices the delivery names." }),
+  invoice_lines_count: count.annotate({ description: "How many invoice lines the delivery names." }),
+  received_at: Field.dateTime("When the delivery was received.")
+}).annotate({ identifier: "DeliveryReceipt", description: "What became of a delivery." })
+export type DeliveryReceipt = typeof DeliveryReceipt.Type
+
+const receipt = (status: number) => DeliveryReceipt.pipe(HttpApiSchema.status(status))
+
+/** 503: the store is down or busy. Nothing is lost if the sender tries again with the same key. */
+export class IntakeUnavailable extends Schema.TaggedError<IntakeUnavailable>()(
+  "IntakeUnavailable",
+  { receipt: DeliveryReceipt },
+  { httpApiStatus: 503 }
+) {}
+
+const unavailable = IntakeUnavailable.pipe(
+  HttpApiSchema.encodeToWithHeaders(
+    {
+      body: receipt(503),
+      headers: { "retry-after": Schema.String }
+    },
+    {
+      decode: ({ body }) => new IntakeUnavailable({ receipt: body }),
+      encode: (error) => ({ body: error.receipt, headers: { "retry-after": "1" } })
+    }
+  )
+)
+
+/** `POST /invoice-deletions`: schedules a deletion, once for each Idempotency-Key of an organization. */
+export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
+  .add(
+    HttpApiEndpoint.post("schedule", "/invoice-deletions", {
+      headers: DeliveryHeaders,
+      payload: InvoiceDeletions,
+      success: [receipt(202), receipt(200)],
+      error: unavailable
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Schedule a deletion",
+        description:
+          "Schedules the deletion of invoices, with all their lines, and of single invoice lines. A delivery may be sent any number of times with the same Idempotency-Key and payload; it is scheduled once. The same key with another payload is refused with 422, and nothing is stored."
+      })
+    )
+  )
+  .middleware(SignedDelivery)
+  .middleware(JsonBody) {}
+
+/** The intake of invoice deletions, version 1, relative to `/api/v1`. */
+export class IntakeApi extends HttpApi.make("invoice-deletion-intake")
+  .add(InvoiceDeletionsApi)
+  .annotate(HttpApi.ParseOptions, { errors: "all" })
+  .annotateMerge(intakeDocumentation) {}
+
+/** All that is under `/api/v1`, as clients see it. */
+export const VersionOneApi = IntakeApi.addHttpApi(OperationsApi)

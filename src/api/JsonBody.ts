@@ -1,0 +1,14 @@
+/**
+ * What every endpoint with a JSON body requires of a request before its fields are looked at: no content encoding, the
+ * content type, no query string, the size, the encoding and the syntax; and how a body that does not fit the endpoint's
+ * schema is answered.
+ *
+ * The order of checks is the order of this file: size and syntax come after the API key and before the fields.
+ */
+import { HttpApiMiddleware } from "effect/http-api"
+import { answer, answerInvalid, answerWithHeader, EncodingUnsupported, PayloadTooLarge } from "./Errors.ts"
+
+/** Refuses a body that is not JSON, or too large, or not what the endpoint's schema takes. */
+export class JsonBody extends HttpApiMiddleware.Service<JsonBody>()("practice-data/api/JsonBody", {
+  error: [answerWithHeader(EncodingUnsupported, "accept-encoding", "identity"), answer(PayloadTooLarge), answerInvalid]
+}) {}

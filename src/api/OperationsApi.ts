@@ -1,0 +1,37 @@
+/** Whether the service is alive and ready. Contract: section 4.2. */
+import { Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+
+const Check = Schema.Struct({
+  status: Schema.Literals(["pass", "warn"]),
+  output: Schema.optionalKey(Schema.String)
+}).annotate({ identifier: "HealthCheck", description: "The state of one thing that the service depends on." })
+
+export const Health = Schema.Struct({
+  status: Schema.Literals(["pass", "warn"]).annotate({ description: "`warn` when a check does not pass." }),
+  version: Schema.String.annotate({ description: "Version of the service." }),
+  checks: Schema.Record(Schema.String, Check).annotate({ description: "What the service depends on, by name." })
+}).annotate({ identifier: "Health" })
+export type Health = typeof Health.Type
+
+export const Readiness = Schema.Struct({ ready: Schema.Boolean }).annotate({ identifier: "Readiness" })
+
+const notReady = Readiness.pipe(HttpApiSchema.status(503))
+
+const provisional = (summary: string, description: string) =>
+  OpenApi.annotations({ summary, description, override: { "x-provisional": true } })
+
+export class HealthApi extends HttpApiGroup.make("health").add(
+  HttpApiEndpoint.get("health", "/health", { success: Health }).annotateMerge(
+    provisional(
+      "Health",
+      "Answers 200 as long as the process serves, within half a second. `warn` where a check does not pass; its `output` says why."
+    )
+  ),
+  HttpApiEndpoint.get("ready", "/health/ready", { success: [Readiness, notReady] }).annotateMerge(
+    provisional("Readiness", "Whether to send requests here: 503 until the database is migrated, and while stopping.")
+  )
+) {}
+
+/** What every process serves beside its roles, relative to `/api/v1`. */
+export class OperationsApi extends HttpApi.make("operations").add(HealthApi) {}

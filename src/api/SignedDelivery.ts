@@ -1,0 +1,18 @@
+/**
+ * The signature of a delivery (Standard Webhooks), which an organization may require of its senders. An organization
+ * without a signing secret has its deliveries taken as they come.
+ */
+import { Context } from "effect"
+import { HttpApiMiddleware } from "effect/http-api"
+import { answer, answerInvalid, Unauthorized } from "./Errors.ts"
+
+/** What is known of a delivery's sender. `unknown`: the secrets could not be read, so nothing may be accepted. */
+export class Sender extends Context.Service<Sender, { readonly standing: "accepted" | "unknown" }>()(
+  "practice-data/api/SignedDelivery/Sender"
+) {}
+
+/** Refuses a delivery whose headers are not as they should be, or that is not signed as its organization requires. */
+export class SignedDelivery extends HttpApiMiddleware.Service<SignedDelivery, { provides: Sender }>()(
+  "practice-data/api/SignedDelivery",
+  { error: [answer(Unauthorized), answerInvalid] }
+) {}

@@ -1,0 +1,52 @@
+/** Charges: what a client owes for an invoice. Contract: section 2.5. */
+import { Schema } from "effect"
+import { HttpApiGroup } from "effect/http-api"
+import * as Field from "./Field.ts"
+import * as Filter from "./Filter.ts"
+import { Service } from "../../records/Repository.ts"
+import * as Resource from "./Resource.ts"
+
+export const Charge = Schema.Struct({
+  id: Field.id("charge"),
+  home_clinic: Field.ref("clinic", "The clinic that holds the plan."),
+  servicing_clinic: Field.ref("clinic", "The clinic that gave the service."),
+  invoice: Field.ref("invoice", "The invoice."),
+  invoice_pims_id: Field.number("Number of the invoice in the practice software.", 100001),
+  payment_method_id: Field.text("The payment method.", "pm_1Oak0001"),
+  status: Field.text("State of the charge.", "paid"),
+  original_amount: Field.number("Amount at first.", 120),
+  current_amount: Field.number("Amount after adjustments.", 110),
+  net_paid: Field.number("Amount paid less refunds.", 110),
+  paid_amount: Field.number("Amount paid.", 110),
+  overpaid_amount: Field.number("Amount paid beyond what was owed.", 0),
+  outstanding_balance: Field.number("Amount still owed.", 0),
+  refunded_amount: Field.number("Amount refunded.", 0),
+  created_at: Field.createdAt,
+  updated_at: Field.updatedAt
+}).annotate({ identifier: "Charge", description: "What a client owes for an invoice, and what of it was paid." })
+
+const resource = Resource.make({
+  name: "charges",
+  table: "charges",
+  record: Charge,
+  hidden: { pet: Schema.optionalKey(Field.ref("pet", "The pet of the charge.")) },
+  orderedBy: "updated_at",
+  filters: {
+    id: Filter.equals("id"),
+    clinic: Filter.equals("home_clinic", "servicing_clinic"),
+    pet: Filter.equals("pet"),
+    status: Filter.equals("status"),
+    invoice_id: Filter.equals("invoice"),
+    invoice_pims_id: Filter.spells("invoice_pims_id"),
+    created_at_since: Filter.since("created_at"),
+    updated_at_since: Filter.since("updated_at")
+  }
+})
+
+export class ChargesApi extends HttpApiGroup.make("charges").add(
+  Resource.search("contract", resource),
+  Resource.get("contract", resource)
+) {}
+
+/** Reads charges. */
+export class Charges extends Service<Charges>()("practice-data/api/records/Charges", resource) {}

@@ -1,0 +1,40 @@
+/** Clinics. Contract: section 2.9. */
+import { Schema } from "effect"
+import { HttpApiGroup } from "effect/http-api"
+import * as Field from "./Field.ts"
+import * as Filter from "./Filter.ts"
+import { Service } from "../../records/Repository.ts"
+import * as Resource from "./Resource.ts"
+
+export const Clinic = Schema.Struct({
+  id: Field.id("clinic"),
+  clinic_pims_id: Field.text("Identifier in the practice software.", "OAK-1"),
+  name: Field.text("Name of the clinic.", "Oakridge Animal Hospital"),
+  time_zone: Field.text("Time zone, as in the IANA database.", "America/Denver"),
+  url: Field.text("Website of the clinic.", "https://oakridge.example"),
+  organization: Field.ref("org", "The organization.")
+}).annotate({ identifier: "Clinic", description: "A clinic of the organization." })
+
+const resource = Resource.make({
+  name: "clinics",
+  table: "clinics",
+  record: Clinic,
+  hidden: {
+    created_at: Schema.optionalKey(Field.createdAt),
+    processor_account: Schema.optionalKey(Field.text("The connected payment processor account.", "acct_1Oak"))
+  },
+  orderedBy: "created_at",
+  filters: {
+    id: Filter.equals("id"),
+    clinic_pims_id: Filter.equals("clinic_pims_id"),
+    name: Filter.equals("name")
+  }
+})
+
+export class ClinicsApi extends HttpApiGroup.make("clinics").add(
+  Resource.search("contract", resource),
+  Resource.get("provisional", resource)
+) {}
+
+/** Reads clinics. */
+export class Clinics extends Service<Clinics>()("practice-data/api/records/Clinics", resource) {}

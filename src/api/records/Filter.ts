@@ -1,0 +1,138 @@
+/**
+ * The filters of the `/search` endpoints. A filter is a request field, and the conditions that a value of it puts on
+ * a record's columns; how a condition is checked is the business of the store (Postgres or memory).
+ */
+import { Result, Schema } from "effect"
+import { faults, refuse } from "../Faults.ts"
+import * as Instant from "./Instant.ts"
+
+/** What a record must satisfy. Strings are compared exactly, case included. */
+export type Condition =
+  | { readonly _tag: "Equals"; readonly columns: readonly [string, ...Array<string>]; readonly value: string }
+  | { readonly _tag: "NumberEquals"; readonly column: string; readonly value: string }
+  | { readonly _tag: "AtLeast"; readonly column: string; readonly value: Instant.Instant }
+  | { readonly _tag: "Before"; readonly column: string; readonly value: Instant.Instant }
+  | { readonly _tag: "IsFalse"; readonly column: string }
+  | { readonly _tag: "Never" }
+
+/** The value of a filter in a request. */
+export type Value = string | boolean
+
+/** A request field and what it means. An absent value and null mean the same. */
+export interface Filter<S extends Schema.Top = Schema.Top> {
+  readonly schema: S
+  readonly conditions: (value: Value | null | undefined) => ReadonlyArray<Condition>
+}
+
+const hasValidText = Schema.makeFilter((text: string) =>
+  text.isWellFormed() && !text.includes("\0") ? undefined : refuse(faults.stringUnicode)
+)
+
+/** A text of a request: any that a database can hold. */
+export const Text = (description: string) => Schema.String.annotate({ description }).check(hasValidText)
+
+const DateTimeText = (description: string) =>
+  Schema.String.annotate({
+    description: `${description} ISO 8601; UTC without an offset.`,
+    format: "date-time",
+    examples: ["2026-01-31T09:30:00Z"],
+    fault: faults.datetime
+  }).check(
+    Schema.makeFilter((text) =>
+      Result.match(Instant.parse(text), {
+        onSuccess: () => undefined,
+        onFailure: (reason) =>
+          refuse({
+            type: "datetime_from_date_parsing",
+            msg: `Input should be a valid datetime or date, ${reason}`
+          })
+      })
+    )
+  )
+
+/** A request field that may be left out or null. */
+export const optional = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+const make = <S extends Schema.Top>(
+  schema: S,
+  conditions: (value: Value | null | undefined) => ReadonlyArray<Condition>
+): Filter<Schema.optionalKey<Schema.NullOr<S>>> => ({ schema: optional(schema), conditions })
+
+const code = (columns: ReadonlyArray<string>) => columns.map((column) => `\`${column}\``).join(" or ")
+
+/** Exact, case-sensitive match of any of the columns. */
+export const equals = (...columns: readonly [string, ...Array<string>]) =>
+  make(Text(`Only records whose ${code(columns)} is exactly this.`), (value) =>
+    typeof value === "string" ? [{ _tag: "Equals", columns, value }] : []
+  )
+
+// What a column of numbers can hold (the domain `api_decimal`). Each such number is a double of its own.
+const mostDigits = 15
+const smallestExponent = -30
+const largestExponent = 20
+
+/**
+ * The number that a text spells, as `-12e-3`: the significant digits, and their power of ten. Decimals, with or without
+ * an exponent, as JSON shows the smallest ones; zeros may lead and trail. Undefined where the text spells no number, or
+ * one that no column holds. Takes time in proportion to the text.
+ */
+const decimal = (text: string): string | undefined => {
+  const parts = /^([+-]?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text)
+  if (parts === null) return undefined
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = parts
+  const leading = `${whole}${fraction}`.replace(/^0+/, "")
+  // Without the look-behind, each zero of a run would look for the end of the run.
+  const digits = leading.replace(/(?<!0)0+$/, "")
+  if (digits === "") return "0"
+  const power = Number(exponent) - fraction.length + leading.length - digits.length
+  const isStorable =
+    digits.length <= mostDigits && power >= smallestExponent && power + digits.length - 1 <= largestExponent
+  return isStorable ? `${sign}${digits}e${power}` : undefined
+}
+
+/** Match of the number that the text spells; text that spells none matches nothing. */
+export const spells = (column: string) =>
+  make(
+    Text(
+      `Only records whose ${code([column])} is the number that this text spells, as \`100001\`, \`-4.50\` or \`1e-7\`.`
+    ),
+    (value) => {
+      if (typeof value !== "string") return []
+      const number = decimal(value)
+      return [number === undefined ? { _tag: "Never" } : { _tag: "NumberEquals", column, value: number }]
+    }
+  )
+
+const bound = (tag: "AtLeast" | "Before", column: string, description: string) =>
+  make(DateTimeText(description), (value) =>
+    typeof value === "string"
+      ? Result.match(Instant.parse(value), {
+          onSuccess: (instant) => [{ _tag: tag, column, value: instant }],
+          onFailure: () => [{ _tag: "Never" }]
+        })
+      : []
+  )
+
+/** Inclusive lower bound of a time, so that a sync that starts again from its last timestamp loses nothing. */
+export const since = (column: string) =>
+  bound("AtLeast", column, `Only records whose ${code([column])} is at or after this.`)
+
+/** Exclusive upper bound of a time, so that windows [since, before) tile time without overlap. */
+export const before = (column: string) =>
+  bound("Before", column, `Only records whose ${code([column])} is before this.`)
+
+/** Leaves out the records that the column marks, unless the request asks for them. */
+export const includeMarked = (column: string, description: string) =>
+  make(Schema.Boolean.annotate({ description: `${description} Default false.`, default: false }), (value) =>
+    value === true ? [] : [{ _tag: "IsFalse", column }]
+  )
+
+/** What the filters of a resource ask of a record, given a request. */
+export const conditionsOf = (
+  filters: Readonly<Record<string, Filter>>,
+  request: Readonly<Record<string, Value | number | null | undefined>>
+): ReadonlyArray<Condition> =>
+  Object.entries(filters).flatMap(([name, filter]) => {
+    const value = request[name]
+    return filter.conditions(typeof value === "number" ? undefined : value)
+  })

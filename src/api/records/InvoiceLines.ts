@@ -1,0 +1,51 @@
+/** Invoice lines. */
+import { Schema } from "effect"
+import { HttpApiGroup } from "effect/http-api"
+import * as Field from "./Field.ts"
+import * as Filter from "./Filter.ts"
+import { Service } from "../../records/Repository.ts"
+import * as Resource from "./Resource.ts"
+
+export const InvoiceLine = Schema.Struct({
+  id: Field.id("line"),
+  invoice: Field.ref("invoice", "The invoice."),
+  clinic: Field.ref("clinic", "The clinic."),
+  pet: Field.ref("pet", "The pet."),
+  invoice_line_pims_id: Field.text("Identifier of the line in the practice software.", "100001-1"),
+  product_code: Field.text("Code of the product.", "EXAM-01"),
+  product_name: Field.text("Name of the product.", "Wellness exam"),
+  quantity: Field.number("Quantity.", 1),
+  unit_price: Field.number("Price of a unit.", 68),
+  discount: Field.number("Discount.", 13),
+  total: Field.number("Amount of the line.", 55),
+  is_deleted: Field.boolean("Whether the line was deleted."),
+  deleted_at: Field.dateTime("When it was deleted."),
+  created_at: Field.createdAt,
+  updated_at: Field.updatedAt
+}).annotate({ identifier: "InvoiceLine", description: "One line of an invoice." })
+
+const resource = Resource.make({
+  name: "invoice-lines",
+  table: "invoice_lines",
+  record: InvoiceLine,
+  hidden: {},
+  orderedBy: "updated_at",
+  filters: {
+    id: Filter.equals("id"),
+    invoice: Filter.equals("invoice"),
+    clinic: Filter.equals("clinic"),
+    pet: Filter.equals("pet"),
+    product_code: Filter.equals("product_code"),
+    include_deleted: Filter.includeMarked("is_deleted", "Whether to include deleted lines."),
+    created_at_since: Filter.since("created_at"),
+    updated_at_since: Filter.since("updated_at")
+  }
+})
+
+export class InvoiceLinesApi extends HttpApiGroup.make("invoice-lines").add(
+  Resource.search("provisional", resource),
+  Resource.get("provisional", resource)
+) {}
+
+/** Reads invoice lines. */
+export class InvoiceLines extends Service<InvoiceLines>()("practice-data/api/records/InvoiceLines", resource) {}

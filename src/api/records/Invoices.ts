@@ -1,0 +1,53 @@
+/** Invoices. */
+import { Schema } from "effect"
+import { HttpApiGroup } from "effect/http-api"
+import * as Field from "./Field.ts"
+import * as Filter from "./Filter.ts"
+import { Service } from "../../records/Repository.ts"
+import * as Resource from "./Resource.ts"
+
+export const Invoice = Schema.Struct({
+  id: Field.id("invoice"),
+  home_clinic: Field.ref("clinic", "The clinic that holds the plan."),
+  servicing_clinic: Field.ref("clinic", "The clinic that gave the service."),
+  client_id: Field.ref("client", "The client."),
+  pet: Field.ref("pet", "The pet."),
+  invoice_pims_id: Field.text("Identifier of the invoice in the practice software.", "100001"),
+  invoice_date: Field.dateTime("Date of the invoice."),
+  status: Field.text("State of the invoice.", "paid"),
+  subtotal: Field.number("Sum of the lines.", 130),
+  discount: Field.number("Discount.", 10),
+  tax: Field.number("Tax.", 9.6),
+  total: Field.number("Amount to pay.", 129.6),
+  is_deleted: Field.boolean("Whether the invoice was deleted."),
+  deleted_at: Field.dateTime("When it was deleted."),
+  created_at: Field.createdAt,
+  updated_at: Field.updatedAt
+}).annotate({ identifier: "Invoice", description: "An invoice of a clinic to a client." })
+
+const resource = Resource.make({
+  name: "invoices",
+  table: "invoices",
+  record: Invoice,
+  hidden: {},
+  orderedBy: "updated_at",
+  filters: {
+    id: Filter.equals("id"),
+    clinic: Filter.equals("home_clinic", "servicing_clinic"),
+    client_id: Filter.equals("client_id"),
+    pet: Filter.equals("pet"),
+    invoice_pims_id: Filter.equals("invoice_pims_id"),
+    status: Filter.equals("status"),
+    include_deleted: Filter.includeMarked("is_deleted", "Whether to include deleted invoices."),
+    created_at_since: Filter.since("created_at"),
+    updated_at_since: Filter.since("updated_at")
+  }
+})
+
+export class InvoicesApi extends HttpApiGroup.make("invoices").add(
+  Resource.search("provisional", resource),
+  Resource.get("provisional", resource)
+) {}
+
+/** Reads invoices. */
+export class Invoices extends Service<Invoices>()("practice-data/api/records/Invoices", resource) {}

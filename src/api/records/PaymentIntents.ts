@@ -1,0 +1,61 @@
+/** Payment intents: what is to be paid for a plan, and when. Contract: section 2.1. */
+import { Schema } from "effect"
+import { HttpApiGroup } from "effect/http-api"
+import * as Field from "./Field.ts"
+import * as Filter from "./Filter.ts"
+import { Service } from "../../records/Repository.ts"
+import * as Resource from "./Resource.ts"
+
+export const PaymentIntent = Schema.Struct({
+  id: Field.id("payment_intent"),
+  clinic_name: Field.text("Name of the clinic.", "Oakridge Animal Hospital"),
+  clinic_id: Field.ref("clinic", "The clinic."),
+  pet: Field.ref("pet", "The pet on the plan."),
+  subscription: Field.ref("subscription", "The subscription that is paid for."),
+  wellnes_plan_name: Field.planName,
+  payment_amount: Field.number("Amount of the payment.", 42.5),
+  payment_split: Schema.Struct({
+    to_Platform: Field.number("Portion that settles with the platform.", 2.5),
+    to_Processor: Field.number("Portion that settles with the payment processor.", 1.25),
+    to_Clinic: Field.number("Portion that settles with the clinic.", 38.75)
+  }).annotate({ description: "The amount by where each portion settles." }),
+  scheduled_date: Field.dateTime("When the payment is due."),
+  captured_date: Field.dateTime("When the payment was captured."),
+  paid: Field.boolean("Whether it was paid."),
+  isRefunded: Field.boolean("Whether it was refunded."),
+  IsTest: Field.boolean("Whether it is a test payment."),
+  created_at: Field.createdAt,
+  updated_at: Field.updatedAt,
+  isModifyCatchupPayment: Field.boolean("Whether it catches up on a modified plan."),
+  payment_modifications: Schema.NullOr(Schema.NonEmptyArray(Schema.String)).annotate({
+    description: "What was modified. Null, and never an empty list, when nothing was."
+  }),
+  processor_payment_intent_id: Field.text("Identifier at the payment processor.", "pi_3Oak0001"),
+  attempt_number: Field.integer("How many times the payment was attempted.", 1),
+  original_amount_received: Field.number("Amount received at first.", 42.5),
+  refunded_amount: Field.number("Amount refunded since.", 0)
+}).annotate({ identifier: "PaymentIntent", description: "A payment that a plan schedules, and what became of it." })
+
+const resource = Resource.make({
+  name: "payment-intents",
+  table: "payment_intents",
+  record: PaymentIntent,
+  hidden: Field.planNameParts,
+  orderedBy: "updated_at",
+  filters: {
+    id: Filter.equals("id"),
+    subscription_id: Filter.equals("subscription"),
+    pet_id: Filter.equals("pet"),
+    clinic: Filter.equals("clinic_id"),
+    updated_at_since: Filter.since("updated_at"),
+    created_at_since: Filter.since("created_at")
+  }
+})
+
+export class PaymentIntentsApi extends HttpApiGroup.make("payment-intents").add(
+  Resource.search("contract", resource),
+  Resource.get("provisional", resource)
+) {}
+
+/** Reads payment intents. */
+export class PaymentIntents extends Service<PaymentIntents>()("practice-data/api/records/PaymentIntents", resource) {}

@@ -1,0 +1,47 @@
+/** Payment plans: how a subscription is paid. */
+import { Schema } from "effect"
+import { HttpApiGroup } from "effect/http-api"
+import * as Field from "./Field.ts"
+import * as Filter from "./Filter.ts"
+import { Service } from "../../records/Repository.ts"
+import * as Resource from "./Resource.ts"
+
+export const PaymentPlan = Schema.Struct({
+  id: Field.id("payment_plan"),
+  subscription: Field.ref("subscription", "The subscription."),
+  pet: Field.ref("pet", "The pet."),
+  clinic: Field.ref("clinic", "The clinic."),
+  status: Field.text("State of the plan.", "active"),
+  payment_amount: Field.number("Amount of a payment.", 42.5),
+  number_of_payments: Field.integer("How many payments there are.", 12),
+  payments_made: Field.integer("How many payments were made.", 3),
+  frequency: Field.text("How often a payment is due.", "monthly"),
+  next_payment_date: Field.dateTime("When the next payment is due."),
+  created_at: Field.createdAt,
+  updated_at: Field.updatedAt
+}).annotate({ identifier: "PaymentPlan", description: "How a subscription is paid." })
+
+const resource = Resource.make({
+  name: "payment-plans",
+  table: "payment_plans",
+  record: PaymentPlan,
+  hidden: {},
+  orderedBy: "updated_at",
+  filters: {
+    id: Filter.equals("id"),
+    subscription: Filter.equals("subscription"),
+    pet: Filter.equals("pet"),
+    clinic: Filter.equals("clinic"),
+    status: Filter.equals("status"),
+    created_at_since: Filter.since("created_at"),
+    updated_at_since: Filter.since("updated_at")
+  }
+})
+
+export class PaymentPlansApi extends HttpApiGroup.make("payment-plans").add(
+  Resource.search("provisional", resource),
+  Resource.get("provisional", resource)
+) {}
+
+/** Reads payment plans. */
+export class PaymentPlans extends Service<PaymentPlans>()("practice-data/api/records/PaymentPlans", resource) {}

@@ -1,0 +1,57 @@
+/** Pet benefits: what a plan grants a pet. Contract: section 2.3. */
+import { Schema } from "effect"
+import { HttpApiGroup } from "effect/http-api"
+import * as Field from "./Field.ts"
+import * as Filter from "./Filter.ts"
+import { Service } from "../../records/Repository.ts"
+import * as Resource from "./Resource.ts"
+
+export const PetBenefit = Schema.Struct({
+  id: Field.id("benefit"),
+  pet: Field.ref("pet", "The pet."),
+  subscription: Field.ref("subscription", "The subscription that grants it."),
+  benefit_name: Field.text("Name of the benefit.", "Wellness exam"),
+  benefit_description: Field.text("What the benefit covers.", "Two wellness exams a year"),
+  wellness_plan_name: Field.text("Name of the plan.", "Gold Canine Wellness"),
+  is_addon: Field.boolean("Whether it was added to the plan."),
+  revenue_to_recognize_per_unit: Field.number("Revenue to recognize for each unit.", 55),
+  retail_value: Field.number("Retail value of a unit.", 68),
+  provided: Field.number("Quantity granted.", 2),
+  remaining: Field.number("Quantity left.", 1),
+  is_unlimited: Field.boolean("Whether it has no limit."),
+  rounding_addition: Field.number("Addition that evens out rounding.", 0.01),
+  is_perk: Field.boolean("Whether it is a perk."),
+  in_kind_discount: Field.number("Discount in kind.", 0),
+  parent_petbenefit: Field.ref("benefit", "The benefit that it is part of."),
+  created_at: Field.createdAt,
+  updated_at: Field.updatedAt,
+  inactivation_date: Field.dateTime("When it ended."),
+  activation_date: Field.dateTime("When it began."),
+  product_ids: Field.texts("The products that it covers.", ["product_oakridge_0001"])
+}).annotate({ identifier: "PetBenefit", description: "A benefit that a plan grants a pet." })
+
+const resource = Resource.make({
+  name: "pet-benefits",
+  table: "pet_benefits",
+  record: PetBenefit,
+  hidden: { removed: Schema.optionalKey(Field.boolean("Whether the benefit was removed from its plan.")) },
+  orderedBy: "updated_at",
+  filters: {
+    id: Filter.equals("id"),
+    pet_id: Filter.equals("pet"),
+    subscription_id: Filter.equals("subscription"),
+    include_deleted: Filter.includeMarked("removed", "Whether to include benefits that were removed from their plan."),
+    created_at_since: Filter.since("created_at"),
+    updated_at_since: Filter.since("updated_at"),
+    created_before: Filter.before("created_at"),
+    updated_before: Filter.before("updated_at")
+  }
+})
+
+export class PetBenefitsApi extends HttpApiGroup.make("pet-benefits").add(
+  Resource.search("contract", resource),
+  Resource.get("contract", resource)
+) {}
+
+/** Reads pet benefits. */
+export class PetBenefits extends Service<PetBenefits>()("practice-data/api/records/PetBenefits", resource) {}

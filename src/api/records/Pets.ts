@@ -1,0 +1,44 @@
+/** Pets. */
+import { Schema } from "effect"
+import { HttpApiGroup } from "effect/http-api"
+import * as Field from "./Field.ts"
+import * as Filter from "./Filter.ts"
+import { Service } from "../../records/Repository.ts"
+import * as Resource from "./Resource.ts"
+
+export const Pet = Schema.Struct({
+  id: Field.id("pet"),
+  name: Field.text("Name of the pet.", "Biscuit"),
+  species: Field.text("Species.", "Canine"),
+  breed: Field.text("Breed.", "Beagle"),
+  sex: Field.text("Sex.", "female"),
+  date_of_birth: Field.date("Day of birth."),
+  clinic: Field.ref("clinic", "The clinic."),
+  client_id: Field.ref("client", "The client."),
+  created_at: Field.createdAt,
+  updated_at: Field.updatedAt
+}).annotate({ identifier: "Pet", description: "A pet of a client." })
+
+const resource = Resource.make({
+  name: "pets",
+  table: "pets",
+  record: Pet,
+  hidden: {},
+  orderedBy: "updated_at",
+  filters: {
+    id: Filter.equals("id"),
+    clinic: Filter.equals("clinic"),
+    client_id: Filter.equals("client_id"),
+    species: Filter.equals("species"),
+    created_at_since: Filter.since("created_at"),
+    updated_at_since: Filter.since("updated_at")
+  }
+})
+
+export class PetsApi extends HttpApiGroup.make("pets").add(
+  Resource.search("provisional", resource),
+  Resource.get("provisional", resource)
+) {}
+
+/** Reads pets. */
+export class Pets extends Service<Pets>()("practice-data/api/records/Pets", resource) {}

@@ -1,0 +1,44 @@
+/** Products: what a clinic sells. Contract: section 2.8. */
+import { Schema } from "effect"
+import { HttpApiGroup } from "effect/http-api"
+import * as Field from "./Field.ts"
+import * as Filter from "./Filter.ts"
+import { Service } from "../../records/Repository.ts"
+import * as Resource from "./Resource.ts"
+
+export const Product = Schema.Struct({
+  id: Field.id("product"),
+  clinic: Field.ref("clinic", "The clinic."),
+  product_code: Field.text("Code of the product.", "EXAM-01"),
+  pims_id: Field.text("Identifier in the practice software.", "P-1001"),
+  product_name: Field.text("Name of the product.", "Wellness exam"),
+  retail_price: Field.number("Price for anyone.", 68),
+  member_price: Field.number("Price for members of a plan.", 55),
+  member_cancellation_price: Field.number("Price that a cancellation settles at.", 61.2),
+  created_at: Field.createdAt,
+  modified_at: Field.timestamp("When the record was last changed. Results are ordered by it.")
+}).annotate({ identifier: "Product", description: "A product of a clinic." })
+
+const resource = Resource.make({
+  name: "products",
+  table: "products",
+  record: Product,
+  hidden: {},
+  orderedBy: "modified_at",
+  filters: {
+    id: Filter.equals("id"),
+    clinic: Filter.equals("clinic"),
+    product_code: Filter.equals("product_code"),
+    pims_id: Filter.equals("pims_id"),
+    product_name: Filter.equals("product_name"),
+    modified_since: Filter.since("modified_at")
+  }
+})
+
+export class ProductsApi extends HttpApiGroup.make("products").add(
+  Resource.search("contract", resource),
+  Resource.get("provisional", resource)
+) {}
+
+/** Reads products. */
+export class Products extends Service<Products>()("practice-data/api/records/Products", resource) {}

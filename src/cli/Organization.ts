@@ -1,0 +1,36 @@
+/** The flag `--organization`, and what follows where an organization is not there yet. */
+import { Console, Effect, Option, Schema } from "effect"
+import { Flag } from "effect/cli"
+import { TaskDatabase } from "../database/Database.ts"
+
+const longest = 128
+
+/** A text of one line, without white space around it. */
+export const Line = (what: string) =>
+  Schema.String.check(
+    Schema.makeFilter(
+      (text) =>
+        text.length > 0 &&
+        text.length <= longest &&
+        text.trim() === text &&
+        text.isWellFormed() &&
+        !/\p{Cc}/u.test(text),
+      { message: `Expected ${what}: 1 to ${longest} characters on one line, without white space around them` }
+    )
+  )
+
+/** The id of an organization, as the intake takes it in a header. */
+export const organization = Flag.String("organization").pipe(
+  Flag.withSchema(Line("the id of an organization")),
+  Flag.withDescription("Id of the organization")
+)
+
+/** Says what follows from it when the organization has no row in the table of organizations. */
+export const noteIfUnknown = Effect.fnUntraced(function* (id: string, consequence: string) {
+  const sql = yield* TaskDatabase
+  // Whether it is there decides nothing, so that not knowing it is no failure.
+  const found = yield* Effect.option(sql`select 1 from organizations where id = ${id}`)
+  if (Option.exists(found, (rows) => rows.length === 0)) {
+    yield* Console.log(`There is no organization ${id} in the table organizations yet. ${consequence}`)
+  }
+})

@@ -1,0 +1,79 @@
+/** The demo processor: believable objects in the account that each demo organization's first clinic has. */
+import { Array } from "effect"
+import type { Accounts, PspObject } from "../psp/PspMemory.ts"
+import { organizations } from "./DemoData.ts"
+
+/** The processor account of an organization's first clinic. */
+export const accountOf = (slug: string) => `acct_demo_${slug}`
+
+const start = 1_767_600_000
+const hour = 3600
+
+const pad = (number: number) => String(number).padStart(4, "0")
+
+const amount = (number: number) => 2450 + (number % 24) * 125
+
+const objectsOf = (slug: string) => {
+  const many = (count: number, object: string, prefix: string, more: (number: number) => object) =>
+    Array.makeBy(count, (index): PspObject => {
+      const number = index + 1
+      return {
+        id: `${prefix}_${slug}_${pad(number)}`,
+        object,
+        created: start + Math.floor(number / 3) * hour,
+        livemode: false,
+        currency: "usd",
+        ...more(number)
+      }
+    })
+  const chargeId = (number: number) => `ch_${slug}_${pad(number)}`
+  return {
+    payments: many(120, "payment_intent", "pi", (number) => ({
+      amount: amount(number),
+      amount_received: amount(number),
+      latest_charge: chargeId(number),
+      metadata: { subscription: `subscription_${slug}_${pad((number % 24) + 1)}` },
+      status: "succeeded"
+    })),
+    charges: many(120, "charge", "ch", (number) => ({
+      amount: amount(number),
+      amount_refunded: number % 15 === 0 ? 1000 : 0,
+      balance_transaction: `txn_${slug}_${pad(number)}`,
+      paid: true,
+      payment_intent: `pi_${slug}_${pad(number)}`,
+      refunded: false,
+      status: "succeeded"
+    })),
+    refunds: many(8, "refund", "re", (number) => ({
+      amount: 1000,
+      charge: chargeId(number * 15),
+      reason: "requested_by_customer",
+      status: "succeeded"
+    })),
+    disputes: many(2, "dispute", "dp", (number) => ({
+      amount: amount(number * 40),
+      charge: chargeId(number * 40),
+      reason: "duplicate",
+      status: number === 1 ? "won" : "needs_response"
+    })),
+    payouts: many(12, "payout", "po", (number) => ({
+      amount: 25_000 + number * 310,
+      arrival_date: start + number * 24 * hour,
+      method: "standard",
+      status: "paid"
+    })),
+    "balance-transactions": many(140, "balance_transaction", "txn", (number) => ({
+      amount: amount(number),
+      fee: Math.round(amount(number) * 0.029) + 30,
+      net: amount(number) - Math.round(amount(number) * 0.029) - 30,
+      source: chargeId(number),
+      status: "available",
+      type: "charge"
+    }))
+  }
+}
+
+/** The accounts of the demo organizations. */
+export const accounts: Accounts = Object.fromEntries(
+  organizations.map(({ slug }) => [accountOf(slug), objectsOf(slug)])
+)

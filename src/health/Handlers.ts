@@ -1,0 +1,28 @@
+/** Answers health and readiness. */
+import { Effect, Record } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import packageJson from "../../package.json" with { type: "json" }
+import { OperationsApi } from "../api/OperationsApi.ts"
+import { HealthChecks } from "./HealthChecks.ts"
+
+export const layer = HttpApiBuilder.group(
+  OperationsApi,
+  "health",
+  Effect.fnUntraced(function* (handlers) {
+    const health = yield* HealthChecks
+    return handlers.handleAll({
+      health: () =>
+        Effect.map(health.checks, (found) => {
+          const checks = Record.map(found, (problem) =>
+            problem === undefined ? ({ status: "pass" } as const) : ({ status: "warn", output: problem } as const)
+          )
+          const isFine = Object.values(found).every((problem) => problem === undefined)
+          const status = isFine ? ("pass" as const) : ("warn" as const)
+          return { status, version: packageJson.version, checks }
+        }),
+      ready: () =>
+        Effect.map(health.isReady, (ready) => HttpServerResponse.jsonUnsafe({ ready }, { status: ready ? 200 : 503 }))
+    })
+  })
+)

@@ -1,0 +1,92 @@
+/** What the service depends on, and whether it is there. */
+import { Context, Duration, Effect, Layer, Ref } from "effect"
+import {
+  CredentialDatabase,
+  type Database,
+  isSameDatabase,
+  RecordDatabase,
+  TaskDatabase
+} from "../database/Database.ts"
+import { isMigrated } from "../database/Migrations.ts"
+import type { Failure } from "../database/Store.ts"
+import { PspReads } from "../psp/PspReads.ts"
+import * as Replica from "./Replica.ts"
+
+/** Health is answered within half a second, whatever it finds. */
+const within = Duration.millis(400)
+
+const unavailable = ({ _tag }: Failure) => (_tag === "Busy" ? "Does not answer in time" : "Cannot be reached")
+
+const ask = <A, E>(database: Database, statement: Effect.Effect<A, E>) =>
+  database.run({ key: "health", within, unavailable }, statement)
+
+const problemOf = (database: Database) =>
+  Effect.match(ask(database, database`select 1`), {
+    onSuccess: () => undefined,
+    onFailure: (problem) => problem
+  })
+
+export class HealthChecks extends Context.Service<
+  HealthChecks,
+  {
+    /** What is wrong with each thing that the service depends on, by its name. */
+    readonly checks: Effect.Effect<Readonly<Record<string, string | undefined>>>
+    /** Whether the service is migrated and not stopping. */
+    readonly isReady: Effect.Effect<boolean>
+    /** From now on the service is not ready. */
+    readonly stop: Effect.Effect<void>
+  }
+>()("practice-data/health/HealthChecks") {
+  /** Checks the databases, and asks whether the payment processor is being called. */
+  static readonly layer = Layer.effect(
+    HealthChecks,
+    Effect.gen(function* () {
+      const records = yield* RecordDatabase
+      const credentials = yield* CredentialDatabase
+      const tasks = yield* TaskDatabase
+      const psp = yield* PspReads
+      const isStopping = yield* Ref.make(false)
+      // What was migrated once stays so, also while its database is down.
+      const wasMigrated = yield* Ref.make(false)
+      const migrated = ask(records, isMigrated(records)).pipe(
+        Effect.tap((isDone) => Ref.set(wasMigrated, isDone)),
+        Effect.orElseSucceed(() => false)
+      )
+      const isMigratedByNow = Effect.flatMap(Ref.get(wasMigrated), (isDone) =>
+        isDone ? Effect.succeed(true) : migrated
+      )
+      // A primary that does not answer, or does not say where it is, is a matter of another check.
+      const replica = Replica.check(tasks, records, ask).pipe(
+        Effect.timeoutOrElse({ duration: within, orElse: () => Effect.fail("Does not answer in time") }),
+        Effect.orElseSucceed(() => undefined)
+      )
+      const checkRecords = isSameDatabase(records, tasks)
+        ? problemOf(records)
+        : Effect.map(
+            Effect.all([problemOf(records), replica], { concurrency: 2 }),
+            ([problem, isBehind]) => problem ?? isBehind
+          )
+      return HealthChecks.of({
+        checks: Effect.all(
+          {
+            records: checkRecords,
+            credentials: problemOf(credentials),
+            tasks: problemOf(tasks),
+            processor: Effect.map(psp.isUp, (isUp) => (isUp ? undefined : "Cannot be reached"))
+          },
+          { concurrency: "unbounded" }
+        ),
+        isReady: Effect.flatMap(Ref.get(isStopping), (stopping) =>
+          stopping ? Effect.succeed(false) : isMigratedByNow
+        ),
+        stop: Ref.set(isStopping, true)
+      })
+    })
+  )
+
+  /** The fake: depends on nothing, and is always ready. */
+  static readonly layerMemory = Layer.succeed(
+    HealthChecks,
+    HealthChecks.of({ checks: Effect.succeed({}), isReady: Effect.succeed(true), stop: Effect.void })
+  )
+}

@@ -1,0 +1,67 @@
+/**
+ * Whether a replica follows its primary. Any other database may be read from as well, such as one that is filled by
+ * logical replication: only what was a replica of this primary is held to be one.
+ */
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Database } from "../database/Database.ts"
+
+/** How old a replica may be, in seconds. */
+const oldest = 60
+
+/** How long a replica has to catch up with what its primary has just written. */
+const moment = "100 millis"
+
+interface Primary {
+  readonly system: string
+  readonly started: string
+  readonly written: string
+}
+
+interface Replica {
+  readonly is_following: boolean
+  readonly system: string
+  readonly started: string
+  readonly has_all: boolean | null
+  readonly age: number | null
+}
+
+/** Runs a statement of a check, in time. */
+export type Ask = <A>(database: Database, statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, string>
+
+/** What is wrong with a replica; nothing when it follows its primary, or was never meant to. */
+export const check = (primary: Database, replica: Database, ask: Ask): Effect.Effect<string | undefined, string> =>
+  Effect.gen(function* () {
+    const [known] = yield* ask(
+      primary,
+      primary<Primary>`
+        select system_identifier::text as system, pg_postmaster_start_time()::text as started,
+          case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end::text as written
+        from pg_control_system()`
+    )
+    const look = Effect.map(
+      ask(
+        replica,
+        replica<Replica>`
+          select pg_is_in_recovery() as is_following, system_identifier::text as system,
+            pg_postmaster_start_time()::text as started,
+            pg_last_wal_replay_lsn() >= ${known?.written ?? "0/0"}::pg_lsn as has_all,
+            extract(epoch from now() - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time()))::float8 as age
+          from pg_control_system()`
+      ),
+      ([found]) => found
+    )
+    const found = yield* look
+    if (found === undefined || known === undefined || found.system !== known.system) return undefined
+    if (!found.is_following) {
+      return found.started === known.started ? undefined : "Does not follow its primary any more"
+    }
+    const isOld = (one: Replica) => one.has_all !== true && one.age !== null && one.age > oldest
+    if (!isOld(found)) return undefined
+    // After a quiet hour the first change makes a replica look an hour old until it has arrived.
+    yield* Effect.sleep(moment)
+    const again = yield* look
+    return again !== undefined && isOld(again)
+      ? `Is ${Math.round(again.age ?? 0)} seconds behind its primary`
+      : undefined
+  })

@@ -1,0 +1,137 @@
+/** The checks of a JSON body, before and after its fields are decoded. */
+import { Effect, Layer, Result, Schema } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
+import { EncodingUnsupported, PayloadTooLarge, type RequestInvalid, Unavailable } from "../api/Errors.ts"
+import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
+import { JsonBody } from "../api/JsonBody.ts"
+import { type Wanted, wantedBy } from "./JsonPruning.ts"
+import { decoding, parse, pruning, short } from "./JsonText.ts"
+import { Budget, readBody } from "./RequestBody.ts"
+import { atOnce, inSlices } from "./Slices.ts"
+
+const isEncoded = (contentEncoding = "") => !["", "identity"].includes(contentEncoding.trim().toLowerCase())
+
+const isJson = (contentType: string | undefined) =>
+  contentType?.split(";", 1)[0]?.trim().toLowerCase() === "application/json"
+
+/** Refuses a request that has no JSON body, or fields elsewhere than in it. */
+const checkAround = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const query = yield* HttpServerRequest.ParsedSearchParams
+  const found = Object.keys(query).map((name) => ({ loc: ["query", name], ...faults.extra }))
+  if (!isJson(request.headers["content-type"])) {
+    return yield* invalidRequest([{ loc: ["header", "content-type"], ...faults.contentType }, ...found])
+  }
+  if (found.length > 0) return yield* invalidRequest(found)
+})
+
+/** The schema of the JSON body of an endpoint. */
+const payloadOf = (endpoint: HttpApiEndpoint.Top) => {
+  const [schema] = Array.from(endpoint.payload.values()).flatMap(({ schemas }) => schemas)
+  return schema ?? Schema.Unknown
+}
+
+const isRefusal = (error: unknown): error is HttpApiError.HttpApiSchemaError =>
+  HttpApiError.HttpApiSchemaError.is(error) && (error.kind === "Payload" || error.kind === "Headers")
+
+/** Says what is wrong with headers or a body that the endpoint's schema did not take. */
+const refusing =
+  (text: string) =>
+  <E>(error: E): Effect.Effect<never, E | RequestInvalid> => {
+    if (!isRefusal(error)) return Effect.fail(error)
+    const { issue } = error.cause
+    return error.kind === "Headers"
+      ? Effect.fail(invalidRequest(validationErrors(issue, ["header"])))
+      : Effect.fail(
+          Result.match(parse(text), {
+            onFailure: (notParsed) => notParsed,
+            onSuccess: () => invalidRequest(validationErrors(issue, ["body"]))
+          })
+        )
+  }
+
+/** The request with a body that was read, and in which its text is another. */
+const withText = (
+  request: HttpServerRequest.HttpServerRequest,
+  body: Uint8Array<ArrayBuffer>,
+  text: string
+): HttpServerRequest.HttpServerRequest => {
+  const read = { arrayBuffer: Effect.succeed(body.buffer), text: Effect.succeed(text) }
+  return new Proxy(request, {
+    get: (target, name): unknown =>
+      name === "arrayBuffer" || name === "text" ? read[name] : Reflect.get(target, name, target)
+  })
+}
+
+const busy = HttpServerResponse.jsonUnsafe(
+  { detail: Unavailable.busy.detail },
+  { status: 503, headers: { "retry-after": "1" } }
+)
+
+/** What all large bodies share that this process reads. */
+const shared = new Budget()
+
+/** How bodies are read. */
+export interface Options {
+  /** How many bytes a body may have. */
+  readonly maxBytes: number
+  /** Whether the endpoints read the text of a body themselves: then it is left as it is. */
+  readonly isRaw?: boolean
+  /** What is answered while other large bodies take up the memory for it. */
+  readonly busy?: Effect.Effect<
+    HttpServerResponse.HttpServerResponse,
+    RequestInvalid,
+    HttpServerRequest.HttpServerRequest
+  >
+  /** What large bodies share; by default with all others of the process. */
+  readonly budget?: Budget
+}
+
+/** Reads bodies, of which endpoints get what they look at. */
+export const layer = (options: Options) => {
+  const { maxBytes, isRaw = false, budget = shared } = options
+  const tooLarge = new PayloadTooLarge({ detail: `The request body is larger than ${maxBytes} bytes` })
+  /** What endpoints get of a body. */
+  function* reading(body: Uint8Array, wanted: Wanted): Generator<void, Result.Result<string, RequestInvalid>> {
+    const text = yield* decoding(body)
+    return isRaw || Result.isFailure(text) ? text : yield* pruning(text.success, wanted)
+  }
+  return Layer.succeed(
+    JsonBody,
+    JsonBody.of((answered, { endpoint }) => {
+      const wanted = wantedBy(payloadOf(endpoint))
+      const answerTo = Effect.fnUntraced(function* (
+        request: HttpServerRequest.HttpServerRequest,
+        body: Uint8Array<ArrayBuffer>
+      ) {
+        if (body.length <= short) {
+          const text = yield* Effect.fromResult(atOnce(decoding(body)))
+          return yield* Effect.catch(answered, refusing(text))
+        }
+        const read = yield* Effect.flatMap(
+          inSlices(() => reading(body, wanted)),
+          Effect.fromResult
+        )
+        return yield* answered.pipe(
+          Effect.provideService(HttpServerRequest.HttpServerRequest, withText(request, body, read)),
+          Effect.catch(refusing(read))
+        )
+      })
+      return Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        if (isEncoded(request.headers["content-encoding"])) return yield* EncodingUnsupported.error
+        yield* checkAround(request)
+        const read = yield* Effect.result(readBody(request, { maxBytes, budget }))
+        if (read._tag === "Success") return yield* answerTo(request, read.success)
+        switch (read.failure.reason) {
+          case "too large":
+            return yield* tooLarge
+          case "too many":
+            return options.busy === undefined ? busy : yield* options.busy
+          case "broken":
+            return yield* invalidAt(["body", 0], faults.json)
+        }
+      })
+    })
+  )
+}

@@ -1,0 +1,104 @@
+/** The listener: an address with limits, and how it stops. */
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Context, Duration, Effect, Layer, Schedule } from "effect"
+import { type Limits, OrderedServer } from "./OrderedServer.ts"
+
+/** An address, and what each client of it may hold on to. */
+export interface Options {
+  readonly host: string
+  readonly port: number
+  /** Whether other processes listen on the same port, and the kernel shares the connections among them. */
+  readonly reusePort?: boolean
+  /** Connections that are open at once. One more is refused. */
+  readonly maxConnections: number
+  /** How long the headers of a request may take to arrive. */
+  readonly headersTimeout: Duration.Duration
+  /** How long a request may take to arrive with its body. */
+  readonly bodyTimeout: Duration.Duration
+  /** How long a connection may stay open on which nothing happens. */
+  readonly idleTimeout: Duration.Duration
+}
+
+/** How long requests in flight may take once the listener is closed. */
+export const grace = Duration.seconds(10)
+
+// A client that has all of its requests here opens no connection that the closing listener would lose.
+const holding = Duration.millis(100)
+
+// A connection that was just opened has its request on the way.
+const onTheWay = Duration.seconds(1)
+
+const limitsOf = ({ bodyTimeout, headersTimeout, idleTimeout, maxConnections }: Options): Limits => ({
+  maxConnections,
+  headersTimeout: Duration.toMillis(headersTimeout),
+  bodyTimeout: Duration.toMillis(bodyTimeout),
+  idleTimeout: Duration.toMillis(idleTimeout)
+})
+
+const drain = Effect.fnUntraced(function* (server: OrderedServer, duration: Duration.Duration) {
+  if (!server.listening) return
+  server.beginLastAnswers()
+  yield* Effect.sleep(duration)
+  server.hold()
+  yield* Effect.sleep(Duration.min(holding, duration))
+  yield* Effect.callback<void>((resume) => server.stopAccepting(() => resume(Effect.void)))
+  const untilClosed = { until: () => server.open === 0, schedule: Schedule.spaced("10 millis") }
+  yield* Effect.repeat(Effect.void, untilClosed).pipe(
+    Effect.timeoutOption(Duration.min(onTheWay, duration)),
+    Effect.andThen(
+      Effect.repeat(
+        Effect.sync(() => server.closeIdle()),
+        untilClosed
+      )
+    ),
+    Effect.timeoutOrElse({ duration: grace, orElse: () => Effect.sync(() => server.closeAllConnections()) })
+  )
+})
+
+/** Says when connections are refused, and when they no longer are. */
+const reportRefusals = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
+  let refused = 0
+  let before = 0
+  server.on("drop", () => {
+    refused += 1
+  })
+  yield* Effect.suspend(() => {
+    const [now, last] = [refused, before]
+    before = now
+    if (last === 0 && now > 0)
+      return Effect.logWarning(`Connections are refused: MAX_CONNECTIONS=${most} of them are open`)
+    if (last === 0 || now > last) return Effect.void
+    refused = before = 0
+    return Effect.log(`Connections are no longer refused, ${now} were`)
+  }).pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
+})
+
+/** Stops the listener in an orderly way. */
+export class Listener extends Context.Service<
+  Listener,
+  {
+    /**
+     * Answers everything for so long, and closes the connection of each answer. Then accepts no more, finishes what is
+     * in flight, and ends when every connection is closed, within `grace`.
+     */
+    readonly drain: (duration: Duration.Duration) => Effect.Effect<void>
+  }
+>()("practice-data/http/Listener") {
+  /** Listens on an address. */
+  static readonly layer = (options: Options) => {
+    const server = new OrderedServer(limitsOf(options))
+    const listener = Effect.gen(function* () {
+      yield* reportRefusals(server, options.maxConnections)
+      yield* Effect.sync(() => server.closeForgotten()).pipe(
+        Effect.repeat(Schedule.spaced(Duration.millis(server.lookEvery))),
+        Effect.forkScoped
+      )
+      return Listener.of({ drain: (duration) => drain(server, duration) })
+    })
+    const { host, port, reusePort = false } = options
+    return Layer.merge(
+      Layer.effect(Listener, listener),
+      NodeHttpServer.layer(() => server, { host, port, reusePort, gracefulShutdownTimeout: grace })
+    )
+  }
+}

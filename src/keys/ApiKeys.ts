@@ -1,0 +1,82 @@
+/**
+ * Making, listing and revoking API keys: for operators.
+ *
+ * A key is `pda_live_`, 32 random base62 characters, and a checksum of 6. The checksum lets secret scanners tell a key
+ * from noise; a key that is presented is looked up whatever its checksum. Only the SHA-256 of a key is stored.
+ */
+import { randomInt } from "node:crypto"
+import { crc32 } from "node:zlib"
+import { Effect, Redacted } from "effect"
+import { CredentialDatabase } from "../database/Database.ts"
+import { hashOf } from "./OrgResolver.ts"
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+const letters = (count: number, next: () => number) =>
+  Array.from({ length: count }, () => alphabet.charAt(next())).join("")
+
+const kind = "pda_live_"
+
+/** The last 6 characters of a key: the CRC-32 of all before them, in base62. */
+export const checksumOf = (text: string): string => {
+  let rest = crc32(text)
+  const backwards = letters(6, () => {
+    const digit = rest % alphabet.length
+    rest = Math.floor(rest / alphabet.length)
+    return digit
+  })
+  return backwards.split("").toReversed().join("")
+}
+
+/** A new key. */
+export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() => {
+  const text = kind + letters(32, () => randomInt(alphabet.length))
+  return Redacted.make(text + checksumOf(text))
+})
+
+/** What is known of a key: everything but the key. */
+export interface ApiKey {
+  readonly organization_id: string
+  readonly id: string
+  readonly name: string
+  readonly prefix: string
+  readonly created_at: string
+  readonly last_used_on: string | null
+  readonly revoked_at: string | null
+}
+
+/** Makes a key for an organization and stores its hash. The key itself is known to the caller alone. */
+export const create = Effect.fn("ApiKeys.create")(function* (options: {
+  readonly organization: string
+  readonly name: string
+}) {
+  const sql = yield* CredentialDatabase
+  const key = yield* generate
+  const id = `key_${letters(12, () => randomInt(alphabet.length))}`
+  yield* sql`insert into api_keys ${sql.insert({
+    organization_id: options.organization,
+    id,
+    name: options.name,
+    prefix: Redacted.value(key).slice(0, kind.length + 4),
+    key_hash: hashOf(key)
+  })}`
+  return { id, key }
+})
+
+/** The keys of an organization, or of all, oldest first. */
+export const list = Effect.fn("ApiKeys.list")(function* (organization: string | undefined) {
+  const sql = yield* CredentialDatabase
+  return yield* sql<ApiKey>`
+    select organization_id, id, name, prefix, created_at::text, last_used_on::text, revoked_at::text
+    from api_keys
+    where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
+    order by created_at, id`
+})
+
+/** Revokes a key, at once. False when there is no such key that was not revoked before. */
+export const revoke = Effect.fn("ApiKeys.revoke")(function* (id: string) {
+  const sql = yield* CredentialDatabase
+  const revoked = yield* sql`
+    update api_keys set revoked_at = now() where id = ${id} and revoked_at is null returning id`
+  return revoked.length > 0
+})

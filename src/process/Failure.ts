@@ -1,0 +1,54 @@
+/** What a process says when it cannot start or do what it was asked: one line that names what to change, and no secret. */
+import { Console, Predicate, Schema, SchemaIssue } from "effect"
+import type { ConfigError } from "effect/Config"
+import type { ServeError } from "effect/http/HttpServerError"
+import type { MigrationError } from "effect/sql/Migrator"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Refused } from "../cli/Refused.ts"
+import type { EmbeddedDatabaseError } from "../database/Embedded.ts"
+import type { NotMigrated } from "../database/Migrations.ts"
+
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const configuration = ({ cause }: ConfigError) =>
+  Schema.isSchemaError(cause)
+    ? issuesOf(cause.issue)
+        .issues.map(({ path = [], message }) => `${path.map(String).join(".")}: ${message}`)
+        .join("; ")
+    : cause.message
+
+const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.message : String(cause))
+
+/** Why a process cannot start. */
+export type Failure = ConfigError | EmbeddedDatabaseError | MigrationError | ServeError | SqlError
+
+const database = "The database of DATABASE_URL or CREDENTIALS_DATABASE_URL"
+
+// What the server itself says of a statement has a code; of a connection that there is none of, that is no answer.
+const sqlFailure = ({ reason }: SqlError) =>
+  reason._tag === "ConnectionError"
+    ? `${database} does not answer: ${reasonOf(reason.cause)}`
+    : `${database} refuses: ${reasonOf(reason.cause)}`
+
+/** In one line, without a secret. */
+export const explain = (failure: Failure | NotMigrated | Refused): string => {
+  switch (failure._tag) {
+    case "ConfigError":
+      return `The configuration is wrong. ${configuration(failure)}`
+    case "EmbeddedDatabaseError":
+    case "NotMigrated":
+    case "Refused":
+      return failure.message
+    case "MigrationError":
+      return `${failure.message}: ${reasonOf(failure.cause)}`
+    case "ServeError":
+      if (Predicate.hasProperty(failure.cause, "code") && failure.cause.code === "ENOTSUP")
+        return "This system cannot share a port among processes. Leave WORKERS unset, and start several processes on ports of their own behind a load balancer."
+      return `The server cannot listen: ${reasonOf(failure.cause)}. Choose another address with HOST and PORT.`
+    case "SqlError":
+      return sqlFailure(failure)
+  }
+}
+
+/** Says why on standard error. */
+export const report = (failure: Failure | NotMigrated | Refused) => Console.error(explain(failure))

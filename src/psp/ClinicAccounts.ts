@@ -1,0 +1,58 @@
+/** Which processor account is connected to a clinic of the current organization. */
+import { Context, Duration, Effect, Layer } from "effect"
+import { RecordDatabase } from "../database/Database.ts"
+import { Unavailable, type Unauthorized } from "../api/Errors.ts"
+import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+
+/** A clinic, and its account when it has one. */
+export interface ClinicAccount {
+  readonly organization: string
+  readonly clinic: string
+  readonly account: string | null
+}
+
+export class ClinicAccounts extends Context.Service<
+  ClinicAccounts,
+  {
+    /** The account of a clinic: null when it has none, undefined when the organization has no such clinic. */
+    readonly find: (
+      clinic: string
+    ) => Effect.Effect<string | null | undefined, Unauthorized | Unavailable, CurrentOrganization>
+  }
+>()("practice-data/psp/ClinicAccounts") {
+  /** Accounts in the table `clinics`. */
+  static readonly layer = Layer.effect(
+    ClinicAccounts,
+    Effect.gen(function* () {
+      const sql = yield* RecordDatabase
+      return ClinicAccounts.of({
+        find: Effect.fn("ClinicAccounts.find")(function* (clinic) {
+          const id = yield* (yield* CurrentOrganization).id
+          const rows = yield* sql.run(
+            {
+              key: `organization ${id}`,
+              within: Duration.seconds(2),
+              unavailable: ({ _tag }) => (_tag === "Busy" ? Unavailable.recordsBusy : Unavailable.records)
+            },
+            sql<{ processor_account: string | null }>`
+              select processor_account from clinics where organization_id = ${id} and id = ${clinic}`
+          )
+          return rows[0]?.processor_account
+        })
+      })
+    })
+  )
+
+  /** The fake. */
+  static readonly layerMemory = (accounts: ReadonlyArray<ClinicAccount> = []) =>
+    Layer.succeed(
+      ClinicAccounts,
+      ClinicAccounts.of({
+        find: (clinic) =>
+          Effect.map(
+            Effect.flatMap(CurrentOrganization, ({ id }) => id),
+            (id) => accounts.find((known) => known.organization === id && known.clinic === clinic)?.account
+          )
+      })
+    )
+}

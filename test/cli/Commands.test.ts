@@ -1,0 +1,254 @@
+/** The commands about tasks and secrets, run as operators run them. */
+import { assert, layer } from "@effect/vitest"
+import { NodeServices } from "@effect/platform-node"
+import { Effect, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import * as Embedded from "../../src/database/Embedded.ts"
+import * as SecretAdmin from "../../src/deletions/SecretAdmin.ts"
+import * as TaskAdmin from "../../src/deletions/TaskAdmin.ts"
+import { temporaryFolder } from "../blackbox/support/Process.ts"
+import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
+import { cli, cliProcess, type Ended, runWith } from "./cli.ts"
+import { makeDead, parse, reason, Tasks } from "./tasks.ts"
+
+const succeeds = (...command: ReadonlyArray<string>) =>
+  Effect.map(cli(...command), ({ code, stdout, stderr }) => {
+    assert.deepStrictEqual({ code, stderr }, { code: 0, stderr: "" })
+    return stdout
+  })
+
+/** The one line of a command that ends with a code and does nothing. */
+const lineOf = ({ code, stdout, stderr }: Ended) => {
+  assert.deepStrictEqual({ code, stdout }, { code: 1, stdout: "" })
+  assert.match(stderr, /^[^\n]+\n$/)
+  return stderr.trim()
+}
+
+const refuses = (...command: ReadonlyArray<string>) => Effect.map(cli(...command), lineOf)
+
+const unknownTask = "00000000-0000-5000-8000-000000000000"
+
+/** Commands that ask for what is not there. */
+const ofNothing = [
+  "keys revoke nope",
+  "secrets revoke nope",
+  `tasks show ${unknownTask}`,
+  `tasks replay ${unknownTask}`
+]
+
+/** Commands that need a database, all but `migrate`. */
+const ofDatabases = [
+  ...ofNothing,
+  "keys list",
+  "secrets list",
+  "tasks list",
+  "keys create --organization o --name n",
+  "secrets add --organization o"
+]
+
+/** Ids that no organization has. */
+const noIds = ["", " ", " org_a", "org_a\n", "org\0a", "o".repeat(129), "\ud800"]
+
+/** Commands that cannot be understood, and what their answer names. */
+const wrong = [
+  { command: "tasks show task_1", names: "UUID" },
+  { command: "tasks list --limit 0", names: "between 1 and 10000" },
+  { command: "tasks list --state lost", names: "scheduled" },
+  { command: "secrets add", names: "organization" },
+  { command: "keys create --organization org_a", names: "name" },
+  { command: "keys destroy", names: "destroy" },
+  { command: "keys list --everything", names: "--everything" }
+]
+
+const unanswering = "postgres://someone:s3cret@127.0.0.1:1/nothing"
+
+layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command", (it) => {
+  it.effect("`tasks list` prints a table of the tasks that were asked for, with what went wrong", () =>
+    Effect.gen(function* () {
+      const { dead, completed, running, scheduled } = yield* Tasks
+      const all = yield* succeeds("tasks", "list")
+      for (const id of [dead, completed, running, scheduled]) assert.include(all, id)
+      const some = yield* succeeds("tasks", "list", "--state", "dead", "--organization", "org_a", "--limit", "1")
+      assert.include(some, dead)
+      assert.include(some, reason)
+      for (const id of [completed, running, scheduled]) assert.notInclude(some, id)
+    })
+  )
+
+  it.effect.each(ofNothing)("refuses `%s`, and says why on standard error", (command) =>
+    Effect.gen(function* () {
+      const args = command.split(" ")
+      assert.include(yield* refuses(...args), args.at(-1) ?? "")
+    })
+  )
+
+  it.effect("`tasks show` prints a task as JSON, and fails when there is no such task", () =>
+    Effect.gen(function* () {
+      const { completed } = yield* Tasks
+      const shown = yield* parse(yield* succeeds("tasks", "show", completed))
+      assert.deepStrictEqual(shown, { ...(yield* TaskAdmin.show({ id: completed, organization: undefined })) })
+      assert.strictEqual(
+        yield* refuses("tasks", "show", completed, "--organization", "org_b"),
+        `There is no task ${completed} of org_b.`
+      )
+    })
+  )
+
+  it.effect("`tasks replay` makes a dead task due, and fails when a task is not dead", () =>
+    Effect.gen(function* () {
+      const { completed } = yield* Tasks
+      const id = yield* makeDead("org_e", "replayed by command")
+      assert.strictEqual(yield* succeeds("tasks", "replay", id, "--organization", "org_e"), `Replaying ${id}\n`)
+      const replayed = yield* TaskAdmin.show({ id, organization: "org_e" })
+      assert.deepInclude(replayed, { state: "scheduled", attempts: 0 })
+      assert.strictEqual(
+        yield* refuses("tasks", "replay", completed),
+        `Task ${completed} is completed. Only a dead task can be replayed.`
+      )
+    })
+  )
+
+  it.effect("`secrets add` shows a new secret once, with its id, and says what changes for the organization", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const [id, secret, notice] = (yield* succeeds("secrets", "add", "--organization", "org_new")).split("\n")
+      assert.deepStrictEqual(yield* sql`select id, secret from intake_secrets where organization_id = 'org_new'`, [
+        { id, secret }
+      ])
+      assert.include(notice, "deliveries of org_new must be signed")
+    })
+  )
+
+  it.effect("`secrets list` and `secrets revoke` show ids and no secrets, and say when no secret is left", () =>
+    Effect.gen(function* () {
+      const { id, secret } = yield* SecretAdmin.create("org_revoked")
+      const listed = yield* succeeds("secrets", "list")
+      assert.include(listed, id)
+      assert.notInclude(listed, Redacted.value(secret))
+      assert.include(yield* succeeds("secrets", "revoke", id), "org_revoked has no secret left")
+      assert.strictEqual(yield* refuses("secrets", "revoke", id), `There is no secret ${id} that could be revoked.`)
+    })
+  )
+
+  it.effect("`keys create` shows a new key once, which `keys revoke` revokes once", () =>
+    Effect.gen(function* () {
+      const made = yield* succeeds("keys", "create", "--organization", "org_keys", "--name", "Warehouse sync")
+      const [id = "", key = ""] = made.split("\n")
+      const listed = yield* succeeds("keys", "list", "--organization", "org_keys")
+      assert.include(listed, id)
+      assert.include(listed, "Warehouse sync")
+      assert.notInclude(listed, key)
+      assert.strictEqual(yield* succeeds("keys", "revoke", id), `Revoked ${id}\n`)
+      assert.strictEqual(yield* refuses("keys", "revoke", id), `There is no key ${id} that could be revoked.`)
+    })
+  )
+
+  it.effect("`keys create` and `secrets add` say what follows when the organization has no row yet", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`insert into organizations (organization_id, id) values ('org_there', 'org_there')`
+      const commands = (organization: string) => [
+        succeeds("keys", "create", "--organization", organization, "--name", "Test"),
+        succeeds("secrets", "add", "--organization", organization)
+      ]
+      for (const command of commands("org_there")) assert.notInclude(yield* command, "no organization")
+      for (const command of commands("org_absent")) {
+        assert.include(yield* command, "There is no organization org_absent in the table organizations yet.")
+      }
+    })
+  )
+
+  it.effect.each(noIds)("makes nothing for an organization that cannot be: %j", (organization) =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      for (const command of [
+        ["keys", "create", "--name", "Test", "--organization", organization],
+        ["secrets", "add", "--organization", organization]
+      ]) {
+        const { code, stderr } = yield* cli(...command)
+        assert.strictEqual(code, 1)
+        assert.include(stderr, "the id of an organization")
+      }
+      const made = yield* sql`
+        select from api_keys where not organization_id ~ '^org_' union all
+        select from intake_secrets where not organization_id ~ '^org_'`
+      assert.strictEqual(made.length, 0)
+    })
+  )
+
+  it.effect("makes no key without a name", () =>
+    Effect.gen(function* () {
+      const { code, stderr } = yield* cli("keys", "create", "--organization", "org_unnamed", "--name", " ")
+      assert.strictEqual(code, 1)
+      assert.include(stderr, "what the key is for")
+    })
+  )
+
+  it.effect.each(wrong)("refuses `$command` with a code, and names what it expected", ({ command, names }) =>
+    Effect.gen(function* () {
+      const { code, stdout, stderr } = yield* cli(...command.split(" "))
+      assert.strictEqual(code, 1)
+      assert.include(stdout, "USAGE")
+      assert.include(stderr, names)
+    })
+  )
+
+  it.effect("says of a database without tables that it is not migrated, until `migrate` has applied them", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* emptyDatabase }
+      for (const command of ofDatabases) {
+        assert.strictEqual(
+          lineOf(yield* runWith(environment, command.split(" "))),
+          "The database of DATABASE_URL is not migrated. Run: npm run cli -- migrate",
+          command
+        )
+      }
+      const migrated = yield* runWith(environment, ["migrate"])
+      assert.deepStrictEqual({ ...migrated, stdout: "" }, { code: 0, stdout: "", stderr: "" })
+      assert.match(migrated.stdout, /^Applied 00001_records, /)
+      assert.strictEqual((yield* runWith(environment, ["migrate"])).stdout, "Nothing to apply\n")
+      assert.strictEqual((yield* runWith(environment, ["tasks", "list"])).code, 0)
+    })
+  )
+
+  it.effect("names the variable of the keys' own database when that one is not migrated", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const environment = { DATABASE_URL: url, CREDENTIALS_DATABASE_URL: yield* emptyDatabase }
+      assert.include(
+        lineOf(yield* runWith(environment, ["keys", "list"])),
+        "The database of CREDENTIALS_DATABASE_URL is not migrated."
+      )
+      assert.strictEqual((yield* runWith(environment, ["tasks", "list"])).code, 0)
+    })
+  )
+
+  it.effect.each([...ofDatabases, "migrate"])("says in one line that the database does not answer: `%s`", (command) =>
+    Effect.gen(function* () {
+      const line = lineOf(yield* runWith({ DATABASE_URL: unanswering }, command.split(" ")))
+      assert.include(line, "does not answer")
+      assert.notInclude(line, "s3cret")
+    })
+  )
+
+  it.effect("says in one line that the service is running on the embedded database", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      yield* Embedded.connect(folder).pipe(Effect.provide([NodeServices.layer, Reactivity.layer]))
+      const line = lineOf(yield* runWith({ DATA_DIR: folder }, ["keys", "list"]))
+      assert.include(line, "in use by another process")
+      assert.include(line, folder)
+    })
+  )
+
+  it.effect("ends as a process with the same codes and the same words", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(lineOf(yield* cliProcess("keys", "revoke", "nope")), yield* refuses("keys", "revoke", "nope"))
+      assert.deepStrictEqual(yield* cliProcess("tasks", "list", "--organization", "org_none"), {
+        code: 0,
+        stderr: "",
+        stdout: yield* succeeds("tasks", "list", "--organization", "org_none")
+      })
+    })
+  )
+})

@@ -1,0 +1,61 @@
+/** Runs the commands of the operators, over the database of the test. */
+import { execFile } from "node:child_process"
+import { Console as NodeConsole } from "node:console"
+import { join } from "node:path"
+import { Writable } from "node:stream"
+import { NodeServices } from "@effect/platform-node"
+import { ConfigProvider, Console, Effect, Exit } from "effect"
+import { run } from "../../src/cli/Cli.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+
+const root = join(import.meta.dirname, "../..")
+
+/** How a command ended. */
+export interface Ended {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+const sink = () => {
+  const chunks: Array<string> = []
+  const stream = new Writable({
+    write: (chunk, _, done) => {
+      chunks.push(String(chunk))
+      done()
+    }
+  })
+  return { stream, text: () => chunks.join("") }
+}
+
+/** Runs a command in this process, with these variables alone. */
+export const runWith = (environment: Readonly<Record<string, string>>, command: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const [stdout, stderr] = [sink(), sink()]
+    const exit = yield* run(command).pipe(
+      Effect.scoped,
+      Effect.provide(NodeServices.layer),
+      Effect.provideService(Console.Console, new NodeConsole(stdout.stream, stderr.stream)),
+      Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { ...environment } })),
+      Effect.exit
+    )
+    const ended: Ended = { code: Exit.isSuccess(exit) ? 0 : 1, stdout: stdout.text(), stderr: stderr.text() }
+    return ended
+  })
+
+/** Runs a command on the database of the test. */
+export const cli = (...command: ReadonlyArray<string>) =>
+  Effect.flatMap(TestDatabase, ({ url }) => runWith({ DATABASE_URL: url }, command))
+
+/** Runs a command as operators do, as a process of its own, to its end, which a slow one meets after 30 seconds. */
+export const cliProcess = (...command: ReadonlyArray<string>) =>
+  Effect.flatMap(TestDatabase, ({ url }) =>
+    Effect.callback<Ended>((resume) => {
+      const child = execFile(
+        join(root, "node_modules/.bin/node"),
+        [join(root, "src/cli.ts"), ...command],
+        { env: { DATABASE_URL: url, NO_COLOR: "1" }, timeout: 30_000 },
+        (_, stdout, stderr) => resume(Effect.succeed({ code: child.exitCode ?? -1, stdout, stderr }))
+      )
+    })
+  )

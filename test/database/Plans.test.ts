@@ -1,0 +1,45 @@
+/** A simple search is planned once, not for each request: a plan costs Postgres more than the page. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { connect, inOrder, layerShared } from "../../src/database/Database.ts"
+import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
+import { ConsumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
+import * as Postgres from "../../src/records/Postgres.ts"
+import type { Criteria } from "../../src/records/Repository.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import { fill, organization } from "./cost.ts"
+
+const simple: ReadonlyArray<readonly [name: string, criteria: Criteria]> = [
+  ["a page", {}],
+  ["a poll that finds nothing new", { updated_at_since: "2030-01-01" }],
+  ["a poll that finds much", { updated_at_since: "2020-01-01" }],
+  ["a filter that matches nothing", { pet: "nowhere" }],
+  ["a filter that matches much", { home_clinic: "home_clinic_7" }]
+]
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a search that is simple", (it) => {
+  it.effect.each(simple)("is planned for no values in particular: %s", ([, criteria]) =>
+    Effect.gen(function* () {
+      const { sql: owner, url } = yield* TestDatabase
+      yield* owner`truncate consumption_logs`
+      yield* fill(ConsumptionLogs.resource, 5000)
+      const sql = yield* connect({
+        url: Redacted.make(url),
+        applicationName: "test",
+        maxConnections: 1,
+        statementTimeout: "5 seconds",
+        settings: inOrder
+      })
+      const repository = yield* Effect.provide(Postgres.make(ConsumptionLogs.resource), layerShared(sql))
+      const search = repository.search(criteria, { limit: 100, offset: 0 })
+      for (let times = 0; times < 12; times++) {
+        yield* Effect.provideService(search, CurrentOrganization, CurrentOrganization.known(organization))
+      }
+      const [plans] = yield* sql<{ made: number; reused: number }>`
+        select custom_plans::int as made, generic_plans::int as reused from pg_prepared_statements
+        where statement like 'select t.record%'`
+      assert.deepStrictEqual(plans, { made: 5, reused: 7 })
+    }).pipe(Effect.provide(Reactivity.layer))
+  )
+})

@@ -1,0 +1,127 @@
+/** What a search costs: the plan of the service's own query, run over a table that was filled for it. */
+import { hash } from "node:crypto"
+import { Effect, Schema } from "effect"
+import { inOrder } from "../../src/database/Database.ts"
+import { searchQuery, withKey } from "../../src/records/Postgres.ts"
+import type { Criteria } from "../../src/records/Repository.ts"
+import type { Page } from "../../src/api/records/Search.ts"
+import type { Resource } from "../../src/api/records/Resource.ts"
+import { filters, meaningOf } from "../records/expected.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+
+/** The organization whose rows `fill` writes. */
+export const organization = "org_large"
+
+interface Plan {
+  readonly "Node Type": string
+  readonly "Relation Name"?: string
+  readonly "Actual Rows": number
+  readonly "Actual Loops": number
+  readonly "Rows Removed by Filter"?: number
+  readonly "Shared Hit Blocks": number
+  readonly "Shared Read Blocks": number
+  readonly Plans?: ReadonlyArray<Plan>
+}
+
+const Plan: Schema.Codec<Plan> = Schema.Struct({
+  "Node Type": Schema.String,
+  "Relation Name": Schema.optionalKey(Schema.String),
+  "Actual Rows": Schema.Finite,
+  "Actual Loops": Schema.Finite,
+  "Rows Removed by Filter": Schema.optionalKey(Schema.Finite),
+  "Shared Hit Blocks": Schema.Finite,
+  "Shared Read Blocks": Schema.Finite,
+  Plans: Schema.optionalKey(Schema.Array(Schema.suspend(() => Plan)))
+})
+
+const readPlans = Schema.decodeUnknownEffect(
+  Schema.NonEmptyArray(Schema.Struct({ "QUERY PLAN": Schema.NonEmptyArray(Schema.Struct({ Plan })) }))
+)
+
+const nodesOf = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+
+const literal = (value: unknown) =>
+  `'${value instanceof Uint8Array ? `\\x${Buffer.from(value).toString("hex")}` : String(value)}'`
+
+/** Explains a statement as it runs: with the plan for its values, or with one made for any values. */
+const explain = Effect.fnUntraced(function* (text: string, values: ReadonlyArray<unknown>, isPlannedOnce: boolean) {
+  const { sql } = yield* TestDatabase
+  const explained = Effect.gen(function* () {
+    const settings = { ...inOrder, plan_cache_mode: isPlannedOnce ? "force_generic_plan" : "force_custom_plan" }
+    yield* Effect.forEach(Object.entries(settings), ([name, value]) => sql.unsafe(`set local ${name} = ${value}`))
+    yield* sql.unsafe(`prepare explained as ${text}`)
+    const rows = yield* sql.unsafe(
+      `explain (analyze, buffers, format json) execute explained (${values.map(literal).join(", ")})`
+    ).unprepared
+    yield* sql.unsafe("deallocate explained")
+    return rows
+  })
+  const [plan] = yield* readPlans(yield* sql.withTransaction(explained))
+  return plan["QUERY PLAN"][0].Plan
+})
+
+/**
+ * What a page of a search reads: rows of the table, blocks of it and its indexes, and in which ways. It is the same
+ * whether the organization is known or looked up by its key.
+ */
+export const costOf = Effect.fnUntraced(function* (
+  resource: Resource,
+  criteria: Criteria,
+  owner = organization,
+  page: Page = { limit: 100, offset: 0 }
+) {
+  const query = searchQuery(resource, criteria, page)
+  const { sql } = yield* TestDatabase
+  const keyHash = hash("sha256", owner, "buffer")
+  yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
+             values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
+  const plans = [
+    yield* explain(query.text("$1"), [owner, ...query.values], query.isPlannedOnce),
+    yield* explain(withKey(query), [keyHash, ...query.values], query.isPlannedOnce)
+  ]
+  const scans = plans.map((plan) => nodesOf(plan).filter((node) => node["Relation Name"] === resource.table))
+  const most = (count: (node: Plan) => number) =>
+    Math.max(...scans.map((nodes) => nodes.reduce((sum, node) => sum + count(node), 0)))
+  return {
+    rows: most((node) => (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"]),
+    blocks: most((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"]),
+    ways: scans.flat().map((node) => node["Node Type"])
+  }
+})
+
+const clock = "timestamptz '2026-01-01 00:00:00+00' + n * interval '1 second'"
+
+/**
+ * Fills a table with rows numbered by n, one second apart in the order of writing. Ten rows share each text and each
+ * number that a filter looks at; of every hundred, one is deleted.
+ *
+ * @param given the SQL of some columns, by name
+ */
+export const fill = Effect.fnUntraced(function* (
+  resource: Resource,
+  rows: number,
+  given: Readonly<Record<string, string>> = {}
+) {
+  const { sql } = yield* TestDatabase
+  const filtered = Object.fromEntries(
+    Object.keys(filters[resource.name] ?? {}).flatMap((filter) => {
+      const { sign, columns } = meaningOf(resource.name, filter)
+      const group = `n % ${rows / 10}`
+      const value = sign === "-" ? "n % 100 = 0" : sign === "#" ? group : `'${filter}_' || ${group}`
+      return columns.map((column) => [column, value] as const)
+    })
+  )
+  const values = {
+    ...filtered,
+    organization_id: `'${organization}'`,
+    created_at: clock,
+    [resource.orderedBy]: clock,
+    id: "'id_' || n",
+    ...given
+  }
+  yield* sql.unsafe(
+    `insert into ${resource.table} (${Object.keys(values).join(", ")})
+     select ${Object.values(values).join(", ")} from generate_series(1, ${rows}) n`
+  )
+  yield* sql.unsafe(`vacuum analyze ${resource.table}`)
+})

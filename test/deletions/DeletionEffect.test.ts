@@ -1,0 +1,140 @@
+/**
+ * How a deletion changes what it deletes, and that it does so in one transaction, for the worker that holds its task.
+ * Decisions: "Invoice deletion intake", what the task does.
+ */
+import { assert, layer } from "@effect/vitest"
+import { DateTime, Effect, Layer, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { Scheduler } from "../../src/deletions/Scheduler.ts"
+import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
+import { InvoiceLines } from "../../src/api/records/InvoiceLines.ts"
+import { Invoices } from "../../src/api/records/Invoices.ts"
+import * as Postgres from "../../src/records/Postgres.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import {
+  claimed,
+  claimOne,
+  delay,
+  delivery,
+  inItsOwnTime,
+  layerPostgres,
+  onDatabase,
+  scheduled,
+  start
+} from "./support.ts"
+import { deleted, deletedIds, makeWorld, rowsOf } from "./world.ts"
+
+const readBody = Schema.decodeEffect(
+  Schema.fromJsonString(
+    Schema.Struct({
+      body: Schema.Array(
+        Schema.Struct({
+          id: Schema.String,
+          is_deleted: Schema.Boolean,
+          deleted_at: Schema.NullOr(Schema.String),
+          updated_at: Schema.String
+        })
+      )
+    })
+  )
+)
+
+const timeOf = (millis: number) => DateTime.formatIso(DateTime.makeUnsafe(millis))
+
+layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("a deletion", (it) => {
+  it.effect("says when it was deleted, the first time, and changes updated_at each time", () =>
+    Effect.gen(function* () {
+      const sql = yield* makeWorld
+      const find = Effect.map(rowsOf(sql), (rows) => rows.filter((row) => row.is_deleted))
+      yield* deleted({ invoice_lines: [{ invoice_line_id: "i1a" }] })
+      yield* deleted({ invoices: [{ invoice_id: "i1" }] })
+      const once = yield* find
+      assert.deepStrictEqual(
+        once.map(({ id, deleted_at }) => [id, deleted_at]),
+        [
+          ["i1", "2026-01-31 09:32:00+00"],
+          ["i1a", "2026-01-31 09:31:00+00"],
+          ["i1b", "2026-01-31 09:32:00+00"]
+        ]
+      )
+      for (const row of once) assert.strictEqual(row.updated_at, "2026-01-31 09:32:00+00")
+      yield* deleted({ invoices: [{ invoice_id: "i1" }] })
+      for (const [index, row] of (yield* find).entries()) {
+        assert.deepStrictEqual(row, { ...once[index], ...row, deleted_at: once[index]?.deleted_at ?? null })
+        assert.strictEqual(row.updated_at, "2026-01-31 09:33:00+00")
+      }
+    }).pipe(inItsOwnTime)
+  )
+
+  it.effect("has an updated_at after the one before, also where that is ahead of the clock", () =>
+    Effect.gen(function* () {
+      const sql = yield* makeWorld
+      yield* sql`update invoices set updated_at = '2030-01-01 00:00:00.000009+00' where id = 'i1'`
+      yield* sql`update invoice_lines set updated_at = '2030-01-01 00:00:00.999999+00' where id = 'i1a'`
+      yield* deleted({ invoices: [{ invoice_id: "i1" }] })
+      const rows = (yield* rowsOf(sql)).filter((row) => row.is_deleted)
+      assert.deepStrictEqual(
+        rows.map(({ updated_at }) => updated_at),
+        ["2030-01-01 00:00:00.00001+00", "2030-01-01 00:00:01+00", "2026-01-31 09:31:00+00"]
+      )
+    }).pipe(inItsOwnTime)
+  )
+
+  it.effect("is seen by a client that syncs: with include_deleted, after its last timestamp", () =>
+    Effect.gen(function* () {
+      yield* makeWorld
+      yield* deleted({ invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] })
+      const at = timeOf(start + 60_000)
+      const page = { limit: 100, offset: 0 }
+      for (const [resource, ids] of [
+        [Invoices.resource, ["i1"]],
+        [InvoiceLines.resource, ["i1a", "i1b", "loose"]]
+      ] as const) {
+        const repository = yield* Postgres.make(resource)
+        const synced = yield* repository.search({ include_deleted: true, updated_at_since: timeOf(start) }, page)
+        assert.deepStrictEqual(
+          (yield* readBody(synced)).body,
+          ids.map((id) => ({ id, is_deleted: true, deleted_at: at, updated_at: at }))
+        )
+        const others = (yield* readBody(yield* repository.search({}, page))).body
+        assert.isNotEmpty(others)
+        assert.isTrue(others.every((row) => !row.is_deleted))
+      }
+    }).pipe(inItsOwnTime, Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a")))
+  )
+
+  it.effect("that fails has changed nothing, and says why by a code, and not in the words of the database", () =>
+    Effect.gen(function* () {
+      const sql = yield* makeWorld
+      yield* sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'The row of % stays', old.id; end $$`
+      yield* sql`create trigger refuse before update on invoice_lines for each row when (old.id = 'i1b') execute function refuse()`
+      const { run } = yield* Scheduler
+      yield* scheduled(delivery("refused", { invoices: [{ invoice_id: "i1" }] }))
+      yield* TestClock.adjust(delay)
+      const claim = yield* claimOne()
+      const before = yield* rowsOf(sql)
+      const failure = yield* Effect.flip(run(claim))
+      assert.strictEqual(failure._tag, "TaskFailed")
+      assert.strictEqual(failure.message, "UnknownError P0001")
+      assert.deepStrictEqual(yield* rowsOf(sql), before)
+      yield* sql`drop function refuse() cascade`
+      assert.strictEqual((yield* run(claim))._tag, "Completed")
+      assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), ["i1", "i1a", "i1b"])
+    }).pipe(inItsOwnTime)
+  )
+
+  it.effect("of a worker that was superseded changes nothing", () =>
+    Effect.gen(function* () {
+      const sql = yield* makeWorld
+      const { run } = yield* Scheduler
+      const { claim } = yield* claimed("superseded")
+      yield* sql`update deletion_tasks set payload = '{"invoices":[{"invoice_id":"i1"}],"invoice_lines":[]}'`
+      yield* TestClock.adjust("1 hour")
+      const next = yield* claimOne()
+      assert.deepStrictEqual(yield* run(claim), { _tag: "Superseded" })
+      assert.isEmpty(deletedIds(yield* rowsOf(sql)))
+      assert.strictEqual((yield* run(next))._tag, "Completed")
+      assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), ["i1", "i1a", "i1b"])
+    }).pipe(inItsOwnTime)
+  )
+})

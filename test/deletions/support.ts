@@ -1,0 +1,142 @@
+/** Deliveries, and the two schedulers over which every rule of tasks is checked. */
+import { assert, layer } from "@effect/vitest"
+import { Data, Duration, Effect, Layer } from "effect"
+import { TestClock, TestConsole } from "effect/testing"
+import { deliveryOf } from "../../src/deletions/Delivery.ts"
+import type { InvoiceDeletions } from "../../src/api/IntakeApi.ts"
+import { type ClaimLimits, Scheduler } from "../../src/deletions/Scheduler.ts"
+import {
+  type Claim,
+  type Receipt,
+  RunOutcome,
+  ScheduleOutcome,
+  type SchedulerUnavailable,
+  type TaskFailed
+} from "../../src/deletions/Task.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+
+/** From receiving a delivery to running it. */
+export const delay = Duration.minutes(1)
+
+/** For how long a task is claimed. */
+export const lease = Duration.seconds(10)
+
+/** When tests begin. */
+export const start = Date.parse("2026-01-31T09:30:00.000Z")
+
+export const organization = "org_a"
+
+/** A delivery; by default of an invoice that nobody has. */
+export const delivery = (
+  key: string,
+  deletions: InvoiceDeletions = { invoices: [{ invoice_id: "invoice_1" }] },
+  owner = organization
+) => deliveryOf({ "idempotency-key": key, "x-organization-id": owner }, deletions)
+
+/** A step did not end as the test needs it to. */
+export class Unexpected extends Data.TaggedError("Unexpected")<{ readonly what: string; readonly was: unknown }> {}
+
+/** Schedules what must be new. */
+export const scheduled = Effect.fnUntraced(function* (given: ReturnType<typeof delivery>) {
+  const { schedule } = yield* Scheduler
+  return yield* ScheduleOutcome.$match(yield* schedule(given), {
+    Scheduled: ({ receipt }) => Effect.succeed(receipt),
+    Duplicate: (was) => Effect.fail(new Unexpected({ what: "a new task", was })),
+    KeyReused: (was) => Effect.fail(new Unexpected({ what: "a new task", was }))
+  })
+})
+
+/** Claims tasks of some kinds. */
+export const claimSome = Effect.fnUntraced(function* (limits: Partial<ClaimLimits>) {
+  const { claim } = yield* Scheduler
+  return yield* claim({ due: 0, expired: 0, alone: 0, ...limits }, lease)
+})
+
+/** Claims what is due, or has expired. */
+export const claimAll = (limit = 100) => claimSome({ due: limit, expired: limit, alone: limit })
+
+/** Claims the one task that is due. */
+export const claimOne = Effect.fnUntraced(function* () {
+  const [claim, ...others] = yield* claimAll()
+  return claim === undefined || others.length > 0 ? yield* new Unexpected({ what: "one due task", was: others }) : claim
+})
+
+/** Schedules a task, lets its time come, and claims it. */
+export const claimed = Effect.fnUntraced(function* (key: string) {
+  const receipt = yield* scheduled(delivery(key))
+  yield* TestClock.adjust(delay)
+  return { receipt, claim: yield* claimOne() }
+})
+
+/** A millisecond less. */
+export const almost = (duration: Duration.Duration) => Duration.subtract(duration, Duration.millis(1))
+
+/** Claims a task, and lets another worker take it over. */
+export const takenOver = Effect.fnUntraced(function* (key: string) {
+  const { claim: first } = yield* claimed(key)
+  yield* TestClock.adjust(lease)
+  return { first, second: yield* claimOne() }
+})
+
+/** Checks that a claim completes its task. */
+export const completes = Effect.fnUntraced(function* (claim: Claim) {
+  const { run } = yield* Scheduler
+  assert.strictEqual((yield* run(claim))._tag, "Completed")
+})
+
+/** Checks that a claim is void. */
+export const isSuperseded = Effect.fnUntraced(function* (claim: Claim) {
+  const { run } = yield* Scheduler
+  assert.deepStrictEqual(yield* run(claim), RunOutcome.Superseded())
+})
+
+/** Checks that no task wants a worker any more. */
+export const isIdle = Effect.gen(function* () {
+  const { untilDue } = yield* Scheduler
+  assert.isUndefined(yield* untilDue)
+})
+
+/** Checks that no task wants a worker any more, however late it gets. */
+export const isFinished = Effect.gen(function* () {
+  yield* isIdle
+  yield* TestClock.adjust("365 days")
+  assert.isEmpty(yield* claimAll())
+})
+
+/** The ids of the tasks. */
+export const idsOf = (tasks: ReadonlyArray<Claim | Receipt>) => tasks.map(({ taskId }) => taskId)
+
+/** The scheduler over Postgres, without any task. */
+export const layerPostgres = Layer.unwrap(
+  Effect.gen(function* () {
+    const { sql } = yield* TestDatabase
+    yield* sql`truncate deletion_tasks`
+    return Scheduler.layer(delay)
+  })
+)
+
+/** Both schedulers, by name. */
+export const stores = [
+  ["in memory", Scheduler.layerMemory(delay)],
+  ["over Postgres", layerPostgres]
+] as const
+
+/** How a database is shared by tests: its pool lives in real time. */
+export const onDatabase = { excludeTestServices: true, timeout: "3 minutes" } as const
+
+/** Lets a test have a clock of its own, and keeps what it logs. */
+export const inItsOwnTime = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  Effect.andThen(TestClock.setTime(start), test).pipe(
+    Effect.provide(Layer.fresh(Layer.merge(TestClock.layer(), TestConsole.layer)))
+  )
+
+/** What a test does with a scheduler. */
+export type Check<A = unknown> = Effect.Effect<A, Unexpected | SchedulerUnavailable | TaskFailed, Scheduler>
+
+/** Checks rules over both schedulers, each rule on a new one. */
+export const suite = (name: string, rules: ReadonlyArray<readonly [rule: string, check: Check]>) =>
+  layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
+    for (const [store, scheduler] of stores) {
+      it.effect.each(rules)(`%s (${store})`, ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))))
+    }
+  })

@@ -1,0 +1,148 @@
+/** Requests that a client sends ahead on one connection: one at a time is worked on. */
+import type { ServerResponse } from "node:http"
+import { connect } from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { OrderedServer } from "../../src/http/OrderedServer.ts"
+import { eventually } from "../blackbox/support/eventually.ts"
+
+const minute = 60_000
+
+const listening = Effect.acquireRelease(
+  Effect.callback<{ readonly server: OrderedServer; readonly port: number; readonly begun: Array<ServerResponse> }>(
+    (resume) => {
+      const begun: Array<ServerResponse> = []
+      const server = new OrderedServer({
+        maxConnections: 10,
+        headersTimeout: minute,
+        bodyTimeout: minute,
+        idleTimeout: minute
+      })
+      server.on("request", (_, response) => begun.push(response))
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        const port = address === null || typeof address === "string" ? 0 : address.port
+        resume(Effect.succeed({ server, port, begun }))
+      })
+    }
+  ),
+  ({ server }) =>
+    Effect.sync(() => {
+      server.close()
+      server.closeAllConnections()
+    })
+)
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
+
+/** Chunks of a body. */
+const pieces = (size: number) => `${size.toString(16)}\r\n${"1".repeat(size)}\r\n`.repeat(2000)
+
+const connected = (port: number) =>
+  Effect.acquireRelease(
+    Effect.callback<ReturnType<typeof connect>>((resume) => {
+      const socket = connect(port, "127.0.0.1", () => resume(Effect.succeed(socket)))
+    }),
+    (socket) => Effect.sync(() => socket.destroy())
+  )
+
+/** A whole exchange on another connection, before which anything that was to happen has happened. */
+const passes = (port: number, begun: Array<ServerResponse>) =>
+  Effect.gen(function* () {
+    const before = begun.length
+    const socket = yield* connected(port)
+    socket.write(get("/passes"))
+    yield* eventually(
+      "a request of another connection",
+      Effect.sync(() => begun.length > before)
+    )
+    begun.pop()?.end()
+  }).pipe(Effect.scoped, Effect.repeat({ times: 3 }))
+
+const urls = (begun: ReadonlyArray<ServerResponse>) => begun.map(({ req }) => req.url)
+
+describe("A connection", () => {
+  it.live("has one request worked on, and the next when its answer is finished, in their order", () =>
+    Effect.gen(function* () {
+      const { begun, port } = yield* listening
+      const socket = yield* connected(port)
+      socket.write(get("/1") + get("/2") + get("/3"))
+      for (const expected of [["/1"], ["/1", "/2"], ["/1", "/2", "/3"]]) {
+        yield* eventually(
+          "the next request",
+          Effect.sync(() => begun.length === expected.length)
+        )
+        yield* passes(port, begun)
+        assert.deepStrictEqual(urls(begun), expected)
+        begun.at(-1)?.end("done")
+      }
+    })
+  )
+
+  it.live("has no further answer begun while its client does not read, and gets all of them when it does", () =>
+    Effect.gen(function* () {
+      const { begun, port } = yield* listening
+      const socket = yield* connected(port)
+      const page = Buffer.alloc(32 * 1024 * 1024)
+      socket.pause()
+      socket.write(get("/1") + get("/2"))
+      yield* eventually(
+        "a request",
+        Effect.sync(() => begun.length === 1)
+      )
+      begun[0]?.end(page)
+      yield* passes(port, begun)
+      assert.deepStrictEqual(urls(begun), ["/1"])
+      socket.resume()
+      yield* eventually(
+        "the next request",
+        Effect.sync(() => begun.length === 2)
+      )
+    })
+  )
+
+  it.live("that asks for more than can wait is closed", () =>
+    Effect.gen(function* () {
+      const { begun, port, server } = yield* listening
+      const socket = yield* connected(port)
+      socket.on("error", () => undefined)
+      yield* eventually(
+        "a connection",
+        Effect.sync(() => server.open === 1)
+      )
+      const flood = get("/").repeat(1000)
+      yield* eventually(
+        "its end",
+        Effect.sync(() => {
+          socket.write(flood)
+          // Each answer lets more of them in.
+          begun.shift()?.end()
+          return server.open === 0
+        })
+      )
+    })
+  )
+
+  it.live("whose body comes in tiny pieces is answered 400 and closed, while larger pieces may be as many", () =>
+    Effect.gen(function* () {
+      const { begun, port } = yield* listening
+      const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+      const [tiny, large] = [yield* connected(port), yield* connected(port)]
+      let answer = ""
+      tiny.on("error", () => undefined).on("data", (bytes) => (answer += bytes.toString()))
+      large.write(`${head}${pieces(32)}0\r\n\r\n`)
+      yield* eventually(
+        "a request in larger pieces",
+        Effect.sync(() => begun[0]?.req.resume().complete === true)
+      )
+      tiny.write(head + pieces(1))
+      yield* eventually(
+        "a connection closed",
+        Effect.sync(() => tiny.closed || tiny.readableEnded)
+      )
+      assert.match(answer, /^HTTP\/1\.1 400 /)
+      assert.match(answer, /\{"detail":"Bad Request"\}$/)
+      assert.isFalse(large.closed)
+    })
+  )
+})

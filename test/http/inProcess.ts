@@ -1,0 +1,184 @@
+/** The data API in this process: its routes over services of a test's choice, without a socket or a database. */
+import { Context, Effect, Layer, Schema, type Scope } from "effect"
+import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
+import { organizations, recordsOf } from "../../src/demo/DemoData.ts"
+import { accounts } from "../../src/demo/DemoProcessor.ts"
+import { OrgResolver } from "../../src/keys/OrgResolver.ts"
+import { ClinicAccounts } from "../../src/psp/ClinicAccounts.ts"
+import { PspClient } from "../../src/psp/PspClient.ts"
+import { PspReads } from "../../src/psp/PspReads.ts"
+import { CancellationPaymentIntents } from "../../src/api/records/CancellationPaymentIntents.ts"
+import { ChargeAdjustments } from "../../src/api/records/ChargeAdjustments.ts"
+import { ChargePayments } from "../../src/api/records/ChargePayments.ts"
+import { ChargeRefunds } from "../../src/api/records/ChargeRefunds.ts"
+import { Charges } from "../../src/api/records/Charges.ts"
+import { Clinics } from "../../src/api/records/Clinics.ts"
+import { ConsumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
+import { InvoiceLines } from "../../src/api/records/InvoiceLines.ts"
+import { Invoices } from "../../src/api/records/Invoices.ts"
+import { Organizations } from "../../src/api/records/Organizations.ts"
+import { PaymentIntents } from "../../src/api/records/PaymentIntents.ts"
+import { PaymentPlans } from "../../src/api/records/PaymentPlans.ts"
+import { PetBenefits } from "../../src/api/records/PetBenefits.ts"
+import { Pets } from "../../src/api/records/Pets.ts"
+import { Products } from "../../src/api/records/Products.ts"
+import { Subscriptions } from "../../src/api/records/Subscriptions.ts"
+import type { Resource } from "../../src/api/records/Resource.ts"
+import * as Server from "../../src/Server.ts"
+import type * as Services from "../../src/Services.ts"
+import { kinds } from "../support/stripe/rules.ts"
+
+const [oakridge, harbor] = organizations
+
+/** The API key and the records of the organization on whose behalf these tests ask. */
+export const { key } = oakridge
+export const organization = `org_${oakridge.slug}`
+export const demo = recordsOf(oakridge)
+/** Those of another organization. */
+export const other = { key: harbor.key, organization: `org_${harbor.slug}`, demo: recordsOf(harbor) }
+
+const both = <Name extends keyof typeof demo>(name: Name) => [...demo[name], ...other.demo[name]]
+
+/** What the routes need. */
+export type ServiceLayer = Layer.Layer<Layer.Success<typeof Services.layerMemory>>
+
+/** Which processor account each demo clinic has. */
+export const clinicAccounts = both("clinics").map((clinic) => ({
+  organization: clinic.organization_id,
+  clinic: clinic.id,
+  account: clinic.processor_account ?? null
+}))
+
+/** Live reads of a processor, by the demo clinics unless other ones are given. */
+export const layerPsp = (
+  client: Layer.Layer<PspClient>,
+  clinics: Parameters<typeof ClinicAccounts.layerMemory>[0] = clinicAccounts
+) =>
+  // Without `fresh`, all that is built together would share the reads of one client.
+  Layer.fresh(PspReads.layer).pipe(Layer.provide([ClinicAccounts.layerMemory(clinics), client]))
+
+/** In memory: all records of both demo organizations, their keys, and the demo processor. */
+export const layerDemo = Layer.mergeAll(
+  Organizations.layerMemory(both("organizations")),
+  Clinics.layerMemory(both("clinics")),
+  Pets.layerMemory(both("pets")),
+  Subscriptions.layerMemory(both("subscriptions")),
+  PaymentPlans.layerMemory(both("paymentPlans")),
+  PaymentIntents.layerMemory(both("paymentIntents")),
+  CancellationPaymentIntents.layerMemory(both("cancellationPaymentIntents")),
+  PetBenefits.layerMemory(both("petBenefits")),
+  Products.layerMemory(both("products")),
+  ConsumptionLogs.layerMemory(both("consumptionLogs")),
+  Invoices.layerMemory(both("invoices")),
+  InvoiceLines.layerMemory(both("invoiceLines")),
+  Charges.layerMemory(both("charges")),
+  ChargePayments.layerMemory(both("chargePayments")),
+  ChargeAdjustments.layerMemory(both("chargeAdjustments")),
+  ChargeRefunds.layerMemory(both("chargeRefunds")),
+  OrgResolver.layerMemory({ [key]: organization, [other.key]: other.organization }),
+  layerPsp(PspClient.layerMemory(accounts))
+)
+
+/** The resources that can be searched. */
+export const searchable: ReadonlyArray<Resource> = [
+  Clinics,
+  Pets,
+  Subscriptions,
+  PaymentPlans,
+  PaymentIntents,
+  CancellationPaymentIntents,
+  PetBenefits,
+  Products,
+  ConsumptionLogs,
+  Invoices,
+  InvoiceLines,
+  Charges,
+  ChargePayments,
+  ChargeAdjustments,
+  ChargeRefunds
+].map(({ resource }) => resource)
+
+/** The path of every endpoint of records. */
+export const paths = [
+  "/api/v3/organization/get",
+  ...searchable.flatMap(({ name }) => [`/api/v3/${name}/search`, `/api/v3/${name}/get`])
+]
+
+/** The path of every live read of the processor. */
+export const processorPaths = kinds.map((kind) => `/api/v3/psp-${kind}/search`)
+
+/** The whole server, as a function. */
+export class InProcess extends Context.Service<InProcess, (request: Request) => Promise<Response>>()(
+  "practice-data/test/Http/inProcess"
+) {
+  /** The routes over services. What they log and trace goes where this layer's own does. */
+  static readonly layer = (services: ServiceLayer = layerDemo) =>
+    Layer.effect(
+      InProcess,
+      Effect.gen(function* () {
+        const handler = yield* HttpRouter.toHttpEffect(Server.routes.pipe(Layer.provide(services)))
+        const context = yield* Effect.context()
+        return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)
+      })
+    ).pipe(Layer.provide(HttpServer.layerServices))
+}
+
+/** A request: what differs from a well-formed search of charges. */
+export interface Sent {
+  readonly path?: string
+  readonly method?: string
+  /** Headers to add, or, where undefined, to leave out. */
+  readonly headers?: Readonly<Record<string, string | undefined>>
+  /** The body as a value. */
+  readonly json?: unknown
+  /** The body as it is sent. */
+  readonly raw?: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
+}
+
+/** What came back. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+  /** The body as a value, where it is JSON. */
+  readonly json: unknown
+}
+
+const Json = Schema.fromJsonString(Schema.Unknown)
+const parse = Schema.decodeEffect(Json)
+const encode = Schema.encodeEffect(Json)
+
+/** A value as compact JSON. */
+export const compact = (value: unknown) => Effect.orDie(encode(value))
+
+const requestOf = Effect.fnUntraced(function* (sent: Sent) {
+  const { path = "/api/v3/charges/search", method = "POST", headers = {}, json = {}, raw } = sent
+  const all = { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers }
+  const body = raw ?? (yield* compact(json))
+  return new Request(`http://localhost${path}`, {
+    method,
+    headers: Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    // Of a string, Request would set the content type.
+    ...(["GET", "HEAD"].includes(method)
+      ? {}
+      : { body: typeof body === "string" ? new TextEncoder().encode(body) : body }),
+    duplex: "half"
+  })
+})
+
+/** Asks the server. */
+export const send = Effect.fnUntraced(function* (sent: Sent = {}) {
+  const handle = yield* InProcess
+  const request = yield* requestOf(sent)
+  const response = yield* Effect.promise(() => handle(request))
+  const headers = Object.fromEntries(response.headers)
+  const text = yield* Effect.promise(() => response.text())
+  const isJson = headers["content-type"]?.startsWith("application/json") ?? false
+  const answer: Answer = {
+    status: response.status,
+    headers,
+    text,
+    json: isJson && text !== "" ? yield* Effect.orDie(parse(text)) : undefined
+  }
+  return answer
+})

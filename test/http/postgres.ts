@@ -1,0 +1,49 @@
+/** The services of the data API over a database that holds the demo records and their keys, with statements counted. */
+import { Context, Effect, Layer, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { connect, CredentialDatabase, type Database, RecordDatabase } from "../../src/database/Database.ts"
+import { accounts } from "../../src/demo/DemoProcessor.ts"
+import { PspClient } from "../../src/psp/PspClient.ts"
+import * as Services from "../../src/Services.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+
+/** How many statements each client was asked for. */
+export class Statements extends Context.Service<Statements, { records: number; credentials: number }>()(
+  "practice-data/test/Http/postgres/Statements"
+) {
+  static readonly layer = Layer.sync(Statements, () => ({ records: 0, credentials: 0 }))
+}
+
+const counted = (sql: Database, count: () => void): Database =>
+  new Proxy(sql, {
+    get: (client, property, receiver) => {
+      if (property === "unsafe") count()
+      return Reflect.get(client, property, receiver)
+    },
+    apply: (client, self, values) => {
+      count()
+      return Reflect.apply(client, self, values)
+    }
+  })
+
+const databases = Layer.unwrap(
+  Effect.gen(function* () {
+    const { url } = yield* TestDatabase
+    const statements = yield* Statements
+    const client = (name: keyof Statements["Service"]) =>
+      Effect.map(
+        connect({ url: Redacted.make(url), applicationName: name, maxConnections: 4, statementTimeout: "3 seconds" }),
+        (connected) => counted(connected, () => void statements[name]++)
+      )
+    return Layer.merge(
+      Layer.effect(RecordDatabase, client("records")),
+      Layer.effect(CredentialDatabase, client("credentials"))
+    )
+  })
+).pipe(Layer.provide(Reactivity.layer))
+
+/** A database of the test's own, and the counts. */
+export const store = Layer.merge(TestDatabase.layerDemo, Statements.layer)
+
+/** The services over it. */
+export const services = Services.layer.pipe(Layer.provide([databases, PspClient.layerMemory(accounts)]))

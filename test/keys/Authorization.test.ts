@@ -1,0 +1,133 @@
+/** Who may ask, and for whom: the API key of a request. Contract: section 5. */
+import { hash } from "node:crypto"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { Unavailable, Unauthorized } from "../../src/api/Errors.ts"
+import { OrgResolver } from "../../src/keys/OrgResolver.ts"
+import { InProcess, key, layerDemo, organization, other, paths, send } from "../http/inProcess.ts"
+
+const refused: ReadonlyArray<readonly [name: string, authorization: string | undefined]> = [
+  ["no Authorization header", undefined],
+  ["an empty Authorization header", ""],
+  ["a scheme without a key", "Bearer"],
+  ["a scheme and spaces", "Bearer   "],
+  ["a key without a scheme", key],
+  ["a scheme that runs into the key", `Bearer${key}`],
+  ["a tab behind the scheme", `Bearer\t${key}`],
+  ["another scheme with a valid key", `Basic ${key}`],
+  ["another scheme that begins alike", `BearerToken ${key}`],
+  ["a key that is not known", "Bearer pda_live_0000000000000000000000000000000000000"],
+  ["a known key in other case", `Bearer ${key.toUpperCase()}`],
+  ["a known key with something behind it", `Bearer ${key} ${key}`],
+  ["two Authorization headers in one", `Bearer ${key}, Bearer ${key}`],
+  ["a known key in quotes", `Bearer "${key}"`],
+  ["a key of characters that no key has", "Bearer \u00e9\u00ff"],
+  ["a key of 100,000 characters", `Bearer ${"k".repeat(100_000)}`],
+  ["the name of a property that every object has", "Bearer constructor"],
+  ["the name of an object's prototype", "Bearer __proto__"],
+  ["the hash of a known key", `Bearer ${hash("sha256", key)}`]
+]
+
+layer(InProcess.layer())("the API key of a request", (it) => {
+  it.effect.each(refused)("is refused with 401 and always the same body: %s", ([, authorization]) =>
+    Effect.gen(function* () {
+      const answer = yield* send({ headers: { authorization } })
+      assert.strictEqual(answer.status, 401)
+      assert.deepStrictEqual(answer.json, { detail: Unauthorized.error.detail })
+      assert.strictEqual(answer.headers["www-authenticate"], "Bearer")
+      assert.isUndefined(answer.headers["retry-after"])
+    })
+  )
+
+  it.effect.each(paths)("is required by %s", (path) =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* send({ path, headers: { authorization: undefined } })).status, 401)
+    })
+  )
+
+  it.effect.each(["Bearer", "bearer", "BEARER", "bEaReR", "Bearer  "])(
+    "follows a scheme whose case does not matter: '%s'",
+    (scheme) =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* send({ headers: { authorization: `${scheme} ${key}` } })).status, 200)
+      })
+  )
+
+  it.effect.each([
+    [key, organization],
+    [other.key, other.organization]
+  ] as const)("decides the organization: %s reads %s", ([mine, mineIs]) =>
+    Effect.gen(function* () {
+      const headers = { authorization: `Bearer ${mine}` }
+      const answer = yield* send({ path: "/api/v3/organization/get", headers })
+      assert.deepInclude(answer.json, { id: mineIs })
+      const clinics = yield* send({ path: "/api/v3/clinics/search", headers })
+      assert.match(clinics.text, new RegExp(`"organization":"${mineIs}"`))
+      assert.notMatch(clinics.text, new RegExp(`"organization":"(?!${mineIs}")`))
+    })
+  )
+})
+
+layer(InProcess.layer())("requests of two organizations at once", (it) => {
+  it.effect("read the records of their own", () =>
+    Effect.gen(function* () {
+      const answers = yield* Effect.forEach(
+        Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? key : other.key)),
+        (given) =>
+          Effect.map(
+            send({ path: "/api/v3/organization/get", headers: { authorization: `Bearer ${given}` } }),
+            ({ text }) => [given, /"id":"(\w+)"/.exec(text)?.[1]] as const
+          ),
+        { concurrency: "unbounded" }
+      )
+      for (const [given, read] of answers) assert.strictEqual(read, given === key ? organization : other.organization)
+    })
+  )
+})
+
+const valid = new Set<string>([key])
+const revocable = Layer.succeed(
+  OrgResolver,
+  OrgResolver.of({
+    resolve: (given) =>
+      Effect.suspend(() =>
+        valid.has(Redacted.value(given)) ? Effect.succeed(organization) : Effect.fail(Unauthorized.error)
+      )
+  })
+)
+
+layer(InProcess.layer(Layer.merge(layerDemo, revocable)))("a key that is revoked between two requests", (it) => {
+  it.effect("is refused at the second: nothing remembers it", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* send()).status, 200)
+      valid.delete(key)
+      assert.strictEqual((yield* send()).status, 401)
+    })
+  )
+})
+
+layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("a credential store that is down", (it) => {
+  it.effect.each([key, "pda_live_unknown", "\u00e9", "k".repeat(10_000)])(
+    "is 503, never 401, for the key %s",
+    (given) =>
+      Effect.gen(function* () {
+        const answer = yield* send({ headers: { authorization: `Bearer ${given}` } })
+        assert.strictEqual(answer.status, 503)
+        assert.deepStrictEqual(answer.json, { detail: Unavailable.credentials.detail })
+        assert.match(answer.headers["retry-after"] ?? "", /^[1-9]\d*$/)
+        assert.isUndefined(answer.headers["www-authenticate"])
+      })
+  )
+
+  it.effect("is not asked about a request without a key, which is 401", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* send({ headers: { authorization: undefined } })).status, 401)
+    })
+  )
+
+  it.effect.each(paths)("is 503 on %s", (path) =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* send({ path })).status, 503)
+    })
+  )
+})

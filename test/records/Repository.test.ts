@@ -1,0 +1,185 @@
+/**
+ * What every repository of records does, over both of its stores: the fake in memory and Postgres answer the same
+ * bytes, whether the organization is known or the statement that reads looks up its key. Contract: section 4.1, "Common list request fields", "List endpoints and their filters".
+ */
+import { hash } from "node:crypto"
+import { assert, layer } from "@effect/vitest"
+import { Arbitrary, Effect, Formatter, Layer } from "effect"
+import { RecordNotFound } from "../../src/api/Errors.ts"
+import { organizations } from "../../src/demo/DemoData.ts"
+import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
+import type { Criteria, Repository } from "../../src/records/Repository.ts"
+import type { Page } from "../../src/api/records/Search.ts"
+import type { Row } from "../../src/api/records/Resource.ts"
+import { integer, owners } from "../support/arbitraries.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import { tries } from "../support/tries.ts"
+import { candidates, filters, found, pageOf } from "./expected.ts"
+import { kinds, storesOf } from "./kinds.ts"
+
+interface Stores {
+  readonly rows: ReadonlyArray<Row>
+  readonly memory: Repository
+  readonly postgres: Repository
+  readonly skipping: Repository
+}
+
+const everything: Page = { limit: 1000, offset: 0 }
+
+const demoOwners = organizations.map(({ slug }) => `org_${slug}`)
+
+const as = (id: string) => Effect.provideService(CurrentOrganization, CurrentOrganization.known(id))
+
+const keyHashOf = (organization: string) => hash("sha256", organization, "buffer")
+
+const asHolderOfKey = (id: string) =>
+  Effect.provideService(CurrentOrganization, {
+    // The statement that reads looks it up. Asked beside one that takes long, this has no answer of its own.
+    id: Effect.never,
+    key: { hash: keyHashOf(id), settle: () => Effect.void }
+  })
+
+const keys = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { sql } = yield* TestDatabase
+    for (const organization_id of [...demoOwners, ...owners, "org_nowhere"]) {
+      const key = { organization_id, id: "key", name: "Test", prefix: "test", key_hash: keyHashOf(organization_id) }
+      yield* sql`insert into api_keys ${sql.insert(key)}`
+    }
+  })
+)
+
+const ways = ({ memory, postgres, skipping }: Stores) =>
+  [
+    ["memory", memory, as],
+    ["Postgres", postgres, as],
+    ["Postgres, by key", postgres, asHolderOfKey],
+    ["Postgres, skipping in the index", skipping, as],
+    ["Postgres, skipping in the index, by key", skipping, asHolderOfKey]
+  ] as const
+
+/** Both stores answer exactly the rows that the request means. */
+const checkSearch = Effect.fnUntraced(function* (
+  resource: string,
+  stores: Stores,
+  organization: string,
+  criteria: Criteria,
+  page: Page = everything
+) {
+  const expected = pageOf(
+    found(resource, stores.rows, organization, criteria).slice(page.offset, page.offset + page.limit)
+  )
+  const asked = Formatter.format({ resource, organization, criteria, page })
+  for (const [way, repository, of] of ways(stores)) {
+    assert.strictEqual(yield* of(organization)(repository.search(criteria, page)), expected, `${way}: ${asked}`)
+  }
+})
+
+/** Pages of this length, one after the other, hold each row that the request means once and in order. */
+const checkWalk = Effect.fnUntraced(function* (
+  resource: string,
+  stores: Stores,
+  organization: string,
+  criteria: Criteria,
+  limit: number
+) {
+  const count = found(resource, stores.rows, organization, criteria).length
+  for (let offset = 0; offset < count + limit; offset += limit) {
+    yield* checkSearch(resource, stores, organization, criteria, { limit, offset })
+  }
+})
+
+/** Every record is got by its id by its own organization, and not found by another. */
+const checkGets = Effect.fnUntraced(function* (stores: Stores, organization: string) {
+  const { rows } = stores
+  const own = new Map(rows.filter((row) => row.organization === organization).map((row) => [row.id, row.json]))
+  const ids = [...new Set(rows.map((row) => row.id)), "nowhere", ""]
+  for (const [, repository, of] of ways(stores)) {
+    for (const id of ids) {
+      const answer = yield* of(organization)(Effect.result(repository.get(id)))
+      const expected = own.get(id)
+      if (expected === undefined) {
+        assert.deepStrictEqual(answer._tag === "Failure" && answer.failure, RecordNotFound.error)
+      } else {
+        assert.strictEqual(answer._tag === "Success" && answer.success, expected)
+      }
+    }
+  }
+})
+
+/** Which candidate of each filter a generated request takes; out of range: the request leaves the filter out. */
+const choices = Arbitrary.array(integer(-12, 9), { minLength: 12, maxLength: 12 })
+
+const criteriaOf = (resource: string, rows: ReadonlyArray<Row>, chosen: ReadonlyArray<number>): Criteria =>
+  Object.fromEntries(
+    Object.keys(filters[resource] ?? {}).flatMap((filter, index) => {
+      const value = candidates(resource, filter, rows)[chosen[index] ?? -1]
+      return value === undefined ? [] : [[filter, value] as const]
+    })
+  )
+
+layer(Layer.provideMerge(keys, TestDatabase.layerDatabases), { excludeTestServices: true })((it) => {
+  for (const kind of kinds) {
+    const name = kind.resource.name
+
+    it.effect(`${name}: the filters are the contract's, in its order`, () =>
+      Effect.sync(() => assert.deepStrictEqual(Object.keys(kind.resource.filters), Object.keys(filters[name] ?? {})))
+    )
+
+    it.effect(`${name}: on the demo data each filter, alone and null, means the same in memory and in Postgres`, () =>
+      Effect.gen(function* () {
+        const stores = yield* storesOf(kind.demo)
+        for (const organization of [...demoOwners, "org_nowhere"]) {
+          yield* checkSearch(name, stores, organization, {})
+          for (const filter of Object.keys(kind.resource.filters)) {
+            for (const value of candidates(name, filter, stores.rows)) {
+              yield* checkSearch(name, stores, organization, { [filter]: value })
+            }
+          }
+        }
+      })
+    )
+
+    it.effect(`${name}: on the demo data pages of any length hold each record once, in order`, () =>
+      Effect.gen(function* () {
+        const stores = yield* storesOf(kind.demo)
+        const own = stores.rows.filter(({ organization }) => organization === "org_oakridge")
+        for (const limit of [7, 100]) yield* checkWalk(name, stores, "org_oakridge", { include_deleted: true }, limit)
+        for (const filter of Object.keys(kind.resource.filters)) {
+          const [value] = candidates(name, filter, own)
+          yield* checkWalk(name, stores, "org_oakridge", { [filter]: value }, 11)
+        }
+        yield* checkSearch(name, stores, "org_oakridge", {}, { limit: 1, offset: 2147483647 })
+      })
+    )
+
+    it.effect(`${name}: on the demo data a record is got by its own organization and unknown to the other`, () =>
+      Effect.gen(function* () {
+        const stores = yield* storesOf(kind.demo)
+        for (const organization of demoOwners) yield* checkGets(stores, organization)
+      })
+    )
+
+    for (const { often, options } of tries({ few: 2, many: 40, size: 24, maxShrinks: 100 }))
+      it.effect.prop(
+        `${name}: any records, any filters together, any page: both stores answer the same bytes${often}`,
+        {
+          sample: kind.generated({ maxLength: 24 }),
+          requests: Arbitrary.array(choices, { minLength: 8, maxLength: 8 }),
+          limit: integer(1, 5)
+        },
+        ({ sample, requests, limit }) =>
+          Effect.gen(function* () {
+            const stores = yield* storesOf(sample)
+            for (const organization of owners) {
+              yield* checkGets(stores, organization)
+              yield* checkWalk(name, stores, organization, { include_deleted: true }, limit)
+              for (const chosen of requests) {
+                yield* checkWalk(name, stores, organization, criteriaOf(name, stores.rows, chosen), limit)
+              }
+            }
+          }),
+        options
+      )
+  }
+})
