@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../src/api/DataApi.ts"
-import { BadRequest, RecordNotFound, Unavailable, Unauthorized } from "../src/api/Errors.ts"
+import { OutOfRange, RecordNotFound, RecordStoreDown, Unauthorized } from "../src/api/Errors.ts"
 import { CurrentOrganization } from "../src/api/CurrentOrganization.ts"
 import { Charges } from "../src/api/records/Charges.ts"
 
@@ -18,24 +18,26 @@ const searchFailingWith =
 
 export const declaredErrors = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
   handlers
-    .handle("search", searchFailingWith(BadRequest.outOfRange("limit", 1, 1000)))
-    .handle("get", searchFailingWith(RecordNotFound.error))
+    .handle("search", searchFailingWith(new OutOfRange({ detail: "limit must be between 1 and 1000" })))
+    .handle("get", searchFailingWith(new RecordNotFound()))
 )
 
 export const errorsOfTheMiddleware = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
-  handlers.handle("search", searchFailingWith(Unauthorized.error)).handle("get", searchFailingWith(Unavailable.records))
+  handlers
+    .handle("search", searchFailingWith(new Unauthorized()))
+    .handle("get", searchFailingWith(new RecordStoreDown()))
 )
 
 export const errorOfAnotherEndpoint = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
   handlers
     // @ts-expect-error A search finds nothing rather than failing.
-    .handle("search", searchFailingWith(RecordNotFound.error))
-    .handle("get", searchFailingWith(RecordNotFound.error))
+    .handle("search", searchFailingWith(new RecordNotFound()))
+    .handle("get", searchFailingWith(new RecordNotFound()))
 )
 
 export const undeclaredError = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
   handlers
-    .handle("search", searchFailingWith(Unavailable.records))
+    .handle("search", searchFailingWith(new RecordStoreDown()))
     // @ts-expect-error No endpoint declares this error.
     .handle("get", searchFailingWith(new Error("undeclared")))
 )
@@ -44,7 +46,7 @@ export const unhandledEndpoint = HttpApiBuilder.group(
   DataApi,
   "charges",
   // @ts-expect-error The endpoint `get` is not handled.
-  (handlers) => handlers.handle("search", searchFailingWith(Unavailable.records))
+  (handlers) => handlers.handle("search", searchFailingWith(new RecordStoreDown()))
 )
 
 const read = Effect.flatMap(Charges, (charges) => charges.search({}, { limit: 1, offset: 0 })).pipe(

@@ -4,7 +4,14 @@
  * Contract: section 5. A missing or invalid key is 401; a store of keys that cannot be reached is 503, never 401.
  */
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import { answerUnavailable, answerWithHeader, TooManyRequests, Unauthorized } from "./Errors.ts"
+import {
+  CredentialStoreDown,
+  RecordStoreDown,
+  responses,
+  responseWithHeader,
+  TooManyRequests,
+  Unauthorized
+} from "./Errors.ts"
 import type { CurrentOrganization } from "./CurrentOrganization.ts"
 
 const bearer = HttpApiSecurity.bearer.pipe(
@@ -22,9 +29,8 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, { pr
     requiredForClient: true,
     security: { bearer },
     error: [
-      answerWithHeader(Unauthorized, "www-authenticate", "Bearer"),
-      answerWithHeader(TooManyRequests, "retry-after", "1"),
-      answerUnavailable
+      responseWithHeader(Unauthorized, "www-authenticate", "Bearer"),
+      ...responses(TooManyRequests, CredentialStoreDown, RecordStoreDown)
     ]
   }
 ) {}

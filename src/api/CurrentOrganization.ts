@@ -1,9 +1,9 @@
 /** The organization on whose behalf a request is answered. */
 import { Context, Effect, type Exit } from "effect"
-import type { Unauthorized, Unavailable } from "./Errors.ts"
+import type { CredentialStoreDown, RecordStoreDown, Unauthorized } from "./Errors.ts"
 
 /** What becomes known of a key: its organization, that there is no such key, or that the store cannot tell. */
-export type Resolved = Exit.Exit<string, Unauthorized | Unavailable>
+export type Resolved = Exit.Exit<string, Unauthorized | CredentialStoreDown | RecordStoreDown>
 
 /** An API key that nobody has looked up yet: the statement that reads the records may do it on its way. */
 export interface PresentedKey {
@@ -23,7 +23,7 @@ export class CurrentOrganization extends Context.Service<
   CurrentOrganization,
   {
     /** Its id. Of a key that nobody has looked up yet, this does. */
-    readonly id: Effect.Effect<string, Unauthorized | Unavailable>
+    readonly id: Effect.Effect<string, Unauthorized | CredentialStoreDown | RecordStoreDown>
     /** The key, where nobody has looked it up yet. */
     readonly key?: PresentedKey
   }

@@ -1,10 +1,11 @@
 /**
- * The public errors of the service. Each has its HTTP status on its class, and `respond` gives the form in which
- * it is answered: a body of the documented shape, plus the headers that a client needs to act on it.
+ * The public errors of the service: a class for each reason. The class has the HTTP status, and its texts are the type
+ * of its `detail`. `responses` gives the form in which a client gets them: a body of the documented shape, with the
+ * headers that the client needs.
  *
  * Contract: sections 2.11 and 7.
  */
-import { Duration, Schema, SchemaAST, SchemaTransformation } from "effect"
+import { Array, Duration, Effect, Schema, SchemaAST, SchemaTransformation } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 
 /** The body of every error but 422. */
@@ -30,59 +31,74 @@ export const HTTPValidationError = Schema.Struct({ detail: Schema.Array(Validati
     "The faults of the request, in the order of the endpoint's fields, unknown fields last. The list ends after 100 faults, whether or not there are more."
 })
 
-/**
- * 400: a value that the endpoint cannot work with. One class for the status, since the body tells a client no more
- * than its text.
- */
-export class BadRequest extends Schema.TaggedError<BadRequest>()(
-  "BadRequest",
+/** The text of an error, by default the first of those that it has. A client knows the error by them. */
+const text = (...texts: Array.NonEmptyReadonlyArray<string>) =>
+  Schema.String.annotate({ examples: texts }).pipe(Schema.withConstructorDefault(Effect.succeed(texts[0])))
+
+/** 400: the body names an organization other than the key's. */
+export class OrgMismatch extends Schema.TaggedError<OrgMismatch>()(
+  "OrgMismatch",
+  { detail: text("organization does not match the organization of the API key") },
+  { httpApiStatus: 400 }
+) {}
+
+/** 400: the id of a single-record read is missing or blank. */
+export class IdRequired extends Schema.TaggedError<IdRequired>()(
+  "IdRequired",
+  { detail: text("id is required and cannot be blank") },
+  { httpApiStatus: 400 }
+) {}
+
+/** 400: limit or offset is out of range. */
+export class OutOfRange extends Schema.TaggedError<OutOfRange>()(
+  "OutOfRange",
   { detail: Schema.String },
   { httpApiStatus: 400 }
-) {
-  /** The body names an organization other than the key's. */
-  static readonly otherOrganization = new BadRequest({
-    detail: "organization does not match the organization of the API key"
-  })
+) {}
 
-  /** The id of a single-record read is missing or blank. */
-  static readonly blankId = new BadRequest({ detail: "id is required and cannot be blank" })
+/** 400: the clinic of a processor read is blank. */
+export class ClinicRequired extends Schema.TaggedError<ClinicRequired>()(
+  "ClinicRequired",
+  { detail: text("clinic cannot be blank") },
+  { httpApiStatus: 400 }
+) {}
 
-  /** The clinic of a processor read is blank. */
-  static readonly blankClinic = new BadRequest({ detail: "clinic cannot be blank" })
+/** 400: the organization has no such clinic, whether or not another one has. */
+export class ClinicUnknown extends Schema.TaggedError<ClinicUnknown>()(
+  "ClinicUnknown",
+  { detail: text("The organization has no such clinic") },
+  { httpApiStatus: 400 }
+) {}
 
-  /** The organization has no such clinic, whether or not another one has. */
-  static readonly unknownClinic = new BadRequest({ detail: "The organization has no such clinic" })
+/** 400: the clinic has no processor account, or none any more. */
+export class ClinicNotConnected extends Schema.TaggedError<ClinicNotConnected>()(
+  "ClinicNotConnected",
+  { detail: text("The clinic has no connected payment processor account") },
+  { httpApiStatus: 400 }
+) {}
 
-  /** The clinic has no processor account, or none any more. */
-  static readonly noAccount = new BadRequest({ detail: "The clinic has no connected payment processor account" })
+/** 400: the account has no object with the id of starting_after. */
+export class CursorNotFound extends Schema.TaggedError<CursorNotFound>()(
+  "CursorNotFound",
+  { detail: text("starting_after is not the id of an object of the clinic's account") },
+  { httpApiStatus: 400 }
+) {}
 
-  /** The account has no object with the id of starting_after. */
-  static readonly unknownCursor = new BadRequest({
-    detail: "starting_after is not the id of an object of the clinic's account"
-  })
-
-  /** limit or offset out of range. */
-  static readonly outOfRange = (name: string, minimum: number, maximum: number) =>
-    new BadRequest({ detail: `${name} must be between ${minimum} and ${maximum}` })
-}
-
-/** 401: no API key, or none that is valid. Says the same whatever was wrong with it. */
+/** 401: no API key, or none that is valid; or no valid signature. Says the same whatever is wrong with a key. */
 export class Unauthorized extends Schema.TaggedError<Unauthorized>()(
   "Unauthorized",
-  { detail: Schema.String },
+  {
+    detail: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed("The API key is missing or invalid")))
+  },
   { httpApiStatus: 401 }
-) {
-  static readonly error = new Unauthorized({ detail: "The API key is missing or invalid" })
-}
+) {}
 
 /** 404: no such record in the key's organization, whether or not another organization has it. */
 export class RecordNotFound extends Schema.TaggedError<RecordNotFound>()(
   "RecordNotFound",
-  { detail: Schema.String },
+  { detail: text("No such record") },
   { httpApiStatus: 404 }
-) {
-  static readonly error = new RecordNotFound({ detail: "No such record" })
-}
+) {}
 
 /** 413: the body is larger than the endpoint reads. */
 export class PayloadTooLarge extends Schema.TaggedError<PayloadTooLarge>()(
@@ -94,11 +110,9 @@ export class PayloadTooLarge extends Schema.TaggedError<PayloadTooLarge>()(
 /** 415: the body is compressed, or encoded in some other way. */
 export class EncodingUnsupported extends Schema.TaggedError<EncodingUnsupported>()(
   "EncodingUnsupported",
-  { detail: Schema.String },
+  { detail: text("Content-Encoding should be identity") },
   { httpApiStatus: 415 }
-) {
-  static readonly error = new EncodingUnsupported({ detail: "Content-Encoding should be identity" })
-}
+) {}
 
 /** 422: the request does not have the shape that the endpoint takes. */
 export class RequestInvalid extends Schema.TaggedError<RequestInvalid>()(
@@ -107,111 +121,156 @@ export class RequestInvalid extends Schema.TaggedError<RequestInvalid>()(
   { httpApiStatus: 422 }
 ) {}
 
+const retryAfter = Schema.optionalKey(Schema.Int)
+
 /** 429: more requests of one organization than it may send. */
 export class TooManyRequests extends Schema.TaggedError<TooManyRequests>()(
   "TooManyRequests",
-  { detail: Schema.String },
+  { detail: text("The organization sends too many requests"), retryAfter },
   { httpApiStatus: 429 }
-) {
-  static readonly error = new TooManyRequests({ detail: "The organization sends too many requests" })
+) {}
+
+/** Why a store has no answer. */
+interface StoreFailure {
+  readonly _tag: "Busy" | "Unreachable"
 }
 
-/** 503: something that the answer depends on cannot be reached, or has no time. */
-export class Unavailable extends Schema.TaggedError<Unavailable>()(
-  "Unavailable",
-  { detail: Schema.String, retryAfter: Schema.optionalKey(Schema.Int) },
+/** 503: the store of API keys cannot be reached, or has no time. Never reported as 401. */
+export class CredentialStoreDown extends Schema.TaggedError<CredentialStoreDown>()(
+  "CredentialStoreDown",
+  { detail: text("The credential store cannot be reached", "The credential store is busy"), retryAfter },
   { httpApiStatus: 503 }
 ) {
-  /** The store of API keys. Never reported as 401. */
-  static readonly credentials = new Unavailable({ detail: "The credential store cannot be reached" })
+  /** What to tell of a failure of the store. */
+  static readonly from = ({ _tag }: StoreFailure) =>
+    new CredentialStoreDown(_tag === "Busy" ? { detail: "The credential store is busy" } : {})
+}
 
-  /** The store of API keys has no time. */
-  static readonly credentialsBusy = new Unavailable({ detail: "The credential store is busy" })
+/** 503: the store of records cannot be reached, or has no time. */
+export class RecordStoreDown extends Schema.TaggedError<RecordStoreDown>()(
+  "RecordStoreDown",
+  { detail: text("The record store cannot be reached", "The record store is busy"), retryAfter },
+  { httpApiStatus: 503 }
+) {
+  /** What to tell of a failure of the store. */
+  static readonly from = ({ _tag }: StoreFailure) =>
+    new RecordStoreDown(_tag === "Busy" ? { detail: "The record store is busy" } : {})
+}
 
-  /** The store of records. */
-  static readonly records = new Unavailable({ detail: "The record store cannot be reached" })
+/** 503: the service already reads as many large bodies as it can hold. */
+export class ServiceBusy extends Schema.TaggedError<ServiceBusy>()(
+  "ServiceBusy",
+  { detail: text("The service is reading too many large requests"), retryAfter },
+  { httpApiStatus: 503 }
+) {}
 
-  /** The store of records has no time. */
-  static readonly recordsBusy = new Unavailable({ detail: "The record store is busy" })
+/** 503: the payment processor does not answer. `retryAfter` is in seconds. */
+export class ProcessorDown extends Schema.TaggedError<ProcessorDown>()(
+  "ProcessorDown",
+  { detail: text("The payment processor cannot be reached"), retryAfter },
+  { httpApiStatus: 503 }
+) {
+  /** To be tried again after a while, which is told in whole seconds from 1 to 60. */
+  static readonly retryAfter = (duration: Duration.Duration) =>
+    new ProcessorDown({ retryAfter: Math.min(Math.max(Math.ceil(Duration.toSeconds(duration)), 1), 60) })
+}
 
-  /** The service itself, which reads as many large bodies as it can hold. */
-  static readonly busy = new Unavailable({ detail: "The service is reading too many large requests" })
+/** 503: the service has no key for the payment processor. */
+export class ProcessorNotConfigured extends Schema.TaggedError<ProcessorNotConfigured>()(
+  "ProcessorNotConfigured",
+  { detail: text("The payment processor is not configured"), retryAfter },
+  { httpApiStatus: 503 }
+) {}
 
-  /** The payment processor. */
-  static readonly processor = new Unavailable({ detail: "The payment processor cannot be reached" })
+/** 503: the organization already has as many processor reads in flight as it may have. */
+export class ProcessorBusy extends Schema.TaggedError<ProcessorBusy>()(
+  "ProcessorBusy",
+  { detail: text("Too many reads of the payment processor are in flight"), retryAfter },
+  { httpApiStatus: 503 }
+) {}
 
-  /** The payment processor, which the service has no key of. */
-  static readonly processorNotConfigured = new Unavailable({ detail: "The payment processor is not configured" })
+interface DetailError {
+  readonly detail: string
+  readonly retryAfter?: number
+}
 
-  /** As many reads of the payment processor as the organization may have are under way. */
-  static readonly processorBusy = new Unavailable({
-    detail: "Too many reads of the payment processor are in flight"
-  })
-
-  /** The same, to be tried again after a while: in whole seconds, at least 1 and at most 60. */
-  after(duration: Duration.Duration): Unavailable {
-    const seconds = Math.ceil(Duration.toSeconds(duration))
-    return new Unavailable({ detail: this.detail, retryAfter: Math.min(Math.max(seconds, 1), 60) })
-  }
+/** The class of an error whose body is `{ detail }`. */
+interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown> {
+  readonly identifier: string
+  readonly fields: { readonly detail: Schema.Constraint }
 }
 
 const statusOf = SchemaAST.resolveAt<number>("httpApiStatus")
+const textsOf = SchemaAST.resolveAt<ReadonlyArray<string>>("examples")
 
-type DetailError<Self> = Schema.Top & { readonly Type: Self } & (new (props: { readonly detail: string }) => Self)
+const bodyOf = (status: number) => ErrorDetail.pipe(HttpApiSchema.status(status))
 
-/** The answer of an error: its status and `{ detail }`, and nothing of the error's inner structure. */
-export const answer = <Self extends { readonly detail: string }, S extends DetailError<Self>>(
-  error: S & DetailError<Self>
-) =>
-  ErrorDetail.pipe(
-    Schema.decodeTo(
-      Schema.toType(error),
-      SchemaTransformation.transform({
-        decode: ({ detail }) => new error({ detail }),
-        encode: ({ detail }) => ({ detail })
-      })
-    )
+const tellsWhen = (status: number) => status === 429 || status === 503
+
+const retryAfterHeader = Schema.Int.annotate({ description: "After how many seconds to try again." })
+
+/**
+ * The response of errors of one status. A client knows which one it is by its text; a text that none of them has is an
+ * error that may have any, or the first one.
+ */
+const response = <E extends DetailError>(
+  status: number,
+  classes: Array.NonEmptyReadonlyArray<DetailClass<E>>
+): Schema.Codec<E, unknown> => {
+  const error = Schema.toType(Schema.Union(classes))
+  const has = (detail: string) => (one: DetailClass) => textsOf(one.fields.detail.ast)?.includes(detail)
+  const decode = (given: DetailError) => {
+    const found =
+      classes.find(has(given.detail)) ??
+      classes.find(({ fields }) => textsOf(fields.detail.ast) === undefined) ??
+      classes[0]
+    return Schema.decodeSync(found)({ _tag: found.identifier, ...given })
+  }
+  return tellsWhen(status)
+    ? error.pipe(
+        HttpApiSchema.encodeToWithHeaders(
+          { body: bodyOf(status), headers: { "retry-after": retryAfterHeader } },
+          {
+            decode: ({ body: { detail }, headers }) => decode({ detail, retryAfter: headers["retry-after"] }),
+            encode: ({ detail, retryAfter = 1 }) => ({ body: { detail }, headers: { "retry-after": retryAfter } })
+          }
+        )
+      )
+    : ErrorDetail.pipe(
+        Schema.decodeTo(error, SchemaTransformation.transform({ decode, encode: ({ detail }) => ({ detail }) })),
+        HttpApiSchema.status(status)
+      )
+}
+
+/**
+ * The responses of errors, one for each status: `{ detail }`, and nothing of the error's inner structure. 429 and 503
+ * tell in `Retry-After` when to try again, in seconds; 1 where nothing else is known.
+ */
+export const responses = <const Classes extends ReadonlyArray<DetailClass>>(
+  ...classes: Classes
+): ReadonlyArray<Schema.Codec<Classes[number]["Type"], unknown>> =>
+  Object.values(Array.groupBy(classes, ({ ast }) => String(statusOf(ast)))).map((group) =>
+    response(statusOf(group[0].ast) ?? 500, group)
   )
 
-/** As `answer`, with a header of a fixed value. */
-export const answerWithHeader = <
-  Self extends { readonly detail: string },
-  S extends DetailError<Self>,
-  const Name extends string,
-  const Value extends string
->(
-  error: S & DetailError<Self>,
+/** The response of an error, with a header that is always the same. */
+export const responseWithHeader = <E extends DetailError, const Name extends string>(
+  error: DetailClass<E>,
   name: Name,
-  value: Value
+  value: string
 ) =>
   Schema.toType(error).pipe(
     HttpApiSchema.encodeToWithHeaders(
-      { body: ErrorDetail.pipe(HttpApiSchema.status(statusOf(error.ast) ?? 500)), headers: { [name]: Schema.String } },
+      { body: bodyOf(statusOf(error.ast) ?? 500), headers: { [name]: Schema.String } },
       {
-        decode: ({ body }) => new error({ detail: body.detail }),
+        decode: ({ body: { detail } }) => Schema.decodeSync(error)({ _tag: error.identifier, detail }),
         encode: ({ detail }) => ({ body: { detail }, headers: { [name]: value } })
       }
     )
   )
 
-/** The answer of a 503: `Retry-After` is in seconds, 1 where nothing else is known. */
-export const answerUnavailable = Schema.toType(Unavailable).pipe(
-  HttpApiSchema.encodeToWithHeaders(
-    {
-      body: ErrorDetail.pipe(HttpApiSchema.status(statusOf(Unavailable.ast) ?? 500)),
-      headers: {
-        "retry-after": Schema.Int.annotate({ description: "After how many seconds to try again." })
-      }
-    },
-    {
-      decode: ({ body, headers }) => new Unavailable({ detail: body.detail, retryAfter: headers["retry-after"] }),
-      encode: ({ detail, retryAfter = 1 }) => ({ body: { detail }, headers: { "retry-after": retryAfter } })
-    }
-  )
-)
-
-/** The answer of a 422. */
-export const answerInvalid = HTTPValidationError.pipe(
+/** The response of a 422. */
+export const responseInvalid = HTTPValidationError.pipe(
   Schema.decodeTo(
     Schema.toType(RequestInvalid),
     SchemaTransformation.transform({

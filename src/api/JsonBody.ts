@@ -6,9 +6,13 @@
  * The order of checks is the order of this file: size and syntax come after the API key and before the fields.
  */
 import { HttpApiMiddleware } from "effect/http-api"
-import { answer, answerInvalid, answerWithHeader, EncodingUnsupported, PayloadTooLarge } from "./Errors.ts"
+import { EncodingUnsupported, PayloadTooLarge, responseInvalid, responses, responseWithHeader } from "./Errors.ts"
 
 /** Refuses a body that is not JSON, or too large, or not what the endpoint's schema takes. */
 export class JsonBody extends HttpApiMiddleware.Service<JsonBody>()("practice-data/api/JsonBody", {
-  error: [answerWithHeader(EncodingUnsupported, "accept-encoding", "identity"), answer(PayloadTooLarge), answerInvalid]
+  error: [
+    responseWithHeader(EncodingUnsupported, "accept-encoding", "identity"),
+    ...responses(PayloadTooLarge),
+    responseInvalid
+  ]
 }) {}

@@ -4,7 +4,21 @@
  */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { answer, answerUnavailable, BadRequest } from "./Errors.ts"
+import {
+  ClinicNotConnected,
+  ClinicRequired,
+  ClinicUnknown,
+  CredentialStoreDown,
+  CursorNotFound,
+  OrgMismatch,
+  OutOfRange,
+  ProcessorBusy,
+  ProcessorDown,
+  ProcessorNotConfigured,
+  RecordStoreDown,
+  responses,
+  ServiceBusy
+} from "./Errors.ts"
 import * as Filter from "./records/Filter.ts"
 import { integer, organization } from "./records/Search.ts"
 import { faults, refuse } from "./Faults.ts"
@@ -55,7 +69,20 @@ const group = <const Name extends string>(name: Name, standing: "contract" | "pr
     HttpApiEndpoint.post("search", `/${name}/search`, {
       payload: PspSearchRequest,
       success: PspPage,
-      error: [answer(BadRequest), answerUnavailable]
+      error: responses(
+        OrgMismatch,
+        OutOfRange,
+        ClinicRequired,
+        ClinicUnknown,
+        ClinicNotConnected,
+        CursorNotFound,
+        RecordStoreDown,
+        CredentialStoreDown,
+        ProcessorDown,
+        ProcessorNotConfigured,
+        ProcessorBusy,
+        ServiceBusy
+      )
     }).annotateMerge(
       OpenApi.annotations({
         summary: `Read ${name.replace("psp-", "").replaceAll("-", " ")}`,

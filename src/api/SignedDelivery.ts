@@ -4,7 +4,7 @@
  */
 import { Context } from "effect"
 import { HttpApiMiddleware } from "effect/http-api"
-import { answer, answerInvalid, Unauthorized } from "./Errors.ts"
+import { responseInvalid, responses, Unauthorized } from "./Errors.ts"
 
 /** What is known of a delivery's sender. `unknown`: the secrets could not be read, so nothing may be accepted. */
 export class Sender extends Context.Service<Sender, { readonly standing: "accepted" | "unknown" }>()(
@@ -14,5 +14,5 @@ export class Sender extends Context.Service<Sender, { readonly standing: "accept
 /** Refuses a delivery whose headers are not as they should be, or that is not signed as its organization requires. */
 export class SignedDelivery extends HttpApiMiddleware.Service<SignedDelivery, { provides: Sender }>()(
   "practice-data/api/SignedDelivery",
-  { error: [answer(Unauthorized), answerInvalid] }
+  { error: [...responses(Unauthorized), responseInvalid] }
 ) {}

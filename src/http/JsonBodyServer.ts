@@ -2,7 +2,7 @@
 import { Effect, Layer, Result, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
-import { EncodingUnsupported, PayloadTooLarge, type RequestInvalid, Unavailable } from "../api/Errors.ts"
+import { EncodingUnsupported, PayloadTooLarge, type RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
 import { JsonBody } from "../api/JsonBody.ts"
 import { type Wanted, wantedBy } from "./JsonPruning.ts"
@@ -64,7 +64,7 @@ const withText = (
 }
 
 const busy = HttpServerResponse.jsonUnsafe(
-  { detail: Unavailable.busy.detail },
+  { detail: new ServiceBusy().detail },
   { status: 503, headers: { "retry-after": "1" } }
 )
 
@@ -119,7 +119,7 @@ export const layer = (options: Options) => {
       })
       return Effect.gen(function* () {
         const request = yield* HttpServerRequest.HttpServerRequest
-        if (isEncoded(request.headers["content-encoding"])) return yield* EncodingUnsupported.error
+        if (isEncoded(request.headers["content-encoding"])) return yield* new EncodingUnsupported()
         yield* checkAround(request)
         const read = yield* Effect.result(readBody(request, { maxBytes, budget }))
         if (read._tag === "Success") return yield* answerTo(request, read.success)

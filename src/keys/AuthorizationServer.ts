@@ -15,7 +15,7 @@ export const layer = Layer.effect(
     const limit = yield* RequestLimit
     return Authorization.of({
       bearer: Effect.fnUntraced(function* (answered, { credential }) {
-        if (Redacted.value(credential) === "") return yield* Unauthorized.error
+        if (Redacted.value(credential) === "") return yield* new Unauthorized()
         // A long body is read for the holder of a key only.
         if (present === undefined || mayBeLong(yield* HttpServerRequest.HttpServerRequest)) {
           const id = yield* resolve(credential)

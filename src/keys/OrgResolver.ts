@@ -6,8 +6,7 @@ import { hash } from "node:crypto"
 import { Context, Duration, Effect, Layer, Option, Redacted } from "effect"
 import { CredentialDatabase, isSameDatabase, RecordDatabase } from "../database/Database.ts"
 import * as Throttle from "../database/Throttle.ts"
-import type { Failure } from "../database/Store.ts"
-import { Unavailable, Unauthorized } from "../api/Errors.ts"
+import { CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
 import type { CurrentOrganization, Resolved } from "../api/CurrentOrganization.ts"
 
 /** SHA-256 of a key: the only form in which one is stored. */
@@ -25,13 +24,13 @@ export const shareOf = (keyHash: Uint8Array): string =>
 /** Answers a caller in time: within two seconds with all around it. */
 const deadline = Duration.millis(1500)
 
-const unavailable = ({ _tag }: Failure) => (_tag === "Busy" ? Unavailable.credentialsBusy : Unavailable.credentials)
+const unavailable = CredentialStoreDown.from
 
 export class OrgResolver extends Context.Service<
   OrgResolver,
   {
-    /** The id of the organization that the key belongs to. A store that cannot tell is `Unavailable`. */
-    readonly resolve: (key: Redacted.Redacted) => Effect.Effect<string, Unauthorized | Unavailable>
+    /** The id of the organization that the key belongs to. A store that cannot tell is `CredentialStoreDown`. */
+    readonly resolve: (key: Redacted.Redacted) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
     /**
      * Where the keys are in the database of the records: leaves the look-up to the statement that reads, so that it
      * costs no round trip of its own.
@@ -58,7 +57,7 @@ export class OrgResolver extends Context.Service<
           { key: shareOf(keyHash), within: deadline, unavailable },
           sql.unsafe<{ organization_id: string; is_first_use_today: boolean }>(keyQuery, [keyHash])
         )
-        if (rows[0] === undefined) return yield* Unauthorized.error
+        if (rows[0] === undefined) return yield* new Unauthorized()
         if (rows[0].is_first_use_today) yield* touch(keyHash)
         return rows[0].organization_id
       })
@@ -97,7 +96,7 @@ export class OrgResolver extends Context.Service<
         resolve: (key) => {
           const organizations = new Map(Object.entries(keys))
           const organization = organizations.get(Redacted.value(key))
-          return organization === undefined ? Effect.fail(Unauthorized.error) : Effect.succeed(organization)
+          return organization === undefined ? Effect.fail(new Unauthorized()) : Effect.succeed(organization)
         }
       })
     )
@@ -105,6 +104,6 @@ export class OrgResolver extends Context.Service<
   /** The fake of a store that is down. */
   static readonly layerDown = Layer.succeed(
     OrgResolver,
-    OrgResolver.of({ resolve: () => Effect.fail(Unavailable.credentials) })
+    OrgResolver.of({ resolve: () => Effect.fail(new CredentialStoreDown()) })
   )
 }

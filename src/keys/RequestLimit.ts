@@ -20,7 +20,7 @@ export const layer = (perSecond: number) =>
       RateLimiter.make,
       (limiter) => (organization: string) =>
         limiter.consume({ algorithm: "token-bucket", key: organization, limit: perSecond, window: "1 second" }).pipe(
-          Effect.mapError(() => TooManyRequests.error),
+          Effect.mapError(() => new TooManyRequests()),
           Effect.asVoid
         )
     )

@@ -1,7 +1,7 @@
 /** Which processor account is connected to a clinic of the current organization. */
 import { Context, Duration, Effect, Layer } from "effect"
 import { RecordDatabase } from "../database/Database.ts"
-import { Unavailable, type Unauthorized } from "../api/Errors.ts"
+import { type CredentialStoreDown, RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 
 /** A clinic, and its account when it has one. */
@@ -17,7 +17,11 @@ export class ClinicAccounts extends Context.Service<
     /** The account of a clinic: null when it has none, undefined when the organization has no such clinic. */
     readonly find: (
       clinic: string
-    ) => Effect.Effect<string | null | undefined, Unauthorized | Unavailable, CurrentOrganization>
+    ) => Effect.Effect<
+      string | null | undefined,
+      Unauthorized | CredentialStoreDown | RecordStoreDown,
+      CurrentOrganization
+    >
   }
 >()("practice-data/psp/ClinicAccounts") {
   /** Accounts in the table `clinics`. */
@@ -32,7 +36,7 @@ export class ClinicAccounts extends Context.Service<
             {
               key: `organization ${id}`,
               within: Duration.seconds(2),
-              unavailable: ({ _tag }) => (_tag === "Busy" ? Unavailable.recordsBusy : Unavailable.records)
+              unavailable: RecordStoreDown.from
             },
             sql<{ processor_account: string | null }>`
               select processor_account from clinics where organization_id = ${id} and id = ${clinic}`

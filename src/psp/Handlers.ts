@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
-import { BadRequest } from "../api/Errors.ts"
+import { ClinicRequired, OutOfRange } from "../api/Errors.ts"
 import { checkOrganization } from "../api/records/Search.ts"
 import { maximumLimit, type PspSearchRequest } from "../api/Psp.ts"
 import type { Kind } from "./PspPage.ts"
@@ -11,11 +11,11 @@ import { PspReads } from "./PspReads.ts"
 
 const limitOf = ({ limit }: PspSearchRequest) =>
   (limit ?? maximumLimit) < 1
-    ? Effect.fail(new BadRequest({ detail: "limit must be at least 1" }))
+    ? Effect.fail(new OutOfRange({ detail: "limit must be at least 1" }))
     : Effect.succeed(Math.min(limit ?? maximumLimit, maximumLimit))
 
 const clinicOf = ({ clinic }: PspSearchRequest) =>
-  clinic === null || clinic.trim() === "" ? Effect.fail(BadRequest.blankClinic) : Effect.succeed(clinic)
+  clinic === null || clinic.trim() === "" ? Effect.fail(new ClinicRequired()) : Effect.succeed(clinic)
 
 const handlersOf = (kind: Kind) =>
   Effect.map(PspReads, (psp) => ({

@@ -3,7 +3,17 @@
  * how many reads an organization may have under way, and the circuits that keep what is broken from being called.
  */
 import { Clock, Context, Duration, Effect, Layer, Predicate, Random } from "effect"
-import { BadRequest, Unavailable, type Unauthorized } from "../api/Errors.ts"
+import {
+  ClinicNotConnected,
+  ClinicUnknown,
+  type CredentialStoreDown,
+  CursorNotFound,
+  ProcessorBusy,
+  ProcessorDown,
+  ProcessorNotConfigured,
+  type RecordStoreDown,
+  type Unauthorized
+} from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import * as Circuits from "./Circuits.ts"
 import { ClinicAccounts } from "./ClinicAccounts.ts"
@@ -51,6 +61,18 @@ type Failure = Extract<PspError, { readonly _tag: keyof typeof messages }>
 
 const hung = new PspUnavailable({ reason: "no answer in time" })
 
+/** Why a read has no answer. */
+export type PspReadError =
+  | ClinicUnknown
+  | ClinicNotConnected
+  | CursorNotFound
+  | ProcessorDown
+  | ProcessorNotConfigured
+  | ProcessorBusy
+  | Unauthorized
+  | CredentialStoreDown
+  | RecordStoreDown
+
 export class PspReads extends Context.Service<
   PspReads,
   {
@@ -59,7 +81,7 @@ export class PspReads extends Context.Service<
       kind: Kind,
       clinic: string,
       page: PageRequest
-    ) => Effect.Effect<Page, BadRequest | Unauthorized | Unavailable, CurrentOrganization>
+    ) => Effect.Effect<Page, PspReadError, CurrentOrganization>
     /** Whether the processor is being called: not after it failed several times in a row. */
     readonly isUp: Effect.Effect<boolean>
   }
@@ -78,19 +100,19 @@ export class PspReads extends Context.Service<
           const level = (yield* circuits.isOpen(account)) ? "Debug" : "Warn"
           yield* Effect.annotateLogs(Effect.logWithLevel(level)(messages[failure._tag]), Circuits.annotations(failure))
           const untilNext = yield* circuits.untilNext(account)
-          return yield* Unavailable.processor.after(Duration.max(untilNext, failure.retryAfter ?? Duration.zero))
+          return yield* ProcessorDown.retryAfter(Duration.max(untilNext, failure.retryAfter ?? Duration.zero))
         })
 
       const refused = (account: string) =>
-        Effect.flatMap(circuits.untilNext(account), (untilNext) => Effect.fail(Unavailable.processor.after(untilNext)))
+        Effect.flatMap(circuits.untilNext(account), (untilNext) => Effect.fail(ProcessorDown.retryAfter(untilNext)))
 
       const call = (kind: Kind, account: string, page: PageRequest, duration: Duration.Duration) =>
         retryOnce(circuits.guard(account)(client.list(kind, account, page))).pipe(
           Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(hung) }),
           Effect.catchTags({
-            CursorUnknown: () => Effect.fail(BadRequest.unknownCursor),
-            AccountDisconnected: () => Effect.fail(BadRequest.noAccount),
-            PspNotConfigured: () => Effect.fail(Unavailable.processorNotConfigured),
+            CursorUnknown: () => Effect.fail(new CursorNotFound()),
+            AccountDisconnected: () => Effect.fail(new ClinicNotConnected()),
+            PspNotConfigured: () => Effect.fail(new ProcessorNotConfigured()),
             CircuitOpen: () => refused(account),
             RateLimited: (error) => failed(account, error),
             PspUnavailable: (error) => failed(account, error),
@@ -102,9 +124,9 @@ export class PspReads extends Context.Service<
 
       const read = Effect.fnUntraced(function* (kind: Kind, clinic: string, page: PageRequest, until: bigint) {
         const account = yield* accounts.find(clinic)
-        if (account === undefined) return yield* BadRequest.unknownClinic
+        if (account === undefined) return yield* new ClinicUnknown()
         // For no account at all, a processor would read its own.
-        if (account === null || !isAccount(account)) return yield* BadRequest.noAccount
+        if (account === null || !isAccount(account)) return yield* new ClinicNotConnected()
         if (Predicate.isNotUndefined(page.createdGte) && page.createdGte > (page.createdLte ?? Infinity)) return nothing
         return yield* call(kind, account, page, Duration.nanos(until - (yield* Clock.monotonicTimeNanos)))
       })
@@ -116,7 +138,7 @@ export class PspReads extends Context.Service<
           const until = (yield* Clock.monotonicTimeNanos) + Duration.toNanosUnsafe(deadline)
           const organization = yield* (yield* CurrentOrganization).id
           return yield* read(kind, clinic, page, until).pipe(
-            inFlight(organization, () => Unavailable.processorBusy),
+            inFlight(organization, () => new ProcessorBusy()),
             Effect.annotateLogs({ organization, clinic, kind })
           )
         })

@@ -63,7 +63,7 @@ export const make = Effect.fnUntraced(function* <
     get: (id) =>
       Effect.flatMap(owned, (all) => {
         const row = all.find((candidate) => candidate.id === id)
-        return row === undefined ? Effect.fail(RecordNotFound.error) : Effect.succeed(row.json)
+        return row === undefined ? Effect.fail(new RecordNotFound()) : Effect.succeed(row.json)
       })
   }
   return repository

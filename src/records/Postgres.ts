@@ -2,8 +2,7 @@
 import { Duration, Effect, Exit } from "effect"
 import { atMost, fair } from "../database/Admission.ts"
 import { RecordDatabase } from "../database/Database.ts"
-import type { Failure } from "../database/Store.ts"
-import { RecordNotFound, Unauthorized, Unavailable } from "../api/Errors.ts"
+import { RecordNotFound, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { keyQuery, shareOf } from "../keys/OrgResolver.ts"
 import { type Condition, conditionsOf } from "../api/records/Filter.ts"
@@ -134,7 +133,7 @@ export const withKey = (query: Query) =>
    select null as record, organization_id, is_first_use_today from k
    union all select record, null, null from (${query.text("(select organization_id from k)")}) r`
 
-const unavailable = ({ _tag }: Failure) => (_tag === "Busy" ? Unavailable.recordsBusy : Unavailable.records)
+const unavailable = RecordStoreDown.from
 
 /**
  * Large pages keep this process busy, and not the database: more of them at once make nobody's answer come sooner, and
@@ -201,8 +200,8 @@ export const make = Effect.fnUntraced(function* (resource: Resource, deep?: numb
       }
     }
     if (organization === undefined) {
-      yield* key.settle(Exit.fail(Unauthorized.error))
-      return yield* Unauthorized.error
+      yield* key.settle(Exit.fail(new Unauthorized()))
+      return yield* new Unauthorized()
     }
     return records
   })
@@ -214,7 +213,7 @@ export const make = Effect.fnUntraced(function* (resource: Resource, deep?: numb
     }),
     get: Effect.fn("Records.get", { attributes: { table: resource.table } })(function* (id) {
       const [record] = yield* read(getQuery(resource, id))
-      return record ?? (yield* RecordNotFound.error)
+      return record ?? (yield* new RecordNotFound())
     })
   }
   return repository

@@ -6,7 +6,7 @@
  * over Postgres is `layerFrom(Postgres.make)`.
  */
 import { Context, type Effect, Layer } from "effect"
-import type { RecordNotFound, Unauthorized, Unavailable } from "../api/Errors.ts"
+import type { CredentialStoreDown, RecordNotFound, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
 import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import type * as Field from "../api/records/Field.ts"
 import type { Value } from "../api/records/Filter.ts"
@@ -17,15 +17,15 @@ import type { Page } from "../api/records/Search.ts"
 /** The request of a search; of its fields only the resource's filters matter here. */
 export type Criteria = Readonly<Record<string, Value | number | null | undefined>>
 
+/** Why a read has no answer. The statement that reads may look up the key as well. */
+export type ReadError = Unauthorized | CredentialStoreDown | RecordStoreDown
+
 /** Reads the records of the current organization. */
 export interface Repository {
   /** A page as JSON text: `{"body":[...]}`, the records in the resource's order. */
-  readonly search: (
-    criteria: Criteria,
-    page: Page
-  ) => Effect.Effect<string, Unauthorized | Unavailable, CurrentOrganization>
+  readonly search: (criteria: Criteria, page: Page) => Effect.Effect<string, ReadError, CurrentOrganization>
   /** A record as JSON text. */
-  readonly get: (id: string) => Effect.Effect<string, RecordNotFound | Unauthorized | Unavailable, CurrentOrganization>
+  readonly get: (id: string) => Effect.Effect<string, RecordNotFound | ReadError, CurrentOrganization>
 }
 
 /** The class of a resource's repository. `id` is the path of the resource's file. */

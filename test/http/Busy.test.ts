@@ -4,7 +4,7 @@ import { Clock, DateTime, Duration, Effect, Layer, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../../src/api/DataApi.ts"
-import { Unavailable } from "../../src/api/Errors.ts"
+import { ServiceBusy } from "../../src/api/Errors.ts"
 import * as JsonBodyServer from "../../src/http/JsonBodyServer.ts"
 import { Budget } from "../../src/http/RequestBody.ts"
 import { taskIdOf } from "../../src/deletions/Delivery.ts"
@@ -47,7 +47,7 @@ layer(server)("a large body, while others take up all memory for them,", (it) =>
       const headers = { "content-length": String(raw.length) }
       for (let round = 0; round < 3; round++) {
         const refused = yield* send({ path, raw, headers })
-        assert.deepStrictEqual([refused.status, refused.json], [503, { detail: Unavailable.busy.detail }])
+        assert.deepStrictEqual([refused.status, refused.json], [503, { detail: new ServiceBusy().detail }])
         assert.strictEqual(refused.headers["retry-after"], "1")
         assert.strictEqual((yield* send({ path })).status, 200)
         const less = raw.replace("s".repeat(200_000), "")

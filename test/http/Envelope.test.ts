@@ -1,7 +1,7 @@
 /** Around every request: its id, and what is answered when no endpoint answers. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
-import { Unavailable } from "../../src/api/Errors.ts"
+import { RecordStoreDown } from "../../src/api/Errors.ts"
 import { Charges } from "../../src/api/records/Charges.ts"
 import { faults } from "../../src/api/Faults.ts"
 import { compact, InProcess, layerDemo, paths, processorPaths, send, type Sent } from "./inProcess.ts"
@@ -220,7 +220,7 @@ const broken = Layer.succeed(
   Charges,
   Charges.of({
     search: () => Effect.die(new Error("password=hunter2 at /srv/secret.ts")),
-    get: () => Effect.fail(Unavailable.records)
+    get: () => Effect.fail(new RecordStoreDown())
   })
 )
 

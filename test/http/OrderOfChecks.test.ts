@@ -4,7 +4,14 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { BadRequest, EncodingUnsupported, Unavailable, Unauthorized } from "../../src/api/Errors.ts"
+import {
+  CredentialStoreDown,
+  EncodingUnsupported,
+  IdRequired,
+  OrgMismatch,
+  RecordStoreDown,
+  Unauthorized
+} from "../../src/api/Errors.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { Charges } from "../../src/api/records/Charges.ts"
 import { InProcess, layerDemo, other, send, type Sent } from "./inProcess.ts"
@@ -12,7 +19,7 @@ import { services, store } from "./postgres.ts"
 
 const recordStoreDown = Layer.succeed(
   Charges,
-  Charges.of({ search: () => Effect.fail(Unavailable.records), get: () => Effect.fail(Unavailable.records) })
+  Charges.of({ search: () => Effect.fail(new RecordStoreDown()), get: () => Effect.fail(new RecordStoreDown()) })
 )
 
 const get = "/api/v3/charges/get"
@@ -21,8 +28,8 @@ const foreign = { organization: other.organization }
 
 type Case = readonly [rule: string, sent: Sent, status: number, detail: unknown]
 
-const unauthorized = Unauthorized.error.detail
-const mismatch = BadRequest.otherOrganization.detail
+const unauthorized = new Unauthorized().detail
+const mismatch = new OrgMismatch().detail
 const contentType = [
   { loc: ["header", "content-type"], msg: "Content-Type should be application/json", type: "content_type" }
 ]
@@ -41,7 +48,7 @@ const cases: ReadonlyArray<Case> = [
     "the content encoding before the content type",
     { headers: { "content-encoding": "gzip", "content-type": "text/plain" } },
     415,
-    EncodingUnsupported.error.detail
+    new EncodingUnsupported().detail
   ],
   [
     "the query string before the syntax",
@@ -92,7 +99,7 @@ layer(InProcess.layer(Layer.orDie(services.pipe(Layer.provide(store)))), { exclu
 )
 
 layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("of two faults of a request", (it) => {
-  const detail = Unavailable.credentials.detail
+  const detail = new CredentialStoreDown().detail
   it.effect.each<Case>([
     ["the key's store before the syntax", { raw: "{" }, 503, detail],
     ["the key's store before the schema", { json: { limit: "x" } }, 503, detail],
@@ -105,7 +112,7 @@ layer(InProcess.layer(Layer.merge(layerDemo, recordStoreDown)))("of two faults o
     ["the key before the records' store", { headers: badKey }, 401, unauthorized],
     ["the organization before the records' store", { json: foreign }, 400, mismatch],
     ["the pagination before the records' store", { json: { limit: 0 } }, 400, "limit must be between 1 and 1000"],
-    ["the id before the records' store", { path: get }, 400, BadRequest.blankId.detail],
-    ["and the records' store last", { path: get, json: { id: "none" } }, 503, Unavailable.records.detail]
+    ["the id before the records' store", { path: get }, 400, new IdRequired().detail],
+    ["and the records' store last", { path: get, json: { id: "none" } }, 503, new RecordStoreDown().detail]
   ])("%s", check)
 })

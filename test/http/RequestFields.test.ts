@@ -1,7 +1,7 @@
 /** The fields of a request beside limit and offset: organization, id, and filters of each type. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { BadRequest, RecordNotFound } from "../../src/api/Errors.ts"
+import { IdRequired, OrgMismatch, RecordNotFound } from "../../src/api/Errors.ts"
 import { faults } from "../../src/api/Faults.ts"
 import { demo, InProcess, organization, other, paths, searchable, send } from "./inProcess.ts"
 
@@ -34,7 +34,7 @@ layer(InProcess.layer())("organization", (it) => {
       for (const given of [other.organization, "none", "", " ", `${organization} `, organization.toUpperCase()]) {
         const answer = yield* send({ path, json: { organization: given } })
         assert.strictEqual(answer.status, 400)
-        assert.deepStrictEqual(answer.json, { detail: BadRequest.otherOrganization.detail })
+        assert.deepStrictEqual(answer.json, { detail: new OrgMismatch().detail })
       }
     })
   )
@@ -56,7 +56,7 @@ layer(InProcess.layer())("the id of a single-record read", (it) => {
       for (const json of [{}, { id: null }, { id: "" }, { id: "  " }, { id: "\t\r\n" }, { id: "\u00a0\u2003" }]) {
         const answer = yield* send({ path, json })
         assert.strictEqual(answer.status, 400)
-        assert.deepStrictEqual(answer.json, { detail: BadRequest.blankId.detail })
+        assert.deepStrictEqual(answer.json, { detail: new IdRequired().detail })
       }
     })
   )
@@ -82,7 +82,7 @@ layer(InProcess.layer())("the id of a single-record read", (it) => {
       for (const id of ["none", other.demo.charges[0]?.id, ownId?.toUpperCase(), ` ${ownId}`]) {
         const answer = yield* send({ path: get, json: { id } })
         assert.strictEqual(answer.status, 404)
-        assert.deepStrictEqual(answer.json, { detail: RecordNotFound.error.detail })
+        assert.deepStrictEqual(answer.json, { detail: new RecordNotFound().detail })
       }
     })
   )

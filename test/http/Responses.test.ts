@@ -1,7 +1,7 @@
 /** What is answered: pages and records as compact JSON, and 503 when their store is down. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
-import { Unavailable } from "../../src/api/Errors.ts"
+import { RecordStoreDown } from "../../src/api/Errors.ts"
 import { Charges } from "../../src/api/records/Charges.ts"
 import { Organizations } from "../../src/api/records/Organizations.ts"
 import { compact, InProcess, layerDemo, organization, searchable, send } from "./inProcess.ts"
@@ -55,7 +55,7 @@ layer(InProcess.layer())("the answer", (it) => {
   )
 })
 
-const down = { search: () => Effect.fail(Unavailable.records), get: () => Effect.fail(Unavailable.records) }
+const down = { search: () => Effect.fail(new RecordStoreDown()), get: () => Effect.fail(new RecordStoreDown()) }
 
 const layerDown = Layer.mergeAll(
   layerDemo,
@@ -72,7 +72,7 @@ layer(InProcess.layer(layerDown))("a record store that is down", (it) => {
     Effect.gen(function* () {
       const answer = yield* send({ path, json })
       assert.strictEqual(answer.status, 503)
-      assert.deepStrictEqual(answer.json, { detail: Unavailable.records.detail })
+      assert.deepStrictEqual(answer.json, { detail: new RecordStoreDown().detail })
       assert.match(answer.headers["retry-after"] ?? "", /^[1-9]\d*$/)
     })
   )

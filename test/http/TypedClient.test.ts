@@ -112,30 +112,30 @@ layer(handlersOver(layerDemo))("the typed client fails with", (it) => {
   it.effect("Unauthorized when the key is not known", () =>
     Effect.gen(function* () {
       const api = yield* Effect.provide(makeClient, sending(HttpClientRequest.bearerToken("unknown")))
-      assert.deepStrictEqual(yield* Effect.flip(api.charges.search({ payload: {} })), Errors.Unauthorized.error)
+      assert.deepStrictEqual(yield* Effect.flip(api.charges.search({ payload: {} })), new Errors.Unauthorized())
     })
   )
 
-  it.effect("BadRequest when another organization is named", () =>
+  it.effect("OrgMismatch when another organization is named", () =>
     Effect.gen(function* () {
       const api = yield* client
       const error = yield* Effect.flip(api.charges.search({ payload: { organization: other.organization } }))
-      assert.deepStrictEqual(error, Errors.BadRequest.otherOrganization)
+      assert.deepStrictEqual(error, new Errors.OrgMismatch())
     })
   )
 
-  it.effect("BadRequest when limit or offset is out of range", () =>
+  it.effect("OutOfRange when limit or offset is out of range", () =>
     Effect.gen(function* () {
       const api = yield* client
       const error = yield* Effect.flip(api.charges.search({ payload: { limit: 0 } }))
-      assert.deepInclude(error, { _tag: "BadRequest", detail: "limit must be between 1 and 1000" })
+      assert.deepInclude(error, { _tag: "OutOfRange", detail: "limit must be between 1 and 1000" })
     })
   )
 
-  it.effect("BadRequest when the id is blank", () =>
+  it.effect("IdRequired when the id is blank", () =>
     Effect.gen(function* () {
       const api = yield* client
-      assert.deepStrictEqual(yield* Effect.flip(api.charges.get({ payload: { id: " " } })), Errors.BadRequest.blankId)
+      assert.deepStrictEqual(yield* Effect.flip(api.charges.get({ payload: { id: " " } })), new Errors.IdRequired())
     })
   )
 
@@ -143,7 +143,7 @@ layer(handlersOver(layerDemo))("the typed client fails with", (it) => {
     Effect.gen(function* () {
       const api = yield* client
       const id = other.demo.charges[0]?.id ?? ""
-      assert.deepStrictEqual(yield* Effect.flip(api.charges.get({ payload: { id } })), Errors.RecordNotFound.error)
+      assert.deepStrictEqual(yield* Effect.flip(api.charges.get({ payload: { id } })), new Errors.RecordNotFound())
     })
   )
 
@@ -199,26 +199,29 @@ layer(handlersOver(layerDemo))("the typed client fails with", (it) => {
 const down = Layer.succeed(
   ChargeRefunds,
   ChargeRefunds.of({
-    search: () => Effect.fail(Errors.Unavailable.records),
-    get: () => Effect.fail(Errors.Unavailable.records)
+    search: () => Effect.fail(new Errors.RecordStoreDown()),
+    get: () => Effect.fail(new Errors.RecordStoreDown())
   })
 )
 
 layer(handlersOver(Layer.merge(layerDemo, down)))("the typed client fails with", (it) => {
-  it.effect("Unavailable when the records cannot be read", () =>
+  it.effect("RecordStoreDown when the records cannot be read", () =>
     Effect.gen(function* () {
       const api = yield* client
       const error = yield* Effect.flip(api["charge-refunds"].search({ payload: {} }))
-      assert.deepStrictEqual(error, Errors.Unavailable.records)
+      assert.deepStrictEqual(error, new Errors.RecordStoreDown({ retryAfter: 1 }))
     })
   )
 })
 
 layer(handlersOver(Layer.merge(layerDemo, OrgResolver.layerDown)))("the typed client fails with", (it) => {
-  it.effect("Unavailable when the key cannot be looked up", () =>
+  it.effect("CredentialStoreDown when the key cannot be looked up", () =>
     Effect.gen(function* () {
       const api = yield* client
-      assert.deepStrictEqual(yield* Effect.flip(api.charges.search({ payload: {} })), Errors.Unavailable.credentials)
+      assert.deepStrictEqual(
+        yield* Effect.flip(api.charges.search({ payload: {} })),
+        new Errors.CredentialStoreDown({ retryAfter: 1 })
+      )
     })
   )
 })

@@ -29,7 +29,7 @@ layer(services, { excludeTestServices: true })("ApiKeys", (it) => {
       const { id, key } = yield* ApiKeys.create({ organization: "org_a", name: "Test" })
       assert.strictEqual(yield* resolve(key), "org_a")
       assert.isTrue(yield* ApiKeys.revoke(id))
-      assert.deepStrictEqual(yield* Effect.flip(resolve(key)), Unauthorized.error)
+      assert.deepStrictEqual(yield* Effect.flip(resolve(key)), new Unauthorized())
       assert.isFalse(yield* ApiKeys.revoke(id))
     })
   )

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
-import { Unavailable, Unauthorized } from "../../src/api/Errors.ts"
+import { CredentialStoreDown, Unauthorized } from "../../src/api/Errors.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { InProcess, key, layerDemo, organization, other, paths, send } from "../http/inProcess.ts"
 
@@ -33,7 +33,7 @@ layer(InProcess.layer())("the API key of a request", (it) => {
     Effect.gen(function* () {
       const answer = yield* send({ headers: { authorization } })
       assert.strictEqual(answer.status, 401)
-      assert.deepStrictEqual(answer.json, { detail: Unauthorized.error.detail })
+      assert.deepStrictEqual(answer.json, { detail: new Unauthorized().detail })
       assert.strictEqual(answer.headers["www-authenticate"], "Bearer")
       assert.isUndefined(answer.headers["retry-after"])
     })
@@ -91,7 +91,7 @@ const revocable = Layer.succeed(
   OrgResolver.of({
     resolve: (given) =>
       Effect.suspend(() =>
-        valid.has(Redacted.value(given)) ? Effect.succeed(organization) : Effect.fail(Unauthorized.error)
+        valid.has(Redacted.value(given)) ? Effect.succeed(organization) : Effect.fail(new Unauthorized())
       )
   })
 )
@@ -113,7 +113,7 @@ layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("a credent
       Effect.gen(function* () {
         const answer = yield* send({ headers: { authorization: `Bearer ${given}` } })
         assert.strictEqual(answer.status, 503)
-        assert.deepStrictEqual(answer.json, { detail: Unavailable.credentials.detail })
+        assert.deepStrictEqual(answer.json, { detail: new CredentialStoreDown().detail })
         assert.match(answer.headers["retry-after"] ?? "", /^[1-9]\d*$/)
         assert.isUndefined(answer.headers["www-authenticate"])
       })

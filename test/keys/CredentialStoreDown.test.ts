@@ -1,11 +1,11 @@
-/** A store of API keys that cannot tell: whatever the reason, that is `Unavailable`, within two seconds. */
+/** A store of API keys that cannot tell: whatever the reason, that is `CredentialStoreDown`, within two seconds. */
 import { hash } from "node:crypto"
 import { createServer, type Socket } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer, Logger, Redacted, References, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect, CredentialDatabase } from "../../src/database/Database.ts"
-import { Unavailable, type Unauthorized } from "../../src/api/Errors.ts"
+import { CredentialStoreDown, type Unauthorized } from "../../src/api/Errors.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { inTime } from "../support/inTime.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -88,7 +88,10 @@ const insertKey = Effect.gen(function* () {
 })
 
 /** Checks the rule, and that what was logged on the way does not hold the key. */
-const isDown = <R>(resolved: Effect.Effect<string, Unauthorized | Unavailable, R>, as = Unavailable.credentials) =>
+const isDown = <R>(
+  resolved: Effect.Effect<string, Unauthorized | CredentialStoreDown, R>,
+  as = new CredentialStoreDown()
+) =>
   Effect.gen(function* () {
     const lines: Array<string> = []
     const logger = Logger.map(Logger.formatJson, (line) => lines.push(line))
@@ -121,7 +124,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a credential store tha
         yield* sql`lock table api_keys in access exclusive mode`
         yield* Effect.forEach(
           [key, key, "pda_live_unknown"],
-          (given) => isDown(resolve(given), Unavailable.credentialsBusy),
+          (given) => isDown(resolve(given), new CredentialStoreDown({ detail: "The credential store is busy" })),
           {
             concurrency: "unbounded"
           }

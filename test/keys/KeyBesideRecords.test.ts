@@ -5,7 +5,7 @@
 import { hash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
-import { Unavailable } from "../../src/api/Errors.ts"
+import { CredentialStoreDown, RecordStoreDown } from "../../src/api/Errors.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
 import * as Http from "../http/inProcess.ts"
 import { services, Statements, store } from "../http/postgres.ts"
@@ -134,7 +134,10 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
           })
           const [took, all] = yield* Effect.timed(answers)
           for (const { status, json } of all) {
-            assert.deepStrictEqual([status, json], [503, { detail: Unavailable.credentialsBusy.detail }])
+            assert.deepStrictEqual(
+              [status, json],
+              [503, { detail: new CredentialStoreDown({ detail: "The credential store is busy" }).detail }]
+            )
           }
           assert.isAtMost(Duration.toSeconds(took), inTime(2.2))
         })
@@ -152,7 +155,10 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
         const locked = Effect.gen(function* () {
           yield* sql`lock table charges in access exclusive mode`
           const { status, json, headers } = yield* Http.send()
-          assert.deepStrictEqual([status, json], [503, { detail: Unavailable.recordsBusy.detail }])
+          assert.deepStrictEqual(
+            [status, json],
+            [503, { detail: new RecordStoreDown({ detail: "The record store is busy" }).detail }]
+          )
           assert.strictEqual(headers["retry-after"], "1")
         })
         yield* sql.withTransaction(locked)

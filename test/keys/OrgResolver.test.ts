@@ -66,7 +66,7 @@ for (const [name, resolver] of suites) {
       "does not know '%s'",
       (key) =>
         Effect.gen(function* () {
-          assert.deepStrictEqual(yield* Effect.flip(resolve(key)), Unauthorized.error)
+          assert.deepStrictEqual(yield* Effect.flip(resolve(key)), new Unauthorized())
         })
     )
 
@@ -75,7 +75,7 @@ for (const [name, resolver] of suites) {
         for (const encoding of ["hex", "base64", "base64url"] as const)
           assert.deepStrictEqual(
             yield* Effect.flip(resolve(hash("sha256", "pda_live_of_a", encoding))),
-            Unauthorized.error
+            new Unauthorized()
           )
       })
     )
@@ -110,7 +110,7 @@ layer(layerPostgres, { excludeTestServices: true })("the store in Postgres", (it
       const key = yield* newKey("to be revoked")
       assert.strictEqual(yield* resolve(key), "org_a")
       yield* sql`update api_keys set revoked_at = now() where id = ${`id of ${key}`}`
-      assert.deepStrictEqual(yield* Effect.flip(resolve(key)), Unauthorized.error)
+      assert.deepStrictEqual(yield* Effect.flip(resolve(key)), new Unauthorized())
       yield* sql`update api_keys set revoked_at = null where id = ${`id of ${key}`}`
       assert.strictEqual(yield* resolve(key), "org_a")
     })
@@ -170,7 +170,7 @@ layer(layerPostgres, { excludeTestServices: true })("the store in Postgres", (it
         prefix: "pda_live_",
         key_hash: new TextEncoder().encode("stored as it is")
       })}`
-      assert.deepStrictEqual(yield* Effect.flip(resolve("stored as it is")), Unauthorized.error)
+      assert.deepStrictEqual(yield* Effect.flip(resolve("stored as it is")), new Unauthorized())
     })
   )
 

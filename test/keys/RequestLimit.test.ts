@@ -23,7 +23,7 @@ layer(limited)("an organization that sends more requests than it may", (it) => {
       for (let request = 0; request < 3; request++) assert.strictEqual(yield* statusOf(), 200)
       const refused = yield* send()
       assert.strictEqual(refused.status, 429)
-      assert.deepStrictEqual(refused.json, { detail: TooManyRequests.error.detail })
+      assert.deepStrictEqual(refused.json, { detail: new TooManyRequests().detail })
       assert.strictEqual(refused.headers["retry-after"], "1")
       assert.strictEqual(yield* statusOf({ raw: "{" }), 429)
       assert.strictEqual(yield* statusOf(theOther), 200)

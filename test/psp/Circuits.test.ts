@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { BadRequest, Unavailable, type Unauthorized } from "../../src/api/Errors.ts"
+import { ClinicNotConnected, ProcessorBusy } from "../../src/api/Errors.ts"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { ClinicAccounts } from "../../src/psp/ClinicAccounts.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
@@ -14,7 +14,7 @@ import {
   PspUnavailable,
   RateLimited
 } from "../../src/psp/PspPage.ts"
-import { PspReads } from "../../src/psp/PspReads.ts"
+import { PspReads, type PspReadError } from "../../src/psp/PspReads.ts"
 import { Recorded } from "../support/Recorded.ts"
 import { type Answer, clinic, organization, readsByAccount, readsOver } from "./fakes.ts"
 
@@ -38,8 +38,8 @@ const times = <A, E, R>(count: number, effect: Effect.Effect<A, E, R>) =>
   Effect.forEach(Array.range(1, count), () => effect)
 
 /** After how many seconds a read that is answered with 503 says to try again. */
-const retryAfter = <A, R>(read: Effect.Effect<A, BadRequest | Unauthorized | Unavailable, R>) =>
-  Effect.map(failureOf(read), (error) => (error._tag === "Unavailable" ? (error.retryAfter ?? 1) : error._tag))
+const retryAfter = <A, R>(read: Effect.Effect<A, PspReadError, R>) =>
+  Effect.map(failureOf(read), (error) => (error._tag === "ProcessorDown" ? (error.retryAfter ?? 1) : error._tag))
 
 /** Reads, and leaves after a time. */
 const leave = <A, E, R>(read: Effect.Effect<A, E, R>, after: Duration.Input) =>
@@ -119,7 +119,7 @@ describe("an account", () => {
       Effect.gen(function* () {
         const { calls, readOf } = yield* readsByAccount({ [account]: answered, good: answered })
         for (const error of yield* times(10, failureOf(readOf(account)))) {
-          assert.deepStrictEqual(error, BadRequest.noAccount)
+          assert.deepStrictEqual(error, new ClinicNotConnected())
         }
         assert.strictEqual(calls.length, 0)
       })
@@ -260,7 +260,7 @@ describe("an organization", () => {
       )
       const [first] = under
       const error = yield* Effect.flip(readOf("good"))
-      assert.deepStrictEqual(error, Unavailable.processorBusy)
+      assert.deepStrictEqual(error, new ProcessorBusy())
       assert.strictEqual(calls.length, 20)
       assert.deepStrictEqual(yield* readOf("good", "org_other"), page)
       yield* Fiber.interrupt(first)

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { RecordDatabase } from "../../src/database/Database.ts"
-import { Unavailable } from "../../src/api/Errors.ts"
+import { RecordStoreDown } from "../../src/api/Errors.ts"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { ClinicAccounts } from "../../src/psp/ClinicAccounts.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -76,7 +76,7 @@ layer<ClinicAccounts | RecordDatabase, unknown>(layerPostgres, { excludeTestServ
       Effect.gen(function* () {
         const sql = yield* RecordDatabase
         yield* sql`alter table clinics rename to elsewhere`
-        assert.deepStrictEqual(yield* Effect.flip(find("org_a", "clinic_1")), Unavailable.records)
+        assert.deepStrictEqual(yield* Effect.flip(find("org_a", "clinic_1")), new RecordStoreDown())
       })
     )
   }

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Random } from "effect"
 import { TestClock } from "effect/testing"
-import { BadRequest, Unavailable, type Unauthorized } from "../../src/api/Errors.ts"
+import { ClinicNotConnected, CursorNotFound, ProcessorDown, ProcessorNotConfigured } from "../../src/api/Errors.ts"
 import {
   AccountDisconnected,
   AccountFailed,
@@ -14,6 +14,7 @@ import {
   PspUnavailable,
   RateLimited
 } from "../../src/psp/PspPage.ts"
+import type { PspReadError } from "../../src/psp/PspReads.ts"
 import { type Answer, readsOver } from "./fakes.ts"
 
 const page: Page = { data: [{ id: "ch_1" }], hasMore: false }
@@ -43,13 +44,11 @@ const endsAt = <A, E>(millis: number, fiber: Fiber.Fiber<A, E>) =>
     assert.isDefined(fiber.pollUnsafe())
   })
 
-const fails = (
-  read: Effect.Effect<Page, BadRequest | Unauthorized | Unavailable>,
-  expected: BadRequest | Unavailable
-) => Effect.map(Effect.flip(read), (error) => assert.deepStrictEqual(error, expected))
+const fails = (read: Effect.Effect<Page, PspReadError>, expected: PspReadError) =>
+  Effect.map(Effect.flip(read), (error) => assert.deepStrictEqual(error, expected))
 
-const failures = (read: Effect.Effect<Page, BadRequest | Unauthorized | Unavailable>, count: number) =>
-  Effect.forEach(Array.range(1, count), () => fails(read, Unavailable.processor), { discard: true })
+const failures = (read: Effect.Effect<Page, PspReadError>, count: number) =>
+  Effect.forEach(Array.range(1, count), () => fails(read, new ProcessorDown({ retryAfter: 1 })), { discard: true })
 
 describe("a rate limit", () => {
   it.effect.each([
@@ -79,7 +78,7 @@ describe("a rate limit", () => {
   it.effect.each([2001, 60_000])("of %d ms, which is longer than that, is an error at once", (millis) =>
     Effect.gen(function* () {
       const { calls, read } = yield* readsOver(limited(millis), answered)
-      yield* fails(read, Unavailable.processor)
+      yield* fails(read, new ProcessorDown({ retryAfter: 1 }))
       assert.strictEqual(calls.length, 1)
     })
   )
@@ -87,7 +86,9 @@ describe("a rate limit", () => {
   it.effect("that comes again after the retry is an error, without another retry", () =>
     Effect.gen(function* () {
       const { calls, read } = yield* readsOver(limited("1 second"))
-      const fiber = yield* Effect.forkChild(jitter(0)(fails(read, Unavailable.processor)), { startImmediately: true })
+      const fiber = yield* Effect.forkChild(jitter(0)(fails(read, new ProcessorDown({ retryAfter: 1 }))), {
+        startImmediately: true
+      })
       yield* endsAt(1000, fiber)
       yield* Fiber.join(fiber)
       assert.strictEqual(calls.length, 2)
@@ -100,7 +101,9 @@ describe("a rate limit", () => {
   ] as const)("does not move the deadline: it cuts short %s", ([, first, second, count]) =>
     Effect.gen(function* () {
       const { calls, read } = yield* readsOver(first, second)
-      const fiber = yield* Effect.forkChild(fails(read, Unavailable.processor), { startImmediately: true })
+      const fiber = yield* Effect.forkChild(fails(read, new ProcessorDown({ retryAfter: 1 })), {
+        startImmediately: true
+      })
       yield* endsAt(8000, fiber)
       yield* Fiber.join(fiber)
       assert.strictEqual(calls.length, count)
@@ -110,13 +113,17 @@ describe("a rate limit", () => {
 
 describe("a failure of the processor", () => {
   it.effect.each([
-    ["a cursor that it does not know", new CursorUnknown(), BadRequest.unknownCursor],
-    ["an account that is not connected any more", new AccountDisconnected(), BadRequest.noAccount],
-    ["being down", new PspUnavailable({ reason: "acct_oak" }), Unavailable.processor],
-    ["a request that it does not take", new PspRefused({ reason: "acct_oak" }), Unavailable.processor],
-    ["not answering for an account", new AccountFailed({ reason: "acct_oak" }), Unavailable.processor],
-    ["not taking our key for an account", new AccountUnauthorized({ reason: "acct_oak" }), Unavailable.processor],
-    ["not being configured", new PspNotConfigured(), Unavailable.processorNotConfigured]
+    ["a cursor that it does not know", new CursorUnknown(), new CursorNotFound()],
+    ["an account that is not connected any more", new AccountDisconnected(), new ClinicNotConnected()],
+    ["being down", new PspUnavailable({ reason: "acct_oak" }), new ProcessorDown({ retryAfter: 1 })],
+    ["a request that it does not take", new PspRefused({ reason: "acct_oak" }), new ProcessorDown({ retryAfter: 1 })],
+    ["not answering for an account", new AccountFailed({ reason: "acct_oak" }), new ProcessorDown({ retryAfter: 1 })],
+    [
+      "not taking our key for an account",
+      new AccountUnauthorized({ reason: "acct_oak" }),
+      new ProcessorDown({ retryAfter: 1 })
+    ],
+    ["not being configured", new PspNotConfigured(), new ProcessorNotConfigured()]
   ] as const)("is not retried, and answered as decided: %s", ([, error, expected]) =>
     Effect.gen(function* () {
       const { calls, read } = yield* readsOver(Effect.fail(error), answered)
@@ -129,7 +136,9 @@ describe("a failure of the processor", () => {
     Effect.gen(function* () {
       const { state, answer } = silent()
       const { read } = yield* readsOver(answer)
-      const fiber = yield* Effect.forkChild(fails(read, Unavailable.processor), { startImmediately: true })
+      const fiber = yield* Effect.forkChild(fails(read, new ProcessorDown({ retryAfter: 1 })), {
+        startImmediately: true
+      })
       yield* endsAt(8000, fiber)
       yield* Fiber.join(fiber)
       assert.strictEqual(state.givenUp, 1)

@@ -99,7 +99,7 @@ const checkGets = Effect.fnUntraced(function* (stores: Stores, organization: str
       const answer = yield* of(organization)(Effect.result(repository.get(id)))
       const expected = own.get(id)
       if (expected === undefined) {
-        assert.deepStrictEqual(answer._tag === "Failure" && answer.failure, RecordNotFound.error)
+        assert.deepStrictEqual(answer._tag === "Failure" && answer.failure, new RecordNotFound())
       } else {
         assert.strictEqual(answer._tag === "Success" && answer.success, expected)
       }

@@ -6,7 +6,16 @@
  */
 import { Effect, Schema, String as Text, Struct } from "effect"
 import { HttpApiEndpoint, OpenApi } from "effect/http-api"
-import { answer, answerUnavailable, BadRequest, RecordNotFound } from "../Errors.ts"
+import {
+  CredentialStoreDown,
+  IdRequired,
+  OrgMismatch,
+  OutOfRange,
+  RecordNotFound,
+  RecordStoreDown,
+  responses,
+  ServiceBusy
+} from "../Errors.ts"
 import type * as Field from "./Field.ts"
 import type * as Filter from "./Filter.ts"
 import { getFields, organization, searchFields } from "./Search.ts"
@@ -93,7 +102,8 @@ const annotations = (standing: Standing, summary: string, description: string) =
     override: standing === "provisional" ? { "x-provisional": true } : undefined
   })
 
-const errors = [answer(BadRequest), answerUnavailable] as const
+// The statement that reads the records may look up the key as well.
+const down = [RecordStoreDown, CredentialStoreDown, ServiceBusy] as const
 
 interface SchemaOf extends Struct.Lambda {
   <S extends Schema.Top>(filter: Filter.Filter<S>): S
@@ -122,7 +132,7 @@ export const search = <
       identifier: requestName(resource, "Search")
     }),
     success: Schema.Struct({ body: Schema.Array(resource.record) }),
-    error: errors
+    error: responses(OrgMismatch, OutOfRange, ...down)
   }).annotateMerge(
     annotations(
       standing,
@@ -144,7 +154,7 @@ export const get = <
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct(getFields).annotate({ identifier: requestName(resource, "Get") }),
     success: resource.record,
-    error: [...errors, answer(RecordNotFound)]
+    error: responses(OrgMismatch, IdRequired, RecordNotFound, ...down)
   }).annotateMerge(
     annotations(
       standing,
@@ -166,7 +176,7 @@ export const getOwn = <
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct({ organization }).annotate({ identifier: requestName(resource, "Get") }),
     success: resource.record,
-    error: [...errors, answer(RecordNotFound)]
+    error: responses(OrgMismatch, RecordNotFound, ...down)
   }).annotateMerge(
     annotations(standing, `Get the ${title(resource)}`, "The organization that the API key resolves to.")
   )

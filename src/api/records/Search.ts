@@ -4,7 +4,7 @@
  * Contract: section 4.1, "Common list request fields" and "Single-record reads", and section 8.
  */
 import { Effect, Schema } from "effect"
-import { BadRequest } from "../Errors.ts"
+import { IdRequired, OrgMismatch, OutOfRange } from "../Errors.ts"
 import { CurrentOrganization } from "../CurrentOrganization.ts"
 import { faults, refuse } from "../Faults.ts"
 import * as Filter from "./Filter.ts"
@@ -61,26 +61,26 @@ export const getFields = {
 export const checkOrganization = Effect.fnUntraced(function* (request: { readonly organization?: string | null }) {
   if (request.organization === undefined || request.organization === null) return
   const id = yield* (yield* CurrentOrganization).id
-  if (request.organization !== id) return yield* BadRequest.otherOrganization
+  if (request.organization !== id) return yield* new OrgMismatch()
 })
 
-const between = (name: string, value: number, minimum: number, maximum: number) =>
+const between = (name: "limit" | "offset", value: number, minimum: number, maximum: number) =>
   value >= minimum && value <= maximum
     ? Effect.succeed(value)
-    : Effect.fail(BadRequest.outOfRange(name, minimum, maximum))
+    : Effect.fail(new OutOfRange({ detail: `${name} must be between ${minimum} and ${maximum}` }))
 
 /** The page that a request asks for. */
 export const pageOf = (request: {
   readonly limit?: number | null
   readonly offset?: number | null
-}): Effect.Effect<Page, BadRequest> =>
+}): Effect.Effect<Page, OutOfRange> =>
   Effect.all({
     limit: between("limit", request.limit ?? 100, 1, maximumLimit),
     offset: between("offset", request.offset ?? 0, 0, maximumOffset)
   })
 
 /** The id that a single-record read asks for. */
-export const idOf = (request: { readonly id?: string | null }): Effect.Effect<string, BadRequest> =>
+export const idOf = (request: { readonly id?: string | null }): Effect.Effect<string, IdRequired> =>
   request.id === undefined || request.id === null || request.id.trim() === ""
-    ? Effect.fail(BadRequest.blankId)
+    ? Effect.fail(new IdRequired())
     : Effect.succeed(request.id)
