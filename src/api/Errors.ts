@@ -121,12 +121,12 @@ export class RequestInvalid extends Schema.TaggedError<RequestInvalid>()(
   { httpApiStatus: 422 }
 ) {}
 
-const retryAfter = Schema.optionalKey(Schema.Int)
+const seconds = Schema.optionalKey(Schema.Int)
 
 /** 429: more requests of one organization than it may send. */
 export class TooManyRequests extends Schema.TaggedError<TooManyRequests>()(
   "TooManyRequests",
-  { detail: text("The organization sends too many requests"), retryAfter },
+  { detail: text("The organization sends too many requests"), retryAfter: seconds },
   { httpApiStatus: 429 }
 ) {}
 
@@ -138,7 +138,7 @@ interface StoreFailure {
 /** 503: the store of API keys cannot be reached, or has no time. Never reported as 401. */
 export class CredentialStoreDown extends Schema.TaggedError<CredentialStoreDown>()(
   "CredentialStoreDown",
-  { detail: text("The credential store cannot be reached", "The credential store is busy"), retryAfter },
+  { detail: text("The credential store cannot be reached", "The credential store is busy"), retryAfter: seconds },
   { httpApiStatus: 503 }
 ) {
   /** What to tell of a failure of the store. */
@@ -149,7 +149,7 @@ export class CredentialStoreDown extends Schema.TaggedError<CredentialStoreDown>
 /** 503: the store of records cannot be reached, or has no time. */
 export class RecordStoreDown extends Schema.TaggedError<RecordStoreDown>()(
   "RecordStoreDown",
-  { detail: text("The record store cannot be reached", "The record store is busy"), retryAfter },
+  { detail: text("The record store cannot be reached", "The record store is busy"), retryAfter: seconds },
   { httpApiStatus: 503 }
 ) {
   /** What to tell of a failure of the store. */
@@ -160,14 +160,14 @@ export class RecordStoreDown extends Schema.TaggedError<RecordStoreDown>()(
 /** 503: the service already reads as many large bodies as it can hold. */
 export class ServiceBusy extends Schema.TaggedError<ServiceBusy>()(
   "ServiceBusy",
-  { detail: text("The service is reading too many large requests"), retryAfter },
+  { detail: text("The service is reading too many large requests"), retryAfter: seconds },
   { httpApiStatus: 503 }
 ) {}
 
 /** 503: the payment processor does not answer. `retryAfter` is in seconds. */
 export class ProcessorDown extends Schema.TaggedError<ProcessorDown>()(
   "ProcessorDown",
-  { detail: text("The payment processor cannot be reached"), retryAfter },
+  { detail: text("The payment processor cannot be reached"), retryAfter: seconds },
   { httpApiStatus: 503 }
 ) {
   /** To be tried again after a while, which is told in whole seconds from 1 to 60. */
@@ -178,14 +178,14 @@ export class ProcessorDown extends Schema.TaggedError<ProcessorDown>()(
 /** 503: the service has no key for the payment processor. */
 export class ProcessorNotConfigured extends Schema.TaggedError<ProcessorNotConfigured>()(
   "ProcessorNotConfigured",
-  { detail: text("The payment processor is not configured"), retryAfter },
+  { detail: text("The payment processor is not configured"), retryAfter: seconds },
   { httpApiStatus: 503 }
 ) {}
 
 /** 503: the organization already has as many processor reads in flight as it may have. */
 export class ProcessorBusy extends Schema.TaggedError<ProcessorBusy>()(
   "ProcessorBusy",
-  { detail: text("Too many reads of the payment processor are in flight"), retryAfter },
+  { detail: text("Too many reads of the payment processor are in flight"), retryAfter: seconds },
   { httpApiStatus: 503 }
 ) {}
 
@@ -196,7 +196,7 @@ interface DetailError {
 
 /** The class of an error whose body is `{ detail }`. */
 interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown> {
-  readonly identifier: string
+  new (error: DetailError): E
   readonly fields: { readonly detail: Schema.Constraint }
 }
 
@@ -224,7 +224,7 @@ const response = <E extends DetailError>(
       classes.find(has(given.detail)) ??
       classes.find(({ fields }) => textsOf(fields.detail.ast) === undefined) ??
       classes[0]
-    return Schema.decodeSync(found)({ _tag: found.identifier, ...given })
+    return new found(given)
   }
   return tellsWhen(status)
     ? error.pipe(
@@ -263,7 +263,7 @@ export const responseWithHeader = <E extends DetailError, const Name extends str
     HttpApiSchema.encodeToWithHeaders(
       { body: bodyOf(statusOf(error.ast) ?? 500), headers: { [name]: Schema.String } },
       {
-        decode: ({ body: { detail } }) => Schema.decodeSync(error)({ _tag: error.identifier, detail }),
+        decode: ({ body: { detail } }) => new error({ detail }),
         encode: ({ detail }) => ({ body: { detail }, headers: { [name]: value } })
       }
     )
