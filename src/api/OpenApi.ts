@@ -5,31 +5,31 @@ import { OpenApi } from "effect/http-api"
 const description = `
 Read-only access to the records of a veterinary wellness-plan business. Every call is a POST with a JSON body.
 
-- **Authentication**: \`Authorization: Bearer <API_KEY>\`. The key resolves to exactly one organization, and every answer holds records of that organization only.
+- **Authentication**: \`Authorization: Bearer <API_KEY>\`. The key resolves to exactly one organization, and every response holds records of that organization only.
 - **Paging**: \`limit\` (1 to 1000, default 100) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending, so that a sync reads forward: it remembers the last timestamp it has seen and starts again from there with the \`..._since\` filter, which is inclusive.
 - **Filters** are exact and case-sensitive, and all of them must hold. A filter that is null counts as absent. A field that an endpoint does not have is refused.
-- **Times** in requests are ISO 8601, UTC unless they carry an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in answers are always UTC with milliseconds.
+- **Times** in requests are ISO 8601, UTC unless they carry an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in responses are always UTC with milliseconds.
 - **Fields** of a record are always present, null where there is no value.
 - **Requests** have all their fields in the body. A query string is refused with 422, and a \`Content-Encoding\` with 415.
-- **Errors** have a \`detail\`: a text, or for 422 a list of the faults of the request, all at once, up to 100. An answer that refuses a request has at most 64 KiB. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
-- **Connections**: what is not HTTP is answered 400, headers over 16 KiB 431, a request that does not arrive in time 408, with such a \`detail\`, and the connection is closed.
-- **Compression**: answers come as zstd, br or gzip where \`Accept-Encoding\` asks for it.
-- Every answer carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, else a new one.
+- **Errors** have a \`detail\`: a text, or for 422 a list of the faults of the request, all at once, up to 100. A response that refuses a request has at most 64 KiB. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
+- **Connections**: what is not HTTP gets 400, headers over 16 KiB get 431, a request that does not arrive in time gets 408, with such a \`detail\`, and the connection is closed.
+- **Compression**: responses come as zstd, br or gzip where \`Accept-Encoding\` asks for it.
+- Every response carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, otherwise a new one.
 
 \`x-provisional: true\` marks endpoints and statuses whose shape may still change.
 `.trim()
 
 const descriptions: Readonly<Record<string, string>> = {
-  200: "The answer.",
+  200: "The response.",
   400: "A value that the endpoint cannot work with: limit or offset out of range, a missing or blank id, or an organization other than the key's.",
   401: "The API key is missing or invalid.",
-  404: "The organization has no record with this id. The answer is the same whether another organization has one.",
+  404: "The organization has no record with this id. The response is the same whether or not another organization has one.",
   413: "The request body is larger than 1 MiB.",
   415: "The request has a Content-Encoding other than identity.",
   422: "The request does not have the shape that the endpoint takes. All faults of the body are listed, up to 100; a query string is refused before the body is looked at.",
   429: "The organization sends more requests than it may. Try again after `Retry-After` seconds.",
-  500: "A bug. The answer says nothing of its cause.",
-  503: "A store that the answer depends on cannot be reached, or it or the service is busy: `detail` says which. Never reported as 401. Try again after `Retry-After` seconds."
+  500: "A bug. The response says nothing of its cause.",
+  503: "A store that the response depends on cannot be reached, or it or the service is busy: `detail` says which. Never reported as 401. Try again after `Retry-After` seconds."
 }
 
 /** Statuses of the data API that the contract does not list. */
@@ -69,16 +69,16 @@ const documentedPaths = (paths: OpenApi.OpenAPISpecPaths, document: Document) =>
 
 const isProvisional = (operation: object | undefined) => operation !== undefined && "x-provisional" in operation
 
-const answers = (paths: OpenApi.OpenAPISpecPaths, provisional: boolean) =>
+const responsesOf = (paths: OpenApi.OpenAPISpecPaths, provisional: boolean) =>
   Object.values(paths)
     .filter(({ post }) => isProvisional(post) === provisional)
     .map(({ post }) => JSON.stringify(post?.responses[200]))
     .join()
 
-/** Marks the records that only provisional endpoints answer, and says what a client has to send. */
+/** Marks the records that only provisional endpoints return, and says what a client has to send. */
 const documentedSchemas = (schemas: JsonSchema.Definitions, paths: OpenApi.OpenAPISpecPaths) => {
-  const shown = answers(paths, false)
-  const decided = answers(paths, true)
+  const shown = responsesOf(paths, false)
+  const decided = responsesOf(paths, true)
   return Record.map(schemas, (schema, name) => {
     const ref = `"#/components/schemas/${name}"`
     return {
@@ -107,21 +107,21 @@ export const dataApiDocumentation = OpenApi.annotations({
 const intakeDescription = `
 Takes notifications that invoices, or lines of invoices, were deleted, and deletes them a little later, once.
 
-- A delivery may be sent any number of times with the same \`Idempotency-Key\`: it is stored once, and every answer is that of the first. After a 503, a time-out or a broken connection, send it again with the same key.
-- What an item says of a record must fit: an item that names another clinic, client or invoice than the record's deletes nothing.
-- Items are counted before they are looked at: more than 10,000 are refused with 422, and the count in the answer is of those that were counted until then.
-- A 422 lists the faults of a delivery all at once, up to 100. An answer that refuses a delivery has at most 64 KiB.
+- A delivery may be sent any number of times with the same \`Idempotency-Key\`: it is stored once, and every response is that of the first. After a 503, a timeout or a broken connection, send it again with the same key.
+- What an item says of a record must match: an item that names another clinic, client or invoice than the record's deletes nothing.
+- Items are counted before they are looked at: more than 10,000 are refused with 422, and the count in the response is of those that were counted until then.
+- A 422 lists the faults of a delivery all at once, up to 100. A response that refuses a delivery has at most 64 KiB.
 - An organization may require its deliveries to be signed (Standard Webhooks): \`webhook-id\` equal to the Idempotency-Key, \`webhook-timestamp\` within 300 seconds, \`webhook-signature\`.
 `.trim()
 
 const intakeStatuses: Readonly<Record<string, string>> = {
-  200: "Stored before. The answer is that of the first delivery, with status `duplicate`.",
+  200: "Stored before. The response is that of the first delivery, with status `duplicate`.",
   202: "Stored and committed: status `scheduled`.",
-  401: "The organization requires signed deliveries, and this one is not, or not as it should be. The detail names the header that is missing, too old or too new, or does not fit.",
+  401: "The organization requires signed deliveries, and this one is not, or not as it should be. The detail names the header that is missing, too old or too new, or does not match.",
   413: "The request body is larger than 4 MiB.",
   415: "The request has a Content-Encoding other than identity.",
   422: "The request does not have the shape that the endpoint takes, or its Idempotency-Key was used with another payload. Nothing is stored.",
-  500: "A bug. The answer says nothing of its cause.",
+  500: "A bug. The response says nothing of its cause.",
   503: "The store is down or busy, or the service is reading too many large deliveries: status `error`; the counts are 0 where the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds."
 }
 

@@ -61,9 +61,9 @@ const createKey = Command.make(
   Effect.fn(function* (options) {
     const { id, key } = yield* ApiKeys.create(options)
     yield* Console.log(`${id}\n${Redacted.value(key)}\nThis key is shown once, and stored nowhere.`)
-    yield* noteIfUnknown(options.organization, "The key works, but /organization/get answers 404 until there is.")
+    yield* noteIfUnknown(options.organization, "The key works, but /organization/get is 404 until there is.")
   }, Effect.provide(keyDatabases))
-).pipe(Command.withDescription("Make an API key for an organization"))
+).pipe(Command.withDescription("Create an API key for an organization"))
 
 const listKeys = Command.make(
   "list",
@@ -92,7 +92,7 @@ const keys = Command.make("keys").pipe(
 const command = Command.make("practice-data").pipe(
   Command.withDescription("Operate the practice data service, with the same variables that configure it"),
   Command.withExamples([
-    { command: "npm run cli -- migrate", description: "Ready the Postgres of DATABASE_URL" },
+    { command: "npm run cli -- migrate", description: "Prepare the Postgres of DATABASE_URL" },
     {
       command: "npm run cli -- keys create --organization org_1 --name 'Warehouse sync'",
       description: "Let an organization read"

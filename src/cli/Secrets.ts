@@ -15,7 +15,7 @@ const addSecret = Command.make(
     )
     yield* noteIfUnknown(options.organization, "What its deliveries name will not be found.")
   })
-).pipe(Command.withDescription("Make a signing secret for an organization, beside those that it has"))
+).pipe(Command.withDescription("Create a signing secret for an organization, beside those that it has"))
 
 const listSecrets = Command.make(
   "list",

@@ -10,7 +10,7 @@ const organization = Flag.optional(
 )
 
 const id = Argument.String("task-id").pipe(
-  Argument.withDescription("Id of the task, as the intake answered it"),
+  Argument.withDescription("Id of the task, as the intake returned it"),
   Argument.withSchema(Schema.String.check(Schema.isUUID()))
 )
 
