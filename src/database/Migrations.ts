@@ -10,9 +10,10 @@ import records from "./migrations/00001_records.ts"
 import deletionTasks from "./migrations/00002_deletion_tasks.ts"
 import processorAccounts from "./migrations/00003_processor_accounts.ts"
 import workerColumns from "./migrations/00004_worker_columns.ts"
+import type { AddFieldError } from "./migrations/addField.ts"
 import { codeOf } from "./SqlFailure.ts"
 
-type Statements = Effect.Effect<void, unknown, SqlClient.SqlClient>
+type Statements = Effect.Effect<void, AddFieldError, SqlClient.SqlClient>
 
 /** A migration without a transaction around it. It runs until it has succeeded once, maybe in several processes. */
 export interface Online {
