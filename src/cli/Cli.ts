@@ -5,7 +5,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { config } from "../Config.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
-import { migrate, nameOf, requireMigrated } from "../database/Migrations.ts"
+import { migrate, requireMigrated } from "../database/Migrations.ts"
 import * as Failure from "../process/Failure.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import { Line, noteIfUnknown, organization } from "./Organization.ts"
@@ -41,7 +41,7 @@ const migrateCommand = Command.make(
   Effect.fn(function* () {
     const ofTasks = yield* migrate(yield* TaskDatabase)
     const ofCredentials = yield* migrate(yield* CredentialDatabase)
-    const applied = [...ofTasks, ...ofCredentials].map(([id, name]) => nameOf(id, name))
+    const applied = [...ofTasks, ...ofCredentials]
     yield* Console.log(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
   }, Effect.provide(asTheyAre))
 ).pipe(Command.withDescription("Apply the migrations that are missing"))

@@ -5,59 +5,95 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Predicate, Ref, Schedule, Schema } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
-import type { SqlError } from "effect/sql/SqlError"
 import type { Database } from "./Database.ts"
 import records from "./migrations/00001_records.ts"
 import deletionTasks from "./migrations/00002_deletion_tasks.ts"
 import processorAccounts from "./migrations/00003_processor_accounts.ts"
 import workerColumns from "./migrations/00004_worker_columns.ts"
+import type { AddFieldError } from "./migrations/addField.ts"
+import { codeOf } from "./SqlFailure.ts"
 
-const loader = Migrator.fromRecord({
+type Statements = Effect.Effect<void, AddFieldError, SqlClient.SqlClient>
+
+/** A migration without a transaction around it. It runs until it has succeeded once, maybe in several processes. */
+export interface Online {
+  readonly online: Statements
+}
+
+/** A migration, which runs in a transaction unless it is online. */
+export type Migration = Statements | Online
+
+const isOnline = (migration: Migration): migration is Online => !Effect.isEffect(migration)
+
+type Migrations = Readonly<Record<string, Migration>>
+
+/** The migrations by their files. */
+export const all: Migrations = {
   "00001_records": records,
   "00002_deletion_tasks": deletionTasks,
   "00003_processor_accounts": processorAccounts,
   "00004_worker_columns": workerColumns
-})
+}
 
 const lock = 7_240_618_273
 
-/**
- * Applies what is missing, and says what it applied. Any number of processes may do so at once: an advisory lock lets
- * one go first, and the others find nothing left to do.
- */
-export const migrate = Effect.fn("Migrations.migrate")(function* (sql: PgClient.PgClient) {
-  const run = Migrator.make({})({ loader, table: "migrations" })
-  return yield* sql
-    .withTransaction(Effect.andThen(sql`select pg_advisory_xact_lock(${lock})`, run))
-    .pipe(Effect.provideService(SqlClient.SqlClient, sql))
+/** Applies these migrations in one transaction, and records them. Those that are online are only recorded. */
+const apply = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  migrations: ReadonlyArray<readonly [file: string, migration: Migration]>
+) {
+  const loader = Migrator.fromRecord(
+    Object.fromEntries(migrations.map(([file, migration]) => [file, isOnline(migration) ? Effect.void : migration]))
+  )
+  const run = Effect.provideService(Migrator.make({})({ loader, table: "migrations" }), SqlClient.SqlClient, sql)
+  const applied = yield* sql.withTransaction(Effect.andThen(sql`select pg_advisory_xact_lock(${lock})`, run))
+  return applied.map(([id, name]) => `${String(id).padStart(5, "0")}_${name}`)
 })
 
-/** What a migration is called, as its file is. */
-export const nameOf = (id: number, name: string) => `${String(id).padStart(5, "0")}_${name}`
+/**
+ * Applies what is missing, and returns the files of what it applied. Any number of processes may do so at once: an
+ * advisory lock lets one go first, and the others find nothing left to do.
+ */
+export const migrate = Effect.fn("Migrations.migrate")(function* (
+  sql: PgClient.PgClient,
+  migrations: Migrations = all
+) {
+  const known = Object.entries(migrations)
+  const applied: Array<string> = []
+  for (const [index, [file, migration]] of known.entries()) {
+    if (!isOnline(migration)) continue
+    applied.push(...(yield* apply(sql, known.slice(0, index))))
+    const { files } = yield* missing(sql, migrations)
+    if (!files.includes(file)) continue
+    yield* migration.online.pipe(
+      Effect.provideService(SqlClient.SqlClient, sql),
+      Effect.mapError(
+        (cause) => new Migrator.MigrationError({ cause, kind: "Failed", message: `Migration "${file}" failed` })
+      )
+    )
+  }
+  return [...applied, ...(yield* apply(sql, known))]
+})
 
-const unmigrated = "42P01"
-
-const hasNoTable = ({ reason: { cause } }: SqlError) =>
-  Predicate.hasProperty(cause, "code") && cause.code === unmigrated
+const undefinedTable = "42P01"
 
 /** The migrations that a database lacks, oldest first. */
-export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const known = yield* loader
+export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migrations: Migrations = all) {
   const rows = yield* sql<{ latest: number | null }>`select max(migration_id) as latest from migrations`.pipe(
     Effect.catchIf(
-      (error) => Predicate.isTagged(error, "SqlError") && hasNoTable(error),
+      (error) => codeOf(error) === undefinedTable,
       () => Effect.succeed([])
     )
   )
   const latest = rows[0]?.latest ?? 0
   return {
     isEmpty: latest === 0,
-    names: known.filter(([id]) => id > latest).map(([id, name]) => nameOf(id, name))
+    files: Object.keys(migrations).filter((file) => Number.parseInt(file, 10) > latest)
   }
 })
 
 /** Whether every migration has been applied. */
-export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), ({ names }) => names.length === 0)
+export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), ({ files }) => files.length === 0)
 
 /** A database lacks migrations. */
 export class NotMigrated extends Schema.TaggedError<NotMigrated>()("NotMigrated", { message: Schema.String }) {}
@@ -68,14 +104,14 @@ export class NotMigrated extends Schema.TaggedError<NotMigrated>()("NotMigrated"
  * @param name what the database is called, to begin a sentence with
  */
 export const requireMigrated = Effect.fnUntraced(function* (name: string, sql: PgClient.PgClient) {
-  const { isEmpty, names } = yield* missing(sql).pipe(
+  const { isEmpty, files } = yield* missing(sql).pipe(
     Effect.catchIf(
-      (error) => Predicate.isTagged(error, "SqlError") && error.reason._tag === "AuthorizationError",
-      () => Effect.succeed({ isEmpty: false, names: [] })
+      (error) => error.reason._tag === "AuthorizationError",
+      () => Effect.succeed({ isEmpty: false, files: [] })
     )
   )
-  if (names.length === 0) return
-  const what = isEmpty ? "is not migrated" : `lacks the migrations ${names.join(", ")}`
+  if (files.length === 0) return
+  const what = isEmpty ? "is not migrated" : `lacks the migrations ${files.join(", ")}`
   return yield* new NotMigrated({ message: `${name} ${what}. Run: npm run cli -- migrate` })
 })
 

@@ -65,7 +65,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     Effect.gen(function* () {
       const sql = yield* clientOf(yield* emptyDatabase)
       const first = yield* migrate(sql)
-      assert.deepStrictEqual(first[0], [1, "records"])
+      assert.deepStrictEqual(first[0], "00001_records")
       assert.isTrue(yield* isMigrated(sql))
       const recorded = yield* sql`select * from migrations order by migration_id`
       assert.deepStrictEqual(yield* migrate(sql), [])
@@ -79,15 +79,15 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       const sql = yield* clientOf(yield* emptyDatabase)
       const all = yield* missing(sql)
       assert.isTrue(all.isEmpty)
-      assert.strictEqual(all.names[0], "00001_records")
+      assert.strictEqual(all.files[0], "00001_records")
       const unmigrated = yield* Effect.flip(requireMigrated("The database", sql))
       assert.strictEqual(unmigrated.message, "The database is not migrated. Run: npm run cli -- migrate")
 
       yield* migrate(sql)
       yield* requireMigrated("The database", sql)
       yield* sql`delete from migrations where migration_id > 1`
-      const later = all.names.slice(1)
-      assert.deepStrictEqual(yield* missing(sql), { isEmpty: false, names: later })
+      const later = all.files.slice(1)
+      assert.deepStrictEqual(yield* missing(sql), { isEmpty: false, files: later })
       const older = yield* Effect.flip(requireMigrated("The database", sql))
       assert.strictEqual(
         older.message,
@@ -119,9 +119,9 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const clients = yield* Effect.all([clientOf(url), clientOf(url), clientOf(url)])
-      const applied = yield* Effect.forEach(clients, migrate, { concurrency: "unbounded" })
+      const applied = yield* Effect.forEach(clients, (sql) => migrate(sql), { concurrency: "unbounded" })
       const [all = [], ...others] = applied.toSorted((a, b) => b.length - a.length)
-      assert.deepStrictEqual(all[0], [1, "records"])
+      assert.deepStrictEqual(all[0], "00001_records")
       assert.deepStrictEqual(others, [[], []])
       for (const client of clients) assert.isTrue(yield* isMigrated(client))
     })
@@ -131,8 +131,8 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     Effect.gen(function* () {
       const urls = yield* Effect.all([emptyDatabase, emptyDatabase])
       const clients = yield* Effect.forEach(urls, clientOf)
-      const applied = yield* Effect.forEach(clients, migrate, { concurrency: "unbounded" })
-      for (const all of applied) assert.deepStrictEqual(all[0], [1, "records"])
+      const applied = yield* Effect.forEach(clients, (sql) => migrate(sql), { concurrency: "unbounded" })
+      for (const all of applied) assert.deepStrictEqual(all[0], "00001_records")
     })
   )
 
@@ -144,7 +144,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       const left = yield* sql`select 1 from pg_tables where schemaname = 'public' and tablename <> 'charge_refunds'`
       assert.strictEqual(left.length, 0)
       yield* sql`drop table charge_refunds`
-      assert.deepStrictEqual((yield* migrate(sql))[0], [1, "records"])
+      assert.deepStrictEqual((yield* migrate(sql))[0], "00001_records")
     })
   )
 

@@ -1,8 +1,6 @@
 /** The payment processor account that is connected to a clinic. */
-import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
+import { script } from "./script.ts"
 
-export default Effect.flatMap(
-  SqlClient.SqlClient,
-  (sql) => sql`alter table clinics add column processor_account text collate "C"`
-)
+export default script(`
+alter table clinics add column processor_account text collate "C";
+`)
