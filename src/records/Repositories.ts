@@ -24,16 +24,17 @@ export class Repositories extends Context.Service<
   /**
    * The fake: records of any number of organizations, held in memory.
    *
-   * @param records by the name of their resource; a resource that is not named has none
+   * @param sets records by the name of their resource; a resource that no set names has none
    */
-  static readonly layerMemory = (records: Partial<Records> = {}) =>
+  static readonly layerMemory = (...sets: ReadonlyArray<Partial<Records>>) =>
     Layer.effect(
       Repositories,
       Effect.gen(function* () {
+        const stored: ReadonlyArray<Partial<Readonly<Record<string, ReadonlyArray<Stored>>>>> = sets
         const rows = new Map(
           yield* Effect.forEach(resources, (resource: Resource) => {
-            const stored: Partial<Readonly<Record<string, ReadonlyArray<Stored>>>> = records
-            return Effect.map(rowsOf(resource, stored[resource.name] ?? []), (all) => [resource.name, all] as const)
+            const records = stored.flatMap((set) => set[resource.name] ?? [])
+            return Effect.map(rowsOf(resource, records), (all) => [resource.name, all] as const)
           })
         )
         return Repositories.of({ of: (resource) => Memory.make(resource, rows.get(resource.name) ?? []) })

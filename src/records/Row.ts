@@ -25,10 +25,7 @@ const columnsOf = (values: object, prefix = ""): Row["columns"] =>
   )
 
 /** The rows of stored records. A record that its schema does not describe is a defect. */
-export const rowsOf = Effect.fnUntraced(function* <R extends Resource>(
-  resource: R,
-  records: ReadonlyArray<Stored<R>>
-) {
+export const rowsOf = Effect.fnUntraced(function* <R extends Resource>(resource: R, records: ReadonlyArray<Stored<R>>) {
   const encodeRecord = Schema.encodeUnknownEffect(resource.record)
   const encodeHidden = Schema.encodeUnknownEffect(Schema.Struct(resource.hidden))
   const encodeJson = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))

@@ -1,10 +1,9 @@
 /** What is answered: pages and records as compact JSON, and 503 when their store is down. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { RecordStoreDown } from "../../src/api/Errors.ts"
-import { Charges } from "../../src/api/records/Charges.ts"
-import { Organizations } from "../../src/api/records/Organizations.ts"
-import { compact, InProcess, layerDemo, organization, searchable, send } from "./inProcess.ts"
+import { searchable } from "../../src/api/records/index.ts"
+import { compact, InProcess, layerDemoBut, organization, send } from "./inProcess.ts"
 
 const isPage = Schema.is(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
 
@@ -55,13 +54,10 @@ layer(InProcess.layer())("the answer", (it) => {
   )
 })
 
-const down = { search: () => Effect.fail(new RecordStoreDown()), get: () => Effect.fail(new RecordStoreDown()) }
-
-const layerDown = Layer.mergeAll(
-  layerDemo,
-  Layer.succeed(Charges, Charges.of(down)),
-  Layer.succeed(Organizations, Organizations.of(down))
-)
+const layerDown = layerDemoBut(["charges", "organization"], {
+  search: () => Effect.fail(new RecordStoreDown()),
+  get: () => Effect.fail(new RecordStoreDown())
+})
 
 layer(InProcess.layer(layerDown))("a record store that is down", (it) => {
   it.effect.each([

@@ -8,21 +8,13 @@ import { Arbitrary, Effect, Formatter, Layer } from "effect"
 import { RecordNotFound } from "../../src/api/Errors.ts"
 import { organizations } from "../../src/demo/DemoData.ts"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
-import type { Criteria, Repository } from "../../src/records/Repository.ts"
-import type { Page } from "../../src/api/records/Search.ts"
-import type { Row } from "../../src/api/records/Resource.ts"
-import { integer, owners } from "../support/arbitraries.ts"
+import type { Criteria, Page } from "../../src/records/Repository.ts"
+import type { Row } from "../../src/records/Row.ts"
+import { integer, owners, recordsOf } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { tries } from "../support/tries.ts"
 import { candidates, filters, found, pageOf } from "./expected.ts"
-import { kinds, storesOf } from "./kinds.ts"
-
-interface Stores {
-  readonly rows: ReadonlyArray<Row>
-  readonly memory: Repository
-  readonly postgres: Repository
-  readonly skipping: Repository
-}
+import { demoOf, resources, type Stores, storesOf } from "./stores.ts"
 
 const everything: Page = { limit: 1000, offset: 0 }
 
@@ -49,7 +41,8 @@ const keys = Layer.effectDiscard(
   })
 )
 
-const ways = ({ memory, postgres, skipping }: Stores) =>
+/** Each store, and each form in which a request can say whose records it reads. */
+const readers = ({ memory, postgres, skipping }: Stores) =>
   [
     ["memory", memory, as],
     ["Postgres", postgres, as],
@@ -60,32 +53,31 @@ const ways = ({ memory, postgres, skipping }: Stores) =>
 
 /** Both stores answer exactly the rows that the request means. */
 const checkSearch = Effect.fnUntraced(function* (
-  resource: string,
   stores: Stores,
   organization: string,
   criteria: Criteria,
   page: Page = everything
 ) {
+  const resource = stores.resource.name
   const expected = pageOf(
     found(resource, stores.rows, organization, criteria).slice(page.offset, page.offset + page.limit)
   )
   const asked = Formatter.format({ resource, organization, criteria, page })
-  for (const [way, repository, of] of ways(stores)) {
-    assert.strictEqual(yield* of(organization)(repository.search(criteria, page)), expected, `${way}: ${asked}`)
+  for (const [reader, repository, of] of readers(stores)) {
+    assert.strictEqual(yield* of(organization)(repository.search(criteria, page)), expected, `${reader}: ${asked}`)
   }
 })
 
 /** Pages of this length, one after the other, hold each row that the request means once and in order. */
 const checkWalk = Effect.fnUntraced(function* (
-  resource: string,
   stores: Stores,
   organization: string,
   criteria: Criteria,
   limit: number
 ) {
-  const count = found(resource, stores.rows, organization, criteria).length
+  const count = found(stores.resource.name, stores.rows, organization, criteria).length
   for (let offset = 0; offset < count + limit; offset += limit) {
-    yield* checkSearch(resource, stores, organization, criteria, { limit, offset })
+    yield* checkSearch(stores, organization, criteria, { limit, offset })
   }
 })
 
@@ -94,7 +86,7 @@ const checkGets = Effect.fnUntraced(function* (stores: Stores, organization: str
   const { rows } = stores
   const own = new Map(rows.filter((row) => row.organization === organization).map((row) => [row.id, row.json]))
   const ids = [...new Set(rows.map((row) => row.id)), "nowhere", ""]
-  for (const [, repository, of] of ways(stores)) {
+  for (const [, repository, of] of readers(stores)) {
     for (const id of ids) {
       const answer = yield* of(organization)(Effect.result(repository.get(id)))
       const expected = own.get(id)
@@ -119,21 +111,21 @@ const criteriaOf = (resource: string, rows: ReadonlyArray<Row>, chosen: Readonly
   )
 
 layer(Layer.provideMerge(keys, TestDatabase.layerDatabases), { excludeTestServices: true })((it) => {
-  for (const kind of kinds) {
-    const name = kind.resource.name
+  for (const resource of resources) {
+    const { name } = resource
 
     it.effect(`${name}: the filters are the contract's, in its order`, () =>
-      Effect.sync(() => assert.deepStrictEqual(Object.keys(kind.resource.filters), Object.keys(filters[name] ?? {})))
+      Effect.sync(() => assert.deepStrictEqual(Object.keys(resource.filters), Object.keys(filters[name] ?? {})))
     )
 
     it.effect(`${name}: on the demo data each filter, alone and null, means the same in memory and in Postgres`, () =>
       Effect.gen(function* () {
-        const stores = yield* storesOf(kind.demo)
+        const stores = yield* storesOf(demoOf(resource))
         for (const organization of [...demoOwners, "org_nowhere"]) {
-          yield* checkSearch(name, stores, organization, {})
-          for (const filter of Object.keys(kind.resource.filters)) {
+          yield* checkSearch(stores, organization, {})
+          for (const filter of Object.keys(resource.filters)) {
             for (const value of candidates(name, filter, stores.rows)) {
-              yield* checkSearch(name, stores, organization, { [filter]: value })
+              yield* checkSearch(stores, organization, { [filter]: value })
             }
           }
         }
@@ -142,20 +134,20 @@ layer(Layer.provideMerge(keys, TestDatabase.layerDatabases), { excludeTestServic
 
     it.effect(`${name}: on the demo data pages of any length hold each record once, in order`, () =>
       Effect.gen(function* () {
-        const stores = yield* storesOf(kind.demo)
+        const stores = yield* storesOf(demoOf(resource))
         const own = stores.rows.filter(({ organization }) => organization === "org_oakridge")
-        for (const limit of [7, 100]) yield* checkWalk(name, stores, "org_oakridge", { include_deleted: true }, limit)
-        for (const filter of Object.keys(kind.resource.filters)) {
+        for (const limit of [7, 100]) yield* checkWalk(stores, "org_oakridge", { include_deleted: true }, limit)
+        for (const filter of Object.keys(resource.filters)) {
           const [value] = candidates(name, filter, own)
-          yield* checkWalk(name, stores, "org_oakridge", { [filter]: value }, 11)
+          yield* checkWalk(stores, "org_oakridge", { [filter]: value }, 11)
         }
-        yield* checkSearch(name, stores, "org_oakridge", {}, { limit: 1, offset: 2147483647 })
+        yield* checkSearch(stores, "org_oakridge", {}, { limit: 1, offset: 2147483647 })
       })
     )
 
     it.effect(`${name}: on the demo data a record is got by its own organization and unknown to the other`, () =>
       Effect.gen(function* () {
-        const stores = yield* storesOf(kind.demo)
+        const stores = yield* storesOf(demoOf(resource))
         for (const organization of demoOwners) yield* checkGets(stores, organization)
       })
     )
@@ -164,18 +156,18 @@ layer(Layer.provideMerge(keys, TestDatabase.layerDatabases), { excludeTestServic
       it.effect.prop(
         `${name}: any records, any filters together, any page: both stores answer the same bytes${often}`,
         {
-          sample: kind.generated({ maxLength: 24 }),
+          records: recordsOf(resource, { maxLength: 24 }),
           requests: Arbitrary.array(choices, { minLength: 8, maxLength: 8 }),
           limit: integer(1, 5)
         },
-        ({ sample, requests, limit }) =>
+        ({ records, requests, limit }) =>
           Effect.gen(function* () {
-            const stores = yield* storesOf(sample)
+            const stores = yield* storesOf({ resource, records })
             for (const organization of owners) {
               yield* checkGets(stores, organization)
-              yield* checkWalk(name, stores, organization, { include_deleted: true }, limit)
+              yield* checkWalk(stores, organization, { include_deleted: true }, limit)
               for (const chosen of requests) {
-                yield* checkWalk(name, stores, organization, criteriaOf(name, stores.rows, chosen), limit)
+                yield* checkWalk(stores, organization, criteriaOf(name, stores.rows, chosen), limit)
               }
             }
           }),

@@ -2,8 +2,8 @@
  * What a search must answer, worked out from the rows themselves: the contract's filters written down once more, and
  * nothing of how the stores read.
  */
-import type { Row } from "../../src/api/records/Resource.ts"
 import type { Criteria } from "../../src/records/Repository.ts"
+import type { Row } from "../../src/records/Row.ts"
 
 /** `= a b`: a or b equals; `>=` and `<`: bounds of a time; `#`: the number that is spelled; `-`: unless asked for. */
 type Meaning = `${"=" | ">=" | "<" | "#" | "-"} ${string}`
@@ -124,13 +124,13 @@ const holds = (sign: string, stored: unknown, asked: Criteria[string]) => {
   }
 }
 
-const satisfies = (resource: string, { values }: Row, criteria: Criteria) =>
+const satisfies = (resource: string, row: Row, criteria: Criteria) =>
   Object.keys(filters[resource] ?? {}).every((filter) => {
     const { sign, columns } = meaningOf(resource, filter)
     const asked = criteria[filter]
     return (
       ((asked === undefined || asked === null) && sign !== "-") ||
-      columns.some((column) => holds(sign, values[column], asked))
+      columns.some((column) => holds(sign, row.columns[column], asked))
     )
   })
 
@@ -141,7 +141,7 @@ export const found = (
   organization: string,
   criteria: Criteria = {}
 ): ReadonlyArray<Row> => {
-  const time = ({ values }: Row) => String(values[orderedBy[resource] ?? "updated_at"])
+  const time = ({ columns }: Row) => String(columns[orderedBy[resource] ?? "updated_at"])
   return rows
     .filter((row) => row.organization === organization && satisfies(resource, row, criteria))
     .toSorted((a, b) =>
@@ -166,7 +166,7 @@ export const candidates = (
 ): ReadonlyArray<Criteria[string]> => {
   const { sign, columns } = meaningOf(resource, filter)
   if (sign === "-") return [true, false, null]
-  const stored = [...new Set(rows.flatMap(({ values }) => columns.map((column) => values[column])))]
+  const stored = [...new Set(rows.flatMap((row) => columns.map((column) => row.columns[column])))]
     .filter((value) => value !== null)
     .map(String)
   switch (sign) {
