@@ -81,10 +81,10 @@ export const unknownFilter = Effect.map(Repositories, ({ of }) =>
   of(charges).search({ home_clinic: "clinic_1" }, page)
 )
 
+const part = { organization_id: "org_oakridge", id: "charge_1" }
+
 // @ts-expect-error A fake takes whole records.
-export const partsOfRecords = Repositories.layerMemory({
-  charges: [{ organization_id: "org_oakridge", id: "charge_1" }]
-})
+export const partsOfRecords = Repositories.layerMemory({ charges: [part] })
 
 // @ts-expect-error There is no such resource.
 export const recordsOfNoResource = Repositories.layerMemory({ toys: [] })
