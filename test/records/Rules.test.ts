@@ -56,7 +56,7 @@ const deleted = [{ is_deleted: true }, { is_deleted: false }]
 
 const zeros = "0".repeat(100_000)
 
-const spelled: ReadonlyArray<readonly [string, string]> = [
+const numberTexts: ReadonlyArray<readonly [string, string]> = [
   ["100001", "1 2"],
   ["0100001", "1 2"],
   ["100001.0", "1 2"],
@@ -171,12 +171,12 @@ const rules: ReadonlyArray<Rule> = [
     finds: [[{ pet: "p" }, "1"]]
   },
   {
-    rule: "invoice_pims_id of a charge matches the number that the text spells; text that spells none matches nothing",
+    rule: "invoice_pims_id of a charge matches the number that the text stands for; text that is no number matches nothing",
     given: dataset(
       charges,
       many(charge, ...[100001, 100001, 100001.5, -7, 0, 1e20].map((invoice_pims_id) => ({ invoice_pims_id })))
     ),
-    finds: spelled.map(([invoice_pims_id, ids]) => [{ invoice_pims_id }, ids])
+    finds: numberTexts.map(([invoice_pims_id, ids]) => [{ invoice_pims_id }, ids])
   },
   {
     rule: "zeros after the point are not among the 15 digits that a number has",
@@ -193,7 +193,7 @@ const rules: ReadonlyArray<Rule> = [
     ]
   },
   {
-    rule: "a number that JSON writes with an exponent is spelled so, and by its decimals",
+    rule: "a number that JSON writes with an exponent is matched so, and by its decimals",
     given: dataset(
       charges,
       many(charge, ...[1e-7, -2.5e-10, 1e-30, 999999999999999e6].map((invoice_pims_id) => ({ invoice_pims_id })))
@@ -208,7 +208,7 @@ const rules: ReadonlyArray<Rule> = [
     ]
   },
   {
-    rule: "a number that is not there is spelled by nothing",
+    rule: "no text is the number that is not there",
     given: dataset(charges, many(charge, { invoice_pims_id: null })),
     finds: ["0", "", "null", "NaN"].map((invoice_pims_id) => [{ invoice_pims_id }, ""])
   },

@@ -87,8 +87,8 @@ const smallestExponent = -30
 const largestExponent = 20
 
 /**
- * The number that a text spells, as `-12e-3`: the significant digits, and their power of ten. Decimals, with or without
- * an exponent, as JSON shows the smallest ones; zeros may lead and trail. Undefined where the text spells no number, or
+ * The number that a text stands for, as `-12e-3`: the significant digits, and their power of ten. Decimals, with or without
+ * an exponent, as JSON shows the smallest ones; zeros may lead and trail. Undefined where it is no number, or
  * one that no column holds. Takes time in proportion to the text.
  */
 const decimal = (text: string): string | undefined => {
@@ -105,7 +105,7 @@ const decimal = (text: string): string | undefined => {
   return isStorable ? `${sign}${digits}e${power}` : undefined
 }
 
-/** Match of the number that the text spells; text that spells none matches nothing. */
+/** Match of the number that the text stands for; text that is no number matches nothing. */
 export const numberEquals = <const Field extends string>(field: Field) => {
   const column = columnOf(field)
   return make(

@@ -69,7 +69,7 @@ export const isOf = (type: FieldType, value: unknown) => {
 /** What a request field of a filter would be to find a record by a field of it. */
 export const valueOf = (filter: Filter, record: Record) => {
   const value = record[filter.fields[0] ?? ""]
-  return filter.compares === "spells" ? String(value) : value
+  return filter.compares === "numberEquals" ? String(value) : value
 }
 
 /** Whether a record is one that a filter with a value is about, by the fields that it shows. */
@@ -79,7 +79,7 @@ export const satisfies = (filter: Filter, value: unknown) => (record: Record) =>
     switch (filter.compares) {
       case "equals":
         return held === value
-      case "spells":
+      case "numberEquals":
         return String(held) === value
       case "since":
         return String(held) >= String(value)
