@@ -35,7 +35,7 @@ interface Described {
   readonly decided: ReadonlyArray<string>
 }
 
-/** An endpoint that answers records. */
+/** An endpoint that returns records. */
 export interface RecordEndpoint extends Described {
   readonly kind: "search" | "get"
   readonly resource: Resource

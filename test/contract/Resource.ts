@@ -1,13 +1,13 @@
 /** The words in which the contract's tables are typed by hand. Nothing here comes from the sources of the service. */
 
 /** The type of a value. `strings` is an array of string, `split` the object of a payment's split. */
-export type Kind = "string" | "number" | "integer" | "boolean" | "date-time" | "date" | "strings" | "split"
+export type ValueType = "string" | "number" | "integer" | "boolean" | "date-time" | "date" | "strings" | "split"
 
 /**
  * The type of a record's field; `!` says that it is never null: ids, the timestamps of creation and change, booleans, and
  * the arrays and objects of which the contract does not say `or null`.
  */
-export type FieldType = Kind | `${Kind}!`
+export type FieldType = ValueType | `${ValueType}!`
 
 /** Whether the contract shows an endpoint, or it was decided. */
 export type Stability = "contract" | "provisional"
@@ -32,7 +32,7 @@ export interface Resource {
   readonly filters: Readonly<Record<string, Filter>>
 }
 
-/** A filter of each kind, over the fields that it looks at. */
+/** The filters, each over the fields that it looks at. */
 export const equals = (...fields: ReadonlyArray<string>): Filter => ({ type: "string", compares: "equals", fields })
 export const numberEquals = (field: string): Filter => ({ type: "string", compares: "numberEquals", fields: [field] })
 export const since = (field: string): Filter => ({ type: "date-time", compares: "since", fields: [field] })

@@ -2,26 +2,27 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { RecordStoreDown } from "../../src/api/Errors.ts"
-import { searchable } from "../../src/api/records/index.ts"
-import { compact, InProcess, layerDemoBut, organization, send } from "./inProcess.ts"
+import { compact, InProcess, layerDemoBut, organization, send, withDemoRecords } from "./inProcess.ts"
 
 const isPage = Schema.is(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
 
 layer(InProcess.layer())("the answer", (it) => {
-  it.effect.each(searchable)("to a search of $name is a page in compact JSON, wrapped in body", ({ name, record }) =>
-    Effect.gen(function* () {
-      const { status, headers, json, text } = yield* send({ path: `/api/v3/${name}/search` })
-      assert.strictEqual(status, 200)
-      assert.match(headers["content-type"] ?? "", /^application\/json\b/)
-      assert.strictEqual(text, yield* compact(json))
-      assert(isPage(json))
-      assert.deepStrictEqual(Object.keys(json), ["body"])
-      assert.isNotEmpty(json.body)
-      for (const each of json.body) assert.deepStrictEqual(Object.keys(each), Object.keys(record.fields))
-    })
+  it.effect.each(withDemoRecords)(
+    "to a search of $name is a page in compact JSON, wrapped in body",
+    ({ name, record }) =>
+      Effect.gen(function* () {
+        const { status, headers, json, text } = yield* send({ path: `/api/v3/${name}/search` })
+        assert.strictEqual(status, 200)
+        assert.match(headers["content-type"] ?? "", /^application\/json\b/)
+        assert.strictEqual(text, yield* compact(json))
+        assert(isPage(json))
+        assert.deepStrictEqual(Object.keys(json), ["body"])
+        assert.isNotEmpty(json.body)
+        for (const each of json.body) assert.deepStrictEqual(Object.keys(each), Object.keys(record.fields))
+      })
   )
 
-  it.effect.each(searchable)("to a get of $name is the record of the search, not wrapped", ({ name }) =>
+  it.effect.each(withDemoRecords)("to a get of $name is the record of the search, not wrapped", ({ name }) =>
     Effect.gen(function* () {
       const page = yield* send({ path: `/api/v3/${name}/search`, json: { limit: 1 } })
       assert(isPage(page.json))

@@ -1,9 +1,10 @@
 /** The client that DataApi's types give: it decodes the records of every resource, and every error. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Array, Effect, Layer } from "effect"
 import { HttpClientRequest, HttpServer } from "effect/http"
 import { HttpApiMiddleware, HttpApiTest } from "effect/http-api"
 import { DataApi } from "../../src/api/DataApi.ts"
+import { resources } from "../../src/api/records/index.ts"
 import * as Errors from "../../src/api/Errors.ts"
 import * as JsonBodyServer from "../../src/http/JsonBodyServer.ts"
 import { Authorization } from "../../src/api/Authorization.ts"
@@ -11,7 +12,7 @@ import * as AuthorizationServer from "../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import * as RecordHandlers from "../../src/records/Handlers.ts"
 import { faults } from "../../src/api/Faults.ts"
-import { demo, key, layerDemo, layerDemoBut, other, type ServiceLayer } from "./inProcess.ts"
+import { demo, key, layerDemo, layerDemoBut, other, type ServiceLayer, withDemoRecords } from "./inProcess.ts"
 
 const handlersOver = (services: ServiceLayer) =>
   RecordHandlers.layer.pipe(
@@ -20,24 +21,10 @@ const handlersOver = (services: ServiceLayer) =>
     Layer.merge(HttpServer.layerServices)
   )
 
-const makeClient = HttpApiTest.groups(DataApi, [
-  "organization",
-  "clinics",
-  "pets",
-  "subscriptions",
-  "payment-plans",
-  "payment-intents",
-  "cancellation-payment-intents",
-  "pet-benefits",
-  "products",
-  "consumption-logs",
-  "invoices",
-  "invoice-lines",
-  "charges",
-  "charge-payments",
-  "charge-adjustments",
-  "charge-refunds"
-])
+const makeClient = HttpApiTest.groups(
+  DataApi,
+  Array.map(resources, ({ name }) => name)
+)
 
 /** What goes through the client's hands before it is sent: by default, the key is put in. */
 const sending = (change: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest) =>
@@ -46,8 +33,6 @@ const sending = (change: (request: HttpClientRequest.HttpClientRequest) => HttpC
 const withKey = HttpClientRequest.bearerToken(key)
 
 const client = Effect.provide(makeClient, sending(withKey))
-
-type Client = Effect.Success<typeof client>
 
 /** What the tests ask of the client of any resource. */
 interface Reads {
@@ -59,25 +44,7 @@ interface Reads {
   }) => Effect.Effect<{ readonly id: string }, { readonly _tag: string }>
 }
 
-const resources: ReadonlyArray<
-  readonly [name: string, of: (api: Client) => Reads, stored: ReadonlyArray<{ readonly id: string }>]
-> = [
-  ["clinics", (api) => api.clinics, demo.clinics],
-  ["pets", (api) => api.pets, demo.pets],
-  ["subscriptions", (api) => api.subscriptions, demo.subscriptions],
-  ["payment plans", (api) => api["payment-plans"], demo["payment-plans"]],
-  ["payment intents", (api) => api["payment-intents"], demo["payment-intents"]],
-  ["cancellation payment intents", (api) => api["cancellation-payment-intents"], demo["cancellation-payment-intents"]],
-  ["pet benefits", (api) => api["pet-benefits"], demo["pet-benefits"]],
-  ["products", (api) => api.products, demo.products],
-  ["consumption logs", (api) => api["consumption-logs"], demo["consumption-logs"]],
-  ["invoices", (api) => api.invoices, demo.invoices],
-  ["invoice lines", (api) => api["invoice-lines"], demo["invoice-lines"]],
-  ["charges", (api) => api.charges, demo.charges],
-  ["charge payments", (api) => api["charge-payments"], demo["charge-payments"]],
-  ["charge adjustments", (api) => api["charge-adjustments"], demo["charge-adjustments"]],
-  ["charge refunds", (api) => api["charge-refunds"], demo["charge-refunds"]]
-]
+const demoRecords: Readonly<Record<string, ReadonlyArray<{ readonly id: string }>>> = demo
 
 /** Checks that a decoded record is the stored one, as far as it is shown. */
 const assertIsStored = (decoded: { readonly id: string }, stored: ReadonlyArray<{ readonly id: string }>) => {
@@ -89,9 +56,10 @@ const assertIsStored = (decoded: { readonly id: string }, stored: ReadonlyArray<
 }
 
 layer(handlersOver(layerDemo))("the typed client", (it) => {
-  it.effect.each(resources)("decodes %s: pages, and single records", ([, of, stored]) =>
+  it.effect.each(withDemoRecords)("decodes $name: pages, and single records", ({ name }) =>
     Effect.gen(function* () {
-      const reads = of(yield* client)
+      const reads: Reads = (yield* client)[name]
+      const stored = demoRecords[name] ?? []
       const { body } = yield* reads.search({ payload: { limit: 1000 } })
       assert.isNotEmpty(body)
       for (const decoded of body) assertIsStored(decoded, stored)

@@ -26,6 +26,9 @@ export const other = { key: harbor.key, organization: `org_${harbor.slug}`, demo
 /** What the routes need. */
 export type ServiceLayer = Layer.Layer<Layer.Success<typeof Services.layerMemory>>
 
+/** The resources that can be searched, and that the demo data has records of. */
+export const withDemoRecords = searchable.filter(({ name }) => name in demo)
+
 /** Which processor account each demo clinic has. */
 export const clinicAccounts = [...demo.clinics, ...other.demo.clinics].map((clinic) => ({
   organization: clinic.organization_id,

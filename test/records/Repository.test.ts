@@ -1,5 +1,5 @@
 /**
- * What every repository of records does, over both of its stores: the fake in memory and Postgres answer the same
+ * What every repository of records does, over both of its stores: the fake in memory and Postgres return the same
  * bytes, whether the organization is known or the statement that reads looks up its key. Contract: section 4.1, "Common list request fields", "List endpoints and their filters".
  */
 import { hash } from "node:crypto"
@@ -51,7 +51,7 @@ const readers = ({ memory, postgres, skipping }: Stores) =>
     ["Postgres, skipping in the index, by key", skipping, asHolderOfKey]
   ] as const
 
-/** Both stores answer exactly the rows that the request means. */
+/** Both stores return exactly the rows that the request means. */
 const checkSearch = Effect.fnUntraced(function* (
   stores: Stores,
   organization: string,
@@ -165,7 +165,7 @@ layer(Layer.provideMerge(keys, TestDatabase.layerDatabases), { excludeTestServic
 
     for (const { often, options } of tries({ few: 2, many: 40, size: 24, maxShrinks: 100 }))
       it.effect.prop(
-        `${name}: any records, any filters together, any page: both stores answer the same bytes${often}`,
+        `${name}: any records, any filters together, any page: both stores return the same bytes${often}`,
         {
           records: recordsOf(resource, { maxLength: 24 }),
           requests: Arbitrary.array(choices, { minLength: 8, maxLength: 8 }),

@@ -1,6 +1,6 @@
 /**
- * The kinds of field that records have, each with its JSON form (contract: section 2). A field is always present;
- * null stands for no value, except where a kind says that it is never null.
+ * The types of field that records have, each with its JSON form (contract: section 2). A field is always present;
+ * null stands for no value, except where a type says that it is never null.
  */
 import { Schema, SchemaTransformation } from "effect"
 

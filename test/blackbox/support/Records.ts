@@ -1,7 +1,7 @@
 /** What the program answers, read as the contract's tables read it. */
 import { assert } from "@effect/vitest"
 import { Effect, Order, Schema } from "effect"
-import type { FieldType, Filter, Kind, Resource } from "../../contract/Resource.ts"
+import type { FieldType, Filter, ValueType, Resource } from "../../contract/Resource.ts"
 import type { Client, Organization } from "./Client.ts"
 
 /** A record as JSON has it. */
@@ -47,7 +47,7 @@ const isSplit = (value: unknown) =>
   Object.keys(value).join() === "to_Platform,to_Processor,to_Clinic" &&
   Object.values(value).every((portion) => portion === null || isNumber(portion))
 
-const is: Readonly<{ [K in Kind]: (value: unknown) => boolean }> = {
+const is: Readonly<{ [K in ValueType]: (value: unknown) => boolean }> = {
   string: isString,
   number: isNumber,
   integer: Number.isInteger,
@@ -58,12 +58,12 @@ const is: Readonly<{ [K in Kind]: (value: unknown) => boolean }> = {
   split: isSplit
 }
 
-const isKind = (text: string): text is Kind => text in is
+const isValueType = (text: string): text is ValueType => text in is
 
 /** Whether a value is of a field's type. */
 export const isOf = (type: FieldType, value: unknown) => {
   const kind = type.replace("!", "")
-  return isKind(kind) && (value === null ? !type.endsWith("!") : is[kind](value))
+  return isValueType(kind) && (value === null ? !type.endsWith("!") : is[kind](value))
 }
 
 /** What a request field of a filter would be to find a record by a field of it. */
