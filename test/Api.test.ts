@@ -7,13 +7,13 @@ import { DataApi } from "../src/api/DataApi.ts"
 import * as Client from "../src/api/Client.ts"
 import { organizations, recordsOf } from "../src/demo/DemoData.ts"
 import { OrgResolver } from "../src/keys/OrgResolver.ts"
-import { Charges } from "../src/api/records/Charges.ts"
+import { Repositories } from "../src/records/Repositories.ts"
 import * as Server from "../src/Server.ts"
 import * as Services from "../src/Services.ts"
 
 const services = Layer.mergeAll(
   Services.layerMemory,
-  Charges.layerMemory(recordsOf(organizations[0]).charges),
+  Repositories.layerMemory({ charges: recordsOf(organizations[0]).charges }),
   OrgResolver.layerMemory({ my_key: "org_oakridge" })
 )
 

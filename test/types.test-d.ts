@@ -4,12 +4,18 @@
  */
 // The compiler reports these errors, where they can be expected, and Effect's plugin once more, where they cannot.
 // @effect-diagnostics missingEffectError:off missingEffectContext:off
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../src/api/DataApi.ts"
 import { OutOfRange, RecordNotFound, RecordStoreDown, Unauthorized } from "../src/api/Errors.ts"
 import { CurrentOrganization } from "../src/api/CurrentOrganization.ts"
-import { Charges } from "../src/api/records/Charges.ts"
+import { charges } from "../src/api/records/Charges.ts"
+import * as Field from "../src/api/records/Field.ts"
+import * as Filter from "../src/api/records/Filter.ts"
+import { pets } from "../src/api/records/Pets.ts"
+import * as Resource from "../src/api/records/Resource.ts"
+import { handlersOf } from "../src/records/Handlers.ts"
+import { Repositories } from "../src/records/Repositories.ts"
 
 const searchFailingWith =
   <E>(error: E) =>
@@ -49,8 +55,19 @@ export const unhandledEndpoint = HttpApiBuilder.group(
   (handlers) => handlers.handle("search", searchFailingWith(new RecordStoreDown()))
 )
 
-const read = Effect.flatMap(Charges, (charges) => charges.search({}, { limit: 1, offset: 0 })).pipe(
-  Effect.provide(Charges.layerMemory([]))
+export const repositoryOfItsGroup = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  Effect.map(Repositories, ({ of }) => handlers.handleAll(handlersOf(of(charges))))
+)
+
+export const repositoryOfAnotherGroup = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  // @ts-expect-error Pets are no charges.
+  Effect.map(Repositories, ({ of }) => handlers.handleAll(handlersOf(of(pets))))
+)
+
+const page = { limit: 1, offset: 0 }
+
+const read = Effect.flatMap(Repositories, ({ of }) => of(charges).search({ status: "open" }, page)).pipe(
+  Effect.provide(Repositories.layerMemory())
 )
 
 export const readOfAnOrganization = () =>
@@ -59,5 +76,62 @@ export const readOfAnOrganization = () =>
 // @ts-expect-error Whose records?
 export const readOfNobody = () => Effect.runPromise(read)
 
-// @ts-expect-error A fake takes records of its kind.
-export const wrongRecords = Charges.layerMemory([{ organization_id: "org_oakridge", id: "charge_1" }])
+export const unknownFilter = Effect.map(Repositories, ({ of }) =>
+  // @ts-expect-error Charges have no such filter.
+  of(charges).search({ home_clinic: "clinic_1" }, page)
+)
+
+const part = { organization_id: "org_oakridge", id: "charge_1" }
+
+// @ts-expect-error A fake takes whole records.
+export const partsOfRecords = Repositories.layerMemory({ charges: [part] })
+
+// @ts-expect-error There is no such resource.
+export const recordsOfNoResource = Repositories.layerMemory({ toys: [] })
+
+const toy = {
+  name: "toys",
+  table: "toys",
+  record: Schema.Struct({
+    id: Field.id("toy"),
+    maker: Field.text("Who made it.", "Oak & Co."),
+    price: Field.number("Price.", 4.5),
+    isSafe: Field.boolean("Whether it is safe."),
+    updated_at: Field.updatedAt
+  }),
+  hidden: { recalled_at: Field.dateTime("When it was recalled.") },
+  orderedBy: "updated_at",
+  search: "provisional",
+  get: "provisional"
+} as const
+
+export const filtersOnFields = Resource.make({
+  ...toy,
+  filters: {
+    maker: Filter.equals("id", "maker"),
+    price: Filter.numberEquals("price"),
+    recalled_before: Filter.before("recalled_at"),
+    include_unsafe: Filter.includeMarked("isSafe", "Whether to include unsafe toys.")
+  }
+})
+
+// @ts-expect-error A toy has no such field.
+export const filterOnNoField = Resource.make({ ...toy, filters: { colour: Filter.equals("colour") } })
+
+// @ts-expect-error The second of them is no field.
+export const filterOnSomeFields = Resource.make({ ...toy, filters: { maker: Filter.equals("maker", "colour") } })
+
+// @ts-expect-error A number is not compared as text.
+export const textFilterOnNumber = Resource.make({ ...toy, filters: { price: Filter.equals("price") } })
+
+// @ts-expect-error A text is no number.
+export const numberFilterOnText = Resource.make({ ...toy, filters: { maker: Filter.numberEquals("maker") } })
+
+// @ts-expect-error A text is no time.
+export const timeFilterOnText = Resource.make({ ...toy, filters: { maker_since: Filter.since("maker") } })
+
+// @ts-expect-error A number marks nothing.
+export const markerOnNumber = Resource.make({ ...toy, filters: { all: Filter.includeMarked("price", "All toys.") } })
+
+// @ts-expect-error A toy has no such field.
+export const orderedByNoField = Resource.make({ ...toy, orderedBy: "created_at", filters: {} })

@@ -9,7 +9,7 @@
 import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import pg from "pg"
-import { ConsumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
+import { consumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
 import { searchQuery } from "../../src/records/Postgres.ts"
 import { type Bars, chart } from "./reads/chart.ts"
 import {
@@ -123,7 +123,7 @@ const runnersOf = (
 /** The least that a page costs: sending bytes from memory, and the query alone. */
 const floor = async (server: Server, connections: number): Promise<ReadonlyArray<Runner>> => {
   const request = required(service, Work.pageOf100)
-  const query = searchQuery(ConsumptionLogs.resource, {}, { limit: 100, offset: 0 }).text(`'${largest}'`)
+  const query = searchQuery(consumptionLogs, {}, { limit: 100, offset: 0 }).text(`'${largest}'`)
   const bytes = { connections, seconds, status: 200 }
   return [
     { name: "floor: node:http", run: () => load(server, postgres.pid, request, bytes) },

@@ -20,6 +20,7 @@ import {
   ServiceBusy
 } from "./Errors.ts"
 import * as Filter from "./records/Filter.ts"
+import type { Stability } from "./records/Resource.ts"
 import { integer, organization } from "./records/Search.ts"
 import { faults, refuse } from "./Faults.ts"
 
@@ -64,7 +65,7 @@ const PspPage = Schema.Struct({
   has_more: Schema.Boolean.annotate({ description: "Whether there is another page." })
 }).annotate({ identifier: "PspPage", description: "A page of objects of the payment processor." })
 
-const group = <const Name extends string>(name: Name, standing: "contract" | "provisional") =>
+const group = <const Name extends string>(name: Name, stability: Stability) =>
   HttpApiGroup.make(name).add(
     HttpApiEndpoint.post("search", `/${name}/search`, {
       payload: PspSearchRequest,
@@ -88,7 +89,7 @@ const group = <const Name extends string>(name: Name, standing: "contract" | "pr
         summary: `Read ${name.replace("psp-", "").replaceAll("-", " ")}`,
         description:
           "Reads live from the payment processor account connected to one clinic, newest first. The next page is the one that starts after the id of the last object; there is no offset. A clinic without a connected account is answered with 400. When the processor does not answer for an account within 8 seconds, fails several times in a row, or 20 reads of the organization are in flight, the answer is 503, and `Retry-After` (1 to 60 seconds) says when to try again.",
-        override: standing === "provisional" ? { "x-provisional": true } : undefined
+        override: stability === "provisional" ? { "x-provisional": true } : undefined
       })
     )
   )

@@ -1,7 +1,6 @@
-/**
- * The demo data: two organizations with records of every kind, the same on every machine.
- */
+/** The demo data: two organizations with records of each resource, the same on every machine. */
 import { Array, DateTime } from "effect"
+import type { Records } from "../api/records/index.ts"
 
 /** The demo organizations, and the API key of each. Anyone may know these keys: they open nothing but demo data. */
 export const organizations = [
@@ -41,7 +40,7 @@ const products = Array.make(
   { code: "FLEA-06", name: "Flea prevention, 6 months", price: 97.8 }
 )
 
-/** Every record of one organization, by resource. */
+/** The records of one organization, by the name of their resource. */
 export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
   const organization_id = `org_${slug}`
   const id = (prefix: string, number: number) => `${prefix}_${slug}_${pad(number)}`
@@ -57,7 +56,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
   })
   const wellnes_plan_name = (number: number) => `${pick(plans, number)} ${pick(species, number)} Wellness`
   return {
-    organizations: [{ organization_id, id: organization_id, name, created_at: at(0), updated_at: at(24) }],
+    organization: [{ organization_id, id: organization_id, name, created_at: at(0), updated_at: at(24) }],
     clinics: many(2, (number) => ({
       organization_id,
       id: clinic(number - 1),
@@ -99,7 +98,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       auto_renew: number % 8 !== 0,
       ...times(number)
     })),
-    paymentPlans: many(24, (number) => ({
+    "payment-plans": many(24, (number) => ({
       organization_id,
       id: id("payment_plan", number),
       subscription: subscription(number),
@@ -113,7 +112,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       next_payment_date: number % 8 === 0 ? null : at(number * 3 + 720),
       ...times(number)
     })),
-    paymentIntents: many(120, (number) => ({
+    "payment-intents": many(120, (number) => ({
       organization_id,
       id: id("payment_intent", number),
       clinic_name: clinicName(number),
@@ -137,7 +136,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       refunded_amount: number % 15 === 0 ? 10 : 0,
       ...times(number)
     })),
-    cancellationPaymentIntents: many(6, (number) => ({
+    "cancellation-payment-intents": many(6, (number) => ({
       organization_id,
       id: id("cancellation", number),
       clinic_name: clinicName(number),
@@ -164,7 +163,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       IsTest: false,
       ...times(number)
     })),
-    petBenefits: many(72, (number) => ({
+    "pet-benefits": many(72, (number) => ({
       organization_id,
       id: benefit(number),
       pet: pet(number),
@@ -201,7 +200,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       created_at: times(number).created_at,
       modified_at: times(number).updated_at
     })),
-    consumptionLogs: many(150, (number) => ({
+    "consumption-logs": many(150, (number) => ({
       organization_id,
       id: id("consumption", number),
       home_clinic: clinic(number),
@@ -248,7 +247,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       deleted_at: number % 20 === 0 ? at(number * 3 + 50) : null,
       ...times(number)
     })),
-    invoiceLines: many(120, (index) => {
+    "invoice-lines": many(120, (index) => {
       const number = Math.ceil(index / 3)
       const line = ((index - 1) % 3) + 1
       const product = pick(products, index)
@@ -289,7 +288,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       pet: pet(number),
       ...times(number)
     })),
-    chargePayments: many(112, (number) => ({
+    "charge-payments": many(112, (number) => ({
       organization_id,
       id: id("charge_payment", number),
       currency: "usd",
@@ -298,7 +297,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       charge: id("charge", number),
       ...times(number)
     })),
-    chargeAdjustments: many(30, (number) => ({
+    "charge-adjustments": many(30, (number) => ({
       organization_id,
       id: id("charge_adjustment", number),
       charge: id("charge", number * 5),
@@ -306,7 +305,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       reason: pick(["Courtesy", "Wrong product", "Plan discount"], number),
       ...times(number)
     })),
-    chargeRefunds: many(37, (number) => ({
+    "charge-refunds": many(37, (number) => ({
       organization_id,
       id: id("charge_refund", number),
       refund_date: at(number * 12 + 5),
@@ -314,5 +313,5 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       charge: id("charge", number * 4 - 1),
       ...times(number)
     }))
-  }
+  } satisfies Partial<Records>
 }

@@ -3,36 +3,22 @@
  * feeds the tables uses plain SQL, COPY or replication.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Array, Effect, Predicate, Schema } from "effect"
-import type * as Field from "../api/records/Field.ts"
-import { type Filters, type Resource, type Row, rowsOf, type Stored } from "../api/records/Resource.ts"
-
-/** The column of a field: its name in snake case. */
-export const columnOf = (field: string) => field.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase()
-
-const flatten = (values: Row["values"], prefix = ""): Readonly<Record<string, unknown>> =>
-  Object.fromEntries(
-    Object.entries(values).flatMap(([name, value]) => {
-      const column = prefix + columnOf(name)
-      return Predicate.isObject(value) && !Array.isArray(value)
-        ? Object.entries(flatten({ ...value }, `${column}_`))
-        : [[column, value] as const]
-    })
-  )
+import { Array, Effect, Schema } from "effect"
+import type { Resource, Stored } from "../api/records/Resource.ts"
+import { rowsOf } from "./Row.ts"
 
 /** Inserts the records of a resource. What a record leaves out gets the column's default. */
-export const load = Effect.fnUntraced(function* <
-  Name extends string,
-  Fields extends Field.Fields,
-  Hidden extends Field.Fields,
-  F extends Filters
->(sql: PgClient.PgClient, resource: Resource<Name, Fields, Hidden, F>, records: ReadonlyArray<Stored<Fields, Hidden>>) {
+export const load = Effect.fnUntraced(function* <R extends Resource>(
+  sql: PgClient.PgClient,
+  resource: R,
+  records: ReadonlyArray<Stored<R>>
+) {
   const stored = yield* sql<{ name: string }>`
     select attname as name from pg_attribute
     where attrelid = ${resource.table}::regclass and attnum > 0 and not attisdropped and attgenerated = ''`
-  const rows = (yield* rowsOf(resource, records)).map((row) => ({
-    ...flatten(row.values),
-    organization_id: row.organization
+  const rows = (yield* rowsOf(resource, records)).map(({ columns, organization }) => ({
+    ...columns,
+    organization_id: organization
   }))
   const columnsOf = (row: object) =>
     stored

@@ -1,15 +1,14 @@
 /** Reads records from Postgres. */
 import { Duration, Effect, Exit } from "effect"
 import { atMost, fair } from "../database/Admission.ts"
-import { RecordDatabase } from "../database/Database.ts"
+import type { RecordDatabase } from "../database/Database.ts"
 import { RecordNotFound, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { keyQuery, shareOf } from "../keys/OrgResolver.ts"
 import { type Condition, conditionsOf } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
-import type { Criteria, Repository } from "./Repository.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import type { Page } from "../api/records/Search.ts"
+import type { Criteria, Page, Repository } from "./Repository.ts"
 
 /** A statement that returns records, each a row with its JSON. */
 export interface Query {
@@ -159,8 +158,7 @@ interface FoundWithKey {
  *
  * @param deep as in `searchQuery`
  */
-export const make = Effect.fnUntraced(function* (resource: Resource, deep?: number) {
-  const sql = yield* RecordDatabase
+export const make = <R extends Resource>(sql: RecordDatabase["Service"], resource: R, deep?: number): Repository<R> => {
   const statementOf = <A extends object>(query: Query, text: string, first: unknown) => {
     const statement = sql.unsafe<A>(text, [first, ...query.values])
     return query.isPlannedOnce ? statement : statement.unprepared
@@ -206,7 +204,8 @@ export const make = Effect.fnUntraced(function* (resource: Resource, deep?: numb
     return records
   })
 
-  const repository: Repository = {
+  return {
+    resource,
     search: Effect.fn("Records.search", { attributes: { table: resource.table } })(function* (criteria, page) {
       const records = yield* read(searchQuery(resource, criteria, page, deep))
       return `{"body":[${records.join(",")}]}`
@@ -216,5 +215,4 @@ export const make = Effect.fnUntraced(function* (resource: Resource, deep?: numb
       return record ?? (yield* new RecordNotFound())
     })
   }
-  return repository
-})
+}

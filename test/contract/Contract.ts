@@ -3,26 +3,26 @@
  * Nothing here comes from the sources of the service.
  */
 import * as Decided from "./Decided.ts"
-import type { Resource, Standing } from "./Resource.ts"
+import type { Resource, Stability } from "./Resource.ts"
 import * as Shown from "./Shown.ts"
 
-/** Every kind of record. */
+/** Every resource. */
 export const resources: ReadonlyArray<Resource> = [...Object.values(Shown), ...Object.values(Decided)]
 
-/** The kind of record of a name. */
+/** The resource of a name. */
 export const resourceOf = (name: string): Resource => {
   const found = resources.find((resource) => resource.name === name)
-  if (found === undefined) throw new Error(`no such kind of record: ${name}`)
+  if (found === undefined) throw new Error(`no such resource: ${name}`)
   return found
 }
 
-/** The kinds of record that can be searched. */
+/** The resources that can be searched. */
 export const searchable = resources.filter((resource) => resource.search !== undefined)
 
 /** An endpoint: a POST with a JSON body. */
 interface Described {
   readonly path: string
-  readonly standing: Standing
+  readonly stability: Stability
   /** The fields of its request, in order. */
   readonly request: Readonly<Record<string, "string" | "integer" | "boolean" | "date-time">>
   /** A request of nothing but what it needs. */
@@ -35,7 +35,7 @@ interface Described {
   readonly decided: ReadonlyArray<string>
 }
 
-/** An endpoint that answers records. */
+/** An endpoint that returns records. */
 export interface RecordEndpoint extends Described {
   readonly kind: "search" | "get"
   readonly resource: Resource
@@ -56,7 +56,7 @@ const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
   const get: RecordEndpoint = {
     path: `/${resource.name}/get`,
     kind: "get",
-    standing: resource.get,
+    stability: resource.get,
     resource,
     request: hasId ? { id: "string", organization: "string" } : { organization: "string" },
     least: hasId ? { id: "none" } : {},
@@ -69,7 +69,7 @@ const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
     {
       path: `/${resource.name}/search`,
       kind: "search",
-      standing: resource.search,
+      stability: resource.search,
       resource,
       request: { organization: "string", limit: "integer", offset: "integer", ...Object.fromEntries(filters) },
       least: {},
@@ -94,10 +94,10 @@ export const processorEndpoints = (
     ["payouts", "provisional"],
     ["balance-transactions", "contract"]
   ] as const
-).map(([name, standing]): ProcessorEndpoint => ({
+).map(([name, stability]): ProcessorEndpoint => ({
   path: `/psp-${name}/search`,
   kind: "processor",
-  standing,
+  stability,
   request: {
     clinic: "string",
     organization: "string",

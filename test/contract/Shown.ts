@@ -1,5 +1,5 @@
 /** The records that the contract shows: section 2, fields and filters in its order. */
-import { before, changed, changedSince, equals, includes, type Resource, since, spells } from "./Resource.ts"
+import { before, changed, changedSince, equals, includes, type Resource, since, numberEquals } from "./Resource.ts"
 
 export const paymentIntents: Resource = {
   name: "payment-intents",
@@ -201,7 +201,7 @@ export const charges: Resource = {
     pet: equals(),
     status: equals("status"),
     invoice_id: equals("invoice"),
-    invoice_pims_id: spells("invoice_pims_id"),
+    invoice_pims_id: numberEquals("invoice_pims_id"),
     ...changedSince
   }
 }

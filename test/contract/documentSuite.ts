@@ -11,8 +11,8 @@ import {
 } from "./Contract.ts"
 import { decode, type Document, namesOf, type Operation, schemasOf, worded } from "./Document.ts"
 
-const isStanding = (standing: Endpoint["standing"], marked: boolean | undefined) =>
-  assert.strictEqual(marked ?? false, standing === "provisional")
+const isMarked = (stability: Endpoint["stability"], marked: boolean | undefined) =>
+  assert.strictEqual(marked ?? false, stability === "provisional")
 
 /**
  * @param load the document as JSON
@@ -112,7 +112,7 @@ export const documentSuite = <E>(name: string, load: Effect.Effect<unknown, E>) 
 
     describe.for(endpoints)("$path", (endpoint) => {
       it("is marked provisional if and only if the contract does not show it", () =>
-        isStanding(endpoint.standing, operationOf(endpoint)["x-provisional"]))
+        isMarked(endpoint.stability, operationOf(endpoint)["x-provisional"]))
 
       it("requires the API key", () => {
         const [scheme = ""] = Object.keys(document.components.securitySchemes)
@@ -128,7 +128,7 @@ export const documentSuite = <E>(name: string, load: Effect.Effect<unknown, E>) 
         const { responses } = operationOf(endpoint)
         const marked = Object.keys(responses).filter((status) => responses[status]?.["x-provisional"] === true)
         assert.includeMembers(marked, [...endpoint.decided])
-        if (endpoint.standing === "contract") assert.sameMembers(marked, [...endpoint.decided])
+        if (endpoint.stability === "contract") assert.sameMembers(marked, [...endpoint.decided])
       })
 
       it("answers errors with a detail, and 422 with every fault", () => {

@@ -5,9 +5,9 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter } from "effect"
 import type { Criteria } from "../../src/records/Repository.ts"
+import { resources as all, searchable } from "../../src/api/records/index.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
 import { filters, meaningOf } from "../records/expected.ts"
-import { kinds } from "../records/kinds.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { long } from "../support/tries.ts"
 import { costOf, fill } from "./cost.ts"
@@ -73,8 +73,8 @@ const questionsOf = (
   }
 }
 
-const resources = kinds.map(({ resource }) => resource)
-const many = resources.filter(({ name }) => name !== "organization")
+const resources: ReadonlyArray<Resource> = all
+const many: ReadonlyArray<Resource> = searchable
 const only = (...names: ReadonlyArray<string>) => resources.filter(({ name }) => names.includes(name))
 
 /** How many records the tables hold. */

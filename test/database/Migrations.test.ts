@@ -4,10 +4,10 @@ import { Effect, Fiber, Logger, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect } from "../../src/database/Database.ts"
 import { isMigrated, migrate, missing, requireMigrated, untilMigrated } from "../../src/database/Migrations.ts"
-import { kinds } from "../records/kinds.ts"
+import { resources } from "../../src/api/records/index.ts"
 import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
 
-const tables = kinds.map(({ resource }) => resource.table)
+const tables = resources.map(({ table }) => table)
 
 const clientOf = (url: string) =>
   connect({

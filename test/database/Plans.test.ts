@@ -2,9 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { connect, inOrder, layerShared } from "../../src/database/Database.ts"
+import { connect, inOrder } from "../../src/database/Database.ts"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
-import { ConsumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
+import { consumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import type { Criteria } from "../../src/records/Repository.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -23,7 +23,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a search that is simpl
     Effect.gen(function* () {
       const { sql: owner, url } = yield* TestDatabase
       yield* owner`truncate consumption_logs`
-      yield* fill(ConsumptionLogs.resource, 5000)
+      yield* fill(consumptionLogs, 5000)
       const sql = yield* connect({
         url: Redacted.make(url),
         applicationName: "test",
@@ -31,7 +31,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a search that is simpl
         statementTimeout: "5 seconds",
         settings: inOrder
       })
-      const repository = yield* Effect.provide(Postgres.make(ConsumptionLogs.resource), layerShared(sql))
+      const repository = Postgres.make(sql, consumptionLogs)
       const search = repository.search(criteria, { limit: 100, offset: 0 })
       for (let times = 0; times < 12; times++) {
         yield* Effect.provideService(search, CurrentOrganization, CurrentOrganization.known(organization))

@@ -6,7 +6,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
-import { Charges } from "../../src/api/records/Charges.ts"
+import { charges } from "../../src/api/records/Charges.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
@@ -174,18 +174,18 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
           ('org_a', 'c', '2026-01-31 09:30:00.000001+00', '2026-01-31 09:30:00.000001+00'),
           ('org_a', 'b', '2026-01-31 09:30:00.000500+00', '2026-01-31 09:30:00.000500+00'),
           ('org_a', 'a', '2026-01-31 09:30:00.000999+00', '2026-01-31 09:30:00.000999+00')`
-      const charges = yield* Postgres.make(Charges.resource)
+      const repository = Postgres.make(sql, charges)
       const readIds = Schema.decodeEffect(
         Schema.fromJsonString(
           Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String, updated_at: Schema.String })) })
         )
       )
       const since = (field: string, time: string) =>
-        charges.search({ [field]: `2026-01-31T09:30:00${time}Z` }, { limit: 100, offset: 0 }).pipe(
+        repository.search({ [field]: `2026-01-31T09:30:00${time}Z` }, { limit: 100, offset: 0 }).pipe(
           Effect.flatMap(readIds),
           Effect.map(({ body }) => body.map(({ id }) => id).join(" "))
         )
-      const { body } = yield* Effect.flatMap(charges.search({}, { limit: 100, offset: 0 }), readIds)
+      const { body } = yield* Effect.flatMap(repository.search({}, { limit: 100, offset: 0 }), readIds)
       assert.deepStrictEqual(
         body.map(({ updated_at }) => updated_at),
         Array.from({ length: 3 }, () => "2026-01-31T09:30:00.000Z")

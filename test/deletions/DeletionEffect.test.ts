@@ -7,8 +7,9 @@ import { DateTime, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
-import { InvoiceLines } from "../../src/api/records/InvoiceLines.ts"
-import { Invoices } from "../../src/api/records/Invoices.ts"
+import { invoiceLines } from "../../src/api/records/InvoiceLines.ts"
+import { invoices } from "../../src/api/records/Invoices.ts"
+import { RecordDatabase } from "../../src/database/Database.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import {
@@ -86,11 +87,12 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
       yield* deleted({ invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] })
       const at = timeOf(start + 60_000)
       const page = { limit: 100, offset: 0 }
+      const records = yield* RecordDatabase
       for (const [resource, ids] of [
-        [Invoices.resource, ["i1"]],
-        [InvoiceLines.resource, ["i1a", "i1b", "loose"]]
+        [invoices, ["i1"]],
+        [invoiceLines, ["i1a", "i1b", "loose"]]
       ] as const) {
-        const repository = yield* Postgres.make(resource)
+        const repository = Postgres.make(records, resource)
         const synced = yield* repository.search({ include_deleted: true, updated_at_since: timeOf(start) }, page)
         assert.deepStrictEqual(
           (yield* readBody(synced)).body,

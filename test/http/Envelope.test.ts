@@ -2,9 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { RecordStoreDown } from "../../src/api/Errors.ts"
-import { Charges } from "../../src/api/records/Charges.ts"
 import { faults } from "../../src/api/Faults.ts"
-import { compact, InProcess, layerDemo, paths, processorPaths, send, type Sent } from "./inProcess.ts"
+import { compact, InProcess, layerDemoBut, paths, processorPaths, send, type Sent } from "./inProcess.ts"
 
 const clinic = "clinic_oakridge_01"
 
@@ -216,15 +215,12 @@ layer(InProcess.layer())("x-request-id", (it) => {
 const lines: Array<string> = []
 const logging = Logger.layer([Logger.map(Logger.formatJson, (line) => lines.push(line))])
 
-const broken = Layer.succeed(
-  Charges,
-  Charges.of({
-    search: () => Effect.die(new Error("password=hunter2 at /srv/secret.ts")),
-    get: () => Effect.fail(new RecordStoreDown())
-  })
-)
+const broken = layerDemoBut(["charges"], {
+  search: () => Effect.die(new Error("password=hunter2 at /srv/secret.ts")),
+  get: () => Effect.fail(new RecordStoreDown())
+})
 
-layer(InProcess.layer(Layer.merge(layerDemo, broken)).pipe(Layer.provide(logging)))("a handler that dies", (it) => {
+layer(InProcess.layer(broken).pipe(Layer.provide(logging)))("a handler that dies", (it) => {
   it.effect("is a 500 that says nothing of the cause, which is logged with the request's id", () =>
     Effect.gen(function* () {
       const answer = yield* send({ headers: { "x-request-id": "mine" } })

@@ -13,14 +13,13 @@ import {
   Unauthorized
 } from "../../src/api/Errors.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
-import { Charges } from "../../src/api/records/Charges.ts"
-import { InProcess, layerDemo, other, send, type Sent } from "./inProcess.ts"
+import { InProcess, layerDemo, layerDemoBut, other, send, type Sent } from "./inProcess.ts"
 import { services, store } from "./postgres.ts"
 
-const recordStoreDown = Layer.succeed(
-  Charges,
-  Charges.of({ search: () => Effect.fail(new RecordStoreDown()), get: () => Effect.fail(new RecordStoreDown()) })
-)
+const recordStoreDown = layerDemoBut(["charges"], {
+  search: () => Effect.fail(new RecordStoreDown()),
+  get: () => Effect.fail(new RecordStoreDown())
+})
 
 const get = "/api/v3/charges/get"
 const badKey = { authorization: "Bearer pda_live_unknown" }
@@ -107,7 +106,7 @@ layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("of two fa
   ])("%s", check)
 })
 
-layer(InProcess.layer(Layer.merge(layerDemo, recordStoreDown)))("of two faults of a request", (it) => {
+layer(InProcess.layer(recordStoreDown))("of two faults of a request", (it) => {
   it.effect.each<Case>([
     ["the key before the records' store", { headers: badKey }, 401, unauthorized],
     ["the organization before the records' store", { json: foreign }, 400, mismatch],

@@ -2,7 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
 import { faults } from "../../src/api/Faults.ts"
-import { demo, InProcess, paths, searchable, send } from "./inProcess.ts"
+import { searchable } from "../../src/api/records/index.ts"
+import { demo, InProcess, paths, send } from "./inProcess.ts"
 
 // A time at which several charges were created, others before it and others after it.
 const pivot = demo.charges[74]?.created_at ?? DateTime.makeUnsafe(0)

@@ -3,7 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { IdRequired, OrgMismatch, RecordNotFound } from "../../src/api/Errors.ts"
 import { faults } from "../../src/api/Faults.ts"
-import { demo, InProcess, organization, other, paths, searchable, send } from "./inProcess.ts"
+import { searchable } from "../../src/api/records/index.ts"
+import { demo, InProcess, organization, other, paths, send } from "./inProcess.ts"
 
 const get = "/api/v3/charges/get"
 const ownId = demo.charges[0]?.id

@@ -1,28 +1,28 @@
 /** What is answered: pages and records as compact JSON, and 503 when their store is down. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { RecordStoreDown } from "../../src/api/Errors.ts"
-import { Charges } from "../../src/api/records/Charges.ts"
-import { Organizations } from "../../src/api/records/Organizations.ts"
-import { compact, InProcess, layerDemo, organization, searchable, send } from "./inProcess.ts"
+import { compact, InProcess, layerDemoBut, organization, send, withDemoRecords } from "./inProcess.ts"
 
 const isPage = Schema.is(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
 
 layer(InProcess.layer())("the answer", (it) => {
-  it.effect.each(searchable)("to a search of $name is a page in compact JSON, wrapped in body", ({ name, record }) =>
-    Effect.gen(function* () {
-      const { status, headers, json, text } = yield* send({ path: `/api/v3/${name}/search` })
-      assert.strictEqual(status, 200)
-      assert.match(headers["content-type"] ?? "", /^application\/json\b/)
-      assert.strictEqual(text, yield* compact(json))
-      assert(isPage(json))
-      assert.deepStrictEqual(Object.keys(json), ["body"])
-      assert.isNotEmpty(json.body)
-      for (const each of json.body) assert.deepStrictEqual(Object.keys(each), Object.keys(record.fields))
-    })
+  it.effect.each(withDemoRecords)(
+    "to a search of $name is a page in compact JSON, wrapped in body",
+    ({ name, record }) =>
+      Effect.gen(function* () {
+        const { status, headers, json, text } = yield* send({ path: `/api/v3/${name}/search` })
+        assert.strictEqual(status, 200)
+        assert.match(headers["content-type"] ?? "", /^application\/json\b/)
+        assert.strictEqual(text, yield* compact(json))
+        assert(isPage(json))
+        assert.deepStrictEqual(Object.keys(json), ["body"])
+        assert.isNotEmpty(json.body)
+        for (const each of json.body) assert.deepStrictEqual(Object.keys(each), Object.keys(record.fields))
+      })
   )
 
-  it.effect.each(searchable)("to a get of $name is the record of the search, not wrapped", ({ name }) =>
+  it.effect.each(withDemoRecords)("to a get of $name is the record of the search, not wrapped", ({ name }) =>
     Effect.gen(function* () {
       const page = yield* send({ path: `/api/v3/${name}/search`, json: { limit: 1 } })
       assert(isPage(page.json))
@@ -55,13 +55,10 @@ layer(InProcess.layer())("the answer", (it) => {
   )
 })
 
-const down = { search: () => Effect.fail(new RecordStoreDown()), get: () => Effect.fail(new RecordStoreDown()) }
-
-const layerDown = Layer.mergeAll(
-  layerDemo,
-  Layer.succeed(Charges, Charges.of(down)),
-  Layer.succeed(Organizations, Organizations.of(down))
-)
+const layerDown = layerDemoBut(["charges", "organization"], {
+  search: () => Effect.fail(new RecordStoreDown()),
+  get: () => Effect.fail(new RecordStoreDown())
+})
 
 layer(InProcess.layer(layerDown))("a record store that is down", (it) => {
   it.effect.each([

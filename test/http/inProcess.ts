@@ -7,23 +7,9 @@ import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { ClinicAccounts } from "../../src/psp/ClinicAccounts.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import { PspReads } from "../../src/psp/PspReads.ts"
-import { CancellationPaymentIntents } from "../../src/api/records/CancellationPaymentIntents.ts"
-import { ChargeAdjustments } from "../../src/api/records/ChargeAdjustments.ts"
-import { ChargePayments } from "../../src/api/records/ChargePayments.ts"
-import { ChargeRefunds } from "../../src/api/records/ChargeRefunds.ts"
-import { Charges } from "../../src/api/records/Charges.ts"
-import { Clinics } from "../../src/api/records/Clinics.ts"
-import { ConsumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
-import { InvoiceLines } from "../../src/api/records/InvoiceLines.ts"
-import { Invoices } from "../../src/api/records/Invoices.ts"
-import { Organizations } from "../../src/api/records/Organizations.ts"
-import { PaymentIntents } from "../../src/api/records/PaymentIntents.ts"
-import { PaymentPlans } from "../../src/api/records/PaymentPlans.ts"
-import { PetBenefits } from "../../src/api/records/PetBenefits.ts"
-import { Pets } from "../../src/api/records/Pets.ts"
-import { Products } from "../../src/api/records/Products.ts"
-import { Subscriptions } from "../../src/api/records/Subscriptions.ts"
-import type { Resource } from "../../src/api/records/Resource.ts"
+import { searchable } from "../../src/api/records/index.ts"
+import { Repositories } from "../../src/records/Repositories.ts"
+import type { Repository } from "../../src/records/Repository.ts"
 import * as Server from "../../src/Server.ts"
 import type * as Services from "../../src/Services.ts"
 import { kinds } from "../support/stripe/rules.ts"
@@ -37,13 +23,14 @@ export const demo = recordsOf(oakridge)
 /** Those of another organization. */
 export const other = { key: harbor.key, organization: `org_${harbor.slug}`, demo: recordsOf(harbor) }
 
-const both = <Name extends keyof typeof demo>(name: Name) => [...demo[name], ...other.demo[name]]
-
 /** What the routes need. */
 export type ServiceLayer = Layer.Layer<Layer.Success<typeof Services.layerMemory>>
 
+/** The resources that can be searched, and that the demo data has records of. */
+export const withDemoRecords = searchable.filter(({ name }) => name in demo)
+
 /** Which processor account each demo clinic has. */
-export const clinicAccounts = both("clinics").map((clinic) => ({
+export const clinicAccounts = [...demo.clinics, ...other.demo.clinics].map((clinic) => ({
   organization: clinic.organization_id,
   clinic: clinic.id,
   account: clinic.processor_account ?? null
@@ -59,44 +46,24 @@ export const layerPsp = (
 
 /** In memory: all records of both demo organizations, their keys, and the demo processor. */
 export const layerDemo = Layer.mergeAll(
-  Organizations.layerMemory(both("organizations")),
-  Clinics.layerMemory(both("clinics")),
-  Pets.layerMemory(both("pets")),
-  Subscriptions.layerMemory(both("subscriptions")),
-  PaymentPlans.layerMemory(both("paymentPlans")),
-  PaymentIntents.layerMemory(both("paymentIntents")),
-  CancellationPaymentIntents.layerMemory(both("cancellationPaymentIntents")),
-  PetBenefits.layerMemory(both("petBenefits")),
-  Products.layerMemory(both("products")),
-  ConsumptionLogs.layerMemory(both("consumptionLogs")),
-  Invoices.layerMemory(both("invoices")),
-  InvoiceLines.layerMemory(both("invoiceLines")),
-  Charges.layerMemory(both("charges")),
-  ChargePayments.layerMemory(both("chargePayments")),
-  ChargeAdjustments.layerMemory(both("chargeAdjustments")),
-  ChargeRefunds.layerMemory(both("chargeRefunds")),
+  Repositories.layerMemory(demo, other.demo),
   OrgResolver.layerMemory({ [key]: organization, [other.key]: other.organization }),
   layerPsp(PspClient.layerMemory(accounts))
 )
 
-/** The resources that can be searched. */
-export const searchable: ReadonlyArray<Resource> = [
-  Clinics,
-  Pets,
-  Subscriptions,
-  PaymentPlans,
-  PaymentIntents,
-  CancellationPaymentIntents,
-  PetBenefits,
-  Products,
-  ConsumptionLogs,
-  Invoices,
-  InvoiceLines,
-  Charges,
-  ChargePayments,
-  ChargeAdjustments,
-  ChargeRefunds
-].map(({ resource }) => resource)
+/** The same, where the repositories of some resources do something else. */
+export const layerDemoBut = (names: ReadonlyArray<string>, methods: Pick<Repository, "search" | "get">) =>
+  Layer.merge(
+    layerDemo,
+    Layer.effect(
+      Repositories,
+      Effect.map(Repositories, ({ of }) =>
+        Repositories.of({
+          of: (resource) => (names.includes(resource.name) ? { resource, ...methods } : of(resource))
+        })
+      )
+    ).pipe(Layer.provide(layerDemo))
+  )
 
 /** The path of every endpoint of records. */
 export const paths = [

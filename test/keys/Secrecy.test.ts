@@ -2,14 +2,13 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
-import { Charges } from "../../src/api/records/Charges.ts"
-import { InProcess, key, layerDemo, send, type Sent, type ServiceLayer } from "../http/inProcess.ts"
+import { InProcess, key, layerDemo, layerDemoBut, send, type Sent, type ServiceLayer } from "../http/inProcess.ts"
 import { Recorded, textOf } from "../support/Recorded.ts"
 
-const dying = Layer.succeed(
-  Charges,
-  Charges.of({ search: () => Effect.die(new Error("a bug")), get: () => Effect.die("a bug") })
-)
+const dying = layerDemoBut(["charges"], {
+  search: () => Effect.die(new Error("a bug")),
+  get: () => Effect.die("a bug")
+})
 
 const dyingResolver = Layer.succeed(OrgResolver, OrgResolver.of({ resolve: () => Effect.die(new Error("a bug")) }))
 
@@ -28,7 +27,7 @@ const requests: ReadonlyArray<readonly [name: string, status: number, sent: Sent
 const suites: ReadonlyArray<readonly [name: string, services: ServiceLayer, requests: typeof requests]> = [
   ["an API key of a request that", layerDemo, requests],
   ["an API key, when its store is down,", Layer.merge(layerDemo, OrgResolver.layerDown), [["cannot be told", 503, {}]]],
-  ["an API key, when a handler dies,", Layer.merge(layerDemo, dying), [["is answered with 500", 500, {}]]],
+  ["an API key, when a handler dies,", dying, [["is answered with 500", 500, {}]]],
   ["an API key, when the resolver dies,", Layer.merge(layerDemo, dyingResolver), [["is answered with 500", 500, {}]]]
 ]
 

@@ -6,37 +6,38 @@ import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter, Schema, Struct } from "effect"
 import { organizations, recordsOf } from "../../src/demo/DemoData.ts"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
-import { Charges } from "../../src/api/records/Charges.ts"
-import { ConsumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
-import { InvoiceLines } from "../../src/api/records/InvoiceLines.ts"
-import { Invoices } from "../../src/api/records/Invoices.ts"
-import { Organizations } from "../../src/api/records/Organizations.ts"
-import { PetBenefits } from "../../src/api/records/PetBenefits.ts"
-import { Pets } from "../../src/api/records/Pets.ts"
-import { Products } from "../../src/api/records/Products.ts"
-import type { Criteria } from "../../src/records/Repository.ts"
+import { charges } from "../../src/api/records/Charges.ts"
+import { consumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
+import { invoiceLines } from "../../src/api/records/InvoiceLines.ts"
+import { invoices } from "../../src/api/records/Invoices.ts"
+import { organization } from "../../src/api/records/Organizations.ts"
+import { petBenefits } from "../../src/api/records/PetBenefits.ts"
+import { pets } from "../../src/api/records/Pets.ts"
+import { products } from "../../src/api/records/Products.ts"
+import type { Stored } from "../../src/api/records/Resource.ts"
+import type { Criteria, Repository } from "../../src/records/Repository.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { type RecordOf, type Sample, sampleOf } from "./kinds.ts"
+import { type Dataset, dataset, storesOf } from "./stores.ts"
 
 const demo = recordsOf(organizations[0])
-const charge: RecordOf<typeof Charges> = demo.charges[0]
-const invoice: RecordOf<typeof Invoices> = demo.invoices[0]
-const line: RecordOf<typeof InvoiceLines> = demo.invoiceLines[0]
-const log: RecordOf<typeof ConsumptionLogs> = demo.consumptionLogs[0]
-const pet: RecordOf<typeof Pets> = demo.pets[0]
-const product: RecordOf<typeof Products> = demo.products[0]
-const benefit: RecordOf<typeof PetBenefits> = demo.petBenefits[0]
+const charge: Stored<typeof charges> = demo.charges[0]
+const invoice: Stored<typeof invoices> = demo.invoices[0]
+const line: Stored<typeof invoiceLines> = demo["invoice-lines"][0]
+const log: Stored<typeof consumptionLogs> = demo["consumption-logs"][0]
+const pet: Stored<typeof pets> = demo.pets[0]
+const product: Stored<typeof products> = demo.products[0]
+const benefit: Stored<typeof petBenefits> = demo["pet-benefits"][0]
 
 interface Rule {
   readonly rule: string
-  readonly sample: Sample
+  readonly given: Dataset
   /** Requests, and the ids that each finds, separated by spaces. */
   readonly finds: ReadonlyArray<readonly [request: Criteria, ids: string]>
 }
 
 /** Records that differ in what is given; without an id they are called 1, 2, 3. */
 const many = <A extends { readonly id: string }>(record: A, ...given: ReadonlyArray<Partial<A>>) =>
-  Effect.succeed(given.map((fields, index): A => ({ ...record, id: String(index + 1), ...fields })))
+  given.map((fields, index): A => ({ ...record, id: String(index + 1), ...fields }))
 
 const noon = DateTime.makeUnsafe("2026-01-31T12:00:00.000Z")
 const afterNoon = DateTime.makeUnsafe("2026-01-31T12:00:00.001Z")
@@ -55,7 +56,7 @@ const deleted = [{ is_deleted: true }, { is_deleted: false }]
 
 const zeros = "0".repeat(100_000)
 
-const spelled: ReadonlyArray<readonly [string, string]> = [
+const numberTexts: ReadonlyArray<readonly [string, string]> = [
   ["100001", "1 2"],
   ["0100001", "1 2"],
   ["100001.0", "1 2"],
@@ -117,26 +118,26 @@ const spelled: ReadonlyArray<readonly [string, string]> = [
 const rules: ReadonlyArray<Rule> = [
   {
     rule: "records of one time are ordered by the bytes of their ids, not by language, case or UTF-16",
-    sample: sampleOf(Pets, many(pet, ...["😀", "a", "～", "é", "B", "Z1", "b", "Z", "a b", "e"].map((id) => ({ id })))),
+    given: dataset(pets, many(pet, ...["😀", "a", "～", "é", "B", "Z1", "b", "Z", "a b", "e"].map((id) => ({ id })))),
     finds: [[{}, "B Z Z1 a a b b e é ～ 😀"]]
   },
   {
     rule: "the time of the last change comes before the id",
-    sample: sampleOf(Pets, many(pet, { updated_at: evening }, { updated_at: afterNoon }, { updated_at: noon })),
+    given: dataset(pets, many(pet, { updated_at: evening }, { updated_at: afterNoon }, { updated_at: noon })),
     finds: [[{}, "3 2 1"]]
   },
   {
     rule: "products are ordered by modified_at, whatever their created_at",
-    sample: sampleOf(
-      Products,
+    given: dataset(
+      products,
       many(product, { modified_at: evening, created_at: noon }, { modified_at: noon, created_at: evening })
     ),
     finds: [[{}, "2 1"]]
   },
   {
     rule: "text is matched exactly: case, accents, blanks and wildcards count",
-    sample: sampleOf(
-      Products,
+    given: dataset(
+      products,
       many(product, ...["EXAM", "exam", "EXAM ", "É", "E\u0301", "%", ""].map((product_code) => ({ product_code })))
     ),
     finds: [
@@ -151,10 +152,10 @@ const rules: ReadonlyArray<Rule> = [
       [{ product_code: null }, "1 2 3 4 5 6 7"]
     ]
   },
-  ...[sampleOf(Charges, many(charge, ...clinics)), sampleOf(Invoices, many(invoice, ...clinics))].map(
-    (sample, index): Rule => ({
+  ...[dataset(charges, many(charge, ...clinics)), dataset(invoices, many(invoice, ...clinics))].map(
+    (given, index): Rule => ({
       rule: `the clinic of ${index === 0 ? "a charge" : "an invoice"} is its home or its servicing clinic, found once`,
-      sample,
+      given,
       finds: [
         [{ clinic: "x" }, "1 2 3 4 5"],
         [{ clinic: "y" }, "2 3"],
@@ -166,21 +167,21 @@ const rules: ReadonlyArray<Rule> = [
   ),
   {
     rule: "the pet of a charge is matched although no one is shown it",
-    sample: sampleOf(Charges, many(charge, { pet: "p" }, { pet: "q" })),
+    given: dataset(charges, many(charge, { pet: "p" }, { pet: "q" })),
     finds: [[{ pet: "p" }, "1"]]
   },
   {
-    rule: "invoice_pims_id of a charge matches the number that the text spells; text that spells none matches nothing",
-    sample: sampleOf(
-      Charges,
+    rule: "invoice_pims_id of a charge matches the number that the text stands for; text that is no number matches nothing",
+    given: dataset(
+      charges,
       many(charge, ...[100001, 100001, 100001.5, -7, 0, 1e20].map((invoice_pims_id) => ({ invoice_pims_id })))
     ),
-    finds: spelled.map(([invoice_pims_id, ids]) => [{ invoice_pims_id }, ids])
+    finds: numberTexts.map(([invoice_pims_id, ids]) => [{ invoice_pims_id }, ids])
   },
   {
     rule: "zeros after the point are not among the 15 digits that a number has",
-    sample: sampleOf(
-      Charges,
+    given: dataset(
+      charges,
       many(charge, { invoice_pims_id: 0.000123456789012345 }, { invoice_pims_id: -0.0000000000123456789012345 })
     ),
     finds: [
@@ -192,9 +193,9 @@ const rules: ReadonlyArray<Rule> = [
     ]
   },
   {
-    rule: "a number that JSON writes with an exponent is spelled so, and by its decimals",
-    sample: sampleOf(
-      Charges,
+    rule: "a number that JSON writes with an exponent is matched so, and by its decimals",
+    given: dataset(
+      charges,
       many(charge, ...[1e-7, -2.5e-10, 1e-30, 999999999999999e6].map((invoice_pims_id) => ({ invoice_pims_id })))
     ),
     finds: [
@@ -207,14 +208,14 @@ const rules: ReadonlyArray<Rule> = [
     ]
   },
   {
-    rule: "a number that is not there is spelled by nothing",
-    sample: sampleOf(Charges, many(charge, { invoice_pims_id: null })),
+    rule: "no text is the number that is not there",
+    given: dataset(charges, many(charge, { invoice_pims_id: null })),
     finds: ["0", "", "null", "NaN"].map((invoice_pims_id) => [{ invoice_pims_id }, ""])
   },
   {
     rule: "since is inclusive and before is exclusive, so that windows tile time without overlap",
-    sample: sampleOf(
-      PetBenefits,
+    given: dataset(
+      petBenefits,
       many(
         benefit,
         { created_at: noon, updated_at: noon },
@@ -238,8 +239,8 @@ const rules: ReadonlyArray<Rule> = [
   },
   {
     rule: "a record that was changed before it was created is found by both times",
-    sample: sampleOf(
-      Pets,
+    given: dataset(
+      pets,
       many(pet, { created_at: evening, updated_at: noon }, { created_at: noon, updated_at: evening })
     ),
     finds: [
@@ -251,7 +252,7 @@ const rules: ReadonlyArray<Rule> = [
   },
   {
     rule: "modified_since and updated_at_since of consumption logs filter the same time: the later one decides",
-    sample: sampleOf(ConsumptionLogs, many(log, { updated_at: noon }, { updated_at: evening })),
+    given: dataset(consumptionLogs, many(log, { updated_at: noon }, { updated_at: evening })),
     finds: [
       [{ modified_since: "2026-01-31T12:00:00Z", updated_at_since: "2026-01-31T13:00:00Z" }, "2"],
       [{ modified_since: "2026-01-31T13:00:00Z", updated_at_since: "2026-01-31T12:00:00Z" }, "2"],
@@ -260,7 +261,7 @@ const rules: ReadonlyArray<Rule> = [
   },
   {
     rule: "invoice_line and invoice_line_id of consumption logs filter the same field: both must hold",
-    sample: sampleOf(ConsumptionLogs, many(log, { invoice_line: "x" }, { invoice_line: "y" })),
+    given: dataset(consumptionLogs, many(log, { invoice_line: "x" }, { invoice_line: "y" })),
     finds: [
       [{ invoice_line_id: "x" }, "1"],
       [{ invoice_line: "x", invoice_line_id: "x" }, "1"],
@@ -268,13 +269,13 @@ const rules: ReadonlyArray<Rule> = [
     ]
   },
   ...Object.entries({
-    "deleted consumption logs": sampleOf(ConsumptionLogs, many(log, ...deleted)),
-    "deleted invoices": sampleOf(Invoices, many(invoice, ...deleted)),
-    "deleted invoice lines": sampleOf(InvoiceLines, many(line, ...deleted)),
-    "removed pet benefits": sampleOf(PetBenefits, many(benefit, { removed: true }, { removed: false }))
-  }).map(([records, sample]): Rule => ({
+    "deleted consumption logs": dataset(consumptionLogs, many(log, ...deleted)),
+    "deleted invoices": dataset(invoices, many(invoice, ...deleted)),
+    "deleted invoice lines": dataset(invoiceLines, many(line, ...deleted)),
+    "removed pet benefits": dataset(petBenefits, many(benefit, { removed: true }, { removed: false }))
+  }).map(([records, given]): Rule => ({
     rule: `${records} are left out unless include_deleted asks for them`,
-    sample,
+    given,
     finds: [
       [{}, "2"],
       [{ include_deleted: false }, "2"],
@@ -286,13 +287,10 @@ const rules: ReadonlyArray<Rule> = [
   })),
   {
     rule: "a benefit of which nothing says that it was removed was not removed",
-    sample: sampleOf(
-      PetBenefits,
-      Effect.succeed([
-        { ...Struct.omit(benefit, ["removed"]), id: "1" },
-        { ...benefit, id: "2", removed: true }
-      ])
-    ),
+    given: dataset(petBenefits, [
+      { ...Struct.omit(benefit, ["removed"]), id: "1" },
+      { ...benefit, id: "2", removed: true }
+    ]),
     finds: [
       [{}, "1"],
       [{ include_deleted: true }, "1 2"]
@@ -300,9 +298,9 @@ const rules: ReadonlyArray<Rule> = [
   },
   {
     rule: "an organization finds its own record alone",
-    sample: sampleOf(
-      Organizations,
-      Effect.succeed(organizations.flatMap((organization) => recordsOf(organization).organizations))
+    given: dataset(
+      organization,
+      organizations.flatMap((each) => recordsOf(each).organization)
     ),
     finds: [[{}, "org_oakridge"]]
   }
@@ -312,28 +310,22 @@ const readIds = Schema.decodeEffect(
   Schema.fromJsonString(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
 )
 
-const repositories = {
-  memory: ({ memory }: Sample) => memory,
-  Postgres: (sample: Sample) =>
-    Effect.andThen(
-      Effect.flatMap(TestDatabase, ({ sql }) => sample.load(sql)),
-      sample.postgres
-    )
-}
+const stores = ["memory", "postgres"] as const
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
-  for (const [store, repositoryOf] of Object.entries(repositories)) {
-    for (const { rule, sample, finds } of rules) {
-      it.effect(`in ${store}: ${rule}`, () =>
-        Effect.gen(function* () {
-          const repository = yield* repositoryOf(sample)
+  for (const { rule, given, finds } of rules) {
+    it.effect(rule, () =>
+      Effect.gen(function* () {
+        const repositories: Readonly<Record<(typeof stores)[number], Repository>> = yield* storesOf(given)
+        for (const store of stores) {
           for (const [request, ids] of finds) {
-            const found = yield* repository.search(request, { limit: 1000, offset: 0 })
+            const found = yield* repositories[store].search(request, { limit: 1000, offset: 0 })
             const { body } = yield* readIds(found)
-            assert.strictEqual(body.map(({ id }) => id).join(" "), ids, Formatter.format(request).slice(0, 100))
+            const asked = `in ${store}: ${Formatter.format(request).slice(0, 100)}`
+            assert.strictEqual(body.map(({ id }) => id).join(" "), ids, asked)
           }
-        }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge")))
-      )
-    }
+        }
+      }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge")))
+    )
   }
 })

@@ -6,12 +6,13 @@ import { assert, layer } from "@effect/vitest"
 import type { PgClient } from "@effect/sql-pg"
 import { Arbitrary, Effect, Schema } from "effect"
 import { organizations, recordsOf } from "../../src/demo/DemoData.ts"
-import { PaymentIntents } from "../../src/api/records/PaymentIntents.ts"
-import type { Row } from "../../src/api/records/Resource.ts"
-import { owners } from "../support/arbitraries.ts"
+import { paymentIntents } from "../../src/api/records/PaymentIntents.ts"
+import type { Stored } from "../../src/api/records/Resource.ts"
+import type { Row } from "../../src/records/Row.ts"
+import * as Arbitraries from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { tries } from "../support/tries.ts"
-import { kinds, type RecordOf, sampleOf } from "./kinds.ts"
+import { dataset, fill, resources } from "./stores.ts"
 
 const byKey = (rows: ReadonlyArray<readonly [key: string, json: string]>) =>
   rows.toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -42,21 +43,21 @@ const withId = Effect.fnUntraced(function* (json: string, id: string) {
   return yield* Schema.encodeEffect(Json)({ ...(yield* Schema.decodeEffect(Json)(json)), id })
 })
 
-const intent: RecordOf<typeof PaymentIntents> = recordsOf(organizations[0]).paymentIntents[0]
+const intent: Stored<typeof paymentIntents> = recordsOf(organizations[0])["payment-intents"][0]
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
-  for (const kind of kinds) {
-    const { name, table } = kind.resource
+  for (const resource of resources) {
+    const { name, table } = resource
 
     for (const { often, options } of tries({ few: 3, many: 60, size: 24, maxShrinks: 200 }))
       it.effect.prop(
         `${name}: an inserted row keeps the JSON that the schema encodes${often}`,
-        { sample: kind.generated({ maxLength: 24 }) },
-        ({ sample }) =>
+        { records: Arbitraries.recordsOf(resource, { maxLength: 24 }) },
+        ({ records }) =>
           Effect.gen(function* () {
             const { sql } = yield* TestDatabase
-            yield* sample.load(sql)
-            assert.deepStrictEqual(yield* storedRows(sql, table), encodedRows(yield* sample.rows))
+            const rows = yield* fill({ resource, records })
+            assert.deepStrictEqual(yield* storedRows(sql, table), encodedRows(rows))
           }),
         options
       )
@@ -65,15 +66,15 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
         const columns = yield* columnsOf(sql, table)
-        const samples = yield* Arbitrary.sampleEffect(kind.generated({ minLength: 24, maxLength: 24 }), {
-          count: 2,
-          size: 24,
-          seed: name
-        })
-        for (const sample of samples) {
-          yield* sample.load(sql)
-          const rows = yield* sample.rows
-          const [from, to] = owners.map((owner) => rows.filter(({ organization }) => organization === owner))
+        const generated = yield* Arbitrary.sampleEffect(
+          Arbitraries.recordsOf(resource, { minLength: 24, maxLength: 24 }),
+          { count: 2, size: 24, seed: name }
+        )
+        for (const records of generated) {
+          const rows = yield* fill({ resource, records })
+          const [from, to] = Arbitraries.owners.map((owner) =>
+            rows.filter(({ organization }) => organization === owner)
+          )
           const pairs = (from ?? []).flatMap((source, index) => {
             const target = to?.[index]
             return target === undefined ? [] : [{ source, target }]
@@ -112,9 +113,8 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     it.effect(`a payment intent with ${name} is shown the same by the schema and by its table`, () =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
-        const sample = sampleOf(PaymentIntents, Effect.succeed([{ ...intent, ...given }]))
-        yield* sample.load(sql)
-        assert.deepStrictEqual(yield* storedRows(sql, "payment_intents"), encodedRows(yield* sample.rows))
+        const rows = yield* fill(dataset(paymentIntents, [{ ...intent, ...given }]))
+        assert.deepStrictEqual(yield* storedRows(sql, "payment_intents"), encodedRows(rows))
       })
     )
   }

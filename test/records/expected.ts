@@ -1,112 +1,34 @@
-/**
- * What a search must answer, worked out from the rows themselves: the contract's filters written down once more, and
- * nothing of how the stores read.
- */
-import type { Row } from "../../src/api/records/Resource.ts"
+/** What a search returns by the contract, worked out from the rows: nothing of how the stores read. */
+import { resources } from "../contract/Contract.ts"
+import type { Filter } from "../contract/Resource.ts"
 import type { Criteria } from "../../src/records/Repository.ts"
+import type { Row } from "../../src/records/Row.ts"
 
-/** `= a b`: a or b equals; `>=` and `<`: bounds of a time; `#`: the number that is spelled; `-`: unless asked for. */
-type Meaning = `${"=" | ">=" | "<" | "#" | "-"} ${string}`
+const contract = new Map(resources.map((resource) => [resource.name, resource]))
 
-const since = { created_at_since: ">= created_at", updated_at_since: ">= updated_at" } as const
+/** The filters of each resource, in the contract's order. */
+export const filters: Readonly<Record<string, Readonly<Record<string, Filter>>>> = Object.fromEntries(
+  resources.map((resource) => [resource.name, resource.filters])
+)
 
-/** The filters of each resource in the contract's order, each with its meaning. */
-export const filters: Readonly<Record<string, Readonly<Record<string, Meaning>>>> = {
-  organization: {},
-  clinics: { id: "= id", clinic_pims_id: "= clinic_pims_id", name: "= name" },
-  pets: { id: "= id", clinic: "= clinic", client_id: "= client_id", species: "= species", ...since },
-  subscriptions: { id: "= id", pet: "= pet", clinic: "= clinic", status: "= status", ...since },
-  "payment-plans": {
-    id: "= id",
-    subscription: "= subscription",
-    pet: "= pet",
-    clinic: "= clinic",
-    status: "= status",
-    ...since
-  },
-  "payment-intents": {
-    id: "= id",
-    subscription_id: "= subscription",
-    pet_id: "= pet",
-    clinic: "= clinic_id",
-    updated_at_since: ">= updated_at",
-    created_at_since: ">= created_at"
-  },
-  "cancellation-payment-intents": {
-    id: "= id",
-    pet: "= pet",
-    subscription: "= subscription",
-    clinic: "= clinic_id",
-    ...since
-  },
-  "pet-benefits": {
-    id: "= id",
-    pet_id: "= pet",
-    subscription_id: "= subscription",
-    include_deleted: "- removed",
-    ...since,
-    created_before: "< created_at",
-    updated_before: "< updated_at"
-  },
-  products: {
-    id: "= id",
-    clinic: "= clinic",
-    product_code: "= product_code",
-    pims_id: "= pims_id",
-    product_name: "= product_name",
-    modified_since: ">= modified_at"
-  },
-  "consumption-logs": {
-    id: "= id",
-    pet: "= pet",
-    subscription: "= subscription",
-    home_clinic: "= home_clinic",
-    product_code: "= product_code",
-    invoice_line: "= invoice_line",
-    invoice_line_id: "= invoice_line",
-    include_deleted: "- is_deleted",
-    modified_since: ">= updated_at",
-    ...since
-  },
-  invoices: {
-    id: "= id",
-    clinic: "= home_clinic servicing_clinic",
-    client_id: "= client_id",
-    pet: "= pet",
-    invoice_pims_id: "= invoice_pims_id",
-    status: "= status",
-    include_deleted: "- is_deleted",
-    ...since
-  },
-  "invoice-lines": {
-    id: "= id",
-    invoice: "= invoice",
-    clinic: "= clinic",
-    pet: "= pet",
-    product_code: "= product_code",
-    include_deleted: "- is_deleted",
-    ...since
-  },
-  charges: {
-    id: "= id",
-    clinic: "= home_clinic servicing_clinic",
-    pet: "= pet",
-    status: "= status",
-    invoice_id: "= invoice",
-    invoice_pims_id: "# invoice_pims_id",
-    ...since
-  },
-  "charge-payments": { id: "= id", charge: "= charge", status: "= status", ...since },
-  "charge-adjustments": { id: "= id", charge: "= charge", ...since },
-  "charge-refunds": { id: "= id", charge: "= charge", ...since }
+const signs = { equals: "=", numberEquals: "#", since: ">=", before: "<", includes: "-" } as const
+
+/** The fields that filters look at and nobody is shown. */
+const hidden: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "charges pet": ["pet"],
+  "pet-benefits include_deleted": ["removed"]
 }
 
-const orderedBy: Readonly<Record<string, string>> = { clinics: "created_at", products: "modified_at" }
-
-/** The sign of a filter, and the fields that it looks at. */
+/**
+ * The sign of a filter, and the columns that it looks at. `=`: one of them equals; `#`: it is the number of this text;
+ * `>=` and `<`: bounds of a time; `-`: records that it marks are left out unless asked for.
+ */
 export const meaningOf = (resource: string, filter: string) => {
-  const [sign = "", ...columns] = (filters[resource]?.[filter] ?? "").split(" ")
-  return { sign, columns }
+  const meant = filters[resource]?.[filter]
+  return {
+    sign: meant === undefined ? "" : signs[meant.compares],
+    columns: hidden[`${resource} ${filter}`] ?? meant?.fields ?? []
+  }
 }
 
 const holds = (sign: string, stored: unknown, asked: Criteria[string]) => {
@@ -124,13 +46,13 @@ const holds = (sign: string, stored: unknown, asked: Criteria[string]) => {
   }
 }
 
-const satisfies = (resource: string, { values }: Row, criteria: Criteria) =>
+const satisfies = (resource: string, row: Row, criteria: Criteria) =>
   Object.keys(filters[resource] ?? {}).every((filter) => {
     const { sign, columns } = meaningOf(resource, filter)
     const asked = criteria[filter]
     return (
       ((asked === undefined || asked === null) && sign !== "-") ||
-      columns.some((column) => holds(sign, values[column], asked))
+      columns.some((column) => holds(sign, row.columns[column], asked))
     )
   })
 
@@ -141,7 +63,7 @@ export const found = (
   organization: string,
   criteria: Criteria = {}
 ): ReadonlyArray<Row> => {
-  const time = ({ values }: Row) => String(values[orderedBy[resource] ?? "updated_at"])
+  const time = ({ columns }: Row) => String(columns[contract.get(resource)?.orderedBy ?? ""])
   return rows
     .filter((row) => row.organization === organization && satisfies(resource, row, criteria))
     .toSorted((a, b) =>
@@ -152,8 +74,8 @@ export const found = (
 /** The text of a page of these rows. */
 export const pageOf = (rows: ReadonlyArray<Row>) => `{"body":[${rows.map((row) => row.json).join(",")}]}`
 
-/** Other texts that spell the same number: with zeros around it, and moved by a power of ten. */
-const respelled = (text: string) => [
+/** Other texts of the same number: with zeros around it, and moved by a power of ten. */
+const rewritten = (text: string) => [
   text.replace(/^-?/, "$&00").replace(/\.\d+|(?=e|$)/, (fraction) => `${fraction === "" ? ".0" : fraction}00`),
   text.includes("e") ? text.replace("e", "E") : `${text.replace(".", "")}e-${text.split(".")[1]?.length ?? 0}`
 ]
@@ -166,14 +88,14 @@ export const candidates = (
 ): ReadonlyArray<Criteria[string]> => {
   const { sign, columns } = meaningOf(resource, filter)
   if (sign === "-") return [true, false, null]
-  const stored = [...new Set(rows.flatMap(({ values }) => columns.map((column) => values[column])))]
+  const stored = [...new Set(rows.flatMap((row) => columns.map((column) => row.columns[column])))]
     .filter((value) => value !== null)
     .map(String)
   switch (sign) {
     case "=":
       return [...stored.slice(0, 5), ...stored.slice(-1).map((value) => `${value} `), "nowhere", "", null]
     case "#":
-      return [...stored.slice(0, 4), ...stored.slice(-2).flatMap(respelled), "987654321", "abc", null]
+      return [...stored.slice(0, 4), ...stored.slice(-2).flatMap(rewritten), "987654321", "abc", null]
     default:
       return [...stored.slice(0, 5), "0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z", null]
   }

@@ -2,9 +2,9 @@
  * Generated records, derived from the schemas of their resources: values that collide, so that filters and the order
  * have something to do, among values at the limits of what a table can hold.
  */
-import { Arbitrary, Array, DateTime, Effect, Schema, SchemaAST } from "effect"
+import { Arbitrary, Array, DateTime, Result, Schema, SchemaAST } from "effect"
 import type * as Field from "../../src/api/records/Field.ts"
-import type { Filters, Resource, Stored } from "../../src/api/records/Resource.ts"
+import type { Resource, Stored } from "../../src/api/records/Resource.ts"
 
 /** The organizations that generated records belong to. */
 export const owners = ["org_a", "org_b"] as const
@@ -126,9 +126,6 @@ const consistent = (values: Readonly<Record<string, unknown>>): Readonly<Record<
   })
 })
 
-/** A record in the JSON forms of its values, hidden ones and its organization included. */
-export type Encoded = Readonly<Record<string, unknown>> & { readonly organization_id: string }
-
 /**
  * Records of a resource, of both organizations, interleaved. Organizations often have the same ids, and never the same
  * id twice.
@@ -136,7 +133,9 @@ export type Encoded = Readonly<Record<string, unknown>> & { readonly organizatio
 export const recordsOf = (
   { name, record, hidden }: Resource,
   options: Arbitrary.ArrayOptions
-): Arbitrary.Arbitrary<ReadonlyArray<Encoded>> => {
+): Arbitrary.Arbitrary<ReadonlyArray<Stored>> => {
+  const decodeRecord = Schema.decodeUnknownResult(record)
+  const decodeHidden = Schema.decodeUnknownResult(Schema.Struct(hidden))
   const fields = Arbitrary.all({
     ...fieldsOf(record.fields),
     ...fieldsOf(hidden),
@@ -145,34 +144,16 @@ export const recordsOf = (
   })
   const stored = Arbitrary.map(
     Arbitrary.all({ values: fields, organization_id: literal(...owners) }),
-    ({ values, organization_id }): Encoded => ({
-      ...consistent(values),
-      ...(name === "organization" && { id: organization_id }),
-      organization_id
-    })
+    ({ values, organization_id }): Stored => {
+      const encodedRecord = { ...consistent(values), ...(name === "organization" && { id: organization_id }) }
+      return {
+        ...Result.getOrThrow(decodeHidden(encodedRecord)),
+        ...Result.getOrThrow(decodeRecord(encodedRecord)),
+        organization_id
+      }
+    }
   )
   return Arbitrary.map(Arbitrary.array(stored, options), (all) =>
     Array.dedupeWith(all, (a, b) => a.organization_id === b.organization_id && a["id"] === b["id"])
   )
 }
-
-/** Reads records from the JSON forms of their values. */
-export const decode = Effect.fnUntraced(function* <
-  Name extends string,
-  Fields extends Field.Fields,
-  Hidden extends Field.Fields,
-  F extends Filters
->({ record, hidden }: Resource<Name, Fields, Hidden, F>, records: ReadonlyArray<Encoded>) {
-  const decodeRecord = Schema.decodeUnknownEffect(record)
-  const decodeHidden = Schema.decodeUnknownEffect(Schema.Struct(hidden))
-  return yield* Effect.forEach(records, (values) =>
-    Effect.gen(function* () {
-      const stored: Stored<Fields, Hidden> = {
-        ...(yield* decodeHidden(values)),
-        ...(yield* decodeRecord(values)),
-        organization_id: values.organization_id
-      }
-      return stored
-    })
-  )
-}, Effect.orDie)

@@ -1,9 +1,7 @@
 /** Cancellation payment intents: what is settled when a plan is cancelled. Contract: section 2.4. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const CancellationPaymentIntent = Schema.Struct({
@@ -33,12 +31,14 @@ export const CancellationPaymentIntent = Schema.Struct({
   updated_at: Field.updatedAt
 }).annotate({ identifier: "CancellationPaymentIntent", description: "The settlement of a cancelled plan." })
 
-const resource = Resource.make({
+export const cancellationPaymentIntents = Resource.make({
   name: "cancellation-payment-intents",
   table: "cancellation_payment_intents",
   record: CancellationPaymentIntent,
   hidden: Field.planNameParts,
   orderedBy: "updated_at",
+  search: "contract",
+  get: "provisional",
   filters: {
     id: Filter.equals("id"),
     pet: Filter.equals("pet"),
@@ -48,14 +48,3 @@ const resource = Resource.make({
     updated_at_since: Filter.since("updated_at")
   }
 })
-
-export class CancellationPaymentIntentsApi extends HttpApiGroup.make("cancellation-payment-intents").add(
-  Resource.search("contract", resource),
-  Resource.get("provisional", resource)
-) {}
-
-/** Reads cancellation payment intents. */
-export class CancellationPaymentIntents extends Service<CancellationPaymentIntents>()(
-  "practice-data/api/records/CancellationPaymentIntents",
-  resource
-) {}

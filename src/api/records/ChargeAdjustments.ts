@@ -1,9 +1,7 @@
 /** Charge adjustments: corrections of a charge's amount. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const ChargeAdjustment = Schema.Struct({
@@ -15,12 +13,14 @@ export const ChargeAdjustment = Schema.Struct({
   updated_at: Field.updatedAt
 }).annotate({ identifier: "ChargeAdjustment", description: "A correction of a charge's amount." })
 
-const resource = Resource.make({
+export const chargeAdjustments = Resource.make({
   name: "charge-adjustments",
   table: "charge_adjustments",
   record: ChargeAdjustment,
   hidden: {},
   orderedBy: "updated_at",
+  search: "provisional",
+  get: "provisional",
   filters: {
     id: Filter.equals("id"),
     charge: Filter.equals("charge"),
@@ -28,14 +28,3 @@ const resource = Resource.make({
     updated_at_since: Filter.since("updated_at")
   }
 })
-
-export class ChargeAdjustmentsApi extends HttpApiGroup.make("charge-adjustments").add(
-  Resource.search("provisional", resource),
-  Resource.get("provisional", resource)
-) {}
-
-/** Reads charge adjustments. */
-export class ChargeAdjustments extends Service<ChargeAdjustments>()(
-  "practice-data/api/records/ChargeAdjustments",
-  resource
-) {}

@@ -1,9 +1,7 @@
 /** Charge payments: payments towards a charge. Contract: section 2.6. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const ChargePayment = Schema.Struct({
@@ -16,12 +14,14 @@ export const ChargePayment = Schema.Struct({
   updated_at: Field.updatedAt
 }).annotate({ identifier: "ChargePayment", description: "A payment towards a charge." })
 
-const resource = Resource.make({
+export const chargePayments = Resource.make({
   name: "charge-payments",
   table: "charge_payments",
   record: ChargePayment,
   hidden: {},
   orderedBy: "updated_at",
+  search: "provisional",
+  get: "contract",
   filters: {
     id: Filter.equals("id"),
     charge: Filter.equals("charge"),
@@ -30,11 +30,3 @@ const resource = Resource.make({
     updated_at_since: Filter.since("updated_at")
   }
 })
-
-export class ChargePaymentsApi extends HttpApiGroup.make("charge-payments").add(
-  Resource.search("provisional", resource),
-  Resource.get("contract", resource)
-) {}
-
-/** Reads charge payments. */
-export class ChargePayments extends Service<ChargePayments>()("practice-data/api/records/ChargePayments", resource) {}

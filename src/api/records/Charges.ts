@@ -1,9 +1,7 @@
 /** Charges: what a client owes for an invoice. Contract: section 2.5. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const Charge = Schema.Struct({
@@ -25,28 +23,22 @@ export const Charge = Schema.Struct({
   updated_at: Field.updatedAt
 }).annotate({ identifier: "Charge", description: "What a client owes for an invoice, and what of it was paid." })
 
-const resource = Resource.make({
+export const charges = Resource.make({
   name: "charges",
   table: "charges",
   record: Charge,
   hidden: { pet: Schema.optionalKey(Field.ref("pet", "The pet of the charge.")) },
   orderedBy: "updated_at",
+  search: "contract",
+  get: "contract",
   filters: {
     id: Filter.equals("id"),
     clinic: Filter.equals("home_clinic", "servicing_clinic"),
     pet: Filter.equals("pet"),
     status: Filter.equals("status"),
     invoice_id: Filter.equals("invoice"),
-    invoice_pims_id: Filter.spells("invoice_pims_id"),
+    invoice_pims_id: Filter.numberEquals("invoice_pims_id"),
     created_at_since: Filter.since("created_at"),
     updated_at_since: Filter.since("updated_at")
   }
 })
-
-export class ChargesApi extends HttpApiGroup.make("charges").add(
-  Resource.search("contract", resource),
-  Resource.get("contract", resource)
-) {}
-
-/** Reads charges. */
-export class Charges extends Service<Charges>()("practice-data/api/records/Charges", resource) {}

@@ -1,9 +1,7 @@
 /** Clinics. Contract: section 2.9. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const Clinic = Schema.Struct({
@@ -15,7 +13,7 @@ export const Clinic = Schema.Struct({
   organization: Field.ref("org", "The organization.")
 }).annotate({ identifier: "Clinic", description: "A clinic of the organization." })
 
-const resource = Resource.make({
+export const clinics = Resource.make({
   name: "clinics",
   table: "clinics",
   record: Clinic,
@@ -24,17 +22,11 @@ const resource = Resource.make({
     processor_account: Schema.optionalKey(Field.text("The connected payment processor account.", "acct_1Oak"))
   },
   orderedBy: "created_at",
+  search: "contract",
+  get: "provisional",
   filters: {
     id: Filter.equals("id"),
     clinic_pims_id: Filter.equals("clinic_pims_id"),
     name: Filter.equals("name")
   }
 })
-
-export class ClinicsApi extends HttpApiGroup.make("clinics").add(
-  Resource.search("contract", resource),
-  Resource.get("provisional", resource)
-) {}
-
-/** Reads clinics. */
-export class Clinics extends Service<Clinics>()("practice-data/api/records/Clinics", resource) {}

@@ -1,9 +1,7 @@
 /** Consumption logs: what was used of a plan's benefits. Contract: section 2.2. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const ConsumptionLog = Schema.Struct({
@@ -36,12 +34,14 @@ export const ConsumptionLog = Schema.Struct({
   is_deleted: Field.boolean("Whether the log was deleted.")
 }).annotate({ identifier: "ConsumptionLog", description: "The use of a benefit by one line of an invoice." })
 
-const resource = Resource.make({
+export const consumptionLogs = Resource.make({
   name: "consumption-logs",
   table: "consumption_logs",
   record: ConsumptionLog,
   hidden: {},
   orderedBy: "updated_at",
+  search: "contract",
+  get: "provisional",
   filters: {
     id: Filter.equals("id"),
     pet: Filter.equals("pet"),
@@ -56,14 +56,3 @@ const resource = Resource.make({
     updated_at_since: Filter.since("updated_at")
   }
 })
-
-export class ConsumptionLogsApi extends HttpApiGroup.make("consumption-logs").add(
-  Resource.search("contract", resource),
-  Resource.get("provisional", resource)
-) {}
-
-/** Reads consumption logs. */
-export class ConsumptionLogs extends Service<ConsumptionLogs>()(
-  "practice-data/api/records/ConsumptionLogs",
-  resource
-) {}

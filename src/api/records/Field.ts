@@ -1,6 +1,6 @@
 /**
- * The kinds of field that records have, each with its JSON form (contract: section 2). A field is always present;
- * null stands for no value, except where a kind says that it is never null.
+ * The types of field that records have, each with its JSON form (contract: section 2). A field is always present;
+ * null stands for no value, except where a type says that it is never null.
  */
 import { Schema, SchemaTransformation } from "effect"
 
@@ -79,6 +79,9 @@ export const planNameParts = {
   species: text("Second part of `wellnes_plan_name`.", "Canine"),
   plan_header: text("Third part of `wellnes_plan_name`: the clinic's plan header.", "Wellness")
 }
+
+/** The column of a field: its name in snake case. */
+export const columnOf = (field: string) => field.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase()
 
 /** Fields by name, none of which needs a service to be read or written. */
 export type Fields = Readonly<Record<string, Schema.Codec<unknown, unknown>>>

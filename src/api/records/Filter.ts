@@ -1,27 +1,38 @@
 /**
  * The filters of the `/search` endpoints. A filter is a request field, and the conditions that a value of it puts on
  * a record's columns; how a condition is checked is the business of the store (Postgres or memory).
+ *
+ * A filter names fields of a record, shown or hidden, and says which type they must have: a resource with a filter on a
+ * field that it lacks, or on one of another type, does not compile.
  */
 import { Result, Schema } from "effect"
 import { faults, refuse } from "../Faults.ts"
+import { columnOf } from "./Field.ts"
 import * as Instant from "./Instant.ts"
 
 /** What a record must satisfy. Strings are compared exactly, case included. */
 export type Condition =
-  | { readonly _tag: "Equals"; readonly columns: readonly [string, ...Array<string>]; readonly value: string }
+  | { readonly _tag: "Equals"; readonly columns: ReadonlyArray<string>; readonly value: string }
   | { readonly _tag: "NumberEquals"; readonly column: string; readonly value: string }
   | { readonly _tag: "AtLeast"; readonly column: string; readonly value: Instant.Instant }
   | { readonly _tag: "Before"; readonly column: string; readonly value: Instant.Instant }
   | { readonly _tag: "IsFalse"; readonly column: string }
   | { readonly _tag: "Never" }
 
-/** The value of a filter in a request. */
-export type Value = string | boolean
+/** A type of field that a filter can look at. */
+export type FieldType = "text" | "number" | "time" | "boolean"
 
 /** A request field and what it means. An absent value and null mean the same. */
-export interface Filter<S extends Schema.Top = Schema.Top> {
+export interface Filter<
+  S extends Schema.Top = Schema.Top,
+  Type extends FieldType = FieldType,
+  Field extends string = string
+> {
   readonly schema: S
-  readonly conditions: (value: Value | null | undefined) => ReadonlyArray<Condition>
+  /** The type of the fields that it looks at. */
+  readonly type: Type
+  readonly fields: readonly [Field, ...Array<Field>]
+  readonly conditions: (value: unknown) => ReadonlyArray<Condition>
 }
 
 const hasValidText = Schema.makeFilter((text: string) =>
@@ -53,18 +64,22 @@ const DateTimeText = (description: string) =>
 /** A request field that may be left out or null. */
 export const optional = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
-const make = <S extends Schema.Top>(
+const make = <S extends Schema.Top, Type extends FieldType, Field extends string>(
   schema: S,
-  conditions: (value: Value | null | undefined) => ReadonlyArray<Condition>
-): Filter<Schema.optionalKey<Schema.NullOr<S>>> => ({ schema: optional(schema), conditions })
+  type: Type,
+  fields: readonly [Field, ...Array<Field>],
+  conditions: (value: unknown) => ReadonlyArray<Condition>
+): Filter<Schema.optionalKey<Schema.NullOr<S>>, Type, Field> => ({ schema: optional(schema), type, fields, conditions })
 
-const code = (columns: ReadonlyArray<string>) => columns.map((column) => `\`${column}\``).join(" or ")
+const code = (fields: ReadonlyArray<string>) => fields.map((field) => `\`${field}\``).join(" or ")
 
-/** Exact, case-sensitive match of any of the columns. */
-export const equals = (...columns: readonly [string, ...Array<string>]) =>
-  make(Text(`Only records whose ${code(columns)} is exactly this.`), (value) =>
+/** Exact, case-sensitive match of any of the fields. */
+export const equals = <const Field extends string>(...fields: readonly [Field, ...Array<Field>]) => {
+  const columns = fields.map(columnOf)
+  return make(Text(`Only records whose ${code(fields)} is exactly this.`), "text", fields, (value) =>
     typeof value === "string" ? [{ _tag: "Equals", columns, value }] : []
   )
+}
 
 // What a column of numbers can hold (the domain `api_decimal`). Each such number is a double of its own.
 const mostDigits = 15
@@ -72,8 +87,8 @@ const smallestExponent = -30
 const largestExponent = 20
 
 /**
- * The number that a text spells, as `-12e-3`: the significant digits, and their power of ten. Decimals, with or without
- * an exponent, as JSON shows the smallest ones; zeros may lead and trail. Undefined where the text spells no number, or
+ * The number that a text stands for, as `-12e-3`: the significant digits, and their power of ten. Decimals, with or without
+ * an exponent, as JSON shows the smallest ones; zeros may lead and trail. Undefined where it is no number, or
  * one that no column holds. Takes time in proportion to the text.
  */
 const decimal = (text: string): string | undefined => {
@@ -90,21 +105,26 @@ const decimal = (text: string): string | undefined => {
   return isStorable ? `${sign}${digits}e${power}` : undefined
 }
 
-/** Match of the number that the text spells; text that spells none matches nothing. */
-export const spells = (column: string) =>
-  make(
+/** Match of the number that the text stands for; text that is no number matches nothing. */
+export const numberEquals = <const Field extends string>(field: Field) => {
+  const column = columnOf(field)
+  return make(
     Text(
-      `Only records whose ${code([column])} is the number that this text spells, as \`100001\`, \`-4.50\` or \`1e-7\`.`
+      `Only records whose ${code([field])} is the number that this text spells, as \`100001\`, \`-4.50\` or \`1e-7\`.`
     ),
+    "number",
+    [field],
     (value) => {
       if (typeof value !== "string") return []
       const number = decimal(value)
       return [number === undefined ? { _tag: "Never" } : { _tag: "NumberEquals", column, value: number }]
     }
   )
+}
 
-const bound = (tag: "AtLeast" | "Before", column: string, description: string) =>
-  make(DateTimeText(description), (value) =>
+const bound = <const Field extends string>(tag: "AtLeast" | "Before", field: Field, description: string) => {
+  const column = columnOf(field)
+  return make(DateTimeText(description), "time", [field], (value) =>
     typeof value === "string"
       ? Result.match(Instant.parse(value), {
           onSuccess: (instant) => [{ _tag: tag, column, value: instant }],
@@ -112,27 +132,29 @@ const bound = (tag: "AtLeast" | "Before", column: string, description: string) =
         })
       : []
   )
+}
 
 /** Inclusive lower bound of a time, so that a sync that starts again from its last timestamp loses nothing. */
-export const since = (column: string) =>
-  bound("AtLeast", column, `Only records whose ${code([column])} is at or after this.`)
+export const since = <const Field extends string>(field: Field) =>
+  bound("AtLeast", field, `Only records whose ${code([field])} is at or after this.`)
 
 /** Exclusive upper bound of a time, so that windows [since, before) tile time without overlap. */
-export const before = (column: string) =>
-  bound("Before", column, `Only records whose ${code([column])} is before this.`)
+export const before = <const Field extends string>(field: Field) =>
+  bound("Before", field, `Only records whose ${code([field])} is before this.`)
 
-/** Leaves out the records that the column marks, unless the request asks for them. */
-export const includeMarked = (column: string, description: string) =>
-  make(Schema.Boolean.annotate({ description: `${description} Default false.`, default: false }), (value) =>
-    value === true ? [] : [{ _tag: "IsFalse", column }]
+/** Leaves out the records that the field marks, unless the request asks for them. */
+export const includeMarked = <const Field extends string>(field: Field, description: string) => {
+  const column = columnOf(field)
+  return make(
+    Schema.Boolean.annotate({ description: `${description} Default false.`, default: false }),
+    "boolean",
+    [field],
+    (value) => (value === true ? [] : [{ _tag: "IsFalse", column }])
   )
+}
 
 /** What the filters of a resource ask of a record, given a request. */
 export const conditionsOf = (
   filters: Readonly<Record<string, Filter>>,
-  request: Readonly<Record<string, Value | number | null | undefined>>
-): ReadonlyArray<Condition> =>
-  Object.entries(filters).flatMap(([name, filter]) => {
-    const value = request[name]
-    return filter.conditions(typeof value === "number" ? undefined : value)
-  })
+  request: Readonly<Record<string, unknown>>
+): ReadonlyArray<Condition> => Object.entries(filters).flatMap(([name, { conditions }]) => conditions(request[name]))

@@ -1,9 +1,7 @@
 /** Invoice lines. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const InvoiceLine = Schema.Struct({
@@ -24,12 +22,14 @@ export const InvoiceLine = Schema.Struct({
   updated_at: Field.updatedAt
 }).annotate({ identifier: "InvoiceLine", description: "One line of an invoice." })
 
-const resource = Resource.make({
+export const invoiceLines = Resource.make({
   name: "invoice-lines",
   table: "invoice_lines",
   record: InvoiceLine,
   hidden: {},
   orderedBy: "updated_at",
+  search: "provisional",
+  get: "provisional",
   filters: {
     id: Filter.equals("id"),
     invoice: Filter.equals("invoice"),
@@ -41,11 +41,3 @@ const resource = Resource.make({
     updated_at_since: Filter.since("updated_at")
   }
 })
-
-export class InvoiceLinesApi extends HttpApiGroup.make("invoice-lines").add(
-  Resource.search("provisional", resource),
-  Resource.get("provisional", resource)
-) {}
-
-/** Reads invoice lines. */
-export class InvoiceLines extends Service<InvoiceLines>()("practice-data/api/records/InvoiceLines", resource) {}

@@ -1,9 +1,7 @@
 /** Invoices. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const Invoice = Schema.Struct({
@@ -25,12 +23,14 @@ export const Invoice = Schema.Struct({
   updated_at: Field.updatedAt
 }).annotate({ identifier: "Invoice", description: "An invoice of a clinic to a client." })
 
-const resource = Resource.make({
+export const invoices = Resource.make({
   name: "invoices",
   table: "invoices",
   record: Invoice,
   hidden: {},
   orderedBy: "updated_at",
+  search: "provisional",
+  get: "provisional",
   filters: {
     id: Filter.equals("id"),
     clinic: Filter.equals("home_clinic", "servicing_clinic"),
@@ -43,11 +43,3 @@ const resource = Resource.make({
     updated_at_since: Filter.since("updated_at")
   }
 })
-
-export class InvoicesApi extends HttpApiGroup.make("invoices").add(
-  Resource.search("provisional", resource),
-  Resource.get("provisional", resource)
-) {}
-
-/** Reads invoices. */
-export class Invoices extends Service<Invoices>()("practice-data/api/records/Invoices", resource) {}

@@ -1,8 +1,6 @@
 /** The organization itself. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const Organization = Schema.Struct({
@@ -15,16 +13,10 @@ export const Organization = Schema.Struct({
   description: "An organization: the owner of clinics and of all their records."
 })
 
-const resource = Resource.make({
+export const organization = Resource.own({
   name: "organization",
   table: "organizations",
   record: Organization,
-  hidden: {},
   orderedBy: "updated_at",
-  filters: {}
+  get: "provisional"
 })
-
-export class OrganizationsApi extends HttpApiGroup.make("organization").add(Resource.getOwn("provisional", resource)) {}
-
-/** Reads organizations: each has one record, its own. */
-export class Organizations extends Service<Organizations>()("practice-data/api/records/Organizations", resource) {}

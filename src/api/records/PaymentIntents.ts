@@ -1,9 +1,7 @@
 /** Payment intents: what is to be paid for a plan, and when. Contract: section 2.1. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const PaymentIntent = Schema.Struct({
@@ -36,12 +34,14 @@ export const PaymentIntent = Schema.Struct({
   refunded_amount: Field.number("Amount refunded since.", 0)
 }).annotate({ identifier: "PaymentIntent", description: "A payment that a plan schedules, and what became of it." })
 
-const resource = Resource.make({
+export const paymentIntents = Resource.make({
   name: "payment-intents",
   table: "payment_intents",
   record: PaymentIntent,
   hidden: Field.planNameParts,
   orderedBy: "updated_at",
+  search: "contract",
+  get: "provisional",
   filters: {
     id: Filter.equals("id"),
     subscription_id: Filter.equals("subscription"),
@@ -51,11 +51,3 @@ const resource = Resource.make({
     created_at_since: Filter.since("created_at")
   }
 })
-
-export class PaymentIntentsApi extends HttpApiGroup.make("payment-intents").add(
-  Resource.search("contract", resource),
-  Resource.get("provisional", resource)
-) {}
-
-/** Reads payment intents. */
-export class PaymentIntents extends Service<PaymentIntents>()("practice-data/api/records/PaymentIntents", resource) {}

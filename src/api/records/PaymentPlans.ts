@@ -1,9 +1,7 @@
 /** Payment plans: how a subscription is paid. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const PaymentPlan = Schema.Struct({
@@ -21,12 +19,14 @@ export const PaymentPlan = Schema.Struct({
   updated_at: Field.updatedAt
 }).annotate({ identifier: "PaymentPlan", description: "How a subscription is paid." })
 
-const resource = Resource.make({
+export const paymentPlans = Resource.make({
   name: "payment-plans",
   table: "payment_plans",
   record: PaymentPlan,
   hidden: {},
   orderedBy: "updated_at",
+  search: "provisional",
+  get: "provisional",
   filters: {
     id: Filter.equals("id"),
     subscription: Filter.equals("subscription"),
@@ -37,11 +37,3 @@ const resource = Resource.make({
     updated_at_since: Filter.since("updated_at")
   }
 })
-
-export class PaymentPlansApi extends HttpApiGroup.make("payment-plans").add(
-  Resource.search("provisional", resource),
-  Resource.get("provisional", resource)
-) {}
-
-/** Reads payment plans. */
-export class PaymentPlans extends Service<PaymentPlans>()("practice-data/api/records/PaymentPlans", resource) {}

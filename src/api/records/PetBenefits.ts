@@ -1,9 +1,7 @@
 /** Pet benefits: what a plan grants a pet. Contract: section 2.3. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const PetBenefit = Schema.Struct({
@@ -30,12 +28,14 @@ export const PetBenefit = Schema.Struct({
   product_ids: Field.texts("The products that it covers.", ["product_oakridge_0001"])
 }).annotate({ identifier: "PetBenefit", description: "A benefit that a plan grants a pet." })
 
-const resource = Resource.make({
+export const petBenefits = Resource.make({
   name: "pet-benefits",
   table: "pet_benefits",
   record: PetBenefit,
   hidden: { removed: Schema.optionalKey(Field.boolean("Whether the benefit was removed from its plan.")) },
   orderedBy: "updated_at",
+  search: "contract",
+  get: "contract",
   filters: {
     id: Filter.equals("id"),
     pet_id: Filter.equals("pet"),
@@ -47,11 +47,3 @@ const resource = Resource.make({
     updated_before: Filter.before("updated_at")
   }
 })
-
-export class PetBenefitsApi extends HttpApiGroup.make("pet-benefits").add(
-  Resource.search("contract", resource),
-  Resource.get("contract", resource)
-) {}
-
-/** Reads pet benefits. */
-export class PetBenefits extends Service<PetBenefits>()("practice-data/api/records/PetBenefits", resource) {}

@@ -1,9 +1,7 @@
 /** Pets. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const Pet = Schema.Struct({
@@ -19,12 +17,14 @@ export const Pet = Schema.Struct({
   updated_at: Field.updatedAt
 }).annotate({ identifier: "Pet", description: "A pet of a client." })
 
-const resource = Resource.make({
+export const pets = Resource.make({
   name: "pets",
   table: "pets",
   record: Pet,
   hidden: {},
   orderedBy: "updated_at",
+  search: "provisional",
+  get: "provisional",
   filters: {
     id: Filter.equals("id"),
     clinic: Filter.equals("clinic"),
@@ -34,11 +34,3 @@ const resource = Resource.make({
     updated_at_since: Filter.since("updated_at")
   }
 })
-
-export class PetsApi extends HttpApiGroup.make("pets").add(
-  Resource.search("provisional", resource),
-  Resource.get("provisional", resource)
-) {}
-
-/** Reads pets. */
-export class Pets extends Service<Pets>()("practice-data/api/records/Pets", resource) {}

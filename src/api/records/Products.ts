@@ -1,9 +1,7 @@
 /** Products: what a clinic sells. Contract: section 2.8. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const Product = Schema.Struct({
@@ -19,12 +17,14 @@ export const Product = Schema.Struct({
   modified_at: Field.timestamp("When the record was last changed. Results are ordered by it.")
 }).annotate({ identifier: "Product", description: "A product of a clinic." })
 
-const resource = Resource.make({
+export const products = Resource.make({
   name: "products",
   table: "products",
   record: Product,
   hidden: {},
   orderedBy: "modified_at",
+  search: "contract",
+  get: "provisional",
   filters: {
     id: Filter.equals("id"),
     clinic: Filter.equals("clinic"),
@@ -34,11 +34,3 @@ const resource = Resource.make({
     modified_since: Filter.since("modified_at")
   }
 })
-
-export class ProductsApi extends HttpApiGroup.make("products").add(
-  Resource.search("contract", resource),
-  Resource.get("provisional", resource)
-) {}
-
-/** Reads products. */
-export class Products extends Service<Products>()("practice-data/api/records/Products", resource) {}

@@ -1,11 +1,11 @@
 /**
- * A kind of record: its fields, its filters, its table, its order, and from these its endpoints.
+ * A resource: its fields, its filters, its table, its order, and from these its endpoints.
  *
  * A resource is described once, in the file that bears its name. The request and response schemas, the OpenAPI
  * document, the queries and the in-memory fake all follow from that description.
  */
-import { Effect, Schema, String as Text, Struct } from "effect"
-import { HttpApiEndpoint, OpenApi } from "effect/http-api"
+import { type DateTime, Schema, String as Text, Struct } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import {
   CredentialStoreDown,
   IdRequired,
@@ -23,7 +23,7 @@ import { getFields, organization, searchFields } from "./Search.ts"
 /** The filters of a search, by the name of their request field. */
 export type Filters = Readonly<Record<string, Filter.Filter>>
 
-/** The description of a kind of record. */
+/** The description of a resource. */
 export interface Resource<
   Name extends string = string,
   Fields extends Field.Fields = Field.Fields,
@@ -44,62 +44,32 @@ export interface Resource<
   readonly filters: F
 }
 
-/** Describes a kind of record. */
-export const make = <
-  const Name extends string,
-  Fields extends Field.Fields,
-  Hidden extends Field.Fields,
-  F extends Filters
->(
-  resource: Resource<Name, Fields, Hidden, F>
-): Resource<Name, Fields, Hidden, F> => resource
-
 /** A record as it is stored: whose it is, what clients see of it, and what they do not see. */
-export type Stored<Fields extends Field.Fields, Hidden extends Field.Fields> = Schema.Struct.Type<Fields> &
-  Schema.Struct.Type<Hidden> & { readonly organization_id: string }
+export type Stored<R extends Resource = Resource> = R["record"]["Type"] &
+  Schema.Struct.Type<R["hidden"]> & { readonly organization_id: string }
 
-/** A stored record in the JSON forms of its values. */
-export interface Row {
-  readonly organization: string
-  readonly id: string
-  /** Every value, hidden ones included, by the name of its field. */
-  readonly values: Readonly<Record<string, unknown>>
-  /** The record as clients see it. */
-  readonly json: string
-}
+/** The names of the fields whose values are of a type, or null. */
+type Named<Fields extends Field.Fields, Type> = {
+  [Name in keyof Fields & string]: Exclude<Fields[Name]["Type"], null> extends Type ? Name : never
+}[keyof Fields & string]
 
-/** The rows of stored records. A record that its schema does not describe is a defect. */
-export const rowsOf = Effect.fnUntraced(function* <
-  Name extends string,
-  Fields extends Field.Fields,
-  Hidden extends Field.Fields,
-  F extends Filters
->(resource: Resource<Name, Fields, Hidden, F>, records: ReadonlyArray<Stored<Fields, Hidden>>) {
-  const encodeRecord = Schema.encodeUnknownEffect(resource.record)
-  const encodeHidden = Schema.encodeUnknownEffect(Schema.Struct(resource.hidden))
-  return yield* Effect.forEach(records, (stored) =>
-    Effect.gen(function* () {
-      const record = yield* encodeRecord(stored)
-      const values: Row["values"] = { ...(yield* encodeHidden(stored)), ...record }
-      const row: Row = {
-        organization: stored.organization_id,
-        id: String(values["id"]),
-        values,
-        json: yield* Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))(record)
-      }
-      return row
-    })
-  )
-}, Effect.orDie)
+/** The filters that can look at fields. */
+type FilterOf<Fields extends Field.Fields> =
+  | Filter.Filter<Schema.Top, "text", Named<Fields, string>>
+  | Filter.Filter<Schema.Top, "number", Named<Fields, number>>
+  | Filter.Filter<Schema.Top, "time", Named<Fields, DateTime.Utc>>
+  | Filter.Filter<Schema.Top, "boolean", Named<Fields, boolean>>
+
+type OrderOf<Fields extends Field.Fields> = Resource["orderedBy"] & Named<Fields, DateTime.Utc>
 
 /** Whether the contract shows an endpoint, or we decided its shape. */
-export type Standing = "contract" | "provisional"
+export type Stability = "contract" | "provisional"
 
-const annotations = (standing: Standing, summary: string, description: string) =>
+const annotations = (stability: Stability, summary: string, description: string) =>
   OpenApi.annotations({
     summary,
     description,
-    override: standing === "provisional" ? { "x-provisional": true } : undefined
+    override: stability === "provisional" ? { "x-provisional": true } : undefined
   })
 
 // The statement that reads the records may look up the key as well.
@@ -117,15 +87,9 @@ const requestName = (resource: Resource, verb: "Search" | "Get") =>
 
 const title = (resource: Resource) => resource.name.replaceAll("-", " ")
 
-/** `POST /NAME/search`: the organization's records that satisfy every filter, in the order of their last change. */
-export const search = <
-  const Name extends string,
-  Fields extends Field.Fields,
-  Hidden extends Field.Fields,
-  F extends Filters
->(
-  standing: Standing,
-  resource: Resource<Name, Fields, Hidden, F>
+const search = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
+  resource: Resource<Name, Fields, Field.Fields, F>,
+  stability: Stability
 ) =>
   HttpApiEndpoint.post("search", `/${resource.name}/search`, {
     payload: Schema.Struct({ ...searchFields, ...Struct.map(resource.filters, schemaOf) }).annotate({
@@ -135,21 +99,15 @@ export const search = <
     error: responses(OrgMismatch, OutOfRange, ...down)
   }).annotateMerge(
     annotations(
-      standing,
+      stability,
       `Search ${title(resource)}`,
       `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. A sync reads forward: page on with \`offset\`, or start again from the last timestamp it has seen.`
     )
   )
 
-/** `POST /NAME/get`: one record of the organization. */
-export const get = <
-  const Name extends string,
-  Fields extends Field.Fields,
-  Hidden extends Field.Fields,
-  F extends Filters
->(
-  standing: Standing,
-  resource: Resource<Name, Fields, Hidden, F>
+const get = <const Name extends string, Fields extends Field.Fields>(
+  resource: Resource<Name, Fields>,
+  stability: Stability
 ) =>
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct(getFields).annotate({ identifier: requestName(resource, "Get") }),
@@ -157,26 +115,52 @@ export const get = <
     error: responses(OrgMismatch, IdRequired, RecordNotFound, ...down)
   }).annotateMerge(
     annotations(
-      standing,
+      stability,
       `Get one of the ${title(resource)}`,
       "The record itself, not wrapped. A record of another organization is not found."
     )
   )
 
-/** `POST /NAME/get` of the one record that an organization has of this kind: its own. */
-export const getOwn = <
-  const Name extends string,
-  Fields extends Field.Fields,
-  Hidden extends Field.Fields,
-  F extends Filters
->(
-  standing: Standing,
-  resource: Resource<Name, Fields, Hidden, F>
+const getOwn = <const Name extends string, Fields extends Field.Fields>(
+  resource: Resource<Name, Fields>,
+  stability: Stability
 ) =>
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct({ organization }).annotate({ identifier: requestName(resource, "Get") }),
     success: resource.record,
     error: responses(OrgMismatch, RecordNotFound, ...down)
   }).annotateMerge(
-    annotations(standing, `Get the ${title(resource)}`, "The organization that the API key resolves to.")
+    annotations(stability, `Get the ${title(resource)}`, "The organization that the API key resolves to.")
   )
+
+/**
+ * A resource with two endpoints: `POST /NAME/search` returns the organization's records that satisfy every filter, and
+ * `POST /NAME/get` one record. A filter and `orderedBy` may name a field of the record or a hidden one.
+ */
+export const make = <
+  const Name extends string,
+  Fields extends Field.Fields,
+  Hidden extends Field.Fields,
+  F extends Readonly<Record<string, FilterOf<Fields & Hidden>>>
+>(
+  options: Resource<Name, Fields, Hidden, F> & {
+    readonly orderedBy: OrderOf<Fields & Hidden>
+    readonly search: Stability
+    readonly get: Stability
+  }
+) => ({
+  ...options,
+  /** Its endpoints. */
+  group: HttpApiGroup.make(options.name).add(search(options, options.search), get(options, options.get))
+})
+
+/** A resource of which each organization has one record, its own: `POST /NAME/get` returns it. */
+export const own = <const Name extends string, Fields extends Field.Fields>(
+  options: Omit<Resource<Name, Fields>, "hidden" | "filters"> & {
+    readonly orderedBy: OrderOf<Fields>
+    readonly get: Stability
+  }
+) => {
+  const resource = { ...options, hidden: {}, filters: {} }
+  return { ...resource, group: HttpApiGroup.make(options.name).add(getOwn(resource, options.get)) }
+}

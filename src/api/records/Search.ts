@@ -1,16 +1,15 @@
 /**
- * What all reads of records share: the organization, limit, offset and id of a request.
+ * The request fields that all reads of records share: organization, limit, offset and id.
  *
  * Contract: section 4.1, "Common list request fields" and "Single-record reads", and section 8.
  */
-import { Effect, Schema } from "effect"
-import { IdRequired, OrgMismatch, OutOfRange } from "../Errors.ts"
-import { CurrentOrganization } from "../CurrentOrganization.ts"
+import { Schema } from "effect"
 import { faults, refuse } from "../Faults.ts"
 import * as Filter from "./Filter.ts"
 
-const maximumLimit = 1000
-const maximumOffset = 2147483647
+export const defaultLimit = 100
+export const maximumLimit = 1000
+export const maximumOffset = 2147483647
 
 // An integer that is too large for a double reads as infinite: out of range, and still an integer.
 const isInteger = (value: number) => Number.isInteger(value) || !Number.isFinite(value)
@@ -31,12 +30,6 @@ export const integer = (
     })
   )
 
-/** The page of a search: at most `limit` records, after the first `offset`. */
-export interface Page {
-  readonly limit: number
-  readonly offset: number
-}
-
 /** Request field: the organization; where present it must be the key's own. */
 export const organization = Filter.optional(
   Filter.Text("The organization of the API key. Optional; another one is refused with 400.")
@@ -46,7 +39,7 @@ export const organization = Filter.optional(
 export const searchFields = {
   organization,
   limit: Filter.optional(
-    integer("How many records to return at most.", { minimum: 1, maximum: maximumLimit, default: 100 })
+    integer("How many records to return at most.", { minimum: 1, maximum: maximumLimit, default: defaultLimit })
   ),
   offset: Filter.optional(integer("How many records to skip.", { minimum: 0, maximum: maximumOffset, default: 0 }))
 }
@@ -56,31 +49,3 @@ export const getFields = {
   id: Filter.optional(Filter.Text("Identifier of the record. Required: 400 where it is missing or blank.")),
   organization
 }
-
-/** Refuses a request that names another organization than the key's. */
-export const checkOrganization = Effect.fnUntraced(function* (request: { readonly organization?: string | null }) {
-  if (request.organization === undefined || request.organization === null) return
-  const id = yield* (yield* CurrentOrganization).id
-  if (request.organization !== id) return yield* new OrgMismatch()
-})
-
-const between = (name: "limit" | "offset", value: number, minimum: number, maximum: number) =>
-  value >= minimum && value <= maximum
-    ? Effect.succeed(value)
-    : Effect.fail(new OutOfRange({ detail: `${name} must be between ${minimum} and ${maximum}` }))
-
-/** The page that a request asks for. */
-export const pageOf = (request: {
-  readonly limit?: number | null
-  readonly offset?: number | null
-}): Effect.Effect<Page, OutOfRange> =>
-  Effect.all({
-    limit: between("limit", request.limit ?? 100, 1, maximumLimit),
-    offset: between("offset", request.offset ?? 0, 0, maximumOffset)
-  })
-
-/** The id that a single-record read asks for. */
-export const idOf = (request: { readonly id?: string | null }): Effect.Effect<string, IdRequired> =>
-  request.id === undefined || request.id === null || request.id.trim() === ""
-    ? Effect.fail(new IdRequired())
-    : Effect.succeed(request.id)

@@ -1,9 +1,7 @@
 /** Subscriptions: pets on wellness plans. */
 import { Schema } from "effect"
-import { HttpApiGroup } from "effect/http-api"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
-import { Service } from "../../records/Repository.ts"
 import * as Resource from "./Resource.ts"
 
 export const Subscription = Schema.Struct({
@@ -22,12 +20,14 @@ export const Subscription = Schema.Struct({
   updated_at: Field.updatedAt
 }).annotate({ identifier: "Subscription", description: "A pet on a wellness plan." })
 
-const resource = Resource.make({
+export const subscriptions = Resource.make({
   name: "subscriptions",
   table: "subscriptions",
   record: Subscription,
   hidden: {},
   orderedBy: "updated_at",
+  search: "provisional",
+  get: "provisional",
   filters: {
     id: Filter.equals("id"),
     pet: Filter.equals("pet"),
@@ -37,11 +37,3 @@ const resource = Resource.make({
     updated_at_since: Filter.since("updated_at")
   }
 })
-
-export class SubscriptionsApi extends HttpApiGroup.make("subscriptions").add(
-  Resource.search("provisional", resource),
-  Resource.get("provisional", resource)
-) {}
-
-/** Reads subscriptions. */
-export class Subscriptions extends Service<Subscriptions>()("practice-data/api/records/Subscriptions", resource) {}

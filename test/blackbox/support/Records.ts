@@ -1,7 +1,7 @@
 /** What the program answers, read as the contract's tables read it. */
 import { assert } from "@effect/vitest"
 import { Effect, Order, Schema } from "effect"
-import type { FieldType, Filter, Kind, Resource } from "../../contract/Resource.ts"
+import type { FieldType, Filter, ValueType, Resource } from "../../contract/Resource.ts"
 import type { Client, Organization } from "./Client.ts"
 
 /** A record as JSON has it. */
@@ -47,7 +47,7 @@ const isSplit = (value: unknown) =>
   Object.keys(value).join() === "to_Platform,to_Processor,to_Clinic" &&
   Object.values(value).every((portion) => portion === null || isNumber(portion))
 
-const is: Readonly<{ [K in Kind]: (value: unknown) => boolean }> = {
+const is: Readonly<{ [K in ValueType]: (value: unknown) => boolean }> = {
   string: isString,
   number: isNumber,
   integer: Number.isInteger,
@@ -58,18 +58,18 @@ const is: Readonly<{ [K in Kind]: (value: unknown) => boolean }> = {
   split: isSplit
 }
 
-const isKind = (text: string): text is Kind => text in is
+const isValueType = (text: string): text is ValueType => text in is
 
 /** Whether a value is of a field's type. */
 export const isOf = (type: FieldType, value: unknown) => {
   const kind = type.replace("!", "")
-  return isKind(kind) && (value === null ? !type.endsWith("!") : is[kind](value))
+  return isValueType(kind) && (value === null ? !type.endsWith("!") : is[kind](value))
 }
 
 /** What a request field of a filter would be to find a record by a field of it. */
 export const valueOf = (filter: Filter, record: Record) => {
   const value = record[filter.fields[0] ?? ""]
-  return filter.compares === "spells" ? String(value) : value
+  return filter.compares === "numberEquals" ? String(value) : value
 }
 
 /** Whether a record is one that a filter with a value is about, by the fields that it shows. */
@@ -79,7 +79,7 @@ export const satisfies = (filter: Filter, value: unknown) => (record: Record) =>
     switch (filter.compares) {
       case "equals":
         return held === value
-      case "spells":
+      case "numberEquals":
         return String(held) === value
       case "since":
         return String(held) >= String(value)

@@ -1,0 +1,32 @@
+/** Vaccinations: what a pet was vaccinated against. */
+import { Schema } from "effect"
+import * as Field from "../../../src/api/records/Field.ts"
+import * as Filter from "../../../src/api/records/Filter.ts"
+import * as Resource from "../../../src/api/records/Resource.ts"
+
+export const Vaccination = Schema.Struct({
+  id: Field.id("vaccination"),
+  pet: Field.ref("pet", "The pet."),
+  vaccine: Field.text("Name of the vaccine.", "Rabies"),
+  dose: Field.number("Dose in millilitres.", 1.5),
+  isBooster: Field.boolean("Whether it repeats an earlier one."),
+  created_at: Field.createdAt,
+  updated_at: Field.updatedAt
+}).annotate({ identifier: "Vaccination", description: "A vaccination of a pet." })
+
+export const vaccinations = Resource.make({
+  name: "vaccinations",
+  table: "vaccinations",
+  record: Vaccination,
+  hidden: {},
+  orderedBy: "updated_at",
+  search: "provisional",
+  get: "provisional",
+  filters: {
+    id: Filter.equals("id"),
+    pet: Filter.equals("pet"),
+    include_boosters: Filter.includeMarked("isBooster", "Whether to include boosters."),
+    created_at_since: Filter.since("created_at"),
+    updated_at_since: Filter.since("updated_at")
+  }
+})
