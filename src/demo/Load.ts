@@ -1,7 +1,7 @@
 /** Fills an empty database with the demo data. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
-import { hashOf } from "../keys/OrgResolver.ts"
+import { hashOf } from "../keys/KeyLookup.ts"
 import { CancellationPaymentIntents } from "../api/records/CancellationPaymentIntents.ts"
 import { ChargeAdjustments } from "../api/records/ChargeAdjustments.ts"
 import { ChargePayments } from "../api/records/ChargePayments.ts"

@@ -8,7 +8,7 @@ import { randomInt } from "node:crypto"
 import { crc32 } from "node:zlib"
 import { Effect, Redacted } from "effect"
 import { CredentialDatabase } from "../database/Database.ts"
-import { hashOf } from "./OrgResolver.ts"
+import { hashOf } from "./KeyLookup.ts"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 

@@ -19,8 +19,9 @@ import { PaymentPlans } from "../api/records/PaymentPlans.ts"
 import { PetBenefits } from "../api/records/PetBenefits.ts"
 import { Pets } from "../api/records/Pets.ts"
 import { Products } from "../api/records/Products.ts"
+import { checkOrganization, identified } from "../keys/CheckOrganization.ts"
 import type { Criteria, Repository } from "./Repository.ts"
-import { checkOrganization, idOf, pageOf } from "../api/records/Search.ts"
+import { idOf, pageOf } from "../api/records/Search.ts"
 import { Subscriptions } from "../api/records/Subscriptions.ts"
 
 const json = (text: string) => HttpServerResponse.text(text, { contentType: "application/json" })
@@ -56,9 +57,8 @@ export const layer = Layer.mergeAll(
       handlers.handleAll({
         get: Effect.fnUntraced(function* ({ payload }) {
           yield* checkOrganization(payload)
-          const id = yield* (yield* CurrentOrganization).id
-          return json(yield* organizations.get(id))
-        })
+          return json(yield* organizations.get(yield* CurrentOrganization.id))
+        }, identified)
       })
     )
   ),

@@ -48,10 +48,7 @@ export const make = Effect.fnUntraced(function* <
   F extends Filters
 >(resource: Resource<Name, Fields, Hidden, F>, records: ReadonlyArray<Stored<Fields, Hidden>>) {
   const rows = Array.sort(yield* rowsOf(resource, records), inOrder(resource.orderedBy))
-  const owned = Effect.map(
-    Effect.flatMap(CurrentOrganization, ({ id }) => id),
-    (id) => rows.filter((row) => row.organization === id)
-  )
+  const owned = Effect.map(CurrentOrganization.id, (id) => rows.filter((row) => row.organization === id))
   const repository: Repository = {
     search: (request, { limit, offset }) =>
       Effect.map(owned, (all) => {

@@ -4,8 +4,7 @@
  * Contract: section 4.1, "Common list request fields" and "Single-record reads", and section 8.
  */
 import { Effect, Schema } from "effect"
-import { IdRequired, OrgMismatch, OutOfRange } from "../Errors.ts"
-import { CurrentOrganization } from "../CurrentOrganization.ts"
+import { IdRequired, OutOfRange } from "../Errors.ts"
 import { faults, refuse } from "../Faults.ts"
 import * as Filter from "./Filter.ts"
 
@@ -56,13 +55,6 @@ export const getFields = {
   id: Filter.optional(Filter.Text("Identifier of the record. Required: 400 where it is missing or blank.")),
   organization
 }
-
-/** Refuses a request that names another organization than the key's. */
-export const checkOrganization = Effect.fnUntraced(function* (request: { readonly organization?: string | null }) {
-  if (request.organization === undefined || request.organization === null) return
-  const id = yield* (yield* CurrentOrganization).id
-  if (request.organization !== id) return yield* new OrgMismatch()
-})
 
 const between = (name: "limit" | "offset", value: number, minimum: number, maximum: number) =>
   value >= minimum && value <= maximum
