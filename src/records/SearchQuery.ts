@@ -2,7 +2,7 @@
  * The statements that read records, for an owner: the SQL of an organization's id. Each returns rows of a record's JSON.
  */
 import type { PgClient } from "@effect/sql-pg"
-import type { Fragment, Statement } from "effect/sql/Statement"
+import { type Fragment, join, type Statement } from "effect/sql/Statement"
 import { type Condition, conditionsOf } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
@@ -10,12 +10,20 @@ import type { Page } from "../api/records/Search.ts"
 import { keyRow } from "../keys/KeyLookup.ts"
 import type { Criteria } from "./Repository.ts"
 
+/** A row of a record: its JSON. */
+export interface Found {
+  readonly record: string
+}
+
 /** A statement that reads records. */
 export interface Query {
-  readonly statement: Statement<{ readonly record: string }>
+  readonly statement: Statement<Found>
   /** Whether the plan does not depend on the values, so that it is made once. */
   readonly isPlannedOnce: boolean
 }
+
+const and = join(" and ", false)
+const unionAll = join(" union all ", false)
 
 /** Whether one index is the best whatever the values: besides the order, it has to serve one exact value at most. */
 const hasOneBestIndex = ({ orderedBy }: Resource, conditions: ReadonlyArray<Condition>) => {
@@ -52,12 +60,13 @@ export const searchQuery = (
   const { orderedBy } = resource
   const conditions = conditionsOf(resource.filters, criteria)
   const isPlannedOnce = offset === 0 && hasOneBestIndex(resource, conditions)
-  const text = sql.literal
-  const join = sql.join(" and ", false)
+  const column = (name: string) => sql.literal(`t.${name}`)
 
   /** A value, hidden from the planner of a plan for all values: otherwise Postgres replans for each of them. */
-  const valueOf = (value: string, type: string) =>
-    isPlannedOnce ? sql`(select ${value}${text(`::${type}`)})` : sql`${value}${text(`::${type}`)}`
+  const valueOf = (value: string, type: "text" | "numeric" | "timestamptz") => {
+    const cast = sql.literal(`::${type}`)
+    return isPlannedOnce ? sql`(select ${value}${cast})` : sql`${value}${cast}`
+  }
 
   /**
    * The ways in which a condition can hold, each one a range of one index. Together they cover every row that satisfies
@@ -67,58 +76,56 @@ export const searchQuery = (
     switch (condition._tag) {
       case "Equals": {
         const value = valueOf(condition.value, "text")
-        return condition.columns.map((column, index) =>
-          join([
-            sql`${text(`t.${column} = `)}${value}`,
-            ...condition.columns.slice(0, index).map((earlier) => `t.${earlier} is distinct from t.${column}`)
+        return condition.columns.map((name, index) =>
+          and([
+            sql`${column(name)} = ${value}`,
+            ...condition.columns.slice(0, index).map((earlier) => `t.${earlier} is distinct from t.${name}`)
           ])
         )
       }
       case "NumberEquals":
-        return [sql`${text(`t.${condition.column} = `)}${valueOf(condition.value, "numeric")}`]
+        return [sql`${column(condition.column)} = ${valueOf(condition.value, "numeric")}`]
       case "AtLeast": {
-        const { column } = condition
         const value = valueOf(Instant.toPostgres(condition.value), "timestamptz")
-        const isFrom = (of: string) => sql`${text(`t.${of} >= `)}${value}`
-        if (column === orderedBy) return [isFrom(column)]
+        const isAtLeast = sql`${column(condition.column)} >= ${value}`
+        if (condition.column === orderedBy) return [isAtLeast]
         // Nearly no row is changed before it is created, so the rows to return stand at the end of the order.
         return [
-          join([isFrom(column), isFrom(orderedBy)]),
-          join([isFrom(column), sql`${text(`t.${orderedBy} < `)}${value}`, `t.${orderedBy} < t.${column}`])
+          sql`${isAtLeast} and ${column(orderedBy)} >= ${value}`,
+          sql`${isAtLeast} and ${column(orderedBy)} < ${value} and ${column(orderedBy)} < ${column(condition.column)}`
         ]
       }
       case "Before":
-        return [sql`${text(`t.${condition.column} < `)}${valueOf(Instant.toPostgres(condition.value), "timestamptz")}`]
+        return [sql`${column(condition.column)} < ${valueOf(Instant.toPostgres(condition.value), "timestamptz")}`]
       case "IsFalse":
-        return [text(`not t.${condition.column}`)]
+        return [sql.literal(`not t.${condition.column}`)]
       case "Never":
-        return [text("false")]
+        return [sql.literal("false")]
     }
   }
 
   const isDeep = offset >= deep
-  const table = text(resource.table)
-  const order = text(`t.${orderedBy}, t.id`)
-  const shown = isDeep ? order : text("t.record")
-  const bounds = text(offset === 0 ? `limit ${limit}` : `limit ${limit} offset ${offset}`)
+  const table = sql.literal(resource.table)
+  const order = sql.literal(`t.${orderedBy}, t.id`)
+  const shown = isDeep ? order : column("record")
+  const bounds = sql.literal(offset === 0 ? `limit ${limit}` : `limit ${limit} offset ${offset}`)
   const branches = combinations(conditions.map(rangesOf)).map((ranges) =>
-    join([sql`t.organization_id = ${owner}`, ...ranges])
+    and([sql`t.organization_id = ${owner}`, ...ranges])
   )
-  const [where = text("true")] = branches
-  const columns = isDeep ? order : sql`t.record, ${order}`
-  const partOf = (branch: Fragment) =>
-    sql`(select ${columns} from ${table} t where ${branch} order by ${order} ${text(`limit ${limit + offset}`)})`
-  const rows =
-    branches.length === 1
-      ? sql<{ record: string }>`select ${shown} from ${table} t where ${where} order by ${order} ${bounds}`
-      : sql<{ record: string }>`
-          select ${shown} from (${sql.join(" union all ", false)(branches.map(partOf))}) t order by ${order} ${bounds}`
+  const select = (columns: Fragment, where: Fragment, bounded: Fragment) =>
+    sql<Found>`select ${columns} from ${table} t where ${where} order by ${order} ${bounded}`
+  const rows = () => {
+    if (branches.length === 1) return select(shown, and(branches), bounds)
+    const columns = isDeep ? order : sql`t.record, ${order}`
+    const parts = branches.map((where) => sql`(${select(columns, where, sql.literal(`limit ${limit + offset}`))})`)
+    return sql<Found>`select ${shown} from (${unionAll(parts)}) t order by ${order} ${bounds}`
+  }
   return {
     isPlannedOnce,
     statement: isDeep
-      ? sql`select t.record from (${rows}) p
-            join ${table} t on t.organization_id = ${owner} and t.id = p.id order by ${order}`
-      : rows
+      ? sql`select t.record from (${rows()}) p join ${table} t
+            on t.organization_id = ${owner} and t.id = p.id order by ${order}`
+      : rows()
   }
 }
 
