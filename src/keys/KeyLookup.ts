@@ -1,7 +1,7 @@
 /** The look-up of an API key in the table `api_keys`, for the resolver and for the statements that read records. */
 import { hash } from "node:crypto"
-import type { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Redacted, Schema } from "effect"
+import type { Constructor } from "effect/sql/Statement"
 import type { Database } from "../database/Database.ts"
 import * as Throttle from "../database/Throttle.ts"
 
@@ -15,7 +15,7 @@ export const KeyRow = Schema.Struct({
 })
 
 /** The statement that finds the row of a valid key. */
-export const keyRow = (sql: PgClient.PgClient, keyHash: Uint8Array) => sql<typeof KeyRow.Type>`
+export const keyRow = (sql: Constructor, keyHash: Uint8Array) => sql<typeof KeyRow.Type>`
   select organization_id, last_used_on is distinct from (now() at time zone 'UTC')::date as is_first_use_today
   from api_keys where key_hash = ${keyHash} and revoked_at is null`
 

@@ -1,8 +1,7 @@
 /**
  * The statements that read records, for an owner: the SQL of an organization's id. Each returns rows of a record's JSON.
  */
-import type { PgClient } from "@effect/sql-pg"
-import { type Fragment, join, type Statement } from "effect/sql/Statement"
+import { type Constructor, type Fragment, join, type Statement } from "effect/sql/Statement"
 import { type Condition, conditionsOf } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
@@ -50,7 +49,7 @@ const combinations = (sets: ReadonlyArray<ReadonlyArray<Fragment>>): ReadonlyArr
  *   are touched
  */
 export const searchQuery = (
-  sql: PgClient.PgClient,
+  sql: Constructor,
   owner: Fragment,
   resource: Resource,
   criteria: Criteria,
@@ -130,7 +129,7 @@ export const searchQuery = (
 }
 
 /** The query of a record. */
-export const getQuery = (sql: PgClient.PgClient, owner: Fragment, { table }: Resource, id: string): Query => ({
+export const getQuery = (sql: Constructor, owner: Fragment, { table }: Resource, id: string): Query => ({
   statement: sql`select t.record from ${sql.literal(table)} t where t.organization_id = ${owner} and t.id = ${id}`,
   isPlannedOnce: true
 })
@@ -145,6 +144,6 @@ export interface KeyedRow {
 }
 
 /** The statement of a query, with a look-up of the key whose organization is its owner. An invalid key has no row. */
-export const withKey = (sql: PgClient.PgClient, keyHash: Uint8Array, { statement }: Query) => sql<KeyedRow>`
+export const withKey = (sql: Constructor, keyHash: Uint8Array, { statement }: Query) => sql<KeyedRow>`
   with k as materialized (${keyRow(sql, keyHash)})
   select k.is_first_use_today, r.record from k left join lateral (${statement}) r on true`
