@@ -35,7 +35,7 @@ export const layer = Layer.effect(
           return yield* Effect.provideService(handled, CurrentOrganization, { id })
         }
         const keyHash = hashOf(credential)
-        // Nothing is answered without a read but errors, and only the holder of a key gets any.
+        // A success holds records, so a read has looked the key up; of other errors nobody else is to hear.
         return yield* handled.pipe(
           Effect.provideService(CurrentOrganization, { keyHash }),
           Effect.provideService(ResolveHash, resolveHash),
