@@ -1,7 +1,7 @@
 /** The services of the data API over a database that holds the demo records and their keys, with statements counted. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { briefly, connect, CredentialDatabase, type Database, RecordDatabase } from "../../src/database/Database.ts"
+import { lockTimeout, connect, CredentialDatabase, type Database, RecordDatabase } from "../../src/database/Database.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import * as Services from "../../src/Services.ts"
@@ -32,7 +32,7 @@ const databases = Layer.unwrap(
           applicationName: name,
           maxConnections: 4,
           statementTimeout: "3 seconds",
-          settings: briefly
+          settings: lockTimeout
         }),
         (connected) => counted(connected, () => void statements[name]++)
       )
