@@ -8,9 +8,12 @@
  */
 import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import * as Statement from "effect/sql/Statement"
 import pg from "pg"
 import { consumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
-import { searchQuery } from "../../src/records/Postgres.ts"
+import { searchQuery } from "../../src/records/SearchQuery.ts"
 import { type Bars, chart } from "./reads/chart.ts"
 import {
   ask,
@@ -123,7 +126,10 @@ const runnersOf = (
 /** The least that a page costs: sending bytes from memory, and the query alone. */
 const floor = async (server: Server, connections: number): Promise<ReadonlyArray<Runner>> => {
   const request = required(service, Work.pageOf100)
-  const query = searchQuery(consumptionLogs, {}, { limit: 100, offset: 0 }).text(`'${largest}'`)
+  const sql = Statement.make(Effect.never, PgClient.makeCompiler(), [], undefined)
+  const owner = sql.literal(`'${largest}'`)
+  const { statement } = searchQuery(sql, owner, consumptionLogs, {}, { limit: 100, offset: 0 })
+  const [query] = statement.compile()
   const bytes = { connections, seconds, status: 200 }
   return [
     { name: "floor: node:http", run: () => load(server, postgres.pid, request, bytes) },

@@ -4,14 +4,7 @@
  * Contract: section 5. A missing or invalid key is 401; a store of keys that cannot be reached is 503, never 401.
  */
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import {
-  CredentialStoreDown,
-  RecordStoreDown,
-  responses,
-  responseWithHeader,
-  TooManyRequests,
-  Unauthorized
-} from "./Errors.ts"
+import { CredentialStoreDown, responses, responseWithHeader, TooManyRequests, Unauthorized } from "./Errors.ts"
 import type { CurrentOrganization } from "./CurrentOrganization.ts"
 
 const bearer = HttpApiSecurity.bearer.pipe(
@@ -30,7 +23,7 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, { pr
     security: { bearer },
     error: [
       responseWithHeader(Unauthorized, "www-authenticate", "Bearer"),
-      ...responses(TooManyRequests, CredentialStoreDown, RecordStoreDown)
+      ...responses(TooManyRequests, CredentialStoreDown)
     ]
   }
 ) {}

@@ -1,33 +1,26 @@
 /** The organization on whose behalf a request is answered. */
-import { Context, Effect, type Exit } from "effect"
-import type { CredentialStoreDown, RecordStoreDown, Unauthorized } from "./Errors.ts"
-
-/** What becomes known of a key: its organization, that there is no such key, or that the store cannot tell. */
-export type Resolved = Exit.Exit<string, Unauthorized | CredentialStoreDown | RecordStoreDown>
-
-/** An API key that nobody has looked up yet: the statement that reads the records may do it on its way. */
-export interface PresentedKey {
-  /** SHA-256 of the key. */
-  readonly hash: Uint8Array
-  /** Says what the statement found. `isFirstUseToday` has the use of the key recorded. */
-  readonly settle: (resolved: Resolved, isFirstUseToday?: boolean) => Effect.Effect<void>
-}
+import { Context, Effect } from "effect"
+import { Unauthorized } from "./Errors.ts"
 
 /**
  * The organization that the request's API key resolves to. Whatever reads records requires it, so a read that is not
  * scoped to an organization does not compile.
  *
+ * It is known by its id, or by the SHA-256 of a key that nobody has looked up yet: the statement that reads the records
+ * looks the key up on its way.
+ *
  * @effect-leakable-service
  */
 export class CurrentOrganization extends Context.Service<
   CurrentOrganization,
-  {
-    /** Its id. Of a key that nobody has looked up yet, this does. */
-    readonly id: Effect.Effect<string, Unauthorized | CredentialStoreDown | RecordStoreDown>
-    /** The key, where nobody has looked it up yet. */
-    readonly key?: PresentedKey
-  }
+  { readonly id: string } | { readonly keyHash: Uint8Array }
 >()("practice-data/api/CurrentOrganization") {
-  /** An organization that is known. */
-  static readonly known = (id: string) => CurrentOrganization.of({ id: Effect.succeed(id) })
+  /** An organization that is known by its id. */
+  static readonly known = (id: string) => CurrentOrganization.of({ id })
+
+  /** The id, for what can look no key up. */
+  static readonly id: Effect.Effect<string, Unauthorized, CurrentOrganization> = Effect.flatMap(
+    CurrentOrganization,
+    (organization) => ("id" in organization ? Effect.succeed(organization.id) : Effect.fail(new Unauthorized()))
+  )
 }

@@ -22,31 +22,31 @@ export const atMost =
 /** All but two. */
 export const nearlyAll: Share = (_, permits) => Math.max(1, permits - 2)
 
-/** Someone who wants a connection. */
-export interface Applicant {
+/** A request for a connection. */
+export interface Waiter {
   readonly key: string
   readonly share: Share
-  /** Called once, when a connection is granted to someone who had to wait. */
-  readonly granted: () => void
+  /** Called once, when a waiter that was queued has its connection. */
+  readonly start: () => void
 }
 
 export interface Options {
   /** How many connections there are. */
   readonly permits: number
-  /** How many applicants of one key may wait. */
+  /** How many waiters of one key may be queued. */
   readonly waitingPerKey: number
-  /** How many applicants may wait in all. */
+  /** How many waiters may be queued in all. */
   readonly waiting: number
 }
 
 export interface Admission {
-  /** Applies for a connection: granted at once, to be waited for, or refused since too many wait. */
-  readonly apply: (applicant: Applicant) => "granted" | "waits" | "refused"
-  /** Waits no longer. Does nothing for who does not wait. */
-  readonly withdraw: (applicant: Applicant) => void
-  /** Gives back a connection that was granted to a key. */
+  /** Requests a connection: taken at once, queued for, or refused since too many are queued. */
+  readonly request: (waiter: Waiter) => "taken" | "queued" | "refused"
+  /** Leaves the queue. Does nothing for a waiter that is not queued. */
+  readonly withdraw: (waiter: Waiter) => void
+  /** Gives back a connection that a key has taken. */
   readonly release: (key: string) => void
-  /** How many connections are free, how many applicants wait, and how many keys are known. */
+  /** How many connections are free, how many waiters are queued, and how many keys are known. */
   readonly stats: () => { readonly free: number; readonly waiting: number; readonly keys: number }
 }
 
@@ -55,22 +55,22 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
   let waitingCount = 0
   const held = new Map<string, number>()
   // In the order in which the keys have their turns.
-  const waiting = new Map<string, Set<Applicant>>()
+  const waiting = new Map<string, Set<Waiter>>()
   let isServing = false
   let isServedAgain = false
 
-  const mayTake = ({ key, share }: Applicant) => free > 0 && (held.get(key) ?? 0) < share(free, permits)
+  const mayTake = ({ key, share }: Waiter) => free > 0 && (held.get(key) ?? 0) < share(free, permits)
 
   const take = (key: string) => {
     free--
     held.set(key, (held.get(key) ?? 0) + 1)
   }
 
-  const withdraw = (applicant: Applicant) => {
-    const queue = waiting.get(applicant.key)
-    if (queue?.delete(applicant) !== true) return
+  const withdraw = (waiter: Waiter) => {
+    const queue = waiting.get(waiter.key)
+    if (queue?.delete(waiter) !== true) return
     waitingCount--
-    if (queue.size === 0) waiting.delete(applicant.key)
+    if (queue.size === 0) waiting.delete(waiter.key)
   }
 
   const serveEachInTurn = () => {
@@ -82,13 +82,13 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
       // The others of this key come after all other keys, which this loop gets to as well.
       if (waiting.delete(key)) waiting.set(key, queue)
       take(key)
-      first.granted()
+      first.start()
     }
   }
 
   const serve = () => {
     isServedAgain = true
-    // Whoever is granted a connection may give it back at once.
+    // Whoever gets a connection may give it back at once.
     if (isServing) return
     isServing = true
     while (isServedAgain) {
@@ -99,17 +99,17 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
   }
 
   return {
-    apply: (applicant) => {
-      if (mayTake(applicant)) {
-        take(applicant.key)
-        return "granted"
+    request: (waiter) => {
+      if (mayTake(waiter)) {
+        take(waiter.key)
+        return "taken"
       }
-      const queue = waiting.get(applicant.key)
+      const queue = waiting.get(waiter.key)
       if (waitingCount >= maximumWaiting || (queue?.size ?? 0) >= waitingPerKey) return "refused"
       waitingCount++
-      if (queue === undefined) waiting.set(applicant.key, new Set([applicant]))
-      else queue.add(applicant)
-      return "waits"
+      if (queue === undefined) waiting.set(waiter.key, new Set([waiter]))
+      else queue.add(waiter)
+      return "queued"
     },
     withdraw,
     release: (key) => {

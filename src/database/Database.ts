@@ -53,6 +53,12 @@ export interface Options {
  */
 export const inOrder = { enable_bitmapscan: "off", enable_seqscan: "off" } as const
 
+/**
+ * How many milliseconds a statement of the data API waits for a lock. One that reads records looks up the key as well:
+ * where the keys are locked, the caller is to know within two seconds, in which the key is looked up alone once more.
+ */
+export const lockTimeout = { lock_timeout: "800" } as const
+
 const silent = new SqlError({
   reason: new ConnectionError({ cause: new Error("No answer in time"), operation: "connect" })
 })

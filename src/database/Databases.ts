@@ -3,7 +3,15 @@ import { type Duration, Effect, Layer, Option } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { Settings } from "../Config.ts"
 import { loadDemoData } from "../demo/Load.ts"
-import { CredentialDatabase, connect, inOrder, layerShared, RecordDatabase, TaskDatabase } from "./Database.ts"
+import {
+  lockTimeout,
+  CredentialDatabase,
+  connect,
+  inOrder,
+  layerShared,
+  RecordDatabase,
+  TaskDatabase
+} from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
 import { isMigrated, migrate } from "./Migrations.ts"
 
@@ -53,7 +61,7 @@ export const layer = (settings: DatabaseSettings, connectTimeout: Duration.Input
             url: Option.getOrElse(settings.readDatabaseUrl, () => url),
             name: "record store",
             applicationName: "practice-data-records",
-            settings: inOrder
+            settings: { ...inOrder, ...lockTimeout }
           })
         ),
         Layer.effect(
@@ -62,7 +70,8 @@ export const layer = (settings: DatabaseSettings, connectTimeout: Duration.Input
             ...options,
             url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
             name: "credential store",
-            applicationName: "practice-data-credentials"
+            applicationName: "practice-data-credentials",
+            settings: lockTimeout
           })
         ),
         Layer.effect(

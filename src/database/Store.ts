@@ -1,14 +1,14 @@
 /**
- * The one way in which a statement of a request, or of the worker, goes to a database: in its turn, in time, and not at
- * all while the database is known to be down.
+ * The one way in which a statement of a request, or of the worker, goes to a database: in its turn, within its time, and
+ * not at all while the database is known to be down.
  */
-import { type Cause, Clock, Context, Data, Duration, Effect, type Fiber, type Scope } from "effect"
+import { type Cause, Context, Data, Duration, Effect, type Fiber, type Scope } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import * as Admission from "./Admission.ts"
-import * as Deadlines from "./Deadlines.ts"
 import * as Outage from "./Outage.ts"
 import { isBusy, isUnreachable, reasonOf } from "./SqlFailure.ts"
 import * as Throttle from "./Throttle.ts"
+import * as Timeouts from "./Timeouts.ts"
 
 /** Why a statement has no result. */
 export type Failure = Data.TaggedEnum<{
@@ -19,28 +19,21 @@ export type Failure = Data.TaggedEnum<{
 }>
 export const Failure = Data.taggedEnum<Failure>()
 
-/** How long anyone waits for a connection. */
-const patience = Duration.toMillis("1 second")
+/** How long a statement waits for a connection. */
+const longestWait = Duration.toMillis("1 second")
 
-/** Applicants that may wait: more than a fair client ever has, and little enough to keep in memory. */
+/** How many statements may wait: more than a fair client ever has, and few enough to keep in memory. */
 const queues = { waitingPerKey: 256, waiting: 2048 } as const
 
-/** What to look at when a statement has not answered for a while. A failure of it is answered in its stead. */
-export interface Check<E> {
-  readonly after: Duration.Duration
-  readonly effect: Effect.Effect<unknown, E>
-}
-
-export interface Request<E, E2 = never> {
+export interface Request<E> {
   /** On whose behalf. Connections are shared fairly between keys. */
   readonly key: string
   /** How many connections the key may hold; by default, as many as it leaves to others. */
   readonly share?: Admission.Share
-  /** How long the answer may take in all. */
+  /** The timeout, from the call to the result. */
   readonly within: Duration.Duration
-  /** The error of a database that has no answer. */
+  /** The error of a statement that has no result. */
   readonly unavailable: (failure: Failure) => E
-  readonly check?: Check<E2>
 }
 
 /** An error of statements that is not the database's. */
@@ -48,14 +41,14 @@ type Own<E> = Exclude<E, SqlError>
 
 export interface Store {
   /**
-   * Runs statements, one after the other, on behalf of a key. A statement that is out of time, or whose caller leaves,
-   * is cancelled where the database can do that; its connection counts as taken until it is through. One `run` inside
+   * Runs statements, one after the other, on behalf of a key. Statements that time out, or whose caller is interrupted,
+   * are cancelled where the database can do that; their connection counts as taken until they end. A `run` inside
    * another may wait for itself.
    */
-  readonly run: <A, E, R, E1, E2 = never>(
-    request: Request<E1, E2>,
+  readonly run: <A, E, R, E1>(
+    request: Request<E1>,
     statements: Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, Own<E> | E1 | E2, R>
+  ) => Effect.Effect<A, Own<E> | E1, R>
 }
 
 export interface Options {
@@ -63,15 +56,15 @@ export interface Options {
   readonly name: string
   /** How many connections its pool has. */
   readonly connections: number
-  /** Whether a statement can be cancelled. One that cannot is left to run to its end when nobody waits for it. */
+  /** Whether a statement can be cancelled. One that cannot runs to its end when nobody waits for it. */
   readonly isCancellable: boolean
   /** Asks the database for a sign of life on a connection of its own. */
   readonly probe: Effect.Effect<unknown, SqlError>
 }
 
 const tooMany = Failure.Busy({ reason: "Too many are waiting for a connection" })
-const waitedInVain = Failure.Busy({ reason: "No connection became free in time" })
-const outOfTime = Failure.Busy({ reason: "There was no answer in time" })
+const noConnection = Failure.Busy({ reason: "No connection became free in time" })
+const timedOut = Failure.Busy({ reason: "There was no answer in time" })
 const isDown = Failure.Unreachable({ reason: "The database is down" })
 
 const failureOf = (error: SqlError) =>
@@ -93,45 +86,43 @@ export const make = Effect.fnUntraced(function* ({
   probe
 }: Options): Effect.fn.Return<Store, never, Scope.Scope> {
   const admission = Admission.make({ permits: connections, ...queues })
-  const deadlines = yield* Deadlines.make
-  // Who hears of an outage at once: all that wait for a connection, or for an answer longer than they should.
-  const waiting = new Set<() => void>()
-  const outage = yield* Outage.make({ name, probe, onDown: () => waiting.forEach((refuse) => refuse()) })
+  const timeouts = yield* Timeouts.make
+  // Who is told of an outage at once: all that wait for a connection, or have run for long.
+  const listeners = new Set<() => void>()
+  const outage = yield* Outage.make({ name, probe, onDown: () => listeners.forEach((fail) => fail()) })
   const warn = Throttle.make(`The ${name} did not answer`)
 
-  const run = <A, E, R, E1, E2 = never>(request: Request<E1, E2>, statements: Effect.Effect<A, E, R>) =>
+  // A callback, since a fiber and a race for each limit would cost more than many a statement.
+  const run = <A, E, R, E1>(request: Request<E1>, statements: Effect.Effect<A, E, R>) =>
     Effect.contextWith((context: Context.Context<R>) =>
-      Effect.callback<A, Own<E> | E1 | E2>((resume) => {
-        const { check, key, share = Admission.fair, unavailable, within } = request
+      Effect.callback<A, Own<E> | E1>((resume) => {
+        const { key, share = Admission.fair, unavailable, within } = request
         const down = Effect.suspend(() => Effect.fail(unavailable(isDown)))
         if (outage.isDown()) return resume(down)
-        const clock = Context.get(context, Clock.Clock)
         const fork = Effect.runForkWith(context)
         const successes = outage.successes()
-        const cancels: Array<Deadlines.Cancel> = []
-        let asked: Fiber.Fiber<void> | undefined
-        let checked: Fiber.Fiber<void> | undefined
-        let isOver = false
+        const cancels: Array<Timeouts.Cancel> = []
+        let running: Fiber.Fiber<void> | undefined
+        let isDone = false
 
-        const leave = () => {
-          isOver = true
+        const end = () => {
+          isDone = true
           for (const cancel of cancels) cancel()
-          waiting.delete(refuse)
-          admission.withdraw(applicant)
-          checked?.interruptUnsafe()
-          if (isCancellable) asked?.interruptUnsafe()
+          listeners.delete(failDown)
+          admission.withdraw(waiter)
+          if (isCancellable) running?.interruptUnsafe()
         }
-        const answer = (found: Effect.Effect<A, Own<E> | E1 | E2>) => {
-          if (isOver) return
-          resume(found)
-          leave()
+        const complete = (result: Effect.Effect<A, Own<E> | E1>) => {
+          if (isDone) return
+          resume(result)
+          end()
         }
-        const refuse = () => answer(down)
+        const failDown = () => complete(down)
         const fail = (failure: Failure) => {
           fork(warn(failure.reason))
-          answer(Effect.fail(unavailable(failure)))
+          complete(Effect.fail(unavailable(failure)))
         }
-        const after = (millis: number, then: () => void) => cancels.push(deadlines.set(clock, millis, then))
+        const after = (millis: number, then: () => void) => cancels.push(timeouts.set(context, millis, then))
         const isQuiet = () => outage.successes() === successes
 
         const failed = (error: SqlError) => {
@@ -139,50 +130,35 @@ export const make = Effect.fnUntraced(function* ({
           if (!outage.isDown()) fork(warn(reasonOf(error)))
           return Effect.fail(unavailable(failureOf(error)))
         }
-        const begin = () => {
-          waiting.delete(refuse)
-          // The fiber ends with nothing: what has waited for it would else keep its rows in memory for a while.
-          asked = fork(
+        const start = () => {
+          listeners.delete(failDown)
+          // The fiber ends with nothing: otherwise what has waited for it would keep its rows in memory for a while.
+          running = fork(
             Effect.matchCause(statements, {
               onSuccess: (value) => {
                 outage.succeeded()
-                answer(Effect.succeed(value))
+                complete(Effect.succeed(value))
               },
-              onFailure: (cause) => answer(catchSqlError(cause, failed))
+              onFailure: (cause) => complete(catchSqlError(cause, failed))
             })
           )
-          asked.addObserver(() => admission.release(key))
-          if (check !== undefined && !isOver) {
-            after(Duration.toMillis(check.after), () => {
-              checked = fork(
-                Effect.matchCause(check.effect, {
-                  onSuccess: () => undefined,
-                  onFailure: (cause) => answer(Effect.failCause(cause))
-                })
-              )
-            })
-          }
+          running.addObserver(() => admission.release(key))
         }
-        const isImpatient = () => {
+        const waiter: Admission.Waiter = { key, share, start }
+
+        const admitted = admission.request(waiter)
+        if (admitted === "refused") return fail(tooMany)
+        after(Duration.toMillis(within), () => fail(timedOut))
+        after(longestWait, () => {
           if (isQuiet()) {
-            waiting.add(refuse)
+            listeners.add(failDown)
             outage.suspect()
           }
-          if (asked === undefined) fail(waitedInVain)
-        }
-        const applicant: Admission.Applicant = {
-          key,
-          share,
-          granted: begin
-        }
-
-        const applied = admission.apply(applicant)
-        if (applied === "refused") return fail(tooMany)
-        after(Duration.toMillis(within), () => fail(outOfTime))
-        after(patience, isImpatient)
-        if (applied === "granted") begin()
-        else waiting.add(refuse)
-        return Effect.sync(leave)
+          if (running === undefined) fail(noConnection)
+        })
+        if (admitted === "queued") listeners.add(failDown)
+        else start()
+        return Effect.sync(end)
       })
     )
   return { run }

@@ -3,7 +3,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
 import { resources } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
-import { hashOf } from "../keys/OrgResolver.ts"
+import { hashOf } from "../keys/KeyLookup.ts"
 import { load } from "../records/Loader.ts"
 import { organizations, recordsOf } from "./DemoData.ts"
 

@@ -6,9 +6,10 @@
  */
 import { randomInt } from "node:crypto"
 import { crc32 } from "node:zlib"
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
 import { CredentialDatabase } from "../database/Database.ts"
-import { hashOf } from "./OrgResolver.ts"
+import { hashOf } from "./KeyLookup.ts"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -34,16 +35,17 @@ export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() => {
   return Redacted.make(text + checksumOf(text))
 })
 
-/** What is known of a key: everything but the key. */
-export interface ApiKey {
-  readonly organization_id: string
-  readonly id: string
-  readonly name: string
-  readonly prefix: string
-  readonly created_at: string
-  readonly last_used_on: string | null
-  readonly revoked_at: string | null
-}
+/** What is known of a key: everything but the key. Times and days are Postgres's text of them. */
+const ApiKey = Schema.Struct({
+  organization_id: Schema.String,
+  id: Schema.String,
+  name: Schema.String,
+  prefix: Schema.String,
+  created_at: Schema.String,
+  last_used_on: Schema.NullOr(Schema.String),
+  revoked_at: Schema.NullOr(Schema.String)
+})
+export type ApiKey = typeof ApiKey.Type
 
 /** Makes a key for an organization and stores its hash. The key itself is known to the caller alone. */
 export const create = Effect.fn("ApiKeys.create")(function* (options: {
@@ -66,11 +68,16 @@ export const create = Effect.fn("ApiKeys.create")(function* (options: {
 /** The keys of an organization, or of all, oldest first. */
 export const list = Effect.fn("ApiKeys.list")(function* (organization: string | undefined) {
   const sql = yield* CredentialDatabase
-  return yield* sql<ApiKey>`
-    select organization_id, id, name, prefix, created_at::text, last_used_on::text, revoked_at::text
-    from api_keys
-    where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
-    order by created_at, id`
+  const find = SqlSchema.findAll({
+    Request: Schema.UndefinedOr(Schema.String),
+    Result: ApiKey,
+    execute: (owner) => sql`
+      select organization_id, id, name, prefix, created_at::text, last_used_on::text, revoked_at::text
+      from api_keys
+      where ${owner === undefined ? sql`true` : sql`organization_id = ${owner}`}
+      order by created_at, id`
+  })
+  return yield* find(organization).pipe(Effect.catchTag("SchemaError", Effect.die))
 })
 
 /** Revokes a key, at once. False when there is no such key that was not revoked before. */

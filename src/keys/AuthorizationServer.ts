@@ -1,33 +1,45 @@
 /** The authorization of the data API, over `OrgResolver`. */
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Predicate, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Unauthorized } from "../api/Errors.ts"
 import { mayBeLong } from "../http/RequestBody.ts"
 import { Authorization } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { ResolveHash } from "./CheckOrganization.ts"
+import { hashOf } from "./KeyLookup.ts"
 import { OrgResolver } from "./OrgResolver.ts"
 import { RequestLimit } from "./RequestLimit.ts"
+
+const errorsOfReads = ["Unauthorized", "CredentialStoreDown", "RecordStoreDown", "RecordNotFound"]
+
+/** Whether a statement that reads records failed, which looked the key up itself. HttpApi wraps the error of a handler. */
+const isOfRead = (error: unknown): boolean =>
+  Predicate.hasProperty(error, "error")
+    ? isOfRead(error.error)
+    : errorsOfReads.some((tag) => Predicate.isTagged(error, tag))
 
 export const layer = Layer.effect(
   Authorization,
   Effect.gen(function* () {
-    const { present, resolve } = yield* OrgResolver
+    const { resolve, resolveHash } = yield* OrgResolver
     const limit = yield* RequestLimit
     return Authorization.of({
-      bearer: Effect.fnUntraced(function* (answered, { credential }) {
+      bearer: Effect.fnUntraced(function* (handled, { credential }) {
         if (Redacted.value(credential) === "") return yield* new Unauthorized()
-        // A long body is read for the holder of a key only.
-        if (present === undefined || mayBeLong(yield* HttpServerRequest.HttpServerRequest)) {
+        // A long body is read for the holder of a key only, and requests are counted for an organization that is known.
+        const isLookedUpFirst =
+          resolveHash === undefined || limit !== undefined || mayBeLong(yield* HttpServerRequest.HttpServerRequest)
+        if (isLookedUpFirst) {
           const id = yield* resolve(credential)
           if (limit !== undefined) yield* limit(id)
-          return yield* Effect.provideService(answered, CurrentOrganization, CurrentOrganization.known(id))
+          return yield* Effect.provideService(handled, CurrentOrganization, { id })
         }
-        const organization = present(credential)
-        if (limit !== undefined) yield* limit(yield* organization.id)
-        // Whatever the answer, only the holder of a key gets it.
-        return yield* Effect.provideService(answered, CurrentOrganization, organization).pipe(
-          Effect.tapError(() => organization.id),
-          Effect.tap(() => organization.id)
+        const keyHash = hashOf(credential)
+        // A success holds records, so a read has looked the key up; of other errors nobody else is to hear.
+        return yield* handled.pipe(
+          Effect.provideService(CurrentOrganization, { keyHash }),
+          Effect.provideService(ResolveHash, resolveHash),
+          Effect.tapError((error) => (isOfRead(error) ? Effect.void : resolveHash(keyHash)))
         )
       })
     })

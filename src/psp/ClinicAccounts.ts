@@ -1,7 +1,7 @@
 /** Which processor account is connected to a clinic of the current organization. */
 import { Context, Duration, Effect, Layer } from "effect"
 import { RecordDatabase } from "../database/Database.ts"
-import { type CredentialStoreDown, RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
+import { RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 
 /** A clinic, and its account when it has one. */
@@ -17,11 +17,7 @@ export class ClinicAccounts extends Context.Service<
     /** The account of a clinic: null when it has none, undefined when the organization has no such clinic. */
     readonly find: (
       clinic: string
-    ) => Effect.Effect<
-      string | null | undefined,
-      Unauthorized | CredentialStoreDown | RecordStoreDown,
-      CurrentOrganization
-    >
+    ) => Effect.Effect<string | null | undefined, Unauthorized | RecordStoreDown, CurrentOrganization>
   }
 >()("practice-data/psp/ClinicAccounts") {
   /** Accounts in the table `clinics`. */
@@ -31,7 +27,7 @@ export class ClinicAccounts extends Context.Service<
       const sql = yield* RecordDatabase
       return ClinicAccounts.of({
         find: Effect.fn("ClinicAccounts.find")(function* (clinic) {
-          const id = yield* (yield* CurrentOrganization).id
+          const id = yield* CurrentOrganization.id
           const rows = yield* sql.run(
             {
               key: `organization ${id}`,
@@ -54,7 +50,7 @@ export class ClinicAccounts extends Context.Service<
       ClinicAccounts.of({
         find: (clinic) =>
           Effect.map(
-            Effect.flatMap(CurrentOrganization, ({ id }) => id),
+            CurrentOrganization.id,
             (id) => accounts.find((known) => known.organization === id && known.clinic === clinic)?.account
           )
       })

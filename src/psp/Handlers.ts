@@ -4,7 +4,7 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { ClinicRequired, OutOfRange } from "../api/Errors.ts"
-import { checkOrganization } from "../keys/CheckOrganization.ts"
+import { checkOrganization, identified } from "../keys/CheckOrganization.ts"
 import { maximumLimit, type PspSearchRequest } from "../api/Psp.ts"
 import type { Kind } from "./PspPage.ts"
 import { PspReads } from "./PspReads.ts"
@@ -30,7 +30,7 @@ const handlersOf = (kind: Kind) =>
         createdLte: payload.created_lte ?? undefined
       })
       return HttpServerResponse.jsonUnsafe({ data, has_more: hasMore })
-    })
+    }, identified)
   }))
 
 export const layer = Layer.mergeAll(

@@ -6,7 +6,6 @@ import { Clock, Context, Duration, Effect, Layer, Predicate, Random } from "effe
 import {
   ClinicNotConnected,
   ClinicUnknown,
-  type CredentialStoreDown,
   CursorNotFound,
   ProcessorBusy,
   ProcessorDown,
@@ -70,7 +69,6 @@ export type PspReadError =
   | ProcessorNotConfigured
   | ProcessorBusy
   | Unauthorized
-  | CredentialStoreDown
   | RecordStoreDown
 
 export class PspReads extends Context.Service<
@@ -136,7 +134,7 @@ export class PspReads extends Context.Service<
         read: Effect.fn("PspReads.read")(function* (kind, clinic, page) {
           yield* Effect.annotateCurrentSpan({ kind, clinic })
           const until = (yield* Clock.monotonicTimeNanos) + Duration.toNanosUnsafe(deadline)
-          const organization = yield* (yield* CurrentOrganization).id
+          const organization = yield* CurrentOrganization.id
           return yield* read(kind, clinic, page, until).pipe(
             inFlight(organization, () => new ProcessorBusy()),
             Effect.annotateLogs({ organization, clinic, kind })

@@ -9,7 +9,7 @@ import { searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { defaultLimit, maximumLimit, maximumOffset } from "../api/records/Search.ts"
-import { checkOrganization } from "../keys/CheckOrganization.ts"
+import { checkOrganization, identified } from "../keys/CheckOrganization.ts"
 import { Repositories } from "./Repositories.ts"
 import type { Criteria, Repository } from "./Repository.ts"
 
@@ -66,9 +66,8 @@ const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (hand
     return handlers.handleAll({
       get: Effect.fnUntraced(function* ({ payload }) {
         yield* checkOrganization(payload)
-        const id = yield* (yield* CurrentOrganization).id
-        return json(yield* repository.get(id))
-      })
+        return json(yield* repository.get(yield* CurrentOrganization.id))
+      }, identified)
     })
   })
 )

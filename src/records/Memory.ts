@@ -43,10 +43,7 @@ const inOrder = (column: string) =>
 /** A repository over rows of any number of organizations. */
 export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>): Repository<R> => {
   const ordered = Array.sort(rows, inOrder(resource.orderedBy))
-  const owned = Effect.map(
-    Effect.flatMap(CurrentOrganization, ({ id }) => id),
-    (id) => ordered.filter((row) => row.organization === id)
-  )
+  const owned = Effect.map(CurrentOrganization.id, (id) => ordered.filter((row) => row.organization === id))
   return {
     resource,
     search: (criteria, { limit, offset }) =>

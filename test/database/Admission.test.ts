@@ -6,13 +6,13 @@ import * as Admission from "../../src/database/Admission.ts"
 const make = (permits: number, waitingPerKey = 100, waiting = 1000) =>
   Admission.make({ permits, waitingPerKey, waiting })
 
-/** Applies so often for a key, and says how many it was granted at once. */
+/** Requests so many connections for a key, and returns how many it took at once. */
 const flood = (admission: Admission.Admission, key: string, times: number, served: Array<string> = []) => {
-  let granted = 0
+  let taken = 0
   for (let time = 0; time < times; time++) {
-    if (admission.apply({ key, share: Admission.fair, granted: () => void served.push(key) }) === "granted") granted++
+    if (admission.request({ key, share: Admission.fair, start: () => void served.push(key) }) === "taken") taken++
   }
-  return granted
+  return taken
 }
 
 describe("the connections of a pool", () => {
@@ -40,8 +40,8 @@ describe("the connections of a pool", () => {
   it("may be asked for by as many as there is room for; one more of the key, or in all, is refused at once", () => {
     const admission = make(1, 2, 3)
     flood(admission, "holder", 1)
-    const ask = (key: string) => admission.apply({ key, share: Admission.fair, granted: () => undefined })
-    assert.deepStrictEqual(["a", "a", "a", "b", "c"].map(ask), ["waits", "waits", "refused", "waits", "refused"])
+    const ask = (key: string) => admission.request({ key, share: Admission.fair, start: () => undefined })
+    assert.deepStrictEqual(["a", "a", "a", "b", "c"].map(ask), ["queued", "queued", "refused", "queued", "refused"])
   })
 
   it.each([
@@ -49,9 +49,9 @@ describe("the connections of a pool", () => {
     ["at most two", Admission.atMost(2), 2, [4, 2]]
   ] as const)("are shared otherwise where it is said so: %s", (_, share, own, others) => {
     const admission = make(10)
-    const apply = () => admission.apply({ key: "worker", share, granted: () => undefined })
-    const asked = Array.from({ length: 10 }, apply)
-    assert.strictEqual(asked.filter((answer) => answer === "granted").length, own)
+    const request = () => admission.request({ key: "worker", share, start: () => undefined })
+    const asked = Array.from({ length: 10 }, request)
+    assert.strictEqual(asked.filter((answer) => answer === "taken").length, own)
     assert.deepStrictEqual([flood(admission, "a", 5), flood(admission, "b", 5)], [...others])
   })
 
@@ -60,10 +60,10 @@ describe("the connections of a pool", () => {
     let served = 0
     for (let index = 0; index < 900; index++) {
       const key = `key ${index % 20}`
-      admission.apply({
+      admission.request({
         key,
         share: Admission.fair,
-        granted: () => {
+        start: () => {
           served++
           admission.release(key)
         }
@@ -76,17 +76,17 @@ describe("the connections of a pool", () => {
 })
 
 const Step = Schema.Struct({
-  what: Schema.Literals(["apply", "apply", "release", "withdraw"]),
+  what: Schema.Literals(["request", "request", "release", "withdraw"]),
   key: Schema.Literals(["a", "b", "c", "d", "e"]),
   which: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 7 }))
 })
 
 interface Applied {
-  readonly applicant: Admission.Applicant
-  state: "waits" | "holds" | "gone"
+  readonly waiter: Admission.Waiter
+  state: "queued" | "holds" | "gone"
 }
 
-describe("whatever is applied for, withdrawn and given back", () => {
+describe("whatever is requested, withdrawn and given back", () => {
   it.prop(
     "no connection is lost or lent twice, no key takes the last ones from the others, and nobody waits who could be served",
     {
@@ -97,25 +97,25 @@ describe("whatever is applied for, withdrawn and given back", () => {
       const admission = make(permits, 6, 15)
       const all: Array<Applied> = []
       const holding = (key?: string) =>
-        all.filter(({ applicant, state }) => state === "holds" && (key === undefined || applicant.key === key))
+        all.filter(({ waiter, state }) => state === "holds" && (key === undefined || waiter.key === key))
       const waiting = (key?: string) =>
-        all.filter(({ applicant, state }) => state === "waits" && (key === undefined || applicant.key === key))
+        all.filter(({ waiter, state }) => state === "queued" && (key === undefined || waiter.key === key))
       const take = (applied: Applied) => {
-        const { key } = applied.applicant
+        const { key } = applied.waiter
         const free = permits - holding().length
         assert.isAbove(free, 0)
         assert.isBelow(holding(key).length, free)
         applied.state = "holds"
       }
       for (const { key, what, which } of steps) {
-        if (what === "apply") {
+        if (what === "request") {
           const applied: Applied = {
-            applicant: { key, share: Admission.fair, granted: () => take(applied) },
+            waiter: { key, share: Admission.fair, start: () => take(applied) },
             state: "gone"
           }
-          const answer = admission.apply(applied.applicant)
-          if (answer === "granted") take(applied)
-          if (answer === "waits") applied.state = "waits"
+          const answer = admission.request(applied.waiter)
+          if (answer === "taken") take(applied)
+          if (answer === "queued") applied.state = "queued"
           if (answer === "refused") assert.isTrue(waiting(key).length === 6 || waiting().length === 15)
           all.push(applied)
         } else if (what === "release") {
@@ -127,18 +127,18 @@ describe("whatever is applied for, withdrawn and given back", () => {
           const applied = waiting(key)[which]
           if (applied === undefined) continue
           applied.state = "gone"
-          admission.withdraw(applied.applicant)
+          admission.withdraw(applied.waiter)
         }
         const free = permits - holding().length
-        const known = new Set([...holding(), ...waiting()].map(({ applicant }) => applicant.key))
+        const known = new Set([...holding(), ...waiting()].map(({ waiter }) => waiter.key))
         assert.deepStrictEqual(admission.stats(), { free, waiting: waiting().length, keys: known.size })
-        for (const { applicant } of waiting()) assert.isFalse(free > 0 && holding(applicant.key).length < free)
+        for (const { waiter } of waiting()) assert.isFalse(free > 0 && holding(waiter.key).length < free)
       }
       // All that hold give back, until nobody waits: everyone that waited is served.
       for (let held = holding(); held.length > 0; held = holding()) {
         for (const applied of held) {
           applied.state = "gone"
-          admission.release(applied.applicant.key)
+          admission.release(applied.waiter.key)
         }
       }
       assert.deepStrictEqual(admission.stats(), { free: permits, waiting: 0, keys: 0 })

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto"
 import { Effect, Schema } from "effect"
 import { inOrder } from "../../src/database/Database.ts"
-import { searchQuery, withKey } from "../../src/records/Postgres.ts"
+import { ownerOfKey, searchQuery, withKey } from "../../src/records/SearchQuery.ts"
 import type { Criteria, Page } from "../../src/records/Repository.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
 import { filters, meaningOf } from "../records/expected.ts"
@@ -69,14 +69,15 @@ export const costOf = Effect.fnUntraced(function* (
   owner = organization,
   page: Page = { limit: 100, offset: 0 }
 ) {
-  const query = searchQuery(resource, criteria, page)
   const { sql } = yield* TestDatabase
   const keyHash = hash("sha256", owner, "buffer")
   yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
              values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
+  const known = searchQuery(sql, sql`${owner}`, resource, criteria, page)
+  const keyed = withKey(sql, keyHash, searchQuery(sql, sql.literal(ownerOfKey), resource, criteria, page))
   const plans = [
-    yield* explain(query.text("$1"), [owner, ...query.values], query.isPlannedOnce),
-    yield* explain(withKey(query), [keyHash, ...query.values], query.isPlannedOnce)
+    yield* explain(...known.statement.compile(), known.isPlannedOnce),
+    yield* explain(...keyed.compile(), known.isPlannedOnce)
   ]
   const scans = plans.map((plan) => nodesOf(plan).filter((node) => node["Relation Name"] === resource.table))
   const most = (count: (node: Plan) => number) =>

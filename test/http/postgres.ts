@@ -1,7 +1,7 @@
 /** The services of the data API over a database that holds the demo records and their keys, with statements counted. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { connect, CredentialDatabase, type Database, RecordDatabase } from "../../src/database/Database.ts"
+import { lockTimeout, connect, CredentialDatabase, type Database, RecordDatabase } from "../../src/database/Database.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import * as Services from "../../src/Services.ts"
@@ -14,17 +14,12 @@ export class Statements extends Context.Service<Statements, { records: number; c
   static readonly layer = Layer.sync(Statements, () => ({ records: 0, credentials: 0 }))
 }
 
-const counted = (sql: Database, count: () => void): Database =>
-  new Proxy(sql, {
-    get: (client, property, receiver) => {
-      if (property === "unsafe") count()
-      return Reflect.get(client, property, receiver)
-    },
-    apply: (client, self, values) => {
-      count()
-      return Reflect.apply(client, self, values)
-    }
-  })
+const counted = (sql: Database, count: () => void): Database => {
+  const { run } = sql
+  const counting: Database["run"] = (request, statements) =>
+    Effect.andThen(Effect.sync(count), run(request, statements))
+  return Object.assign(sql, { run: counting })
+}
 
 const databases = Layer.unwrap(
   Effect.gen(function* () {
@@ -32,7 +27,13 @@ const databases = Layer.unwrap(
     const statements = yield* Statements
     const client = (name: keyof Statements["Service"]) =>
       Effect.map(
-        connect({ url: Redacted.make(url), applicationName: name, maxConnections: 4, statementTimeout: "3 seconds" }),
+        connect({
+          url: Redacted.make(url),
+          applicationName: name,
+          maxConnections: 4,
+          statementTimeout: "3 seconds",
+          settings: lockTimeout
+        }),
         (connected) => counted(connected, () => void statements[name]++)
       )
     return Layer.merge(

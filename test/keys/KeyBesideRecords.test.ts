@@ -149,7 +149,7 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
       })
     )
 
-    it.effect("is valid while the records are locked: 503 when the statement has had its time", () =>
+    it.effect("is valid while the records are locked: 503 to who has one, and 401 to anyone else", () =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
         const locked = Effect.gen(function* () {
@@ -160,6 +160,7 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
             [503, { detail: new RecordStoreDown({ detail: "The record store is busy" }).detail }]
           )
           assert.strictEqual(headers["retry-after"], "1")
+          assert.strictEqual((yield* Http.send({ headers: unknown })).status, 401)
         })
         yield* sql.withTransaction(locked)
         assert.strictEqual((yield* Http.send()).status, 200)

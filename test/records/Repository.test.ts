@@ -24,12 +24,7 @@ const as = (id: string) => Effect.provideService(CurrentOrganization, CurrentOrg
 
 const keyHashOf = (organization: string) => hash("sha256", organization, "buffer")
 
-const asHolderOfKey = (id: string) =>
-  Effect.provideService(CurrentOrganization, {
-    // The statement that reads looks it up. Asked beside one that takes long, this has no answer of its own.
-    id: Effect.never,
-    key: { hash: keyHashOf(id), settle: () => Effect.void }
-  })
+const asHolderOfKey = (id: string) => Effect.provideService(CurrentOrganization, { keyHash: keyHashOf(id) })
 
 const keys = Layer.effectDiscard(
   Effect.gen(function* () {

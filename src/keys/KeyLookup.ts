@@ -1,0 +1,35 @@
+/** The look-up of an API key in the table `api_keys`, for the resolver and for the statements that read records. */
+import { hash } from "node:crypto"
+import { Duration, Effect, Redacted, Schema } from "effect"
+import type { Constructor } from "effect/sql/Statement"
+import type { Database } from "../database/Database.ts"
+import * as Throttle from "../database/Throttle.ts"
+
+/** SHA-256 of a key: the only form in which one is stored. */
+export const hashOf = (key: Redacted.Redacted): Uint8Array => hash("sha256", Redacted.value(key), "buffer")
+
+/** A key that is valid. */
+export const KeyRow = Schema.Struct({
+  organization_id: Schema.String,
+  is_first_use_today: Schema.Boolean
+})
+
+/** The statement that finds the row of a valid key. */
+export const keyRow = (sql: Constructor, keyHash: Uint8Array) => sql<typeof KeyRow.Type>`
+  select organization_id, last_used_on is distinct from (now() at time zone 'UTC')::date as is_first_use_today
+  from api_keys where key_hash = ${keyHash} and revoked_at is null`
+
+/** On whose behalf a statement is run that looks up a key. */
+export const shareOf = (keyHash: Uint8Array): string =>
+  `key ${Buffer.from(keyHash.buffer, keyHash.byteOffset, keyHash.byteLength).toString("latin1")}`
+
+/** How long a look-up may take: with all around it, the caller has an answer within two seconds. */
+export const within = Duration.millis(1500)
+
+const notRecorded = Throttle.make("The use of an API key was not recorded")
+
+/** Records in the background that a key was used today. */
+export const recordUse = (sql: Database, keyHash: Uint8Array) =>
+  sql
+    .run({ key: shareOf(keyHash), within, unavailable: ({ reason }) => reason }, sql`select touch_api_key(${keyHash})`)
+    .pipe(Effect.catch(notRecorded), Effect.forkDetach)

@@ -1,0 +1,148 @@
+/**
+ * The statements that read records, for an owner: the SQL of an organization's id. Each returns rows of a record's JSON.
+ */
+import { type Constructor, type Fragment, join, type Statement } from "effect/sql/Statement"
+import { type Condition, conditionsOf } from "../api/records/Filter.ts"
+import * as Instant from "../api/records/Instant.ts"
+import type { Resource } from "../api/records/Resource.ts"
+import { keyRow } from "../keys/KeyLookup.ts"
+import type { Criteria, Page } from "./Repository.ts"
+
+/** A row of a record: its JSON. */
+export interface Found {
+  readonly record: string
+}
+
+/** A statement that reads records. */
+export interface Query {
+  readonly statement: Statement<Found>
+  /** Whether the plan does not depend on the values, so that it is made once. */
+  readonly isPlannedOnce: boolean
+}
+
+const and = join(" and ", false)
+const unionAll = join(" union all ", false)
+
+/** Whether one index is the best whatever the values: besides the order, it has to serve one exact value at most. */
+const hasOneBestIndex = ({ orderedBy }: Resource, conditions: ReadonlyArray<Condition>) => {
+  const others = conditions.filter(
+    (condition) => condition._tag !== "IsFalse" && !(condition._tag === "AtLeast" && condition.column === orderedBy)
+  )
+  return others.length <= 1 && others.every(({ _tag }) => _tag === "Equals" || _tag === "NumberEquals")
+}
+
+/** The offset from which walking the index first is faster, measured (`npm run bench`). */
+const deepOffset = 1500
+
+const combinations = (sets: ReadonlyArray<ReadonlyArray<Fragment>>): ReadonlyArray<ReadonlyArray<Fragment>> =>
+  sets.reduce<ReadonlyArray<ReadonlyArray<Fragment>>>(
+    (combined, set) => combined.flatMap((chosen) => set.map((range) => [...chosen, range])),
+    [[]]
+  )
+
+/**
+ * The query of a page. Where a filter has several ranges, each is read in order, and the results are merged. Limit and
+ * offset are in the text, since a plan for any limit would sort the whole organization.
+ *
+ * @param deep the offset from which the records to skip are skipped in the index alone, and only the rows of the page
+ *   are touched
+ */
+export const searchQuery = (
+  sql: Constructor,
+  owner: Fragment,
+  resource: Resource,
+  criteria: Criteria,
+  { limit, offset }: Page,
+  deep = deepOffset
+): Query => {
+  const { orderedBy } = resource
+  const conditions = conditionsOf(resource.filters, criteria)
+  const isPlannedOnce = offset === 0 && hasOneBestIndex(resource, conditions)
+  const column = (name: string) => sql.literal(`t.${name}`)
+
+  /** A value, hidden from the planner of a plan for all values: otherwise Postgres replans for each of them. */
+  const valueOf = (value: string, type: "text" | "numeric" | "timestamptz") => {
+    const cast = sql.literal(`::${type}`)
+    return isPlannedOnce ? sql`(select ${value}${cast})` : sql`${value}${cast}`
+  }
+
+  /**
+   * The ways in which a condition can hold, each one a range of one index. Together they cover every row that satisfies
+   * the condition, and no row twice.
+   */
+  const rangesOf = (condition: Condition): ReadonlyArray<Fragment> => {
+    switch (condition._tag) {
+      case "Equals": {
+        const value = valueOf(condition.value, "text")
+        return condition.columns.map((name, index) =>
+          and([
+            sql`${column(name)} = ${value}`,
+            ...condition.columns.slice(0, index).map((earlier) => `t.${earlier} is distinct from t.${name}`)
+          ])
+        )
+      }
+      case "NumberEquals":
+        return [sql`${column(condition.column)} = ${valueOf(condition.value, "numeric")}`]
+      case "AtLeast": {
+        const value = valueOf(Instant.toPostgres(condition.value), "timestamptz")
+        const isAtLeast = sql`${column(condition.column)} >= ${value}`
+        if (condition.column === orderedBy) return [isAtLeast]
+        // Nearly no row is changed before it is created, so the rows to return stand at the end of the order.
+        return [
+          sql`${isAtLeast} and ${column(orderedBy)} >= ${value}`,
+          sql`${isAtLeast} and ${column(orderedBy)} < ${value} and ${column(orderedBy)} < ${column(condition.column)}`
+        ]
+      }
+      case "Before":
+        return [sql`${column(condition.column)} < ${valueOf(Instant.toPostgres(condition.value), "timestamptz")}`]
+      case "IsFalse":
+        return [sql.literal(`not t.${condition.column}`)]
+      case "Never":
+        return [sql.literal("false")]
+    }
+  }
+
+  const isDeep = offset >= deep
+  const table = sql.literal(resource.table)
+  const order = sql.literal(`t.${orderedBy}, t.id`)
+  const shown = isDeep ? order : column("record")
+  const bounds = sql.literal(offset === 0 ? `limit ${limit}` : `limit ${limit} offset ${offset}`)
+  const branches = combinations(conditions.map(rangesOf)).map((ranges) =>
+    and([sql`t.organization_id = ${owner}`, ...ranges])
+  )
+  const select = (columns: Fragment, where: Fragment, bounded: Fragment) =>
+    sql<Found>`select ${columns} from ${table} t where ${where} order by ${order} ${bounded}`
+  const rows = () => {
+    if (branches.length === 1) return select(shown, and(branches), bounds)
+    const columns = isDeep ? order : sql`t.record, ${order}`
+    const parts = branches.map((where) => sql`(${select(columns, where, sql.literal(`limit ${limit + offset}`))})`)
+    return sql<Found>`select ${shown} from (${unionAll(parts)}) t order by ${order} ${bounds}`
+  }
+  return {
+    isPlannedOnce,
+    statement: isDeep
+      ? sql`select t.record from (${rows()}) p join ${table} t
+            on t.organization_id = ${owner} and t.id = p.id order by ${order}`
+      : rows()
+  }
+}
+
+/** The query of a record. */
+export const getQuery = (sql: Constructor, owner: Fragment, { table }: Resource, id: string): Query => ({
+  statement: sql`select t.record from ${sql.literal(table)} t where t.organization_id = ${owner} and t.id = ${id}`,
+  isPlannedOnce: true
+})
+
+/** The owner of a statement that is run `withKey`. */
+export const ownerOfKey = "k.organization_id"
+
+/** A row of a key with its records. A key that has none has one row. */
+export interface KeyedRow {
+  readonly is_first_use_today: boolean
+  readonly record: string | null
+}
+
+/** The statement of a query, with a look-up of the key whose organization is its owner. An invalid key has no row. */
+export const withKey = (sql: Constructor, keyHash: Uint8Array, { statement }: Query) => sql<KeyedRow>`
+  with k as materialized (${keyRow(sql, keyHash)})
+  select k.is_first_use_today, r.record from k left join lateral (${statement}) r on true`
