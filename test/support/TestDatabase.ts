@@ -25,8 +25,7 @@ const demoTemplate = Effect.fnUntraced(function* (admin: Database) {
     () =>
       Effect.gen(function* () {
         if ((yield* admin`select 1 from pg_database where datname = ${name}`).length > 0) return
-        const filling = `${name}_filling`
-        yield* admin.unsafe(`drop database if exists ${filling} with (force)`)
+        const filling = `${name}_filling_${process.pid}_${++created}`
         yield* admin.unsafe(`create database ${filling} template ${emptyTemplate()}`)
         yield* connect({ ...options, url: Redacted.make(urlOf(filling)), maxConnections: 1 }).pipe(
           Effect.flatMap(loadDemoData),
@@ -39,19 +38,21 @@ const demoTemplate = Effect.fnUntraced(function* (admin: Database) {
   return name
 })
 
-const make = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Effect.Effect<string, E>) {
+const create = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Effect.Effect<string, E>) {
   const admin = yield* connect({ ...options, url: Redacted.make(urlOf("postgres")), maxConnections: 1 })
   const template = yield* templateOf(admin)
   const name = `${emptyTemplate()}_${process.pid}_${++created}`
-  yield* Effect.acquireRelease(admin.unsafe(`create database ${name} template ${template}`), () =>
-    Effect.orDie(admin.unsafe(`drop database ${name} with (force)`))
-  )
-  const url = urlOf(name)
+  yield* admin.unsafe(`create database ${name} template ${template}`)
+  return urlOf(name)
+}, Effect.scoped)
+
+const make = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Effect.Effect<string, E>) {
+  const url = yield* create(templateOf)
   const sql = yield* connect({ ...options, url: Redacted.make(url), maxConnections: 4 })
   return { url, sql }
 })
 
-/** The URL and a client of a database that has the tables and no rows. It is dropped when the scope closes. */
+/** The URL and a client of a database that has the tables and no rows. It is kept until the run ends. */
 export class TestDatabase extends Context.Service<TestDatabase, { readonly url: string; readonly sql: Database }>()(
   "practice-data/test/support/TestDatabase"
 ) {
@@ -74,14 +75,12 @@ export class TestDatabase extends Context.Service<TestDatabase, { readonly url: 
 
 let emptied = 0
 
-/** The URL of a database without any tables, on the server of the test's. It is dropped when the scope closes. */
+/** The URL of a database without any tables, on the server of the test's. It is kept until the run ends. */
 export const emptyDatabase = Effect.gen(function* () {
   const { sql, url } = yield* TestDatabase
   const empty = new URL(url)
   const name = `${empty.pathname.slice(1)}_empty_${++emptied}`
   empty.pathname = name
-  yield* Effect.acquireRelease(sql.unsafe(`create database ${name} template template0`), () =>
-    Effect.orDie(sql.unsafe(`drop database ${name} with (force)`))
-  )
+  yield* sql.unsafe(`create database ${name} template template0`)
   return empty.href
 })
