@@ -2,7 +2,7 @@
  * One Postgres for all tests: the one that TEST_DATABASE_URL names, or one of our own. It gets a migrated template, of
  * which each test file that asks for a database has a copy.
  */
-import { Config, Effect, Option, Redacted } from "effect"
+import { Clock, Config, Effect, Option, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { TestProject } from "vitest/node"
 import { connect } from "../../src/database/Database.ts"
@@ -70,7 +70,7 @@ const open = Effect.fnUntraced(function* (template: string) {
 })
 
 const provideTemplate = Effect.fnUntraced(function* (project: TestProject) {
-  const template = `practice_data_test_${process.pid}_${Date.now().toString(36)}`
+  const template = `practice_data_test_${process.pid}_${(yield* Clock.currentTimeMillis).toString(36)}`
   const server = yield* open(template)
   project.provide("templateUrl", yield* makeTemplate(server.url, template))
   return server
