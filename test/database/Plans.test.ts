@@ -21,8 +21,7 @@ const simple: ReadonlyArray<readonly [name: string, criteria: Criteria]> = [
 layer(TestDatabase.layer, { excludeTestServices: true })("a search that is simple", (it) => {
   it.effect.each(simple)("is planned for no values in particular: %s", ([, criteria]) =>
     Effect.gen(function* () {
-      const { sql: owner, url } = yield* TestDatabase
-      yield* owner`truncate consumption_logs`
+      const { url } = yield* TestDatabase
       yield* fill(ConsumptionLogs.resource, 5000)
       const sql = yield* connect({
         url: Redacted.make(url),

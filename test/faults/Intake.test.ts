@@ -118,15 +118,20 @@ layer(Survivor.layer, options)("An intake", (it) => {
     Effect.gen(function* () {
       const { client } = yield* Survivor
       for (const key of Array.makeBy(keysAtOnce, (n) => `at once ${n}`)) {
-        const deliveries = Array.replicate({ key, invoices: [1, 2] }, deliveriesAtOnce)
-        const answers = yield* Effect.forEach(deliveries, (delivery) => Sender.send(client, delivery), {
-          concurrency: "unbounded"
-        })
-        const statuses = answers.map(({ status }) => status)
-        assert.deepStrictEqual(
-          [202, 200].map((status) => statuses.filter((other) => other === status).length),
-          [1, deliveriesAtOnce - 1]
+        const delivery = { key, invoices: [1, 2] }
+        const first = yield* Effect.forEach(
+          Array.replicate(delivery, deliveriesAtOnce),
+          (same) => Sender.send(client, same),
+          { concurrency: "unbounded" }
         )
+        const answers = yield* Effect.forEach(first, (answer) =>
+          answer.status === 503 ? Sender.sendWhileBusy(client, delivery) : Effect.succeed(answer)
+        )
+        const accepted = answers.filter(({ status }) => status === 202).length
+        // The store may have been too busy to tell a sender that it stored the task.
+        if (answers.every((answer, index) => answer === first[index])) assert.strictEqual(accepted, 1)
+        else assert.isAtMost(accepted, 1)
+        assert.strictEqual(answers.filter(({ status }) => status === 200).length, deliveriesAtOnce - accepted)
         const receipts = yield* Effect.forEach(answers, Sender.receiptOf)
         const told = receipts.map((receipt) => `${receipt.task_id} ${DateTime.formatIso(receipt.scheduled_for)}`)
         assert.strictEqual(new Set(told).size, 1)
@@ -142,14 +147,15 @@ layer(Survivor.layer, options)("An intake", (it) => {
         const answers = yield* Effect.forEach(
           clients,
           (client, invoice) =>
-            Effect.map(Sender.send(client, { key, invoices: [invoice] }), ({ status }) => ({ status, invoice })),
+            Effect.map(Sender.sendWhileBusy(client, { key, invoices: [invoice] }), ({ status }) => ({
+              status,
+              invoice
+            })),
           { concurrency: "unbounded" }
         )
-        assert.sameMembers(
-          answers.map(({ status }) => status),
-          [202, 422]
-        )
-        const accepted = answers.filter(({ status }) => status === 202).map(({ invoice }) => Ledger.idOf(invoice))
+        const accepted = answers.filter(({ status }) => status !== 422).map(({ invoice }) => Ledger.idOf(invoice))
+        assert.lengthOf(accepted, 1)
+        for (const { status } of answers) assert.include([202, 200, 422], status)
         assert.deepStrictEqual(
           (yield* storedUnder(key)).map(({ invoice }) => invoice),
           accepted

@@ -70,9 +70,14 @@ const checkSearch = Effect.fnUntraced(function* (
     found(resource, stores.rows, organization, criteria).slice(page.offset, page.offset + page.limit)
   )
   const asked = Formatter.format({ resource, organization, criteria, page })
-  for (const [way, repository, of] of ways(stores)) {
-    assert.strictEqual(yield* of(organization)(repository.search(criteria, page)), expected, `${way}: ${asked}`)
-  }
+  yield* Effect.forEach(
+    ways(stores),
+    ([way, repository, of]) =>
+      Effect.map(of(organization)(repository.search(criteria, page)), (text) =>
+        assert.strictEqual(text, expected, `${way}: ${asked}`)
+      ),
+    { concurrency: "unbounded", discard: true }
+  )
 })
 
 /** Pages of this length, one after the other, hold each row that the request means once and in order. */
@@ -95,15 +100,21 @@ const checkGets = Effect.fnUntraced(function* (stores: Stores, organization: str
   const own = new Map(rows.filter((row) => row.organization === organization).map((row) => [row.id, row.json]))
   const ids = [...new Set(rows.map((row) => row.id)), "nowhere", ""]
   for (const [, repository, of] of ways(stores)) {
-    for (const id of ids) {
-      const answer = yield* of(organization)(Effect.result(repository.get(id)))
-      const expected = own.get(id)
-      if (expected === undefined) {
-        assert.deepStrictEqual(answer._tag === "Failure" && answer.failure, RecordNotFound.error)
-      } else {
-        assert.strictEqual(answer._tag === "Success" && answer.success, expected)
-      }
-    }
+    // Whether pages skip in the index makes no difference to a record.
+    if (repository === stores.skipping) continue
+    yield* Effect.forEach(
+      ids,
+      (id) =>
+        Effect.map(of(organization)(Effect.result(repository.get(id))), (answer) => {
+          const expected = own.get(id)
+          if (expected === undefined) {
+            assert.deepStrictEqual(answer._tag === "Failure" && answer.failure, RecordNotFound.error)
+          } else {
+            assert.strictEqual(answer._tag === "Success" && answer.success, expected)
+          }
+        }),
+      { concurrency: 4, discard: true }
+    )
   }
 })
 

@@ -30,6 +30,13 @@ export const send = (client: Client, { key, invoices }: Delivery) =>
     body: json({ invoices: invoices.map((invoice) => ({ invoice_id: idOf(invoice) })) })
   })
 
+/** Sends a delivery again for as long as the store is busy. */
+export const sendWhileBusy = (client: Client, delivery: Delivery) =>
+  send(client, delivery).pipe(
+    Effect.repeat({ while: ({ status }) => status === 503, schedule: Schedule.spaced("100 millis") }),
+    Effect.timeout("60 seconds")
+  )
+
 const statusIs =
   (...statuses: ReadonlyArray<number>) =>
   ({ status }: Answer) =>
