@@ -78,7 +78,7 @@ const many = resources.filter(({ name }) => name !== "organization")
 const only = (...names: ReadonlyArray<string>) => resources.filter(({ name }) => names.includes(name))
 
 const large = only("charges")
-const others = many.filter((resource) => !large.includes(resource))
+const others = many.filter(({ name }) => name !== "charges")
 
 /** How many records the tables hold. */
 const sizes = [

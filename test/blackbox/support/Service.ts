@@ -14,7 +14,7 @@ const secretKey = "sk_test_of_the_double"
 const make = (environment: Process.Environment) =>
   Effect.gen(function* () {
     const process = yield* Process.start(environment)
-    const client = yield* Client.make(yield* process.address)
+    const client = Client.patient(yield* Client.make(yield* process.address))
     return { ...client, process }
   })
 
