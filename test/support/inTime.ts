@@ -7,5 +7,5 @@ import { availableParallelism, loadavg } from "node:os"
 /** The most seconds that may pass, on the machine as busy as it is now, for what is promised in some. */
 export const inTime = (seconds: number) => {
   const [lastMinute = 0] = loadavg()
-  return seconds * Math.max(2, (2 * lastMinute) / availableParallelism())
+  return seconds + 1.5 * Math.max(1, (2 * lastMinute) / availableParallelism())
 }
