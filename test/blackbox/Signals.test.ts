@@ -29,21 +29,21 @@ const started = Effect.gen(function* () {
   return { ...process, sql, client: yield* Client.make(address), newcomer: Client.make(address) }
 })
 
-/** Holds back every read of charges until it is told to let go. */
+/** Blocks every read of charges until `release` is run. */
 const holdCharges = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   const held = yield* Deferred.make<void>()
-  const letGo = yield* Deferred.make<void>()
+  const release = yield* Deferred.make<void>()
   const holding = yield* sql
     .withTransaction(
       sql`lock table charges in access exclusive mode`.pipe(
         Effect.andThen(Deferred.succeed(held, undefined)),
-        Effect.andThen(Deferred.await(letGo))
+        Effect.andThen(Deferred.await(release))
       )
     )
     .pipe(Effect.forkScoped)
   yield* Deferred.await(held)
-  return { letGo: Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.join(holding)) }
+  return { release: Effect.andThen(Deferred.succeed(release, undefined), Fiber.join(holding)) }
 })
 
 /** As many reads as that wait for the lock. */
@@ -90,7 +90,7 @@ describe.concurrent("A stop signal", () => {
         Effect.gen(function* () {
           const { client, newcomer, kill, ended, output } = yield* started
           const before = yield* client.ask("/charges/search")
-          const { letGo } = yield* holdCharges
+          const { release } = yield* holdCharges
           const inFlight = yield* Effect.forkScoped(
             Effect.forEach([1, 2, 3], () => client.ask("/charges/search"), { concurrency: 3 })
           )
@@ -98,7 +98,7 @@ describe.concurrent("A stop signal", () => {
           yield* kill(signal)
           const asked = Effect.flatMap(newcomer, ({ ask }) => ask("/organization/get")).pipe(Effect.scoped, Effect.exit)
           yield* eventually("new requests are refused", Effect.map(asked, Exit.isFailure))
-          yield* letGo
+          yield* release
           for (const { status, text } of yield* Fiber.join(inFlight)) {
             assert.deepStrictEqual([status, text], [200, before.text])
           }

@@ -23,7 +23,7 @@ const startIntake = Effect.gen(function* () {
   return { program, client: yield* Client.make(program.url, deliveriesAtOnce) }
 })
 
-/** An intake that nobody kills. */
+/** An intake that is not killed. */
 class Survivor extends Context.Service<Survivor, { readonly client: Client.Client }>()(
   "practice-data/test/faults/Intake/Survivor"
 ) {
@@ -55,13 +55,13 @@ const storedUnder = (key: string) =>
 const deliverToGate = Effect.fnUntraced(function* (delivery: Sender.Delivery) {
   const { sql } = yield* TestDatabase
   const { program, client } = yield* startIntake
-  const { letGo } = yield* Gate.close(sql, "delivery")
-  const unanswered = yield* Effect.forkScoped(Effect.flip(Sender.send(client, delivery)))
+  const { release } = yield* Gate.close(sql, "delivery")
+  const response = yield* Effect.forkScoped(Effect.flip(Sender.send(client, delivery)))
   yield* Gate.areWaiting(sql, 1)
-  return { program, letGo, unanswered }
+  return { program, release, response }
 })
 
-/** Sends a delivery again, and expects its one task to be what is answered, and all that is stored. */
+/** Sends a delivery again, and expects its one task in the answer and in the store. */
 const deliverAgain = Effect.fnUntraced(function* (delivery: Sender.Delivery) {
   const { client } = yield* Survivor
   const answer = yield* Sender.deliver(client, delivery)
@@ -82,15 +82,15 @@ const deliverAgain = Effect.fnUntraced(function* (delivery: Sender.Delivery) {
 })
 
 layer(Survivor.layer, options)("An intake", (it) => {
-  it.effect("that is killed before its COMMIT leaves nothing or one task, and the sender's retry is answered so", () =>
+  it.effect("that is killed before its COMMIT leaves nothing or one task, and the answer to the retry says which", () =>
     Effect.gen(function* () {
       const delivery = { key: "killed before", invoices: [1] }
-      const { program, letGo, unanswered } = yield* deliverToGate(delivery)
+      const { program, release, response } = yield* deliverToGate(delivery)
       yield* Program.kill(program)
-      assert.strictEqual((yield* Fiber.join(unanswered))._tag, "NoAnswer")
+      assert.strictEqual((yield* Fiber.join(response))._tag, "NoAnswer")
       assert.deepStrictEqual(yield* storedUnder(delivery.key), [])
       const again = yield* Effect.forkScoped(deliverAgain(delivery))
-      yield* letGo
+      yield* release
       assert.include(["scheduled", "duplicate"], yield* Fiber.join(again))
       assert.strictEqual(yield* deliverAgain(delivery), "duplicate")
     })
@@ -101,15 +101,15 @@ layer(Survivor.layer, options)("An intake", (it) => {
     () =>
       Effect.gen(function* () {
         const delivery = { key: "killed after", invoices: [1] }
-        const { program, letGo, unanswered } = yield* deliverToGate(delivery)
+        const { program, release, response } = yield* deliverToGate(delivery)
         yield* program.kill("SIGSTOP")
-        yield* letGo
+        yield* release
         yield* eventually(
           "a stored task",
           Effect.map(storedUnder(delivery.key), (stored) => stored.length === 1)
         )
         yield* Program.kill(program)
-        assert.strictEqual((yield* Fiber.join(unanswered))._tag, "NoAnswer")
+        assert.strictEqual((yield* Fiber.join(response))._tag, "NoAnswer")
         assert.strictEqual(yield* deliverAgain(delivery), "duplicate")
       })
   )
