@@ -78,13 +78,13 @@ const many = resources.filter(({ name }) => name !== "organization")
 const only = (...names: ReadonlyArray<string>) => resources.filter(({ name }) => names.includes(name))
 
 const large = only("charges")
-const others = many.filter(({ name }) => name !== "charges")
+const rest = many.filter(({ name }) => name !== "charges")
 
 /** How many records the tables hold. */
 const sizes = [
-  { rows: 2000, resources: others, options: {} },
+  { rows: 2000, resources: rest, options: {} },
   { rows: 20_000, resources: large, options: {} },
-  { rows: 20_000, resources: others, options: long }
+  { rows: 20_000, resources: rest, options: long }
 ]
 
 /** Records that are unevenly distributed: of one resource in each test run, of all of them among the long tests. */
