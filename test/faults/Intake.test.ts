@@ -14,7 +14,7 @@ import * as Ledger from "./support/Ledger.ts"
 import * as Program from "./support/Program.ts"
 import * as Sender from "./support/Sender.ts"
 
-const keysAtOnce = 100
+const keysAtOnce = 30
 const deliveriesAtOnce = 64
 
 const startIntake = Effect.gen(function* () {
