@@ -6,7 +6,10 @@ export default defineConfig({
     globalSetup: ["test/support/seed.ts", "test/support/runFolder.ts", "test/support/postgresServer.ts"],
     setupFiles: ["test/support/seeded.ts"],
     tags: [
-      { name: "long", description: "Large tables, many runs of a property, many ways to fail: `npm run test:long`" }
+      {
+        name: "long",
+        description: "Large tables, many runs of a property, processes that are killed and cut off: `npm run test:long`"
+      }
     ],
     // Every file needs the same modules, which take longer to load than most files take to run.
     isolate: false,

@@ -3,7 +3,7 @@
  *
  * @module-tag long
  */
-import { assert, it, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
@@ -159,7 +159,7 @@ layer(Program.layer, { ...options, concurrent: true })("A client that sends", (i
   )
 })
 
-it.live("MAX_CONNECTIONS is how many may be open: one more is refused, said once, until one is closed", () =>
+test.live("MAX_CONNECTIONS is how many may be open: one more is refused, said once, until one is closed", () =>
   Effect.gen(function* () {
     const { address, output } = yield* Process.start({
       DATABASE_URL: "postgres://nobody@127.0.0.1:1/nothing",
