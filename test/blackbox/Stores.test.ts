@@ -72,7 +72,7 @@ const recovers = (client: Client.Client) =>
     })
     const [took] = yield* Effect.timed(eventually("a successful read", isUp))
     assert.isBelow(Duration.toSeconds(took), inTime(2))
-    const afterwards = yield* askAtOnce(client, 20)
+    const afterwards = yield* askAtOnce(Client.patient(client), 20)
     assert.deepStrictEqual([...new Set(afterwards.map(({ status, text }) => (status === 200 ? "200" : text)))], ["200"])
   })
 
@@ -92,7 +92,7 @@ const loseCredentials = Effect.fnUntraced(function* (
   for (const answer of [...others, unknown]) isDown(answer)
   yield* credentials.mend
   yield* recovers(client)
-  assert.strictEqual((yield* unknownKey(client)).status, 401)
+  assert.strictEqual((yield* unknownKey(Client.patient(client))).status, 401)
 })
 
 const loseRecords = Effect.fnUntraced(function* (
@@ -105,7 +105,7 @@ const loseRecords = Effect.fnUntraced(function* (
   const [answers, record] = yield* Effect.all([askAtOnce(client, 50), charge], { concurrency: 2 })
   for (const answer of answers) assert.isBelow(answer.took, inTime(8), cut)
   for (const answer of [...answers, record]) isDown(answer)
-  assert.strictEqual((yield* unknownKey(client)).status, 401)
+  assert.strictEqual((yield* unknownKey(Client.patient(client))).status, 401)
   assert.strictEqual((yield* client.ask("/charges/search", { limit: 0 })).status, 400)
   assert.strictEqual((yield* client.ask("/charges/search", { limit: "1" })).status, 422)
   yield* records.mend
