@@ -16,7 +16,7 @@ export default defineConfig({
     // Two that compute, and one while others wait for what they started.
     maxWorkers: 3,
     // They end a test that hangs. A machine that is busy is no fault of the tests.
-    testTimeout: 180_000,
-    hookTimeout: 180_000
+    testTimeout: 300_000,
+    hookTimeout: 300_000
   }
 })
