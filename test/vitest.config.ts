@@ -6,14 +6,17 @@ export default defineConfig({
     globalSetup: ["test/support/seed.ts", "test/support/runFolder.ts", "test/support/postgresServer.ts"],
     setupFiles: ["test/support/seeded.ts"],
     tags: [
-      { name: "long", description: "Large tables, many runs of a property, many ways to fail: `npm run test:long`" }
+      {
+        name: "long",
+        description: "Large tables, many runs of a property, processes that are killed and cut off: `npm run test:long`"
+      }
     ],
     // Every file needs the same modules, which take longer to load than most files take to run.
     isolate: false,
     // Two that compute, and one while others wait for what they started.
     maxWorkers: 3,
     // They end a test that hangs. A machine that is busy is no fault of the tests.
-    testTimeout: 180_000,
-    hookTimeout: 180_000
+    testTimeout: 300_000,
+    hookTimeout: 300_000
   }
 })

@@ -97,10 +97,10 @@ describe("A client that keeps its connections", () => {
     Effect.gen(function* () {
       const first = yield* started("2 seconds")
       const lost: Array<Client.NoAnswer> = []
-      let answered = 0
+      let responses = 0
       const client = yield* Client.make(first.client.address, 16)
       const ask = client.call({ path: "/unknown" }).pipe(
-        Effect.tap(() => Effect.sync(() => (answered += 1))),
+        Effect.tap(() => Effect.sync(() => (responses += 1))),
         Effect.catchTag("NoAnswer", (error) =>
           Effect.andThen(
             // Between the end of one and the start of the next, nobody listens.
@@ -116,10 +116,10 @@ describe("A client that keeps its connections", () => {
         )
       )
       for (let times = 0, program = first; times < 2; times++) {
-        const before = answered
+        const before = responses
         yield* eventually(
           "answers",
-          Effect.sync(() => answered > before + 100)
+          Effect.sync(() => responses > before + 100)
         )
         yield* program.kill("SIGTERM")
         assert.deepStrictEqual(yield* program.ended, { code: 0, signal: null }, program.output())

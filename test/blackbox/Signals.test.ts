@@ -11,31 +11,44 @@ import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
 import * as Process from "./support/Process.ts"
 
-const signals = ["SIGTERM", "SIGINT"] as const
+/** Each signal in one way in each test run, and in the other among the long tests. */
+const busy = [
+  { signal: "SIGTERM", options: {} },
+  { signal: "SIGINT", options: long }
+] as const
+const idle = [
+  { signal: "SIGINT", options: {} },
+  { signal: "SIGTERM", options: long }
+] as const
 
-/** Starts on a Postgres that has the demo data. */
+/** Starts on a Postgres that has the demo data, and waits for its first answer from there. */
 const started = Effect.gen(function* () {
   const { url, sql } = yield* TestDatabase
   const process = yield* Process.start({ DATABASE_URL: url })
   const address = yield* process.address
-  return { ...process, sql, client: yield* Client.make(address), newcomer: Client.make(address) }
+  const client = yield* Client.make(address)
+  yield* eventually(
+    "a successful read",
+    Effect.map(client.ask("/charges/search"), ({ status }) => status === 200)
+  )
+  return { ...process, sql, client, newcomer: Client.make(address) }
 })
 
-/** Holds back every read of charges until it is told to let go. */
+/** Blocks every read of charges until `release` is run. */
 const holdCharges = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   const held = yield* Deferred.make<void>()
-  const letGo = yield* Deferred.make<void>()
+  const release = yield* Deferred.make<void>()
   const holding = yield* sql
     .withTransaction(
       sql`lock table charges in access exclusive mode`.pipe(
         Effect.andThen(Deferred.succeed(held, undefined)),
-        Effect.andThen(Deferred.await(letGo))
+        Effect.andThen(Deferred.await(release))
       )
     )
     .pipe(Effect.forkScoped)
   yield* Deferred.await(held)
-  return { letGo: Effect.andThen(Deferred.succeed(letGo, undefined), Fiber.join(holding)) }
+  return { release: Effect.andThen(Deferred.succeed(release, undefined), Fiber.join(holding)) }
 })
 
 /** As many reads as that wait for the lock. */
@@ -75,38 +88,47 @@ const stalledRequest = (address: string) =>
 const database = Layer.fresh(TestDatabase.layerDemo)
 
 describe.concurrent("A stop signal", () => {
-  it.live.each(signals)("%s lets requests in flight be answered, refuses new ones, and ends with code 0", (signal) =>
-    Effect.gen(function* () {
-      const { client, newcomer, kill, ended, output } = yield* started
-      const before = yield* client.ask("/charges/search")
-      const { letGo } = yield* holdCharges
-      const inFlight = yield* Effect.forkScoped(
-        Effect.forEach([1, 2, 3], () => client.ask("/charges/search"), { concurrency: 3 })
-      )
-      yield* isWaiting(3)
-      yield* kill(signal)
-      const asked = Effect.flatMap(newcomer, ({ ask }) => ask("/organization/get")).pipe(Effect.scoped, Effect.exit)
-      yield* eventually("new requests are refused", Effect.map(asked, Exit.isFailure))
-      yield* letGo
-      for (const { status, text } of yield* Fiber.join(inFlight)) {
-        assert.deepStrictEqual([status, text], [200, before.text])
-      }
-      const [took, end] = yield* Effect.timed(ended)
-      assert.deepStrictEqual(end, { code: 0, signal: null }, output())
-      assert.isBelow(Duration.toSeconds(took), inTime(2))
-    }).pipe(Effect.provide(database))
-  )
+  for (const { signal, options } of busy) {
+    it.live(
+      `${signal} lets requests in flight be answered, refuses new ones, and ends with code 0`,
+      () =>
+        Effect.gen(function* () {
+          const { client, newcomer, kill, ended, output } = yield* started
+          const before = yield* Client.patient(client).ask("/charges/search")
+          const { release } = yield* holdCharges
+          const inFlight = yield* Effect.forkScoped(
+            Effect.forEach([1, 2, 3], () => client.ask("/charges/search"), { concurrency: 3 })
+          )
+          yield* isWaiting(3)
+          yield* kill(signal)
+          const asked = Effect.flatMap(newcomer, ({ ask }) => ask("/organization/get")).pipe(Effect.scoped, Effect.exit)
+          yield* eventually("new requests are refused", Effect.map(asked, Exit.isFailure))
+          yield* release
+          for (const { status, text } of yield* Fiber.join(inFlight)) {
+            assert.deepStrictEqual([status, text], [200, before.text])
+          }
+          const [took, end] = yield* Effect.timed(ended)
+          assert.deepStrictEqual(end, { code: 0, signal: null }, output())
+          assert.isBelow(Duration.toSeconds(took), inTime(2))
+        }).pipe(Effect.provide(database)),
+      options
+    )
+  }
 
-  it.live.each(signals)("%s ends an idle program with code 0 at once, open connections or not", (signal) =>
-    Effect.gen(function* () {
-      const { client, kill, ended, output } = yield* started
-      assert.strictEqual((yield* client.ask("/organization/get")).status, 200)
-      yield* kill(signal)
-      const [took, end] = yield* Effect.timed(ended)
-      assert.deepStrictEqual(end, { code: 0, signal: null }, output())
-      assert.isBelow(Duration.toSeconds(took), inTime(2))
-    }).pipe(Effect.provide(database))
-  )
+  for (const { signal, options } of idle) {
+    it.live(
+      `${signal} ends an idle program with code 0 at once, open connections or not`,
+      () =>
+        Effect.gen(function* () {
+          const { kill, ended, output } = yield* started
+          yield* kill(signal)
+          const [took, end] = yield* Effect.timed(ended)
+          assert.deepStrictEqual(end, { code: 0, signal: null }, output())
+          assert.isBelow(Duration.toSeconds(took), inTime(2))
+        }).pipe(Effect.provide(database)),
+      options
+    )
+  }
 
   it.live(
     "waits for a request that never comes to its end for 10 s at most",
@@ -114,7 +136,7 @@ describe.concurrent("A stop signal", () => {
       Effect.gen(function* () {
         const { client, kill, ended, output } = yield* started
         yield* stalledRequest(client.address)
-        assert.strictEqual((yield* client.ask("/organization/get")).status, 200)
+        assert.strictEqual((yield* Client.patient(client).ask("/organization/get")).status, 200)
         yield* kill("SIGTERM")
         const [took, end] = yield* Effect.timed(ended)
         assert.deepStrictEqual(end, { code: 0, signal: null }, output())

@@ -8,6 +8,7 @@ import * as SecretAdmin from "../../src/deletions/SecretAdmin.ts"
 import * as TaskAdmin from "../../src/deletions/TaskAdmin.ts"
 import { temporaryFolder } from "../blackbox/support/Process.ts"
 import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
+import { long } from "../support/tries.ts"
 import { cli, cliProcess, type Ended, runWith } from "./cli.ts"
 import { makeDead, parse, reason, Tasks } from "./tasks.ts"
 
@@ -231,14 +232,17 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     })
   )
 
-  it.effect("says in one line that the service is running on the embedded database", () =>
-    Effect.gen(function* () {
-      const folder = yield* temporaryFolder
-      yield* Embedded.connect(folder).pipe(Effect.provide([NodeServices.layer, Reactivity.layer]))
-      const line = lineOf(yield* runWith({ DATA_DIR: folder }, ["keys", "list"]))
-      assert.include(line, "in use by another process")
-      assert.include(line, folder)
-    })
+  it.effect(
+    "says in one line that the service is running on the embedded database",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* temporaryFolder
+        yield* Embedded.connect(folder).pipe(Effect.provide([NodeServices.layer, Reactivity.layer]))
+        const line = lineOf(yield* runWith({ DATA_DIR: folder }, ["keys", "list"]))
+        assert.include(line, "in use by another process")
+        assert.include(line, folder)
+      }),
+    long
   )
 
   it.effect("ends as a process with the same codes and the same words", () =>

@@ -42,25 +42,29 @@ const nodesOf = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []
 const literal = (value: unknown) =>
   `'${value instanceof Uint8Array ? `\\x${Buffer.from(value).toString("hex")}` : String(value)}'`
 
+let explained = 0
+
 /** Explains a statement as it runs: with the plan for its values, or with one made for any values. */
 const explain = Effect.fnUntraced(function* (text: string, values: ReadonlyArray<unknown>, isPlannedOnce: boolean) {
   const { sql } = yield* TestDatabase
-  const explained = Effect.gen(function* () {
-    const settings = { ...inOrder, plan_cache_mode: isPlannedOnce ? "force_generic_plan" : "force_custom_plan" }
-    yield* Effect.forEach(Object.entries(settings), ([name, value]) => sql.unsafe(`set local ${name} = ${value}`))
-    yield* sql.unsafe(`prepare explained as ${text}`)
-    const rows = yield* sql.unsafe(
-      `explain (analyze, buffers, format json) execute explained (${values.map(literal).join(", ")})`
-    ).unprepared
-    yield* sql.unsafe("deallocate explained")
-    return rows
-  })
-  const [plan] = yield* readPlans(yield* sql.withTransaction(explained))
+  const settings = { ...inOrder, plan_cache_mode: isPlannedOnce ? "force_generic_plan" : "force_custom_plan" }
+  const set = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', true)`)
+  const name = `explained_${++explained}`
+  const rows = yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql.unsafe(`select ${set.join(", ")}`)
+      yield* sql.unsafe(`prepare ${name} as ${text}`)
+      return yield* sql.unsafe(
+        `explain (analyze, buffers, format json) execute ${name} (${values.map(literal).join(", ")})`
+      ).unprepared
+    })
+  )
+  const [plan] = yield* readPlans(rows)
   return plan["QUERY PLAN"][0].Plan
 })
 
 /**
- * What a page of a search reads: rows of the table, blocks of it and its indexes, and in which ways. It is the same
+ * What a page of a search reads: rows of the table, blocks of it and its indexes, and by which kinds of scan. It is the same
  * whether the organization is known or looked up by its key.
  */
 export const costOf = Effect.fnUntraced(function* (
@@ -75,25 +79,28 @@ export const costOf = Effect.fnUntraced(function* (
              values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
   const known = searchQuery(sql, sql`${owner}`, resource, criteria, page)
   const keyed = withKey(sql, keyHash, searchQuery(sql, sql.literal(ownerOfKey), resource, criteria, page))
-  const plans = [
-    yield* explain(...known.statement.compile(), known.isPlannedOnce),
-    yield* explain(...keyed.compile(), known.isPlannedOnce)
-  ]
+  const plans = yield* Effect.all([
+    explain(...known.statement.compile(), known.isPlannedOnce),
+    explain(...keyed.compile(), known.isPlannedOnce)
+  ])
   const scans = plans.map((plan) => nodesOf(plan).filter((node) => node["Relation Name"] === resource.table))
   const most = (count: (node: Plan) => number) =>
     Math.max(...scans.map((nodes) => nodes.reduce((sum, node) => sum + count(node), 0)))
   return {
     rows: most((node) => (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"]),
     blocks: most((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"]),
-    ways: scans.flat().map((node) => node["Node Type"])
+    scans: scans.flat().map((node) => node["Node Type"])
   }
 })
 
 const clock = "timestamptz '2026-01-01 00:00:00+00' + n * interval '1 second'"
 
+/** What the tables of a database were filled with, by the table's name. */
+const filled = new WeakMap<object, Map<string, string>>()
+
 /**
- * Fills a table with rows numbered by n, one second apart in the order of writing. Ten rows share each text and each
- * number that a filter looks at; of every hundred, one is deleted.
+ * Makes a table hold rows numbered by n, one second apart in the order of writing. Ten rows share each text and each
+ * number that a filter looks at; of every hundred, one is deleted. A table that holds them already is left as it is.
  *
  * @param given the SQL of some columns, by name
  */
@@ -119,9 +126,14 @@ export const fill = Effect.fnUntraced(function* (
     id: "'id_' || n",
     ...given
   }
-  yield* sql.unsafe(
-    `insert into ${resource.table} (${Object.keys(values).join(", ")})
-     select ${Object.values(values).join(", ")} from generate_series(1, ${rows}) n`
-  )
+  const insert = `insert into ${resource.table} (${Object.keys(values).join(", ")})
+    select ${Object.values(values).join(", ")} from generate_series(1, ${rows}) n`
+  const tables = filled.get(sql) ?? new Map<string, string>()
+  filled.set(sql, tables)
+  if (tables.get(resource.table) === insert) return
+  tables.delete(resource.table)
+  yield* sql.unsafe(`truncate ${resource.table}`)
+  yield* sql.unsafe(insert)
   yield* sql.unsafe(`vacuum analyze ${resource.table}`)
+  tables.set(resource.table, insert)
 })

@@ -43,7 +43,7 @@ layer(TestDatabase.layerDatabases, options)("Intake, worker and data API as proc
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       yield* Ledger.open(sql, 2)
-      // What the account notes is not the worker's to write.
+      // The worker may not write what the trigger records.
       yield* sql`alter function note_completion() security definer`
       const [asIntake, asApi, asWorker] = yield* Effect.forEach(["intake", "api", "worker"], loginOf)
       const { key } = yield* ApiKeys.create({ organization: Ledger.organization, name: "Sync" })
@@ -70,7 +70,7 @@ layer(TestDatabase.layerDatabases, options)("Intake, worker and data API as proc
 
       const lastLook = DateTime.formatIso(yield* DateTime.now)
       const receipt = yield* Sender.receiptOf(yield* Sender.deliver(sender, { key: "delivery", invoices: [1] }))
-      yield* Ledger.settles(sql)
+      yield* Ledger.allCompleted(sql)
       assert.deepStrictEqual(idsOf(yield* search("invoices", {})), ["invoice_2"])
 
       const news = { include_deleted: true, updated_at_since: lastLook }

@@ -48,10 +48,10 @@ it.live("Four workers on 2,000 due tasks, twenty for each invoice, complete each
       sql,
       Array.makeBy(2000, (n) => (n % 100) + 1)
     )
-    yield* Ledger.settles(sql)
+    yield* Ledger.allCompleted(sql)
     // On a machine that keeps a worker waiting longer than its leases, another may have taken a task from it.
-    const { attempts: _, ...settled } = Ledger.settled(2000)
-    assert.deepInclude(yield* Ledger.balance(sql), settled)
+    const { attempts: _, ...expected } = Ledger.allCompletedOnce(2000)
+    assert.deepInclude(yield* Ledger.balance(sql), expected)
     const [database] = yield* sql`
       select deadlocks::integer as deadlocks from pg_stat_database where datname = current_database()`
     assert.deepStrictEqual(database, { deadlocks: 0 })
@@ -77,7 +77,7 @@ it.live(
       const completed = balance?.completed ?? 0
       assert.isBelow(completed, 3000)
       assert.deepStrictEqual(balance, {
-        ...Ledger.settled(3000),
+        ...Ledger.allCompletedOnce(3000),
         completed,
         completions: completed,
         attempts: { 0: 3000 - completed, 1: completed }
@@ -91,7 +91,7 @@ it.live("A stop signal while deletions wait for a lock ends a worker in 10 s wit
     yield* worker.kill("SIGTERM")
     assert.isBelow(yield* Program.secondsOf(worker.ended), inTime(10))
     assert.deepStrictEqual(yield* worker.ended, { code: 0, signal: null }, worker.output())
-    yield* feeder.letGo
+    yield* feeder.release
     const balance = yield* Ledger.balance(sql)
     assert.deepInclude(balance, { running: 0, early: 0, rewritten: 0, unfounded: 0, halfDone: 0 })
     // What was begun and waited in vain had its attempt. What was not begun had none.
@@ -105,9 +105,9 @@ it.live("A worker keeps the tasks of its batch that it has not begun, while one 
     const { url, sql, feeder } = yield* blocked(10, 1)
     yield* Program.start("worker", url)
     yield* aWhile(sql)
-    yield* feeder.letGo
-    yield* Ledger.settles(sql)
-    assert.deepStrictEqual(yield* Ledger.balance(sql), Ledger.settled(10))
+    yield* feeder.release
+    yield* Ledger.allCompleted(sql)
+    assert.deepStrictEqual(yield* Ledger.balance(sql), Ledger.allCompletedOnce(10))
   }).pipe(alone)
 )
 
@@ -125,8 +125,8 @@ it.live("Tasks that together take longer than a statement may are each completed
       concurrency: 2
     })
     yield* Ledger.scheduleAll(sql, Array.range(1, 12))
-    yield* Ledger.settles(sql)
-    assert.deepStrictEqual(yield* Ledger.balance(sql), Ledger.settled(12))
+    yield* Ledger.allCompleted(sql)
+    assert.deepStrictEqual(yield* Ledger.balance(sql), Ledger.allCompletedOnce(12))
   }).pipe(alone)
 )
 
@@ -143,8 +143,8 @@ it.live("A worker with nothing to do rests, also while a deletion of another out
     const before = yield* commits
     yield* sql`select pg_sleep(1.5)`
     assert.isBelow((yield* commits) - before, 100)
-    yield* feeder.letGo
-    yield* Ledger.settles(sql)
-    assert.deepStrictEqual(yield* Ledger.balance(sql), Ledger.settled(1))
+    yield* feeder.release
+    yield* Ledger.allCompleted(sql)
+    assert.deepStrictEqual(yield* Ledger.balance(sql), Ledger.allCompletedOnce(1))
   }).pipe(alone)
 )

@@ -1,11 +1,11 @@
 /**
- * Bounds of what is promised to happen in time. A promise is made for a machine that has the time: where more wants to
- * run than there are cores, everything takes as much longer. `npm run faults` measures the promises themselves.
+ * Time limits of tests. What the service promises holds on a machine that is not overloaded; here the part that is work,
+ * not waiting, may take longer the more processes share a core. `npm run faults` measures the promises themselves.
  */
 import { availableParallelism, loadavg } from "node:os"
 
-/** The most seconds that may pass, on the machine as busy as it is now, for what is promised in some. */
+/** How many seconds something may take now that is promised to take a number of seconds. */
 export const inTime = (seconds: number) => {
   const [lastMinute = 0] = loadavg()
-  return seconds * Math.max(1.25, (2 * lastMinute) / availableParallelism())
+  return seconds + 1.5 * Math.max(1, (2 * lastMinute) / availableParallelism())
 }

@@ -2,7 +2,7 @@
  * One Postgres for all tests: the one that TEST_DATABASE_URL names, or one of our own. It gets a migrated template, of
  * which each test file that asks for a database has a copy.
  */
-import { Config, Effect, Option, Redacted } from "effect"
+import { Clock, Config, Effect, Option, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { TestProject } from "vitest/node"
 import { connect } from "../../src/database/Database.ts"
@@ -37,7 +37,6 @@ const connection = (url: string) =>
 const makeTemplate = (url: string, template: string) =>
   Effect.gen(function* () {
     const server = yield* connection(url)
-    yield* server.unsafe(`drop database if exists ${template} with (force)`)
     yield* server.unsafe(`create database ${template}`)
     const templateUrl = new URL(url)
     templateUrl.pathname = template
@@ -45,12 +44,35 @@ const makeTemplate = (url: string, template: string) =>
     return templateUrl.href
   }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
 
+/**
+ * Drops the databases of a run, at its end. It may fail: DROP DATABASE waits for every session of the server, and one
+ * whose client does not read keeps it waiting.
+ */
+const dropAll = (url: string, template: string) =>
+  Effect.gen(function* () {
+    const server = yield* connection(url)
+    const databases = yield* server<{ name: string }>`
+      select datname as name from pg_database where starts_with(datname || '_', ${`${template}_`})`
+    yield* Effect.forEach(databases, ({ name }) => server.unsafe(`drop database ${name} with (force)`))
+  }).pipe(
+    Effect.scoped,
+    Effect.timeout("1 minute"),
+    Effect.catchCause((cause) => Effect.logWarning(`Databases ${template}... may be left behind`, cause)),
+    Effect.provide(Reactivity.layer)
+  )
+
 const given = Effect.map(Config.option(Config.NonEmptyString("TEST_DATABASE_URL")), Option.getOrUndefined)
 
-const provideTemplate = Effect.fnUntraced(function* (project: TestProject) {
+/** A server of our own takes its databases with it. */
+const open = Effect.fnUntraced(function* (template: string) {
   const url = yield* given
-  const server = url === undefined ? yield* LocalPostgres.open({ settings }) : { url, stop: Effect.void }
-  project.provide("templateUrl", yield* makeTemplate(server.url, `practice_data_test_${process.pid}`))
+  return url === undefined ? yield* LocalPostgres.open({ settings }) : { url, stop: dropAll(url, template) }
+})
+
+const provideTemplate = Effect.fnUntraced(function* (project: TestProject) {
+  const template = `practice_data_test_${process.pid}_${(yield* Clock.currentTimeMillis).toString(36)}`
+  const server = yield* open(template)
+  project.provide("templateUrl", yield* makeTemplate(server.url, template))
   return server
 })
 

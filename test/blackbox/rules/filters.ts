@@ -23,10 +23,10 @@ export const filters = (it: Tests) => {
       const client = yield* Service
       const { resource, name, filter } = filtered
       const records = yield* all(client, resource)
-      const sample = records.filter((record) => filter.fields.every((field) => record[field] !== null))
-      const of = sample[Math.floor(sample.length / 2)]
-      assert.isDefined(of)
-      const value = of && valueOf(filter, of)
+      const withValue = records.filter((record) => filter.fields.every((field) => record[field] !== null))
+      const record = withValue[Math.floor(withValue.length / 2)]
+      assert.isDefined(record)
+      const value = record && valueOf(filter, record)
       const found = yield* search(client, resource, { ...everything(resource), [name]: value })
       const expected = records.filter(satisfies(filter, value))
       assert.isAbove(expected.length, 0)

@@ -2,7 +2,9 @@
 import { connect } from "node:net"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Answer, headersOf, type Headers, json } from "../support/Client.ts"
+import { OpenApi } from "effect/http-api"
+import { DataApi } from "../../../src/api/DataApi.ts"
+import { type Answer, headersOf, type Headers, json, parse } from "../support/Client.ts"
 import { Service, type Tests } from "../support/Service.ts"
 
 const intake = "/api/v1/invoice-deletions"
@@ -73,6 +75,14 @@ export const http = (it: Tests) => {
       }
       const refused = yield* call({ ...search, method: "GET" })
       assert.deepStrictEqual([refused.status, refused.headers["allow"]], [405, "POST"])
+    })
+  )
+
+  it.effect("the OpenAPI document is served without a key", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Service
+      const { text } = yield* call({ path: "/api/v3/openapi.json", method: "GET", headers: {} })
+      assert.deepStrictEqual(yield* parse(text), yield* parse(json(OpenApi.fromApi(DataApi))))
     })
   )
 

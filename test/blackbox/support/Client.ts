@@ -1,7 +1,7 @@
 /** Speaks HTTP to the program, byte for byte: keep-alive connections, any headers, any body. */
 import { Readable } from "node:stream"
 import { Pool } from "@effect/platform-node/Undici"
-import { Data, Effect, Schema } from "effect"
+import { Data, Effect, Schedule, Schema } from "effect"
 
 /** What the program answered. */
 export interface Answer {
@@ -59,6 +59,14 @@ const chunks = (body: string | Uint8Array) => {
   return Readable.from(Array.from({ length: count }, (_, at) => bytes.subarray(at * chunkSize, (at + 1) * chunkSize)))
 }
 
+const clientOf = (address: string, call: (request: Call) => Effect.Effect<Answer, NoAnswer>) => ({
+  address,
+  call,
+  /** Asks an endpoint of the data API, on behalf of an organization. */
+  ask: (path: string, body: unknown = {}, organization: Organization = "oakridge") =>
+    call({ path: `/api/v3${path}`, headers: headersOf(organization), body: json(body) })
+})
+
 /** A client of the program at an address. */
 export const make = Effect.fnUntraced(function* (address: string, connections = 8) {
   const pool = yield* connect(address, connections)
@@ -82,13 +90,15 @@ export const make = Effect.fnUntraced(function* (address: string, connections = 
       catch: (cause) => new NoAnswer({ cause })
     })
 
-  return {
-    address,
-    call,
-    /** Asks an endpoint of the data API, on behalf of an organization. */
-    ask: (path: string, body: unknown = {}, organization: Organization = "oakridge") =>
-      call({ path: `/api/v3${path}`, headers: headersOf(organization), body: json(body) })
-  }
+  return clientOf(address, call)
 })
 
 export type Client = Effect.Success<ReturnType<typeof make>>
+
+const isBusy = ({ status, text }: Answer) => status === 503 && /is busy|too many large requests/.test(text)
+
+/** The same client, which asks again when the program was too busy to answer. */
+export const patient = ({ address, call }: Client) =>
+  clientOf(address, (request) =>
+    Effect.repeat(call(request), { while: isBusy, schedule: Schedule.spaced("200 millis"), times: 50 })
+  )

@@ -42,7 +42,7 @@ export interface Process {
 }
 
 /** How long anything that a test waits for may take. */
-export const patience = Duration.minutes(2)
+export const timeout = Duration.minutes(2)
 
 const killAtExit = (child: ChildProcess) => {
   const kill = () => child.kill("SIGKILL")
@@ -112,7 +112,7 @@ export const start = Effect.fnUntraced(function* (environment: Environment, fold
         Effect.flatMap(Deferred.await(ended), (end) => Effect.suspend(() => new NotListening({ end, output })))
       ),
       Effect.timeoutOrElse({
-        duration: patience,
+        duration: timeout,
         orElse: () => Effect.suspend(() => new NotListening({ end: undefined, output }))
       })
     )
@@ -120,7 +120,7 @@ export const start = Effect.fnUntraced(function* (environment: Environment, fold
   return started
 })
 
-/** Starts the program where it is expected not to run, and says how it ended; listening is no way to end. */
+/** Starts the program where it is expected not to run. Returns how it ended. */
 export const startToEnd = (environment: Environment) =>
   Effect.gen(function* () {
     const { address, ended, output } = yield* start(environment)

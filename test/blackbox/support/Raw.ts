@@ -34,7 +34,7 @@ export const open = Effect.fnUntraced(function* (address: string) {
     send: (text) => Effect.sync(() => void socket.write(text)),
     received: () => received,
     closed: Effect.timeoutOrElse(Deferred.await(closed), {
-      duration: Process.patience,
+      duration: Process.timeout,
       orElse: () => Effect.die(new Error(`The connection is still open. It received: ${received}`))
     }),
     socket

@@ -30,9 +30,17 @@ export const everything = (resource: Resource) => ({
   ...("include_deleted" in resource.filters ? { include_deleted: true } : {})
 })
 
-/** All records of an organization. */
-export const all = (client: Client, resource: Resource, organization?: Organization) =>
-  search(client, resource, everything(resource), organization)
+const known = new WeakMap<Client, Map<string, ReadonlyArray<Record>>>()
+
+/** All records of an organization. They are asked for once, as nothing changes them. */
+export const all = Effect.fnUntraced(function* (client: Client, resource: Resource, organization?: Organization) {
+  const records = known.get(client) ?? new Map<string, ReadonlyArray<Record>>()
+  known.set(client, records)
+  const name = `${resource.name} ${organization ?? ""}`
+  const found = records.get(name) ?? (yield* search(client, resource, everything(resource), organization))
+  records.set(name, found)
+  return found
+})
 
 /** The ids of records. */
 export const idsOf = (records: ReadonlyArray<Record>) => records.map(({ id }) => id)

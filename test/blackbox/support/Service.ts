@@ -14,7 +14,7 @@ const secretKey = "sk_test_of_the_double"
 const make = (environment: Process.Environment) =>
   Effect.gen(function* () {
     const process = yield* Process.start(environment)
-    const client = yield* Client.make(yield* process.address)
+    const client = Client.patient(yield* Client.make(yield* process.address))
     return { ...client, process }
   })
 
@@ -22,6 +22,9 @@ const make = (environment: Process.Environment) =>
 export class Service extends Context.Service<Service, Effect.Success<ReturnType<typeof make>>>()(
   "practice-data/test/blackbox/support/Service"
 ) {
+  /** On the embedded database, which it makes and keeps in memory. */
+  static readonly layerMemory = Layer.effect(Service, make({ DATA_DIR: "memory" }))
+
   /** On the embedded database, in a folder of its own that was used before. */
   static readonly layerEmbedded = Layer.effect(
     Service,

@@ -3,13 +3,13 @@ import { Arbitrary, Schema } from "effect"
 import { type Endpoint, endpoints } from "../../contract/Contract.ts"
 import { headersOf, type Headers, json, keys } from "./Client.ts"
 
-/** A request, and the statuses that may answer it. */
+/** A request, and the statuses that its response may have. */
 export interface Generated {
   readonly kind: string
   readonly endpoint: Endpoint
   readonly headers: Headers
   readonly body: string | Uint8Array
-  /** Whether the body goes out in chunks, its length untold. */
+  /** Whether the body goes out in chunks, without its length. */
   readonly chunked: boolean
   readonly statuses: ReadonlyArray<number>
 }
@@ -180,17 +180,17 @@ const badAuthorizations = oneOf(
   )
 )
 
-/** Statuses that any body that is not too large may be answered with. */
-const fair = [200, 400, 404, 422]
+/** The statuses of the responses to any body that is not too large. */
+const ofAny = [200, 400, 404, 422]
 
-const normal = { headers: headersOf("oakridge"), chunked: false, statuses: fair }
+const normal = { headers: headersOf("oakridge"), chunked: false, statuses: ofAny }
 
 type Parts = Omit<Generated, "endpoint">
 
 const kinds = (endpoint: Endpoint): ReadonlyArray<readonly [weight: number, parts: Arbitrary.Arbitrary<Parts>]> => {
   const validBody = Arbitrary.map(validFields(endpoint), bodyOf)
   // A search that is valid finds something or nothing; a read may name no record, or no clinic.
-  const answered = {
+  const ofValid = {
     search: [200],
     get: "id" in endpoint.request ? [200, 400, 404] : [200],
     processor: [200, 400, 422]
@@ -198,7 +198,7 @@ const kinds = (endpoint: Endpoint): ReadonlyArray<readonly [weight: number, part
   const as = (kind: string, parts: Partial<Parts> = {}) =>
     Arbitrary.map((body: string | Uint8Array): Parts => ({ ...normal, kind, body, ...parts }))
   return [
-    [30, as("valid", { statuses: answered })(validBody)],
+    [30, as("valid", { statuses: ofValid })(validBody)],
     [35, as("nearly valid")(mutated(endpoint))],
     [10, as("other JSON")(anyJson)],
     [8, as("oddly encoded")(oddlyEncoded)],
@@ -206,7 +206,7 @@ const kinds = (endpoint: Endpoint): ReadonlyArray<readonly [weight: number, part
     [
       1,
       Arbitrary.map(Arbitrary.all([large, element(true, false)]), ([body, chunked]): Parts => {
-        const statuses = body.length > maxBody ? [413] : fair
+        const statuses = body.length > maxBody ? [413] : ofAny
         return { ...normal, kind: "large", body, chunked, statuses }
       })
     ],
@@ -220,7 +220,7 @@ const kinds = (endpoint: Endpoint): ReadonlyArray<readonly [weight: number, part
     [
       5,
       Arbitrary.map(Arbitrary.all([validBody, oddHeaders]), ([body, headers]): Parts => {
-        return { ...normal, kind: "odd headers", body, headers: { ...normal.headers, ...headers }, statuses: answered }
+        return { ...normal, kind: "odd headers", body, headers: { ...normal.headers, ...headers }, statuses: ofValid }
       })
     ],
     [

@@ -28,7 +28,7 @@ export const install = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   )
 })
 
-/** Holds a lock that a statement takes, until it is told to let go or the scope closes. */
+/** Holds a lock that a statement takes, until `release` is run or the scope closes. */
 export const hold = Effect.fnUntraced(function* <E, R>(sql: PgClient.PgClient, take: Effect.Effect<unknown, E, R>) {
   const held = yield* Deferred.make<void>()
   const released = yield* Deferred.make<void>()
@@ -39,7 +39,7 @@ export const hold = Effect.fnUntraced(function* <E, R>(sql: PgClient.PgClient, t
     Effect.forkScoped
   )
   yield* Effect.raceFirst(Deferred.await(held), Fiber.join(holding))
-  return { letGo: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(holding)) }
+  return { release: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(holding)) }
 })
 
 /** Whether a number of backends wait at closed gates. */
@@ -53,6 +53,6 @@ export const areWaiting = (sql: PgClient.PgClient, count: number) =>
     )
   )
 
-/** Closes a gate. Gives what opens it. */
+/** Closes a gate, until `release` is run. */
 export const close = (sql: PgClient.PgClient, gate: Gate) =>
   hold(sql, sql`select pg_advisory_xact_lock(${gates[gate].lock}::bigint)`)

@@ -1,6 +1,6 @@
 /**
- * The account that tests of faults keep: invoices to delete, tasks that delete them, and, noted by triggers whoever
- * writes, how often each task was completed, when, and whether a time of deletion was ever written again.
+ * What the tests of faults check in the database: invoices to delete, tasks that delete them, and, recorded by triggers
+ * whoever writes, how often and when each task was completed, and whether a deletion time was ever written again.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -30,7 +30,7 @@ const statements = [
   noteRewrites("invoice_lines")
 ]
 
-/** Opens the account: a number of invoices, with two lines each. */
+/** Adds the triggers and a number of invoices, with two lines each. */
 export const open = Effect.fnUntraced(function* (sql: PgClient.PgClient, invoices: number) {
   yield* Effect.forEach(statements, (statement) => sql.unsafe(statement))
   yield* sql`insert into invoices (organization_id, id)
@@ -41,7 +41,7 @@ export const open = Effect.fnUntraced(function* (sql: PgClient.PgClient, invoice
 
 export const idOf = (invoice: number) => `invoice_${invoice}`
 
-/** Schedules a task for now that deletes an invoice, past the intake. Says its id. */
+/** Schedules a task for now that deletes an invoice, past the intake. Returns its id. */
 export const schedule = Effect.fnUntraced(function* (sql: PgClient.PgClient, invoice: number) {
   const [task] = yield* scheduleAll(sql, [invoice])
   return task?.id ?? ""
@@ -61,12 +61,12 @@ export const scheduleAll = (sql: PgClient.PgClient, invoices: ReadonlyArray<numb
     from unnest(${invoices}::integer[]) with ordinality as given (invoice, n)
     returning id`
 
-/** What the account says of a task. */
+/** What is known of a task. */
 export interface Entry {
   readonly state: string
   readonly attempts: number
   readonly completions: number
-  /** How many times of deletion its invoice and its lines have, and how many of these differ. */
+  /** How many deletion times its invoice and its lines have, and how many of these differ. */
   readonly deleted: number
   readonly deletions: number
 }
@@ -86,7 +86,7 @@ export const entryOf = Effect.fnUntraced(function* (sql: PgClient.PgClient, task
   return rows[0]
 })
 
-/** How a task that ran once, after a number of attempts, is entered. */
+/** The entry of a task that was completed once, after a number of attempts. */
 export const completedOnce = (attempts: number): Entry => ({
   state: "completed",
   attempts,
@@ -95,7 +95,7 @@ export const completedOnce = (attempts: number): Entry => ({
   deletions: 1
 })
 
-/** The whole account, in counts. */
+/** Counts of all tasks and invoices. */
 export interface Balance {
   readonly tasks: number
   readonly completed: number
@@ -104,11 +104,11 @@ export interface Balance {
   readonly dead: number
   /** Completed before their time. */
   readonly early: number
-  /** Times of deletion that were written again. */
+  /** Deletion times that were written again. */
   readonly rewritten: number
   /** Invoices that are deleted without a completed task, or not deleted despite one, or before it was due. */
   readonly unfounded: number
-  /** Lines that their invoice's deletion did not reach, or at another time. */
+  /** Lines that were not deleted with their invoice, or at another time. */
   readonly halfDone: number
   /** How many tasks had how many attempts. */
   readonly attempts: Readonly<Record<string, number>>
@@ -139,8 +139,8 @@ export const balance = (sql: PgClient.PgClient) =>
     ([counts]) => counts
   )
 
-/** The account when each of a number of tasks ran once, at its first attempt, in its time, and nothing else happened. */
-export const settled = (tasks: number): Balance => ({
+/** The counts when each of a number of tasks was completed once, at its first attempt, and nothing else happened. */
+export const allCompletedOnce = (tasks: number): Balance => ({
   tasks,
   completed: tasks,
   completions: tasks,
@@ -161,9 +161,9 @@ export const outstanding = (sql: PgClient.PgClient) =>
   )
 
 /** Waits until every task is completed. */
-export const settles = (sql: PgClient.PgClient) =>
+export const allCompleted = (sql: PgClient.PgClient) =>
   eventually(
-    "nothing is left to do",
+    "all tasks are completed",
     Effect.map(outstanding(sql), (count) => count === 0)
   )
 

@@ -1,4 +1,4 @@
-/** A sender of deliveries, as the contract asks it to be: what was not acknowledged is sent again, with the same key. */
+/** A sender of deliveries as the contract describes it: what was not acknowledged is sent again, with the same key. */
 import { Data, Effect, Schedule, Schema } from "effect"
 import { DeliveryReceipt } from "../../../src/api/IntakeApi.ts"
 import type { Answer, Client } from "../../blackbox/support/Client.ts"
@@ -30,12 +30,19 @@ export const send = (client: Client, { key, invoices }: Delivery) =>
     body: json({ invoices: invoices.map((invoice) => ({ invoice_id: idOf(invoice) })) })
   })
 
+/** Sends a delivery again for as long as the store is busy. */
+export const sendWhileBusy = (client: Client, delivery: Delivery) =>
+  send(client, delivery).pipe(
+    Effect.repeat({ while: ({ status }) => status === 503, schedule: Schedule.spaced("100 millis") }),
+    Effect.timeout("60 seconds")
+  )
+
 const statusIs =
   (...statuses: ReadonlyArray<number>) =>
   ({ status }: Answer) =>
     statuses.includes(status)
 
-/** Sends a delivery until it is acknowledged, and gives the answer. Nothing but 503 and silence is met with patience. */
+/** Sends a delivery until it is acknowledged, and returns the answer. It is sent again after a 503 and after no answer. */
 export const deliver = (client: Client, delivery: Delivery) =>
   send(client, delivery).pipe(
     Effect.timeout("5 seconds"),

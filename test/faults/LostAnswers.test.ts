@@ -12,9 +12,9 @@ import * as Gate from "./support/Gate.ts"
 import * as Ledger from "./support/Ledger.ts"
 import * as Program from "./support/Program.ts"
 
-/** The way from the one worker to its database. */
+/** The connection of the one worker to its database. */
 class Connection extends Context.Service<Connection, TcpProxy.TcpProxy>()(
-  "practice-data/test/faults/Unanswered/Connection"
+  "practice-data/test/faults/LostAnswers/Connection"
 ) {
   static readonly layer = Layer.effect(
     Connection,
@@ -31,29 +31,29 @@ class Connection extends Context.Service<Connection, TcpProxy.TcpProxy>()(
   ).pipe(Layer.provideMerge(TestDatabase.layer))
 }
 
-const questions = [
-  { question: "a claim", gate: "claim", committed: "running", invoice: 1 },
-  { question: "a deletion", gate: "deletion", committed: "completed", invoice: 2 }
+const statements = [
+  { statement: "a claim", gate: "claim", committed: "running", invoice: 1 },
+  { statement: "a deletion", gate: "deletion", committed: "completed", invoice: 2 }
 ] as const
 
-layer(Connection.layer, options)("A worker that hears no answer", (it) => {
-  it.effect.each(questions)(
-    "to $question that was committed completes the task once, and uses up no attempt",
+layer(Connection.layer, options)("A worker that gets no answer", (it) => {
+  it.effect.each(statements)(
+    "to $statement that was committed completes the task once, and uses up no attempt",
     ({ gate, committed, invoice }) =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
         const connection = yield* Connection
-        const { letGo } = yield* Gate.close(sql, gate)
+        const { release } = yield* Gate.close(sql, gate)
         const task = yield* Ledger.schedule(sql, invoice)
         yield* Gate.areWaiting(sql, 1)
         yield* connection.cut("swallow")
-        yield* letGo
+        yield* release
         yield* Ledger.reaches(sql, task, committed)
         yield* connection.cut("reset")
         yield* connection.mend
         yield* Ledger.reaches(sql, task, "completed")
         // By the time that a later task is done, the worker would have run the first again.
-        yield* Ledger.reaches(sql, yield* Ledger.schedule(sql, invoice + questions.length), "completed")
+        yield* Ledger.reaches(sql, yield* Ledger.schedule(sql, invoice + statements.length), "completed")
         assert.deepStrictEqual(yield* Ledger.entryOf(sql, task), Ledger.completedOnce(1))
         assert.strictEqual((yield* Ledger.balance(sql))?.rewritten, 0)
       })
