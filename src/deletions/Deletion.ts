@@ -21,7 +21,7 @@ const counts = (judged: string, verdicts: ReadonlyArray<string>) =>
 
 /**
  * Parameters: organizations, task ids, claim tokens (arrays of one length), and the time. Returns a row for each task
- * that was completed: its organization, id and outcome.
+ * that was completed: `organization`, `taskId` and `outcome`.
  */
 export const statement = `
   with moment as materialized (select $4::timestamptz as at),
@@ -123,4 +123,4 @@ export const statement = `
       )
     )
   from task where t.organization_id = task.organization_id and t.id = task.id
-  returning t.organization_id, t.id, t.outcome`
+  returning t.organization_id as organization, t.id as "taskId", t.outcome`

@@ -100,20 +100,20 @@ suite("a task", [
   [
     "that failed for the last time is dead, also when its worker gives it back after that",
     Effect.gen(function* () {
-      const { fail, giveBack } = yield* Scheduler
+      const { fail, release } = yield* Scheduler
       const last = yield* lastClaim
       yield* fail(last, "No", Duration.zero)
-      yield* giveBack(last)
+      yield* release(last)
       yield* isFinished
     })
   ],
   [
     "that was given up is tried again when the worker of its last attempt says that this did not count",
     Effect.gen(function* () {
-      const { giveBack } = yield* Scheduler
+      const { release } = yield* Scheduler
       const last = yield* givenUp
-      yield* giveBack(last)
-      yield* giveBack(last)
+      yield* release(last)
+      yield* release(last)
       const again = yield* claimOne()
       assert.strictEqual(again.attempt, maximumAttempts)
       yield* completes(again)
@@ -130,10 +130,10 @@ suite("a task", [
   [
     "that is given back is due at once, the attempt not counted, any number of times",
     Effect.gen(function* () {
-      const { giveBack } = yield* Scheduler
+      const { release } = yield* Scheduler
       let { claim } = yield* claimed("1")
       for (let time = 0; time < 2 * maximumAttempts; time++) {
-        yield* giveBack(claim)
+        yield* release(claim)
         yield* isSuperseded(claim)
         claim = yield* claimOne()
         assert.strictEqual(claim.attempt, 1)
@@ -144,9 +144,9 @@ suite("a task", [
   [
     "that another worker has taken over is not taken from it when it is given back, and that attempt does not count",
     Effect.gen(function* () {
-      const { giveBack } = yield* Scheduler
+      const { release } = yield* Scheduler
       const { first, second } = yield* takenOver("1")
-      yield* giveBack(first)
+      yield* release(first)
       assert.isEmpty(yield* claimAll())
       yield* TestClock.adjust(lease)
       assert.strictEqual((yield* claimOne()).attempt, second.attempt)
@@ -156,10 +156,10 @@ suite("a task", [
   [
     "may be given back twice, by a worker that got no answer the first time: one attempt does not count",
     Effect.gen(function* () {
-      const { giveBack } = yield* Scheduler
+      const { release } = yield* Scheduler
       const { second } = yield* takenOver("1")
-      yield* giveBack(second)
-      yield* giveBack(second)
+      yield* release(second)
+      yield* release(second)
       assert.strictEqual((yield* claimOne()).attempt, second.attempt)
     })
   ]

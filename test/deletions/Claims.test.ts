@@ -208,12 +208,12 @@ suite("a task", [
   [
     "that is completed stays so, whatever its worker says next",
     Effect.gen(function* () {
-      const { fail, giveBack, renew } = yield* Scheduler
+      const { fail, release, renew } = yield* Scheduler
       const { claim } = yield* claimed("1")
       yield* completes(claim)
       yield* renew([claim], lease)
       yield* fail(claim, "No", Duration.zero)
-      yield* giveBack(claim)
+      yield* release(claim)
       yield* isSuperseded(claim)
       yield* isFinished
     })

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Context, Duration, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
-import type { Claim, RunOutcome, ScheduleOutcome, SchedulerUnavailable } from "../../src/deletions/Task.ts"
+import type { Claim, ScheduleOutcome, SchedulerUnavailable } from "../../src/deletions/Task.ts"
 import { integer } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { tries } from "../support/tries.ts"
@@ -16,7 +16,7 @@ const Operation = Schema.Union([
   // What is done with a claim: the last one, the one before, and so on.
   Schema.TaggedStruct("Run", { back: Schema.Literals([0, 1, 2, 3]) }),
   Schema.TaggedStruct("Renew", { back: Schema.Literals([0, 1, 2, 3]) }),
-  Schema.TaggedStruct("GiveBack", { back: Schema.Literals([0, 1, 2, 3]) }),
+  Schema.TaggedStruct("Release", { back: Schema.Literals([0, 1, 2, 3]) }),
   Schema.TaggedStruct("Fail", { back: Schema.Literals([0, 1, 2, 3]), seconds: Schema.Literals([0, 7]) })
 ])
 type Operation = typeof Operation.Type
@@ -27,15 +27,15 @@ interface Subject {
   readonly claims: Array<Claim>
 }
 
-/** What both have to answer alike: all but the tokens, and the counts that the fake has none of. */
-type Answer = ReadonlyArray<string> | ScheduleOutcome | RunOutcome["_tag"] | Duration.Duration | undefined | void
+/** What both have to return alike: all but the tokens, and the counts that the fake has none of. */
+type Returned = ReadonlyArray<string> | ScheduleOutcome | Duration.Duration | undefined | void
 
 const shown = ({ organization, taskId, attempt }: Claim) => `${organization} ${taskId} ${attempt}`
 
 const apply = (
   { scheduler, claims }: Subject,
   operation: Operation
-): Effect.Effect<Answer, SchedulerUnavailable | { readonly _tag: "TaskFailed" }> => {
+): Effect.Effect<Returned, SchedulerUnavailable | { readonly _tag: "TaskFailed" }> => {
   switch (operation._tag) {
     case "Schedule":
       return scheduler.schedule(delivery(operation.key, { invoices: [{ invoice_id: operation.invoice }] }))
@@ -57,11 +57,11 @@ const apply = (
       if (claim === undefined) return Effect.void
       switch (operation._tag) {
         case "Run":
-          return Effect.map(scheduler.run(claim), ({ _tag }) => _tag)
+          return Effect.map(scheduler.run([claim]), (outcomes) => outcomes.map(({ _tag }) => _tag))
         case "Renew":
           return scheduler.renew([claim], lease)
-        case "GiveBack":
-          return scheduler.giveBack(claim)
+        case "Release":
+          return scheduler.release(claim)
         case "Fail":
           return scheduler.fail(claim, "No", Duration.seconds(operation.seconds))
       }

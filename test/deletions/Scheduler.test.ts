@@ -49,7 +49,7 @@ const states: ReadonlyArray<readonly [state: string, reach: Check<Receipt>]> = [
     "completed",
     Effect.gen(function* () {
       const { receipt, claim } = yield* claimed(key)
-      yield* (yield* Scheduler).run(claim)
+      yield* (yield* Scheduler).run([claim])
       yield* TestClock.adjust("365 days")
       return receipt
     })

@@ -3,7 +3,7 @@
  * may be, how it is played, and what must hold afterwards.
  */
 import { assert } from "@effect/vitest"
-import { Arbitrary, Array, Clock, DateTime, Deferred, Duration, Effect, Exit, Fiber, Latch, Schema } from "effect"
+import { Arbitrary, Clock, DateTime, Deferred, Duration, Effect, Exit, Fiber, Latch, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import {
@@ -111,8 +111,7 @@ const tallied = (scheduler: Scheduler["Service"], tallies: Map<string, Tally>): 
           }
         })
       ),
-    run: (claim) => Effect.onExit(scheduler.run(claim), (exit) => count([claim], Exit.map(exit, Array.of))),
-    runTogether: (claims) => Effect.onExit(scheduler.runTogether(claims), (exit) => count(claims, exit))
+    run: (claims) => Effect.onExit(scheduler.run(claims), (exit) => count(claims, exit))
   }
 }
 
