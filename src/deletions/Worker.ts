@@ -3,7 +3,7 @@
  *
  * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
  */
-import { Array, Duration, Effect, Fiber, Layer, Predicate, Random, Ref, Result, Schedule, Semaphore } from "effect"
+import { Array, Duration, Effect, Fiber, Layer, Predicate, Random, Ref, Schedule, Semaphore } from "effect"
 import { type ClaimLimits, Scheduler } from "./Scheduler.ts"
 import { type Claim, SchedulerUnavailable, TaskFailed } from "./Task.ts"
 
@@ -130,9 +130,8 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
 
     const start = (claims: ReadonlyArray<Claim>) => {
       for (const claim of claims) held.add(claim)
-      const [first, again] = Array.partition(claims, (claim) =>
-        claim.attempt > 1 ? Result.succeed(claim) : Result.fail(claim)
-      )
+      const first = claims.filter(({ attempt }) => attempt === 1)
+      const again = claims.filter(({ attempt }) => attempt > 1)
       const size = Math.max(1, Math.ceil(first.length / Math.min(options.concurrency, transactionsPerBatch)))
       return Effect.all([enqueue(retried, again.map(Array.of)), enqueue(others, Array.chunksOf(first, size))], {
         concurrency: "unbounded",
