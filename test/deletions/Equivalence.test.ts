@@ -1,4 +1,4 @@
-/** Whatever is done to tasks, in any order: the fake in memory and Postgres answer the same. */
+/** Whatever is done to tasks, in any order: the fake in memory and Postgres return the same. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Context, Duration, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
@@ -69,8 +69,8 @@ const apply = (
   }
 }
 
-/** Tasks that are due, so that there is something to do from the beginning. */
-const beginning: ReadonlyArray<Operation> = [
+/** Tasks that are due, so that there is something to do at the start. */
+const initial: ReadonlyArray<Operation> = [
   { _tag: "Schedule", key: "1", invoice: "a" },
   { _tag: "Schedule", key: "2", invoice: "a" },
   { _tag: "Wait", seconds: 60 }
@@ -88,7 +88,7 @@ const operations = Arbitrary.array(
 layer(TestDatabase.layerDatabases, onDatabase)("schedulers", (it) => {
   for (const { often, options } of tries({ few: 10, many: 200, size: 80, maxShrinks: 200 }))
     it.effect.prop(
-      `answer the same to the same operations, one after the other${often}`,
+      `return the same for the same operations, one after the other${often}`,
       { operations },
       ({ operations: given }) =>
         Effect.gen(function* () {
@@ -99,7 +99,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("schedulers", (it) => {
             }))
           )
           if (memory === undefined || postgres === undefined) return assert.fail("There are two schedulers")
-          for (const [index, operation] of [...beginning, ...given].entries()) {
+          for (const [index, operation] of [...initial, ...given].entries()) {
             yield* TestClock.adjust(operation._tag === "Wait" ? Duration.seconds(operation.seconds) : "10 millis")
             const expected = yield* apply(memory, operation)
             assert.deepStrictEqual(yield* apply(postgres, operation), expected, `${index}: ${operation._tag}`)

@@ -84,7 +84,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
 
   it.effect.each([
     ["it failed", "The last reason"],
-    ["its workers never said a word", "The worker stopped during the attempt"]
+    ["its leases expired", "The worker stopped during the attempt"]
   ] as const)("that it is dead, since when, and why: %s", ([, reason]) =>
     Effect.gen(function* () {
       yield* seedInvoices

@@ -43,7 +43,7 @@ interface Signing {
 /** Headers of a signed delivery. */
 const signed = Effect.fnUntraced(function* (key: string, signing: Signing = {}) {
   const { with: secretsOf = [secret], at = 0, id = key, body = json, around = ["", ""] } = signing
-  // The time of the world outside, which the sender goes by.
+  // The real time, which the sender goes by.
   yield* Effect.flatMap(TestClock.withLive(Clock.currentTimeMillis), TestClock.setTime)
   const time = DateTime.toDateUtc(DateTime.makeUnsafe((yield* Clock.currentTimeMillis) + at * 1000))
   const signatures = secretsOf.map((each) => new Webhook(each).sign(id, time, body))
@@ -113,18 +113,18 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
   (it) => {
     it.effect.each(good)("%s is accepted", ([, signing]) =>
       Effect.gen(function* () {
-        const answer = yield* deliver({ headers: yield* signed(newKey(), signing) })
-        assert.strictEqual(answer.status, 202)
+        const response = yield* deliver({ headers: yield* signed(newKey(), signing) })
+        assert.strictEqual(response.status, 202)
       })
     )
 
     it.effect.each(bad)("%s is 401 because %s, which is logged, and nothing is stored", ([, reason, signing, change]) =>
       Effect.gen(function* () {
         const [before, logged] = [deliveries.length, lines.length]
-        const answer = yield* deliver({ headers: { ...(yield* signed(newKey(), signing)), ...change } })
-        assert.strictEqual(answer.status, 401)
+        const response = yield* deliver({ headers: { ...(yield* signed(newKey(), signing)), ...change } })
+        assert.strictEqual(response.status, 401)
         const detail = `The delivery is not signed as its organization requires: ${reason}`
-        assert.deepStrictEqual(answer.json, { detail })
+        assert.deepStrictEqual(response.json, { detail })
         assert.strictEqual(deliveries.length, before)
         assert.strictEqual(lines.length, logged + 1)
         assert.include(lines.at(-1), `"reason":"${reason}"`)
@@ -137,8 +137,8 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
           ...(yield* signed("key-of-a-log", { with: [another] })),
           "x-organization-id": "org_\u00e9\u009b"
         }
-        const answer = yield* deliver({ headers })
-        assert.strictEqual(answer.status, 401)
+        const response = yield* deliver({ headers })
+        assert.strictEqual(response.status, 401)
         assert.match(lines.at(-1) ?? "", /"organization":"org_\?\?"/)
         assert.match(lines.at(-1) ?? "", /"idempotency_key":"key-of-a-log"/)
         for (const each of lines) for (const hidden of [secret, previous, another]) assert.notInclude(each, hidden)
@@ -172,8 +172,8 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
     it.effect("is verified in the bytes that were sent, whatever the order of fields and the white space", () =>
       Effect.gen(function* () {
         const raw = `\n{ "more": "é", "invoices" : [ {"invoice_id":"\\u0069"} ] }\n`
-        const answer = yield* deliver({ raw, headers: yield* signed(newKey(), { body: raw }) })
-        assert.strictEqual(answer.status, 202)
+        const response = yield* deliver({ raw, headers: yield* signed(newKey(), { body: raw }) })
+        assert.strictEqual(response.status, 202)
       })
     )
 
@@ -228,19 +228,24 @@ layer(layerIntake(Layer.mergeAll(layerMemory, recording(deliveries), noSecrets))
         const key = newKey()
         const headers =
           kind === "absent" ? { "idempotency-key": key } : yield* signed(key, kind === "bad" ? { with: [another] } : {})
-        const answer = yield* deliver({ headers })
-        assert.strictEqual(answer.status, 503)
-        assert.isDefined(answer.headers["retry-after"])
-        assert.deepInclude(answer.json, { status: "error", received_at: null, idempotency_key: key, invoices_count: 1 })
+        const response = yield* deliver({ headers })
+        assert.strictEqual(response.status, 503)
+        assert.isDefined(response.headers["retry-after"])
+        assert.deepInclude(response.json, {
+          status: "error",
+          received_at: null,
+          idempotency_key: key,
+          invoices_count: 1
+        })
         assert.strictEqual(deliveries.length, before)
       })
     )
 
     it.effect("is 422 when it is not as it should be", () =>
       Effect.gen(function* () {
-        const answer = yield* deliver({ json: {} })
-        assert.strictEqual(answer.status, 422)
-        assert.deepStrictEqual(answer.json, { detail: [{ loc: ["body"], ...faults.noItems }] })
+        const response = yield* deliver({ json: {} })
+        assert.strictEqual(response.status, 422)
+        assert.deepStrictEqual(response.json, { detail: [{ loc: ["body"], ...faults.noItems }] })
       })
     )
   }

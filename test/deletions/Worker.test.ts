@@ -206,7 +206,7 @@ it.effect("finishes the task that it runs when it stops, and takes no other", ()
   )
 )
 
-it.effect("gives back what it has not begun when it stops, the attempts not counted", () =>
+it.effect("releases what it has not started when it stops, the attempts not counted", () =>
   Effect.suspend(() => {
     const tasks: Array<string> = []
     // The first fails the batch and then, alone, itself; the second takes long.
@@ -225,8 +225,8 @@ it.effect("gives back what it has not begun when it stops, the attempts not coun
           yield* Fiber.join(stop)
           assert.notIncludeMembers(idsOfRuns(runs), tasks.slice(2))
           const again = yield* claimAll()
-          const neverBegun = again.filter(({ attempt }) => attempt === 1)
-          assert.sameMembers(idsOf(neverBegun), tasks.slice(2))
+          const neverStarted = again.filter(({ attempt }) => attempt === 1)
+          assert.sameMembers(idsOf(neverStarted), tasks.slice(2))
         }),
       runTask
     )

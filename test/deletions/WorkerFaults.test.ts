@@ -32,7 +32,7 @@ const outage = (...calls: ReadonlyArray<Call>) => {
   return { state, faults }
 }
 
-/** A store that does what it is asked, and whose answers are lost, so many times. */
+/** A store that does what it is asked, and whose responses are lost, so many times. */
 const losing = (call: Call, times: number): Faults => {
   let left = times
   return {
@@ -79,7 +79,7 @@ it.effect.each(takeovers)(
     )
 )
 
-it.effect("tasks that expire while a worker runs others are begun before those of its own that still wait", () =>
+it.effect("tasks that expire while a worker runs others start before those of its own that still wait", () =>
   Effect.suspend(() => {
     const tasks: Array<string> = []
     // The third fails those with which it runs, so that these are run one after the other.
