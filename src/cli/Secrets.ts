@@ -30,11 +30,11 @@ const revokeSecret = Command.make(
   "revoke",
   { id: Argument.String("id").pipe(Argument.withDescription("Id of the secret, as `secrets list` shows it")) },
   Effect.fn(function* ({ id }) {
-    const revocation = yield* IntakeSecrets.revoke(id)
-    if (revocation._tag === "NotFound") {
+    const revoked = yield* IntakeSecrets.revoke(id)
+    if (Option.isNone(revoked)) {
       return yield* new Refused({ message: `There is no secret ${id} that could be revoked.` })
     }
-    const { left, organization: owner } = revocation
+    const { left, organization: owner } = revoked.value
     yield* Console.log(
       left === 0 ? `Revoked ${id}. ${owner} has no secret left: its deliveries need not be signed.` : `Revoked ${id}`
     )

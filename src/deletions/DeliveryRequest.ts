@@ -2,6 +2,7 @@
  * Reads a delivery from a request. The body is decoded item by item, so that a long one does not keep other requests
  * waiting, and no further than there is room for faults.
  */
+import { IncomingMessage } from "node:http"
 import { Effect, Predicate, Result, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import type { RequestInvalid, ValidationError } from "../api/Errors.ts"
@@ -21,19 +22,14 @@ import { type Delivery, delivering } from "./Delivery.ts"
 /** The headers that identify a delivery: with another value it would be another delivery. */
 const identifying = ["idempotency-key", "x-organization-id"] as const
 
-/** All values of a header, which Node joins to one. None where it is not known how often the header came. */
-const valuesOf = (name: string, { source }: HttpServerRequest.HttpServerRequest): ReadonlyArray<unknown> => {
-  if (!Predicate.hasProperty(source, "headersDistinct")) return []
-  const { headersDistinct } = source
-  if (!Predicate.hasProperty(headersDistinct, name)) return []
-  return Array.isArray(headersDistinct[name]) ? headersDistinct[name] : []
-}
-
-const repeated = (request: HttpServerRequest.HttpServerRequest) =>
-  identifying.flatMap((name) => {
-    const values = valuesOf(name, request)
-    return values.length > 1 ? [[name, values] as const] : []
-  })
+/** The values of the headers that came more than once, which Node joins to one. */
+const repeated = ({ source }: HttpServerRequest.HttpServerRequest) =>
+  source instanceof IncomingMessage
+    ? identifying.flatMap((name) => {
+        const values = source.headersDistinct[name] ?? []
+        return values.length > 1 ? [[name, values] as const] : []
+      })
+    : []
 
 const decodeHeaders = Schema.decodeUnknownEffect(DeliveryHeaders, { errors: "all" })
 

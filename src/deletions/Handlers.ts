@@ -1,9 +1,9 @@
 /** The handlers of the intake. */
-import { DateTime, type Duration, Effect, Schema } from "effect"
+import { DateTime, type Duration, Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { faults, invalidAt } from "../api/Faults.ts"
-import { type DeliveryHeaders, DeliveryReceipt, IntakeApi, IntakeUnavailable } from "../api/IntakeApi.ts"
+import { DeliveryReceipt, IntakeApi, IntakeUnavailable } from "../api/IntakeApi.ts"
 import { Sender } from "../api/SignedDelivery.ts"
 import { type Delivery, taskIdOf } from "./Delivery.ts"
 import { headersOf, read } from "./DeliveryRequest.ts"
@@ -12,37 +12,37 @@ import { type Receipt, ScheduleOutcome } from "./Task.ts"
 
 const keyReused = invalidAt(["header", "idempotency-key"], faults.idempotencyKeyReused)
 
-const receiptResponse = (code: number, status: "scheduled" | "duplicate", delivery: Delivery, receipt: Receipt) =>
-  HttpServerResponse.jsonUnsafe(
-    {
-      status,
-      task_id: receipt.taskId,
-      scheduled_for: DateTime.formatIso(receipt.scheduledFor),
-      idempotency_key: delivery.idempotencyKey,
-      invoices_count: receipt.invoicesCount,
-      invoice_lines_count: receipt.invoiceLinesCount,
-      received_at: DateTime.formatIso(receipt.receivedAt)
-    },
-    { status: code }
-  )
+const encode = HttpServerResponse.schemaJson(DeliveryReceipt)
+
+const respond = (...response: Parameters<typeof encode>) => Effect.orDie(encode(...response))
+
+const receiptOf = (
+  status: DeliveryReceipt["status"],
+  idempotencyKey: string,
+  receipt: Omit<Receipt, "receivedAt"> & { readonly receivedAt: DateTime.Utc | null }
+): DeliveryReceipt => ({
+  status,
+  task_id: receipt.taskId,
+  scheduled_for: receipt.scheduledFor,
+  idempotency_key: idempotencyKey,
+  invoices_count: receipt.invoicesCount,
+  invoice_lines_count: receipt.invoiceLinesCount,
+  received_at: receipt.receivedAt
+})
 
 /** The receipt of a delivery that was not stored. */
 const notStored = (
-  headers: DeliveryHeaders,
-  counts: Pick<Delivery, "invoicesCount" | "invoiceLinesCount">,
+  idempotencyKey: string,
+  delivery: Pick<Delivery, "taskId" | "invoicesCount" | "invoiceLinesCount">,
   delay: Duration.Duration
 ) =>
-  Effect.map(DateTime.now, (now): DeliveryReceipt => ({
-    status: "error",
-    task_id: taskIdOf(headers["x-organization-id"], headers["idempotency-key"]),
-    scheduled_for: DateTime.addDuration(now, delay),
-    idempotency_key: headers["idempotency-key"],
-    invoices_count: counts.invoicesCount,
-    invoice_lines_count: counts.invoiceLinesCount,
-    received_at: null
-  }))
-
-const encodeReceipt = Schema.encodeEffect(DeliveryReceipt)
+  Effect.map(DateTime.now, (now) =>
+    receiptOf("error", idempotencyKey, {
+      ...delivery,
+      scheduledFor: DateTime.addDuration(now, delay),
+      receivedAt: null
+    })
+  )
 
 /**
  * The response while the service reads too many large bodies to read this one, whose items it does not count.
@@ -52,9 +52,10 @@ const encodeReceipt = Schema.encodeEffect(DeliveryReceipt)
 export const busy = (delay: Duration.Duration) =>
   Effect.gen(function* () {
     const headers = yield* headersOf(yield* HttpServerRequest.HttpServerRequest)
-    const receipt = yield* notStored(headers, { invoicesCount: 0, invoiceLinesCount: 0 }, delay)
-    const body = yield* Effect.orDie(encodeReceipt(receipt))
-    return HttpServerResponse.jsonUnsafe(body, { status: 503, headers: { "retry-after": "1" } })
+    const key = headers["idempotency-key"]
+    const taskId = taskIdOf(headers["x-organization-id"], key)
+    const receipt = yield* notStored(key, { taskId, invoicesCount: 0, invoiceLinesCount: 0 }, delay)
+    return yield* respond(receipt, { status: 503, headers: { "retry-after": "1" } })
   })
 
 /**
@@ -71,7 +72,8 @@ export const layer = (delay: Duration.Duration) =>
         "schedule",
         Effect.fnUntraced(function* ({ headers, request }) {
           const delivery = yield* read(headers, request)
-          const unavailable = Effect.flatMap(notStored(headers, delivery, delay), (receipt) =>
+          const { idempotencyKey } = delivery
+          const unavailable = Effect.flatMap(notStored(idempotencyKey, delivery, delay), (receipt) =>
             Effect.fail(new IntakeUnavailable({ receipt }))
           )
           const { verification } = yield* Sender
@@ -80,8 +82,8 @@ export const layer = (delay: Duration.Duration) =>
             .schedule(delivery)
             .pipe(Effect.catchTag("SchedulerUnavailable", () => unavailable))
           return yield* ScheduleOutcome.$match(outcome, {
-            Scheduled: ({ receipt }) => Effect.succeed(receiptResponse(202, "scheduled", delivery, receipt)),
-            Duplicate: ({ receipt }) => Effect.succeed(receiptResponse(200, "duplicate", delivery, receipt)),
+            Scheduled: ({ receipt }) => respond(receiptOf("scheduled", idempotencyKey, receipt), { status: 202 }),
+            Duplicate: ({ receipt }) => respond(receiptOf("duplicate", idempotencyKey, receipt), { status: 200 }),
             KeyReused: () => Effect.fail(keyReused)
           })
         })

@@ -6,7 +6,7 @@
  * signature cannot be verified with less.
  */
 import { randomBytes } from "node:crypto"
-import { Context, Data, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { TaskDatabase } from "../database/Database.ts"
 import { SchedulerUnavailable } from "./Task.ts"
@@ -66,15 +66,6 @@ const IntakeSecret = Schema.Struct({
   revoked_at: Schema.NullOr(Schema.String)
 })
 
-/** The result of a revocation. */
-export type Revocation = Data.TaggedEnum<{
-  /** Revoked. `left`: how many secrets the organization still has; without any, it takes unsigned deliveries. */
-  Revoked: { readonly organization: string; readonly left: number }
-  /** No such secret, or revoked before. */
-  NotFound: {}
-}>
-export const Revocation = Data.taggedEnum<Revocation>()
-
 /** A new secret. */
 export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() =>
   Redacted.make(`whsec_${randomBytes(24).toString("base64")}`)
@@ -103,22 +94,24 @@ export const list = SqlSchema.findAll({
   })
 })
 
-const markRevoked = SqlSchema.findOneOption({
+/**
+ * Revokes a secret, at once. `left`: how many secrets its organization still has; without any, it takes unsigned
+ * deliveries. Nothing when there is no such secret that was not revoked before.
+ */
+export const revoke = SqlSchema.findOneOption({
   Request: Schema.String,
-  Result: Schema.Struct({ organization: Schema.String }),
-  execute: Effect.fnUntraced(function* (id) {
+  Result: Schema.Struct({ organization: Schema.String, left: Schema.Int }),
+  execute: Effect.fn("IntakeSecrets.revoke")(function* (id) {
     const sql = yield* TaskDatabase
+    // The count does not see the update yet.
     return yield* sql`
-      update intake_secrets set revoked_at = now() where id = ${id} and revoked_at is null
-      returning organization_id as organization`
+      with revoked as (
+        update intake_secrets set revoked_at = now() where id = ${id} and revoked_at is null returning organization_id
+      )
+      select organization_id as organization, (
+        select count(*)::integer from intake_secrets s
+        where s.organization_id = revoked.organization_id and s.revoked_at is null and s.id <> ${id}
+      ) as left
+      from revoked`
   })
-})
-
-/** Revokes a secret, at once. */
-export const revoke = Effect.fn("IntakeSecrets.revoke")(function* (id: string) {
-  const revoked = yield* markRevoked(id)
-  if (Option.isNone(revoked)) return Revocation.NotFound()
-  const { organization } = revoked.value
-  const secrets = yield* list(organization)
-  return Revocation.Revoked({ organization, left: secrets.filter(({ revoked_at }) => revoked_at === null).length })
 })

@@ -1,8 +1,7 @@
 /** Verifies the signatures of deliveries (Standard Webhooks) with the secrets of their organizations. */
-import { createHmac } from "node:crypto"
+import { createHmac, timingSafeEqual } from "node:crypto"
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { Webhook } from "standardwebhooks"
 import { Unauthorized } from "../api/Errors.ts"
 import type { DeliveryHeaders } from "../api/IntakeApi.ts"
 import { Sender, SignedDelivery } from "../api/SignedDelivery.ts"
@@ -14,15 +13,9 @@ import { IntakeSecrets } from "./IntakeSecrets.ts"
 /** How far the time of a signature may be from now, in seconds. */
 const tolerance = 300
 
-const signatureOf = ({
-  "webhook-id": id = "",
-  "webhook-timestamp": timestamp = "",
-  "webhook-signature": signature = ""
-}: DeliveryHeaders) => ({ "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature })
-
 /** What is wrong with the headers whatever the secret. `now`: seconds since 1970. */
 const headerFault = (headers: DeliveryHeaders, now: number): string | undefined => {
-  const { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature } = signatureOf(headers)
+  const { "webhook-id": id = "", "webhook-timestamp": timestamp = "", "webhook-signature": signature = "" } = headers
   if (id === "") return "webhook-id is missing"
   if (id !== headers["idempotency-key"]) return "webhook-id is not the Idempotency-Key"
   if (timestamp === "") return "webhook-timestamp is missing"
@@ -37,35 +30,20 @@ const headerFault = (headers: DeliveryHeaders, now: number): string | undefined 
   return undefined
 }
 
-/** The library's, with Node's hash: its own takes thirty times as long. */
-class NativeWebhook extends Webhook {
-  private readonly secret: Uint8Array
-
-  constructor(secret: string) {
-    super(secret)
-    this.secret = Buffer.from(secret.replace(/^whsec_/, ""), "base64")
-  }
-
-  override sign(id: string, timestamp: Date, payload: string | Buffer): string {
-    const signed = createHmac("sha256", this.secret)
-      .update(`${id}.${Math.floor(timestamp.getTime() / 1000)}.`)
-      .update(payload)
-    return `v1,${signed.digest("base64")}`
-  }
-}
-
 /** Whether a body is signed with a secret. A malformed secret signs nothing. */
 const isSignedWith = (secret: Redacted.Redacted, headers: DeliveryHeaders, body: Uint8Array): boolean => {
-  try {
-    new NativeWebhook(Redacted.value(secret)).verify(
-      Buffer.from(body.buffer, body.byteOffset, body.byteLength),
-      signatureOf(headers),
-      { jsonParse: false }
-    )
-    return true
-  } catch {
-    return false
-  }
+  const { "webhook-id": id = "", "webhook-timestamp": timestamp = "", "webhook-signature": signature = "" } = headers
+  const text = Redacted.value(secret).replace(/^whsec_/, "")
+  const key = Buffer.from(text, "base64")
+  if (key.length === 0 || key.toString("base64") !== text) return false
+  const hmac = createHmac("sha256", key)
+    .update(`${id}.${parseInt(timestamp, 10)}.`)
+    .update(body)
+  const expected = Buffer.from(`v1,${hmac.digest("base64")}`)
+  return signature.split(" ").some((each) => {
+    const given = Buffer.from(each)
+    return given.length === expected.length && timingSafeEqual(given, expected)
+  })
 }
 
 /** Whether a body is signed with one of the secrets; pauses between them. */

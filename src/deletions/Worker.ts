@@ -57,19 +57,13 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const slots = yield* Semaphore.make(options.concurrency)
   const stopping = yield* Ref.make(false)
 
-  // Claims that an outage or a stop ended. Nothing is claimed before they are released, so that no outage uses up an
-  // attempt.
-  const unreleased = yield* Ref.make<ReadonlyArray<Claim>>([])
-  const release = (claims: ReadonlyArray<Claim>) => Ref.update(unreleased, (all) => [...all, ...claims])
-  const releaseAll = Effect.flatMap(
-    Ref.get(unreleased),
-    Effect.forEach((claim) =>
-      Effect.andThen(
-        scheduler.release(claim),
-        Ref.update(unreleased, (all) => all.filter((other) => other !== claim))
-      )
-    )
-  )
+  const held = new Set<Claim>()
+
+  const drop = (claims: ReadonlyArray<Claim>) => Effect.sync(() => claims.forEach((claim) => held.delete(claim)))
+
+  /** Releases claims that an outage or a stop ended, so that their attempts do not count. */
+  const release = (claims: Iterable<Claim>) =>
+    Effect.forEach(claims, (claim) => Effect.andThen(scheduler.release(claim), drop([claim])), { discard: true })
 
   const fail = (claim: Claim, message: string) =>
     Effect.gen(function* () {
@@ -82,44 +76,36 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     )
 
   /** Runs tasks in one transaction. Returns those that are left to be run, each in its own. */
-  const run = (claims: ReadonlyArray<Claim>): Effect.Effect<ReadonlyArray<Claim>> =>
-    scheduler.run(claims).pipe(
+  const run = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>) {
+    if (yield* Ref.get(stopping)) return []
+    return yield* scheduler.run(claims).pipe(
       catchBug("A deletion task met a bug", (name) => new TaskFailed({ message: `A bug: ${name}` })),
+      Effect.andThen(drop(claims)),
       Effect.as([]),
       Effect.catchTags({
-        TaskFailed: ({ message }) =>
-          claims.length === 1
-            ? Effect.as(
-                Effect.forEach(claims, (claim) => fail(claim, message)),
-                []
-              )
-            : Effect.as(Effect.ignore(scheduler.renew(claims, options.lease)), claims),
-        SchedulerUnavailable: () => Effect.as(release(claims), [])
+        TaskFailed: ({ message }) => {
+          const [claim, ...others] = claims
+          return claim === undefined || others.length > 0
+            ? Effect.as(Effect.ignore(scheduler.renew(claims, options.lease)), claims)
+            : Effect.as(Effect.andThen(fail(claim, message), drop(claims)), [])
+        },
+        SchedulerUnavailable: () => Effect.as(Effect.ignore(release(claims)), [])
       })
     )
-
-  const runUnlessStopping = (claims: ReadonlyArray<Claim>) =>
-    Effect.flatMap(Ref.get(stopping), (isStopping) => (isStopping ? Effect.as(release(claims), []) : run(claims)))
+  })
 
   /** Runs tasks, and those that expire meanwhile, until none is left. */
   const runAll = Effect.fnUntraced(function* (
     given: ReadonlyArray<Claim>,
     claimExpired: Effect.Effect<ReadonlyArray<Claim>, SchedulerUnavailable>
   ) {
-    const held = new Set<Claim>()
     // Tasks that were tried before go first, since they have waited the longest.
     const retried: Array<ReadonlyArray<Claim>> = []
     const others: Array<ReadonlyArray<Claim>> = []
 
-    const runNext: Effect.Effect<void> = Effect.suspend(() => {
-      const claims = retried.shift() ?? others.shift() ?? []
-      return Effect.map(runUnlessStopping(claims), (left) => {
-        for (const claim of claims) if (!left.includes(claim)) held.delete(claim)
-        return left.map(Array.of)
-      })
-    }).pipe(
+    const runNext: Effect.Effect<void> = Effect.suspend(() => run(retried.shift() ?? others.shift() ?? [])).pipe(
       (running) => slots.withPermit(running),
-      Effect.flatMap((left) => enqueue(others, left))
+      Effect.flatMap((left) => enqueue(others, left.map(Array.of)))
     )
 
     const enqueue = (queue: Array<ReadonlyArray<Claim>>, groups: ReadonlyArray<ReadonlyArray<Claim>>) =>
@@ -170,14 +156,15 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     )
 
   const round = Effect.gen(function* () {
-    yield* releaseAll
+    // What the round before could not release comes first, since an attempt whose lease expires counts.
+    yield* release(held)
     // No more than start soon, so that several workers share what another one left.
     const expired = 2 * options.concurrency
     const together = yield* claim({ due: options.batch, expired })
     yield* runAll(together, claim({ expired }))
     const alone = yield* claim({ alone: 1 })
     yield* runAll(alone, Effect.succeed([]))
-    if (yield* Ref.get(stopping)) yield* releaseAll
+    if (yield* Ref.get(stopping)) yield* release(held)
     return together.length + alone.length
   }).pipe(Effect.withSpan("Worker.round"))
   return { round, stop: Ref.set(stopping, true) }
