@@ -144,7 +144,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
     update deletion_tasks set
       attempts = attempts - 1, state = 'scheduled', due_at = ${at(now)}, claim_token = null, finished_at = null`
 
-  // Claims whose response was lost. They may have been made.
+  // Claims whose response was lost. They may have been made, and then nobody knows of them.
   const lostTokens = yield* Ref.make<ReadonlyArray<string>>([])
   const releaseLost = Effect.gen(function* () {
     const lost = yield* Ref.get(lostTokens)
