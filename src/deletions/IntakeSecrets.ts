@@ -84,14 +84,15 @@ export const create = Effect.fn("IntakeSecrets.create")(function* (organization:
 export const list = SqlSchema.findAll({
   Request: Schema.UndefinedOr(Schema.String),
   Result: IntakeSecret,
-  execute: Effect.fn("IntakeSecrets.list")(function* (organization) {
-    const sql = yield* TaskDatabase
-    return yield* sql`
-      select organization_id, id, created_at::text, revoked_at::text
-      from intake_secrets
-      where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
-      order by created_at, id`
-  })
+  execute: (organization) =>
+    Effect.flatMap(
+      TaskDatabase,
+      (sql) => sql`
+        select organization_id, id, created_at::text, revoked_at::text
+        from intake_secrets
+        where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
+        order by created_at, id`
+    )
 })
 
 /**
@@ -101,17 +102,18 @@ export const list = SqlSchema.findAll({
 export const revoke = SqlSchema.findOneOption({
   Request: Schema.String,
   Result: Schema.Struct({ organization: Schema.String, left: Schema.Int }),
-  execute: Effect.fn("IntakeSecrets.revoke")(function* (id) {
-    const sql = yield* TaskDatabase
-    // The count does not see the update yet.
-    return yield* sql`
-      with revoked as (
-        update intake_secrets set revoked_at = now() where id = ${id} and revoked_at is null returning organization_id
-      )
-      select organization_id as organization, (
-        select count(*)::integer from intake_secrets s
-        where s.organization_id = revoked.organization_id and s.revoked_at is null and s.id <> ${id}
-      ) as left
-      from revoked`
-  })
+  // The count does not see the update yet.
+  execute: (id) =>
+    Effect.flatMap(
+      TaskDatabase,
+      (sql) => sql`
+        with revoked as (
+          update intake_secrets set revoked_at = now() where id = ${id} and revoked_at is null returning organization_id
+        )
+        select organization_id as organization, (
+          select count(*)::integer from intake_secrets s
+          where s.organization_id = revoked.organization_id and s.revoked_at is null and s.id <> ${id}
+        ) as left
+        from revoked`
+    )
 })

@@ -17,11 +17,11 @@ import {
 interface MemoryTask {
   readonly delivery: Delivery
   readonly receipt: Receipt
-  state: State
-  attempts: number
-  token: string | undefined
+  readonly state: State
+  readonly attempts: number
+  readonly token: string | undefined
   /** Milliseconds since 1970; undefined when the task is completed or dead. */
-  dueAt: number | undefined
+  readonly dueAt: number | undefined
 }
 
 const noItems: Outcome = {
@@ -47,6 +47,9 @@ export const make = (
     const held = ({ organization, taskId, token }: Claim) => {
       const task = tasks.get(keyOf(organization, taskId))
       return task?.token === token && task.state === "running" ? task : undefined
+    }
+    const change = (task: MemoryTask, fields: Partial<MemoryTask>) => {
+      tasks.set(keyOf(task.delivery.organization, task.delivery.taskId), { ...task, ...fields })
     }
     const openTasks = () =>
       Array.sort(
@@ -86,23 +89,20 @@ export const make = (
           ]
           return Array.sort(claimed, byDue).flatMap((task): ReadonlyArray<Claim> => {
             if (task.attempts >= maximumAttempts) {
-              task.state = "dead"
-              task.dueAt = undefined
+              change(task, { state: "dead", dueAt: undefined })
               return []
             }
-            task.state = "running"
-            task.attempts += 1
-            task.token = `claim_${++claims}`
-            task.dueAt = now + Duration.toMillis(lease)
+            const [attempt, token] = [task.attempts + 1, `claim_${++claims}`]
+            change(task, { state: "running", attempts: attempt, token, dueAt: now + Duration.toMillis(lease) })
             const { organization, taskId } = task.delivery
-            return [{ organization, taskId, token: task.token, attempt: task.attempts }]
+            return [{ organization, taskId, token, attempt }]
           })
         }),
       renew: (renewed, lease) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           for (const claim of renewed) {
             const task = held(claim)
-            if (task !== undefined) task.dueAt = now + Duration.toMillis(lease)
+            if (task !== undefined) change(task, { dueAt: now + Duration.toMillis(lease) })
           }
         }),
       run: Effect.fnUntraced(function* (all) {
@@ -115,9 +115,7 @@ export const make = (
         return Array.zipWith(all, outcomes, (claim, outcome) => {
           const task = held(claim)
           if (task === undefined) return RunOutcome.Superseded()
-          task.state = "completed"
-          task.token = undefined
-          task.dueAt = undefined
+          change(task, { state: "completed", token: undefined, dueAt: undefined })
           return outcome
         })
       }),
@@ -125,21 +123,19 @@ export const make = (
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = held(claim)
           if (task === undefined) return
-          const isDead = task.attempts >= maximumAttempts
-          task.state = isDead ? "dead" : "scheduled"
-          task.token = undefined
-          task.dueAt = isDead ? undefined : now + Duration.toMillis(retryAfter)
+          const isLast = task.attempts >= maximumAttempts
+          const next = isLast
+            ? ({ state: "dead", dueAt: undefined } as const)
+            : ({ state: "scheduled", dueAt: now + Duration.toMillis(retryAfter) } as const)
+          change(task, { ...next, token: undefined })
         }),
       release: ({ organization, taskId, token, attempt }) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = tasks.get(keyOf(organization, taskId))
           if (task?.token === token) {
-            task.state = "scheduled"
-            task.attempts -= 1
-            task.token = undefined
-            task.dueAt = now
+            change(task, { state: "scheduled", attempts: task.attempts - 1, token: undefined, dueAt: now })
           } else if (task?.dueAt !== undefined && task.attempts > attempt) {
-            task.attempts -= 1
+            change(task, { attempts: task.attempts - 1 })
           }
         }),
       untilDue: Effect.map(Clock.currentTimeMillis, (now) => {

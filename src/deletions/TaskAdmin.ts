@@ -1,7 +1,7 @@
 /** Looking at the tasks that delete invoices, and replaying dead ones: for operators. */
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
-import { TaskDatabase } from "../database/Database.ts"
+import { type Database, TaskDatabase } from "../database/Database.ts"
 import { Outcome, State } from "./Task.ts"
 
 /** A task in a list. */
@@ -42,17 +42,15 @@ export type Identity = typeof Identity.Type
 /** The result of a replay. */
 export type Replay = Data.TaggedEnum<{
   /** Due at once, with all its attempts before it. */
-  Replayed: { readonly organization: string }
+  Replayed: {}
   /** Left as it is. */
   NotDead: { readonly state: State }
   NotFound: {}
 }>
 export const Replay = Data.taggedEnum<Replay>()
 
-const ownedBy = Effect.fnUntraced(function* (organization: string | undefined) {
-  const sql = yield* TaskDatabase
-  return organization === undefined ? sql`true` : sql`t.organization_id = ${organization}`
-})
+const ownedBy = (sql: Database, organization: string | undefined) =>
+  organization === undefined ? sql`true` : sql`t.organization_id = ${organization}`
 
 /** The tasks of a state, of an organization, or of all: those that were scheduled for the latest time first. */
 export const list = SqlSchema.findAll({
@@ -62,49 +60,43 @@ export const list = SqlSchema.findAll({
     limit: Schema.Int
   }),
   Result: TaskSummary,
-  execute: Effect.fn("TaskAdmin.list")(function* ({ limit, organization, state }) {
-    const sql = yield* TaskDatabase
-    return yield* sql`
-      select t.organization_id, t.id, t.state, t.scheduled_for::text, t.attempts, t.last_error
-      from deletion_tasks t
-      where ${yield* ownedBy(organization)} and ${state === undefined ? sql`true` : sql`t.state = ${state}`}
-      order by t.scheduled_for desc, t.organization_id, t.id limit ${limit}`
-  })
+  execute: ({ limit, organization, state }) =>
+    Effect.flatMap(
+      TaskDatabase,
+      (sql) => sql`
+        select t.organization_id, t.id, t.state, t.scheduled_for::text, t.attempts, t.last_error
+        from deletion_tasks t
+        where ${ownedBy(sql, organization)} and ${state === undefined ? sql`true` : sql`t.state = ${state}`}
+        order by t.scheduled_for desc, t.organization_id, t.id limit ${limit}`
+    )
 })
 
 /** Everything about a task; nothing when there is no such task. */
 export const show = SqlSchema.findOneOption({
   Request: Identity,
   Result: Task,
-  execute: Effect.fn("TaskAdmin.show")(function* ({ id, organization }) {
-    const sql = yield* TaskDatabase
-    return yield* sql`
-      select t.organization_id, t.id, t.idempotency_key, t.state, t.received_at::text, t.scheduled_for::text,
-        t.due_at::text, t.started_at::text, t.finished_at::text, t.attempts, t.last_error,
-        t.invoices_count, t.invoice_lines_count, t.outcome, t.payload
-      from deletion_tasks t where ${yield* ownedBy(organization)} and t.id = ${id}`
-  })
-})
-
-const markScheduled = SqlSchema.findOneOption({
-  Request: Identity,
-  Result: Schema.Struct({ organization: Schema.String }),
-  execute: Effect.fnUntraced(function* ({ id, organization }) {
-    const sql = yield* TaskDatabase
-    return yield* sql`
-      update deletion_tasks t
-      set state = 'scheduled', attempts = 0, due_at = ${DateTime.formatIso(yield* DateTime.now)}, finished_at = null,
-        claim_token = null
-      where ${yield* ownedBy(organization)} and t.id = ${id} and t.state = 'dead'
-      returning t.organization_id as organization`
-  })
+  execute: ({ id, organization }) =>
+    Effect.flatMap(
+      TaskDatabase,
+      (sql) => sql`
+        select t.organization_id, t.id, t.idempotency_key, t.state, t.received_at::text, t.scheduled_for::text,
+          t.due_at::text, t.started_at::text, t.finished_at::text, t.attempts, t.last_error,
+          t.invoices_count, t.invoice_lines_count, t.outcome, t.payload
+        from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${id}`
+    )
 })
 
 /** Makes a dead task due at once, with no attempt counted. Its last error stays until it completes. */
-export const replay = Effect.fn("TaskAdmin.replay")(function* (identity: Identity) {
-  const replayed = yield* markScheduled(identity)
-  if (Option.isSome(replayed)) return Replay.Replayed(replayed.value)
-  return Option.match(yield* show(identity), {
+export const replay = Effect.fn("TaskAdmin.replay")(function* ({ id, organization }: Identity) {
+  const sql = yield* TaskDatabase
+  const replayed = yield* sql`
+    update deletion_tasks t
+    set state = 'scheduled', attempts = 0, due_at = ${DateTime.formatIso(yield* DateTime.now)}, finished_at = null,
+      claim_token = null
+    where ${ownedBy(sql, organization)} and t.id = ${id} and t.state = 'dead'
+    returning 1`
+  if (replayed.length > 0) return Replay.Replayed()
+  return Option.match(yield* show({ id, organization }), {
     onNone: () => Replay.NotFound(),
     onSome: ({ state }) => Replay.NotDead({ state })
   })

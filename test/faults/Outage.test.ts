@@ -72,8 +72,8 @@ it.live("Postgres stopped immediately under load loses nothing that was acknowle
       yield* postgres.start
     }
     yield* Fiber.join(sending)
-    yield* Ledger.settles(postgres.sql)
+    yield* Ledger.untilCompleted(postgres.sql)
     assert.strictEqual(yield* Ref.get(acknowledged), deliveries.length)
-    assert.deepStrictEqual(yield* Ledger.balance(postgres.sql), Ledger.settled(deliveries.length))
+    assert.deepStrictEqual(yield* Ledger.balance(postgres.sql), Ledger.completedAll(deliveries.length))
   })
 )

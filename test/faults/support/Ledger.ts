@@ -139,8 +139,8 @@ export const balance = (sql: PgClient.PgClient) =>
     ([counts]) => counts
   )
 
-/** The account when each of a number of tasks ran once, at its first attempt, in its time, and nothing else happened. */
-export const settled = (tasks: number): Balance => ({
+/** The balance when each of a number of tasks ran once, at its first attempt, in its time, and nothing else happened. */
+export const completedAll = (tasks: number): Balance => ({
   tasks,
   completed: tasks,
   completions: tasks,
@@ -161,7 +161,7 @@ export const outstanding = (sql: PgClient.PgClient) =>
   )
 
 /** Waits until every task is completed. */
-export const settles = (sql: PgClient.PgClient) =>
+export const untilCompleted = (sql: PgClient.PgClient) =>
   eventually(
     "nothing is left to do",
     Effect.map(outstanding(sql), (count) => count === 0)
