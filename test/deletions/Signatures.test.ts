@@ -1,6 +1,7 @@
 /**
  * Signed deliveries, with the library of Standard Webhooks as the sender. Decisions: "Invoice deletion intake", signature.
  */
+import { createHmac } from "node:crypto"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Clock, DateTime, Effect, Layer, Logger, Redacted } from "effect"
 import { TestClock } from "effect/testing"
@@ -23,7 +24,9 @@ const secrets = IntakeSecrets.layerMemory({
   org_a: [Redacted.make(secret), Redacted.make(previous)],
   org_b: [Redacted.make(another)],
   "org_\u00e9\u009b": [Redacted.make(secret)],
-  org_broken: [Redacted.make("no base64 §"), Redacted.make(secret)]
+  org_broken: [Redacted.make("no base64 §"), Redacted.make(secret)],
+  org_malformed: [Redacted.make("no base64 §")],
+  org_empty: [Redacted.make("whsec_")]
 })
 
 const json = JSON.stringify(deletions)
@@ -193,6 +196,21 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
         const raw = `{"invoices":[{"invoice_id":"i2"}]}`
         const other = yield* deliver({ raw, headers: yield* signed(key, { body: raw }) })
         assert.strictEqual(other.status, 422)
+      })
+    )
+
+    it.effect.each([
+      ["org_malformed", "no base64 §"],
+      ["org_empty", ""]
+    ] as const)("with the bytes of a malformed secret is 401: %s", ([organization, text]) =>
+      Effect.gen(function* () {
+        const headers = yield* signed(newKey())
+        const content = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${json}`
+        const signature = createHmac("sha256", Buffer.from(text, "base64")).update(content).digest("base64")
+        const response = yield* deliver({
+          headers: { ...headers, "x-organization-id": organization, "webhook-signature": `v1,${signature}` }
+        })
+        assert.strictEqual(response.status, 401)
       })
     )
 
