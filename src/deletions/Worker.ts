@@ -70,7 +70,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       yield* Effect.logWarning("A deletion task failed", message)
       yield* scheduler.fail(claim, message, yield* backoff(claim.attempt))
     }).pipe(
-      // If the failure cannot be recorded, the lease expires, and the attempt counts all the same.
+      // If the failure cannot be recorded, the lease expires, and the attempt still counts.
       Effect.ignore,
       Effect.annotateLogs({ task_id: claim.taskId, organization: claim.organization, attempt: claim.attempt })
     )

@@ -58,7 +58,7 @@ const calls = Arbitrary.flatMap(Arbitrary.schema(Schema.Literals([1, 2, 3, 8])),
   )
 )
 
-/** Rounds and waits are what most schedules are made of, else nothing comes to anything. */
+/** Rounds and waits are what most schedules are made of, otherwise no task gets far. */
 const event: Arbitrary.Arbitrary<typeof Event.Type> = Arbitrary.flatMap(integer(0, 7), (choice) =>
   choice < 2
     ? Arbitrary.schema(Event)

@@ -95,13 +95,13 @@ export const isSuperseded = Effect.fnUntraced(function* (claim: Claim) {
   assert.deepStrictEqual(yield* runOne(claim), RunOutcome.Superseded())
 })
 
-/** Checks that no task wants a worker any more. */
+/** Checks that no task is open. */
 export const isIdle = Effect.gen(function* () {
   const { untilDue } = yield* Scheduler
   assert.isUndefined(yield* untilDue)
 })
 
-/** Checks that no task wants a worker any more, however late it gets. */
+/** Checks that no task is open, and that none is claimed later. */
 export const isFinished = Effect.gen(function* () {
   yield* isIdle
   yield* TestClock.adjust("365 days")
