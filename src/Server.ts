@@ -12,7 +12,7 @@ import { compress } from "./http/Compression.ts"
 import * as JsonBodyServer from "./http/JsonBodyServer.ts"
 import { requestId } from "./http/RequestId.ts"
 import * as IntakeHandlers from "./deletions/Handlers.ts"
-import * as SignedDeliveryServer from "./deletions/SignedDeliveryServer.ts"
+import * as Signature from "./deletions/Signature.ts"
 import * as AuthorizationServer from "./keys/AuthorizationServer.ts"
 import * as PspHandlers from "./psp/Handlers.ts"
 import * as RecordHandlers from "./records/Handlers.ts"
@@ -47,7 +47,7 @@ export const dataApiRoutes = Layer.mergeAll(
 export const intakeHandlers = (delay: Duration.Duration) =>
   IntakeHandlers.layer(delay).pipe(
     Layer.provideMerge([
-      SignedDeliveryServer.layer,
+      Signature.layer,
       JsonBodyServer.layer({ maxBytes: 4 * mebibyte, isRaw: true, busy: IntakeHandlers.busy(delay) })
     ])
   )

@@ -6,8 +6,8 @@ import { Context } from "effect"
 import { HttpApiMiddleware } from "effect/http-api"
 import { responseInvalid, responses, Unauthorized } from "./Errors.ts"
 
-/** What is known of a delivery's sender. `unknown`: the secrets could not be read, so nothing may be accepted. */
-export class Sender extends Context.Service<Sender, { readonly standing: "accepted" | "unknown" }>()(
+/** The sender of a delivery. `unavailable`: the secrets could not be read, so nothing may be accepted. */
+export class Sender extends Context.Service<Sender, { readonly verification: "passed" | "unavailable" }>()(
   "practice-data/api/SignedDelivery/Sender"
 ) {}
 

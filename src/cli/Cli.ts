@@ -113,5 +113,7 @@ export const run = (args: ReadonlyArray<string>) =>
     Effect.tapErrorTag(
       ["ConfigError", "EmbeddedDatabaseError", "MigrationError", "NotMigrated", "Refused", "SqlError"],
       Failure.report
-    )
+    ),
+    // A row that does not decode.
+    Effect.tapErrorTag("SchemaError", ({ message }) => Console.error(message))
   )

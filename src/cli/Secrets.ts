@@ -1,7 +1,7 @@
 /** Commands about the signing secrets of the intake. */
 import { Console, Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import * as SecretAdmin from "../deletions/SecretAdmin.ts"
+import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import { noteIfUnknown, organization } from "./Organization.ts"
 import { Refused } from "./Refused.ts"
 
@@ -9,7 +9,7 @@ const addSecret = Command.make(
   "add",
   { organization },
   Effect.fn(function* (options) {
-    const { id, secret } = yield* SecretAdmin.create(options.organization)
+    const { id, secret } = yield* IntakeSecrets.create(options.organization)
     yield* Console.log(
       `${id}\n${Redacted.value(secret)}\nThis secret is shown once. From now on deliveries of ${options.organization} must be signed.`
     )
@@ -21,7 +21,7 @@ const listSecrets = Command.make(
   "list",
   { organization: Flag.optional(organization) },
   Effect.fn(function* (options) {
-    const secrets = yield* SecretAdmin.list(Option.getOrUndefined(options.organization))
+    const secrets = yield* IntakeSecrets.list(Option.getOrUndefined(options.organization))
     yield* Console.table(secrets)
   })
 ).pipe(Command.withDescription("List signing secrets, without the secrets themselves"))
@@ -30,11 +30,11 @@ const revokeSecret = Command.make(
   "revoke",
   { id: Argument.String("id").pipe(Argument.withDescription("Id of the secret, as `secrets list` shows it")) },
   Effect.fn(function* ({ id }) {
-    const revocation = yield* SecretAdmin.revoke(id)
-    if (revocation._tag === "NotFound") {
+    const revoked = yield* IntakeSecrets.revoke(id)
+    if (Option.isNone(revoked)) {
       return yield* new Refused({ message: `There is no secret ${id} that could be revoked.` })
     }
-    const { left, organization: owner } = revocation
+    const { left, organization: owner } = revoked.value
     yield* Console.log(
       left === 0 ? `Revoked ${id}. ${owner} has no secret left: its deliveries need not be signed.` : `Revoked ${id}`
     )

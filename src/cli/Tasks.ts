@@ -1,6 +1,7 @@
 /** Commands about the tasks that delete invoices. */
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { State } from "../deletions/Task.ts"
 import * as TaskAdmin from "../deletions/TaskAdmin.ts"
 import * as Organization from "./Organization.ts"
 import { Refused } from "./Refused.ts"
@@ -16,22 +17,22 @@ const id = Argument.String("task-id").pipe(
 
 const readable = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown, { space: 2 }))
 
-const identityOf = (given: { readonly id: string; readonly organization: Option.Option<string> }) => ({
-  id: given.id,
-  organization: Option.getOrUndefined(given.organization)
-})
+interface Given {
+  readonly id: string
+  readonly organization: Option.Option<string>
+}
 
-const notFound = (given: { readonly id: string; readonly organization: Option.Option<string> }) =>
+const identityOf = (given: Given) => ({ id: given.id, organization: Option.getOrUndefined(given.organization) })
+
+const notFound = ({ id: taskId, organization: owner }: Given) =>
   new Refused({
-    message: `There is no task ${given.id}${Option.match(given.organization, { onNone: () => "", onSome: (owner) => ` of ${owner}` })}.`
+    message: `There is no task ${taskId}${Option.match(owner, { onNone: () => "", onSome: (name) => ` of ${name}` })}.`
   })
 
 const listTasks = Command.make(
   "list",
   {
-    state: Flag.optional(
-      Flag.Literals("state", TaskAdmin.states).pipe(Flag.withDescription("Only tasks of this state"))
-    ),
+    state: Flag.optional(Flag.Literals("state", State.literals).pipe(Flag.withDescription("Only tasks of this state"))),
     organization,
     limit: Flag.Int("limit").pipe(
       Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
@@ -54,8 +55,8 @@ const showTask = Command.make(
   { id, organization },
   Effect.fn(function* (given) {
     const task = yield* TaskAdmin.show(identityOf(given))
-    if (task === undefined) return yield* notFound(given)
-    yield* Console.log(yield* Effect.orDie(readable(task)))
+    if (Option.isNone(task)) return yield* notFound(given)
+    yield* Console.log(yield* Effect.orDie(readable(task.value)))
   })
 ).pipe(Command.withDescription("Show everything about a deletion task, as JSON"))
 
@@ -64,16 +65,12 @@ const replayTask = Command.make(
   { id, organization },
   Effect.fn(function* (given) {
     const replay = yield* TaskAdmin.replay(identityOf(given))
-    switch (replay._tag) {
-      case "Replayed":
-        return yield* Console.log(`Replaying ${given.id}`)
-      case "NotDead":
-        return yield* new Refused({
-          message: `Task ${given.id} is ${replay.state}. Only a dead task can be replayed.`
-        })
-      case "NotFound":
-        return yield* notFound(given)
-    }
+    yield* TaskAdmin.Replay.$match(replay, {
+      Replayed: () => Console.log(`Replaying ${given.id}`),
+      NotDead: ({ state }) =>
+        Effect.fail(new Refused({ message: `Task ${given.id} is ${state}. Only a dead task can be replayed.` })),
+      NotFound: () => Effect.fail(notFound(given))
+    })
   })
 ).pipe(Command.withDescription("Run a dead deletion task again, at once and with all its attempts"))
 

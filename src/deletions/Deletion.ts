@@ -1,6 +1,6 @@
 /**
  * The deletion itself: one statement, and so one transaction, for any number of tasks. It looks at the claim of each
- * task, deletes, counts what it did, and marks the tasks completed. A task whose claim is not the caller's any more
+ * task, deletes, counts what it did, and marks the tasks completed. A task that the caller no longer holds
  * changes nothing.
  *
  * Rows are locked in the order of organization and id, invoices before lines, so that tasks that overlap wait for each
@@ -21,7 +21,7 @@ const counts = (judged: string, verdicts: ReadonlyArray<string>) =>
 
 /**
  * Parameters: organizations, task ids, claim tokens (arrays of one length), and the time. Returns a row for each task
- * that was completed: its organization, id and outcome.
+ * that was completed: `organization`, `taskId` and `outcome`.
  */
 export const statement = `
   with moment as materialized (select $4::timestamptz as at),
@@ -61,7 +61,7 @@ export const statement = `
     from named_invoices named
     left join found_invoices found on found.organization_id = named.organization_id and found.id = named.invoice_id
   ),
-  doomed_invoices as materialized (
+  invoices_to_delete as materialized (
     select distinct organization_id, invoice_id from judged_invoices where verdict = 'deleted'
   ),
   named_lines as materialized (
@@ -70,10 +70,10 @@ export const statement = `
         as named (invoice_line_id text, invoice_id text, clinic_id text)
   ),
   wanted_lines as materialized (
-    select line.organization_id, line.id from doomed_invoices doomed
+    select line.organization_id, line.id from invoices_to_delete target
     cross join lateral (
       select t.organization_id, t.id from invoice_lines t
-      where t.organization_id = doomed.organization_id and t.invoice = doomed.invoice_id
+      where t.organization_id = target.organization_id and t.invoice = target.invoice_id
       offset 0
     ) line
     union select organization_id, invoice_line_id from named_lines
@@ -103,14 +103,14 @@ export const statement = `
   ),
   marked_invoices as (
     update invoices t ${mark}
-    from doomed_invoices doomed where t.organization_id = doomed.organization_id and t.id = doomed.invoice_id
+    from invoices_to_delete target where t.organization_id = target.organization_id and t.id = target.invoice_id
   ),
   marked_lines as (
     update invoice_lines t ${mark}
     from (
       select organization_id, id from lines_of_invoices
       union select organization_id, invoice_line_id from judged_lines where verdict = 'deleted'
-    ) doomed where t.organization_id = doomed.organization_id and t.id = doomed.id
+    ) target where t.organization_id = target.organization_id and t.id = target.id
   )
   update deletion_tasks t
   set state = 'completed', due_at = null, claim_token = null, last_error = null, finished_at = (select at from moment),
@@ -123,4 +123,4 @@ export const statement = `
       )
     )
   from task where t.organization_id = task.organization_id and t.id = task.id
-  returning t.organization_id, t.id, t.outcome`
+  returning t.organization_id as organization, t.id as "taskId", t.outcome`

@@ -2,18 +2,18 @@
 import { hash } from "node:crypto"
 import { Array, Order } from "effect"
 import * as Uuid from "uuid"
-import { atOnce, step } from "../http/Slices.ts"
 import type { DeliveryHeaders, InvoiceDeletions } from "../api/IntakeApi.ts"
+import { atOnce, step } from "../http/Slices.ts"
 
 /** An invoice to delete; null where the delivery does not say. */
-export interface NamedInvoice {
+export interface InvoiceRef {
   readonly invoice_id: string
   readonly clinic_id: string | null
   readonly client_id: string | null
 }
 
 /** An invoice line to delete; null where the delivery does not say. */
-export interface NamedInvoiceLine {
+export interface InvoiceLineRef {
   readonly invoice_line_id: string
   readonly invoice_id: string | null
   readonly clinic_id: string | null
@@ -21,8 +21,8 @@ export interface NamedInvoiceLine {
 
 /** What a task deletes: sets of items, each item once. */
 export interface Deletions {
-  readonly invoices: ReadonlyArray<NamedInvoice>
-  readonly invoice_lines: ReadonlyArray<NamedInvoiceLine>
+  readonly invoices: ReadonlyArray<InvoiceRef>
+  readonly invoice_lines: ReadonlyArray<InvoiceLineRef>
 }
 
 export interface Delivery {
@@ -47,7 +47,7 @@ export const taskIdOf = (organization: string, idempotencyKey: string): string =
 /** How many items are looked at between two pauses. */
 const stride = 256
 
-/** The JSON of each item once, in an order of their own, beside the items. */
+/** Each item once, with its JSON, in the order of the JSON. */
 function* setOf<Item extends object>(
   items: ReadonlyArray<Item>
 ): Generator<void, ReadonlyArray<readonly [json: string, item: Item]>> {
@@ -64,17 +64,17 @@ const jsonOf = (set: ReadonlyArray<readonly [json: string, item: unknown]>) =>
 
 const itemsOf = <Item>(set: ReadonlyArray<readonly [json: string, item: Item]>) => set.map(([, item]) => item)
 
-/** The delivery of a request, pausing now and then. */
+/** The delivery of a request, in steps. */
 export function* delivering(
   headers: Pick<DeliveryHeaders, "idempotency-key" | "x-organization-id">,
   { invoices = [], invoice_lines = [] }: InvoiceDeletions
 ): Generator<void, Delivery> {
   const organization = headers["x-organization-id"]
   const idempotencyKey = headers["idempotency-key"]
-  const invoiceSet = yield* setOf<NamedInvoice>(
+  const invoiceSet = yield* setOf<InvoiceRef>(
     invoices.map(({ invoice_id, clinic_id = null, client_id = null }) => ({ invoice_id, clinic_id, client_id }))
   )
-  const lineSet = yield* setOf<NamedInvoiceLine>(
+  const lineSet = yield* setOf<InvoiceLineRef>(
     invoice_lines.map(({ invoice_line_id, invoice_id = null, clinic_id = null }) => ({
       invoice_line_id,
       invoice_id,

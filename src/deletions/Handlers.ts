@@ -1,91 +1,62 @@
-/** Answers deliveries: a receipt for what was stored, and for what could not be. */
-import { Clock, DateTime, Duration, Effect, Result, Schema } from "effect"
+/** The handlers of the intake. */
+import { DateTime, type Duration, Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { IntakeApi } from "../api/IntakeApi.ts"
-import type { RequestInvalid } from "../api/Errors.ts"
-import { wantedBy } from "../http/JsonPruning.ts"
-import { parse, pruning, short } from "../http/JsonText.ts"
-import { atOnce, inSlices, step } from "../http/Slices.ts"
-import { faults, invalidAt, invalidRequest } from "../api/Faults.ts"
-import { type Delivery, delivering, taskIdOf } from "./Delivery.ts"
-import { decoding } from "./DeliveryBody.ts"
-import { headersOf } from "./DeliveryHeaders.ts"
-import { type DeliveryHeaders, DeliveryReceipt, IntakeUnavailable, InvoiceDeletions } from "../api/IntakeApi.ts"
-import { Scheduler } from "./Scheduler.ts"
+import { faults, invalidAt } from "../api/Faults.ts"
+import { DeliveryReceipt, IntakeApi, IntakeUnavailable } from "../api/IntakeApi.ts"
 import { Sender } from "../api/SignedDelivery.ts"
+import { type Delivery, taskIdOf } from "./Delivery.ts"
+import { headersOf, read } from "./DeliveryRequest.ts"
+import { Scheduler } from "./Scheduler.ts"
 import { type Receipt, ScheduleOutcome } from "./Task.ts"
 
 const keyReused = invalidAt(["header", "idempotency-key"], faults.idempotencyKeyReused)
 
-const answer = (status: number, word: "scheduled" | "duplicate", delivery: Delivery, receipt: Receipt) =>
-  HttpServerResponse.jsonUnsafe(
-    {
-      status: word,
-      task_id: receipt.taskId,
-      scheduled_for: DateTime.formatIso(receipt.scheduledFor),
-      idempotency_key: delivery.idempotencyKey,
-      invoices_count: receipt.invoicesCount,
-      invoice_lines_count: receipt.invoiceLinesCount,
-      received_at: DateTime.formatIso(receipt.receivedAt)
-    },
-    { status }
-  )
+const encode = HttpServerResponse.schemaJson(DeliveryReceipt)
 
-/** The receipt of a delivery that was received now, and not stored. */
-const notStored = Effect.fnUntraced(function* (
-  headers: DeliveryHeaders,
-  counts: { readonly invoicesCount: number; readonly invoiceLinesCount: number },
-  delay: Duration.Duration
-) {
-  const now = yield* Clock.currentTimeMillis
-  const receipt: DeliveryReceipt = {
-    status: "error",
-    task_id: taskIdOf(headers["x-organization-id"], headers["idempotency-key"]),
-    scheduled_for: DateTime.makeUnsafe(now + Duration.toMillis(delay)),
-    idempotency_key: headers["idempotency-key"],
-    invoices_count: counts.invoicesCount,
-    invoice_lines_count: counts.invoiceLinesCount,
-    received_at: null
-  }
-  return receipt
+const respond = (...response: Parameters<typeof encode>) => Effect.orDie(encode(...response))
+
+const receiptOf = (
+  status: DeliveryReceipt["status"],
+  idempotencyKey: string,
+  receipt: Omit<Receipt, "receivedAt"> & { readonly receivedAt: DateTime.Utc | null }
+): DeliveryReceipt => ({
+  status,
+  task_id: receipt.taskId,
+  scheduled_for: receipt.scheduledFor,
+  idempotency_key: idempotencyKey,
+  invoices_count: receipt.invoicesCount,
+  invoice_lines_count: receipt.invoiceLinesCount,
+  received_at: receipt.receivedAt
 })
 
-const encodeReceipt = Schema.encodeEffect(DeliveryReceipt)
+/** The receipt of a delivery that was not stored. */
+const notStored = (
+  idempotencyKey: string,
+  delivery: Pick<Delivery, "taskId" | "invoicesCount" | "invoiceLinesCount">,
+  delay: Duration.Duration
+) =>
+  Effect.map(DateTime.now, (now) =>
+    receiptOf("error", idempotencyKey, {
+      ...delivery,
+      scheduledFor: DateTime.addDuration(now, delay),
+      receivedAt: null
+    })
+  )
 
 /**
- * The answer while the service reads too many large bodies to read this one, whose items it does not count.
+ * The response while the service reads too many large bodies to read this one, whose items it does not count.
  *
  * @param delay from receiving a delivery to running it
  */
 export const busy = (delay: Duration.Duration) =>
   Effect.gen(function* () {
     const headers = yield* headersOf(yield* HttpServerRequest.HttpServerRequest)
-    const receipt = yield* notStored(headers, { invoicesCount: 0, invoiceLinesCount: 0 }, delay)
-    const body = yield* Effect.orDie(encodeReceipt(receipt))
-    return HttpServerResponse.jsonUnsafe(body, { status: 503, headers: { "retry-after": "1" } })
+    const key = headers["idempotency-key"]
+    const taskId = taskIdOf(headers["x-organization-id"], key)
+    const receipt = yield* notStored(key, { taskId, invoicesCount: 0, invoiceLinesCount: 0 }, delay)
+    return yield* respond(receipt, { status: 503, headers: { "retry-after": "1" } })
   })
-
-const wanted = wantedBy(InvoiceDeletions)
-
-/** What a body delivers, or why it is refused. */
-function* reading(headers: DeliveryHeaders, text: string): Generator<void, Result.Result<Delivery, RequestInvalid>> {
-  const pruned = yield* pruning(text, wanted)
-  if (Result.isFailure(pruned)) return Result.fail(pruned.failure)
-  const body = yield* step(() => parse(pruned.success))
-  if (Result.isFailure(body)) return Result.fail(body.failure)
-  const decoded = yield* decoding(body.success)
-  if (Result.isFailure(decoded)) return Result.fail(invalidRequest(decoded.failure))
-  return Result.succeed(yield* delivering(headers, decoded.success))
-}
-
-/** What a request delivers. */
-const read = Effect.fnUntraced(function* (headers: DeliveryHeaders, request: HttpServerRequest.HttpServerRequest) {
-  const text = yield* Effect.orDie(request.text)
-  return yield* Effect.fromResult(
-    text.length <= short ? atOnce(reading(headers, text)) : yield* inSlices(() => reading(headers, text))
-  )
-})
 
 /**
  * @param delay from receiving a delivery to running it
@@ -101,17 +72,18 @@ export const layer = (delay: Duration.Duration) =>
         "schedule",
         Effect.fnUntraced(function* ({ headers, request }) {
           const delivery = yield* read(headers, request)
-          const unavailable = Effect.flatMap(notStored(headers, delivery, delay), (receipt) =>
+          const { idempotencyKey } = delivery
+          const unavailable = Effect.flatMap(notStored(idempotencyKey, delivery, delay), (receipt) =>
             Effect.fail(new IntakeUnavailable({ receipt }))
           )
-          const { standing } = yield* Sender
-          if (standing === "unknown") return yield* unavailable
+          const { verification } = yield* Sender
+          if (verification === "unavailable") return yield* unavailable
           const outcome = yield* scheduler
             .schedule(delivery)
             .pipe(Effect.catchTag("SchedulerUnavailable", () => unavailable))
           return yield* ScheduleOutcome.$match(outcome, {
-            Scheduled: ({ receipt }) => Effect.succeed(answer(202, "scheduled", delivery, receipt)),
-            Duplicate: ({ receipt }) => Effect.succeed(answer(200, "duplicate", delivery, receipt)),
+            Scheduled: ({ receipt }) => respond(receiptOf("scheduled", idempotencyKey, receipt), { status: 202 }),
+            Duplicate: ({ receipt }) => respond(receiptOf("duplicate", idempotencyKey, receipt), { status: 200 }),
             KeyReused: () => Effect.fail(keyReused)
           })
         })

@@ -1,5 +1,13 @@
-/** The signing secrets of organizations that require their deliveries to be signed. */
-import { Context, Duration, Effect, Layer, Redacted } from "effect"
+/**
+ * The signing secrets of organizations that require their deliveries to be signed: the service of the intake, and making,
+ * listing and revoking them, for operators.
+ *
+ * A secret is `whsec_` and the base64 of 24 random bytes, as Standard Webhooks has it. It is stored as it is: a
+ * signature cannot be verified with less.
+ */
+import { randomBytes } from "node:crypto"
+import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
 import { TaskDatabase } from "../database/Database.ts"
 import { SchedulerUnavailable } from "./Task.ts"
 
@@ -15,21 +23,25 @@ export class IntakeSecrets extends Context.Service<
     IntakeSecrets,
     Effect.gen(function* () {
       const sql = yield* TaskDatabase
+      const find = SqlSchema.findAll({
+        Request: Schema.String,
+        Result: Schema.Struct({ secret: Schema.RedactedFromValue(Schema.String) }),
+        execute: (organization) => sql`
+          select secret from intake_secrets where organization_id = ${organization} and revoked_at is null
+          order by created_at desc`
+      })
       return IntakeSecrets.of({
-        of: Effect.fn("IntakeSecrets.of")(
-          (organization) =>
-            sql.run(
-              {
-                key: `organization ${organization}`,
-                within: Duration.millis(500),
-                unavailable: ({ reason }) => new SchedulerUnavailable({ message: reason })
-              },
-              sql<{ secret: string }>`
-                select secret from intake_secrets where organization_id = ${organization} and revoked_at is null
-                order by created_at desc`
-            ),
-          Effect.map((rows) => rows.map(({ secret }) => Redacted.make(secret)))
-        )
+        of: Effect.fn("IntakeSecrets.of")(function* (organization) {
+          const rows = yield* sql.run(
+            {
+              key: `organization ${organization}`,
+              within: Duration.millis(500),
+              unavailable: ({ reason }) => new SchedulerUnavailable({ message: reason })
+            },
+            Effect.catchTag(find(organization), "SchemaError", Effect.die)
+          )
+          return rows.map(({ secret }) => secret)
+        })
       })
     })
   )
@@ -45,3 +57,63 @@ export class IntakeSecrets extends Context.Service<
       IntakeSecrets.of({ of: (organization) => Effect.succeed(secrets[organization] ?? []) })
     )
 }
+
+/** What operators see of a secret: everything but the secret. */
+const IntakeSecret = Schema.Struct({
+  organization_id: Schema.String,
+  id: Schema.String,
+  created_at: Schema.String,
+  revoked_at: Schema.NullOr(Schema.String)
+})
+
+/** A new secret. */
+export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() =>
+  Redacted.make(`whsec_${randomBytes(24).toString("base64")}`)
+)
+
+/** Makes a secret for an organization, beside those that it has. From now on its deliveries must be signed. */
+export const create = Effect.fn("IntakeSecrets.create")(function* (organization: string) {
+  const sql = yield* TaskDatabase
+  const secret = yield* generate
+  const id = `secret_${randomBytes(6).toString("hex")}`
+  yield* sql`insert into intake_secrets ${sql.insert({ organization_id: organization, id, secret: Redacted.value(secret) })}`
+  return { id, secret }
+})
+
+/** The secrets of an organization, or of all, oldest first. */
+export const list = SqlSchema.findAll({
+  Request: Schema.UndefinedOr(Schema.String),
+  Result: IntakeSecret,
+  execute: (organization) =>
+    Effect.flatMap(
+      TaskDatabase,
+      (sql) => sql`
+        select organization_id, id, created_at::text, revoked_at::text
+        from intake_secrets
+        where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
+        order by created_at, id`
+    )
+})
+
+/**
+ * Revokes a secret, at once. `left`: how many secrets its organization still has; without any, it takes unsigned
+ * deliveries. Nothing when there is no such secret that was not revoked before.
+ */
+export const revoke = SqlSchema.findOneOption({
+  Request: Schema.String,
+  Result: Schema.Struct({ organization: Schema.String, left: Schema.Int }),
+  // The count does not see the update yet.
+  execute: (id) =>
+    Effect.flatMap(
+      TaskDatabase,
+      (sql) => sql`
+        with revoked as (
+          update intake_secrets set revoked_at = now() where id = ${id} and revoked_at is null returning organization_id
+        )
+        select organization_id as organization, (
+          select count(*)::integer from intake_secrets s
+          where s.organization_id = revoked.organization_id and s.revoked_at is null and s.id <> ${id}
+        ) as left
+        from revoked`
+    )
+})

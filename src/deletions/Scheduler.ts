@@ -1,9 +1,13 @@
 /**
- * The tasks that delete invoices: scheduling them, once for each delivery, and running them, once in effect.
+ * The tasks that delete invoices: each delivery is scheduled once, and each task runs once in effect.
  *
- * A worker claims a task for a lease; the claim counts an attempt, in a commit of its own, and carries a token. What a
- * worker does with a task it does in one transaction that looks at the token first, so that a worker that was paused
- * past its lease, and whose task another has claimed since, changes nothing.
+ * A worker claims a task for a lease. The claim counts an attempt, in a commit of its own, and carries a token. A worker
+ * runs a task in one transaction that checks the token first: a worker that was paused past its lease, and whose task
+ * another has claimed since, changes nothing.
+ *
+ * Attempts are counted when they begin, because a worker that dies cannot report anything afterwards. Only its worker
+ * knows that an attempt ended by an outage, and another worker may have taken the task over before the first one can
+ * say so: `release` takes the attempt back in either case.
  */
 import { Context, type Duration, type Effect, Layer } from "effect"
 import type { Deletions, Delivery } from "./Delivery.ts"
@@ -11,14 +15,14 @@ import * as Memory from "./SchedulerMemory.ts"
 import * as Postgres from "./SchedulerPostgres.ts"
 import type { Claim, Outcome, RunOutcome, ScheduleOutcome, SchedulerUnavailable, TaskFailed } from "./Task.ts"
 
-/** How many tasks to claim at most, of each kind those that have been due the longest. */
+/** How many tasks of each kind to claim at most; none by default. Those that have been due the longest come first. */
 export interface ClaimLimits {
-  /** Tasks whose time has come, the first or for another attempt. */
-  readonly due: number
-  /** Tasks whose lease expired, and that may still be run beside others. */
-  readonly expired: number
-  /** Tasks whose lease expired too often for that. Whoever claims one must have nothing else in hand. */
-  readonly alone: number
+  /** Tasks that are due for their first or another attempt. */
+  readonly due?: number
+  /** Tasks whose lease expired, and that may still run beside others. */
+  readonly expired?: number
+  /** Tasks whose lease expired too often for that. The worker that claims one must hold nothing else. */
+  readonly alone?: number
 }
 
 export class Scheduler extends Context.Service<
@@ -26,31 +30,29 @@ export class Scheduler extends Context.Service<
   {
     /** Stores a task for a delivery. Waits for a delivery of the same key that is being stored. */
     readonly schedule: (delivery: Delivery) => Effect.Effect<ScheduleOutcome, SchedulerUnavailable>
-    /** Takes tasks for a lease. A task whose attempts are used up becomes `dead` instead. */
+    /** Claims tasks for a lease, oldest first. A task whose attempts are used up becomes `dead` instead. */
     readonly claim: (
       limits: ClaimLimits,
       lease: Duration.Duration
     ) => Effect.Effect<ReadonlyArray<Claim>, SchedulerUnavailable>
-    /** Makes leases last from now on again. */
+    /** Heartbeat: the leases last from now on again. */
     readonly renew: (
       claims: ReadonlyArray<Claim>,
       lease: Duration.Duration
     ) => Effect.Effect<void, SchedulerUnavailable>
-    /** Deletes what the task says and marks it completed. */
-    readonly run: (claim: Claim) => Effect.Effect<RunOutcome, TaskFailed | SchedulerUnavailable>
-    /** Runs tasks in one transaction, for less than each of them alone would cost: all or, when one fails, none. */
-    readonly runTogether: (
+    /** Runs tasks and marks them completed, in one transaction: all or, when one fails, none. */
+    readonly run: (
       claims: ReadonlyArray<Claim>
     ) => Effect.Effect<ReadonlyArray<RunOutcome>, TaskFailed | SchedulerUnavailable>
-    /** Puts a task back for another attempt after a while, or, when it has had all of them, marks it `dead`. */
+    /** Schedules a failed task for another attempt after a while. After its last attempt, marks it `dead`. */
     readonly fail: (
       claim: Claim,
       reason: string,
       retryAfter: Duration.Duration
     ) => Effect.Effect<void, SchedulerUnavailable>
-    /** Puts a task back at once, its attempt not counted: it failed for no reason of its own. */
-    readonly giveBack: (claim: Claim) => Effect.Effect<void, SchedulerUnavailable>
-    /** How long until a task is due; nothing when there is none. */
+    /** Takes the attempt back. If the worker still holds the task, the task is due at once. May be repeated. */
+    readonly release: (claim: Claim) => Effect.Effect<void, SchedulerUnavailable>
+    /** How long until a task is due or a lease expires; nothing when there is no open task. */
     readonly untilDue: Effect.Effect<Duration.Duration | undefined, SchedulerUnavailable>
   }
 >()("practice-data/deletions/Scheduler") {
@@ -65,10 +67,10 @@ export class Scheduler extends Context.Service<
    * The fake: tasks in memory.
    *
    * @param delay from receiving a delivery to running it
-   * @param perform what running a task does; by default nothing
+   * @param runTask what running a task does; by default nothing
    */
   static readonly layerMemory = (
     delay: Duration.Duration,
-    perform?: (deletions: Deletions, task: Claim) => Effect.Effect<Outcome, TaskFailed>
-  ) => Layer.effect(Scheduler, Memory.make(delay, perform))
+    runTask?: (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed>
+  ) => Layer.effect(Scheduler, Memory.make(delay, runTask))
 }

@@ -10,20 +10,21 @@ import {
   type Receipt,
   RunOutcome,
   ScheduleOutcome,
+  type State,
   type TaskFailed
 } from "./Task.ts"
 
 interface MemoryTask {
   readonly delivery: Delivery
   readonly receipt: Receipt
-  state: "scheduled" | "running" | "completed" | "dead"
-  attempts: number
-  token: string | undefined
-  /** Milliseconds since 1970; undefined when no worker is wanted any more. */
-  dueAt: number | undefined
+  readonly state: State
+  readonly attempts: number
+  readonly token: string | undefined
+  /** Milliseconds since 1970; undefined when the task is completed or dead. */
+  readonly dueAt: number | undefined
 }
 
-const nothing: Outcome = {
+const noItems: Outcome = {
   invoices: { deleted: 0, not_found: 0, clinic_mismatch: 0, client_mismatch: 0 },
   invoice_lines: { deleted: 0, not_found: 0, invoice_mismatch: 0, clinic_mismatch: 0 },
   lines_of_invoices: 0
@@ -38,7 +39,7 @@ const keyOf = (organization: string, taskId: string) => JSON.stringify([organiza
 /** A scheduler over tasks in memory. */
 export const make = (
   delay: Duration.Duration,
-  perform: (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed> = () => Effect.succeed(nothing)
+  runTask: (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed> = () => Effect.succeed(noItems)
 ) =>
   Effect.sync((): Scheduler["Service"] => {
     const tasks = new Map<string, MemoryTask>()
@@ -47,24 +48,14 @@ export const make = (
       const task = tasks.get(keyOf(organization, taskId))
       return task?.token === token && task.state === "running" ? task : undefined
     }
-    const openTasks = () => [...tasks.values()].filter((task) => task.dueAt !== undefined)
-
-    const runTogether = Effect.fnUntraced(function* (all: ReadonlyArray<Claim>) {
-      const outcomes = yield* Effect.forEach(all, (claim): Effect.Effect<RunOutcome, TaskFailed> => {
-        const task = held(claim)
-        return task === undefined
-          ? Effect.succeed(RunOutcome.Superseded())
-          : Effect.map(perform(task.delivery.deletions, claim), (outcome) => RunOutcome.Completed({ outcome }))
-      })
-      return Array.zipWith(all, outcomes, (claim, outcome) => {
-        const task = held(claim)
-        if (task === undefined) return RunOutcome.Superseded()
-        task.state = "completed"
-        task.token = undefined
-        task.dueAt = undefined
-        return outcome
-      })
-    })
+    const change = (task: MemoryTask, fields: Partial<MemoryTask>) => {
+      tasks.set(keyOf(task.delivery.organization, task.delivery.taskId), { ...task, ...fields })
+    }
+    const openTasks = () =>
+      Array.sort(
+        [...tasks.values()].filter((task) => task.dueAt !== undefined),
+        byDue
+      )
 
     return {
       schedule: (delivery) =>
@@ -87,68 +78,68 @@ export const make = (
           tasks.set(key, { delivery, receipt, state: "scheduled", attempts: 0, token: undefined, dueAt })
           return ScheduleOutcome.Scheduled({ receipt })
         }),
-      claim: (limits, lease) =>
+      claim: ({ due = 0, expired = 0, alone = 0 }, lease) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
-          const open = Array.sort(
-            openTasks().filter((task) => (task.dueAt ?? now) <= now),
-            byDue
-          )
-          const due = open.filter((task) => task.state === "scheduled")
-          const expired = open.filter((task) => task.state === "running")
+          const open = openTasks().filter((task) => (task.dueAt ?? now) <= now)
+          const running = open.filter((task) => task.state === "running")
           const claimed = [
-            ...due.slice(0, limits.due),
-            ...expired.filter((task) => !mustBeAlone(task)).slice(0, limits.expired),
-            ...expired.filter(mustBeAlone).slice(0, limits.alone)
+            ...open.filter((task) => task.state === "scheduled").slice(0, due),
+            ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
+            ...running.filter(mustBeAlone).slice(0, alone)
           ]
           return Array.sort(claimed, byDue).flatMap((task): ReadonlyArray<Claim> => {
             if (task.attempts >= maximumAttempts) {
-              task.state = "dead"
-              task.dueAt = undefined
+              change(task, { state: "dead", dueAt: undefined })
               return []
             }
-            task.state = "running"
-            task.attempts += 1
-            task.token = `claim_${++claims}`
-            task.dueAt = now + Duration.toMillis(lease)
+            const [attempt, token] = [task.attempts + 1, `claim_${++claims}`]
+            change(task, { state: "running", attempts: attempt, token, dueAt: now + Duration.toMillis(lease) })
             const { organization, taskId } = task.delivery
-            return [{ organization, taskId, token: task.token, attempt: task.attempts }]
+            return [{ organization, taskId, token, attempt }]
           })
         }),
       renew: (renewed, lease) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           for (const claim of renewed) {
             const task = held(claim)
-            if (task !== undefined) task.dueAt = now + Duration.toMillis(lease)
+            if (task !== undefined) change(task, { dueAt: now + Duration.toMillis(lease) })
           }
         }),
-      run: (claim) => Effect.map(runTogether([claim]), ([outcome = RunOutcome.Superseded()]) => outcome),
-      runTogether,
+      run: Effect.fnUntraced(function* (all) {
+        const outcomes = yield* Effect.forEach(all, (claim): Effect.Effect<RunOutcome, TaskFailed> => {
+          const task = held(claim)
+          return task === undefined
+            ? Effect.succeed(RunOutcome.Superseded())
+            : Effect.map(runTask(task.delivery.deletions, claim), (outcome) => RunOutcome.Completed({ outcome }))
+        })
+        return Array.zipWith(all, outcomes, (claim, outcome) => {
+          const task = held(claim)
+          if (task === undefined) return RunOutcome.Superseded()
+          change(task, { state: "completed", token: undefined, dueAt: undefined })
+          return outcome
+        })
+      }),
       fail: (claim, _reason, retryAfter) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = held(claim)
           if (task === undefined) return
-          const isDead = task.attempts >= maximumAttempts
-          task.state = isDead ? "dead" : "scheduled"
-          task.token = undefined
-          task.dueAt = isDead ? undefined : now + Duration.toMillis(retryAfter)
+          const isLast = task.attempts >= maximumAttempts
+          const next = isLast
+            ? ({ state: "dead", dueAt: undefined } as const)
+            : ({ state: "scheduled", dueAt: now + Duration.toMillis(retryAfter) } as const)
+          change(task, { ...next, token: undefined })
         }),
-      giveBack: (claim) =>
+      release: ({ organization, taskId, token, attempt }) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
-          const task = tasks.get(keyOf(claim.organization, claim.taskId))
-          if (task === undefined || task.state === "completed") return
-          const isOver = task.token === claim.token
-          const counted = isOver
-            ? task.attempts === claim.attempt
-            : task.state !== "dead" && task.attempts > claim.attempt
-          if (!counted) return
-          task.attempts -= 1
-          if (!isOver) return
-          task.state = "scheduled"
-          task.token = undefined
-          task.dueAt = now
+          const task = tasks.get(keyOf(organization, taskId))
+          if (task?.token === token) {
+            change(task, { state: "scheduled", attempts: task.attempts - 1, token: undefined, dueAt: now })
+          } else if (task?.dueAt !== undefined && task.attempts > attempt) {
+            change(task, { attempts: task.attempts - 1 })
+          }
         }),
       untilDue: Effect.map(Clock.currentTimeMillis, (now) => {
-        const [first] = Array.sort(openTasks(), byDue)
+        const [first] = openTasks()
         return first?.dueAt === undefined ? undefined : Duration.millis(Math.max(0, first.dueAt - now))
       })
     }

@@ -1,7 +1,9 @@
 /** The scheduler over the table `deletion_tasks`. */
 import { randomUUID } from "node:crypto"
-import { Array, Clock, DateTime, Duration, Effect, Equal, Order, Ref } from "effect"
+import { DateTime, Duration, Effect, Ref, Schema, Struct } from "effect"
+import { SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import { nearlyAll } from "../database/Admission.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { codeOf, reasonOf } from "../database/SqlFailure.ts"
@@ -11,42 +13,44 @@ import type { Deletions } from "./Delivery.ts"
 import type { Scheduler } from "./Scheduler.ts"
 import {
   attemptsBesideOthers,
-  type Claim,
+  Claim,
   maximumAttempts,
-  type Outcome,
-  type Receipt,
+  Outcome,
+  Receipt,
   RunOutcome,
   ScheduleOutcome,
   SchedulerUnavailable,
   TaskFailed
 } from "./Task.ts"
 
-interface TaskRow {
-  readonly scheduled_for: Date
-  readonly received_at: Date
-  readonly invoices_count: number
-  readonly invoice_lines_count: number
-  readonly fingerprint: Uint8Array
-}
+const Identity = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
 
-interface ClaimRow {
-  readonly organization_id: string
-  readonly id: string
-  readonly state: string
-  readonly attempts: number
-  readonly was_due: Date
-}
+const Timestamp = Schema.DateTimeUtcFromString
 
-const byDue = Order.mapInput(Order.Date, (row: ClaimRow) => row.was_due)
-
-/** Why a task is dead whose worker never said. */
+/** The last error of a task whose workers never reported one. */
 const stopped = "The worker stopped during the attempt"
 
-interface OutcomeRow {
-  readonly organization_id: string
-  readonly id: string
-  readonly outcome: Outcome
-}
+const unavailable = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
+
+/** Senders get a response within two seconds, so the store has less. */
+const deliveryTimeout = Duration.millis(1300)
+
+/** The worker has time, but must not wait until the system gives up a silent connection. */
+const worker = { key: "the worker", within: Duration.seconds(5), unavailable } as const
+
+/** Tasks run beside the worker's other statements, and leave some connections to those and to the intake. */
+const tasks = { key: "the tasks", share: nearlyAll, within: Duration.seconds(65), unavailable } as const
+
+/**
+ * How long several tasks may take in one transaction. A heartbeat skips the tasks of an open transaction, so it has to
+ * end while their leases last, and soon enough for tasks of a worker that died to start in its place.
+ */
+const transactionTimeout = Duration.millis(300)
+
+/** Whether the statement, or the data it met, is at fault, and not the database around it. */
+const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
+
+const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
 /** Claims as parallel arrays. */
 const columnsOf = (claims: ReadonlyArray<Claim>) =>
@@ -56,217 +60,199 @@ const columnsOf = (claims: ReadonlyArray<Claim>) =>
     claims.map((claim) => claim.token)
   ] as const
 
-const textOf = (deletions: Deletions) => JSON.stringify(deletions)
-
-const at = (millis: number) => DateTime.formatIso(DateTime.makeUnsafe(millis))
-
-const unavailable = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
-
-/** Whether the statement itself, or what it met in the data, is at fault, and not the database around it. */
-const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
-
-/** Answers a sender in time: within two seconds with all around it. */
-const deadline = Duration.millis(1300)
-
-/** The worker has time, but not until a silent connection is given up by the system. */
-const worker = { key: "the worker", within: Duration.seconds(5), unavailable } as const
-
-/** Tasks are run beside the worker's other statements, and leave some connections to those and to the intake. */
-const tasks = { key: "the tasks", share: nearlyAll, within: Duration.seconds(65), unavailable } as const
-
-const receiptOf = (taskId: string, row: TaskRow): Receipt => ({
-  taskId,
-  scheduledFor: DateTime.makeUnsafe(row.scheduled_for),
-  receivedAt: DateTime.makeUnsafe(row.received_at),
-  invoicesCount: row.invoices_count,
-  invoiceLinesCount: row.invoice_lines_count
-})
-
-/**
- * How long tasks may take together. Renewals pass by the tasks of an open transaction, so it ends while their leases
- * last, and soon enough for tasks of a worker that died to be begun in its place.
- */
-const longestTogether = Duration.millis(300)
-
 /** A scheduler over the task database. */
 export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
   const sql = yield* TaskDatabase
-  const answered = <A>(query: Effect.Effect<A, SqlError>) => sql.run(worker, query)
-  // Claims whose answer did not arrive. They may have been made.
-  const lost = yield* Ref.make<ReadonlyArray<string>>([])
-  const settleLost = Effect.gen(function* () {
-    const tokens = yield* Ref.get(lost)
-    if (tokens.length === 0) return
-    const now = yield* Clock.currentTimeMillis
-    yield* answered(sql`
-      update deletion_tasks set
-        attempts = attempts - 1, state = 'scheduled', due_at = ${at(now)}::timestamptz, claim_token = null
-      where state = 'running' and claim_token = any (${tokens}::uuid[])`)
-    yield* Ref.update(lost, (all) => all.filter((token) => !tokens.includes(token)))
+
+  /** Runs statements of the worker. A row that does not decode is a bug. */
+  const asWorker = <A>(statements: Effect.Effect<A, SqlError | Schema.SchemaError>) =>
+    sql.run(worker, Effect.catchTag(statements, "SchemaError", Effect.die))
+
+  const at = (time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`
+
+  const findTask = SqlSchema.findAll({
+    Request: Schema.Struct({ ...Identity.fields, fingerprint: Schema.Uint8Array }),
+    Result: Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }),
+    execute: ({ fingerprint, organization, taskId }) => sql`
+      select id as "taskId", received_at as "receivedAt", scheduled_for as "scheduledFor",
+        invoices_count as "invoicesCount", invoice_lines_count as "invoiceLinesCount",
+        fingerprint = ${fingerprint} as "isSame"
+      from deletion_tasks where organization_id = ${organization} and id = ${taskId}`
   })
 
-  const runAll = (claims: ReadonlyArray<Claim>, now: number) =>
-    sql.unsafe<OutcomeRow>(Deletion.statement, [...columnsOf(claims), at(now)])
+  const claimTasks = SqlSchema.findAll({
+    Request: Schema.Struct({
+      due: Schema.Int,
+      expired: Schema.Int,
+      alone: Schema.Int,
+      token: Schema.String,
+      now: Timestamp,
+      leaseEnd: Timestamp
+    }),
+    Result: Claim,
+    execute: ({ alone, due, expired, leaseEnd, now, token }) => {
+      // The limit is in the text: a plan for any limit reads the whole table.
+      const oldest = (condition: Fragment, limit: number) => sql`
+        select organization_id, id, due_at from deletion_tasks where due_at <= ${now}::timestamptz and ${condition}
+        order by due_at ${sql.literal(`limit ${limit}`)} for update skip locked`
+      return sql`
+        with due as (${oldest(sql`state = 'scheduled'`, due)}),
+        expired as (${oldest(sql`state = 'running' and attempts < ${attemptsBesideOthers}`, expired)}),
+        alone as (${oldest(sql`state = 'running' and attempts >= ${attemptsBesideOthers}`, alone)}),
+        open as materialized (select * from due union all select * from expired union all select * from alone),
+        dead as (
+          update deletion_tasks t set
+            state = 'dead', due_at = null, finished_at = ${now}::timestamptz,
+            last_error = coalesce(t.last_error, ${stopped})
+          from open
+          where t.organization_id = open.organization_id and t.id = open.id and t.attempts >= ${maximumAttempts}
+        ),
+        claimed as (
+          update deletion_tasks t set
+            state = 'running', attempts = t.attempts + 1, due_at = ${leaseEnd}::timestamptz,
+            claim_token = ${token}::uuid, started_at = coalesce(t.started_at, ${now}::timestamptz)
+          from open
+          where t.organization_id = open.organization_id and t.id = open.id and t.attempts < ${maximumAttempts}
+          returning t.organization_id as organization, t.id as "taskId", t.claim_token as token, t.attempts as attempt,
+            open.due_at
+        )
+        select organization, "taskId", token, attempt from claimed order by due_at`
+    }
+  })
 
-  const runTogether = Effect.fn("Scheduler.runTogether")(function* (claims: ReadonlyArray<Claim>) {
-    const now = yield* Clock.currentTimeMillis
-    const bound = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(longestTogether)}`)
-    const running =
-      claims.length === 1 ? runAll(claims, now) : sql.withTransaction(Effect.andThen(bound, runAll(claims, now)))
-    const completed = yield* sql.run(
-      tasks,
-      Effect.catchTag(running, "SqlError", (error) =>
-        Effect.fail(isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error)
-      )
+  const runTasks = SqlSchema.findAll({
+    Request: Schema.Struct({ claims: Schema.Array(Claim), now: Timestamp }),
+    Result: Schema.Struct({ ...Identity.fields, outcome: Outcome }),
+    execute: ({ claims, now }) => {
+      const running = sql.unsafe(Deletion.statement, [...columnsOf(claims), now])
+      const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
+      return claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))
+    }
+  })
+
+  const findUntilDue = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) }),
+    execute: () => sql`
+      select least(
+        (select min(due_at) from deletion_tasks where state = 'scheduled'),
+        (select min(due_at) from deletion_tasks where state = 'running')
+      ) as due_at`
+  })
+
+  const released = (now: DateTime.Utc) => sql`
+    update deletion_tasks set
+      attempts = attempts - 1, state = 'scheduled', due_at = ${at(now)}, claim_token = null, finished_at = null`
+
+  // Claims whose response was lost. They may have been made, and then nobody knows of them.
+  const lostTokens = yield* Ref.make<ReadonlyArray<string>>([])
+  const releaseLost = Effect.gen(function* () {
+    const lost = yield* Ref.get(lostTokens)
+    if (lost.length === 0) return
+    yield* asWorker(
+      sql`${released(yield* DateTime.now)} where state = 'running' and claim_token = any (${lost}::uuid[])`
     )
-    return claims.map(({ organization, taskId }) => {
-      const row = completed.find(({ organization_id, id }) => organization_id === organization && id === taskId)
-      return row === undefined ? RunOutcome.Superseded() : RunOutcome.Completed({ outcome: row.outcome })
-    })
+    yield* Ref.update(lostTokens, (tokens) => tokens.filter((token) => !lost.includes(token)))
   })
 
   const scheduler: Scheduler["Service"] = {
     schedule: Effect.fn("Scheduler.schedule")(
       function* (delivery) {
-        const now = yield* Clock.currentTimeMillis
-        const { organization, taskId } = delivery
-        const scheduledFor = now + Duration.toMillis(delay)
-        // Waits for a delivery of the same key that is being stored. The winner has to be read in a statement of its
-        // own: this one does not see what was committed after it began.
+        const { invoiceLinesCount, invoicesCount, organization, taskId } = delivery
+        const receivedAt = yield* DateTime.now
+        const scheduledFor = DateTime.addDuration(receivedAt, delay)
+        // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
+        // since this one does not see what was committed after it began.
         const inserted = yield* sql`
           insert into deletion_tasks (
             organization_id, id, idempotency_key, fingerprint, payload,
             invoices_count, invoice_lines_count, received_at, scheduled_for, due_at
           ) values (
             ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${delivery.fingerprint},
-            ${textOf(delivery.deletions)}::jsonb, ${delivery.invoicesCount}, ${delivery.invoiceLinesCount},
-            ${at(now)}, ${at(scheduledFor)}, ${at(scheduledFor)}
-          ) on conflict (organization_id, id) do nothing returning 1 as inserted`
+            ${textOf(delivery.deletions)}::jsonb, ${invoicesCount}, ${invoiceLinesCount},
+            ${at(receivedAt)}, ${at(scheduledFor)}, ${at(scheduledFor)}
+          ) on conflict (organization_id, id) do nothing returning 1`
         if (inserted.length > 0) {
           return ScheduleOutcome.Scheduled({
-            receipt: {
-              taskId,
-              scheduledFor: DateTime.makeUnsafe(scheduledFor),
-              receivedAt: DateTime.makeUnsafe(now),
-              invoicesCount: delivery.invoicesCount,
-              invoiceLinesCount: delivery.invoiceLinesCount
-            }
+            receipt: { taskId, receivedAt, scheduledFor, invoicesCount, invoiceLinesCount }
           })
         }
-        const [first] = yield* sql<TaskRow>`
-          select scheduled_for, received_at, invoices_count, invoice_lines_count, fingerprint
-          from deletion_tasks where organization_id = ${organization} and id = ${taskId}`
-        if (first === undefined || !Equal.equals([...first.fingerprint], [...delivery.fingerprint])) {
-          return ScheduleOutcome.KeyReused()
-        }
-        return ScheduleOutcome.Duplicate({ receipt: receiptOf(taskId, first) })
+        const [first] = yield* Effect.catchTag(findTask(delivery), "SchemaError", Effect.die)
+        if (first?.isSame !== true) return ScheduleOutcome.KeyReused()
+        return ScheduleOutcome.Duplicate({ receipt: Struct.omit(first, ["isSame"]) })
       },
       (statements, { organization }) =>
-        sql.run({ key: `organization ${organization}`, within: deadline, unavailable }, statements)
+        sql.run({ key: `organization ${organization}`, within: deliveryTimeout, unavailable }, statements)
     ),
 
-    claim: Effect.fn("Scheduler.claim")(function* (limits, lease) {
-      yield* settleLost
-      const now = yield* Clock.currentTimeMillis
+    claim: Effect.fn("Scheduler.claim")(function* ({ alone = 0, due = 0, expired = 0 }, lease) {
+      yield* releaseLost
+      const now = yield* DateTime.now
       const token = randomUUID()
-      // In the text, since a plan for any limit reads the whole table.
-      const most = (limit: number) => sql.literal(`limit ${Math.trunc(limit)}`)
-      const usedUp = sql`t.attempts >= ${maximumAttempts}`
-      const rows = yield* sql<ClaimRow>`
-        with due as (
-          select organization_id, id, due_at from deletion_tasks
-          where due_at <= ${at(now)}::timestamptz and state = 'scheduled'
-          order by due_at ${most(limits.due)} for update skip locked
-        ),
-        expired as (
-          select organization_id, id, due_at from deletion_tasks
-          where due_at <= ${at(now)}::timestamptz and state = 'running' and attempts < ${attemptsBesideOthers}
-          order by due_at ${most(limits.expired)} for update skip locked
-        ),
-        alone as (
-          select organization_id, id, due_at from deletion_tasks
-          where due_at <= ${at(now)}::timestamptz and state = 'running' and attempts >= ${attemptsBesideOthers}
-          order by due_at ${most(limits.alone)} for update skip locked
-        ),
-        claimed as (select * from due union all select * from expired union all select * from alone)
-        update deletion_tasks t set
-          state = case when ${usedUp} then 'dead' else 'running' end,
-          attempts = least(t.attempts + 1, ${maximumAttempts}),
-          due_at = case when ${usedUp} then null else ${at(now + Duration.toMillis(lease))}::timestamptz end,
-          finished_at = case when ${usedUp} then ${at(now)}::timestamptz end,
-          last_error = case when ${usedUp} then coalesce(t.last_error, ${stopped}) else t.last_error end,
-          claim_token = case when ${usedUp} then t.claim_token else ${token}::uuid end,
-          started_at = coalesce(t.started_at, ${at(now)}::timestamptz)
-        from claimed
-        where t.organization_id = claimed.organization_id and t.id = claimed.id
-        returning t.organization_id, t.id, t.state, t.attempts, claimed.due_at as was_due`.pipe(
-        answered,
-        Effect.tapError(() => Ref.update(lost, (tokens) => [...tokens, token]))
-      )
-      return Array.sort(rows, byDue)
-        .filter((row) => row.state === "running")
-        .map((row) => ({ organization: row.organization_id, taskId: row.id, token, attempt: row.attempts }))
+      return yield* asWorker(
+        claimTasks({ due, expired, alone, token, now, leaseEnd: DateTime.addDuration(now, lease) })
+      ).pipe(Effect.tapError(() => Ref.update(lostTokens, (tokens) => [...tokens, token])))
     }),
 
     renew: Effect.fn("Scheduler.renew")(function* (claims, lease) {
       if (claims.length === 0) return
-      const now = yield* Clock.currentTimeMillis
       const [organizations, taskIds, tokens] = columnsOf(claims)
-      // A task that is being run is locked: its lock keeps others off, and must not keep the other leases waiting.
+      // A task that is running is locked: its lock keeps others off, and must not keep the other leases waiting.
       yield* sql`
-          update deletion_tasks t set due_at = ${at(now + Duration.toMillis(lease))}::timestamptz
-          from (
-            select held.organization_id, held.id from deletion_tasks held
-            join unnest(${organizations}::text[], ${taskIds}::uuid[], ${tokens}::uuid[])
-              as claimed (organization_id, id, token)
-              on held.organization_id = claimed.organization_id and held.id = claimed.id
-                and held.claim_token = claimed.token
-            where held.state = 'running'
-            for update of held skip locked
-          ) held
-          where t.organization_id = held.organization_id and t.id = held.id`
-    }, answered),
+        update deletion_tasks t set due_at = ${at(DateTime.addDuration(yield* DateTime.now, lease))}
+        from (
+          select held.organization_id, held.id from deletion_tasks held
+          join unnest(${organizations}::text[], ${taskIds}::uuid[], ${tokens}::uuid[])
+            as claimed (organization_id, id, token)
+            on held.organization_id = claimed.organization_id and held.id = claimed.id
+              and held.claim_token = claimed.token
+          where held.state = 'running'
+          for update of held skip locked
+        ) held
+        where t.organization_id = held.organization_id and t.id = held.id`
+    }, asWorker),
 
-    run: (claim) => Effect.map(runTogether([claim]), ([outcome = RunOutcome.Superseded()]) => outcome),
-    runTogether,
-
-    fail: Effect.fn("Scheduler.fail")(function* ({ organization, taskId, token }, reason, retryAfter) {
-      const now = yield* Clock.currentTimeMillis
-      yield* sql`
-          update deletion_tasks set
-            state = case when attempts >= ${maximumAttempts} then 'dead' else 'scheduled' end,
-            due_at = case when attempts >= ${maximumAttempts} then null
-              else ${at(now + Duration.toMillis(retryAfter))}::timestamptz end,
-            finished_at = case when attempts >= ${maximumAttempts} then ${at(now)}::timestamptz end,
-            claim_token = null, last_error = ${reason}
-          where organization_id = ${organization} and id = ${taskId} and claim_token = ${token} and state = 'running'`
-    }, answered),
-
-    giveBack: Effect.fn("Scheduler.giveBack")(function* ({ organization, taskId, token, attempt }) {
-      const now = yield* Clock.currentTimeMillis
-      // The attempt did not count, even if another worker has claimed the task since, or has given it up because the
-      // attempts were used up: then it still has this token. Saying so twice is as once.
-      const isOver = sql`(claim_token = ${token})`
-      yield* answered(sql`
-        update deletion_tasks set
-          attempts = attempts - 1,
-          due_at = case when ${isOver} then ${at(now)}::timestamptz else due_at end,
-          finished_at = null,
-          claim_token = case when ${isOver} then null else claim_token end,
-          state = case when ${isOver} then 'scheduled' else state end
-        where organization_id = ${organization} and id = ${taskId} and state <> 'completed'
-          and case when ${isOver} then attempts = ${attempt} else state <> 'dead' and attempts > ${attempt} end`)
+    run: Effect.fn("Scheduler.run")(function* (claims) {
+      const completed = yield* sql.run(
+        tasks,
+        Effect.catchTags(runTasks({ claims, now: yield* DateTime.now }), {
+          SchemaError: Effect.die,
+          SqlError: (error) => Effect.fail(isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error)
+        })
+      )
+      return claims.map(({ organization, taskId }) => {
+        const row = completed.find((each) => each.organization === organization && each.taskId === taskId)
+        return row === undefined ? RunOutcome.Superseded() : RunOutcome.Completed({ outcome: row.outcome })
+      })
     }),
 
+    fail: Effect.fn("Scheduler.fail")(function* ({ organization, taskId, token }, reason, retryAfter) {
+      const now = yield* DateTime.now
+      const isLast = sql`attempts >= ${maximumAttempts}`
+      yield* sql`
+        update deletion_tasks set
+          state = case when ${isLast} then 'dead' else 'scheduled' end,
+          due_at = case when ${isLast} then null else ${at(DateTime.addDuration(now, retryAfter))} end,
+          finished_at = case when ${isLast} then ${at(now)} end,
+          claim_token = null, last_error = ${reason}
+        where organization_id = ${organization} and id = ${taskId} and claim_token = ${token} and state = 'running'`
+    }, asWorker),
+
+    release: Effect.fn("Scheduler.release")(function* ({ attempt, organization, taskId, token }) {
+      const isTask = sql`organization_id = ${organization} and id = ${taskId}`
+      // A task that is dead because this claim expired is still held by it. If another worker has claimed the task
+      // since, it has counted an attempt on top of this one.
+      yield* sql`
+        with held as (${released(yield* DateTime.now)} where ${isTask} and claim_token = ${token})
+        update deletion_tasks set attempts = attempts - 1
+        where ${isTask} and claim_token is distinct from ${token} and due_at is not null and attempts > ${attempt}`
+    }, asWorker),
+
     untilDue: Effect.gen(function* () {
-      const [first] = yield* sql<{ due_at: Date | null }>`
-        select least(
-          (select min(due_at) from deletion_tasks where state = 'scheduled'),
-          (select min(due_at) from deletion_tasks where state = 'running')
-        ) as due_at`
-      const now = yield* Clock.currentTimeMillis
-      return first?.due_at == null ? undefined : Duration.millis(Math.max(0, first.due_at.getTime() - now))
-    }).pipe(Effect.withSpan("Scheduler.untilDue"), answered)
+      const [first] = yield* findUntilDue()
+      if (first?.due_at == null) return undefined
+      return Duration.max(Duration.zero, DateTime.distance(yield* DateTime.now, first.due_at))
+    }).pipe(Effect.withSpan("Scheduler.untilDue"), asWorker)
   }
   return scheduler
 })

@@ -1,7 +1,9 @@
-/** The tasks that delete invoices: what is said of them between the intake, the store and the worker. */
-import { Data, type DateTime, Schema } from "effect"
+/** The tasks that delete invoices, as the intake, the store and the worker see them. */
+import { Data, Schema } from "effect"
 
-/** The store of tasks does not answer. Whatever was asked of it may or may not have happened; it is safe to ask again. */
+/**
+ * The store of tasks does not answer. What it was asked may or may not have happened; every call may be repeated.
+ */
 export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailable>()("SchedulerUnavailable", {
   message: Schema.String
 }) {}
@@ -9,16 +11,21 @@ export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailabl
 /** A task failed for a reason of its own, which another attempt may meet again. */
 export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
 
-/** What a sender needs to know of a task. */
-export interface Receipt {
-  readonly taskId: string
-  readonly scheduledFor: DateTime.Utc
-  readonly receivedAt: DateTime.Utc
-  readonly invoicesCount: number
-  readonly invoiceLinesCount: number
-}
+/** `scheduled`: due at its time or for its next attempt. `running`: claimed. `dead`: out of attempts. */
+export const State = Schema.Literals(["scheduled", "running", "completed", "dead"])
+export type State = typeof State.Type
 
-/** What became of a delivery. */
+/** What a sender needs to know of a task. */
+export const Receipt = Schema.Struct({
+  taskId: Schema.String,
+  receivedAt: Schema.DateTimeUtcFromDate,
+  scheduledFor: Schema.DateTimeUtcFromDate,
+  invoicesCount: Schema.Int,
+  invoiceLinesCount: Schema.Int
+})
+export type Receipt = typeof Receipt.Type
+
+/** The result of scheduling a delivery. */
 export type ScheduleOutcome = Data.TaggedEnum<{
   /** Stored and committed. */
   Scheduled: { readonly receipt: Receipt }
@@ -29,34 +36,35 @@ export type ScheduleOutcome = Data.TaggedEnum<{
 }>
 export const ScheduleOutcome = Data.taggedEnum<ScheduleOutcome>()
 
-/** A task that a worker holds. */
-export interface Claim {
-  readonly organization: string
-  readonly taskId: string
-  readonly token: string
-  /** Which attempt this is; the first is 1. */
-  readonly attempt: number
-}
+/** A task that a worker holds. `attempt`: which attempt this is; the first is 1. */
+export const Claim = Schema.Struct({
+  organization: Schema.String,
+  taskId: Schema.String,
+  token: Schema.String,
+  attempt: Schema.Int
+})
+export type Claim = typeof Claim.Type
 
 /** How many items of a task were deleted, and how many were not, by the reason. */
-export interface Outcome {
-  readonly invoices: {
-    readonly deleted: number
-    readonly not_found: number
-    readonly clinic_mismatch: number
-    readonly client_mismatch: number
-  }
-  readonly invoice_lines: {
-    readonly deleted: number
-    readonly not_found: number
-    readonly invoice_mismatch: number
-    readonly clinic_mismatch: number
-  }
+export const Outcome = Schema.Struct({
+  invoices: Schema.Struct({
+    deleted: Schema.Int,
+    not_found: Schema.Int,
+    clinic_mismatch: Schema.Int,
+    client_mismatch: Schema.Int
+  }),
+  invoice_lines: Schema.Struct({
+    deleted: Schema.Int,
+    not_found: Schema.Int,
+    invoice_mismatch: Schema.Int,
+    clinic_mismatch: Schema.Int
+  }),
   /** How many lines were deleted with their invoices. */
-  readonly lines_of_invoices: number
-}
+  lines_of_invoices: Schema.Int
+})
+export type Outcome = typeof Outcome.Type
 
-/** What became of running a task. */
+/** The result of running a task. */
 export type RunOutcome = Data.TaggedEnum<{
   /** Done, and marked so, in one transaction. */
   Completed: { readonly outcome: Outcome }
@@ -65,11 +73,11 @@ export type RunOutcome = Data.TaggedEnum<{
 }>
 export const RunOutcome = Data.taggedEnum<RunOutcome>()
 
-/** How often a task is tried before it is left to an operator. */
+/** How many attempts a task has before it is dead. */
 export const maximumAttempts = 8
 
 /**
- * How many attempts a task may have beside others. One whose lease expires after that may be what ends its workers, and
+ * How many attempts a task may have beside others. If its lease expires after that, it may be what ends its workers and
  * is claimed alone: so at most this many attempts of any other task end with such a worker.
  */
 export const attemptsBesideOthers = 4

@@ -6,7 +6,7 @@ import { connect } from "../../src/database/Database.ts"
 import { reasonOf } from "../../src/database/SqlFailure.ts"
 import * as Worker from "../../src/deletions/Worker.ts"
 import { delay, delivery, inItsOwnTime, layerPostgres, lease, onDatabase, scheduled } from "../deletions/support.ts"
-import { makeWorld } from "../deletions/world.ts"
+import { seedInvoices } from "../deletions/invoiceFixture.ts"
 import { Recorded } from "../support/Recorded.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { TestClock } from "effect/testing"
@@ -72,7 +72,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
 
   it.effect("no word of an exception in a task's last error, nor in the log", () =>
     Effect.gen(function* () {
-      const sql = yield* makeWorld
+      const sql = yield* seedInvoices
       yield* sql.unsafe(`create function refuse() returns trigger language plpgsql as $$ begin
         raise exception '${secret} %', old;
       end $$`)

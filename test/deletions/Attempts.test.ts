@@ -20,7 +20,7 @@ import {
   takenOver
 } from "./support.ts"
 
-/** Lets attempts end, one after the other, without a word of their workers. */
+/** Lets leases expire, one after the other, and claims the task again. */
 const abandon = Effect.fnUntraced(function* (attempts: number) {
   for (let attempt = 0; attempt < attempts; attempt++) {
     yield* TestClock.adjust(lease)
@@ -28,7 +28,7 @@ const abandon = Effect.fnUntraced(function* (attempts: number) {
   }
 })
 
-/** The last attempt of a task whose workers never said a word. */
+/** The last attempt of a task whose leases all expired. */
 const lastClaim = Effect.gen(function* () {
   yield* claimed("1")
   yield* abandon(maximumAttempts - 2)
@@ -36,8 +36,8 @@ const lastClaim = Effect.gen(function* () {
   return yield* claimOne()
 })
 
-/** The last attempt of a task that is dead because its worker did not say a word either. */
-const givenUp = Effect.gen(function* () {
+/** The last attempt of a task that is dead because that lease expired too. */
+const deadByExpiry = Effect.gen(function* () {
   const last = yield* lastClaim
   yield* TestClock.adjust(lease)
   assert.isEmpty(yield* claimAll())
@@ -77,7 +77,7 @@ suite("a task", [
     })
   ],
   [
-    "is dead after 8 attempts whose lease ended without a word",
+    "is dead after 8 attempts whose lease expired",
     Effect.gen(function* () {
       yield* claimed("1")
       yield* abandon(maximumAttempts - 1)
@@ -90,7 +90,7 @@ suite("a task", [
     "that is dead stays so, whatever the worker of its last attempt does",
     Effect.gen(function* () {
       const { fail, renew } = yield* Scheduler
-      const last = yield* givenUp
+      const last = yield* deadByExpiry
       yield* renew([last], lease)
       yield* fail(last, "No", Duration.zero)
       yield* isSuperseded(last)
@@ -98,22 +98,22 @@ suite("a task", [
     })
   ],
   [
-    "that failed for the last time is dead, also when its worker gives it back after that",
+    "that failed for the last time is dead, also when its worker releases it after that",
     Effect.gen(function* () {
-      const { fail, giveBack } = yield* Scheduler
+      const { fail, release } = yield* Scheduler
       const last = yield* lastClaim
       yield* fail(last, "No", Duration.zero)
-      yield* giveBack(last)
+      yield* release(last)
       yield* isFinished
     })
   ],
   [
-    "that was given up is tried again when the worker of its last attempt says that this did not count",
+    "that is dead because its last lease expired is tried again when the worker of that attempt releases it",
     Effect.gen(function* () {
-      const { giveBack } = yield* Scheduler
-      const last = yield* givenUp
-      yield* giveBack(last)
-      yield* giveBack(last)
+      const { release } = yield* Scheduler
+      const last = yield* deadByExpiry
+      yield* release(last)
+      yield* release(last)
       const again = yield* claimOne()
       assert.strictEqual(again.attempt, maximumAttempts)
       yield* completes(again)
@@ -128,12 +128,12 @@ suite("a task", [
     })
   ],
   [
-    "that is given back is due at once, the attempt not counted, any number of times",
+    "that is released is due at once, the attempt not counted, any number of times",
     Effect.gen(function* () {
-      const { giveBack } = yield* Scheduler
+      const { release } = yield* Scheduler
       let { claim } = yield* claimed("1")
       for (let time = 0; time < 2 * maximumAttempts; time++) {
-        yield* giveBack(claim)
+        yield* release(claim)
         yield* isSuperseded(claim)
         claim = yield* claimOne()
         assert.strictEqual(claim.attempt, 1)
@@ -142,11 +142,11 @@ suite("a task", [
     })
   ],
   [
-    "that another worker has taken over is not taken from it when it is given back, and that attempt does not count",
+    "that another worker has taken over stays with that worker when the first one releases it, and that attempt does not count",
     Effect.gen(function* () {
-      const { giveBack } = yield* Scheduler
+      const { release } = yield* Scheduler
       const { first, second } = yield* takenOver("1")
-      yield* giveBack(first)
+      yield* release(first)
       assert.isEmpty(yield* claimAll())
       yield* TestClock.adjust(lease)
       assert.strictEqual((yield* claimOne()).attempt, second.attempt)
@@ -154,12 +154,22 @@ suite("a task", [
     })
   ],
   [
-    "may be given back twice, by a worker that got no answer the first time: one attempt does not count",
+    "that was taken over has neither attempt counted when both workers release it",
     Effect.gen(function* () {
-      const { giveBack } = yield* Scheduler
+      const { release } = yield* Scheduler
+      const { first, second } = yield* takenOver("1")
+      yield* release(first)
+      yield* release(second)
+      assert.strictEqual((yield* claimOne()).attempt, 1)
+    })
+  ],
+  [
+    "may be released twice, by a worker whose first response was lost: one attempt does not count",
+    Effect.gen(function* () {
+      const { release } = yield* Scheduler
       const { second } = yield* takenOver("1")
-      yield* giveBack(second)
-      yield* giveBack(second)
+      yield* release(second)
+      yield* release(second)
       assert.strictEqual((yield* claimOne()).attempt, second.attempt)
     })
   ]

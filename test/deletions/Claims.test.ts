@@ -1,6 +1,6 @@
 /**
  * Claiming tasks and what becomes of a claim, by any scheduler: when tasks are due, leases, attempts, and what a worker
- * may do that does not hold its task any more. Decisions: "Invoice deletion intake".
+ * may do that no longer holds its task. Decisions: "Invoice deletion intake".
  */
 import { assert } from "@effect/vitest"
 import { Duration, Effect } from "effect"
@@ -193,7 +193,7 @@ suite("a task", [
     })
   ],
   [
-    "is not changed by the renewal or failure of a worker that does not hold it any more",
+    "is not changed by the renewal or failure of a worker that no longer holds it",
     Effect.gen(function* () {
       const { fail, renew, untilDue } = yield* Scheduler
       const { first, second } = yield* takenOver("1")
@@ -208,12 +208,12 @@ suite("a task", [
   [
     "that is completed stays so, whatever its worker says next",
     Effect.gen(function* () {
-      const { fail, giveBack, renew } = yield* Scheduler
+      const { fail, release, renew } = yield* Scheduler
       const { claim } = yield* claimed("1")
       yield* completes(claim)
       yield* renew([claim], lease)
       yield* fail(claim, "No", Duration.zero)
-      yield* giveBack(claim)
+      yield* release(claim)
       yield* isSuperseded(claim)
       yield* isFinished
     })

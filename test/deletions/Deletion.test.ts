@@ -7,7 +7,7 @@ import { Effect, Layer } from "effect"
 import type { InvoiceDeletions } from "../../src/api/IntakeApi.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { inItsOwnTime, layerPostgres, onDatabase } from "./support.ts"
-import { deleted, deletedIds, makeWorld, outcomeOf, rowsOf } from "./world.ts"
+import { deleted, deletedIds, seedInvoices, outcomeOf, rowsOf } from "./invoiceFixture.ts"
 
 /** Rule, deletion, the ids that are deleted then, and what the outcome counts. */
 type Case = readonly [
@@ -188,7 +188,7 @@ const cases: ReadonlyArray<Case> = [
 layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("a deletion", (it) => {
   it.effect.each(cases)("deletes %s", ([, deletions, ids, counts]) =>
     Effect.gen(function* () {
-      const sql = yield* makeWorld
+      const sql = yield* seedInvoices
       const before = yield* rowsOf(sql)
       assert.deepStrictEqual(yield* deleted(deletions), outcomeOf(counts))
       const after = yield* rowsOf(sql)
@@ -201,7 +201,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
 
   it.effect("deletes what its own organization has, and nothing for one that has nothing", () =>
     Effect.gen(function* () {
-      const sql = yield* makeWorld
+      const sql = yield* seedInvoices
       const deletions = { invoices: [{ invoice_id: "i4" }], invoice_lines: [{ invoice_line_id: "loose" }] }
       const nothing = outcomeOf({ invoices: { not_found: 1 }, invoice_lines: { not_found: 1 } })
       assert.deepStrictEqual(yield* deleted(deletions, "org_nobody"), nothing)

@@ -5,7 +5,6 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { invoiceLines } from "../../src/api/records/InvoiceLines.ts"
 import { invoices } from "../../src/api/records/Invoices.ts"
@@ -20,10 +19,11 @@ import {
   inItsOwnTime,
   layerPostgres,
   onDatabase,
+  runOne,
   scheduled,
   start
 } from "./support.ts"
-import { deleted, deletedIds, makeWorld, rowsOf } from "./world.ts"
+import { deleted, deletedIds, seedInvoices, rowsOf } from "./invoiceFixture.ts"
 
 const readBody = Schema.decodeEffect(
   Schema.fromJsonString(
@@ -45,7 +45,7 @@ const timeOf = (millis: number) => DateTime.formatIso(DateTime.makeUnsafe(millis
 layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("a deletion", (it) => {
   it.effect("says when it was deleted, the first time, and changes updated_at each time", () =>
     Effect.gen(function* () {
-      const sql = yield* makeWorld
+      const sql = yield* seedInvoices
       const find = Effect.map(rowsOf(sql), (rows) => rows.filter((row) => row.is_deleted))
       yield* deleted({ invoice_lines: [{ invoice_line_id: "i1a" }] })
       yield* deleted({ invoices: [{ invoice_id: "i1" }] })
@@ -69,7 +69,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
 
   it.effect("has an updated_at after the one before, also where that is ahead of the clock", () =>
     Effect.gen(function* () {
-      const sql = yield* makeWorld
+      const sql = yield* seedInvoices
       yield* sql`update invoices set updated_at = '2030-01-01 00:00:00.000009+00' where id = 'i1'`
       yield* sql`update invoice_lines set updated_at = '2030-01-01 00:00:00.999999+00' where id = 'i1a'`
       yield* deleted({ invoices: [{ invoice_id: "i1" }] })
@@ -83,7 +83,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
 
   it.effect("is seen by a client that syncs: with include_deleted, after its last timestamp", () =>
     Effect.gen(function* () {
-      yield* makeWorld
+      yield* seedInvoices
       yield* deleted({ invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] })
       const at = timeOf(start + 60_000)
       const page = { limit: 100, offset: 0 }
@@ -107,35 +107,33 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
 
   it.effect("that fails has changed nothing, and says why by a code, and not in the words of the database", () =>
     Effect.gen(function* () {
-      const sql = yield* makeWorld
+      const sql = yield* seedInvoices
       yield* sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'The row of % stays', old.id; end $$`
       yield* sql`create trigger refuse before update on invoice_lines for each row when (old.id = 'i1b') execute function refuse()`
-      const { run } = yield* Scheduler
       yield* scheduled(delivery("refused", { invoices: [{ invoice_id: "i1" }] }))
       yield* TestClock.adjust(delay)
       const claim = yield* claimOne()
       const before = yield* rowsOf(sql)
-      const failure = yield* Effect.flip(run(claim))
+      const failure = yield* Effect.flip(runOne(claim))
       assert.strictEqual(failure._tag, "TaskFailed")
       assert.strictEqual(failure.message, "UnknownError P0001")
       assert.deepStrictEqual(yield* rowsOf(sql), before)
       yield* sql`drop function refuse() cascade`
-      assert.strictEqual((yield* run(claim))._tag, "Completed")
+      assert.strictEqual((yield* runOne(claim))._tag, "Completed")
       assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), ["i1", "i1a", "i1b"])
     }).pipe(inItsOwnTime)
   )
 
   it.effect("of a worker that was superseded changes nothing", () =>
     Effect.gen(function* () {
-      const sql = yield* makeWorld
-      const { run } = yield* Scheduler
+      const sql = yield* seedInvoices
       const { claim } = yield* claimed("superseded")
       yield* sql`update deletion_tasks set payload = '{"invoices":[{"invoice_id":"i1"}],"invoice_lines":[]}'`
       yield* TestClock.adjust("1 hour")
       const next = yield* claimOne()
-      assert.deepStrictEqual(yield* run(claim), { _tag: "Superseded" })
+      assert.deepStrictEqual(yield* runOne(claim), { _tag: "Superseded" })
       assert.isEmpty(deletedIds(yield* rowsOf(sql)))
-      assert.strictEqual((yield* run(next))._tag, "Completed")
+      assert.strictEqual((yield* runOne(next))._tag, "Completed")
       assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), ["i1", "i1a", "i1b"])
     }).pipe(inItsOwnTime)
   )

@@ -1,9 +1,9 @@
-/** Whatever is done to tasks, in any order: the fake in memory and Postgres answer the same. */
+/** Whatever is done to tasks, in any order: the fake in memory and Postgres return the same. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Context, Duration, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
-import type { Claim, RunOutcome, ScheduleOutcome, SchedulerUnavailable } from "../../src/deletions/Task.ts"
+import type { Claim, ScheduleOutcome, SchedulerUnavailable } from "../../src/deletions/Task.ts"
 import { integer } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { tries } from "../support/tries.ts"
@@ -16,7 +16,7 @@ const Operation = Schema.Union([
   // What is done with a claim: the last one, the one before, and so on.
   Schema.TaggedStruct("Run", { back: Schema.Literals([0, 1, 2, 3]) }),
   Schema.TaggedStruct("Renew", { back: Schema.Literals([0, 1, 2, 3]) }),
-  Schema.TaggedStruct("GiveBack", { back: Schema.Literals([0, 1, 2, 3]) }),
+  Schema.TaggedStruct("Release", { back: Schema.Literals([0, 1, 2, 3]) }),
   Schema.TaggedStruct("Fail", { back: Schema.Literals([0, 1, 2, 3]), seconds: Schema.Literals([0, 7]) })
 ])
 type Operation = typeof Operation.Type
@@ -27,15 +27,15 @@ interface Subject {
   readonly claims: Array<Claim>
 }
 
-/** What both have to answer alike: all but the tokens, and the counts that the fake has none of. */
-type Answer = ReadonlyArray<string> | ScheduleOutcome | RunOutcome["_tag"] | Duration.Duration | undefined | void
+/** What both have to return alike: all but the tokens, and the counts that the fake has none of. */
+type Returned = ReadonlyArray<string> | ScheduleOutcome | Duration.Duration | undefined | void
 
 const shown = ({ organization, taskId, attempt }: Claim) => `${organization} ${taskId} ${attempt}`
 
 const apply = (
   { scheduler, claims }: Subject,
   operation: Operation
-): Effect.Effect<Answer, SchedulerUnavailable | { readonly _tag: "TaskFailed" }> => {
+): Effect.Effect<Returned, SchedulerUnavailable | { readonly _tag: "TaskFailed" }> => {
   switch (operation._tag) {
     case "Schedule":
       return scheduler.schedule(delivery(operation.key, { invoices: [{ invoice_id: operation.invoice }] }))
@@ -57,11 +57,11 @@ const apply = (
       if (claim === undefined) return Effect.void
       switch (operation._tag) {
         case "Run":
-          return Effect.map(scheduler.run(claim), ({ _tag }) => _tag)
+          return Effect.map(scheduler.run([claim]), (outcomes) => outcomes.map(({ _tag }) => _tag))
         case "Renew":
           return scheduler.renew([claim], lease)
-        case "GiveBack":
-          return scheduler.giveBack(claim)
+        case "Release":
+          return scheduler.release(claim)
         case "Fail":
           return scheduler.fail(claim, "No", Duration.seconds(operation.seconds))
       }
@@ -69,8 +69,8 @@ const apply = (
   }
 }
 
-/** Tasks that are due, so that there is something to do from the beginning. */
-const beginning: ReadonlyArray<Operation> = [
+/** Tasks that are due, so that there is something to do at the start. */
+const initial: ReadonlyArray<Operation> = [
   { _tag: "Schedule", key: "1", invoice: "a" },
   { _tag: "Schedule", key: "2", invoice: "a" },
   { _tag: "Wait", seconds: 60 }
@@ -88,7 +88,7 @@ const operations = Arbitrary.array(
 layer(TestDatabase.layerDatabases, onDatabase)("schedulers", (it) => {
   for (const { often, options } of tries({ few: 10, many: 200, size: 80, maxShrinks: 200 }))
     it.effect.prop(
-      `answer the same to the same operations, one after the other${often}`,
+      `return the same for the same operations, one after the other${often}`,
       { operations },
       ({ operations: given }) =>
         Effect.gen(function* () {
@@ -99,7 +99,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("schedulers", (it) => {
             }))
           )
           if (memory === undefined || postgres === undefined) return assert.fail("There are two schedulers")
-          for (const [index, operation] of [...beginning, ...given].entries()) {
+          for (const [index, operation] of [...initial, ...given].entries()) {
             yield* TestClock.adjust(operation._tag === "Wait" ? Duration.seconds(operation.seconds) : "10 millis")
             const expected = yield* apply(memory, operation)
             assert.deepStrictEqual(yield* apply(postgres, operation), expected, `${index}: ${operation._tag}`)

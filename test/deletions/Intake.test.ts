@@ -1,4 +1,4 @@
-/** Deliveries over HTTP: what is accepted, what is answered, and what is kept. Decisions: "Invoice deletion intake". */
+/** Deliveries over HTTP: what is accepted, the responses, and what is stored. Decisions: "Invoice deletion intake". */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -11,7 +11,7 @@ import { send } from "../http/inProcess.ts"
 import { deliver, deletions, layerIntake, layerMemory, newKey, path, recording } from "./intake.ts"
 import { start } from "./support.ts"
 
-/** The body of an answer, its fields in the contract's order. */
+/** The body of a response, its fields in the contract's order. */
 const body = (status: string, taskId: string, rest: string) => `{"status":"${status}","task_id":"${taskId}",${rest}}`
 
 const taskIdIn = (text: string) => /"task_id":"([^"]*)"/.exec(text)?.[1] ?? ""
@@ -82,20 +82,20 @@ layer(layerIntake(Layer.merge(layerMemory, recording(deliveries))))("a delivery"
   it.effect("that is new is 202, scheduled a delay after it was received", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(start)
-      const answer = yield* deliver({ headers: { "idempotency-key": "new one" } })
-      assert.strictEqual(answer.status, 202)
-      assert.strictEqual(answer.headers["content-type"], "application/json")
-      const taskId = taskIdIn(answer.text)
+      const response = yield* deliver({ headers: { "idempotency-key": "new one" } })
+      assert.strictEqual(response.status, 202)
+      assert.strictEqual(response.headers["content-type"], "application/json")
+      const taskId = taskIdIn(response.text)
       assert.isTrue(validate(taskId))
       assert.strictEqual(version(taskId), 5)
       const rest =
         '"scheduled_for":"2026-01-31T09:31:00.000Z","idempotency_key":"new one","invoices_count":1,' +
         '"invoice_lines_count":0,"received_at":"2026-01-31T09:30:00.000Z"'
-      assert.strictEqual(answer.text, body("scheduled", taskId, rest))
+      assert.strictEqual(response.text, body("scheduled", taskId, rest))
     })
   )
 
-  it.effect("that is sent again is 200, a duplicate with all else of the first answer, at any later time", () =>
+  it.effect("that is sent again is 200, a duplicate with all else of the first response, at any later time", () =>
     Effect.gen(function* () {
       const headers = { "idempotency-key": newKey() }
       const json = { invoices: [invoice, { invoice_id: "i2" }], invoice_lines: [line] }
@@ -164,23 +164,23 @@ layer(layerIntake(Layer.merge(layerMemory, recording(deliveries))))("a delivery"
 
   it.effect.each(accepted)("is accepted with %s", ([, json, [invoices, lines], kept]) =>
     Effect.gen(function* () {
-      const answer = yield* deliver({ json })
-      assert.strictEqual(answer.status, 202)
-      assert.deepInclude(answer.json, { invoices_count: invoices, invoice_lines_count: lines })
+      const response = yield* deliver({ json })
+      assert.strictEqual(response.status, 202)
+      assert.deepInclude(response.json, { invoices_count: invoices, invoice_lines_count: lines })
       assert.deepStrictEqual(deliveries.at(-1)?.deletions, kept)
     })
   )
 
   it.effect("of 10,000 items is accepted, of both kinds together", () =>
     Effect.gen(function* () {
-      const answer = yield* deliver({
+      const response = yield* deliver({
         json: {
           invoices: Array.from({ length: 5000 }, () => invoice),
           invoice_lines: Array.from({ length: 5000 }, (_, index) => ({ invoice_line_id: `l${index}` }))
         }
       })
-      assert.strictEqual(answer.status, 202)
-      assert.deepInclude(answer.json, { invoices_count: 5000, invoice_lines_count: 5000 })
+      assert.strictEqual(response.status, 202)
+      assert.deepInclude(response.json, { invoices_count: 5000, invoice_lines_count: 5000 })
     })
   )
 
@@ -195,9 +195,9 @@ layer(layerIntake(Layer.merge(layerMemory, recording(deliveries))))("a delivery"
 
   it.effect.each(["GET", "PUT", "DELETE"])("is a POST: %s is 405", (method) =>
     Effect.gen(function* () {
-      const answer = yield* send({ path, method })
-      assert.strictEqual(answer.status, 405)
-      assert.strictEqual(answer.headers["allow"], "POST")
+      const response = yield* send({ path, method })
+      assert.strictEqual(response.status, 405)
+      assert.strictEqual(response.headers["allow"], "POST")
     })
   )
 })
@@ -215,24 +215,24 @@ layer(layerIntake(Layer.merge(layerMemory, down)))("a delivery while the store i
     Effect.gen(function* () {
       yield* TestClock.setTime(start)
       const headers = { "idempotency-key": "again" }
-      const answer = yield* deliver({ headers })
-      assert.strictEqual(answer.status, 503)
-      assert.match(answer.headers["retry-after"] ?? "", /^[1-9]\d*$/)
+      const response = yield* deliver({ headers })
+      assert.strictEqual(response.status, 503)
+      assert.match(response.headers["retry-after"] ?? "", /^[1-9]\d*$/)
       const rest =
         '"scheduled_for":"2026-01-31T09:31:00.000Z","idempotency_key":"again","invoices_count":1,' +
         '"invoice_lines_count":0,"received_at":null'
-      assert.strictEqual(answer.text, body("error", taskIdIn(answer.text), rest))
+      assert.strictEqual(response.text, body("error", taskIdIn(response.text), rest))
       const stored = yield* deliver({ headers }).pipe(Effect.provide(Layer.fresh(layerIntake(layerMemory))))
       assert.strictEqual(stored.status, 202)
-      assert.strictEqual(taskIdIn(answer.text), taskIdIn(stored.text))
+      assert.strictEqual(taskIdIn(response.text), taskIdIn(stored.text))
     })
   )
 
   it.effect("is refused first when it is not as it should be", () =>
     Effect.gen(function* () {
-      const answer = yield* deliver({ json: {} })
-      assert.strictEqual(answer.status, 422)
-      assert.deepStrictEqual(answer.json, { detail: [{ loc: ["body"], ...faults.noItems }] })
+      const response = yield* deliver({ json: {} })
+      assert.strictEqual(response.status, 422)
+      assert.deepStrictEqual(response.json, { detail: [{ loc: ["body"], ...faults.noItems }] })
       assert.strictEqual((yield* deliver({ json: deletions, headers: { "idempotency-key": "" } })).status, 422)
     })
   )

@@ -14,11 +14,11 @@ import { deliver, layerIntake } from "./intake.ts"
 import { elsewhere, openTransaction } from "./sessions.ts"
 import { delay, inItsOwnTime, onDatabase } from "./support.ts"
 
-/** Asks until the answer is yes, in real time. */
+/** Repeats a check until it is true, in real time. */
 const eventually = <E, R>(ask: Effect.Effect<boolean, E, R>, times: number) =>
   Effect.repeat(ask, { until: (yes) => yes, schedule: Schedule.spaced("5 millis"), times }).pipe(TestClock.withLive)
 
-layer(TestDatabase.layerDatabases, onDatabase)("a delivery is answered with 503 within 2 seconds", (it) => {
+layer(TestDatabase.layerDatabases, onDatabase)("a delivery gets 503 within 2 seconds", (it) => {
   it.effect.each([
     ["the tasks cannot be written", 0],
     ["the secrets are read after 200 milliseconds, and the tasks cannot be written", 200],
@@ -33,11 +33,11 @@ layer(TestDatabase.layerDatabases, onDatabase)("a delivery is answered with 503 
       const services = Layer.mergeAll(Scheduler.layer(delay), IntakeSecrets.layer, HealthChecks.layerMemory).pipe(
         Layer.provide(Layer.succeed(TaskDatabase, yield* TaskDatabase))
       )
-      const answering = yield* deliver().pipe(
+      const delivering = yield* deliver().pipe(
         Effect.provide(Layer.fresh(layerIntake(services))),
         Effect.forkScoped({ startImmediately: true })
       )
-      const isDone = Effect.sync(() => answering.pollUnsafe() !== undefined)
+      const isDone = Effect.sync(() => delivering.pollUnsafe() !== undefined)
       const doneOrWaitingFor = (table: string) =>
         eventually(
           Effect.gen(function* () {
@@ -54,15 +54,15 @@ layer(TestDatabase.layerDatabases, onDatabase)("a delivery is answered with 503 
         yield* doneOrWaitingFor("deletion_tasks")
         yield* TestClock.adjust(2000 - secretsAfter)
       }
-      // The answer is on its way to the sender.
+      // The response is on its way to the sender.
       yield* eventually(isDone, 40)
-      const inTime = yield* isDone
+      const isInTime = yield* isDone
       yield* tasks.commit
-      assert.isTrue(inTime)
-      const answer = yield* Fiber.join(answering)
-      assert.strictEqual(answer.status, 503)
-      assert.isDefined(answer.headers["retry-after"])
-      assert.deepInclude(answer.json, { status: "error", received_at: null })
+      assert.isTrue(isInTime)
+      const response = yield* Fiber.join(delivering)
+      assert.strictEqual(response.status, 503)
+      assert.isDefined(response.headers["retry-after"])
+      assert.deepInclude(response.json, { status: "error", received_at: null })
     }).pipe(inItsOwnTime)
   )
 })

@@ -10,9 +10,9 @@ type Item = readonly [loc: ReadonlyArray<string | number>, fault: Fault]
 /** That a delivery is refused for these faults, and for no others. */
 const isRefused = (sent: Sent, ...items: ReadonlyArray<Item>) =>
   Effect.gen(function* () {
-    const answer = yield* deliver(sent)
-    assert.strictEqual(answer.status, 422)
-    assert.deepStrictEqual(answer.json, { detail: items.map(([loc, { type, msg }]) => ({ loc, msg, type })) })
+    const response = yield* deliver(sent)
+    assert.strictEqual(response.status, 422)
+    assert.deepStrictEqual(response.json, { detail: items.map(([loc, { type, msg }]) => ({ loc, msg, type })) })
   })
 
 const key = "idempotency-key"
@@ -177,9 +177,9 @@ layer(layerIntake(layerMemory))("a delivery", (it) => {
 
   it.effect.each(acceptedHeaders)("is accepted with %s", ([, header, value]) =>
     Effect.gen(function* () {
-      const answer = yield* deliver({ headers: { [header]: value } })
-      assert.strictEqual(answer.status, 202)
-      if (header === key) assert.deepInclude(answer.json, { idempotency_key: value })
+      const response = yield* deliver({ headers: { [header]: value } })
+      assert.strictEqual(response.status, 202)
+      if (header === key) assert.deepInclude(response.json, { idempotency_key: value })
     })
   )
 
@@ -201,18 +201,18 @@ layer(layerIntake(layerMemory))("a delivery", (it) => {
         clinic_id: "c",
         ...more
       }))
-      const answer = yield* deliver({ json: { invoices, more, invoice_lines } })
-      assert.strictEqual(answer.status, 202)
-      assert.deepInclude(answer.json, { invoices_count: 5000, invoice_lines_count: 5000 })
+      const response = yield* deliver({ json: { invoices, more, invoice_lines } })
+      assert.strictEqual(response.status, 202)
+      assert.deepInclude(response.json, { invoices_count: 5000, invoice_lines_count: 5000 })
     })
   )
 
   it.effect("with a Content-Encoding is 415, and says what is taken", () =>
     Effect.gen(function* () {
-      const answer = yield* deliver({ headers: { "content-encoding": "gzip", [key]: undefined } })
-      assert.strictEqual(answer.status, 415)
-      assert.deepStrictEqual(answer.json, { detail: "Content-Encoding should be identity" })
-      assert.strictEqual(answer.headers["accept-encoding"], "identity")
+      const response = yield* deliver({ headers: { "content-encoding": "gzip", [key]: undefined } })
+      assert.strictEqual(response.status, 415)
+      assert.deepStrictEqual(response.json, { detail: "Content-Encoding should be identity" })
+      assert.strictEqual(response.headers["accept-encoding"], "identity")
     })
   )
 
@@ -224,9 +224,9 @@ layer(layerIntake(layerMemory))("a delivery", (it) => {
         `{"${"k".repeat(mebibyte)}":1}`,
         `{"invoices":"${"i".repeat(mebibyte)}"}`
       ]) {
-        const answer = yield* deliver({ raw })
-        assert.strictEqual(answer.status, 422)
-        assert.isAtMost(answer.text.length, 65_536)
+        const response = yield* deliver({ raw })
+        assert.strictEqual(response.status, 422)
+        assert.isAtMost(response.text.length, 65_536)
       }
     })
   )
@@ -252,17 +252,17 @@ layer(layerIntake(layerMemory))("a delivery", (it) => {
     Effect.gen(function* () {
       assert.strictEqual((yield* deliver({ raw: padded(4 * mebibyte) })).status, 202)
       for (const headersOf of [{}, { "content-length": String(4 * mebibyte + 1) }]) {
-        const answer = yield* deliver({ raw: padded(4 * mebibyte + 1), headers: headersOf })
-        assert.strictEqual(answer.status, 413)
-        assert.deepStrictEqual(answer.json, { detail: "The request body is larger than 4194304 bytes" })
+        const response = yield* deliver({ raw: padded(4 * mebibyte + 1), headers: headersOf })
+        assert.strictEqual(response.status, 413)
+        assert.deepStrictEqual(response.json, { detail: "The request body is larger than 4194304 bytes" })
       }
     })
   )
 
   it.effect("is 413 before anything else of the body or the headers is looked at", () =>
     Effect.gen(function* () {
-      const answer = yield* deliver({ raw: " ".repeat(5 * mebibyte), headers: { [key]: undefined } })
-      assert.strictEqual(answer.status, 413)
+      const response = yield* deliver({ raw: " ".repeat(5 * mebibyte), headers: { [key]: undefined } })
+      assert.strictEqual(response.status, 413)
     })
   )
 })

@@ -102,7 +102,7 @@ describe("the OpenAPI document of the intake", () => {
     })
   )
 
-  test.effect("describes every status that can be answered, with its body, as provisional", () =>
+  test.effect("describes every status of a response, with its body, as provisional", () =>
     Effect.gen(function* () {
       const { responses } = yield* operation
       const found = Object.entries(responses).map(
@@ -146,7 +146,7 @@ describe("the OpenAPI document of the intake", () => {
     })
   )
 
-  test.effect("has the contract's fields of the answer, all of them required", () =>
+  test.effect("has the contract's fields of the response, all of them required", () =>
     Effect.gen(function* () {
       const { properties, required } = (yield* schemas).DeliveryReceipt
       const fields = [
@@ -166,7 +166,7 @@ describe("the OpenAPI document of the intake", () => {
     })
   )
 
-  test.effect("says of the answer's times that they are date-times, and that one may be null", () =>
+  test.effect("says of the times of the response that they are date-times, and that one may be null", () =>
     Effect.gen(function* () {
       const { properties } = (yield* schemas).DeliveryReceipt
       assert.match(yield* compact(properties["scheduled_for"]), /"format":"date-time"/)

@@ -20,9 +20,10 @@ import {
   layerPostgres,
   lease,
   onDatabase,
+  runOne,
   scheduled
 } from "./support.ts"
-import { makeWorld, outcomeOf } from "./world.ts"
+import { seedInvoices, outcomeOf } from "./invoiceFixture.ts"
 
 /** The only task, as the table shows it, its times as those of the test's day. */
 const row = Effect.gen(function* () {
@@ -47,7 +48,7 @@ const fresh = { state: "scheduled", attempts: 0, last_error: null, outcome: null
 layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("of a task operators read", (it) => {
   it.effect("when it was received, is to run, was started and finished, and what it did", () =>
     Effect.gen(function* () {
-      yield* makeWorld
+      yield* seedInvoices
       yield* scheduled(delivery("key"))
       assert.deepStrictEqual(yield* row, { ...received, ...fresh })
       yield* TestClock.adjust("62 seconds")
@@ -67,7 +68,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
 
   it.effect("how often it was tried, and why it failed last, until it is completed", () =>
     Effect.gen(function* () {
-      yield* makeWorld
+      yield* seedInvoices
       const { fail } = yield* Scheduler
       const { claim } = yield* claimed("key")
       yield* fail(claim, "The first reason", Duration.seconds(5))
@@ -83,10 +84,10 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
 
   it.effect.each([
     ["it failed", "The last reason"],
-    ["its workers never said a word", "The worker stopped during the attempt"]
+    ["its leases expired", "The worker stopped during the attempt"]
   ] as const)("that it is dead, since when, and why: %s", ([, reason]) =>
     Effect.gen(function* () {
-      yield* makeWorld
+      yield* seedInvoices
       const { fail } = yield* Scheduler
       let { claim } = yield* claimed("key")
       for (let attempt = 1; attempt < maximumAttempts; attempt++) {
@@ -121,7 +122,7 @@ const worker = "practice_data_worker"
 layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("the role", (it) => {
   it.effect("of the intake schedules, finds duplicates and reads secrets", () =>
     Effect.gen(function* () {
-      yield* makeWorld
+      yield* seedInvoices
       const { schedule } = yield* Scheduler
       const { of } = yield* IntakeSecrets
       const done = Effect.all([schedule(delivery("1")), schedule(delivery("1")), of("org_a")])
@@ -130,15 +131,15 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
     }).pipe(Effect.provide(IntakeSecrets.layer), inItsOwnTime)
   )
 
-  it.effect("of the worker claims, renews, deletes, fails and gives back", () =>
+  it.effect("of the worker claims, renews, deletes, fails and releases", () =>
     Effect.gen(function* () {
-      yield* makeWorld
-      const { fail, giveBack, renew, run, untilDue } = yield* Scheduler
+      yield* seedInvoices
+      const { fail, release, renew, untilDue } = yield* Scheduler
       const deletions = { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] }
       yield* scheduled(delivery("1", deletions))
       yield* TestClock.adjust(delay)
       const done = Effect.gen(function* () {
-        yield* giveBack(yield* claimOne())
+        yield* release(yield* claimOne())
         const claim = yield* claimOne()
         yield* renew([claim], lease)
         yield* fail(claim, "No", Duration.zero)
@@ -147,7 +148,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
           yield* claimAll()
           yield* TestClock.adjust(lease)
         }
-        return yield* run(yield* claimOne())
+        return yield* runOne(yield* claimOne())
       })
       assert.strictEqual((yield* under(worker, done))._tag, "Completed")
     }).pipe(inItsOwnTime)

@@ -11,7 +11,7 @@ import { integer } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { long, tries } from "../support/tries.ts"
 import { claimAll, delay, delivery, inItsOwnTime, layerPostgres, onDatabase, scheduled, start } from "./support.ts"
-import { type Marked, rowsOf } from "./world.ts"
+import { type Marked, rowsOf } from "./invoiceFixture.ts"
 
 const invoices = 12
 
@@ -55,13 +55,13 @@ const stateAfter = Effect.fnUntraced(function* (
   { concurrency, together }: Running
 ) {
   const sql = yield* makeInvoices
-  const { runTogether } = yield* Scheduler
+  const { run } = yield* Scheduler
   yield* TestClock.setTime(start)
   yield* Effect.forEach(deletions, (task, index) => scheduled(delivery(`${index}`, task)))
   yield* TestClock.adjust(delay)
   const claims = yield* Effect.flatMap(claimAll(), Random.shuffle)
   assert.strictEqual(claims.length, deletions.length)
-  const outcomes = yield* Effect.forEach(Array.chunksOf(claims, together), runTogether, { concurrency })
+  const outcomes = yield* Effect.forEach(Array.chunksOf(claims, together), run, { concurrency })
   assert.isTrue(outcomes.flat().every(({ _tag }) => _tag === "Completed"))
   return yield* rowsOf(sql)
 })

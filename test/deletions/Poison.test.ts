@@ -12,7 +12,7 @@ import { attemptsBesideOthers, maximumAttempts } from "../../src/deletions/Task.
 import * as Worker from "../../src/deletions/Worker.ts"
 import { integer } from "../support/arbitraries.ts"
 import type { Faults } from "./faulty.ts"
-import { performing, scheduledAll, withFaults } from "./performing.ts"
+import { withRuns, scheduledAll, withFaults } from "./workerFixture.ts"
 import { isIdle } from "./support.ts"
 
 const lease = Duration.seconds(1)
@@ -36,7 +36,7 @@ const fleets = {
 const processes = (
   options: Worker.Options,
   restart: Duration.Duration,
-  perform: (taskId: string) => Effect.Effect<"ends well" | "ends the process">
+  runTask: (taskId: string) => Effect.Effect<"ends well" | "ends the process">
 ) =>
   Effect.suspend(() => {
     let isOver = false
@@ -44,7 +44,7 @@ const processes = (
     const faults: Faults = {
       around: (_, effect) => Effect.andThen(unlessOver, effect),
       task: ({ taskId }) =>
-        Effect.interruptible(perform(taskId)).pipe(
+        Effect.interruptible(runTask(taskId)).pipe(
           Effect.flatMap((end) => {
             isOver ||= end === "ends the process"
             return unlessOver
@@ -58,7 +58,7 @@ it.effect.prop(
   "what ends its process each time is dead after 8 attempts, and all others are done after 5 at most",
   fleets,
   ({ tasks, workers, batch, concurrency, restart }) =>
-    performing((performed) =>
+    withRuns((runs) =>
       Effect.gen(function* () {
         const scheduler = yield* Scheduler
         const given = new Map<string, { readonly takes: Duration.Duration; readonly isPoison: boolean }>()
@@ -70,13 +70,13 @@ it.effect.prop(
               Effect.sync(() => all.forEach(({ taskId, attempt }) => claims.set(taskId, attempt)))
             )
         }
-        const perform = (taskId: string) => {
+        const runTask = (taskId: string) => {
           const { takes = Duration.zero, isPoison = false } = given.get(taskId) ?? {}
           return Effect.as(Effect.sleep(takes), isPoison ? ("ends the process" as const) : ("ends well" as const))
         }
         yield* Effect.forEach(Array.makeBy(workers, Duration.millis), (offset) =>
           Effect.sleep(offset).pipe(
-            Effect.andThen(processes({ batch, concurrency, lease }, Duration.millis(restart * 700), perform)),
+            Effect.andThen(processes({ batch, concurrency, lease }, Duration.millis(restart * 700), runTask)),
             Effect.provideService(Scheduler, counting),
             Effect.forkScoped
           )
@@ -93,7 +93,7 @@ it.effect.prop(
         yield* isIdle
         const innocent = [...given].filter(([, { isPoison }]) => !isPoison).map(([id]) => id)
         assert.sameMembers(
-          performed.map(({ taskId }) => taskId),
+          runs.map(({ taskId }) => taskId),
           innocent
         )
         for (const [id, attempts] of claims) {

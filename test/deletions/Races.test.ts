@@ -134,7 +134,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
     }).pipe(inItsOwnTime)
   )
 
-  it.effect("a run that waits for a renewal is completed all the same", () =>
+  it.effect("a run that waits for a renewal is still completed", () =>
     Effect.gen(function* () {
       const other = yield* elsewhere
       yield* other`truncate deletion_tasks`

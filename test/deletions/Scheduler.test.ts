@@ -32,7 +32,7 @@ const redelivered = Effect.fnUntraced(function* (first: InvoiceDeletions, second
   return { receipt, outcome: yield* schedule(delivery(key, second)) }
 })
 
-/** Ways in which a task of the key comes to a state. Each says the receipt of its delivery. */
+/** How a task of the key comes to each state. Each returns the receipt of its delivery. */
 const states: ReadonlyArray<readonly [state: string, reach: Check<Receipt>]> = [
   ["scheduled", scheduled(delivery(key))],
   ["due", Effect.tap(scheduled(delivery(key)), TestClock.adjust("1 hour"))],
@@ -49,7 +49,7 @@ const states: ReadonlyArray<readonly [state: string, reach: Check<Receipt>]> = [
     "completed",
     Effect.gen(function* () {
       const { receipt, claim } = yield* claimed(key)
-      yield* (yield* Scheduler).run(claim)
+      yield* (yield* Scheduler).run([claim])
       yield* TestClock.adjust("365 days")
       return receipt
     })

@@ -1,6 +1,7 @@
 /**
  * Signed deliveries, with the library of Standard Webhooks as the sender. Decisions: "Invoice deletion intake", signature.
  */
+import { createHmac } from "node:crypto"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Clock, DateTime, Effect, Layer, Logger, Redacted } from "effect"
 import { TestClock } from "effect/testing"
@@ -23,7 +24,9 @@ const secrets = IntakeSecrets.layerMemory({
   org_a: [Redacted.make(secret), Redacted.make(previous)],
   org_b: [Redacted.make(another)],
   "org_\u00e9\u009b": [Redacted.make(secret)],
-  org_broken: [Redacted.make("no base64 §"), Redacted.make(secret)]
+  org_broken: [Redacted.make("no base64 §"), Redacted.make(secret)],
+  org_malformed: [Redacted.make("no base64 §")],
+  org_empty: [Redacted.make("whsec_")]
 })
 
 const json = JSON.stringify(deletions)
@@ -43,7 +46,7 @@ interface Signing {
 /** Headers of a signed delivery. */
 const signed = Effect.fnUntraced(function* (key: string, signing: Signing = {}) {
   const { with: secretsOf = [secret], at = 0, id = key, body = json, around = ["", ""] } = signing
-  // The time of the world outside, which the sender goes by.
+  // The real time, which the sender goes by.
   yield* Effect.flatMap(TestClock.withLive(Clock.currentTimeMillis), TestClock.setTime)
   const time = DateTime.toDateUtc(DateTime.makeUnsafe((yield* Clock.currentTimeMillis) + at * 1000))
   const signatures = secretsOf.map((each) => new Webhook(each).sign(id, time, body))
@@ -113,18 +116,18 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
   (it) => {
     it.effect.each(good)("%s is accepted", ([, signing]) =>
       Effect.gen(function* () {
-        const answer = yield* deliver({ headers: yield* signed(newKey(), signing) })
-        assert.strictEqual(answer.status, 202)
+        const response = yield* deliver({ headers: yield* signed(newKey(), signing) })
+        assert.strictEqual(response.status, 202)
       })
     )
 
     it.effect.each(bad)("%s is 401 because %s, which is logged, and nothing is stored", ([, reason, signing, change]) =>
       Effect.gen(function* () {
         const [before, logged] = [deliveries.length, lines.length]
-        const answer = yield* deliver({ headers: { ...(yield* signed(newKey(), signing)), ...change } })
-        assert.strictEqual(answer.status, 401)
+        const response = yield* deliver({ headers: { ...(yield* signed(newKey(), signing)), ...change } })
+        assert.strictEqual(response.status, 401)
         const detail = `The delivery is not signed as its organization requires: ${reason}`
-        assert.deepStrictEqual(answer.json, { detail })
+        assert.deepStrictEqual(response.json, { detail })
         assert.strictEqual(deliveries.length, before)
         assert.strictEqual(lines.length, logged + 1)
         assert.include(lines.at(-1), `"reason":"${reason}"`)
@@ -137,8 +140,8 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
           ...(yield* signed("key-of-a-log", { with: [another] })),
           "x-organization-id": "org_\u00e9\u009b"
         }
-        const answer = yield* deliver({ headers })
-        assert.strictEqual(answer.status, 401)
+        const response = yield* deliver({ headers })
+        assert.strictEqual(response.status, 401)
         assert.match(lines.at(-1) ?? "", /"organization":"org_\?\?"/)
         assert.match(lines.at(-1) ?? "", /"idempotency_key":"key-of-a-log"/)
         for (const each of lines) for (const hidden of [secret, previous, another]) assert.notInclude(each, hidden)
@@ -172,8 +175,8 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
     it.effect("is verified in the bytes that were sent, whatever the order of fields and the white space", () =>
       Effect.gen(function* () {
         const raw = `\n{ "more": "é", "invoices" : [ {"invoice_id":"\\u0069"} ] }\n`
-        const answer = yield* deliver({ raw, headers: yield* signed(newKey(), { body: raw }) })
-        assert.strictEqual(answer.status, 202)
+        const response = yield* deliver({ raw, headers: yield* signed(newKey(), { body: raw }) })
+        assert.strictEqual(response.status, 202)
       })
     )
 
@@ -193,6 +196,21 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
         const raw = `{"invoices":[{"invoice_id":"i2"}]}`
         const other = yield* deliver({ raw, headers: yield* signed(key, { body: raw }) })
         assert.strictEqual(other.status, 422)
+      })
+    )
+
+    it.effect.each([
+      ["org_malformed", "no base64 §"],
+      ["org_empty", ""]
+    ] as const)("with the bytes of a malformed secret is 401: %s", ([organization, text]) =>
+      Effect.gen(function* () {
+        const headers = yield* signed(newKey())
+        const content = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${json}`
+        const signature = createHmac("sha256", Buffer.from(text, "base64")).update(content).digest("base64")
+        const response = yield* deliver({
+          headers: { ...headers, "x-organization-id": organization, "webhook-signature": `v1,${signature}` }
+        })
+        assert.strictEqual(response.status, 401)
       })
     )
 
@@ -228,19 +246,24 @@ layer(layerIntake(Layer.mergeAll(layerMemory, recording(deliveries), noSecrets))
         const key = newKey()
         const headers =
           kind === "absent" ? { "idempotency-key": key } : yield* signed(key, kind === "bad" ? { with: [another] } : {})
-        const answer = yield* deliver({ headers })
-        assert.strictEqual(answer.status, 503)
-        assert.isDefined(answer.headers["retry-after"])
-        assert.deepInclude(answer.json, { status: "error", received_at: null, idempotency_key: key, invoices_count: 1 })
+        const response = yield* deliver({ headers })
+        assert.strictEqual(response.status, 503)
+        assert.isDefined(response.headers["retry-after"])
+        assert.deepInclude(response.json, {
+          status: "error",
+          received_at: null,
+          idempotency_key: key,
+          invoices_count: 1
+        })
         assert.strictEqual(deliveries.length, before)
       })
     )
 
     it.effect("is 422 when it is not as it should be", () =>
       Effect.gen(function* () {
-        const answer = yield* deliver({ json: {} })
-        assert.strictEqual(answer.status, 422)
-        assert.deepStrictEqual(answer.json, { detail: [{ loc: ["body"], ...faults.noItems }] })
+        const response = yield* deliver({ json: {} })
+        assert.strictEqual(response.status, 422)
+        assert.deepStrictEqual(response.json, { detail: [{ loc: ["body"], ...faults.noItems }] })
       })
     )
   }

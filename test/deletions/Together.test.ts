@@ -18,9 +18,10 @@ import {
   layerPostgres,
   lease,
   onDatabase,
+  runOne,
   scheduled
 } from "./support.ts"
-import { deletedIds, makeWorld, outcomeOf, rowsOf } from "./world.ts"
+import { deletedIds, seedInvoices, outcomeOf, rowsOf } from "./invoiceFixture.ts"
 
 /** The invoice that cannot be deleted. */
 const refused = "i3"
@@ -33,7 +34,7 @@ const memory = Scheduler.layerMemory(delay, ({ invoices }) =>
 
 const postgres = Layer.unwrap(
   Effect.gen(function* () {
-    const sql = yield* makeWorld
+    const sql = yield* seedInvoices
     yield* sql`
       create or replace function refuse() returns trigger language plpgsql
       as $$ begin raise exception 'i3 stays'; end $$`
@@ -58,9 +59,9 @@ const rules: ReadonlyArray<readonly [rule: string, check: Check]> = [
   [
     "are completed together",
     Effect.gen(function* () {
-      const { runTogether } = yield* Scheduler
+      const { run } = yield* Scheduler
       const claims = yield* claimsOf("i1", "i2", "i4")
-      const outcomes = yield* runTogether(claims)
+      const outcomes = yield* run(claims)
       assert.deepStrictEqual(
         outcomes.map(({ _tag }) => _tag),
         ["Completed", "Completed", "Completed"]
@@ -72,20 +73,20 @@ const rules: ReadonlyArray<readonly [rule: string, check: Check]> = [
   [
     "may be none",
     Effect.gen(function* () {
-      const { runTogether } = yield* Scheduler
-      assert.deepStrictEqual(yield* runTogether([]), [])
+      const { run } = yield* Scheduler
+      assert.deepStrictEqual(yield* run([]), [])
     })
   ],
   [
     "are completed but for those that another worker has by now, which are said to be superseded",
     Effect.gen(function* () {
-      const { runTogether, renew } = yield* Scheduler
+      const { renew, run } = yield* Scheduler
       const claims = yield* claimsOf("i1", "i2", "i4")
       yield* TestClock.adjust("1 second")
       yield* renew(claims.slice(0, 2), lease)
       yield* TestClock.adjust("9 seconds")
       const taken = yield* claimOne()
-      const outcomes = yield* runTogether(claims.toReversed())
+      const outcomes = yield* run(claims.toReversed())
       assert.deepStrictEqual(
         outcomes.map(({ _tag }) => _tag),
         ["Superseded", "Completed", "Completed"]
@@ -96,11 +97,11 @@ const rules: ReadonlyArray<readonly [rule: string, check: Check]> = [
   [
     "are not completed, any of them, when one fails, and can still be run alone",
     Effect.gen(function* () {
-      const { run, runTogether } = yield* Scheduler
+      const { run } = yield* Scheduler
       const claims = yield* claimsOf("i1", refused, "i2", "i4")
-      const together = yield* Effect.result(runTogether(claims))
+      const together = yield* Effect.result(run(claims))
       assert.strictEqual(together._tag === "Failure" && together.failure._tag, "TaskFailed")
-      const alone = yield* Effect.forEach(claims, (claim) => Effect.result(run(claim)))
+      const alone = yield* Effect.forEach(claims, (claim) => Effect.result(runOne(claim)))
       assert.sameMembers(
         alone.map((result) => (result._tag === "Success" ? result.success._tag : result.failure._tag)),
         ["Completed", "Completed", "Completed", "TaskFailed"]
@@ -118,8 +119,8 @@ layer(TestDatabase.layerDatabases, onDatabase)("tasks that run together", (it) =
 
   it.effect("have outcomes of their own, also where they name the same, or belong to several organizations", () =>
     Effect.gen(function* () {
-      const sql = yield* makeWorld
-      const { runTogether } = yield* Scheduler
+      const sql = yield* seedInvoices
+      const { run } = yield* Scheduler
       const tasks = yield* Effect.all([
         scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }] })),
         scheduled(delivery("2", { invoices: [{ invoice_id: "i1", clinic_id: "x" }, { invoice_id: "i2" }] })),
@@ -129,7 +130,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("tasks that run together", (it) =
       ])
       yield* TestClock.adjust(delay)
       const claims = yield* claimAll()
-      const outcomes = yield* runTogether(claims)
+      const outcomes = yield* run(claims)
       const inOrder = tasks.map(({ taskId }) => outcomes[claims.findIndex((claim) => claim.taskId === taskId)])
       assert.deepStrictEqual(
         inOrder.map((outcome) => outcome?._tag === "Completed" && outcome.outcome),

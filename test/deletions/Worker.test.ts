@@ -8,17 +8,17 @@ import { TestClock } from "effect/testing"
 import { maximumAttempts, TaskFailed } from "../../src/deletions/Task.ts"
 import * as Worker from "../../src/deletions/Worker.ts"
 import { integer } from "../support/arbitraries.ts"
-import { oneRound, options, type Perform, type Performance, performing, scheduledAll, working } from "./performing.ts"
+import { oneRound, options, type RunTask, type Run, withRuns, scheduledAll, startWorker } from "./workerFixture.ts"
 import { claimAll, delay, delivery, idsOf, isIdle, scheduled } from "./support.ts"
 
-const fails: Perform = () => Effect.fail(new TaskFailed({ message: "No" }))
+const fails: RunTask = () => Effect.fail(new TaskFailed({ message: "No" }))
 
 const takes =
-  (time: Duration.Input): Perform =>
+  (time: Duration.Input): RunTask =>
   () =>
     Effect.sleep(time)
 
-const idsOfPerformed = (performed: ReadonlyArray<Performance>) => performed.map(({ taskId }) => taskId)
+const idsOfRuns = (runs: ReadonlyArray<Run>) => runs.map(({ taskId }) => taskId)
 
 /** Deliveries, by the milliseconds from each to the next. */
 const gaps = Arbitrary.array(
@@ -30,9 +30,9 @@ it.effect.prop(
   "runs every task once, within 50 milliseconds after it is due, however many are due at once",
   { gaps },
   ({ gaps: given }) =>
-    performing((performed) =>
+    withRuns((runs) =>
       Effect.gen(function* () {
-        yield* working
+        yield* startWorker
         const due = new Map<string, number>()
         let at = 60
         for (const [index, gap] of given.entries()) {
@@ -41,8 +41,8 @@ it.effect.prop(
           due.set((yield* scheduled(delivery(`${index}`))).taskId, at)
         }
         yield* TestClock.adjust("2 minutes")
-        assert.sameMembers(idsOfPerformed(performed), [...due.keys()])
-        for (const task of performed) {
+        assert.sameMembers(idsOfRuns(runs), [...due.keys()])
+        for (const task of runs) {
           const late = task.at - (due.get(task.taskId) ?? task.at)
           assert.isAtLeast(late, -1e-6)
           assert.isAtMost(late, 0.05 + 1e-6)
@@ -54,16 +54,16 @@ it.effect.prop(
 )
 
 it.effect("looks for work every second, so that a task without delay runs a second late at most", () =>
-  performing(
-    (performed) =>
+  withRuns(
+    (runs) =>
       Effect.gen(function* () {
-        yield* working
+        yield* startWorker
         yield* TestClock.adjust("10.2 seconds")
         yield* scheduledAll("1")
         yield* TestClock.adjust("799 millis")
-        assert.isEmpty(performed)
+        assert.isEmpty(runs)
         yield* TestClock.adjust("1 milli")
-        assert.strictEqual(performed[0]?.at, 11)
+        assert.strictEqual(runs[0]?.at, 11)
       }),
     undefined,
     Duration.zero
@@ -71,14 +71,14 @@ it.effect("looks for work every second, so that a task without delay runs a seco
 )
 
 it.effect("runs a batch with as many tasks at once as it may, and the next batch when that is done", () =>
-  performing(
-    (performed) =>
+  withRuns(
+    (runs) =>
       Effect.gen(function* () {
         yield* scheduledAll("1", "2", "3", "4", "5", "6")
-        yield* working
+        yield* startWorker
         yield* TestClock.adjust("2 minutes")
         assert.deepStrictEqual(
-          performed.map(({ at }) => at),
+          runs.map(({ at }) => at),
           [60, 60, 70, 70, 80, 80]
         )
       }),
@@ -87,14 +87,14 @@ it.effect("runs a batch with as many tasks at once as it may, and the next batch
 )
 
 it.effect("keeps a task that takes long for itself, and has it counted once", () =>
-  performing(
-    (performed) =>
+  withRuns(
+    (runs) =>
       Effect.gen(function* () {
         yield* scheduledAll("1", "2", "3")
-        yield* working
-        yield* working
+        yield* startWorker
+        yield* startWorker
         yield* TestClock.adjust("1 hour")
-        assert.strictEqual(performed.length, 3)
+        assert.strictEqual(runs.length, 3)
         yield* isIdle
       }),
     takes("10 minutes")
@@ -104,13 +104,13 @@ it.effect("keeps a task that takes long for itself, and has it counted once", ()
 it.effect("lets tasks of a batch fail, or be the victim of a bug, each for itself alone", () =>
   Effect.suspend(() => {
     const tasks: Array<string> = []
-    const perform: Perform = ({ taskId }) =>
+    const runTask: RunTask = ({ taskId }) =>
       taskId === tasks[0]
         ? Effect.fail(new TaskFailed({ message: "No" }))
         : taskId === tasks[2]
           ? Effect.die(new Error("A bug"))
           : Effect.void
-    return performing(
+    return withRuns(
       () =>
         Effect.gen(function* () {
           tasks.push(...(yield* scheduledAll("1", "2", "3", "4")))
@@ -122,24 +122,24 @@ it.effect("lets tasks of a batch fail, or be the victim of a bug, each for itsel
           assert.sameMembers(idsOf(again), [tasks[0], tasks[2]])
           for (const { attempt } of again) assert.strictEqual(attempt, 2)
         }),
-      perform
+      runTask
     )
   })
 )
 
 it.effect("tries a task that fails 8 times, after a while that may be twice as long each time, and then no more", () =>
-  performing(
-    (performed) =>
+  withRuns(
+    (runs) =>
       Effect.gen(function* () {
         yield* scheduledAll("1")
-        yield* working
+        yield* startWorker
         yield* TestClock.adjust("1 hour")
         assert.deepStrictEqual(
-          performed.map(({ attempt }) => attempt),
+          runs.map(({ attempt }) => attempt),
           [1, 2, 3, 4, 5, 6, 7, 8]
         )
-        for (const [index, { at, attempt }] of performed.slice(1).entries()) {
-          const waited = at - (performed[index]?.at ?? at)
+        for (const [index, { at, attempt }] of runs.slice(1).entries()) {
+          const waited = at - (runs[index]?.at ?? at)
           // To the next millisecond, at which a task can be due.
           assert.isAtLeast(waited, 0.999)
           assert.isAtMost(waited, 2 ** (attempt - 1) + 0.001)
@@ -177,20 +177,20 @@ const stopping = Effect.fnUntraced(function* (runFor: Duration.Input, batch = 1)
 })
 
 it.effect("stops at once while it rests, and works no more", () =>
-  performing((performed) =>
+  withRuns((runs) =>
     Effect.gen(function* () {
       yield* scheduledAll("1")
       const stop = yield* stopping("30.5 seconds")
       yield* Fiber.join(stop)
       yield* TestClock.adjust("1 hour")
-      assert.isEmpty(performed)
+      assert.isEmpty(runs)
     })
   )
 )
 
 it.effect("finishes the task that it runs when it stops, and takes no other", () =>
-  performing(
-    (performed) =>
+  withRuns(
+    (runs) =>
       Effect.gen(function* () {
         const [first, second] = yield* scheduledAll("1", "2")
         const stop = yield* stopping("61 seconds")
@@ -199,42 +199,42 @@ it.effect("finishes the task that it runs when it stops, and takes no other", ()
         yield* TestClock.adjust("100 millis")
         yield* Fiber.join(stop)
         yield* TestClock.adjust("1 hour")
-        assert.deepStrictEqual(idsOfPerformed(performed), [first])
+        assert.deepStrictEqual(idsOfRuns(runs), [first])
         assert.deepStrictEqual(idsOf(yield* claimAll()), [second])
       }),
     takes("5 seconds")
   )
 )
 
-it.effect("gives back what it has not begun when it stops, the attempts not counted", () =>
+it.effect("releases what it has not started when it stops, the attempts not counted", () =>
   Effect.suspend(() => {
     const tasks: Array<string> = []
     // The first fails the batch and then, alone, itself; the second takes long.
-    const perform: Perform = ({ taskId }) =>
+    const runTask: RunTask = ({ taskId }) =>
       taskId === tasks[0]
         ? Effect.fail(new TaskFailed({ message: "No" }))
         : taskId === tasks[1]
           ? Effect.sleep("5 seconds")
           : Effect.void
-    return performing(
-      (performed) =>
+    return withRuns(
+      (runs) =>
         Effect.gen(function* () {
           tasks.push(...(yield* scheduledAll("1", "2", "3", "4")))
           const stop = yield* stopping("61 seconds", 4)
           yield* TestClock.adjust("5 seconds")
           yield* Fiber.join(stop)
-          assert.notIncludeMembers(idsOfPerformed(performed), tasks.slice(2))
+          assert.notIncludeMembers(idsOfRuns(runs), tasks.slice(2))
           const again = yield* claimAll()
-          const neverBegun = again.filter(({ attempt }) => attempt === 1)
-          assert.sameMembers(idsOf(neverBegun), tasks.slice(2))
+          const neverStarted = again.filter(({ attempt }) => attempt === 1)
+          assert.sameMembers(idsOf(neverStarted), tasks.slice(2))
         }),
-      perform
+      runTask
     )
   })
 )
 
 it.effect("has stopped after 10 seconds, whatever its task does", () =>
-  performing(
+  withRuns(
     () =>
       Effect.gen(function* () {
         yield* scheduledAll("1")

@@ -10,7 +10,7 @@ import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { type Claim, maximumAttempts, TaskFailed } from "../../src/deletions/Task.ts"
 import * as Worker from "../../src/deletions/Worker.ts"
 import { type Call, type Faults, unavailable } from "./faulty.ts"
-import { oneRound, options, type Perform, performing, scheduledAll, withFaults, working } from "./performing.ts"
+import { oneRound, options, type RunTask, withRuns, scheduledAll, withFaults, startWorker } from "./workerFixture.ts"
 import { claimAll, claimOne, delay, isIdle } from "./support.ts"
 
 /** Calls end with this, instead of what they should do. */
@@ -32,7 +32,7 @@ const outage = (...calls: ReadonlyArray<Call>) => {
   return { state, faults }
 }
 
-/** A store that does what it is asked, and whose answers are lost, so many times. */
+/** A store that does what it is asked, and whose responses are lost, so many times. */
 const losing = (call: Call, times: number): Faults => {
   let left = times
   return {
@@ -51,8 +51,8 @@ const takeovers = [
 it.effect.each(takeovers)(
   "of a worker that was killed, $count tasks of $takes ms are done within 2 seconds, beside $load others a second",
   ({ count, takes, load }) =>
-    performing(
-      (performed) =>
+    withRuns(
+      (runs) =>
         Effect.gen(function* () {
           const product = Worker.optionsFor(10)
           const ids = yield* scheduledAll(...Array.makeBy(count, String))
@@ -68,25 +68,25 @@ it.effect.each(takeovers)(
           yield* Effect.forkScoped(Worker.run(product), { startImmediately: true })
           yield* TestClock.adjust(Duration.subtract(Duration.seconds(2), Duration.millis(takes)))
           assert.includeMembers(
-            performed.map(({ taskId }) => taskId),
+            runs.map(({ taskId }) => taskId),
             ids
           )
           yield* TestClock.adjust("1 minute")
-          assert.lengthOf(performed, count + arrivals.length)
+          assert.lengthOf(runs, count + arrivals.length)
           yield* isIdle
         }),
       () => Effect.sleep(takes)
     )
 )
 
-it.effect("tasks that expire while a worker runs others are begun before those of its own that still wait", () =>
+it.effect("tasks that expire while a worker runs others start before those of its own that still wait", () =>
   Effect.suspend(() => {
     const tasks: Array<string> = []
     // The third fails those with which it runs, so that these are run one after the other.
-    const perform: Perform = ({ taskId }) =>
+    const runTask: RunTask = ({ taskId }) =>
       taskId === tasks[2] ? Effect.fail(new TaskFailed({ message: "No" })) : Effect.sleep("1 second")
-    return performing(
-      (performed) =>
+    return withRuns(
+      (runs) =>
         Effect.gen(function* () {
           tasks.push(...(yield* scheduledAll("1", "2")))
           yield* TestClock.adjust("900 millis")
@@ -96,28 +96,28 @@ it.effect("tasks that expire while a worker runs others are begun before those o
           yield* Effect.forkScoped(Worker.run({ ...options, concurrency: 1 }), { startImmediately: true })
           yield* TestClock.adjust("7 seconds")
           assert.deepStrictEqual(
-            performed.slice(0, 7).map(({ taskId }) => tasks.indexOf(taskId) + 1),
+            runs.slice(0, 7).map(({ taskId }) => tasks.indexOf(taskId) + 1),
             [3, 3, 4, 1, 2, 5, 6]
           )
         }),
-      perform
+      runTask
     )
   })
 )
 
 it.effect("an outage uses up no attempt, however often a task meets one", () =>
-  performing((performed) =>
+  withRuns((runs) =>
     Effect.gen(function* () {
       const { state, faults } = outage("run")
       yield* scheduledAll("1", "2")
-      yield* withFaults(faults)(working)
+      yield* withFaults(faults)(startWorker)
       yield* TestClock.adjust("5 minutes")
       assert.isAbove(state.failures, 10 * maximumAttempts)
-      assert.isEmpty(performed)
+      assert.isEmpty(runs)
       state.isDown = false
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(
-        performed.map(({ attempt }) => attempt),
+        runs.map(({ attempt }) => attempt),
         [1, 1]
       )
       yield* isIdle
@@ -125,19 +125,19 @@ it.effect("an outage uses up no attempt, however often a task meets one", () =>
   )
 )
 
-it.effect("an outage in which nothing can be given back either uses up no attempt", () =>
-  performing((performed) =>
+it.effect("an outage in which nothing can be released either uses up no attempt", () =>
+  withRuns((runs) =>
     Effect.gen(function* () {
-      const { state, faults } = outage("run", "giveBack", "renew")
+      const { state, faults } = outage("run", "release", "renew")
       yield* scheduledAll("1")
-      yield* withFaults(faults)(working)
+      yield* withFaults(faults)(startWorker)
       yield* TestClock.adjust("1 hour")
       assert.isAbove(state.failures, 1000)
-      assert.isEmpty(performed)
+      assert.isEmpty(runs)
       state.isDown = false
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(
-        performed.map(({ attempt }) => attempt),
+        runs.map(({ attempt }) => attempt),
         [1]
       )
     })
@@ -145,39 +145,39 @@ it.effect("an outage in which nothing can be given back either uses up no attemp
 )
 
 it.effect("a store that is back is used half a second later", () =>
-  performing((performed) =>
+  withRuns((runs) =>
     Effect.gen(function* () {
       const { state, faults } = outage()
       yield* scheduledAll("1")
-      yield* withFaults(faults)(working)
+      yield* withFaults(faults)(startWorker)
       yield* TestClock.adjust("1 hour")
-      assert.isEmpty(performed)
+      assert.isEmpty(runs)
       state.isDown = false
       yield* TestClock.adjust("500 millis")
-      assert.strictEqual(performed[0]?.attempt, 1)
+      assert.strictEqual(runs[0]?.attempt, 1)
     })
   )
 )
 
-/** Whose answers are lost, and the attempts that are performed then. */
+/** The call whose response is lost, and the attempts that run then. */
 const lost: ReadonlyArray<readonly [call: Call, attempts: ReadonlyArray<number>]> = [
-  // Nobody knows of the claim, so its lease ends.
+  // Nobody knows of the claim, so its lease expires.
   ["claim", [2]],
   ["run", [1]],
   ["untilDue", [1]],
   ["renew", [1]]
 ]
 
-it.effect.each(lost)("a task is run once in effect when the answers to %s are lost", ([call, attempts]) =>
-  performing((performed) =>
+it.effect.each(lost)("a task runs once in effect when the response to %s is lost", ([call, attempts]) =>
+  withRuns((runs) =>
     Effect.gen(function* () {
       yield* scheduledAll("1")
       yield* TestClock.adjust(delay)
-      yield* withFaults(losing(call, 1))(working)
-      yield* working
+      yield* withFaults(losing(call, 1))(startWorker)
+      yield* startWorker
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(
-        performed.map(({ attempt }) => attempt),
+        runs.map(({ attempt }) => attempt),
         attempts
       )
       yield* isIdle
@@ -186,20 +186,20 @@ it.effect.each(lost)("a task is run once in effect when the answers to %s are lo
 )
 
 it.effect("an outage in the last attempt uses up no attempt either, when another worker comes first after it", () =>
-  performing((performed) =>
+  withRuns((runs) =>
     Effect.gen(function* () {
       const { fail } = yield* Scheduler
       yield* scheduledAll("1")
       yield* TestClock.adjust(delay)
       for (let attempt = 1; attempt < maximumAttempts; attempt++) yield* fail(yield* claimOne(), "No", Duration.zero)
-      const { state, faults } = outage("run", "giveBack")
-      yield* withFaults(faults)(working)
+      const { state, faults } = outage("run", "release")
+      yield* withFaults(faults)(startWorker)
       yield* TestClock.adjust(options.lease)
       yield* claimAll()
       state.isDown = false
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(
-        performed.map(({ attempt }) => attempt),
+        runs.map(({ attempt }) => attempt),
         [maximumAttempts]
       )
     })
@@ -207,7 +207,7 @@ it.effect("an outage in the last attempt uses up no attempt either, when another
 )
 
 it.effect("a task that kills its process is dead after 8 attempts, and takes none of its batch with it", () =>
-  performing((performed) =>
+  withRuns((runs) =>
     Effect.gen(function* () {
       const [poison, ...others] = yield* scheduledAll("1", "2", "3", "4")
       yield* TestClock.adjust(delay)
@@ -221,7 +221,7 @@ it.effect("a task that kills its process is dead after 8 attempts, and takes non
       }
       yield* isIdle
       assert.sameMembers(
-        performed.map(({ taskId }) => taskId),
+        runs.map(({ taskId }) => taskId),
         others
       )
     })

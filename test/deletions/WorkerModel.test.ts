@@ -10,7 +10,7 @@ import { TestDatabase } from "../support/TestDatabase.ts"
 import { tries } from "../support/tries.ts"
 import { play, schedules } from "./model.ts"
 import { delay, inItsOwnTime, layerPostgres, onDatabase } from "./support.ts"
-import { outcomeOf } from "./world.ts"
+import { outcomeOf } from "./invoiceFixture.ts"
 
 const rule = "each accepted task is run exactly once in effect, or dead after 8 attempts, and never before its time"
 
@@ -20,14 +20,14 @@ for (const { often, options } of tries({ few: 60, many: 2000, size: 60, maxShrin
     schedules,
     (given) =>
       Effect.suspend(() => {
-        const performed = new Map<string, number>()
+        const runs = new Map<string, number>()
         const scheduler = Scheduler.layerMemory(delay, (_, { taskId }) =>
           Effect.sync(() => {
-            performed.set(taskId, (performed.get(taskId) ?? 0) + 1)
+            runs.set(taskId, (runs.get(taskId) ?? 0) + 1)
             return outcomeOf({})
           })
         )
-        return play(given, ({ taskId }) => Effect.succeed(performed.get(taskId) ?? 0)).pipe(
+        return play(given, ({ taskId }) => Effect.succeed(runs.get(taskId) ?? 0)).pipe(
           Effect.provide(Layer.fresh(scheduler)),
           Effect.scoped,
           inItsOwnTime

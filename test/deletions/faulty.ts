@@ -4,7 +4,7 @@ import type { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { type Claim, SchedulerUnavailable, type TaskFailed } from "../../src/deletions/Task.ts"
 
 /** What a worker calls. */
-export type Call = "claim" | "renew" | "run" | "fail" | "giveBack" | "untilDue"
+export type Call = "claim" | "renew" | "run" | "fail" | "release" | "untilDue"
 
 /** What happens around the calls of a worker, and in the tasks that it runs. */
 export interface Faults {
@@ -20,11 +20,10 @@ export const faulty = (
   schedule: scheduler.schedule,
   claim: (limits, lease) => around("claim", scheduler.claim(limits, lease)),
   renew: (claims, lease) => around("renew", scheduler.renew(claims, lease)),
-  run: (claim) => around("run", Effect.andThen(task(claim), scheduler.run(claim))),
-  runTogether: (claims) =>
-    around("run", Effect.andThen(Effect.forEach(claims, task, { discard: true }), scheduler.runTogether(claims))),
+  run: (claims) =>
+    around("run", Effect.andThen(Effect.forEach(claims, task, { discard: true }), scheduler.run(claims))),
   fail: (claim, reason, retryAfter) => around("fail", scheduler.fail(claim, reason, retryAfter)),
-  giveBack: (claim) => around("giveBack", scheduler.giveBack(claim)),
+  release: (claim) => around("release", scheduler.release(claim)),
   untilDue: around("untilDue", scheduler.untilDue)
 })
 

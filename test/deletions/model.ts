@@ -3,7 +3,7 @@
  * may be, how it is played, and what must hold afterwards.
  */
 import { assert } from "@effect/vitest"
-import { Arbitrary, Array, Clock, DateTime, Deferred, Duration, Effect, Exit, Fiber, Latch, Schema } from "effect"
+import { Arbitrary, Clock, DateTime, Deferred, Duration, Effect, Exit, Fiber, Latch, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import {
@@ -38,7 +38,7 @@ const Event = Schema.Union([
 
 const Fault = Schema.Literals([
   "store does not answer",
-  "answer is lost",
+  "response is lost",
   "worker is killed before",
   "worker is killed after",
   "worker is paused before",
@@ -58,7 +58,7 @@ const calls = Arbitrary.flatMap(Arbitrary.schema(Schema.Literals([1, 2, 3, 8])),
   )
 )
 
-/** Rounds and waits are what most schedules are made of, else nothing comes to anything. */
+/** Rounds and waits are what most schedules are made of, otherwise no task gets far. */
 const event: Arbitrary.Arbitrary<typeof Event.Type> = Arbitrary.flatMap(integer(0, 7), (choice) =>
   choice < 2
     ? Arbitrary.schema(Event)
@@ -111,8 +111,7 @@ const tallied = (scheduler: Scheduler["Service"], tallies: Map<string, Tally>): 
           }
         })
       ),
-    run: (claim) => Effect.onExit(scheduler.run(claim), (exit) => count([claim], Exit.map(exit, Array.of))),
-    runTogether: (claims) => Effect.onExit(scheduler.runTogether(claims), (exit) => count(claims, exit))
+    run: (claims) => Effect.onExit(scheduler.run(claims), (exit) => count(claims, exit))
   }
 }
 
@@ -131,12 +130,12 @@ const makeProcess = Effect.fnUntraced(function* (scheduler: Scheduler["Service"]
       if (happens === "worker is killed before") return yield* Effect.interrupt
       if (happens === "worker is paused before") yield* pause
       yield* latch.await
-      const answer = yield* effect
-      if (happens === "answer is lost") return yield* unavailable
+      const result = yield* effect
+      if (happens === "response is lost") return yield* unavailable
       if (happens === "worker is killed after") return yield* Effect.interrupt
       if (happens === "worker is paused after") yield* pause
       yield* latch.await
-      return answer
+      return result
     }),
     task: () =>
       Effect.suspend(() => {
@@ -149,7 +148,7 @@ const makeProcess = Effect.fnUntraced(function* (scheduler: Scheduler["Service"]
   let { round } = yield* makeRound
   let working: Fiber.Fiber<number, SchedulerUnavailable> | undefined
   /** Waits until its round is over, or it is paused. */
-  const settled = Effect.gen(function* () {
+  const roundEnds = Effect.gen(function* () {
     if (working === undefined) return
     yield* Effect.raceFirst(Fiber.await(working), Deferred.await(paused.signal))
     const exit = working.pollUnsafe()
@@ -163,20 +162,20 @@ const makeProcess = Effect.fnUntraced(function* (scheduler: Scheduler["Service"]
     work: Effect.gen(function* () {
       if (working !== undefined) return
       working = yield* Effect.forkScoped(round)
-      yield* settled
+      yield* roundEnds
     }),
     /** Goes on where it was paused. */
     resume: Effect.gen(function* () {
       paused.signal = yield* Deferred.make<void>()
       yield* latch.open
-      yield* settled
+      yield* roundEnds
     })
   }
 })
 
 type Events = ReadonlyArray<typeof Event.Type>
 
-/** Delivers, and checks the answer. */
+/** Delivers, and checks the outcome. */
 const deliver = Effect.fnUntraced(function* (
   tallies: Map<string, Tally & { readonly payload: string }>,
   { key, payload }: { readonly key: string; readonly payload: string }

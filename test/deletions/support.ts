@@ -47,9 +47,9 @@ export const scheduled = Effect.fnUntraced(function* (given: ReturnType<typeof d
 })
 
 /** Claims tasks of some kinds. */
-export const claimSome = Effect.fnUntraced(function* (limits: Partial<ClaimLimits>) {
+export const claimSome = Effect.fnUntraced(function* (limits: ClaimLimits) {
   const { claim } = yield* Scheduler
-  return yield* claim({ due: 0, expired: 0, alone: 0, ...limits }, lease)
+  return yield* claim(limits, lease)
 })
 
 /** Claims what is due, or has expired. */
@@ -78,25 +78,30 @@ export const takenOver = Effect.fnUntraced(function* (key: string) {
   return { first, second: yield* claimOne() }
 })
 
+/** Runs a task alone. */
+export const runOne = Effect.fnUntraced(function* (claim: Claim) {
+  const { run } = yield* Scheduler
+  const [outcome] = yield* run([claim])
+  return outcome ?? (yield* new Unexpected({ what: "an outcome", was: outcome }))
+})
+
 /** Checks that a claim completes its task. */
 export const completes = Effect.fnUntraced(function* (claim: Claim) {
-  const { run } = yield* Scheduler
-  assert.strictEqual((yield* run(claim))._tag, "Completed")
+  assert.strictEqual((yield* runOne(claim))._tag, "Completed")
 })
 
 /** Checks that a claim is void. */
 export const isSuperseded = Effect.fnUntraced(function* (claim: Claim) {
-  const { run } = yield* Scheduler
-  assert.deepStrictEqual(yield* run(claim), RunOutcome.Superseded())
+  assert.deepStrictEqual(yield* runOne(claim), RunOutcome.Superseded())
 })
 
-/** Checks that no task wants a worker any more. */
+/** Checks that no task is open. */
 export const isIdle = Effect.gen(function* () {
   const { untilDue } = yield* Scheduler
   assert.isUndefined(yield* untilDue)
 })
 
-/** Checks that no task wants a worker any more, however late it gets. */
+/** Checks that no task is open, and that none is claimed later. */
 export const isFinished = Effect.gen(function* () {
   yield* isIdle
   yield* TestClock.adjust("365 days")

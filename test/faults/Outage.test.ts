@@ -72,12 +72,12 @@ it.live("Postgres stopped immediately under load loses nothing that was acknowle
       yield* postgres.start
     }
     yield* Fiber.join(sending)
-    yield* Ledger.allCompleted(postgres.sql)
+    yield* Ledger.untilCompleted(postgres.sql)
     assert.strictEqual(yield* Ref.get(acknowledged), deliveries.length)
     const { attempts: _, ...expected } = Ledger.allCompletedOnce(deliveries.length)
     const balance = yield* Ledger.balance(postgres.sql)
     assert.deepInclude(balance, expected)
-    // A task that one worker had claimed, and another completed before it could be given back, keeps both attempts.
+    // A task that one worker had claimed, and another completed before it could be released, keeps both attempts.
     for (const attempts of Object.keys(balance?.attempts ?? {})) assert.isAtMost(Number(attempts), outages.length + 1)
   })
 )

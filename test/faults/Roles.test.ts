@@ -70,7 +70,7 @@ layer(TestDatabase.layerDatabases, options)("Intake, worker and data API as proc
 
       const lastLook = DateTime.formatIso(yield* DateTime.now)
       const receipt = yield* Sender.receiptOf(yield* Sender.deliver(sender, { key: "delivery", invoices: [1] }))
-      yield* Ledger.allCompleted(sql)
+      yield* Ledger.untilCompleted(sql)
       assert.deepStrictEqual(idsOf(yield* search("invoices", {})), ["invoice_2"])
 
       const news = { include_deleted: true, updated_at_since: lastLook }

@@ -48,7 +48,7 @@ it.live("Four workers on 2,000 due tasks, twenty for each invoice, complete each
       sql,
       Array.makeBy(2000, (n) => (n % 100) + 1)
     )
-    yield* Ledger.allCompleted(sql)
+    yield* Ledger.untilCompleted(sql)
     // On a machine that keeps a worker waiting longer than its leases, another may have taken a task from it.
     const { attempts: _, ...expected } = Ledger.allCompletedOnce(2000)
     assert.deepInclude(yield* Ledger.balance(sql), expected)
@@ -94,19 +94,19 @@ it.live("A stop signal while deletions wait for a lock ends a worker in 10 s wit
     yield* feeder.release
     const balance = yield* Ledger.balance(sql)
     assert.deepInclude(balance, { running: 0, early: 0, rewritten: 0, unfounded: 0, halfDone: 0 })
-    // What was begun and waited in vain had its attempt. What was not begun had none.
+    // What was started and waited in vain had its attempt. What was not started had none.
     const tried = yield* sql`select 1 from deletion_tasks where state <> 'completed' and attempts > 0`
     assert.isAtMost(tried.length, 3)
   }).pipe(alone)
 )
 
-it.live("A worker keeps the tasks of its batch that it has not begun, while one waits longer than the lease", () =>
+it.live("A worker keeps the tasks of its batch that it has not started, while one waits longer than the lease", () =>
   Effect.gen(function* () {
     const { url, sql, feeder } = yield* blocked(10, 1)
     yield* Program.start("worker", url)
     yield* aWhile(sql)
     yield* feeder.release
-    yield* Ledger.allCompleted(sql)
+    yield* Ledger.untilCompleted(sql)
     assert.deepStrictEqual(yield* Ledger.balance(sql), Ledger.allCompletedOnce(10))
   }).pipe(alone)
 )
@@ -125,7 +125,7 @@ it.live("Tasks that together take longer than a statement may are each completed
       concurrency: 2
     })
     yield* Ledger.scheduleAll(sql, Array.range(1, 12))
-    yield* Ledger.allCompleted(sql)
+    yield* Ledger.untilCompleted(sql)
     assert.deepStrictEqual(yield* Ledger.balance(sql), Ledger.allCompletedOnce(12))
   }).pipe(alone)
 )
@@ -144,7 +144,7 @@ it.live("A worker with nothing to do rests, also while a deletion of another out
     yield* sql`select pg_sleep(1.5)`
     assert.isBelow((yield* commits) - before, 100)
     yield* feeder.release
-    yield* Ledger.allCompleted(sql)
+    yield* Ledger.untilCompleted(sql)
     assert.deepStrictEqual(yield* Ledger.balance(sql), Ledger.allCompletedOnce(1))
   }).pipe(alone)
 )

@@ -161,7 +161,7 @@ export const outstanding = (sql: PgClient.PgClient) =>
   )
 
 /** Waits until every task is completed. */
-export const allCompleted = (sql: PgClient.PgClient) =>
+export const untilCompleted = (sql: PgClient.PgClient) =>
   eventually(
     "all tasks are completed",
     Effect.map(outstanding(sql), (count) => count === 0)

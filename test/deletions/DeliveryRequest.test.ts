@@ -5,7 +5,7 @@ import { Result, Schema } from "effect"
 import { prune, wantedBy } from "../../src/http/JsonPruning.ts"
 import { atOnce } from "../../src/http/Slices.ts"
 import { deliveryOf } from "../../src/deletions/Delivery.ts"
-import { decoding } from "../../src/deletions/DeliveryBody.ts"
+import { decoding } from "../../src/deletions/DeliveryRequest.ts"
 import { InvoiceDeletions } from "../../src/api/IntakeApi.ts"
 import { maximumFaults, validationErrors } from "../../src/api/Faults.ts"
 

@@ -4,8 +4,7 @@ import { DateTime, Effect } from "effect"
 import type { InvoiceDeletions } from "../../src/api/IntakeApi.ts"
 import type { Outcome } from "../../src/deletions/Task.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { claimOne, delay, delivery, scheduled, start, Unexpected } from "./support.ts"
-import { Scheduler } from "../../src/deletions/Scheduler.ts"
+import { claimOne, delay, delivery, runOne, scheduled, start, Unexpected } from "./support.ts"
 import { TestClock } from "effect/testing"
 
 const old = DateTime.formatIso(DateTime.makeUnsafe(start - 86_400_000))
@@ -32,7 +31,7 @@ const lines = [
 export const owners = ["org_a", "org_b"] as const
 
 /** Fills the tables: nothing is deleted, everything was changed a day ago. */
-export const makeWorld = Effect.gen(function* () {
+export const seedInvoices = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   yield* sql`truncate invoices, invoice_lines, deletion_tasks`
   for (const owner of owners) {
@@ -89,9 +88,8 @@ let deliveries = 0
 
 /** Delivers a deletion, lets its time come, and runs it: the outcome. */
 export const deleted = Effect.fnUntraced(function* (deletions: InvoiceDeletions, owner?: string) {
-  const { run } = yield* Scheduler
   yield* scheduled(delivery(`deletion-${++deliveries}`, deletions, owner))
   yield* TestClock.adjust(delay)
-  const was = yield* run(yield* claimOne())
+  const was = yield* runOne(yield* claimOne())
   return was._tag === "Completed" ? was.outcome : yield* new Unexpected({ what: "a completed deletion", was })
 })

@@ -1,5 +1,5 @@
 /**
- * A worker whose database did what it was asked, and whose connection broke before the answer came.
+ * A worker whose database did what it was asked, and whose connection broke before the response came.
  *
  * @module-tag long
  */
@@ -36,7 +36,7 @@ const statements = [
   { statement: "a deletion", gate: "deletion", committed: "completed", invoice: 2 }
 ] as const
 
-layer(Connection.layer, options)("A worker that gets no answer", (it) => {
+layer(Connection.layer, options)("A worker that gets no response", (it) => {
   it.effect.each(statements)(
     "to $statement that was committed completes the task once, and uses up no attempt",
     ({ gate, committed, invoice }) =>

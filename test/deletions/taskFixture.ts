@@ -2,8 +2,7 @@
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { deliveryOf } from "../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
-import type { State } from "../../src/deletions/TaskAdmin.ts"
-import { maximumAttempts } from "../../src/deletions/Task.ts"
+import { maximumAttempts, type State } from "../../src/deletions/Task.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 /** The organization of the tasks of each state. */
@@ -52,7 +51,7 @@ const make = Effect.gen(function* () {
   const scheduler = yield* Scheduler
   const dead = yield* makeDead(owners.dead, "dead")
   const completed = yield* schedule(owners.completed, "completed")
-  for (const claim of yield* claimAll) yield* scheduler.run(claim)
+  for (const claim of yield* claimAll) yield* scheduler.run([claim])
   const running = yield* schedule(owners.running, "running")
   yield* claimAll
   const scheduled = yield* Effect.provide(schedule(owners.scheduled, "scheduled"), Scheduler.layer(Duration.hours(1)))
@@ -60,7 +59,9 @@ const make = Effect.gen(function* () {
 })
 
 /** The ids of the tasks, by their state. */
-export class Tasks extends Context.Service<Tasks, Effect.Success<typeof make>>()("practice-data/test/Cli/tasks/Tasks") {
+export class Tasks extends Context.Service<Tasks, Effect.Success<typeof make>>()(
+  "practice-data/test/deletions/taskFixture/Tasks"
+) {
   static readonly layer = Layer.effect(Tasks, make).pipe(
     Layer.provideMerge(Scheduler.layer(Duration.zero)),
     Layer.provideMerge(TestDatabase.layerDatabases)

@@ -1,42 +1,42 @@
-/** Tasks in memory whose performance a test sees and decides upon, for the tests of the worker. */
+/** Tasks in memory whose run a test sees and decides upon, for the tests of the worker. */
 import { Clock, Duration, Effect, Layer, type Scope } from "effect"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import type { Claim, TaskFailed } from "../../src/deletions/Task.ts"
 import * as Worker from "../../src/deletions/Worker.ts"
 import { type Faults, faulty } from "./faulty.ts"
 import { delay, delivery, inItsOwnTime, scheduled, start } from "./support.ts"
-import { outcomeOf } from "./world.ts"
+import { outcomeOf } from "./invoiceFixture.ts"
 
 /** How the workers of tests work. */
 export const options: Worker.Options = { batch: 4, concurrency: 2, lease: Duration.millis(1500) }
 
-/** A task that was begun: which one, in which attempt, and how many seconds after the test began. */
-export interface Performance {
+/** A run of a task that was started: which task, which attempt, and how many seconds after the test began. */
+export interface Run {
   readonly taskId: string
   readonly attempt: number
   readonly at: number
 }
 
-/** What tasks do when they are performed. */
-export type Perform = (performance: Performance) => Effect.Effect<void, TaskFailed>
+/** What tasks do when they run. */
+export type RunTask = (run: Run) => Effect.Effect<void, TaskFailed>
 
-const succeeds: Perform = () => Effect.void
+const succeeds: RunTask = () => Effect.void
 
-/** Tests with tasks in memory. The test sees what was performed. */
-export const performing = <A, E, R>(
-  test: (performed: ReadonlyArray<Performance>) => Effect.Effect<A, E, R>,
-  perform: Perform = succeeds,
+/** Tests with tasks in memory. The test sees their runs. */
+export const withRuns = <A, E, R>(
+  test: (runs: ReadonlyArray<Run>) => Effect.Effect<A, E, R>,
+  runTask: RunTask = succeeds,
   after = delay
 ) =>
   Effect.suspend(() => {
-    const performed: Array<Performance> = []
+    const runs: Array<Run> = []
     const record = Effect.fnUntraced(function* (_: unknown, { taskId, attempt }: Claim) {
-      const performance = { taskId, attempt, at: ((yield* Clock.currentTimeMillis) - start) / 1000 }
-      performed.push(performance)
-      yield* perform(performance)
+      const run = { taskId, attempt, at: ((yield* Clock.currentTimeMillis) - start) / 1000 }
+      runs.push(run)
+      yield* runTask(run)
       return outcomeOf({})
     })
-    return Effect.provide(test(performed), Layer.fresh(Scheduler.layerMemory(after, record)))
+    return Effect.provide(test(runs), Layer.fresh(Scheduler.layerMemory(after, record)))
   }).pipe(inItsOwnTime)
 
 /** Lets a worker see the scheduler with faults. */
@@ -46,7 +46,7 @@ export const withFaults =
     Effect.flatMap(Scheduler, (scheduler) => Effect.provideService(effect, Scheduler, faulty(scheduler, faults)))
 
 /** A worker, until the test ends. */
-export const working: Effect.Effect<void, never, Scheduler | Scope.Scope> = Effect.asVoid(
+export const startWorker: Effect.Effect<void, never, Scheduler | Scope.Scope> = Effect.asVoid(
   Effect.forkScoped(Worker.run(options), { startImmediately: true })
 )
 

@@ -1,9 +1,8 @@
 /** Making, listing and revoking the signing secrets of the intake. */
 import { assert, layer } from "@effect/vitest"
-import { DateTime, Effect, Layer, Redacted } from "effect"
+import { DateTime, Effect, Layer, Option, Redacted } from "effect"
 import { Webhook } from "standardwebhooks"
-import { IntakeSecrets } from "../../src/deletions/IntakeSecrets.ts"
-import * as SecretAdmin from "../../src/deletions/SecretAdmin.ts"
+import { create, generate, IntakeSecrets, list, revoke } from "../../src/deletions/IntakeSecrets.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 const services = IntakeSecrets.layer.pipe(Layer.provideMerge(TestDatabase.layerDatabases))
@@ -16,12 +15,10 @@ const accepted = (organization: string) =>
     Effect.map(secrets.of(organization), (found) => found.map((secret) => Redacted.value(secret)))
   )
 
-const { Revoked, NotFound } = SecretAdmin.Revocation
-
-layer(services, { excludeTestServices: true })("SecretAdmin", (it) => {
+layer(services, { excludeTestServices: true })("an operator", (it) => {
   it.effect("makes secrets of whsec_ and the base64 of 24 random bytes, which Standard Webhooks signs with", () =>
     Effect.gen(function* () {
-      const secrets = yield* Effect.replicateEffect(SecretAdmin.generate, 100)
+      const secrets = yield* Effect.replicateEffect(generate, 100)
       const texts = secrets.map((secret) => Redacted.value(secret))
       for (const text of texts) {
         assert.match(text, /^whsec_[A-Za-z0-9+/]{32}$/)
@@ -33,45 +30,45 @@ layer(services, { excludeTestServices: true })("SecretAdmin", (it) => {
 
   it.effect("makes a secret that its organization alone may sign with at once, until it is revoked", () =>
     Effect.gen(function* () {
-      const { id, secret } = yield* SecretAdmin.create("org_signing")
+      const { id, secret } = yield* create("org_signing")
       assert.deepStrictEqual(yield* accepted("org_signing"), [Redacted.value(secret)])
       assert.deepStrictEqual(yield* accepted("org_other"), [])
-      assert.deepStrictEqual(yield* SecretAdmin.revoke(id), Revoked({ organization: "org_signing", left: 0 }))
+      assert.deepStrictEqual(yield* revoke(id), Option.some({ organization: "org_signing", left: 0 }))
       assert.deepStrictEqual(yield* accepted("org_signing"), [])
     })
   )
 
   it.effect("takes two secrets at once, for a rotation, and says how many are left when the old one is revoked", () =>
     Effect.gen(function* () {
-      const old = yield* SecretAdmin.create("org_rotating")
-      const next = yield* SecretAdmin.create("org_rotating")
+      const old = yield* create("org_rotating")
+      const next = yield* create("org_rotating")
       assert.sameMembers(
         yield* accepted("org_rotating"),
         [old, next].map(({ secret }) => Redacted.value(secret))
       )
-      assert.deepStrictEqual(yield* SecretAdmin.revoke(old.id), Revoked({ organization: "org_rotating", left: 1 }))
+      assert.deepStrictEqual(yield* revoke(old.id), Option.some({ organization: "org_rotating", left: 1 }))
       assert.deepStrictEqual(yield* accepted("org_rotating"), [Redacted.value(next.secret)])
     })
   )
 
   it.effect("revokes a secret once, and none where there is none", () =>
     Effect.gen(function* () {
-      const { id } = yield* SecretAdmin.create("org_once")
-      yield* SecretAdmin.revoke(id)
-      const [revoked] = yield* SecretAdmin.list("org_once")
-      assert.deepStrictEqual(yield* SecretAdmin.revoke(id), NotFound())
-      assert.deepStrictEqual(yield* SecretAdmin.list("org_once"), revoked === undefined ? [] : [revoked])
-      assert.deepStrictEqual(yield* SecretAdmin.revoke("secret_none"), NotFound())
+      const { id } = yield* create("org_once")
+      yield* revoke(id)
+      const [revoked] = yield* list("org_once")
+      assert.deepStrictEqual(yield* revoke(id), Option.none())
+      assert.deepStrictEqual(yield* list("org_once"), revoked === undefined ? [] : [revoked])
+      assert.deepStrictEqual(yield* revoke("secret_none"), Option.none())
     })
   )
 
   it.effect("lists the secrets of an organization, or of all, oldest first, without the secrets themselves", () =>
     Effect.gen(function* () {
-      const first = yield* SecretAdmin.create("org_listed")
-      const second = yield* SecretAdmin.create("org_listed")
-      const other = yield* SecretAdmin.create("org_listed_too")
-      yield* SecretAdmin.revoke(first.id)
-      const listed = yield* SecretAdmin.list("org_listed")
+      const first = yield* create("org_listed")
+      const second = yield* create("org_listed")
+      const other = yield* create("org_listed_too")
+      yield* revoke(first.id)
+      const listed = yield* list("org_listed")
       assert.deepStrictEqual(
         listed.map(({ id, revoked_at }) => [id, revoked_at === null]),
         [
@@ -79,7 +76,7 @@ layer(services, { excludeTestServices: true })("SecretAdmin", (it) => {
           [second.id, true]
         ]
       )
-      const all = yield* SecretAdmin.list(undefined)
+      const all = yield* list(undefined)
       assert.includeMembers(
         all.map(({ id }) => id),
         [first.id, second.id, other.id]
