@@ -2,7 +2,7 @@
  * The one way in which a statement of a request, or of the worker, goes to a database: in its turn, within its time, and
  * not at all while the database is known to be down.
  */
-import { type Cause, Context, Data, Duration, Effect, type Fiber, type Scope } from "effect"
+import { type Cause, Clock, Context, Data, Duration, Effect, type Fiber, type Scope } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
@@ -86,7 +86,7 @@ export const make = Effect.fnUntraced(function* ({
   probe
 }: Options): Effect.fn.Return<Store, never, Scope.Scope> {
   const admission = Admission.make({ permits: connections, ...queues })
-  const timeouts = yield* Timeouts.make
+  const startTimeout = yield* Timeouts.make
   // Who is told of an outage at once: all that wait for a connection, or have run for long.
   const listeners = new Set<() => void>()
   const outage = yield* Outage.make({ name, probe, onDown: () => listeners.forEach((fail) => fail()) })
@@ -99,15 +99,16 @@ export const make = Effect.fnUntraced(function* ({
         const { key, share = Admission.fair, unavailable, within } = request
         const down = Effect.suspend(() => Effect.fail(unavailable(isDown)))
         if (outage.isDown()) return resume(down)
+        const clock = Context.get(context, Clock.Clock)
         const fork = Effect.runForkWith(context)
         const successes = outage.successes()
-        const cancels: Array<Timeouts.Cancel> = []
         let running: Fiber.Fiber<void> | undefined
+        let timeouts: ReadonlyArray<() => void> = []
         let isDone = false
 
         const end = () => {
           isDone = true
-          for (const cancel of cancels) cancel()
+          for (const cancel of timeouts) cancel()
           listeners.delete(failDown)
           admission.withdraw(waiter)
           if (isCancellable) running?.interruptUnsafe()
@@ -122,7 +123,6 @@ export const make = Effect.fnUntraced(function* ({
           fork(warn(failure.reason))
           complete(Effect.fail(unavailable(failure)))
         }
-        const after = (millis: number, then: () => void) => cancels.push(timeouts.set(context, millis, then))
         const isQuiet = () => outage.successes() === successes
 
         const failed = (error: SqlError) => {
@@ -148,14 +148,16 @@ export const make = Effect.fnUntraced(function* ({
 
         const admitted = admission.request(waiter)
         if (admitted === "refused") return fail(tooMany)
-        after(Duration.toMillis(within), () => fail(timedOut))
-        after(longestWait, () => {
-          if (isQuiet()) {
-            listeners.add(failDown)
-            outage.suspect()
-          }
-          if (running === undefined) fail(noConnection)
-        })
+        timeouts = [
+          startTimeout(clock, Duration.toMillis(within), () => fail(timedOut)),
+          startTimeout(clock, longestWait, () => {
+            if (isQuiet()) {
+              listeners.add(failDown)
+              outage.suspect()
+            }
+            if (running === undefined) fail(noConnection)
+          })
+        ]
         if (admitted === "queued") listeners.add(failDown)
         else start()
         return Effect.sync(end)
