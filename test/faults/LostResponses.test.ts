@@ -14,7 +14,7 @@ import * as Program from "./support/Program.ts"
 
 /** The connection of the one worker to its database. */
 class Connection extends Context.Service<Connection, TcpProxy.TcpProxy>()(
-  "practice-data/test/faults/LostAnswers/Connection"
+  "practice-data/test/faults/LostResponses/Connection"
 ) {
   static readonly layer = Layer.effect(
     Connection,
