@@ -9,7 +9,7 @@
 import { IncomingMessage, Server, type ServerOptions, ServerResponse, STATUS_CODES } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { requestId } from "./RequestId.ts"
+import { requestIdOf } from "./RequestId.ts"
 
 /** What a client may hold on to. Times are in milliseconds. */
 export interface Limits {
@@ -87,13 +87,13 @@ const refusal = (status: number, id: string) => {
 }
 
 const refuse = (response: ServerResponse, status: number) => {
-  const { body, headers } = refusal(status, requestId(response.req.headers["x-request-id"]))
+  const { body, headers } = refusal(status, requestIdOf(response.req.headers["x-request-id"]))
   response.writeHead(status, headers).end(body)
 }
 
 /** Answers where no request could be read. */
 const refuseBytes = (socket: Socket, status: number) => {
-  const { body, headers } = refusal(status, requestId())
+  const { body, headers } = refusal(status, requestIdOf())
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`)
   // Who is late has nothing under way that would reset the answer.
