@@ -2,18 +2,12 @@
  * The contract of the data API. Nothing in this folder imports what serves it: the typed client and the OpenAPI
  * document come from here alone.
  */
+import { Record } from "effect"
 import { HttpApi } from "effect/http-api"
 import { JsonBody } from "./JsonBody.ts"
 import { dataApiDocumentation } from "./OpenApi.ts"
 import { Authorization } from "./Authorization.ts"
-import {
-  PspBalanceTransactionsApi,
-  PspChargesApi,
-  PspDisputesApi,
-  PspPaymentsApi,
-  PspPayoutsApi,
-  PspRefundsApi
-} from "./Psp.ts"
+import { pspGroups } from "./Psp.ts"
 import { CancellationPaymentIntentsApi } from "./records/CancellationPaymentIntents.ts"
 import { ChargeAdjustmentsApi } from "./records/ChargeAdjustments.ts"
 import { ChargePaymentsApi } from "./records/ChargePayments.ts"
@@ -50,12 +44,7 @@ export class DataApi extends HttpApi.make("practice-data")
     ChargePaymentsApi,
     ChargeAdjustmentsApi,
     ChargeRefundsApi,
-    PspPaymentsApi,
-    PspChargesApi,
-    PspRefundsApi,
-    PspDisputesApi,
-    PspPayoutsApi,
-    PspBalanceTransactionsApi
+    ...Record.values(pspGroups)
   )
   .middleware(JsonBody)
   .middleware(Authorization)

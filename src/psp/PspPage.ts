@@ -1,9 +1,6 @@
 /** What is said between the service and a payment processor: kinds of object, pages, and why there is none. */
 import { Data, type Duration } from "effect"
 
-/** The kinds of object that can be read. */
-export type Kind = "payments" | "charges" | "refunds" | "disputes" | "payouts" | "balance-transactions"
-
 /** Which page to read. Times are seconds since 1970, both inclusive. */
 export interface PageRequest {
   readonly limit: number

@@ -15,11 +15,12 @@ import {
   type Unauthorized
 } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import type { PspKind } from "../api/Psp.ts"
 import * as Circuits from "./Circuits.ts"
 import { ClinicAccounts } from "./ClinicAccounts.ts"
 import * as InFlight from "./InFlight.ts"
 import { PspClient } from "./PspClient.ts"
-import { type Kind, type Page, type PageRequest, type PspError, PspUnavailable, type RateLimited } from "./PspPage.ts"
+import { type Page, type PageRequest, type PspError, PspUnavailable, type RateLimited } from "./PspPage.ts"
 
 /** How long a read may take: from looking up the clinic to the end of the processor's answer, retry included. */
 const deadline = Duration.seconds(8)
@@ -78,7 +79,7 @@ export class PspReads extends Context.Service<
   {
     /** A page of a clinic's account, for the current organization. */
     readonly read: (
-      kind: Kind,
+      kind: PspKind,
       clinic: string,
       page: PageRequest
     ) => Effect.Effect<Page, PspReadError, CurrentOrganization>
@@ -106,7 +107,7 @@ export class PspReads extends Context.Service<
       const refused = (account: string) =>
         Effect.flatMap(circuits.untilNext(account), (untilNext) => Effect.fail(ProcessorDown.retryAfter(untilNext)))
 
-      const call = (kind: Kind, account: string, page: PageRequest, duration: Duration.Duration) =>
+      const call = (kind: PspKind, account: string, page: PageRequest, duration: Duration.Duration) =>
         retryOnce(circuits.guard(account)(client.list(kind, account, page))).pipe(
           Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(hung) }),
           Effect.catchTags({
@@ -122,7 +123,7 @@ export class PspReads extends Context.Service<
           })
         )
 
-      const read = Effect.fnUntraced(function* (kind: Kind, clinic: string, page: PageRequest, until: bigint) {
+      const read = Effect.fnUntraced(function* (kind: PspKind, clinic: string, page: PageRequest, until: bigint) {
         const account = yield* accounts.find(clinic)
         if (account === undefined) return yield* new ClinicUnknown()
         // For no account at all, a processor would read its own.

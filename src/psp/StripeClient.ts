@@ -7,6 +7,7 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { Data, Duration, Effect, Option, Predicate, Redacted } from "effect"
 import { Stripe } from "stripe"
+import type { PspKind } from "../api/Psp.ts"
 import * as BoundedBody from "./BoundedBody.ts"
 import type { PspClient } from "./PspClient.ts"
 import {
@@ -14,7 +15,6 @@ import {
   AccountFailed,
   AccountUnauthorized,
   CursorUnknown,
-  type Kind,
   type PageRequest,
   type PspError,
   PspRefused,
@@ -173,14 +173,15 @@ export const make = ({ secretKey, apiUrl }: Options) =>
       })
     })
     type Parameters = Stripe.PaginationParams & { readonly created?: Stripe.RangeQueryParam }
-    const resources: Record<Kind, (parameters: Parameters, options: Stripe.RequestOptions) => Promise<ListObject>> = {
-      payments: (parameters, options) => stripe.paymentIntents.list(parameters, options),
-      charges: (parameters, options) => stripe.charges.list(parameters, options),
-      refunds: (parameters, options) => stripe.refunds.list(parameters, options),
-      disputes: (parameters, options) => stripe.disputes.list(parameters, options),
-      payouts: (parameters, options) => stripe.payouts.list(parameters, options),
-      "balance-transactions": (parameters, options) => stripe.balanceTransactions.list(parameters, options)
-    }
+    const resources: Record<PspKind, (parameters: Parameters, options: Stripe.RequestOptions) => Promise<ListObject>> =
+      {
+        payments: (parameters, options) => stripe.paymentIntents.list(parameters, options),
+        charges: (parameters, options) => stripe.charges.list(parameters, options),
+        refunds: (parameters, options) => stripe.refunds.list(parameters, options),
+        disputes: (parameters, options) => stripe.disputes.list(parameters, options),
+        payouts: (parameters, options) => stripe.payouts.list(parameters, options),
+        "balance-transactions": (parameters, options) => stripe.balanceTransactions.list(parameters, options)
+      }
 
     return {
       list: Effect.fnUntraced(function* (kind, account, page) {
