@@ -1,4 +1,4 @@
-/** Answers the live reads of the payment processor. */
+/** The endpoints of the live reads. */
 import { Effect, Layer, Record } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"

@@ -1,4 +1,4 @@
-/** The payment processor, as the service needs it: pages of the objects of a connected account. */
+/** The PSP, the payment service provider: pages of the objects of a connected account. */
 import { Context, Effect, Layer } from "effect"
 import type { PspKind } from "../api/Psp.ts"
 import * as Memory from "./PspMemory.ts"
@@ -18,7 +18,7 @@ export class PspClient extends Context.Service<
   /** The fake: the objects of each account, of any order. */
   static readonly layerMemory = (accounts: Memory.Accounts) => Layer.sync(PspClient, () => Memory.make(accounts))
 
-  /** No processor at all. */
+  /** No PSP at all. */
   static readonly layerNotConfigured = Layer.succeed(
     PspClient,
     PspClient.of({ list: () => Effect.fail(new PspNotConfigured()) })

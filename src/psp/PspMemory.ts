@@ -1,10 +1,10 @@
-/** The fake of the payment processor: objects in memory, by the processor's own rules. */
+/** The fake of the PSP: objects in memory, by the PSP's own rules. */
 import { Array, Effect, Order, Predicate } from "effect"
 import type { PspKind } from "../api/Psp.ts"
 import type { PspClient } from "./PspClient.ts"
 import { AccountDisconnected, CursorUnknown } from "./PspPage.ts"
 
-/** An object of the processor; whatever else it has is passed on. */
+/** An object of the PSP; its other fields are passed on. */
 export interface PspObject {
   readonly id: string
   /** Seconds since 1970. */
