@@ -1,30 +1,32 @@
 /**
- * Long work of the one thread that answers everybody, cut into slices. Between two slices, whosesoever they are,
- * everybody else is served: hostile requests that come together take turns, and do not add up.
+ * Time slices for long work on the one thread of the event loop. Between two slices, of whichever request, the event loop
+ * turns: malicious requests that arrive together take turns, and their times do not add up for anyone else.
+ *
+ * The work is a generator that yields where it may be paused.
  */
 import { Effect, Semaphore } from "effect"
 
-const turn = Semaphore.makeUnsafe(1)
+const permit = Semaphore.makeUnsafe(1)
 
-/** How long a slice may take, in milliseconds, unless a single step of it takes longer. */
-const longest = 4
+/** How long a slice may take, in milliseconds, unless a single step takes longer. */
+const sliceMillis = 4
 
-// The time that others wait is real whatever clock the fiber has.
+// Not the clock of the fiber: others wait in real time.
 const now = () => performance.now()
 
 const advance = <A>(steps: Iterator<void, A>): IteratorResult<void, A> => {
-  const end = now() + longest
+  const end = now() + sliceMillis
   let result = steps.next()
   while (result.done !== true && now() < end) result = steps.next()
   return result
 }
 
-/** Does the work in slices, each when it is its turn. It pauses where it yields. */
+/** Runs work in slices, one slice of all such work at a time. */
 export const inSlices = <A>(work: () => Iterator<void, A>): Effect.Effect<A> =>
   Effect.suspend(() => {
     const steps = work()
-    // The turn lasts until the event loop has come round.
-    const slice = turn.withPermit(
+    // The permit is held until the event loop has turned.
+    const slice = permit.withPermit(
       Effect.tap(
         Effect.sync(() => advance(steps)),
         Effect.yieldNow
@@ -36,14 +38,14 @@ export const inSlices = <A>(work: () => Iterator<void, A>): Effect.Effect<A> =>
     return rest
   })
 
-/** Does the work at once: for what is known to be short. */
+/** Runs work to its end at once, if it is known to be short. */
 export const atOnce = <A>(work: Iterator<void, A>): A => {
   let result = work.next()
   while (result.done !== true) result = work.next()
   return result.value
 }
 
-/** A step that nothing can interrupt, with a pause before it. */
+/** Work that cannot be paused, with a yield before it. */
 export function* step<A>(work: () => A): Generator<void, A> {
   yield
   return work()
