@@ -64,13 +64,12 @@ const withText = (
   })
 }
 
-const busy = HttpServerResponse.jsonUnsafe(
-  { detail: new ServiceBusy().detail },
-  { status: 503, headers: { "retry-after": "1" } }
+const serviceBusy = Effect.succeed(
+  HttpServerResponse.jsonUnsafe({ detail: new ServiceBusy().detail }, { status: 503, headers: { "retry-after": "1" } })
 )
 
 /** What all large bodies of this process share. */
-const shared = new Budget()
+const sharedBudget = new Budget()
 
 /** How bodies are read. */
 export interface Options {
@@ -90,7 +89,7 @@ export interface Options {
 
 /** Reads bodies, and prunes long ones to what the endpoint looks at. */
 export const layer = (options: Options) => {
-  const { maxBytes, isRaw = false, budget = shared } = options
+  const { maxBytes, isRaw = false, budget = sharedBudget, busy = serviceBusy } = options
   const tooLarge = new PayloadTooLarge({ detail: `The request body is larger than ${maxBytes} bytes` })
   function* reading(body: Uint8Array, wanted: Wanted): Generator<void, Result.Result<string, RequestInvalid>> {
     const text = yield* decoding(body)
@@ -104,18 +103,14 @@ export const layer = (options: Options) => {
         request: HttpServerRequest.HttpServerRequest,
         body: Uint8Array<ArrayBuffer>
       ) {
-        if (body.length <= short) {
-          const text = yield* Effect.fromResult(atOnce(decoding(body)))
-          return yield* Effect.catch(httpEffect, refuse(text))
-        }
-        const read = yield* Effect.flatMap(
-          inSlices(() => reading(body, wanted)),
-          Effect.fromResult
+        const isShort = body.length <= short
+        const text = yield* Effect.fromResult(
+          isShort ? atOnce(decoding(body)) : yield* inSlices(() => reading(body, wanted))
         )
-        return yield* httpEffect.pipe(
-          Effect.provideService(HttpServerRequest.HttpServerRequest, withText(request, body, read)),
-          Effect.catch(refuse(read))
-        )
+        const response = isShort
+          ? httpEffect
+          : Effect.provideService(httpEffect, HttpServerRequest.HttpServerRequest, withText(request, body, text))
+        return yield* Effect.catch(response, refuse(text))
       })
       return Effect.gen(function* () {
         const request = yield* HttpServerRequest.HttpServerRequest
@@ -126,7 +121,7 @@ export const layer = (options: Options) => {
           case "too large":
             return yield* tooLarge
           case "too many":
-            return options.busy === undefined ? busy : yield* options.busy
+            return yield* busy
           case "broken":
             return yield* invalidAt(["body", 0], faults.json)
         }
