@@ -2,7 +2,7 @@
 import { hash } from "node:crypto"
 import { Array, Order } from "effect"
 import * as Uuid from "uuid"
-import { atOnce, step } from "../http/Slices.ts"
+import { runSync, step } from "../http/TimeSlices.ts"
 import type { DeliveryHeaders, InvoiceDeletions } from "../api/IntakeApi.ts"
 
 /** An invoice to delete; null where the delivery does not say. */
@@ -97,4 +97,4 @@ export function* delivering(
 }
 
 /** The delivery of a request, at once. */
-export const deliveryOf = (...request: Parameters<typeof delivering>): Delivery => atOnce(delivering(...request))
+export const deliveryOf = (...request: Parameters<typeof delivering>): Delivery => runSync(delivering(...request))

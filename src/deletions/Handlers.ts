@@ -6,7 +6,7 @@ import { IntakeApi } from "../api/IntakeApi.ts"
 import type { RequestInvalid } from "../api/Errors.ts"
 import { wantedBy } from "../http/JsonPruning.ts"
 import { parse, pruning, short } from "../http/JsonText.ts"
-import { atOnce, inSlices, step } from "../http/Slices.ts"
+import { runSync, runSliced, step } from "../http/TimeSlices.ts"
 import { faults, invalidAt, invalidRequest } from "../api/Faults.ts"
 import { type Delivery, delivering, taskIdOf } from "./Delivery.ts"
 import { decoding } from "./DeliveryBody.ts"
@@ -83,7 +83,7 @@ function* reading(headers: DeliveryHeaders, text: string): Generator<void, Resul
 const read = Effect.fnUntraced(function* (headers: DeliveryHeaders, request: HttpServerRequest.HttpServerRequest) {
   const text = yield* Effect.orDie(request.text)
   return yield* Effect.fromResult(
-    text.length <= short ? atOnce(reading(headers, text)) : yield* inSlices(() => reading(headers, text))
+    text.length <= short ? runSync(reading(headers, text)) : yield* runSliced(() => reading(headers, text))
   )
 })
 

@@ -3,7 +3,7 @@ import { Clock, Effect, Layer, type Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Unauthorized } from "../api/Errors.ts"
 import { short } from "../http/JsonText.ts"
-import { atOnce, inSlices } from "../http/Slices.ts"
+import { runSync, runSliced } from "../http/TimeSlices.ts"
 import { headersOf } from "./DeliveryHeaders.ts"
 import { IntakeSecrets } from "./IntakeSecrets.ts"
 import type { DeliveryHeaders } from "../api/IntakeApi.ts"
@@ -52,7 +52,7 @@ export const layer = Layer.effect(
       // The body was read before, and is not read again.
       const body = new Uint8Array(yield* Effect.orDie(request.arrayBuffer))
       const checking = () => isSignedWithAny(found, headers, body)
-      const isSigned = body.length <= short ? atOnce(checking()) : yield* inSlices(checking)
+      const isSigned = body.length <= short ? runSync(checking()) : yield* runSliced(checking)
       return isSigned ? undefined : mismatch
     })
 

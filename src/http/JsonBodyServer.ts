@@ -8,7 +8,7 @@ import { JsonBody } from "../api/JsonBody.ts"
 import { type Wanted, wantedBy } from "./JsonPruning.ts"
 import { decoding, parse, pruning, short } from "./JsonText.ts"
 import { Budget, readBody } from "./RequestBody.ts"
-import { atOnce, inSlices } from "./Slices.ts"
+import { runSync, runSliced } from "./TimeSlices.ts"
 
 const isEncoded = (contentEncoding = "") => !["", "identity"].includes(contentEncoding.trim().toLowerCase())
 
@@ -105,7 +105,7 @@ export const layer = (options: Options) => {
       ) {
         const isShort = body.length <= short
         const text = yield* Effect.fromResult(
-          isShort ? atOnce(decoding(body)) : yield* inSlices(() => reading(body, wanted))
+          isShort ? runSync(decoding(body)) : yield* runSliced(() => reading(body, wanted))
         )
         const response = isShort
           ? httpEffect

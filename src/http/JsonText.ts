@@ -4,7 +4,7 @@ import { Result } from "effect"
 import type { RequestInvalid } from "../api/Errors.ts"
 import { faults, invalidAt, tooLong } from "../api/Faults.ts"
 import { prune, type Wanted } from "./JsonPruning.ts"
-import { atOnce, step } from "./Slices.ts"
+import { runSync, step } from "./TimeSlices.ts"
 
 const isMissing = (text: string): boolean => ["", "null"].includes(text.trim())
 
@@ -45,7 +45,7 @@ export const parse = (text: string): Result.Result<unknown, RequestInvalid> =>
     : Result.try({
         try: (): unknown => JSON.parse(text),
         catch: () => {
-          const pruned = atOnce(prune(text, anything))
+          const pruned = runSync(prune(text, anything))
           return notJson(text, pruned._tag === "Invalid" ? pruned.position : text.length)
         }
       })

@@ -22,7 +22,7 @@ const advance = <A>(steps: Iterator<void, A>): IteratorResult<void, A> => {
 }
 
 /** Runs work in slices, one slice of all such work at a time. */
-export const inSlices = <A>(work: () => Iterator<void, A>): Effect.Effect<A> =>
+export const runSliced = <A>(work: () => Iterator<void, A>): Effect.Effect<A> =>
   Effect.suspend(() => {
     const steps = work()
     // The permit is held until the event loop has turned.
@@ -39,7 +39,7 @@ export const inSlices = <A>(work: () => Iterator<void, A>): Effect.Effect<A> =>
   })
 
 /** Runs work to its end at once, if it is known to be short. */
-export const atOnce = <A>(work: Iterator<void, A>): A => {
+export const runSync = <A>(work: Iterator<void, A>): A => {
   let result = work.next()
   while (result.done !== true) result = work.next()
   return result.value

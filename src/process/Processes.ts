@@ -10,13 +10,13 @@ import { Deferred, Duration, Effect, Exit, Schema, Scope } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
 import { grace } from "../http/Listener.ts"
 
-const [, , role, port] = process.argv
+const [, , role, sharedPort] = process.argv
 
 /** Whether this process was started by another one, to share its port. */
 export const isChild = role === "child" && process.connected
 
 /** How a child listens. */
-export const childListener = { port: Number(port), reusePort: true } as const
+export const childListener = { port: Number(sharedPort), reusePort: true } as const
 
 /** A child ended before it listened. It has printed why. */
 export class ChildEnded extends Schema.TaggedError<ChildEnded>()("ChildEnded", {
