@@ -8,6 +8,9 @@ import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { OrgResolver } from "./OrgResolver.ts"
 import { RequestLimit } from "./RequestLimit.ts"
 
+// Made once: its stack trace costs more than the rest of the response.
+const keyMissing = new Unauthorized()
+
 export const layer = Layer.effect(
   Authorization,
   Effect.gen(function* () {
@@ -15,7 +18,7 @@ export const layer = Layer.effect(
     const limit = yield* RequestLimit
     return Authorization.of({
       bearer: Effect.fnUntraced(function* (answered, { credential }) {
-        if (Redacted.value(credential) === "") return yield* new Unauthorized()
+        if (Redacted.value(credential) === "") return yield* keyMissing
         // A long body is read for the holder of a key only.
         if (present === undefined || mayBeLong(yield* HttpServerRequest.HttpServerRequest)) {
           const id = yield* resolve(credential)
