@@ -17,7 +17,7 @@ import * as RecordHandlers from "./records/Handlers.ts"
 
 const mebibyte = 1024 * 1024
 
-const under = (prefix: string) =>
+const prefixed = (prefix: string) =>
   Layer.effect(
     HttpRouter.HttpRouter,
     Effect.map(HttpRouter.HttpRouter, (router) => router.prefixed(prefix))
@@ -35,7 +35,7 @@ export const dataApiHandlers = Layer.merge(RecordHandlers.layer, PspHandlers.lay
 export const dataApiRoutes = Layer.mergeAll(
   HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
   HttpApiScalar.layer(DataApi, { path: "/docs" })
-).pipe(Layer.provide(dataApiHandlers), Layer.provide(under(dataApiPrefix)))
+).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)))
 
 /**
  * The handlers of the intake with their middleware, over its services.
@@ -60,12 +60,12 @@ export const intakeRoutes = (delay: Duration.Duration) =>
       Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(VersionOneApi)))
     ),
     HttpApiScalar.layer(VersionOneApi, { path: "/docs" })
-  ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(under(operationsPrefix)))
+  ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)))
 
 /** Health and readiness. */
 export const operationsRoutes = HttpApiBuilder.layer(OperationsApi).pipe(
   Layer.provide(HealthHandlers.layer),
-  Layer.provide(under(operationsPrefix))
+  Layer.provide(prefixed(operationsPrefix))
 )
 
 const paths = pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]: VersionOneApi })

@@ -1,8 +1,8 @@
 /**
  * Compresses responses for clients that ask for it.
  *
- * The middleware of `effect` takes the first encoding of its own order that the client accepts at all. It ignores which
- * one the client prefers, `identity` included, and leaves the event loop for each response, which costs more than these
+ * The middleware of `effect` picks the first encoding in its own order that the client accepts. It ignores which one the
+ * client prefers, `identity` included. It also hands each response to another thread, which costs more than these
  * encoders do.
  */
 import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from "node:zlib"

@@ -84,7 +84,7 @@ const portOf = (address: string) => Number(new URL(address).port)
 const shortestPause = Duration.millis(100)
 const longestPause = Duration.seconds(30)
 
-/** A child that has run for so long has not failed to start. */
+/** A child that has run for this long has not failed to start. */
 const stable = Duration.minutes(1)
 
 /**
