@@ -4,19 +4,11 @@ import { Context, Duration, Effect, Layer, Schedule } from "effect"
 import { type Limits, OrderedServer } from "./OrderedServer.ts"
 
 /** An address, and what a client of it may hold on to. */
-export interface Options {
+export interface Options extends Limits {
   readonly host: string
   readonly port: number
   /** Whether other processes listen on the same port, and the kernel shares the connections among them. */
   readonly reusePort?: boolean
-  /** Connections that are open at once. One more is refused. */
-  readonly maxConnections: number
-  /** How long the headers of a request may take to arrive. */
-  readonly headersTimeout: Duration.Duration
-  /** How long a request may take to arrive with its body. */
-  readonly bodyTimeout: Duration.Duration
-  /** How long a connection may stay open on which nothing happens. */
-  readonly idleTimeout: Duration.Duration
 }
 
 /** The grace period: how long requests in flight may take once the listener is closed. */
@@ -27,13 +19,6 @@ const holding = Duration.millis(100)
 
 // On a connection that was just opened, a request may be on its way.
 const onTheWay = Duration.seconds(1)
-
-const limitsOf = ({ bodyTimeout, headersTimeout, idleTimeout, maxConnections }: Options): Limits => ({
-  maxConnections,
-  headersTimeout: Duration.toMillis(headersTimeout),
-  bodyTimeout: Duration.toMillis(bodyTimeout),
-  idleTimeout: Duration.toMillis(idleTimeout)
-})
 
 const drain = Effect.fnUntraced(function* (server: OrderedServer, duration: Duration.Duration) {
   if (!server.listening) return
@@ -86,7 +71,7 @@ export class Listener extends Context.Service<
 >()("practice-data/http/Listener") {
   /** Listens on an address. */
   static readonly layer = (options: Options) => {
-    const server = new OrderedServer(limitsOf(options))
+    const server = new OrderedServer(options)
     const listener = Effect.gen(function* () {
       yield* reportRefusals(server, options.maxConnections)
       yield* Effect.sync(() => server.sweep()).pipe(

@@ -6,22 +6,23 @@
  * node:http parses every request of a chunk and emits all of them at once. A client that sent hundreds and read no
  * response would have all of the responses made, and kept in memory.
  */
-import { type IncomingMessage, Server, type ServerOptions, ServerResponse } from "node:http"
+import { type IncomingMessage, Server, ServerResponse } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
+import { Duration } from "effect"
 import { PieceLimitedRequest } from "./PieceLimit.ts"
 import { refuse, refuseConnection } from "./Refusal.ts"
 
-/** What a client may hold on to. Times are in milliseconds. */
+/** What a client may hold on to. */
 export interface Limits {
   /** Connections that are open at once. One more is refused. */
   readonly maxConnections: number
   /** From the first byte of a request to the end of its headers. */
-  readonly headersTimeout: number
+  readonly headersTimeout: Duration.Duration
   /** From the first byte of a request to the end of its body. */
-  readonly bodyTimeout: number
+  readonly bodyTimeout: Duration.Duration
   /** On a connection on which no byte moves and no response is being made. */
-  readonly idleTimeout: number
+  readonly idleTimeout: Duration.Duration
 }
 
 /** Requests in the queues of all connections together. A client that sends more is disconnected. */
@@ -60,18 +61,6 @@ const statuses: Readonly<Record<string, number>> = {
 
 const lacksHost = ({ headers, httpVersion }: IncomingMessage) => headers.host === undefined && httpVersion === "1.1"
 
-const optionsOf = ({ bodyTimeout, headersTimeout, idleTimeout }: Limits, sweepInterval: number): ServerOptions => ({
-  headersTimeout: Math.min(headersTimeout, bodyTimeout),
-  requestTimeout: bodyTimeout,
-  keepAliveTimeout: idleTimeout,
-  connectionsCheckingInterval: sweepInterval,
-  IncomingMessage: PieceLimitedRequest,
-  // Refused below, with a body.
-  requireHostHeader: false,
-  // A request to switch to another protocol is served as HTTP.
-  shouldUpgradeCallback: () => false
-})
-
 /** See the top of the file. */
 export class OrderedServer extends Server {
   /** How often `sweep` is to be called, in milliseconds. */
@@ -83,18 +72,31 @@ export class OrderedServer extends Server {
   #isHolding = false
 
   constructor(limits: Limits) {
-    const sweepInterval = Math.min(1000, Math.max(20, Math.min(limits.headersTimeout, limits.bodyTimeout) / 10))
-    super(optionsOf(limits, sweepInterval))
+    const bodyTimeout = Duration.toMillis(limits.bodyTimeout)
+    const headersTimeout = Duration.toMillis(limits.headersTimeout)
+    const idleTimeout = Duration.toMillis(limits.idleTimeout)
+    const sweepInterval = Math.min(1000, Math.max(20, Math.min(headersTimeout, bodyTimeout) / 10))
+    super({
+      headersTimeout: Math.min(headersTimeout, bodyTimeout),
+      requestTimeout: bodyTimeout,
+      keepAliveTimeout: idleTimeout,
+      connectionsCheckingInterval: sweepInterval,
+      IncomingMessage: PieceLimitedRequest,
+      // Refused below, with a body.
+      requireHostHeader: false,
+      // A request to switch to another protocol is served as HTTP.
+      shouldUpgradeCallback: () => false
+    })
     this.sweepInterval = sweepInterval
     this.maxConnections = limits.maxConnections
-    this.timeout = limits.idleTimeout
-    this.#maximumIdleSweeps = Math.ceil((limits.idleTimeout + limits.headersTimeout) / sweepInterval) + 1
+    this.timeout = idleTimeout
+    this.#maximumIdleSweeps = Math.ceil((idleTimeout + headersTimeout) / sweepInterval) + 1
     this.on("connection", (socket) => this.#open(socket))
     this.on("timeout", (socket) => {
       const current = this.#connections.get(socket)?.current
       // The client cannot hurry a response that is still being made.
       if (current === undefined || current.headersSent) socket.destroy()
-      else socket.setTimeout(limits.idleTimeout)
+      else socket.setTimeout(idleTimeout)
     })
     this.on("checkExpectation", (_: IncomingMessage, response: ServerResponse) => refuse(response, 417))
     this.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#fail(error.code ?? "", socket))
