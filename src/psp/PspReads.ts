@@ -50,8 +50,8 @@ const retryOnce = <E extends { readonly _tag: string }>(call: Effect.Effect<Page
 
 const messages = {
   RateLimited: "The payment processor asks for fewer requests",
-  PspUnavailable: "The payment processor did not respond",
-  AccountFailed: "The payment processor did not respond for an account",
+  PspUnavailable: "The payment processor did not answer",
+  AccountFailed: "The payment processor did not answer for an account",
   AccountUnauthorized: "The payment processor refused our key for an account",
   PspRefused: "The payment processor refused a request"
 } as const
