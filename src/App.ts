@@ -16,7 +16,7 @@ import * as RequestLimit from "./keys/RequestLimit.ts"
 import { PspClient } from "./psp/PspClient.ts"
 import * as Server from "./Server.ts"
 import * as Services from "./Services.ts"
-import * as Workers from "./process/Processes.ts"
+import * as Processes from "./process/Processes.ts"
 
 const formats = {
   pretty: Logger.consolePretty(),
@@ -48,8 +48,8 @@ const announcement = ({ databaseUrl }: Settings) =>
   Effect.gen(function* () {
     const server = yield* HttpServer.HttpServer
     const address = HttpServer.formatAddress(server.address)
-    // Of several workers, the process that started them says so.
-    if (Workers.isWorker) yield* Workers.announce(address)
+    // The parent of several processes says so itself.
+    if (Processes.isChild) yield* Processes.announce(address)
     else yield* Effect.log(`Listening on ${address}`)
     if (Option.isNone(databaseUrl)) yield* Console.log(demoNotice(reachable(address)))
   })
@@ -90,7 +90,7 @@ const single = (settings: Settings) => {
   return Layer.effectDiscard(announcement(settings)).pipe(
     Layer.provideMerge(running),
     Layer.provideMerge(Server.serve(routes)),
-    Layer.provide(Listener.layer(Workers.isWorker ? { ...settings, ...Workers.shared } : settings)),
+    Layer.provide(Listener.layer(Processes.isChild ? { ...settings, ...Processes.childListener } : settings)),
     Layer.provideMerge(services),
     Layer.provide(NodeServices.layer)
   )
@@ -106,10 +106,10 @@ const several = (settings: Settings) =>
           })
         )
       )
-    : Layer.effectDiscard(Workers.supervise(settings))
+    : Layer.effectDiscard(Processes.supervise({ ...settings, processes: settings.workers }))
 
-const served = (settings: Settings): Layer.Layer<never, Failure | Workers.WorkerEnded> =>
-  settings.workers > 1 && !Workers.isWorker ? several(settings) : Layer.effectDiscard(Layer.build(single(settings)))
+const served = (settings: Settings): Layer.Layer<never, Failure | Processes.ChildEnded> =>
+  settings.workers > 1 && !Processes.isChild ? several(settings) : Layer.effectDiscard(Layer.build(single(settings)))
 
 /** Everything, from the configuration to the open socket. */
 export const layer = Layer.unwrap(

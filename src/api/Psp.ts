@@ -65,9 +65,9 @@ const PspPage = Schema.Struct({
   has_more: Schema.Boolean.annotate({ description: "Whether there is another page." })
 }).annotate({ identifier: "PspPage", description: "A page of objects of the payment processor." })
 
-const group = <const Name extends string>(name: Name, stability: Stability) =>
-  HttpApiGroup.make(name).add(
-    HttpApiEndpoint.post("search", `/${name}/search`, {
+const group = <const Kind extends string>(kind: Kind, stability: Stability) =>
+  HttpApiGroup.make(`psp-${kind}` as const).add(
+    HttpApiEndpoint.post("search", `/psp-${kind}/search`, {
       payload: PspSearchRequest,
       success: PspPage,
       error: responses(
@@ -86,7 +86,7 @@ const group = <const Name extends string>(name: Name, stability: Stability) =>
       )
     }).annotateMerge(
       OpenApi.annotations({
-        summary: `Read ${name.replace("psp-", "").replaceAll("-", " ")}`,
+        summary: `Read ${kind.replaceAll("-", " ")}`,
         description:
           "Reads live from the payment processor account connected to one clinic, newest first. The next page is the one that starts after the id of the last object; there is no offset. A clinic without a connected account is answered with 400. When the processor does not answer for an account within 8 seconds, fails several times in a row, or 20 reads of the organization are in flight, the answer is 503, and `Retry-After` (1 to 60 seconds) says when to try again.",
         override: stability === "provisional" ? { "x-provisional": true } : undefined
@@ -94,9 +94,13 @@ const group = <const Name extends string>(name: Name, stability: Stability) =>
     )
   )
 
-export class PspPaymentsApi extends group("psp-payments", "provisional") {}
-export class PspChargesApi extends group("psp-charges", "provisional") {}
-export class PspRefundsApi extends group("psp-refunds", "provisional") {}
-export class PspDisputesApi extends group("psp-disputes", "provisional") {}
-export class PspPayoutsApi extends group("psp-payouts", "provisional") {}
-export class PspBalanceTransactionsApi extends group("psp-balance-transactions", "contract") {}
+/** The kinds of object that can be read, each with its group of the API. */
+export const pspGroups = {
+  payments: group("payments", "provisional"),
+  charges: group("charges", "provisional"),
+  refunds: group("refunds", "provisional"),
+  disputes: group("disputes", "provisional"),
+  payouts: group("payouts", "provisional"),
+  "balance-transactions": group("balance-transactions", "contract")
+}
+export type PspKind = keyof typeof pspGroups

@@ -2,8 +2,8 @@
 import { hash } from "node:crypto"
 import { Array, Order } from "effect"
 import * as Uuid from "uuid"
+import { runSync, step } from "../http/TimeSlices.ts"
 import type { DeliveryHeaders, InvoiceDeletions } from "../api/IntakeApi.ts"
-import { atOnce, step } from "../http/Slices.ts"
 
 /** An invoice to delete; null where the delivery does not say. */
 export interface InvoiceRef {
@@ -97,4 +97,4 @@ export function* delivering(
 }
 
 /** The delivery of a request, at once. */
-export const deliveryOf = (...request: Parameters<typeof delivering>): Delivery => atOnce(delivering(...request))
+export const deliveryOf = (...request: Parameters<typeof delivering>): Delivery => runSync(delivering(...request))

@@ -16,7 +16,7 @@ import {
 } from "../api/IntakeApi.ts"
 import { wantedBy } from "../http/JsonPruning.ts"
 import { parse, pruning, short } from "../http/JsonText.ts"
-import { atOnce, inSlices, step } from "../http/Slices.ts"
+import { runSync, runSliced, step } from "../http/TimeSlices.ts"
 import { type Delivery, delivering } from "./Delivery.ts"
 
 /** The headers that identify a delivery: with another value it would be another delivery. */
@@ -110,6 +110,6 @@ export const read = Effect.fnUntraced(function* (
 ) {
   const text = yield* Effect.orDie(request.text)
   return yield* Effect.fromResult(
-    text.length <= short ? atOnce(reading(headers, text)) : yield* inSlices(() => reading(headers, text))
+    text.length <= short ? runSync(reading(headers, text)) : yield* runSliced(() => reading(headers, text))
   )
 })

@@ -6,7 +6,7 @@ import { Unauthorized } from "../api/Errors.ts"
 import type { DeliveryHeaders } from "../api/IntakeApi.ts"
 import { Sender, SignedDelivery } from "../api/SignedDelivery.ts"
 import { short } from "../http/JsonText.ts"
-import { atOnce, inSlices } from "../http/Slices.ts"
+import { runSync, runSliced } from "../http/TimeSlices.ts"
 import { headersOf } from "./DeliveryRequest.ts"
 import { IntakeSecrets } from "./IntakeSecrets.ts"
 
@@ -70,7 +70,7 @@ const signatureFault = Effect.fnUntraced(function* (
   // The body was read before, and is not read again.
   const body = new Uint8Array(yield* Effect.orDie(request.arrayBuffer))
   const checking = () => isSignedWithAny(secrets, headers, body)
-  const isSigned = body.length <= short ? atOnce(checking()) : yield* inSlices(checking)
+  const isSigned = body.length <= short ? runSync(checking()) : yield* runSliced(checking)
   return isSigned ? undefined : "webhook-signature does not match"
 })
 

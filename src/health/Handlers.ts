@@ -1,5 +1,5 @@
-/** Answers health and readiness. */
-import { Effect, Record } from "effect"
+/** The endpoints of health and readiness. */
+import { Effect, Predicate, Record } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import packageJson from "../../package.json" with { type: "json" }
@@ -17,7 +17,7 @@ export const layer = HttpApiBuilder.group(
           const checks = Record.map(found, (problem) =>
             problem === undefined ? ({ status: "pass" } as const) : ({ status: "warn", output: problem } as const)
           )
-          const isFine = Object.values(found).every((problem) => problem === undefined)
+          const isFine = Object.values(found).every(Predicate.isUndefined)
           const status = isFine ? ("pass" as const) : ("warn" as const)
           return { status, version: packageJson.version, checks }
         }),

@@ -1,5 +1,5 @@
-/** What the service depends on, and whether it is there. */
-import { Context, Duration, Effect, Layer, Ref } from "effect"
+/** Whether what the service depends on can be reached. */
+import { Context, Duration, Effect, identity, Layer, Ref } from "effect"
 import {
   CredentialDatabase,
   type Database,
@@ -12,19 +12,16 @@ import type { Failure } from "../database/Store.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import * as Replica from "./Replica.ts"
 
-/** Health is answered within half a second, whatever it finds. */
-const within = Duration.millis(400)
+/** Health responds within half a second, whatever it finds. */
+const timeout = Duration.millis(400)
 
 const unavailable = ({ _tag }: Failure) => (_tag === "Busy" ? "Does not answer in time" : "Cannot be reached")
 
 const ask = <A, E>(database: Database, statement: Effect.Effect<A, E>) =>
-  database.run({ key: "health", within, unavailable }, statement)
+  database.run({ key: "health", within: timeout, unavailable }, statement)
 
 const problemOf = (database: Database) =>
-  Effect.match(ask(database, database`select 1`), {
-    onSuccess: () => undefined,
-    onFailure: (problem) => problem
-  })
+  Effect.match(ask(database, database`select 1`), { onSuccess: () => undefined, onFailure: identity })
 
 export class HealthChecks extends Context.Service<
   HealthChecks,
@@ -37,7 +34,7 @@ export class HealthChecks extends Context.Service<
     readonly stop: Effect.Effect<void>
   }
 >()("practice-data/health/HealthChecks") {
-  /** Checks the databases, and asks whether the payment processor is being called. */
+  /** Checks the databases, and the circuit breaker of the PSP. */
   static readonly layer = Layer.effect(
     HealthChecks,
     Effect.gen(function* () {
@@ -46,18 +43,14 @@ export class HealthChecks extends Context.Service<
       const tasks = yield* TaskDatabase
       const psp = yield* PspReads
       const isStopping = yield* Ref.make(false)
-      // What was migrated once stays so, also while its database is down.
       const wasMigrated = yield* Ref.make(false)
-      const migrated = ask(records, isMigrated(records)).pipe(
+      const isMigratedNow = ask(records, isMigrated(records)).pipe(
         Effect.tap((isDone) => Ref.set(wasMigrated, isDone)),
         Effect.orElseSucceed(() => false)
       )
-      const isMigratedByNow = Effect.flatMap(Ref.get(wasMigrated), (isDone) =>
-        isDone ? Effect.succeed(true) : migrated
-      )
       // A primary that does not answer, or does not say where it is, is a matter of another check.
       const replica = Replica.check(tasks, records, ask).pipe(
-        Effect.timeout(within),
+        Effect.timeout(timeout),
         Effect.orElseSucceed(() => undefined)
       )
       const checkRecords = isSameDatabase(records, tasks)
@@ -76,9 +69,11 @@ export class HealthChecks extends Context.Service<
           },
           { concurrency: "unbounded" }
         ),
-        isReady: Effect.flatMap(Ref.get(isStopping), (stopping) =>
-          stopping ? Effect.succeed(false) : isMigratedByNow
-        ),
+        isReady: Effect.gen(function* () {
+          if (yield* Ref.get(isStopping)) return false
+          // What was migrated once stays so, also while its database is down.
+          return (yield* Ref.get(wasMigrated)) || (yield* isMigratedNow)
+        }),
         stop: Ref.set(isStopping, true)
       })
     })

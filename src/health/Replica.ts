@@ -1,16 +1,16 @@
 /**
- * Whether a replica follows its primary. Any other database may be read from as well, such as one that is filled by
- * logical replication: only what was a replica of this primary is held to be one.
+ * Whether a replica follows its primary. Records may also be read from another database, such as one that is filled by
+ * logical replication: only a database that is or was a replica of this primary is checked.
  */
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Database } from "../database/Database.ts"
 
-/** How old a replica may be, in seconds. */
-const oldest = 60
+/** How far a replica may be behind, in seconds. */
+const maximumLag = 60
 
 /** How long a replica has to catch up with what its primary has just written. */
-const moment = "100 millis"
+const catchUp = Duration.millis(100)
 
 interface Primary {
   readonly system: string
@@ -29,7 +29,7 @@ interface Replica {
 /** Runs a statement of a check, in time. */
 export type Ask = <A>(database: Database, statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, string>
 
-/** What is wrong with a replica; nothing when it follows its primary, or was never meant to. */
+/** What is wrong with a replica; undefined if it follows its primary, or was never meant to. */
 export const check = (primary: Database, replica: Database, ask: Ask): Effect.Effect<string | undefined, string> =>
   Effect.gen(function* () {
     const [known] = yield* ask(
@@ -56,12 +56,12 @@ export const check = (primary: Database, replica: Database, ask: Ask): Effect.Ef
     if (!found.is_following) {
       return found.started === known.started ? undefined : "Does not follow its primary any more"
     }
-    const isOld = (one: Replica) => one.has_all !== true && one.age !== null && one.age > oldest
-    if (!isOld(found)) return undefined
+    const isBehind = (one: Replica) => one.has_all !== true && one.age !== null && one.age > maximumLag
+    if (!isBehind(found)) return undefined
     // After a quiet hour the first change makes a replica look an hour old until it has arrived.
-    yield* Effect.sleep(moment)
+    yield* Effect.sleep(catchUp)
     const again = yield* look
-    return again !== undefined && isOld(again)
+    return again !== undefined && isBehind(again)
       ? `Is ${Math.round(again.age ?? 0)} seconds behind its primary`
       : undefined
   })

@@ -1,13 +1,18 @@
-/** Compresses answers for clients that ask for it. */
+/**
+ * Compresses responses for clients that ask for it.
+ *
+ * The middleware of `effect` picks the first encoding in its own order that the client accepts. It ignores which one the
+ * client prefers, `identity` included. It also hands each response to another thread, which costs more than these
+ * encoders do.
+ */
 import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from "node:zlib"
 import { HttpBody, HttpServerResponse } from "effect/http"
 import Negotiator from "negotiator"
 
-/** From how many bytes on it pays: a shorter answer fits into one packet as it is. */
-const worthwhile = 1400
+/** Bytes. A smaller body fits into one packet as it is. */
+const minimumSize = 1400
 
-// At levels that cost about a tenth of a millisecond for a page of 100 records and make an eighth or less of it. That is
-// less than handing the work to another thread and taking it back.
+// Levels that cost about a tenth of a millisecond for a page of 100 records and leave an eighth of it or less.
 const encoders = {
   zstd: (bytes: Uint8Array) => zstdCompressSync(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 3 } }),
   br: (bytes: Uint8Array) =>
@@ -17,25 +22,21 @@ const encoders = {
   gzip: (bytes: Uint8Array) => gzipSync(bytes, { level: 1 })
 }
 
-// The cheapest first, for a client that takes several alike.
+/** The cheapest first, for a client that has no preference among them. */
 const preferred = ["zstd", "br", "gzip"] as const
 const available = [...preferred, "identity"] as const
 
-/**
- * The answer in the encoding that `Accept-Encoding` prefers, of zstd, br and gzip; as it is where the client asks for
- * none of them or it would not pay.
- */
-export const compress = (
-  response: HttpServerResponse.HttpServerResponse,
-  acceptEncoding: string | undefined
-): HttpServerResponse.HttpServerResponse => {
-  const { body } = response
-  if (acceptEncoding === undefined || body._tag !== "Uint8Array" || body.contentLength < worthwhile) return response
-  const client = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
-  const encoding = client.encoding(available, { preferred })
-  if (encoding === undefined || encoding === "identity") return response
-  return HttpServerResponse.setBody(
-    response,
-    HttpBody.uint8Array(encoders[encoding](body.body), body.contentType)
-  ).pipe(HttpServerResponse.setHeaders({ "content-encoding": encoding, vary: "accept-encoding" }))
-}
+/** The response in the encoding that `Accept-Encoding` prefers; unchanged where that is none of ours, or it is small. */
+export const compress =
+  (acceptEncoding: string | undefined) =>
+  (response: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse => {
+    const { body } = response
+    if (acceptEncoding === undefined || body._tag !== "Uint8Array" || body.contentLength < minimumSize) return response
+    const client = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
+    const encoding = client.encoding(available, { preferred })
+    if (encoding === undefined || encoding === "identity") return response
+    return HttpServerResponse.setBody(
+      response,
+      HttpBody.uint8Array(encoders[encoding](body.body), body.contentType)
+    ).pipe(HttpServerResponse.setHeaders({ "content-encoding": encoding, vary: "accept-encoding" }))
+  }

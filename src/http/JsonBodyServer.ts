@@ -1,4 +1,4 @@
-/** The checks of a JSON body, before and after its fields are decoded. */
+/** Reads and checks JSON bodies, before and after their fields are decoded. */
 import { Effect, Layer, Result, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
@@ -8,24 +8,25 @@ import { JsonBody } from "../api/JsonBody.ts"
 import { type Wanted, wantedBy } from "./JsonPruning.ts"
 import { decoding, parse, pruning, short } from "./JsonText.ts"
 import { Budget, readBody } from "./RequestBody.ts"
-import { atOnce, inSlices } from "./Slices.ts"
+import { runSync, runSliced } from "./TimeSlices.ts"
 
 const isEncoded = (contentEncoding = "") => !["", "identity"].includes(contentEncoding.trim().toLowerCase())
 
 const isJson = (contentType: string | undefined) =>
   contentType?.split(";", 1)[0]?.trim().toLowerCase() === "application/json"
 
-/** Refuses a request that has no JSON body, or fields elsewhere than in it. */
-const checkAround = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+/** Refuses a request that is encoded, is not JSON, or has a query string. */
+const checkRequest = Effect.fnUntraced(function* ({ headers }: HttpServerRequest.HttpServerRequest) {
+  if (isEncoded(headers["content-encoding"])) return yield* new EncodingUnsupported()
   const query = yield* HttpServerRequest.ParsedSearchParams
   const found = Object.keys(query).map((name) => ({ loc: ["query", name], ...faults.extra }))
-  if (!isJson(request.headers["content-type"])) {
+  if (!isJson(headers["content-type"])) {
     return yield* invalidRequest([{ loc: ["header", "content-type"], ...faults.contentType }, ...found])
   }
   if (found.length > 0) return yield* invalidRequest(found)
 })
 
-/** The schema of the JSON body of an endpoint. */
+/** The schema of the body of an endpoint. */
 const payloadOf = (endpoint: HttpApiEndpoint.Top) => {
   const [schema] = Array.from(endpoint.payload.values()).flatMap(({ schemas }) => schemas)
   return schema ?? Schema.Unknown
@@ -34,8 +35,8 @@ const payloadOf = (endpoint: HttpApiEndpoint.Top) => {
 const isRefusal = (error: unknown): error is HttpApiError.HttpApiSchemaError =>
   HttpApiError.HttpApiSchemaError.is(error) && (error.kind === "Payload" || error.kind === "Headers")
 
-/** Says what is wrong with headers or a body that the endpoint's schema did not take. */
-const refusing =
+/** Turns an error of the endpoint's schema into a 422 that lists the faults of the headers or the body. */
+const refuse =
   (text: string) =>
   <E>(error: E): Effect.Effect<never, E | RequestInvalid> => {
     if (!isRefusal(error)) return Effect.fail(error)
@@ -50,7 +51,7 @@ const refusing =
         )
   }
 
-/** The request with a body that was read, and in which its text is another. */
+/** The request with a body that has been read, and another text in its place. */
 const withText = (
   request: HttpServerRequest.HttpServerRequest,
   body: Uint8Array<ArrayBuffer>,
@@ -63,71 +64,64 @@ const withText = (
   })
 }
 
-const busy = HttpServerResponse.jsonUnsafe(
-  { detail: new ServiceBusy().detail },
-  { status: 503, headers: { "retry-after": "1" } }
+const serviceBusy = Effect.succeed(
+  HttpServerResponse.jsonUnsafe({ detail: new ServiceBusy().detail }, { status: 503, headers: { "retry-after": "1" } })
 )
 
-/** What all large bodies share that this process reads. */
-const shared = new Budget()
+/** What all large bodies of this process share. */
+const sharedBudget = new Budget()
 
 /** How bodies are read. */
 export interface Options {
-  /** How many bytes a body may have. */
+  /** How many bytes a body may have. A larger one is a 413. */
   readonly maxBytes: number
-  /** Whether the endpoints read the text of a body themselves: then it is left as it is. */
+  /** Whether the endpoints decode the text themselves: then it is not pruned. */
   readonly isRaw?: boolean
-  /** What is answered while other large bodies take up the memory for it. */
+  /** The response while other large bodies use up the budget; by default a 503. */
   readonly busy?: Effect.Effect<
     HttpServerResponse.HttpServerResponse,
     RequestInvalid,
     HttpServerRequest.HttpServerRequest
   >
-  /** What large bodies share; by default with all others of the process. */
+  /** What large bodies share; by default one budget for the process. */
   readonly budget?: Budget
 }
 
-/** Reads bodies, of which endpoints get what they look at. */
+/** Reads bodies, and prunes long ones to what the endpoint looks at. */
 export const layer = (options: Options) => {
-  const { maxBytes, isRaw = false, budget = shared } = options
+  const { maxBytes, isRaw = false, budget = sharedBudget, busy = serviceBusy } = options
   const tooLarge = new PayloadTooLarge({ detail: `The request body is larger than ${maxBytes} bytes` })
-  /** What endpoints get of a body. */
   function* reading(body: Uint8Array, wanted: Wanted): Generator<void, Result.Result<string, RequestInvalid>> {
     const text = yield* decoding(body)
     return isRaw || Result.isFailure(text) ? text : yield* pruning(text.success, wanted)
   }
   return Layer.succeed(
     JsonBody,
-    JsonBody.of((answered, { endpoint }) => {
+    JsonBody.of((httpEffect, { endpoint }) => {
       const wanted = wantedBy(payloadOf(endpoint))
-      const answerTo = Effect.fnUntraced(function* (
+      const respond = Effect.fnUntraced(function* (
         request: HttpServerRequest.HttpServerRequest,
         body: Uint8Array<ArrayBuffer>
       ) {
-        if (body.length <= short) {
-          const text = yield* Effect.fromResult(atOnce(decoding(body)))
-          return yield* Effect.catch(answered, refusing(text))
-        }
-        const read = yield* Effect.flatMap(
-          inSlices(() => reading(body, wanted)),
-          Effect.fromResult
+        const isShort = body.length <= short
+        const text = yield* Effect.fromResult(
+          isShort ? runSync(decoding(body)) : yield* runSliced(() => reading(body, wanted))
         )
-        return yield* answered.pipe(
-          Effect.provideService(HttpServerRequest.HttpServerRequest, withText(request, body, read)),
-          Effect.catch(refusing(read))
-        )
+        const response = isShort
+          ? httpEffect
+          : Effect.provideService(httpEffect, HttpServerRequest.HttpServerRequest, withText(request, body, text))
+        return yield* Effect.catch(response, refuse(text))
       })
       return Effect.gen(function* () {
         const request = yield* HttpServerRequest.HttpServerRequest
-        if (isEncoded(request.headers["content-encoding"])) return yield* new EncodingUnsupported()
-        yield* checkAround(request)
+        yield* checkRequest(request)
         const read = yield* Effect.result(readBody(request, { maxBytes, budget }))
-        if (read._tag === "Success") return yield* answerTo(request, read.success)
+        if (read._tag === "Success") return yield* respond(request, read.success)
         switch (read.failure.reason) {
           case "too large":
             return yield* tooLarge
           case "too many":
-            return options.busy === undefined ? busy : yield* options.busy
+            return yield* busy
           case "broken":
             return yield* invalidAt(["body", 0], faults.json)
         }

@@ -1,6 +1,6 @@
 /**
- * Reads JSON for a schema: what the schema does not look at is checked for its syntax and left out, so that what is
- * left takes no longer to parse and to decode than what a well-meaning sender sends, however the text was made.
+ * Prunes JSON to what a schema looks at: the rest is checked for its syntax and left out. A malicious text then takes no
+ * longer to parse and decode than a well-meant one.
  */
 import { Data, type Schema, SchemaAST } from "effect"
 import { maximumFaults } from "../api/Faults.ts"
@@ -11,7 +11,7 @@ export type Shape = Data.TaggedEnum<{
   /** The members of an object, by their names. */
   Fields: { readonly fields: ReadonlyMap<string, Shape> }
   List: { readonly item: Shape }
-  /** A value whose inner parts do not matter. */
+  /** A value that the schema does not look into. */
   Leaf: {}
 }>
 const Shape = Data.taggedEnum<Shape>()
@@ -32,19 +32,19 @@ const shapeOf = (ast: SchemaAST.AST): Shape => {
   return Shape.Leaf()
 }
 
-/** Of the schema of a request body. Only objects and lists that cannot be null are looked into. */
+/** What the schema of a request body looks at. Only objects and lists that cannot be null are looked into. */
 export const wantedBy = ({ ast }: Schema.Top): Wanted => ({
   shape: shapeOf(SchemaAST.toEncoded(ast)),
   maximumItems: SchemaAST.resolveAt<number>("maximumItems")(ast) ?? Infinity
 })
 
-/** What was read. */
+/** A pruned text, or why there is none. */
 export type Pruned = Data.TaggedEnum<{
   /** The JSON of what the schema looks at. */
   Json: { readonly text: string }
-  /** The text is not JSON from a position on, in characters. */
+  /** The text stops being JSON at a position, in characters. */
   Invalid: { readonly position: number }
-  /** The lists have more items than they may have: so many were counted, and the rest was not read. */
+  /** The lists have more items than they may have. Reading stopped at this count. */
   TooLong: { readonly count: number }
 }>
 export const Pruned = Data.taggedEnum<Pruned>()
@@ -55,11 +55,11 @@ type Frame =
       readonly fields: ReadonlyMap<string, Shape>
       /** The JSON of each member's value, by the JSON of its name. */
       readonly members: Map<string, string>
-      /** The JSON of the name of the member that is being read; nothing where it is left out. */
+      /** The JSON of the name of the member that is being read; undefined if the member is left out. */
       name: string | undefined
-      /** What is looked at of that member; nothing where the schema does not know it. */
+      /** The shape of that member; undefined if the schema does not know it. */
       shape: Shape | undefined
-      /** How many members that the schema does not know are still kept. */
+      /** How many more members that the schema does not know are kept. */
       unknownLeft: number
     }
   | { readonly _tag: "Array"; readonly item: Shape; readonly items: Array<string> }
@@ -69,7 +69,7 @@ const jsonOf = (frame: Frame) =>
     ? `[${frame.items.join(",")}]`
     : `{${Array.from(frame.members, ([name, value]) => `${name}:${value}`).join(",")}}`
 
-/** Longer names are none that a schema knows, even if each character is escaped. */
+/** No schema knows a longer name, even with each character escaped. */
 const longestName = 6 * 64
 
 const nameOf = (json: string): string | undefined => {
@@ -81,7 +81,7 @@ class Pruning implements Visitor {
   json = ""
   count = 0
   private readonly frames: Array<Frame> = []
-  /** How many containers are open that are left out. */
+  /** How many open containers are left out. */
   private skipped = 0
   private skippedAs = ""
   private readonly text: string
@@ -157,8 +157,8 @@ class Pruning implements Visitor {
 }
 
 /**
- * Reads a text, pausing now and then. Of the members that the schema does not know, it keeps the names of the first
- * hundred of the outermost object.
+ * Prunes a text, yielding now and then. Of members that the schema does not know, it keeps the names of the first
+ * hundred in the outermost object, for the error response.
  */
 export function* prune(text: string, wanted: Wanted): Generator<void, Pruned> {
   const pruning = new Pruning(text, wanted)

@@ -1,17 +1,17 @@
 /**
- * The syntax of JSON, checked step by step, so that a long text does not keep others waiting. `JSON.parse` cannot be
- * interrupted, and takes the longest for texts that nobody means well.
+ * Checks the syntax of JSON in steps, so that a long text does not block other requests. `JSON.parse` cannot be
+ * interrupted, and takes longest for malicious texts.
  */
 
-/** Is told what a text holds, in order. */
+/** Receives what a text holds, in order. */
 export interface Visitor {
   readonly open: (container: "object" | "array") => void
   readonly close: () => void
-  /** The name of a member, quotes included, from `start` to before `end`. */
+  /** The name of a member, quotes included; `end` is exclusive. */
   readonly name: (start: number, end: number) => void
-  /** A string, number, boolean or null, from `start` to before `end`. */
+  /** A string, number, boolean or null; `end` is exclusive. */
   readonly scalar: (start: number, end: number) => void
-  /** Whether the rest of the text does not matter any more. */
+  /** Whether to stop reading. */
   readonly isDone: () => boolean
 }
 
@@ -25,7 +25,7 @@ const isDigit = (code: number) => code >= 0x30 && code <= 0x39
 
 const isHexDigit = (code: number) => isDigit(code) || ((code | space) >= 0x61 && (code | space) <= 0x66)
 
-/** How many characters the escape at a position has; 0 where it is none. */
+/** How many characters the escape at a position has; 0 if it is not valid. */
 const escapeLength = (text: string, at: number): number => {
   if (text.charCodeAt(at + 1) !== 0x75) return /["\\/bfnrt]/.test(text.charAt(at + 1)) ? 2 : 0
   for (let index = at + 2; index < at + 6; index++) if (!isHexDigit(text.charCodeAt(index))) return 0
@@ -38,7 +38,7 @@ const afterDigits = (text: string, at: number): number => {
   return position
 }
 
-/** Where the number at a position ends; the position itself where there is none. */
+/** Where the number at a position ends; the position itself if there is none. */
 const numberEnd = (text: string, at: number): number => {
   const first = text.charAt(at) === "-" ? at + 1 : at
   let end = text.charAt(first) === "0" ? first + 1 : afterDigits(text, first)
@@ -56,16 +56,16 @@ const numberEnd = (text: string, at: number): number => {
 
 const literals = ["true", "false", "null"]
 
-/** Where the number or literal at a position ends; the position itself where there is none. */
+/** Where the number or literal at a position ends; the position itself if there is none. */
 const bareEnd = (text: string, at: number): number => {
   const literal = literals.find((word) => text.startsWith(word, at))
   return literal === undefined ? numberEnd(text, at) : at + literal.length
 }
 
-/** How many characters are read between two pauses: a fraction of a millisecond. */
+/** How many characters are read between two yields: a fraction of a millisecond. */
 const stride = 8192
 
-/** Which containers are open, a byte each: texts may be nested as deeply as they are long. */
+/** Which containers are open, a byte each: a text may be nested as deeply as it is long. */
 class Nesting {
   private kinds = new Uint8Array(64)
   depth = 0
@@ -85,19 +85,19 @@ class Nesting {
 }
 
 /**
- * Reads a text, pausing now and then. Returns the position, in characters, where the text stops being JSON; nothing
- * where it is JSON, or where the visitor was done before.
+ * Reads a text, yielding now and then. Returns the position, in characters, where the text stops being JSON; undefined
+ * if all of it is JSON, or the visitor stopped before.
  */
 export function* scan(text: string, visitor: Visitor): Generator<void, number | undefined> {
   const { length } = text
   const nesting = new Nesting()
   let expected: "value" | "value or end" | "name" | "name or end" | "colon" | "comma or end" | "nothing" = "value"
   let position = 0
-  let pause = stride
+  let nextYield = stride
   for (;;) {
-    if (position >= pause) {
+    if (position >= nextYield) {
       yield
-      pause = position + stride
+      nextYield = position + stride
     }
     if (position >= length) return expected === "nothing" ? undefined : length
     const code = text.charCodeAt(position)
@@ -110,7 +110,7 @@ export function* scan(text: string, visitor: Visitor): Generator<void, number | 
     if (code === quote && (isName || isValue)) {
       const start = position++
       for (;;) {
-        const limit = Math.min(length, pause)
+        const limit = Math.min(length, nextYield)
         let at = space
         while (position < limit) {
           at = text.charCodeAt(position)
@@ -120,7 +120,7 @@ export function* scan(text: string, visitor: Visitor): Generator<void, number | 
         if (position >= length) return length
         if (position >= limit) {
           yield
-          pause = position + stride
+          nextYield = position + stride
         } else if (at === quote) {
           position++
           break

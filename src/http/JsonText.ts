@@ -1,30 +1,28 @@
-/** The text of a JSON body: what is wrong with it, and its value. */
+/** The text of a JSON body: its value, or why it is refused. */
 import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import type { RequestInvalid } from "../api/Errors.ts"
 import { faults, invalidAt, tooLong } from "../api/Faults.ts"
 import { prune, type Wanted } from "./JsonPruning.ts"
-import { atOnce, step } from "./Slices.ts"
+import { runSync, step } from "./TimeSlices.ts"
 
-/** Whether there is nothing in it. */
-export const isMissing = (text: string): boolean => ["", "null"].includes(text.trim())
+const isMissing = (text: string): boolean => ["", "null"].includes(text.trim())
 
-export const missing: RequestInvalid = invalidAt(["body"], faults.missing)
+const missing: RequestInvalid = invalidAt(["body"], faults.missing)
 
-/** The refusal of a text that is not JSON from a position on. */
-export const notJson = (text: string, position: number): RequestInvalid =>
+const notJson = (text: string, position: number): RequestInvalid =>
   isMissing(text) ? missing : invalidAt(["body", position], faults.json)
 
-/** Up to how many characters a text is parsed as it is: nothing that is as short takes long. */
+/** Characters, or bytes. A text of no more is parsed without yielding: nothing that short takes long. */
 export const short = 4096
 
-/** The text of a body that is UTF-8, pausing now and then. */
+/** Decodes a body as UTF-8, yielding now and then. */
 export function* decoding(body: Uint8Array): Generator<void, Result.Result<string, RequestInvalid>> {
   if (!(yield* step(() => isUtf8(body)))) return Result.fail(invalidAt(["body", 0], faults.json))
   return Result.succeed(yield* step(() => new TextDecoder().decode(body)))
 }
 
-/** Leaves out of a text, unless it is short, what a schema does not look at, pausing now and then. */
+/** Prunes a text to what a schema looks at unless it is short, yielding now and then. */
 export function* pruning(text: string, wanted: Wanted): Generator<void, Result.Result<string, RequestInvalid>> {
   if (text.length <= short) return Result.succeed(text)
   const pruned = yield* prune(text, wanted)
@@ -40,14 +38,14 @@ export function* pruning(text: string, wanted: Wanted): Generator<void, Result.R
 
 const anything: Wanted = { shape: { _tag: "Leaf" }, maximumItems: Infinity }
 
-/** The value of a text that is short, or was pruned. */
+/** The value of a text that is short or was pruned. */
 export const parse = (text: string): Result.Result<unknown, RequestInvalid> =>
   isMissing(text)
     ? Result.fail(missing)
     : Result.try({
         try: (): unknown => JSON.parse(text),
         catch: () => {
-          const pruned = atOnce(prune(text, anything))
+          const pruned = runSync(prune(text, anything))
           return notJson(text, pruned._tag === "Invalid" ? pruned.position : text.length)
         }
       })

@@ -1,43 +1,28 @@
-/** The listener: an address with limits, and how it stops. */
+/** Listens on an address, with limits, and stops gracefully. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Duration, Effect, Layer, Schedule } from "effect"
 import { type Limits, OrderedServer } from "./OrderedServer.ts"
 
-/** An address, and what each client of it may hold on to. */
-export interface Options {
+/** An address, and what a client of it may hold on to. */
+export interface Options extends Limits {
   readonly host: string
   readonly port: number
   /** Whether other processes listen on the same port, and the kernel shares the connections among them. */
   readonly reusePort?: boolean
-  /** Connections that are open at once. One more is refused. */
-  readonly maxConnections: number
-  /** How long the headers of a request may take to arrive. */
-  readonly headersTimeout: Duration.Duration
-  /** How long a request may take to arrive with its body. */
-  readonly bodyTimeout: Duration.Duration
-  /** How long a connection may stay open on which nothing happens. */
-  readonly idleTimeout: Duration.Duration
 }
 
-/** How long requests in flight may take once the listener is closed. */
+/** The grace period: how long requests in flight may take once the listener is closed. */
 export const grace = Duration.seconds(10)
 
-// A client that has all of its requests here opens no connection that the closing listener would lose.
+// A client that waits for responses opens no connection that closing would reset.
 const holding = Duration.millis(100)
 
-// A connection that was just opened has its request on the way.
+// On a connection that was just opened, a request may be on its way.
 const onTheWay = Duration.seconds(1)
-
-const limitsOf = ({ bodyTimeout, headersTimeout, idleTimeout, maxConnections }: Options): Limits => ({
-  maxConnections,
-  headersTimeout: Duration.toMillis(headersTimeout),
-  bodyTimeout: Duration.toMillis(bodyTimeout),
-  idleTimeout: Duration.toMillis(idleTimeout)
-})
 
 const drain = Effect.fnUntraced(function* (server: OrderedServer, duration: Duration.Duration) {
   if (!server.listening) return
-  server.beginLastAnswers()
+  server.beginDrain()
   yield* Effect.sleep(duration)
   server.hold()
   yield* Effect.sleep(Duration.min(holding, duration))
@@ -55,7 +40,7 @@ const drain = Effect.fnUntraced(function* (server: OrderedServer, duration: Dura
   )
 })
 
-/** Says when connections are refused, and when they no longer are. */
+/** Logs when connections are refused, and when they no longer are. */
 const reportRefusals = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
   let refused = 0
   let before = 0
@@ -73,24 +58,24 @@ const reportRefusals = Effect.fnUntraced(function* (server: OrderedServer, most:
   }).pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
 })
 
-/** Stops the listener in an orderly way. */
+/** The listener, to stop it gracefully. */
 export class Listener extends Context.Service<
   Listener,
   {
     /**
-     * Answers everything for so long, and closes the connection of each answer. Then accepts no more, finishes what is
-     * in flight, and ends when every connection is closed, within `grace`.
+     * Serves everything for a duration, and closes each connection after its response. Then accepts no more connections,
+     * finishes what is in flight, and returns when every connection is closed, within `grace`.
      */
     readonly drain: (duration: Duration.Duration) => Effect.Effect<void>
   }
 >()("practice-data/http/Listener") {
   /** Listens on an address. */
   static readonly layer = (options: Options) => {
-    const server = new OrderedServer(limitsOf(options))
+    const server = new OrderedServer(options)
     const listener = Effect.gen(function* () {
       yield* reportRefusals(server, options.maxConnections)
-      yield* Effect.sync(() => server.closeForgotten()).pipe(
-        Effect.repeat(Schedule.spaced(Duration.millis(server.lookEvery))),
+      yield* Effect.sync(() => server.sweep()).pipe(
+        Effect.repeat(Schedule.spaced(Duration.millis(server.sweepInterval))),
         Effect.forkScoped
       )
       return Listener.of({ drain: (duration) => drain(server, duration) })

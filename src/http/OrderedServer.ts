@@ -1,103 +1,56 @@
 /**
- * The server of node:http, with what it leaves open: it works on one request of a connection at a time, answers requests
- * that are no HTTP, or do not arrive in time or in pieces of some size, with the documented body, closes connections on which nothing happens, and
- * can stop in steps.
+ * The server of node:http, with stricter rules for connections: one request at a time, documented responses to what is
+ * not HTTP, arrives too late or in too many small pieces, no connection that stays open for nothing, and a shutdown in
+ * steps.
  *
- * node:http parses every request of a chunk and hands all of them over at once. A client that sends hundreds and reads
- * no answer would have all of the answers made, and kept.
+ * node:http parses every request of a chunk and emits all of them at once. A client that sent hundreds and read no
+ * response would have all of the responses made, and kept in memory.
  */
-import { IncomingMessage, Server, type ServerOptions, ServerResponse, STATUS_CODES } from "node:http"
+import { type IncomingMessage, Server, ServerResponse } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { requestId } from "./RequestId.ts"
+import { Duration } from "effect"
+import { PieceLimitedRequest } from "./PieceLimit.ts"
+import { refuse, refuseConnection } from "./Refusal.ts"
 
-/** What a client may hold on to. Times are in milliseconds. */
+/** What a client may hold on to. */
 export interface Limits {
   /** Connections that are open at once. One more is refused. */
   readonly maxConnections: number
   /** From the first byte of a request to the end of its headers. */
-  readonly headersTimeout: number
+  readonly headersTimeout: Duration.Duration
   /** From the first byte of a request to the end of its body. */
-  readonly bodyTimeout: number
-  /** On a connection on which no byte moves and no answer is being made. */
-  readonly idleTimeout: number
+  readonly bodyTimeout: Duration.Duration
+  /** On a connection on which no byte moves and no response is being made. */
+  readonly idleTimeout: Duration.Duration
 }
 
-/** Requests that wait for their turn, of all connections together. A client that sends more is cut off. */
-const mostWaiting = 10_000
+/** Requests in the queues of all connections together. A client that sends more is disconnected. */
+const maximumQueued = 10_000
 
-/** How many looks a client that was refused may take to read why: its bytes that nobody reads would reset the answer. */
-const looksToRead = 2
+/** How many sweeps a refused client has to read the response: closing at once, with bytes unread, would reset it. */
+const sweepsToRead = 2
 
-/** A look at the sockets that took less than this has found nothing to do, in milliseconds. */
-const quiet = 0.2
+/** A turn of the event loop that takes less time than this, in milliseconds, had no socket to handle. */
+const quietTurn = 0.2
 
-/** How long to look for such a moment, in milliseconds. */
-const longestLook = 250
-
-/** So many pieces of a body may be of any size. After that, they have some bytes on average: each costs as much as a thousand. */
-const fewPieces = 256
-const smallestPiece = 32
-
-/** A request that says when its body comes in pieces that are too small. */
-class Request extends IncomingMessage {
-  onTinyPieces: (() => void) | undefined
-  #pieces = 0
-  #bytes = 0
-  #isRefused = false
-
-  override push(piece: unknown, encoding?: BufferEncoding): boolean {
-    // What the parser has read already is dropped. To say more than once that no more is wanted costs as much as a piece.
-    if (this.#isRefused) return true
-    if (!Buffer.isBuffer(piece)) return super.push(piece, encoding)
-    this.#pieces += 1
-    this.#bytes += piece.length
-    this.#isRefused = this.#pieces > fewPieces && this.#bytes < this.#pieces * smallestPiece
-    if (!this.#isRefused) return super.push(piece, encoding)
-    this.onTinyPieces?.()
-    return false
-  }
-}
+/** How long to wait for a quiet turn, in milliseconds. */
+const longestWaitForQuiet = 250
 
 interface Connection {
   readonly socket: Socket
-  /** The answer that is being made or sent. */
+  /** The response that is being made or sent. */
   current: ServerResponse | undefined
-  /** The requests after it, in their order. */
-  readonly waiting: Array<() => void>
-  /** How many bytes had been read when the last answer was sent. */
+  /** The requests after it, in order. */
+  readonly queue: Array<() => void>
+  /** How many bytes had been read when the last response was sent. */
   bytesRead: number
-  /** How many looks found it without a request since then. */
-  looksIdle: number
+  /** How many sweeps have found it without a request since then. */
+  idleSweeps: number
   /** Whether nothing more is taken from it. */
   isRefused: boolean
-  /** How many more looks it has, once it was told why. */
-  looksLeft: number
-}
-
-const refusal = (status: number, id: string) => {
-  const body = JSON.stringify({ detail: STATUS_CODES[status] })
-  const headers = {
-    "content-type": "application/json",
-    "content-length": String(Buffer.byteLength(body)),
-    connection: "close",
-    "x-request-id": id
-  }
-  return { body, headers }
-}
-
-const refuse = (response: ServerResponse, status: number) => {
-  const { body, headers } = refusal(status, requestId(response.req.headers["x-request-id"]))
-  response.writeHead(status, headers).end(body)
-}
-
-/** Answers where no request could be read. */
-const refuseBytes = (socket: Socket, status: number) => {
-  const { body, headers } = refusal(status, requestId())
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`)
-  // Who is late has nothing under way that would reset the answer.
-  if (status === 408) socket.destroySoon()
+  /** How many more sweeps it stays open. */
+  sweepsLeft: number
 }
 
 const statuses: Readonly<Record<string, number>> = {
@@ -106,46 +59,47 @@ const statuses: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431
 }
 
-const hasNoHost = ({ headers, httpVersion }: IncomingMessage) => headers.host === undefined && httpVersion === "1.1"
-
-const optionsOf = ({ bodyTimeout, headersTimeout, idleTimeout }: Limits, lookEvery: number): ServerOptions => ({
-  headersTimeout: Math.min(headersTimeout, bodyTimeout),
-  requestTimeout: bodyTimeout,
-  keepAliveTimeout: idleTimeout,
-  connectionsCheckingInterval: lookEvery,
-  IncomingMessage: Request,
-  // Answered below, with a body.
-  requireHostHeader: false,
-  // A client that offers another protocol with its request is answered in this one.
-  shouldUpgradeCallback: () => false
-})
+const lacksHost = ({ headers, httpVersion }: IncomingMessage) => headers.host === undefined && httpVersion === "1.1"
 
 /** See the top of the file. */
 export class OrderedServer extends Server {
-  /** How often to look for connections to close, in milliseconds. */
-  readonly lookEvery: number
+  /** How often `sweep` is to be called, in milliseconds. */
+  readonly sweepInterval: number
   readonly #connections = new Map<Duplex, Connection>()
-  readonly #looksIdle: number
-  #waiting = 0
-  #isLast = false
+  readonly #maximumIdleSweeps: number
+  #queued = 0
+  #isDraining = false
   #isHolding = false
 
   constructor(limits: Limits) {
-    const lookEvery = Math.min(1000, Math.max(20, Math.min(limits.headersTimeout, limits.bodyTimeout) / 10))
-    super(optionsOf(limits, lookEvery))
-    this.lookEvery = lookEvery
+    const bodyTimeout = Duration.toMillis(limits.bodyTimeout)
+    const headersTimeout = Duration.toMillis(limits.headersTimeout)
+    const idleTimeout = Duration.toMillis(limits.idleTimeout)
+    const sweepInterval = Math.min(1000, Math.max(20, Math.min(headersTimeout, bodyTimeout) / 10))
+    super({
+      headersTimeout: Math.min(headersTimeout, bodyTimeout),
+      requestTimeout: bodyTimeout,
+      keepAliveTimeout: idleTimeout,
+      connectionsCheckingInterval: sweepInterval,
+      IncomingMessage: PieceLimitedRequest,
+      // Refused below, with a body.
+      requireHostHeader: false,
+      // A request to switch to another protocol is served as HTTP.
+      shouldUpgradeCallback: () => false
+    })
+    this.sweepInterval = sweepInterval
     this.maxConnections = limits.maxConnections
-    this.timeout = limits.idleTimeout
-    this.#looksIdle = Math.ceil((limits.idleTimeout + limits.headersTimeout) / lookEvery) + 1
+    this.timeout = idleTimeout
+    this.#maximumIdleSweeps = Math.ceil((idleTimeout + headersTimeout) / sweepInterval) + 1
     this.on("connection", (socket) => this.#open(socket))
     this.on("timeout", (socket) => {
       const current = this.#connections.get(socket)?.current
-      // An answer that is being made is not the client's to hurry.
+      // The client cannot hurry a response that is still being made.
       if (current === undefined || current.headersSent) socket.destroy()
-      else socket.setTimeout(limits.idleTimeout)
+      else socket.setTimeout(idleTimeout)
     })
     this.on("checkExpectation", (_: IncomingMessage, response: ServerResponse) => refuse(response, 417))
-    this.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#failed(error.code ?? "", socket))
+    this.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#fail(error.code ?? "", socket))
   }
 
   /** How many connections are open. */
@@ -159,18 +113,18 @@ export class OrderedServer extends Server {
       return super.emit(event, ...args)
     const connection = this.#connections.get(response.req.socket)
     if (connection === undefined || connection.isRefused) return false
-    if (response.req instanceof Request)
-      response.req.onTinyPieces = () => this.#failed("TINY_PIECES", connection.socket)
+    if (response.req instanceof PieceLimitedRequest)
+      response.req.onTooManyPieces = () => this.#fail("TOO_MANY_PIECES", connection.socket)
     const begin = () => {
       this.#begin(connection, response)
-      if (hasNoHost(response.req)) refuse(response, 400)
+      if (lacksHost(response.req)) refuse(response, 400)
       else super.emit(event, ...args)
     }
-    if (connection.current === undefined && connection.waiting.length === 0 && !this.#isLast) begin()
+    if (connection.current === undefined && connection.queue.length === 0 && !this.#isDraining) begin()
     else {
-      this.#wait(connection, begin)
-      // Which answer is the last is known when all that came with this request has been parsed.
-      if (this.#isLast) setImmediate(() => this.#next(connection))
+      this.#enqueue(connection, begin)
+      // Which response is the last is known once all that came with this request has been parsed.
+      if (this.#isDraining) setImmediate(() => this.#next(connection))
     }
     return true
   }
@@ -179,23 +133,23 @@ export class OrderedServer extends Server {
     const connection: Connection = {
       socket,
       current: undefined,
-      waiting: [],
+      queue: [],
       bytesRead: 0,
-      looksIdle: 0,
+      idleSweeps: 0,
       isRefused: false,
-      looksLeft: Infinity
+      sweepsLeft: Infinity
     }
     this.#connections.set(socket, connection)
     socket.once("close", () => {
       this.#connections.delete(socket)
-      this.#forget(connection)
+      this.#clearQueue(connection)
     })
   }
 
   #begin(connection: Connection, response: ServerResponse) {
     connection.current = response
-    connection.looksIdle = 0
-    if (this.#isLast && connection.waiting.length === 0) response.setHeader("connection", "close")
+    connection.idleSweeps = 0
+    if (this.#isDraining && connection.queue.length === 0) response.setHeader("connection", "close")
     response.once("close", () => {
       connection.current = undefined
       connection.bytesRead = connection.socket.bytesRead
@@ -203,93 +157,94 @@ export class OrderedServer extends Server {
     })
   }
 
-  #wait(connection: Connection, begin: () => void) {
-    connection.waiting.push(begin)
-    this.#waiting += 1
-    if (this.#waiting > mostWaiting) connection.socket.destroy()
+  #enqueue(connection: Connection, begin: () => void) {
+    connection.queue.push(begin)
+    this.#queued += 1
+    if (this.#queued > maximumQueued) connection.socket.destroy()
     else connection.socket.pause()
   }
 
   #next(connection: Connection) {
     if (this.#isHolding || connection.current !== undefined) return
-    if (!connection.socket.writable) return this.#forget(connection)
-    const begin = connection.waiting.shift()
+    if (!connection.socket.writable) return this.#clearQueue(connection)
+    const begin = connection.queue.shift()
     if (begin === undefined) return
-    this.#waiting -= 1
-    if (connection.waiting.length === 0) connection.socket.resume()
+    this.#queued -= 1
+    if (connection.queue.length === 0) connection.socket.resume()
     begin()
   }
 
-  #forget(connection: Connection) {
-    this.#waiting -= connection.waiting.length
-    connection.waiting.length = 0
+  #clearQueue(connection: Connection) {
+    this.#queued -= connection.queue.length
+    connection.queue.length = 0
   }
 
-  /** A client went away, or sent what is no HTTP, or did not send it in time. */
-  #failed(code: string, socket: Duplex) {
+  /** A client disconnected, or sent what is not HTTP, or did not send it in time. */
+  #fail(code: string, socket: Duplex) {
     const connection = this.#connections.get(socket)
-    const isSilent = code === "ERR_HTTP_REQUEST_TIMEOUT" && connection?.socket.bytesRead === 0
-    if (connection === undefined || !socket.writable || code === "ECONNRESET" || isSilent) {
+    const sentNothing = code === "ERR_HTTP_REQUEST_TIMEOUT" && connection?.socket.bytesRead === 0
+    if (connection === undefined || !socket.writable || code === "ECONNRESET" || sentNothing) {
       socket.destroy()
       return
     }
     if (connection.isRefused) return
     connection.isRefused = true
     const { current } = connection
-    const tell = () => {
-      connection.looksLeft = looksToRead
-      refuseBytes(connection.socket, statuses[code] ?? 400)
+    const respond = () => {
+      connection.sweepsLeft = sweepsToRead
+      refuseConnection(connection.socket, statuses[code] ?? 400)
     }
     const isEarlier = current !== undefined && current.req.complete
-    // The answers to the requests before it come first.
-    if (isEarlier || connection.waiting.length > 0) this.#wait(connection, tell)
+    // The responses to the requests before it come first.
+    if (isEarlier || connection.queue.length > 0) this.#enqueue(connection, respond)
     else if (current?.headersSent === true) socket.destroy()
-    else tell()
+    else respond()
   }
 
-  /** A look: closes connections whose bytes keep them from being idle, and come to no request. */
-  closeForgotten() {
+  /** Closes connections whose bytes keep them from being idle, but never become a request. */
+  sweep() {
     for (const connection of this.#connections.values()) {
-      connection.looksLeft -= 1
-      if (connection.current === undefined && connection.waiting.length === 0) connection.looksIdle += 1
-      if (connection.looksIdle > this.#looksIdle || connection.looksLeft < 0) connection.socket.destroy()
+      connection.sweepsLeft -= 1
+      if (connection.current === undefined && connection.queue.length === 0) connection.idleSweeps += 1
+      if (connection.idleSweeps > this.#maximumIdleSweeps || connection.sweepsLeft < 0) connection.socket.destroy()
     }
   }
 
-  /** From now on an answer closes its connection, unless more was asked on it. */
-  beginLastAnswers() {
-    this.#isLast = true
-    for (const { current, waiting } of this.#connections.values()) {
-      if (current?.headersSent === false && waiting.length === 0) current.setHeader("connection", "close")
+  /** From now on a response closes its connection, unless another request is queued on it. */
+  beginDrain() {
+    this.#isDraining = true
+    for (const { current, queue } of this.#connections.values()) {
+      if (current?.headersSent === false && queue.length === 0) current.setHeader("connection", "close")
     }
   }
 
-  /** Begins no answer until it accepts no more. */
+  /** Begins no response until `stopAccepting` is done. */
   hold() {
     this.#isHolding = true
   }
 
   /**
-   * Accepts no more connections, and leaves the open ones alone. What the kernel has taken in the meantime would be
-   * reset: this looks for it until a look finds nothing, and closes right after that one.
+   * Accepts no more connections, and leaves the open ones open. Closing resets the connections that the kernel has
+   * established and this process has not accepted: this accepts them until a turn of the event loop is quiet, and closes
+   * right after that one.
    */
   stopAccepting(done: () => void) {
-    const end = performance.now() + longestLook
-    const look = (last: number) => {
+    const end = performance.now() + longestWaitForQuiet
+    const turn = (last: number) => {
       const now = performance.now()
-      if (now - last > quiet && now < end) return void setImmediate(look, now)
+      if (now - last > quietTurn && now < end) return void setImmediate(turn, now)
       NetServer.prototype.close.call(this)
       this.#isHolding = false
       for (const connection of this.#connections.values()) this.#next(connection)
       done()
     }
-    setImmediate(look, -Infinity)
+    setImmediate(turn, -Infinity)
   }
 
-  /** Closes the connections on which nothing is asked or answered. */
+  /** Closes the connections on which nothing is requested or sent. */
   closeIdle() {
-    for (const { bytesRead, current, socket, waiting } of this.#connections.values()) {
-      if (current === undefined && waiting.length === 0 && socket.bytesRead === bytesRead) socket.destroy()
+    for (const { bytesRead, current, queue, socket } of this.#connections.values()) {
+      if (current === undefined && queue.length === 0 && socket.bytesRead === bytesRead) socket.destroy()
     }
   }
 }

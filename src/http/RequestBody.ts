@@ -1,11 +1,8 @@
-/** Reads the bytes of a request body, within what the service can hold. */
-import { ByteSize, Data, Effect, Predicate, type Scope, Stream } from "effect"
+/** Reads the bytes of a request body, within limits of memory. */
+import { Bytes, ByteSize, Data, Effect, Predicate, type Scope, Stream } from "effect"
 import { HttpIncomingMessage, type HttpServerError, type HttpServerRequest } from "effect/http"
 
-/**
- * A body was not read: it has more bytes than it may have; other large bodies take up all memory that they may have
- * together; or it was not sent as HTTP wants it.
- */
+/** A body was not read: it is larger than it may be; all large bodies together are; or it was not sent as valid HTTP. */
 export class BodyNotRead extends Data.TaggedError("BodyNotRead")<{
   readonly reason: "too large" | "too many" | "broken"
 }> {}
@@ -14,14 +11,14 @@ const tooLarge = new BodyNotRead({ reason: "too large" })
 const tooMany = new BodyNotRead({ reason: "too many" })
 const broken = new BodyNotRead({ reason: "broken" })
 
-/** What every connection may send without asking how much others have sent. */
+/** How many bytes of each body do not count towards the budget. */
 const free = 64 * 1024
 
 const mebibyte = 1024 * 1024
 
 /**
- * How many bytes the bodies that are being read and answered may have together, beyond the first 64 KiB of each.
- * Counted are bytes that were received: who announces much and sends little keeps nobody out.
+ * How many bytes all bodies in memory may have together, beyond the first 64 KiB of each. Received bytes count, not
+ * announced ones: a client that announces much and sends little keeps nobody out.
  */
 export class Budget {
   private left: number
@@ -30,7 +27,7 @@ export class Budget {
     this.left = bytes
   }
 
-  /** Takes some bytes, if as many are left. */
+  /** Takes bytes, if as many are left. */
   readonly take = (bytes: number): boolean => {
     if (bytes > this.left) return false
     this.left -= bytes
@@ -46,7 +43,7 @@ const isOverflow = (error: HttpServerError.HttpServerError) =>
   error.reason._tag === "RequestParseError" &&
   (error.reason.reason === "BodyTooLarge" || Predicate.hasProperty(error.reason.cause, "maxBytes"))
 
-/** Whether a body may be long: one of an announced and small length is not, nor is one without any length. */
+/** Whether a body may be long: it is sent in chunks, without its length, or announces a long one. */
 export const mayBeLong = ({ headers }: Pick<HttpServerRequest.HttpServerRequest, "headers">): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > free
 
@@ -83,13 +80,7 @@ const readLong = Effect.fnUntraced(function* (
     Stream.mapError(() => broken),
     Stream.runForEach(add)
   )
-  const whole = new Uint8Array(length)
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
+  return Bytes.concat(pieces)
 })
 
 /**

@@ -10,6 +10,9 @@ import { hashOf } from "./KeyLookup.ts"
 import { OrgResolver } from "./OrgResolver.ts"
 import { RequestLimit } from "./RequestLimit.ts"
 
+// Made once: a stack trace costs more than the rest of the response.
+const unauthorized = new Unauthorized()
+
 const errorsOfReads = ["Unauthorized", "CredentialStoreDown", "RecordStoreDown", "RecordNotFound"]
 
 /** Whether a statement that reads records failed, which looked the key up itself. HttpApi wraps the error of a handler. */
@@ -25,7 +28,7 @@ export const layer = Layer.effect(
     const limit = yield* RequestLimit
     return Authorization.of({
       bearer: Effect.fnUntraced(function* (handled, { credential }) {
-        if (Redacted.value(credential) === "") return yield* new Unauthorized()
+        if (Redacted.value(credential) === "") return yield* unauthorized
         // A long body is read for the holder of a key only, and requests are counted for an organization that is known.
         const isLookedUpFirst =
           resolveHash === undefined || limit !== undefined || mayBeLong(yield* HttpServerRequest.HttpServerRequest)

@@ -1,12 +1,9 @@
-/** What a process says when it cannot start or do what it was asked: one line that names what to change, and no secret. */
+/** What a process prints when it cannot start or do what it was asked: one line that names what to change, and no secret. */
 import { Console, Predicate, Schema, SchemaIssue } from "effect"
 import type { ConfigError } from "effect/Config"
 import type { ServeError } from "effect/http/HttpServerError"
 import type { MigrationError } from "effect/sql/Migrator"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Refused } from "../cli/Refused.ts"
-import type { EmbeddedDatabaseError } from "../database/Embedded.ts"
-import type { NotMigrated } from "../database/Migrations.ts"
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
@@ -19,19 +16,27 @@ const configuration = ({ cause }: ConfigError) =>
 
 const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.message : String(cause))
 
+/** An error whose message is meant for the user as it is. */
+interface Explained<Tag extends string> {
+  readonly _tag: Tag
+  readonly message: string
+}
+
 /** Why a process cannot start. */
-export type Failure = ConfigError | EmbeddedDatabaseError | MigrationError | ServeError | SqlError
+export type Failure = ConfigError | Explained<"EmbeddedDatabaseError"> | MigrationError | ServeError | SqlError
+
+/** Why a process cannot start, or a command did not do what it was asked. */
+type AnyFailure = Failure | Explained<"NotMigrated"> | Explained<"Refused">
 
 const database = "The database of DATABASE_URL or CREDENTIALS_DATABASE_URL"
 
-// What the server itself says of a statement has a code; of a connection that there is none of, that is no answer.
 const sqlFailure = ({ reason }: SqlError) =>
   reason._tag === "ConnectionError"
     ? `${database} does not answer: ${reasonOf(reason.cause)}`
     : `${database} refuses: ${reasonOf(reason.cause)}`
 
-/** In one line, without a secret. */
-export const explain = (failure: Failure | NotMigrated | Refused): string => {
+/** A failure in one line, without a secret. */
+export const explain = (failure: AnyFailure): string => {
   switch (failure._tag) {
     case "ConfigError":
       return `The configuration is wrong. ${configuration(failure)}`
@@ -50,5 +55,5 @@ export const explain = (failure: Failure | NotMigrated | Refused): string => {
   }
 }
 
-/** Says why on standard error. */
-export const report = (failure: Failure | NotMigrated | Refused) => Console.error(explain(failure))
+/** Prints a failure to standard error. */
+export const report = (failure: AnyFailure) => Console.error(explain(failure))

@@ -1,8 +1,7 @@
 /**
- * Several processes behind one port, so that a machine's cores share the work: this process starts them and starts
- * another in the place of one that ends. Each of them listens on the port itself, and the kernel shares the connections
- * among those that do. What a process has accepted ends with it at once, as a client can see, and nothing is handed to it
- * any more.
+ * Several processes behind one port, so that the cores of a machine share the work: this process starts children, and
+ * replaces each that ends. Every child listens on the port itself, and the kernel shares the connections among them. The
+ * connections of a child end with it, and no new one is handed to it.
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { createServer } from "node:net"
@@ -14,41 +13,41 @@ import { grace } from "../http/Listener.ts"
 const [, , role, sharedPort] = process.argv
 
 /** Whether this process was started by another one, to share its port. */
-export const isWorker = role === "worker" && process.connected
+export const isChild = role === "child" && process.connected
 
-/** Where a worker listens. */
-export const shared = { port: Number(sharedPort), reusePort: true } as const
+/** How a child listens. */
+export const childListener = { port: Number(sharedPort), reusePort: true } as const
 
-/** A worker ended before it listened. What it says about it, it has said. */
-export class WorkerEnded extends Schema.TaggedError<WorkerEnded>()("WorkerEnded", {
+/** A child ended before it listened. It has printed why. */
+export class ChildEnded extends Schema.TaggedError<ChildEnded>()("ChildEnded", {
   code: Schema.NullOr(Schema.Int)
 }) {}
 
-/** What a worker tells the process that started it. */
+/** What a child tells its parent. */
 const Announcement = Schema.Struct({ address: Schema.String })
 const isAnnouncement = Schema.is(Announcement)
 
-/** In a worker: tells the process that started it where it listens, and ends when that process does. */
+/** In a child: tells the parent where it listens, and ends with the parent. */
 export const announce = (address: string) =>
   Effect.andThen(
     Effect.sync(() => {
-      // Nobody is there to replace or to stop it, and it would keep the port.
+      // Without a parent, nothing would replace or stop this process, and it would keep the port.
       process.once("disconnect", () => process.exit(1))
       process.send?.({ address })
     }),
-    Effect.logDebug(`A worker listens on ${address}`)
+    Effect.logDebug(`A process listens on ${address}`)
   )
 
-/** Which processes to start. */
+/** Which children to start. */
 export interface Options {
-  readonly workers: number
+  readonly processes: number
   readonly host: string
   readonly port: number
-  /** How long a stopping worker goes on answering. */
+  /** How long a child still accepts requests when it is told to stop. */
   readonly drain: Duration.Duration
 }
 
-// What a worker needs for its own end after the drain and the grace.
+// What a child needs to end after the drain and the grace period.
 const slack = Duration.seconds(2)
 
 const stop = (child: ChildProcess, ended: Effect.Effect<unknown>, drain: Duration.Duration) =>
@@ -61,16 +60,16 @@ const stop = (child: ChildProcess, ended: Effect.Effect<unknown>, drain: Duratio
   )
 
 const start = Effect.fnUntraced(function* (wantedPort: number, drain: Duration.Duration) {
-  const listening = yield* Deferred.make<string, WorkerEnded>()
+  const listening = yield* Deferred.make<string, ChildEnded>()
   const ended = yield* Deferred.make<string>()
   yield* Effect.acquireRelease(
     Effect.sync(() => {
-      const child = fork(join(import.meta.dirname, "../main.ts"), ["worker", String(wantedPort)])
+      const child = fork(join(import.meta.dirname, "../main.ts"), ["child", String(wantedPort)])
       child.once("message", (message) => {
         if (isAnnouncement(message)) Deferred.doneUnsafe(listening, Effect.succeed(message.address))
       })
       child.once("exit", (code, signal) => {
-        Deferred.doneUnsafe(listening, Effect.fail(new WorkerEnded({ code })))
+        Deferred.doneUnsafe(listening, Effect.fail(new ChildEnded({ code })))
         Deferred.doneUnsafe(ended, Effect.succeed(signal ?? `code ${code}`))
       })
       return child
@@ -85,17 +84,17 @@ const portOf = (address: string) => Number(new URL(address).port)
 const shortestPause = Duration.millis(100)
 const longestPause = Duration.seconds(30)
 
-/** Who has run for so long has not failed to start. */
-const settled = Duration.minutes(1)
+/** A child that has run for this long has not failed to start. */
+const stable = Duration.minutes(1)
 
 /**
- * A worker, and another one whenever one ends: soon, and later each time that one ends without having run for a while.
- * Ends itself when the very first one never listened.
+ * Runs a child, and another one whenever it ends, with exponential backoff. Returns when the very first child of all ends
+ * before it listened.
  */
 const keep = Effect.fnUntraced(function* (
   { drain }: Options,
   wantedPort: number,
-  listening: Deferred.Deferred<string, WorkerEnded>
+  listening: Deferred.Deferred<string, ChildEnded>
 ) {
   let port = wantedPort
   let pause = shortestPause
@@ -107,7 +106,7 @@ const keep = Effect.fnUntraced(function* (
         yield* Deferred.succeed(listening, address)
         return yield* ended
       }).pipe(
-        Effect.catchTag("WorkerEnded", (error) =>
+        Effect.catchTag("ChildEnded", (error) =>
           Effect.map(Deferred.fail(listening, error), (isFirst) =>
             isFirst ? undefined : `code ${error.code} before it listened`
           )
@@ -116,14 +115,14 @@ const keep = Effect.fnUntraced(function* (
       )
     )
     if (reason === undefined) return
-    if (Duration.isGreaterThan(lived, settled)) pause = shortestPause
-    yield* Effect.logWarning(`A worker ended with ${reason}, and another one is started in ${Duration.format(pause)}`)
+    if (Duration.isGreaterThan(lived, stable)) pause = shortestPause
+    yield* Effect.logWarning(`A process ended with ${reason}. Another one starts in ${Duration.format(pause)}`)
     yield* Effect.sleep(pause)
     pause = Duration.min(Duration.times(pause, 2), longestPause)
   }
 })
 
-/** Fails when someone else listens on the port: the kernel would share it with a stranger of the same user, too. */
+/** Fails if another program listens on the port: the kernel would share it with any program of the same user. */
 const assertIsFree = ({ host, port: wanted }: Options) =>
   Effect.callback<void, ServeError>((resume) => {
     const probe = createServer()
@@ -132,17 +131,17 @@ const assertIsFree = ({ host, port: wanted }: Options) =>
   })
 
 /**
- * Starts so many workers and keeps them running until the scope closes, which stops all of them at once. When the first
- * does not come to listen, neither would another.
+ * Starts the children and keeps them running until the scope closes, which stops all of them at once. Fails if the first
+ * one does not come to listen.
  */
 export const supervise = Effect.fnUntraced(function* (options: Options) {
   if (options.port !== 0) yield* assertIsFree(options)
   const together = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
-  const listening = yield* Deferred.make<string, WorkerEnded>()
+  const listening = yield* Deferred.make<string, ChildEnded>()
   yield* Effect.forkIn(keep(options, options.port, listening), together)
   const address = yield* Deferred.await(listening)
   yield* Effect.log(`Listening on ${address}`)
-  for (let index = 1; index < options.workers; index++) {
+  for (let index = 1; index < options.processes; index++) {
     yield* Effect.forkIn(keep(options, portOf(address), listening), together)
   }
 })

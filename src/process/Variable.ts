@@ -1,7 +1,4 @@
-/**
- * Variables of the environment. Each says what it expects, with an example, when it is given something else. An empty
- * one counts as unset.
- */
+/** Environment variables. An error says what the variable expects, with an example. An empty variable counts as unset. */
 import { Config, Duration, Effect, Option, Redacted, Schema, SchemaIssue } from "effect"
 
 const longestShown = 40
@@ -14,11 +11,11 @@ const wrong = (name: string, message: string) =>
   )
 
 /**
- * A variable that `read` understands.
+ * A variable of any kind.
  *
  * @param expected what it should be, with an example
- * @param read the value of a text; undefined for a text that is wrong
- * @param isSecret whether a wrong text may hold a secret, and is not repeated
+ * @param read the value of its text; undefined if the text is wrong
+ * @param isSecret whether the text may hold a secret, and is not shown in the error
  */
 export const variable = <A>(
   name: string,
@@ -55,7 +52,7 @@ export const integer = (
 
 type Length = `${number} ${Duration.Unit}`
 
-/** A length of time of a range, both ends included; from none where there is no minimum. */
+/** A duration of a range, both ends included; the minimum is 0 by default. */
 export const duration = (
   name: string,
   { minimum, maximum, example }: { readonly minimum?: Length; readonly maximum: Length; readonly example: Length }
@@ -98,7 +95,6 @@ export const boolean = (name: string) =>
     return yes.includes(word) ? true : no.includes(word) ? false : undefined
   })
 
-// The URL holds a password, so what is wrong with it is said without it.
 const isPostgresUrl = (given: string) => {
   try {
     const { protocol, hostname, username, password } = new URL(given)

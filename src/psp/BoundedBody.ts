@@ -1,19 +1,19 @@
-/** Bodies of the processor, read as far as there is memory for them. */
+/** Reads response bodies of the PSP within limits of memory. */
 import { Data } from "effect"
 
-/** A body is larger than any that is read. */
+/** The body is larger than one body may be. */
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}
 
-/** The bodies being read are larger together than what is read at once. */
+/** The bodies being read are larger than they may be together. */
 export class BodiesTooLarge extends Data.TaggedError("BodiesTooLarge") {}
 
-/** How many bytes are read. */
+/** How many bytes are read at most, of one body and of all at once. */
 export interface Limits {
   readonly each: number
   readonly together: number
 }
 
-/** A reader of bodies, which rejects as soon as a body is past a limit, and then closes its socket. */
+/** A reader of bodies. It rejects as soon as a body is past a limit, and then closes its socket. */
 export const make = ({ each, together }: Limits) => {
   let held = 0
   // oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client of Stripe takes

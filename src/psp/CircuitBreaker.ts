@@ -1,99 +1,86 @@
 /**
- * Circuit breakers by key: after so many failures in a row the circuit of a key opens, and its calls are refused for a
- * while, so that what is broken costs its callers nothing. Then calls are tried, and the first that succeeds closes it.
+ * Circuit breakers by key: after several failures in a row the circuit of a key opens and its calls are refused for a
+ * while. Then calls are let through as probes, and the first that succeeds closes the circuit.
  *
- * Trials are paced, not exclusive: when one has not been answered after a moment, the next caller makes another. The
- * breaker of `effect/persistence` keeps everyone out until its one trial ends. There a trial that hangs shuts the door
- * for as long as its deadline, and with a short deadline a slow processor would never be let in again. It also counts no
- * call that was interrupted, and does not say when it lets the next one through while a trial runs.
+ * Probes are paced, not exclusive: when one has no outcome after a moment, the next caller makes another. The breaker of
+ * `effect/persistence` refuses everyone until its one probe ends, so that a probe that hangs keeps the circuit open. It
+ * also ignores interrupted calls, and does not say when it lets a call through while a probe runs.
  */
 import { Duration } from "effect"
 
-/** How the circuits break. */
 export interface Options {
   /** How many failures in a row open a circuit. */
   readonly failures: number
-  /** For how long an open circuit refuses every call. */
-  readonly pause: Duration.Duration
-  /** How long a trial may take before there is another one. */
-  readonly trial: Duration.Duration
-  /** How many circuits with failures are kept at most; past it, the one that failed longest ago is forgotten. */
-  readonly circuits: number
+  /** How long an open circuit refuses every call. */
+  readonly openDuration: Duration.Duration
+  /** How long a probe may take before there is another one. */
+  readonly probeInterval: Duration.Duration
+  /** How many circuits with failures are kept; past it, the one that failed longest ago is forgotten. */
+  readonly maximumCircuits: number
 }
 
-/** That a call may be made, to be handed back with its outcome. */
+/** A time of being open, and when it lets the next call through. */
+interface Opening {
+  nextAt: number
+}
+
+/** A call that was let through, to be handed back with its outcome. */
 export interface Permit {
-  /** Which time of being open or closed it belongs to: an outcome from before says nothing about now. */
-  readonly generation: number
-  readonly isTrial: boolean
+  /** Set for a probe. The outcome of a call counts only while this is still the state of the circuit. */
+  readonly opening: Opening | undefined
 }
-
-interface Circuit {
-  readonly failures: number
-  readonly generation: number
-  /** When the next call may be made; undefined while the circuit is closed. */
-  readonly nextAt: number | undefined
-}
-
-/** No failures. All circuits like it are the same, and none of them is kept. */
-const sound: Circuit = { failures: 0, generation: 0, nextAt: undefined }
 
 export interface CircuitBreaker {
-  /** Whether calls of a key are being refused, trials aside. */
   readonly isOpen: (key: string) => boolean
   /** Milliseconds until a call of a key may be made; 0 when it may be made now. */
   readonly untilNext: (key: string, now: number) => number
-  /** Takes note that a call is being made, which `untilNext` has to allow. */
+  /** Records that a call is being made, which `untilNext` has to allow. */
   readonly admit: (key: string, now: number) => Permit
-  /** Takes note that a call was answered. Whether that closes the circuit. */
+  /** Records that a call succeeded. Whether that closes the circuit. */
   readonly succeed: (key: string, permit: Permit) => boolean
-  /** Takes note that a call failed. Whether that opens the circuit, which was closed. */
+  /** Records that a call failed. Whether that opens the circuit, which was closed. */
   readonly fail: (key: string, permit: Permit, now: number) => boolean
 }
 
-/** Closed circuits. Times are milliseconds of one clock, whichever. */
+/** Closed circuits. Times are milliseconds of any one clock. */
 export const make = (options: Options): CircuitBreaker => {
-  const pause = Duration.toMillis(options.pause)
-  const trial = Duration.toMillis(options.trial)
-  const circuits = new Map<string, Circuit>()
-  let generations = 0
+  const openDuration = Duration.toMillis(options.openDuration)
+  const probeInterval = Duration.toMillis(options.probeInterval)
+  // The failures in a row of a closed circuit, or the opening of an open one. A circuit without failures is not kept.
+  const circuits = new Map<string, number | Opening>()
 
-  const of = (key: string) => circuits.get(key) ?? sound
+  const openingOf = (key: string) => {
+    const circuit = circuits.get(key)
+    return typeof circuit === "object" ? circuit : undefined
+  }
 
-  const keep = (key: string, circuit: Circuit) => {
+  const keep = (key: string, circuit: number | Opening) => {
     circuits.delete(key)
     circuits.set(key, circuit)
     const [oldest] = circuits.keys()
-    if (circuits.size > options.circuits && oldest !== undefined) circuits.delete(oldest)
+    if (circuits.size > options.maximumCircuits && oldest !== undefined) circuits.delete(oldest)
   }
 
   return {
-    isOpen: (key) => of(key).nextAt !== undefined,
-    untilNext: (key, now) => Math.max(0, (of(key).nextAt ?? now) - now),
+    isOpen: (key) => openingOf(key) !== undefined,
+    untilNext: (key, now) => Math.max(0, (openingOf(key)?.nextAt ?? now) - now),
     admit: (key, now) => {
-      const circuit = of(key)
-      const isTrial = circuit.nextAt !== undefined
-      if (isTrial) circuits.set(key, { ...circuit, nextAt: now + trial })
-      return { generation: circuit.generation, isTrial }
+      const opening = openingOf(key)
+      if (opening !== undefined) opening.nextAt = now + probeInterval
+      return { opening }
     },
-    succeed: (key, { generation }) => {
-      const circuit = of(key)
-      if (circuit.generation !== generation) return false
+    succeed: (key, { opening }) => {
+      if (openingOf(key) !== opening) return false
       circuits.delete(key)
-      return circuit.nextAt !== undefined
+      return opening !== undefined
     },
-    fail: (key, { generation, isTrial }, now) => {
-      const circuit = of(key)
-      if (circuit.generation !== generation) return false
-      const failures = circuit.failures + 1
-      const isOpen = isTrial || failures >= options.failures
-      keep(
-        key,
-        isOpen
-          ? { failures, generation: ++generations, nextAt: now + pause }
-          : { failures, generation, nextAt: undefined }
-      )
-      return isOpen && !isTrial
+    fail: (key, { opening }, now) => {
+      const circuit = circuits.get(key)
+      if (openingOf(key) !== opening) return false
+      const failures = typeof circuit === "number" ? circuit + 1 : 1
+      const isOpen = opening !== undefined || failures >= options.failures
+      keep(key, isOpen ? { nextAt: now + openDuration } : failures)
+      return isOpen && opening === undefined
     }
   }
 }

@@ -1,7 +1,7 @@
-/** A limit of how many calls of each key are under way at once. Nobody waits: what is past the limit is refused. */
+/** A limit of how many calls of each key are in flight. Nothing waits: a call past the limit is refused. */
 import { Effect } from "effect"
 
-/** Counts of calls by key, of which those under way are kept. */
+/** Fails with `whenFull` instead of making a call of a key that already has `limit` in flight. */
 export const make = (limit: number) => {
   const counts = new Map<string, number>()
   const leave = (key: string) => {

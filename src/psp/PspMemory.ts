@@ -1,9 +1,10 @@
-/** The fake of the payment processor: objects in memory, by the processor's own rules. */
+/** The fake of the PSP: objects in memory, by the PSP's own rules. */
 import { Array, Effect, Order, Predicate } from "effect"
+import type { PspKind } from "../api/Psp.ts"
 import type { PspClient } from "./PspClient.ts"
-import { AccountDisconnected, CursorUnknown, type Kind } from "./PspPage.ts"
+import { AccountDisconnected, CursorUnknown } from "./PspPage.ts"
 
-/** An object of the processor; whatever else it has is passed on. */
+/** An object of the PSP; its other fields are passed on. */
 export interface PspObject {
   readonly id: string
   /** Seconds since 1970. */
@@ -12,7 +13,7 @@ export interface PspObject {
 }
 
 /** The objects of each connected account. */
-export type Accounts = Readonly<Record<string, Partial<Readonly<Record<Kind, ReadonlyArray<PspObject>>>>>>
+export type Accounts = Readonly<Record<string, Partial<Readonly<Record<PspKind, ReadonlyArray<PspObject>>>>>>
 
 // Newest first; of the same second, the one that was made last: the greater id.
 const newestFirst = Order.combine(

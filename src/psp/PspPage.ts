@@ -1,8 +1,5 @@
-/** What is said between the service and a payment processor: kinds of object, pages, and why there is none. */
+/** What a PSP client is asked for and responds with: pages of objects, and why a page could not be read. */
 import { Data, type Duration } from "effect"
-
-/** The kinds of object that can be read. */
-export type Kind = "payments" | "charges" | "refunds" | "disputes" | "payouts" | "balance-transactions"
 
 /** Which page to read. Times are seconds since 1970, both inclusive. */
 export interface PageRequest {
@@ -12,7 +9,7 @@ export interface PageRequest {
   readonly createdLte?: number | undefined
 }
 
-/** Objects as the processor gives them, newest first. */
+/** Objects as the PSP gives them, newest first. */
 export interface Page {
   readonly data: ReadonlyArray<unknown>
   readonly hasMore: boolean
@@ -24,35 +21,35 @@ export class CursorUnknown extends Data.TaggedError("CursorUnknown") {}
 /** The account is not connected to us any more. */
 export class AccountDisconnected extends Data.TaggedError("AccountDisconnected") {}
 
-/** What is known of a failure. None of it is text of the processor's, but for its id of the request. */
+/** What is known of a failure. None of it is text of the PSP, except its id of the request. */
 interface Failure {
   /** What kind of failure it was, for the log. */
   readonly reason: string
-  /** The processor's id of the request, for the log, where it got that far. */
+  /** The PSP's id of the request, for the log, if it got that far. */
   readonly request?: string | undefined
-  /** How long the processor asks us to wait, where it does. */
+  /** How long the PSP asks us to wait, if it does. */
   readonly retryAfter?: Duration.Duration | undefined
 }
 
-/** The processor asks us to wait. */
+/** The PSP limits our rate. */
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly retryAfter: Duration.Duration
   readonly request?: string | undefined
 }> {}
 
-/** The processor is down, does not make sense, or refuses our own key: whichever account is asked for. */
+/** The PSP is down, responds with nonsense, or refuses our own key: for every account. */
 export class PspUnavailable extends Data.TaggedError("PspUnavailable")<Failure> {}
 
-/** The processor is up, and does not answer for this account. */
+/** The PSP is up, and fails for this account. */
 export class AccountFailed extends Data.TaggedError("AccountFailed")<Failure> {}
 
-/** The processor does not take our key for this account. Whether it takes it for another one is not known. */
+/** The PSP refuses our key for this account. Whether it accepts it for another one is not known. */
 export class AccountUnauthorized extends Data.TaggedError("AccountUnauthorized")<Failure> {}
 
-/** The processor is up and does not take the request. */
+/** The PSP is up and refuses the request. */
 export class PspRefused extends Data.TaggedError("PspRefused")<Failure> {}
 
-/** The service has no credentials for a processor. */
+/** The service has no credentials for a PSP. */
 export class PspNotConfigured extends Data.TaggedError("PspNotConfigured") {}
 
 /** Why a page could not be read. */

@@ -1,6 +1,6 @@
 /**
- * Live reads of a clinic's account: the account of the clinic, one retry where the processor asks for it, the deadline,
- * how many reads an organization may have under way, and the circuits that keep what is broken from being called.
+ * Live reads of the account of a clinic at the PSP, the payment service provider: one retry where the PSP asks for it, a
+ * timeout, a limit of reads in flight for each organization, and circuit breakers.
  */
 import { Clock, Context, Duration, Effect, Layer, Predicate, Random } from "effect"
 import {
@@ -14,53 +14,54 @@ import {
   type Unauthorized
 } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import type { PspKind } from "../api/Psp.ts"
 import * as Circuits from "./Circuits.ts"
 import { ClinicAccounts } from "./ClinicAccounts.ts"
 import * as InFlight from "./InFlight.ts"
 import { PspClient } from "./PspClient.ts"
-import { type Kind, type Page, type PageRequest, type PspError, PspUnavailable, type RateLimited } from "./PspPage.ts"
+import { type Page, type PageRequest, type PspError, PspUnavailable, type RateLimited } from "./PspPage.ts"
 
-/** How long a read may take: from looking up the clinic to the end of the processor's answer, retry included. */
-const deadline = Duration.seconds(8)
+/** From looking up the clinic to the end of the response, retry included. */
+const timeout = Duration.seconds(8)
 
-/** A processor that asks for more patience than this gets no retry. */
-const longestWait = Duration.seconds(2)
+/** A read that the PSP asks to delay for longer is not retried. */
+const longestRetryDelay = Duration.seconds(2)
 
-/** How many reads an organization may have under way. */
-const readsOfAnOrganization = 20
+const maximumReadsOfAnOrganization = 20
 
 const nothing: Page = { data: [], hasMore: false }
 
-/** What the processor may call an account: no id of it is longer, and a header can carry nothing else. */
+/** Whether text can be the id of an account: no id is longer, and a header can carry nothing else. */
 const isAccount = (account: string) => /^[\x21-\x7e]{1,255}$/.test(account)
 
-const retryOnce = <E, R>(call: Effect.Effect<Page, E | RateLimited, R>) =>
+const retryOnce = <E extends { readonly _tag: string }>(call: Effect.Effect<Page, E | RateLimited>) =>
   Effect.catchIf(
     call,
-    (error): error is RateLimited => Predicate.isTagged(error, "RateLimited"),
+    (error): error is RateLimited => error._tag === "RateLimited",
     (error) =>
-      Duration.isGreaterThan(error.retryAfter, longestWait)
+      Duration.isGreaterThan(error.retryAfter, longestRetryDelay)
         ? Effect.fail(error)
-        : Effect.gen(function* () {
-            const jitter = yield* Random.nextBetween(0, 250)
-            yield* Effect.sleep(Duration.sum(error.retryAfter, Duration.millis(jitter)))
-            return yield* call
-          })
+        : Random.nextBetween(0, 250).pipe(
+            Effect.flatMap((jitter) => Effect.sleep(Duration.sum(error.retryAfter, Duration.millis(jitter)))),
+            Effect.andThen(call)
+          )
   )
 
 const messages = {
-  RateLimited: "The payment processor asks for patience",
+  RateLimited: "The payment processor asks for fewer requests",
   PspUnavailable: "The payment processor did not answer",
   AccountFailed: "The payment processor did not answer for an account",
-  AccountUnauthorized: "The payment processor did not take our key for an account",
-  PspRefused: "The payment processor did not take a request"
+  AccountUnauthorized: "The payment processor refused our key for an account",
+  PspRefused: "The payment processor refused a request"
 } as const
 
 type Failure = Extract<PspError, { readonly _tag: keyof typeof messages }>
 
-const hung = new PspUnavailable({ reason: "no answer in time" })
+const isFailure = (error: { readonly _tag: string }): error is Failure => error._tag in messages
 
-/** Why a read has no answer. */
+const timedOut = new PspUnavailable({ reason: "no answer in time" })
+
+/** Why a read fails. */
 export type PspReadError =
   | ClinicUnknown
   | ClinicNotConnected
@@ -76,11 +77,11 @@ export class PspReads extends Context.Service<
   {
     /** A page of a clinic's account, for the current organization. */
     readonly read: (
-      kind: Kind,
+      kind: PspKind,
       clinic: string,
       page: PageRequest
     ) => Effect.Effect<Page, PspReadError, CurrentOrganization>
-    /** Whether the processor is being called: not after it failed several times in a row. */
+    /** Whether the circuit breaker of the PSP is closed. */
     readonly isUp: Effect.Effect<boolean>
   }
 >()("practice-data/psp/PspReads") {
@@ -90,40 +91,40 @@ export class PspReads extends Context.Service<
       const accounts = yield* ClinicAccounts
       const client = yield* PspClient
       const circuits = Circuits.make()
-      const inFlight = InFlight.make(readsOfAnOrganization)
+      const inFlight = InFlight.make(maximumReadsOfAnOrganization)
 
-      // A circuit that is open has said so, and why.
-      const failed = (account: string, failure: Failure) =>
-        Effect.gen(function* () {
-          const level = (yield* circuits.isOpen(account)) ? "Debug" : "Warn"
-          yield* Effect.annotateLogs(Effect.logWithLevel(level)(messages[failure._tag]), Circuits.annotations(failure))
-          const untilNext = yield* circuits.untilNext(account)
-          return yield* ProcessorDown.retryAfter(Duration.max(untilNext, failure.retryAfter ?? Duration.zero))
-        })
+      // A circuit breaker that is open has been logged with the reason.
+      const log = (account: string, failure: Failure) =>
+        Effect.flatMap(circuits.isOpen(account), (isOpen) =>
+          Effect.annotateLogs(
+            Effect.logWithLevel(isOpen ? "Debug" : "Warn")(messages[failure._tag]),
+            Circuits.annotations(failure)
+          )
+        )
 
-      const refused = (account: string) =>
-        Effect.flatMap(circuits.untilNext(account), (untilNext) => Effect.fail(ProcessorDown.retryAfter(untilNext)))
+      const down = (account: string, retryAfter = Duration.zero) =>
+        Effect.flatMap(circuits.untilNext(account), (untilNext) =>
+          Effect.fail(ProcessorDown.retryAfter(Duration.max(untilNext, retryAfter)))
+        )
 
-      const call = (kind: Kind, account: string, page: PageRequest, duration: Duration.Duration) =>
+      const call = (kind: PspKind, account: string, page: PageRequest, duration: Duration.Duration) =>
         retryOnce(circuits.guard(account)(client.list(kind, account, page))).pipe(
-          Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(hung) }),
+          Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(timedOut) }),
+          Effect.catchIf(isFailure, (failure) =>
+            Effect.andThen(log(account, failure), down(account, failure.retryAfter))
+          ),
           Effect.catchTags({
             CursorUnknown: () => Effect.fail(new CursorNotFound()),
             AccountDisconnected: () => Effect.fail(new ClinicNotConnected()),
             PspNotConfigured: () => Effect.fail(new ProcessorNotConfigured()),
-            CircuitOpen: () => refused(account),
-            RateLimited: (error) => failed(account, error),
-            PspUnavailable: (error) => failed(account, error),
-            AccountFailed: (error) => failed(account, error),
-            AccountUnauthorized: (error) => failed(account, error),
-            PspRefused: (error) => failed(account, error)
+            CircuitOpen: () => down(account)
           })
         )
 
-      const read = Effect.fnUntraced(function* (kind: Kind, clinic: string, page: PageRequest, until: bigint) {
+      const read = Effect.fnUntraced(function* (kind: PspKind, clinic: string, page: PageRequest, until: bigint) {
         const account = yield* accounts.find(clinic)
         if (account === undefined) return yield* new ClinicUnknown()
-        // For no account at all, a processor would read its own.
+        // Without an account, the PSP would read our own.
         if (account === null || !isAccount(account)) return yield* new ClinicNotConnected()
         if (Predicate.isNotUndefined(page.createdGte) && page.createdGte > (page.createdLte ?? Infinity)) return nothing
         return yield* call(kind, account, page, Duration.nanos(until - (yield* Clock.monotonicTimeNanos)))
@@ -133,7 +134,7 @@ export class PspReads extends Context.Service<
         isUp: circuits.isUp,
         read: Effect.fn("PspReads.read")(function* (kind, clinic, page) {
           yield* Effect.annotateCurrentSpan({ kind, clinic })
-          const until = (yield* Clock.monotonicTimeNanos) + Duration.toNanosUnsafe(deadline)
+          const until = (yield* Clock.monotonicTimeNanos) + Duration.toNanosUnsafe(timeout)
           const organization = yield* CurrentOrganization.id
           return yield* read(kind, clinic, page, until).pipe(
             inFlight(organization, () => new ProcessorBusy()),

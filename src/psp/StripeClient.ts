@@ -1,12 +1,13 @@
 /**
- * The payment processor Stripe, by its official client.
+ * The PSP Stripe, by its official client.
  *
- * The client has no way to give a request up. Its `fetch` is therefore ours: it takes a signal from the asynchronous
- * context of the call, so that interrupting the effect closes the socket. Retries and the deadline are the caller's.
+ * The client cannot cancel a request. Its `fetch` is therefore ours: it takes a signal from the asynchronous context of
+ * the call, so that interrupting the effect closes the socket. Retries and the timeout are up to the caller.
  */
 import { AsyncLocalStorage } from "node:async_hooks"
-import { Data, Duration, Effect, Option, Predicate, Redacted } from "effect"
+import { Duration, Effect, Option, Predicate, Redacted } from "effect"
 import { Stripe } from "stripe"
+import type { PspKind } from "../api/Psp.ts"
 import * as BoundedBody from "./BoundedBody.ts"
 import type { PspClient } from "./PspClient.ts"
 import {
@@ -14,7 +15,6 @@ import {
   AccountFailed,
   AccountUnauthorized,
   CursorUnknown,
-  type Kind,
   type PageRequest,
   type PspError,
   PspRefused,
@@ -28,14 +28,14 @@ export interface Options {
   readonly apiUrl: Option.Option<URL>
 }
 
-/** What a list should look like. What comes may be anything. */
+/** A list as it should be. What is received may be anything. */
 interface ListObject {
   readonly data?: unknown
   readonly has_more?: unknown
   readonly lastResponse: { readonly statusCode: number; readonly requestId?: string }
 }
 
-/** No id of Stripe is longer. A cursor that is would make an address that no server reads. */
+/** No id of Stripe is longer. A longer cursor would make a URL that no server reads. */
 const longestId = 255
 
 const textOf = (error: object, field: string) =>
@@ -49,16 +49,16 @@ const retryAfterOf = (error: object) => {
   return Number.isFinite(seconds) && seconds > 0 ? Duration.seconds(seconds) : undefined
 }
 
-/** Only what looks as it should: what fills the log must not be the processor's to choose. */
+/** Text that is safe to log: the PSP must not choose what fills the log. */
 const wordOf = (text: string | undefined) => (text !== undefined && /^[\w-]{1,64}$/.test(text) ? text : undefined)
 
-/** As `wordOf`, of a code: those have no digits and no capitals, which ids have. */
+/** As `wordOf`, for a code. Codes have no digits and no capitals; ids do. */
 const codeOf = (text: string | undefined) => (text !== undefined && /^[a-z_]{1,64}$/.test(text) ? text : undefined)
 
 const tooLarge = "body too large"
 const tooMuch = "bodies too large together"
 
-/** What ended the connection, as the platform names it, such as ECONNREFUSED; or that we did. */
+/** What ended the connection, as the platform names it, such as ECONNREFUSED, or which limit of ours. */
 const endOf = (error: object): string | undefined => {
   const detail = Predicate.hasProperty(error, "detail") ? error.detail : undefined
   if (detail instanceof BoundedBody.BodyTooLarge) return tooLarge
@@ -67,7 +67,7 @@ const endOf = (error: object): string | undefined => {
   return Predicate.isObject(cause) ? wordOf(textOf(cause, "code")) : undefined
 }
 
-// A key that Stripe does not know has no code, and is known by its words alone.
+// The error of an unknown key has no code, only a message.
 const keyCodes = ["api_key_expired", "platform_api_key_expired", "secret_key_required"]
 const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
 
@@ -77,16 +77,17 @@ const isKeyRefused = (error: object, code: string | undefined) =>
 const statusOf = (error: object) =>
   Predicate.hasProperty(error, "statusCode") && Predicate.isNumber(error.statusCode) ? error.statusCode : undefined
 
+const requestOf = (error: object) => wordOf(textOf(error, "requestId"))
+
 /**
- * What a call failed with. Codes and parameters come before the status, which varies. The messages hold account ids and
- * masked keys, and are passed on to nobody.
+ * Why a call failed. Codes and parameters are checked before the status, which varies. Messages hold account ids and
+ * masked keys, and are not passed on.
  */
-const pspError = (error: unknown): PspError => {
-  if (!Predicate.isObject(error)) return new PspUnavailable({ reason: "unknown" })
+const pspErrorOf = (error: object): PspError => {
   const type = wordOf(textOf(error, "type")) ?? "unknown"
   const code = textOf(error, "code")
   const status = statusOf(error)
-  const request = wordOf(textOf(error, "requestId"))
+  const request = requestOf(error)
   const retryAfter = retryAfterOf(error)
   const end = endOf(error)
   const reason = [type, status, codeOf(code), end].filter(Predicate.isNotUndefined).join(" ")
@@ -102,16 +103,7 @@ const pspError = (error: unknown): PspError => {
   return status !== undefined && status > 401 && status < 500 ? new AccountFailed(failure) : new PspUnavailable(failure)
 }
 
-/** What a call failed with, and Stripe's id of the request, where it got that far. */
-class Failed extends Data.TaggedError("Failed")<{ readonly why: PspError; readonly request: string | undefined }> {}
-
-const failed = (error: unknown) =>
-  new Failed({
-    why: pspError(error),
-    request: Predicate.isObject(error) ? wordOf(textOf(error, "requestId")) : undefined
-  })
-
-const nameRequest = (id: string | undefined) =>
+const annotateRequest = (id: string | undefined) =>
   id === undefined ? Effect.void : Effect.annotateCurrentSpan("processor_request", id)
 
 const isObjects = (data: unknown): data is ReadonlyArray<object> =>
@@ -120,17 +112,17 @@ const isObjects = (data: unknown): data is ReadonlyArray<object> =>
 const [space, brace] = [0x20, 0x7b]
 const mebibytes = 1024 * 1024
 
-// A page of a hundred objects has less than one. What many organizations read at once must fit beside all else.
+// A page of a hundred objects has less than one. What many organizations read at once must fit in memory.
 const readBody = BoundedBody.make({ each: 32 * mebibytes, together: 256 * mebibytes })
 
 const startsObject = (bytes: Uint8Array) => bytes.find((byte) => byte > space) === brace
 
 /**
- * What the client can be given: a body that is JSON and no object would end the process (it throws where nobody
- * catches), and a notice would be written to standard error.
+ * A response that is safe to give to the client. Of a body that is JSON but not an object it would throw where nothing
+ * catches, which ends the process, and it would write a notice to standard error.
  */
 // oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
-const harmless = async (response: Response) => {
+const safeResponse = async (response: Response) => {
   const bytes = await readBody(response)
   const headers = new Headers(response.headers)
   headers.delete("stripe-notice")
@@ -169,18 +161,19 @@ export const make = ({ secretKey, apiUrl }: Options) =>
       httpClient: Stripe.createFetchHttpClient((url: string | URL | Request, init?: RequestInit) => {
         const signals = [init?.signal, interruption.getStore()].filter(Predicate.isNotNullish)
         // oxlint-disable-next-line effecttsgo/global-fetch -- what the client takes is a `fetch`
-        return fetch(url, { ...init, redirect: "error", signal: AbortSignal.any(signals) }).then(harmless)
+        return fetch(url, { ...init, redirect: "error", signal: AbortSignal.any(signals) }).then(safeResponse)
       })
     })
     type Parameters = Stripe.PaginationParams & { readonly created?: Stripe.RangeQueryParam }
-    const resources: Record<Kind, (parameters: Parameters, options: Stripe.RequestOptions) => Promise<ListObject>> = {
-      payments: (parameters, options) => stripe.paymentIntents.list(parameters, options),
-      charges: (parameters, options) => stripe.charges.list(parameters, options),
-      refunds: (parameters, options) => stripe.refunds.list(parameters, options),
-      disputes: (parameters, options) => stripe.disputes.list(parameters, options),
-      payouts: (parameters, options) => stripe.payouts.list(parameters, options),
-      "balance-transactions": (parameters, options) => stripe.balanceTransactions.list(parameters, options)
-    }
+    const resources: Record<PspKind, (parameters: Parameters, options: Stripe.RequestOptions) => Promise<ListObject>> =
+      {
+        payments: (parameters, options) => stripe.paymentIntents.list(parameters, options),
+        charges: (parameters, options) => stripe.charges.list(parameters, options),
+        refunds: (parameters, options) => stripe.refunds.list(parameters, options),
+        disputes: (parameters, options) => stripe.disputes.list(parameters, options),
+        payouts: (parameters, options) => stripe.payouts.list(parameters, options),
+        "balance-transactions": (parameters, options) => stripe.balanceTransactions.list(parameters, options)
+      }
 
     return {
       list: Effect.fnUntraced(function* (kind, account, page) {
@@ -197,10 +190,13 @@ export const make = ({ secretKey, apiUrl }: Options) =>
                 { stripeAccount: account }
               )
             ),
-          catch: failed
-        }).pipe(Effect.catchTag("Failed", ({ why, request }) => Effect.andThen(nameRequest(request), Effect.fail(why))))
+          catch: (error): object => (Predicate.isObject(error) ? error : {})
+        }).pipe(
+          Effect.tapError((error) => annotateRequest(requestOf(error))),
+          Effect.mapError(pspErrorOf)
+        )
         const request = wordOf(lastResponse.requestId)
-        yield* nameRequest(request)
+        yield* annotateRequest(request)
         return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
           ? { data, hasMore: has_more }
           : yield* new PspUnavailable({ reason: "not a list", request })

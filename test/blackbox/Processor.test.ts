@@ -190,7 +190,7 @@ describe.concurrent("a program with a key of the processor", () => {
       assert.deepStrictEqual(yield* health(client), ["pass", "pass"])
       const lines = output().split("\n")
       assert.lengthOf(
-        lines.filter((line) => line.includes("left alone")),
+        lines.filter((line) => line.includes("Circuit breaker open")),
         1
       )
       for (const word of ["org_oakridge", clinic, "req_5", "StripeAuthenticationError 401"]) {
@@ -203,7 +203,7 @@ describe.concurrent("a program with a key of the processor", () => {
         concurrency: "unbounded"
       })
       yield* eventually(
-        "an account left alone, whose callers had left",
+        "an open circuit breaker of an account whose callers had left",
         Effect.map(ofHarbor, ({ status }) => status === 503)
       )
       assert.strictEqual((yield* double.seen).length, 5)

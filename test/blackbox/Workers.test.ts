@@ -33,8 +33,8 @@ const started = Effect.fnUntraced(function* (workers: number) {
   const address = yield* program.address
   const haveListened = (count: number) =>
     eventually(
-      `${count} workers that listened`,
-      Effect.sync(() => program.output().split("A worker listens").length > count)
+      `${count} processes that listened`,
+      Effect.sync(() => program.output().split("A process listens").length > count)
     )
   yield* haveListened(workers)
   return {
@@ -57,7 +57,7 @@ const listenersAt = (address: string) =>
 
 const none = (pids: ReadonlyArray<number>) =>
   eventually(
-    "no worker left",
+    "no process left",
     Effect.map(Effect.forEach(pids, isRunning), (running) => !running.includes(true))
   )
 
@@ -88,7 +88,7 @@ describe("WORKERS", () => {
     }).pipe(Effect.provide(ownDatabase))
   )
 
-  it.live("a worker that dies is replaced, and the others answer meanwhile", () =>
+  it.live("a process that dies is replaced, and the others answer meanwhile", () =>
     Effect.gen(function* () {
       const { answers, haveListened, pid } = yield* started(2)
       const [first = 0] = yield* childrenOf(pid)
@@ -104,20 +104,20 @@ describe("WORKERS", () => {
   it.live.each(["SIGTERM", "SIGINT"] as const)("%s stops all of them, with code 0", (signal) =>
     Effect.gen(function* () {
       const { ended, kill, pid } = yield* started(2)
-      const workers = yield* childrenOf(pid)
+      const children = yield* childrenOf(pid)
       yield* kill(signal)
       assert.deepStrictEqual(yield* ended, { code: 0, signal: null })
-      yield* none(workers)
+      yield* none(children)
     }).pipe(Effect.provide(ownDatabase))
   )
 
   it.live("none is left behind by a kill -9", () =>
     Effect.gen(function* () {
       const { ended, kill, pid } = yield* started(2)
-      const workers = yield* childrenOf(pid)
+      const children = yield* childrenOf(pid)
       yield* kill("SIGKILL")
       yield* ended
-      yield* none(workers)
+      yield* none(children)
     }).pipe(Effect.provide(ownDatabase))
   )
 })

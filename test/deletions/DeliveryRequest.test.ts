@@ -3,7 +3,7 @@ import { hash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { prune, wantedBy } from "../../src/http/JsonPruning.ts"
-import { atOnce } from "../../src/http/Slices.ts"
+import { runSync } from "../../src/http/TimeSlices.ts"
 import { deliveryOf } from "../../src/deletions/Delivery.ts"
 import { decoding } from "../../src/deletions/DeliveryRequest.ts"
 import { InvoiceDeletions } from "../../src/api/IntakeApi.ts"
@@ -30,8 +30,8 @@ const whole = (text: string) =>
   })
 
 const inSteps = (text: string) => {
-  const pruned = atOnce(prune(text, wanted))
-  return pruned._tag === "Json" ? atOnce(decoding(JSON.parse(pruned.text))) : pruned
+  const pruned = runSync(prune(text, wanted))
+  return pruned._tag === "Json" ? runSync(decoding(JSON.parse(pruned.text))) : pruned
 }
 
 const owner = { "idempotency-key": "k", "x-organization-id": "o" }

@@ -21,7 +21,7 @@ export const layerIntake = <E>(services: Layer.Layer<Scheduler | IntakeSecrets |
   Layer.effect(
     InProcess,
     Effect.gen(function* () {
-      const routes = Layer.mergeAll(Server.intakeRoutes(delay), Server.operationsRoutes, Server.envelope)
+      const routes = Layer.mergeAll(Server.intakeRoutes(delay), Server.operationsRoutes, Server.middleware)
       const handler = yield* HttpRouter.toHttpEffect(Layer.provide(routes, services))
       const context = yield* Effect.context()
       return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)

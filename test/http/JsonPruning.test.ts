@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { prune, wantedBy } from "../../src/http/JsonPruning.ts"
-import { atOnce } from "../../src/http/Slices.ts"
+import { runSync } from "../../src/http/TimeSlices.ts"
 
 const Body = Schema.Struct({
   list: Schema.Array(Schema.Struct({ id: Schema.String, name: Schema.optionalKey(Schema.NullOr(Schema.String)) })),
@@ -12,7 +12,7 @@ const Body = Schema.Struct({
 
 const wanted = wantedBy(Body)
 
-const pruned = (text: string) => atOnce(prune(text, wanted))
+const pruned = (text: string) => runSync(prune(text, wanted))
 
 const isJson = (text: string) => Result.isSuccess(Result.try((): unknown => JSON.parse(text)))
 

@@ -2,11 +2,11 @@
 import type { ServerResponse } from "node:http"
 import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { OrderedServer } from "../../src/http/OrderedServer.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
 
-const minute = 60_000
+const minute = Duration.minutes(1)
 
 const listening = Effect.acquireRelease(
   Effect.callback<{ readonly server: OrderedServer; readonly port: number; readonly begun: Array<ServerResponse> }>(

@@ -3,8 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
 import * as CircuitBreaker from "../../src/psp/CircuitBreaker.ts"
 
-const make = (circuits = 100) =>
-  CircuitBreaker.make({ failures: 2, pause: Duration.seconds(5), trial: Duration.seconds(1), circuits })
+const make = (maximumCircuits = 100) =>
+  CircuitBreaker.make({
+    failures: 2,
+    openDuration: Duration.seconds(5),
+    probeInterval: Duration.seconds(1),
+    maximumCircuits
+  })
 
 const failNow = (breaker: CircuitBreaker.CircuitBreaker, key: string, time: number) =>
   breaker.fail(key, breaker.admit(key, time), time)
@@ -22,7 +27,7 @@ describe("CircuitBreaker", () => {
     )
   })
 
-  it("says how long it is until the next call, also while a trial is made", () => {
+  it("says how long it is until the next call, also while a probe runs", () => {
     const breaker = make()
     assert.strictEqual(breaker.untilNext("a", 0), 0)
     failNow(breaker, "a", 0)
@@ -48,17 +53,17 @@ describe("CircuitBreaker", () => {
     assert.isFalse(breaker.isOpen("a"))
   })
 
-  it("is closed by whichever trial succeeds, however late, and opened again by the first that fails", () => {
+  it("is closed by whichever probe succeeds, however late, and opened again by the first that fails", () => {
     const breaker = make()
     failNow(breaker, "a", 0)
     failNow(breaker, "a", 0)
-    const trials = [breaker.admit("a", 5000), breaker.admit("a", 6000), breaker.admit("a", 7000)]
+    const probes = [breaker.admit("a", 5000), breaker.admit("a", 6000), breaker.admit("a", 7000)]
     assert.deepStrictEqual(
-      trials.map(({ isTrial }) => isTrial),
+      probes.map(({ opening }) => opening !== undefined),
       [true, true, true]
     )
-    const [first, second, third] = trials
-    if (first === undefined || second === undefined || third === undefined) return assert.fail("no trials")
+    const [first, second, third] = probes
+    if (first === undefined || second === undefined || third === undefined) return assert.fail("no probes")
     assert.isTrue(breaker.succeed("a", first))
     failNow(breaker, "a", 13_000)
     failNow(breaker, "a", 13_000)

@@ -54,7 +54,7 @@ describe("an account", () => {
     ["for which the processor refuses", refused],
     ["for which the processor does not take our key", unauthorized],
     ["for which the processor never answers", Effect.never]
-  ] as const)("%s is left alone after five failures in a row, and it alone", ([, failing]) =>
+  ] as const)("%s has its circuit breaker opened by five failures in a row, and no other account has", ([, failing]) =>
     Effect.gen(function* () {
       const { calls, isUp, readOf } = yield* readsByAccount({ bad: failing, good: answered })
       yield* times(5, failureOf(readOf("bad")))
@@ -85,15 +85,17 @@ describe("an account", () => {
     })
   )
 
-  it.effect.each([250, 1000, 7000])("that hangs is left alone when five callers left after %d ms each", (millis) =>
-    Effect.gen(function* () {
-      const { calls, isUp, readOf } = yield* readsByAccount({ bad: Effect.never, good: answered })
-      yield* times(5, leave(readOf("bad"), millis))
-      yield* failureOf(readOf("bad"))
-      assert.strictEqual(calls.length, 5)
-      assert.isTrue(yield* isUp)
-      yield* readOf("good")
-    })
+  it.effect.each([250, 1000, 7000])(
+    "that hangs has its circuit breaker opened when five callers left after %d ms each",
+    (millis) =>
+      Effect.gen(function* () {
+        const { calls, isUp, readOf } = yield* readsByAccount({ bad: Effect.never, good: answered })
+        yield* times(5, leave(readOf("bad"), millis))
+        yield* failureOf(readOf("bad"))
+        assert.strictEqual(calls.length, 5)
+        assert.isTrue(yield* isUp)
+        yield* readOf("good")
+      })
   )
 
   it.effect("is not blamed for callers that leave before it could have answered", () =>
@@ -130,7 +132,7 @@ describe("the processor", () => {
   const accounts = ["a", "b", "c", "d", "e", "f"]
   const allOf = (answer: Answer) => Object.fromEntries(accounts.map((account) => [account, answer]))
 
-  it.effect("is left alone for every account when it fails, whichever accounts they were", () =>
+  it.effect("is called for no account once its circuit breaker is open, whichever accounts opened it", () =>
     Effect.gen(function* () {
       const { calls, isUp, readOf } = yield* readsByAccount({ ...allOf(down), good: answered })
       for (const account of ["a", "b", "a", "b", "c"]) yield* failureOf(readOf(account))
@@ -140,7 +142,7 @@ describe("the processor", () => {
     })
   )
 
-  it.effect("is left alone when five accounts in a row have our key refused", () =>
+  it.effect("has its circuit breaker opened when five accounts in a row have our key refused", () =>
     Effect.gen(function* () {
       const { calls, isUp, readOf } = yield* readsByAccount({ ...allOf(unauthorized), good: answered })
       for (const account of ["a", "b", "a", "b", "c", "d"]) yield* failureOf(readOf(account))
@@ -175,32 +177,32 @@ describe("the processor", () => {
     })
   )
 
-  it.effect("that is up again is found out by the next caller when the first trial hangs", () =>
+  it.effect("that is up again is found out by the next caller when the first probe hangs", () =>
     Effect.gen(function* () {
       const { calls, isUp, read } = yield* readsOver(down, down, down, down, down, Effect.never, answered)
       yield* times(5, failureOf(read))
       yield* TestClock.adjust("5 seconds")
-      const trial = yield* fork(Effect.flip(read))
+      const probe = yield* fork(Effect.flip(read))
       assert.strictEqual(yield* retryAfter(read), 1)
       yield* TestClock.adjust("1 second")
-      assert.isUndefined(trial.pollUnsafe())
+      assert.isUndefined(probe.pollUnsafe())
       assert.deepStrictEqual(yield* times(3, read), [page, page, page])
       assert.isTrue(yield* isUp)
       yield* TestClock.adjust("7 seconds")
-      yield* Fiber.join(trial)
+      yield* Fiber.join(probe)
       assert.isTrue(yield* isUp)
       assert.strictEqual(calls.length, 9)
     })
   )
 
-  it.effect("that is slow is let in again by a trial, however long that takes", () =>
+  it.effect("that is slow is let in again by a probe, however long that takes", () =>
     Effect.gen(function* () {
       const { isUp, read } = yield* readsOver(down, down, down, down, down, Effect.delay(answered, "7 seconds"))
       yield* times(5, failureOf(read))
       yield* TestClock.adjust("5 seconds")
-      const trial = yield* fork(read)
+      const probe = yield* fork(read)
       yield* TestClock.adjust("7 seconds")
-      assert.deepStrictEqual(yield* Fiber.join(trial), page)
+      assert.deepStrictEqual(yield* Fiber.join(probe), page)
       assert.isTrue(yield* isUp)
     })
   )
@@ -317,7 +319,7 @@ describe("the log", () => {
         }
         assert.notInclude(line, "acct_oak")
       }
-      assert.include(opened.join(), "left alone")
+      assert.include(opened.join(), "Circuit breaker open: ")
       yield* times(20, failureOf(read))
       yield* TestClock.adjust("5 seconds")
       yield* times(20, failureOf(read))
@@ -326,7 +328,7 @@ describe("the log", () => {
       yield* times(3, read)
       const closed = yield* said
       assert.strictEqual(closed.length, 1)
-      assert.include(closed.join(), "answers again")
+      assert.include(closed.join(), "Circuit breaker closed: ")
     }).pipe(Effect.provide(Recorded.recording.pipe(Layer.provideMerge(Recorded.layer))))
   )
 })

@@ -4,8 +4,9 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option, Redacted } from "effect"
+import type { PspKind } from "../../src/api/Psp.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
-import type { Kind, PageRequest } from "../../src/psp/PspPage.ts"
+import type { PageRequest } from "../../src/psp/PspPage.ts"
 import { compact } from "../http/inProcess.ts"
 import { StripeDouble } from "../support/StripeDouble.ts"
 import { kinds } from "../support/stripe/rules.ts"
@@ -17,7 +18,7 @@ const layerStripe = Layer.unwrap(
   )
 ).pipe(Layer.provide(StripeDouble.layer({ key: secretKey, accounts, platform })))
 
-const list = (kind: Kind, account: string, page: PageRequest) =>
+const list = (kind: PspKind, account: string, page: PageRequest) =>
   Effect.flatMap(PspClient, (client) => client.list(kind, account, page))
 
 const idOf = (object: unknown) =>
@@ -26,7 +27,7 @@ const idOf = (object: unknown) =>
 const idsOf = (data: ReadonlyArray<unknown>) => data.map(idOf)
 
 /** The ids of all pages, each starting after the last object of the one before. */
-const walk = Effect.fnUntraced(function* (kind: Kind, account: string, page: PageRequest) {
+const walk = Effect.fnUntraced(function* (kind: PspKind, account: string, page: PageRequest) {
   const ids: Array<string | undefined> = []
   let hasMore = true
   while (hasMore) {
@@ -41,7 +42,7 @@ const walk = Effect.fnUntraced(function* (kind: Kind, account: string, page: Pag
   return ids
 })
 
-const made = (kind: Kind, account: string) => accounts[account]?.[kind] ?? []
+const made = (kind: PspKind, account: string) => accounts[account]?.[kind] ?? []
 
 const suites = [
   ["PspClient.layerMemory", PspClient.layerMemory(accounts)],

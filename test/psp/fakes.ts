@@ -1,8 +1,9 @@
 /** Live reads over a processor of a test's choice. */
 import { Clock, Effect, Layer } from "effect"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
+import type { PspKind } from "../../src/api/Psp.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
-import type { Kind, Page, PageRequest, PspError } from "../../src/psp/PspPage.ts"
+import type { Page, PageRequest, PspError } from "../../src/psp/PspPage.ts"
 import * as PspMemory from "../../src/psp/PspMemory.ts"
 import { PspReads } from "../../src/psp/PspReads.ts"
 import { layerPsp } from "../http/inProcess.ts"
@@ -12,7 +13,7 @@ import type { Collections } from "../support/stripe/rules.ts"
 export interface Call {
   /** Milliseconds on the clock. */
   readonly at: number
-  readonly kind: Kind
+  readonly kind: PspKind
   readonly account: string
   readonly page: PageRequest
 }

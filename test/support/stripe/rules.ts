@@ -4,10 +4,10 @@
  */
 import type { IncomingHttpHeaders } from "node:http"
 import type { PspObject } from "../../../src/psp/PspMemory.ts"
-import type { Kind } from "../../../src/psp/PspPage.ts"
+import type { PspKind } from "../../../src/api/Psp.ts"
 
 /** The objects of each account, the ones made last at the end. */
-export type Collections = Readonly<Record<string, Partial<Readonly<Record<Kind, ReadonlyArray<PspObject>>>>>>
+export type Collections = Readonly<Record<string, Partial<Readonly<Record<PspKind, ReadonlyArray<PspObject>>>>>>
 
 /** Whom the double serves, and with what. */
 export interface Rules {
@@ -38,10 +38,10 @@ export const paths = {
   disputes: "/v1/disputes",
   payouts: "/v1/payouts",
   "balance-transactions": "/v1/balance_transactions"
-} as const satisfies Record<Kind, string>
+} as const satisfies Record<PspKind, string>
 
 /** The kinds of object. */
-export const kinds = Object.keys(paths).filter((kind): kind is Kind => kind in paths)
+export const kinds = Object.keys(paths).filter((kind): kind is PspKind => kind in paths)
 
 interface Refusal {
   readonly message: string

@@ -1,4 +1,4 @@
-/** Around every request: its id, and what is answered when no endpoint answers. */
+/** What happens around every request: its id, unknown paths and methods, headers, and unexpected errors. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { RecordStoreDown } from "../../src/api/Errors.ts"
@@ -56,7 +56,7 @@ layer(InProcess.layer())("a request", (it) => {
     "/api/v3/charges/search/",
     "/API/v3/charges/get",
     "/api/v3/charges/search;a=b"
-  ])("to a path that is spelled in another way is known for all methods or for none: %s", (path) =>
+  ])("to another spelling of a path is known for all methods or for none: %s", (path) =>
     Effect.gen(function* () {
       const [post, get] = [yield* send({ path }), yield* send({ path, method: "GET" })]
       const known = post.status !== 404
@@ -148,7 +148,7 @@ layer(InProcess.layer())("a request", (it) => {
     })
   )
 
-  it.effect("is answered with what may be stored nowhere, and is taken for nothing but JSON", () =>
+  it.effect("has a response that may not be stored, and is not taken for anything but JSON", () =>
     Effect.gen(function* () {
       for (const path of [...paths, ...processorPaths]) {
         const { headers } = yield* send({ path, json: path.startsWith("/api/v3/psp") ? { clinic } : {} })

@@ -1,7 +1,7 @@
 /** Long work in slices lets everybody else go on in between. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { atOnce, inSlices, step } from "../../src/http/Slices.ts"
+import { runSync, runSliced, step } from "../../src/http/TimeSlices.ts"
 
 /** Work of some steps, each longer than a slice, that notes when they are done. */
 function* noting(name: string, steps: number, notes: Array<string>): Generator<void, string> {
@@ -26,9 +26,9 @@ const watching = (notes: Array<string>) => {
 describe("work in slices", () => {
   it.effect("has its result", () =>
     Effect.gen(function* () {
-      assert.strictEqual(yield* inSlices(() => noting("a", 3, [])), "a")
-      assert.strictEqual(atOnce(noting("a", 3, [])), "a")
-      assert.strictEqual(atOnce(step(() => 5)), 5)
+      assert.strictEqual(yield* runSliced(() => noting("a", 3, [])), "a")
+      assert.strictEqual(runSync(noting("a", 3, [])), "a")
+      assert.strictEqual(runSync(step(() => 5)), 5)
     })
   )
 
@@ -37,7 +37,7 @@ describe("work in slices", () => {
       const notes: Array<string> = []
       const stop = watching(notes)
       const fibers = yield* Effect.forEach(["a", "b", "c"], (name) =>
-        Effect.forkChild(inSlices(() => noting(name, 3, notes)))
+        Effect.forkChild(runSliced(() => noting(name, 3, notes)))
       )
       yield* Effect.forEach(fibers, Fiber.join)
       yield* stop
@@ -53,11 +53,11 @@ describe("work in slices", () => {
   it.effect("that is interrupted gives its turn away", () =>
     Effect.gen(function* () {
       const notes: Array<string> = []
-      const endless = yield* Effect.forkChild(inSlices(() => noting("a", Infinity, notes)))
-      yield* inSlices(() => noting("b", 2, notes))
+      const endless = yield* Effect.forkChild(runSliced(() => noting("a", Infinity, notes)))
+      yield* runSliced(() => noting("b", 2, notes))
       yield* Fiber.interrupt(endless)
       const before = notes.length
-      yield* inSlices(() => noting("c", 2, notes))
+      yield* runSliced(() => noting("c", 2, notes))
       assert.deepStrictEqual(notes.slice(before), ["c1", "c2"])
     })
   )
