@@ -8,6 +8,9 @@ import { CredentialDatabase, isSameDatabase, RecordDatabase } from "../database/
 import { CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
 import { hashOf, KeyRow, keyRow, recordUse, shareOf, within } from "./KeyLookup.ts"
 
+// Made once: a stack trace costs more than the rest of the response.
+const unauthorized = new Unauthorized()
+
 export class OrgResolver extends Context.Service<
   OrgResolver,
   {
@@ -34,7 +37,7 @@ export class OrgResolver extends Context.Service<
       const resolveHash = Effect.fn("OrgResolver.resolve")(function* (keyHash: Uint8Array) {
         const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
         const row = yield* sql.run(request, find(keyHash)).pipe(Effect.catchTag("SchemaError", Effect.die))
-        if (Option.isNone(row)) return yield* new Unauthorized()
+        if (Option.isNone(row)) return yield* unauthorized
         if (row.value.is_first_use_today) yield* recordUse(sql, keyHash)
         return row.value.organization_id
       })
@@ -57,7 +60,7 @@ export class OrgResolver extends Context.Service<
       OrgResolver.of({
         resolve: (key) => {
           const organization = organizations.get(Redacted.value(key))
-          return organization === undefined ? Effect.fail(new Unauthorized()) : Effect.succeed(organization)
+          return organization === undefined ? Effect.fail(unauthorized) : Effect.succeed(organization)
         }
       })
     )

@@ -17,6 +17,10 @@ import { getQuery, ownerOfKey, type Query, searchQuery, withKey } from "./Search
  */
 const shareOfConnections = (limit: number) => (limit > 250 ? atMost(1) : fair)
 
+// Made once: a stack trace costs more than the rest of the response.
+const unauthorized = new Unauthorized()
+const notFound = new RecordNotFound()
+
 /** How long a read may take. */
 const within = Duration.seconds(8)
 
@@ -43,7 +47,7 @@ export const make = <R extends Resource>(sql: Database, resource: R, deep?: numb
     error.reason._tag === "LockTimeoutError"
       ? keyRow(sql, keyHash).pipe(
           Effect.mapError(() => new CredentialStoreDown({ detail: "The credential store is busy" })),
-          Effect.filterOrFail(Array.isReadonlyArrayNonEmpty, () => new Unauthorized())
+          Effect.filterOrFail(Array.isReadonlyArrayNonEmpty, () => unauthorized)
         )
       : Effect.void
 
@@ -61,7 +65,7 @@ export const make = <R extends Resource>(sql: Database, resource: R, deep?: numb
     const statement = withKey(sql, keyHash, query)
     const rows = yield* run(shareOf(keyHash), limit, query.isPlannedOnce, statement, lookUpAlone(keyHash))
     const [key] = rows
-    if (key === undefined) return yield* new Unauthorized()
+    if (key === undefined) return yield* unauthorized
     if (key.is_first_use_today) yield* recordUse(sql, keyHash)
     return rows.map(({ record }) => record).filter(Predicate.isNotNull)
   })
@@ -74,7 +78,7 @@ export const make = <R extends Resource>(sql: Database, resource: R, deep?: numb
     }),
     get: Effect.fn("Records.get", { attributes: { table: resource.table } })(function* (id) {
       const [record] = yield* read(1, (owner) => getQuery(sql, owner, resource, id))
-      return record ?? (yield* new RecordNotFound())
+      return record ?? (yield* notFound)
     })
   }
 }
