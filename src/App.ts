@@ -1,6 +1,7 @@
-/** The service as its configuration describes it, and what it says when it is up. */
+/** The layer graph, written once, for real and in memory; what a start builds of it; and what it prints then. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Console, Effect, Layer, Logger, Option, References } from "effect"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Cause, Console, type Duration, Effect, Exit, Layer, Logger, Option, References, Runtime } from "effect"
 import { HttpServer } from "effect/http"
 import { config, type Role, type Settings } from "./Config.ts"
 import * as AfterMigration from "./database/AfterMigration.ts"
@@ -8,15 +9,40 @@ import * as Databases from "./database/Databases.ts"
 import { EmbeddedDatabaseError } from "./database/Embedded.ts"
 import { organizations } from "./demo/DemoData.ts"
 import { accounts } from "./demo/DemoProcessor.ts"
-import type { Failure } from "./process/Failure.ts"
+import { loadDemoData } from "./demo/Load.ts"
+import * as Failure from "./process/Failure.ts"
+import * as StopSignals from "./process/StopSignals.ts"
 import { HealthChecks } from "./health/HealthChecks.ts"
 import { Listener } from "./http/Listener.ts"
 import * as Worker from "./deletions/Worker.ts"
 import * as RequestLimit from "./keys/RequestLimit.ts"
 import { PspClient } from "./psp/PspClient.ts"
 import * as Server from "./Server.ts"
-import * as Services from "./Services.ts"
+import { IntakeSecrets } from "./deletions/IntakeSecrets.ts"
+import { Scheduler } from "./deletions/Scheduler.ts"
+import { OrgResolver } from "./keys/OrgResolver.ts"
+import { ClinicAccounts } from "./psp/ClinicAccounts.ts"
+import { PspReads } from "./psp/PspReads.ts"
+import { Repositories } from "./records/Repositories.ts"
 import * as Processes from "./process/Processes.ts"
+
+/** What the data API needs, over the record and credential databases and a processor. */
+export const services = Layer.mergeAll(
+  Repositories.layer,
+  OrgResolver.layer,
+  PspReads.layer.pipe(Layer.provide(ClinicAccounts.layer))
+)
+
+/** What the intake needs, over the task database. */
+export const intakeServices = (delay: Duration.Duration) => Layer.merge(Scheduler.layer(delay), IntakeSecrets.layer)
+
+/** What the data API needs, in memory and without any record or key: merge the fakes of your own over it. */
+export const servicesMemory = Layer.mergeAll(
+  Repositories.layerMemory(),
+  OrgResolver.layerMemory({}),
+  // Fresh, so that a layer of PspReads that is merged over this one is built over its own fakes.
+  Layer.fresh(PspReads.layer).pipe(Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
+)
 
 const formats = {
   pretty: Logger.consolePretty(),
@@ -72,10 +98,10 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
 /** One process that does everything that its roles say. */
 const single = (settings: Settings) => {
   const has = (role: Role) => settings.roles.includes(role)
-  const databases = Databases.layer(settings)
+  const databases = Databases.layer(settings, { fill: loadDemoData })
   const limit = Option.match(settings.rateLimit, { onNone: () => Layer.empty, onSome: RequestLimit.layer })
-  const services = Layer.mergeAll(HealthChecks.layer, Services.layerIntake(settings.deletionDelay), limit).pipe(
-    Layer.provideMerge(Services.layer),
+  const all = Layer.mergeAll(HealthChecks.layer, intakeServices(settings.deletionDelay), limit).pipe(
+    Layer.provideMerge(services),
     Layer.provide([databases, processor(settings)])
   )
   const routes = Layer.mergeAll(
@@ -91,7 +117,7 @@ const single = (settings: Settings) => {
     Layer.provideMerge(running),
     Layer.provideMerge(Server.serve(routes)),
     Layer.provide(Listener.layer(Processes.isChild ? { ...settings, ...Processes.childListener } : settings)),
-    Layer.provideMerge(services),
+    Layer.provideMerge(all),
     Layer.provide(NodeServices.layer)
   )
 }
@@ -102,16 +128,31 @@ const several = (settings: Settings) =>
     ? Layer.effectDiscard(
         Effect.fail(
           new EmbeddedDatabaseError({
-            message: `WORKERS=${settings.workers} needs a Postgres of DATABASE_URL: the embedded database serves one process.`
+            message: `PROCESSES=${settings.processes} needs a Postgres of DATABASE_URL: the embedded database serves one process.`
           })
         )
       )
-    : Layer.effectDiscard(Processes.supervise({ ...settings, processes: settings.workers }))
+    : Layer.effectDiscard(Processes.supervise(settings))
 
-const served = (settings: Settings): Layer.Layer<never, Failure | Processes.ChildEnded> =>
-  settings.workers > 1 && !Processes.isChild ? several(settings) : Layer.effectDiscard(Layer.build(single(settings)))
+const served = (settings: Settings): Layer.Layer<never, Failure.Failure | Processes.ChildEnded> =>
+  settings.processes > 1 && !Processes.isChild ? several(settings) : Layer.effectDiscard(Layer.build(single(settings)))
 
 /** Everything, from the configuration to the open socket. */
-export const layer = Layer.unwrap(
-  Effect.map(config, (settings) => Layer.provide(served(settings), observing(settings)))
-)
+const layer = Layer.unwrap(Effect.map(config, (settings) => Layer.provide(served(settings), observing(settings))))
+
+/** Runs the service until a stop signal, and ends the process. */
+export const run = () => {
+  StopSignals.endAtTheSecond()
+  Layer.launch(layer).pipe(
+    Effect.tapErrorTag(
+      ["ConfigError", "EmbeddedDatabaseError", "MigrationError", "ServeError", "SqlError"],
+      Failure.report
+    ),
+    NodeRuntime.runMain({
+      disableErrorReporting: true,
+      // A stop signal is how the service is meant to end.
+      teardown: (exit, onExit) =>
+        Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) ? onExit(0) : Runtime.defaultTeardown(exit, onExit)
+    })
+  )
+}

@@ -58,7 +58,7 @@ export const config = Config.all({
   /** How long a connection may stay open on which nothing happens. */
   idleTimeout: timeout("IDLE_TIMEOUT", "75 seconds"),
   /** How many processes serve the port; more than one share a Postgres of DATABASE_URL. */
-  workers: Variable.integer("WORKERS", { minimum: 1, maximum: 256 }).pipe(Config.withDefault(1)),
+  processes: Variable.integer("PROCESSES", { minimum: 1, maximum: 256 }).pipe(Config.withDefault(1)),
   /** What this process does: any of data-api, intake and worker, separated by commas. */
   roles: Variable.choices("ROLES", roles, "data-api,intake").pipe(Config.withDefault(roles)),
   /** From receiving an invoice deletion to running it. */

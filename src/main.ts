@@ -2,4 +2,5 @@ import { enableCompileCache } from "node:module"
 
 // What was compiled for one start is there for the next.
 enableCompileCache()
-await import("./Program.ts")
+const { run } = await import("./App.ts")
+run()

@@ -9,10 +9,10 @@ import { organizations, recordsOf } from "../src/demo/DemoData.ts"
 import { OrgResolver } from "../src/keys/OrgResolver.ts"
 import { Repositories } from "../src/records/Repositories.ts"
 import * as Server from "../src/Server.ts"
-import * as Services from "../src/Services.ts"
+import * as App from "../src/App.ts"
 
 const services = Layer.mergeAll(
-  Services.layerMemory,
+  App.servicesMemory,
   Repositories.layerMemory({ charges: recordsOf(organizations[0]).charges }),
   OrgResolver.layerMemory({ my_key: "org_oakridge" })
 )

@@ -46,7 +46,7 @@ const named: ReadonlyArray<Case> = [
     "9".repeat(400),
     long
   ]),
-  ...wrong("WORKERS", "an integer from 1 to 256, such as 1", ["0", "257", "many"]),
+  ...wrong("PROCESSES", "an integer from 1 to 256, such as 1", ["0", "257", "many"]),
   ...wrong("MAX_CONNECTIONS", "an integer from 1 to 1000000, such as 2000", ["0", "many"]),
   ...wrong("DRAIN", "a duration of at most 10 minutes, such as 2 seconds", ["5", "11 minutes", "-1 second"]),
   ...wrong("HEADERS_TIMEOUT", "a duration from 100 millis to 1 hour, such as 10 seconds", ["0 seconds", "2 hours"]),

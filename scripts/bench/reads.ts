@@ -24,7 +24,7 @@ import {
   type Request,
   service,
   startFloor,
-  withWorkers
+  withProcesses
 } from "./reads/contenders.ts"
 import { largest, prepare } from "./reads/data.ts"
 import { load, type Round } from "./reads/load.ts"
@@ -154,7 +154,7 @@ const bytes = await startFloor(Buffer.from(page.text))
 if (pgbench === undefined) console.log("pgbench is not installed: its floor is left out")
 
 const charts: Array<Bars> = []
-const both = await withWorkers.start(database)
+const both = await withProcesses.start(database)
 for (const work of Work.all) {
   await check(servers, work)
   const least = work === Work.pageOf100 ? await floor(bytes, 16) : []
@@ -164,7 +164,7 @@ for (const work of Work.all) {
   charts.push({ title: work.name, bars: bars.map(({ name, perSecond }) => ({ label: name, value: perSecond })) })
 }
 for (const connections of [1, 16, 64]) {
-  const all = new Map([...servers, [withWorkers, both] as const])
+  const all = new Map([...servers, [withProcesses, both] as const])
   const results = await interleave(runnersOf(all, Work.pageOf100, connections))
   table(`page of 100, ${connections} connections, ${largestSize} records`, results)
 }

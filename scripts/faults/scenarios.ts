@@ -11,7 +11,7 @@ import { stopping } from "./scenarios/stopping.ts"
 import { storeHangs } from "./scenarios/storeHangs.ts"
 import { keyStoreDown, storeDown } from "./scenarios/storeDown.ts"
 import { takeovers } from "./scenarios/takeover.ts"
-import { workerKilled } from "./scenarios/workerKilled.ts"
+import { processKilled } from "./scenarios/processKilled.ts"
 
 /** How much is done. */
 export interface Size {
@@ -28,7 +28,7 @@ export const scenarios = ({ isQuick, deliveries }: Size): ReadonlyArray<Scenario
   behindBalancer,
   keepAlive(isQuick ? 2 : 10),
   stopping,
-  workerKilled(isQuick ? 4 : 20),
+  processKilled(isQuick ? 4 : 20),
   ...takeovers,
   ...fairShares,
   hangUps(isQuick ? 6 : 20),

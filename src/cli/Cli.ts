@@ -5,6 +5,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { config } from "../Config.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
+import { loadDemoData } from "../demo/Load.ts"
 import { migrate, requireMigrated } from "../database/Migrations.ts"
 import * as Failure from "../process/Failure.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
@@ -14,9 +15,9 @@ import { secrets } from "./Secrets.ts"
 import { tasks } from "./Tasks.ts"
 
 // Nobody else waits for a command, so a busy database has more time to let it in.
-const connectTimeout = "10 seconds"
+const databaseOptions = { fill: loadDemoData, connectTimeout: "10 seconds" } as const
 
-const databases = Layer.unwrap(Effect.map(config, (settings) => Databases.layer(settings, connectTimeout)))
+const databases = Layer.unwrap(Effect.map(config, (settings) => Databases.layer(settings, databaseOptions)))
 
 /** The databases of a command that needs one of them migrated. */
 const migrated = (
@@ -32,7 +33,7 @@ const migrated = (
 
 // Migrating at the start would leave the command nothing to say.
 const asTheyAre = Layer.unwrap(
-  Effect.map(config, (settings) => Databases.layer({ ...settings, migrate: Option.some(false) }, connectTimeout))
+  Effect.map(config, (settings) => Databases.layer({ ...settings, migrate: Option.some(false) }, databaseOptions))
 )
 
 const migrateCommand = Command.make(

@@ -1,8 +1,8 @@
 /** The databases that the configuration names, migrated where it says so. */
-import { type Duration, Effect, Layer, Option } from "effect"
+import { type Duration, Effect, Layer, Option, type Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import type { Settings } from "../Config.ts"
-import { loadDemoData } from "../demo/Load.ts"
+import type { SqlError } from "effect/sql/SqlError"
+import type { PgClient } from "@effect/sql-pg"
 import {
   lockTimeout,
   CredentialDatabase,
@@ -15,17 +15,29 @@ import {
 import * as Embedded from "./Embedded.ts"
 import { isMigrated, migrate } from "./Migrations.ts"
 
-type DatabaseSettings = Pick<
-  Settings,
-  "databaseUrl" | "readDatabaseUrl" | "credentialsDatabaseUrl" | "dataDir" | "migrate" | "poolSize"
->
+/** Of the configuration, what names the databases. */
+export interface DatabaseSettings {
+  readonly databaseUrl: Option.Option<Redacted.Redacted>
+  readonly readDatabaseUrl: Option.Option<Redacted.Redacted>
+  readonly credentialsDatabaseUrl: Option.Option<Redacted.Redacted>
+  readonly dataDir: string
+  readonly migrate: Option.Option<boolean>
+  readonly poolSize: number
+}
 
-const embedded = (settings: DatabaseSettings) =>
+export interface Options {
+  /** Fills the embedded database, where it is new. No other is ever filled. */
+  readonly fill: (sql: PgClient.PgClient) => Effect.Effect<unknown, SqlError>
+  /** How long a connection to a Postgres may take to open; a second by default. */
+  readonly connectTimeout?: Duration.Input
+}
+
+const embedded = (settings: DatabaseSettings, { fill }: Options) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const sql = yield* Embedded.connect(settings.dataDir)
       if (Option.getOrElse(settings.migrate, () => true)) yield* migrate(sql)
-      if (yield* isMigrated(sql)) yield* loadDemoData(sql)
+      if (yield* isMigrated(sql)) yield* fill(sql)
       return layerShared(sql)
     })
   ).pipe(Layer.provide(Reactivity.layer))
@@ -43,21 +55,18 @@ export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSetting
   return { tasks, credentials: isApart ? "The database of CREDENTIALS_DATABASE_URL" : tasks }
 }
 
-/**
- * All databases. The embedded one is filled with the demo data when it is new; no other ever is.
- *
- * @param connectTimeout how long a connection to a Postgres may take to open
- */
-export const layer = (settings: DatabaseSettings, connectTimeout: Duration.Input = "1 second") =>
+/** All databases. */
+export const layer = (settings: DatabaseSettings, options: Options) =>
   Option.match(settings.databaseUrl, {
-    onNone: () => embedded(settings),
+    onNone: () => embedded(settings, options),
     onSome: (url) => {
-      const options = { maxConnections: settings.poolSize, connectTimeout, statementTimeout: "5 seconds" } as const
+      const { connectTimeout = "1 second" } = options
+      const pool = { maxConnections: settings.poolSize, connectTimeout, statementTimeout: "5 seconds" } as const
       const databases = Layer.mergeAll(
         Layer.effect(
           RecordDatabase,
           connect({
-            ...options,
+            ...pool,
             url: Option.getOrElse(settings.readDatabaseUrl, () => url),
             name: "record store",
             applicationName: "practice-data-records",
@@ -67,7 +76,7 @@ export const layer = (settings: DatabaseSettings, connectTimeout: Duration.Input
         Layer.effect(
           CredentialDatabase,
           connect({
-            ...options,
+            ...pool,
             url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
             name: "credential store",
             applicationName: "practice-data-credentials",
@@ -77,7 +86,7 @@ export const layer = (settings: DatabaseSettings, connectTimeout: Duration.Input
         Layer.effect(
           TaskDatabase,
           connect({
-            ...options,
+            ...pool,
             url,
             name: "task store",
             applicationName: "practice-data-tasks",

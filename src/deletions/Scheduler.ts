@@ -13,17 +13,15 @@ import { Context, type Duration, type Effect, Layer } from "effect"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import * as Memory from "./SchedulerMemory.ts"
 import * as Postgres from "./SchedulerPostgres.ts"
-import type { Claim, Outcome, RunOutcome, ScheduleOutcome, SchedulerUnavailable, TaskFailed } from "./Task.ts"
-
-/** How many tasks of each kind to claim at most; none by default. Those that have been due the longest come first. */
-export interface ClaimLimits {
-  /** Tasks that are due for their first or another attempt. */
-  readonly due?: number
-  /** Tasks whose lease expired, and that may still run beside others. */
-  readonly expired?: number
-  /** Tasks whose lease expired too often for that. The worker that claims one must hold nothing else. */
-  readonly alone?: number
-}
+import type {
+  Claim,
+  ClaimLimits,
+  Outcome,
+  RunOutcome,
+  ScheduleOutcome,
+  SchedulerUnavailable,
+  TaskFailed
+} from "./Task.ts"
 
 export class Scheduler extends Context.Service<
   Scheduler,

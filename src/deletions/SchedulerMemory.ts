@@ -1,10 +1,10 @@
 /** The fake of the scheduler: tasks in memory, by the same rules as the database. */
 import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
 import type { Deletions, Delivery } from "./Delivery.ts"
-import type { Scheduler } from "./Scheduler.ts"
 import {
   attemptsBesideOthers,
   type Claim,
+  type ClaimLimits,
   maximumAttempts,
   type Outcome,
   type Receipt,
@@ -41,7 +41,7 @@ export const make = (
   delay: Duration.Duration,
   runTask: (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed> = () => Effect.succeed(noItems)
 ) =>
-  Effect.sync((): Scheduler["Service"] => {
+  Effect.sync(() => {
     const tasks = new Map<string, MemoryTask>()
     let claims = 0
     const held = ({ organization, taskId, token }: Claim) => {
@@ -58,7 +58,7 @@ export const make = (
       )
 
     return {
-      schedule: (delivery) =>
+      schedule: (delivery: Delivery) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const key = keyOf(delivery.organization, delivery.taskId)
           const known = tasks.get(key)
@@ -78,7 +78,7 @@ export const make = (
           tasks.set(key, { delivery, receipt, state: "scheduled", attempts: 0, token: undefined, dueAt })
           return ScheduleOutcome.Scheduled({ receipt })
         }),
-      claim: ({ due = 0, expired = 0, alone = 0 }, lease) =>
+      claim: ({ due = 0, expired = 0, alone = 0 }: ClaimLimits, lease: Duration.Duration) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const open = openTasks().filter((task) => (task.dueAt ?? now) <= now)
           const running = open.filter((task) => task.state === "running")
@@ -98,14 +98,14 @@ export const make = (
             return [{ organization, taskId, token, attempt }]
           })
         }),
-      renew: (renewed, lease) =>
+      renew: (renewed: ReadonlyArray<Claim>, lease: Duration.Duration) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           for (const claim of renewed) {
             const task = held(claim)
             if (task !== undefined) change(task, { dueAt: now + Duration.toMillis(lease) })
           }
         }),
-      run: Effect.fnUntraced(function* (all) {
+      run: Effect.fnUntraced(function* (all: ReadonlyArray<Claim>) {
         const outcomes = yield* Effect.forEach(all, (claim): Effect.Effect<RunOutcome, TaskFailed> => {
           const task = held(claim)
           return task === undefined
@@ -119,7 +119,7 @@ export const make = (
           return outcome
         })
       }),
-      fail: (claim, _reason, retryAfter) =>
+      fail: (claim: Claim, _reason: string, retryAfter: Duration.Duration) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = held(claim)
           if (task === undefined) return
@@ -129,7 +129,7 @@ export const make = (
             : ({ state: "scheduled", dueAt: now + Duration.toMillis(retryAfter) } as const)
           change(task, { ...next, token: undefined })
         }),
-      release: ({ organization, taskId, token, attempt }) =>
+      release: ({ organization, taskId, token, attempt }: Claim) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const task = tasks.get(keyOf(organization, taskId))
           if (task?.token === token) {

@@ -9,11 +9,11 @@ import { TaskDatabase } from "../database/Database.ts"
 import { codeOf, reasonOf } from "../database/SqlFailure.ts"
 import type { Failure } from "../database/Store.ts"
 import * as Deletion from "./Deletion.ts"
-import type { Deletions } from "./Delivery.ts"
-import type { Scheduler } from "./Scheduler.ts"
+import type { Deletions, Delivery } from "./Delivery.ts"
 import {
   attemptsBesideOthers,
   Claim,
+  type ClaimLimits,
   maximumAttempts,
   Outcome,
   Receipt,
@@ -155,9 +155,9 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
     yield* Ref.update(lostTokens, (tokens) => tokens.filter((token) => !lost.includes(token)))
   })
 
-  const scheduler: Scheduler["Service"] = {
+  return {
     schedule: Effect.fn("Scheduler.schedule")(
-      function* (delivery) {
+      function* (delivery: Delivery) {
         const { invoiceLinesCount, invoicesCount, organization, taskId } = delivery
         const receivedAt = yield* DateTime.now
         const scheduledFor = DateTime.addDuration(receivedAt, delay)
@@ -185,7 +185,10 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
         sql.run({ key: `organization ${organization}`, within: deliveryTimeout, unavailable }, statements)
     ),
 
-    claim: Effect.fn("Scheduler.claim")(function* ({ alone = 0, due = 0, expired = 0 }, lease) {
+    claim: Effect.fn("Scheduler.claim")(function* (
+      { alone = 0, due = 0, expired = 0 }: ClaimLimits,
+      lease: Duration.Duration
+    ) {
       yield* releaseLost
       const now = yield* DateTime.now
       const token = randomUUID()
@@ -194,7 +197,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       ).pipe(Effect.tapError(() => Ref.update(lostTokens, (tokens) => [...tokens, token])))
     }),
 
-    renew: Effect.fn("Scheduler.renew")(function* (claims, lease) {
+    renew: Effect.fn("Scheduler.renew")(function* (claims: ReadonlyArray<Claim>, lease: Duration.Duration) {
       if (claims.length === 0) return
       const [organizations, taskIds, tokens] = columnsOf(claims)
       // A task that is running is locked: its lock keeps others off, and must not keep the other leases waiting.
@@ -212,7 +215,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
         where t.organization_id = held.organization_id and t.id = held.id`
     }, asWorker),
 
-    run: Effect.fn("Scheduler.run")(function* (claims) {
+    run: Effect.fn("Scheduler.run")(function* (claims: ReadonlyArray<Claim>) {
       const completed = yield* sql.run(
         tasks,
         Effect.catchTags(runTasks({ claims, now: yield* DateTime.now }), {
@@ -226,7 +229,11 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       })
     }),
 
-    fail: Effect.fn("Scheduler.fail")(function* ({ organization, taskId, token }, reason, retryAfter) {
+    fail: Effect.fn("Scheduler.fail")(function* (
+      { organization, taskId, token }: Claim,
+      reason: string,
+      retryAfter: Duration.Duration
+    ) {
       const now = yield* DateTime.now
       const isLast = sql`attempts >= ${maximumAttempts}`
       yield* sql`
@@ -238,7 +245,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
         where organization_id = ${organization} and id = ${taskId} and claim_token = ${token} and state = 'running'`
     }, asWorker),
 
-    release: Effect.fn("Scheduler.release")(function* ({ attempt, organization, taskId, token }) {
+    release: Effect.fn("Scheduler.release")(function* ({ attempt, organization, taskId, token }: Claim) {
       const isTask = sql`organization_id = ${organization} and id = ${taskId}`
       // A task that is dead because this claim expired is still held by it. If another worker has claimed the task
       // since, it has counted an attempt on top of this one.
@@ -254,5 +261,4 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       return Duration.max(Duration.zero, DateTime.distance(yield* DateTime.now, first.due_at))
     }).pipe(Effect.withSpan("Scheduler.untilDue"), asWorker)
   }
-  return scheduler
 })

@@ -45,6 +45,16 @@ export const Claim = Schema.Struct({
 })
 export type Claim = typeof Claim.Type
 
+/** How many tasks of each kind to claim at most; none by default. Those that have been due the longest come first. */
+export interface ClaimLimits {
+  /** Tasks that are due for their first or another attempt. */
+  readonly due?: number
+  /** Tasks whose lease expired, and that may still run beside others. */
+  readonly expired?: number
+  /** Tasks whose lease expired too often for that. The worker that claims one must hold nothing else. */
+  readonly alone?: number
+}
+
 /** How many items of a task were deleted, and how many were not, by the reason. */
 export const Outcome = Schema.Struct({
   invoices: Schema.Struct({

@@ -4,8 +4,8 @@
  * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
  */
 import { Array, Duration, Effect, Fiber, Layer, Predicate, Random, Ref, Schedule, Semaphore } from "effect"
-import { type ClaimLimits, Scheduler } from "./Scheduler.ts"
-import { type Claim, SchedulerUnavailable, TaskFailed } from "./Task.ts"
+import { Scheduler } from "./Scheduler.ts"
+import { type Claim, type ClaimLimits, SchedulerUnavailable, TaskFailed } from "./Task.ts"
 
 /** How a worker works. */
 export interface Options {

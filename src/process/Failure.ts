@@ -48,7 +48,7 @@ export const explain = (failure: AnyFailure): string => {
       return `${failure.message}: ${reasonOf(failure.cause)}`
     case "ServeError":
       if (Predicate.hasProperty(failure.cause, "code") && failure.cause.code === "ENOTSUP")
-        return "This system cannot share a port among processes. Leave WORKERS unset, and start several processes on ports of their own behind a load balancer."
+        return "This system cannot share a port among processes. Leave PROCESSES unset, and start several processes on ports of their own behind a load balancer."
       return `The server cannot listen: ${reasonOf(failure.cause)}. Choose another address with HOST and PORT.`
     case "SqlError":
       return sqlFailure(failure)

@@ -1,8 +1,7 @@
 /** The fake of the PSP: objects in memory, by the PSP's own rules. */
 import { Array, Effect, Order, Predicate } from "effect"
 import type { PspKind } from "../api/Psp.ts"
-import type { PspClient } from "./PspClient.ts"
-import { AccountDisconnected, CursorUnknown } from "./PspPage.ts"
+import { AccountDisconnected, CursorUnknown, type PageRequest } from "./PspPage.ts"
 
 /** An object of the PSP; its other fields are passed on. */
 export interface PspObject {
@@ -22,8 +21,12 @@ const newestFirst = Order.combine(
 )
 
 /** A client of accounts in memory. */
-export const make = (accounts: Accounts): PspClient["Service"] => ({
-  list: (kind, account, { limit, startingAfter, createdGte = 0, createdLte = Number.POSITIVE_INFINITY }) =>
+export const make = (accounts: Accounts) => ({
+  list: (
+    kind: PspKind,
+    account: string,
+    { limit, startingAfter, createdGte = 0, createdLte = Number.POSITIVE_INFINITY }: PageRequest
+  ) =>
     Effect.gen(function* () {
       const objects = new Map(Object.entries(accounts)).get(account)
       if (objects === undefined) return yield* new AccountDisconnected()

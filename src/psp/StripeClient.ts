@@ -9,7 +9,6 @@ import { Duration, Effect, Option, Predicate, Redacted } from "effect"
 import { Stripe } from "stripe"
 import type { PspKind } from "../api/Psp.ts"
 import * as BoundedBody from "./BoundedBody.ts"
-import type { PspClient } from "./PspClient.ts"
 import {
   AccountDisconnected,
   AccountFailed,
@@ -152,7 +151,7 @@ const created = ({ createdGte, createdLte }: PageRequest) =>
 
 /** A client of Stripe. */
 export const make = ({ secretKey, apiUrl }: Options) =>
-  Effect.sync((): PspClient["Service"] => {
+  Effect.sync(() => {
     const interruption = new AsyncLocalStorage<AbortSignal>()
     const stripe = new Stripe(Redacted.value(secretKey), {
       ...connection(apiUrl),
@@ -176,7 +175,7 @@ export const make = ({ secretKey, apiUrl }: Options) =>
       }
 
     return {
-      list: Effect.fnUntraced(function* (kind, account, page) {
+      list: Effect.fnUntraced(function* (kind: PspKind, account: string, page: PageRequest) {
         if ((page.startingAfter ?? "").length > longestId) return yield* new CursorUnknown()
         const { data, has_more, lastResponse } = yield* Effect.tryPromise({
           try: (signal) =>

@@ -22,7 +22,7 @@ const unusable = [
 /** What the variables say together, or the system of them. */
 const cases: ReadonlyArray<{ readonly names: string; readonly environment: Process.Environment }> = [
   { names: "HOST", environment: { DATABASE_URL: unreachable, HOST: "203.0.113.7" } },
-  { names: "DATABASE_URL", environment: { WORKERS: "2" } },
+  { names: "DATABASE_URL", environment: { PROCESSES: "2" } },
   { names: "DATABASE_URL", environment: { DATABASE_URL: unusable[0] ?? "" } },
   { names: "DATA_DIR", environment: { DATA_DIR: "/dev/null/data" } }
 ]

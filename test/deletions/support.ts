@@ -4,7 +4,8 @@ import { Data, Duration, Effect, Layer } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import { deliveryOf } from "../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../src/api/IntakeApi.ts"
-import { type ClaimLimits, Scheduler } from "../../src/deletions/Scheduler.ts"
+import { Scheduler } from "../../src/deletions/Scheduler.ts"
+import type { ClaimLimits } from "../../src/deletions/Task.ts"
 import {
   type Claim,
   type Receipt,

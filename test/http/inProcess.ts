@@ -11,7 +11,7 @@ import { searchable } from "../../src/api/records/index.ts"
 import { Repositories } from "../../src/records/Repositories.ts"
 import type { Repository } from "../../src/records/Repository.ts"
 import * as Server from "../../src/Server.ts"
-import type * as Services from "../../src/Services.ts"
+import type * as App from "../../src/App.ts"
 import { kinds } from "../support/stripe/rules.ts"
 
 const [oakridge, harbor] = organizations
@@ -24,7 +24,7 @@ export const demo = recordsOf(oakridge)
 export const other = { key: harbor.key, organization: `org_${harbor.slug}`, demo: recordsOf(harbor) }
 
 /** What the routes need. */
-export type ServiceLayer = Layer.Layer<Layer.Success<typeof Services.layerMemory>>
+export type ServiceLayer = Layer.Layer<Layer.Success<typeof App.servicesMemory>>
 
 /** The resources that can be searched, and that the demo data has records of. */
 export const withDemoRecords = searchable.filter(({ name }) => name in demo)

@@ -4,7 +4,7 @@ import { Reactivity } from "effect/reactivity"
 import { lockTimeout, connect, CredentialDatabase, type Database, RecordDatabase } from "../../src/database/Database.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
-import * as Services from "../../src/Services.ts"
+import * as App from "../../src/App.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 /** How many statements each client was asked for. */
@@ -47,4 +47,4 @@ const databases = Layer.unwrap(
 export const store = Layer.merge(TestDatabase.layerDemo, Statements.layer)
 
 /** The services over it. */
-export const services = Services.layer.pipe(Layer.provide([databases, PspClient.layerMemory(accounts)]))
+export const services = App.services.pipe(Layer.provide([databases, PspClient.layerMemory(accounts)]))

@@ -49,7 +49,7 @@ const ourselves = (name: string, environment: Readonly<Record<string, string>> =
 export const service = ourselves("this service")
 
 /** The same, with a process for each of two cores. */
-export const withWorkers = ourselves("this service, WORKERS=2", { WORKERS: "2" })
+export const withProcesses = ourselves("this service, PROCESSES=2", { PROCESSES: "2" })
 
 const fastify = (name: string, file: string): Contender => ({
   name,

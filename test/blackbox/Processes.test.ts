@@ -27,16 +27,16 @@ const isRunning = (pid: number) =>
     }
   })
 
-const started = Effect.fnUntraced(function* (workers: number) {
+const started = Effect.fnUntraced(function* (processes: number) {
   const { url } = yield* TestDatabase
-  const program = yield* Process.start({ DATABASE_URL: url, WORKERS: String(workers), LOG_LEVEL: "Debug" })
+  const program = yield* Process.start({ DATABASE_URL: url, PROCESSES: String(processes), LOG_LEVEL: "Debug" })
   const address = yield* program.address
   const haveListened = (count: number) =>
     eventually(
       `${count} processes that listened`,
       Effect.sync(() => program.output().split("A process listens").length > count)
     )
-  yield* haveListened(workers)
+  yield* haveListened(processes)
   return {
     ...program,
     url: address,
@@ -61,7 +61,7 @@ const none = (pids: ReadonlyArray<number>) =>
     Effect.map(Effect.forEach(pids, isRunning), (running) => !running.includes(true))
   )
 
-describe("WORKERS", () => {
+describe("PROCESSES", () => {
   it.live("so many processes serve the port, and one line says which it is", () =>
     Effect.gen(function* () {
       const { answers, output } = yield* started(3)
@@ -81,7 +81,7 @@ describe("WORKERS", () => {
     Effect.gen(function* () {
       const { url: database } = yield* TestDatabase
       const { url } = yield* started(2)
-      const second = yield* Process.startToEnd({ DATABASE_URL: database, WORKERS: "2", PORT: new URL(url).port })
+      const second = yield* Process.startToEnd({ DATABASE_URL: database, PROCESSES: "2", PORT: new URL(url).port })
       assert.isAbove(second.code ?? 0, 0)
       assert.match(second.output, /in use.*PORT/i)
       assert.strictEqual(second.output.trim().split("\n").length, 1, second.output)

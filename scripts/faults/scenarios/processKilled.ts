@@ -9,18 +9,18 @@ import * as Service from "../support/Service.ts"
 /** How long a request may take that nobody answers any more, in milliseconds. */
 const patience = 2000
 
-export const workerKilled = (kills: number) =>
+export const processKilled = (kills: number) =>
   make({
-    name: "worker-killed",
-    done: `WORKERS=2; one of the two is killed with -9, ${kills} times, under 64 callers who connect for each request`,
+    name: "process-killed",
+    done: `PROCESSES=2; one of the two is killed with -9, ${kills} times, under 64 callers who connect for each request`,
     promise: "no request hangs, and the processes share the work (each at least 25 %)",
     run: Effect.fnUntraced(function* ({ demo, seed }) {
       const { url } = yield* demo
-      const { pid, port } = yield* Service.start({ DATABASE_URL: url, WORKERS: "2" })
-      const workers = Proc.children(pid)
-      const areTwo = Effect.map(workers, ({ length }) => length === 2)
-      const isShared = yield* Effect.isSuccess(Effect.timeout(eventually("two workers", areTwo), "10 seconds"))
-      if (!isShared) return skip("WORKERS=2 starts no two processes")
+      const { pid, port } = yield* Service.start({ DATABASE_URL: url, PROCESSES: "2" })
+      const children = Proc.children(pid)
+      const areTwo = Effect.map(children, ({ length }) => length === 2)
+      const isShared = yield* Effect.isSuccess(Effect.timeout(eventually("two processes", areTwo), "10 seconds"))
+      if (!isShared) return skip("PROCESSES=2 starts no two processes")
       yield* Effect.sleep("1 second")
 
       const plan: Callers.Plan = {
@@ -30,7 +30,7 @@ export const workerKilled = (kills: number) =>
         patience,
         keepAlive: false
       }
-      const cpu = Effect.flatMap(workers, (pids) => Effect.forEach(pids, Proc.cpuMillis))
+      const cpu = Effect.flatMap(children, (pids) => Effect.forEach(pids, Proc.cpuMillis))
       const before = yield* cpu
       yield* Callers.run({ ...plan, during: 4000 })
       const spent = (yield* cpu).map((after, index) => after - (before[index] ?? 0))
@@ -39,11 +39,11 @@ export const workerKilled = (kills: number) =>
       const callers = yield* Callers.start(plan)
       const incident = Effect.gen(function* () {
         yield* Effect.sleep(yield* Random.nextBetween(200, 800))
-        yield* Proc.signal(yield* Random.choice(yield* workers), "SIGKILL")
-        yield* eventually("two workers", areTwo)
+        yield* Proc.signal(yield* Random.choice(yield* children), "SIGKILL")
+        yield* eventually("two processes", areTwo)
         yield* Effect.sleep("1500 millis")
       })
-      yield* Random.withSeed(Effect.repeat(incident, { times: kills - 1 }), `${seed} workers`)
+      yield* Random.withSeed(Effect.repeat(incident, { times: kills - 1 }), `${seed} children`)
       yield* Effect.sleep(patience)
       const report = yield* callers.stop
       const count = (status: number) => Callers.having(report, (one) => one === status).length
