@@ -1,4 +1,4 @@
-/** The configuration: every variable that the service reads, with its default. The README lists the same. */
+/** The configuration: every variable that the service reads, with its default. scripts/operations/README.md lists the same. */
 import { isatty } from "node:tty"
 import { Config, Duration, LogLevel, Redacted } from "effect"
 import * as Variable from "./process/Variable.ts"

@@ -32,7 +32,7 @@ export const HTTPValidationError = Schema.Struct({ detail: Schema.Array(Validati
 })
 
 /** The text of an error, by default the first of those that it has. A client knows the error by them. */
-const text = (...texts: Array.NonEmptyReadonlyArray<string>) =>
+export const text = (...texts: Array.NonEmptyReadonlyArray<string>) =>
   Schema.String.annotate({ examples: texts }).pipe(Schema.withConstructorDefault(Effect.succeed(texts[0])))
 
 /** 400: the body names an organization other than the key's. */

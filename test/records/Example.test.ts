@@ -1,16 +1,19 @@
-/** The examples of the README's "Change it": a resource that the API lacks, and a filter that a resource lacks. */
-import { assert, layer } from "@effect/vitest"
+/** The examples of the README's "Change it": a resource, a filter and an error that the API lacks. */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, it, layer } from "@effect/vitest"
 import { Arbitrary, Array, Effect, Layer, Redacted, Schema } from "effect"
 import { HttpServer } from "effect/http"
-import { HttpApi, HttpApiBuilder, HttpApiTest } from "effect/http-api"
-import { SqlClient } from "effect/sql"
+import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiTest } from "effect/http-api"
 import { Authorization } from "../../src/api/Authorization.ts"
 import * as Client from "../../src/api/Client.ts"
+import { OrgMismatch, RecordStoreDown, responses } from "../../src/api/Errors.ts"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { JsonBody } from "../../src/api/JsonBody.ts"
 import * as Filter from "../../src/api/records/Filter.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import * as Resource from "../../src/api/records/Resource.ts"
+import { all, migrate } from "../../src/database/Migrations.ts"
 import { organizations, recordsOf } from "../../src/demo/DemoData.ts"
 import * as JsonBodyServer from "../../src/http/JsonBodyServer.ts"
 import * as AuthorizationServer from "../../src/keys/AuthorizationServer.ts"
@@ -21,7 +24,9 @@ import { Repositories } from "../../src/records/Repositories.ts"
 import { costOf, organization } from "../database/cost.ts"
 import * as Arbitraries from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import migration from "./example/00005_vaccinations.ts"
+import vaccinationsTable from "./example/00005_vaccinations.ts"
+import petsBreed from "./example/00006_pets_breed.ts"
+import { OffsetTooDeep } from "./example/OffsetTooDeep.ts"
 import { Vaccination, vaccinations } from "./example/Vaccinations.ts"
 import { dataset, fill, storesOf } from "./stores.ts"
 
@@ -30,8 +35,8 @@ class ExampleApi extends HttpApi.make("example")
   .middleware(JsonBody)
   .middleware(Authorization) {}
 
-const handlers = HttpApiBuilder.group(ExampleApi, "vaccinations", (all) =>
-  Effect.map(Repositories, ({ of }) => all.handleAll(handlersOf(of(vaccinations))))
+const handlers = HttpApiBuilder.group(ExampleApi, "vaccinations", (group) =>
+  Effect.map(Repositories, ({ of }) => group.handleAll(handlersOf(of(vaccinations))))
 ).pipe(
   Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: 1000 })]),
   Layer.provide(OrgResolver.layerMemory({ my_key: "org_a" }))
@@ -44,8 +49,24 @@ const client = Effect.provide(HttpApiTest.groups(ExampleApi, ["vaccinations"]), 
 
 const migrated = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
-  yield* Effect.provideService(migration, SqlClient.SqlClient, sql)
+  yield* migrate(sql, { ...all, "90005_vaccinations": vaccinationsTable, "90006_pets_breed": petsBreed })
 })
+
+class PagesApi extends HttpApi.make("pages").add(
+  HttpApiGroup.make("pages").add(
+    HttpApiEndpoint.get("deep", "/deep", { error: responses(OrgMismatch, OffsetTooDeep, RecordStoreDown) })
+  )
+) {}
+
+const root = join(import.meta.dirname, "../..")
+
+/** The code of a file, from its first declaration on, as it may be indented in a list. */
+const codeOf = (file: string) => {
+  const text = readFileSync(join(root, file), "utf8")
+  return text.slice(text.search(/^(export|const services)/m)).trim()
+}
+
+const unindented = (text: string) => text.replace(/^ +/gm, "")
 
 layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDatabases), { excludeTestServices: true })(
   (it) => {
@@ -80,8 +101,6 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
         const withBreed = Resource.make({ ...pets, filters: { ...pets.filters, breed: Filter.equals("breed") } })
-        yield* sql`create index pets_breed on pets (organization_id, breed, updated_at, id)`
-
         const [demo] = organizations
         const { memory, postgres } = yield* storesOf(dataset(withBreed, recordsOf(demo).pets))
         const readBreeds = Schema.decodeEffect(
@@ -109,3 +128,24 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
     )
   }
 )
+
+it.effect("a new error is 400 with its text, and the typed client knows it", () =>
+  Effect.gen(function* () {
+    const handlersOfPages = HttpApiBuilder.group(PagesApi, "pages", (group) =>
+      group.handle("deep", () => Effect.fail(new OffsetTooDeep()))
+    )
+    const client = yield* HttpApiTest.groups(PagesApi, ["pages"]).pipe(
+      Effect.provide([handlersOfPages, HttpServer.layerServices])
+    )
+    assert.deepStrictEqual(yield* Effect.flip(client.pages.deep()), new OffsetTooDeep())
+  })
+)
+
+it("the README quotes the examples as they are", () => {
+  const readme = unindented(readFileSync(join(root, "README.md"), "utf8"))
+  for (const file of ["example/00006_pets_breed.ts", "example/OffsetTooDeep.ts"]) {
+    assert.include(readme, unindented(codeOf(`test/records/${file}`)))
+  }
+  const [composed = ""] = codeOf("test/Api.test.ts").split("\n\nit.effect")
+  assert.include(readme, unindented(composed))
+})

@@ -216,3 +216,13 @@ export const addField = (added: Field) => ({
     }
   })
 })
+
+/**
+ * A migration that builds an index while its table is read and written. Fails as `addField` does.
+ *
+ * @example
+ *   export default addIndex({ table: "pets", name: "pets_breed", columns: "(organization_id, breed, updated_at, id)" })
+ */
+export const addIndex = (index: { readonly table: string; readonly name: string; readonly columns: string }) => ({
+  online: retried(buildIndex(index.table, index.name, index.columns))
+})

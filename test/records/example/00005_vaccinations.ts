@@ -1,41 +1,40 @@
-import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
+/** The table of vaccinations: the function that renders a record, the columns, and an index for each search. */
+import { script } from "../../../src/database/migrations/script.ts"
 
-const all = [
-  `create function vaccinations_record(
-     id text, pet text, vaccine text, dose numeric, is_booster boolean, created_at timestamptz, updated_at timestamptz
-   ) returns text language sql immutable parallel safe
-     return '{"id":'       || coalesce(to_json(id)::text, 'null')
-       || ',"pet":'        || coalesce(to_json(pet)::text, 'null')
-       || ',"vaccine":'    || coalesce(to_json(vaccine)::text, 'null')
-       || ',"dose":'       || coalesce(case when dose <> 0 and abs(dose) < 0.000001 then api_tiny(dose) else trim_scale(dose)::text end, 'null')
-       || ',"isBooster":'  || coalesce(is_booster::text, 'null')
-       || ',"created_at":' || coalesce('"' || to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"', 'null')
-       || ',"updated_at":' || coalesce('"' || to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"', 'null')
-       || '}'`,
-  `create table vaccinations (
-     organization_id text collate "C" not null,
-     id              text collate "C",
-     pet             text collate "C",
-     vaccine         text collate "C",
-     dose            api_decimal,
-     is_booster      boolean not null default false,
-     created_at      api_instant not null default now(),
-     updated_at      api_instant not null default now(),
-     record          text not null generated always as (vaccinations_record(
-       id, pet, vaccine, dose, is_booster, created_at, updated_at
-     )) stored,
-     primary key (organization_id, id)
-   )`,
-  "create index vaccinations_order                  on vaccinations (organization_id, updated_at, id)",
-  "create index vaccinations_pet                    on vaccinations (organization_id, pet, updated_at, id)",
-  "create index vaccinations_order_unmarked         on vaccinations (organization_id, updated_at, id) where not is_booster",
-  "create index vaccinations_pet_unmarked           on vaccinations (organization_id, pet, updated_at, id) where not is_booster",
-  "create index vaccinations_created_at             on vaccinations (organization_id, created_at, updated_at, id)",
-  "create index vaccinations_changed_before_created on vaccinations (organization_id, updated_at, id) where updated_at < created_at",
-  "grant select on vaccinations to practice_data_api"
-]
+export default script(String.raw`
+create function vaccinations_record(
+  id text, pet text, vaccine text, dose numeric, is_booster boolean, created_at timestamptz, updated_at timestamptz
+) returns text language sql immutable parallel safe
+  return '{"id":'       || coalesce(to_json(id)::text, 'null')
+    || ',"pet":'        || coalesce(to_json(pet)::text, 'null')
+    || ',"vaccine":'    || coalesce(to_json(vaccine)::text, 'null')
+    || ',"dose":'       || coalesce(case when dose <> 0 and abs(dose) < 0.000001 then api_tiny(dose) else trim_scale(dose)::text end, 'null')
+    || ',"isBooster":'  || coalesce(is_booster::text, 'null')
+    || ',"created_at":' || coalesce('"' || to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"', 'null')
+    || ',"updated_at":' || coalesce('"' || to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"', 'null')
+    || '}';
 
-export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  Effect.forEach(all, (statement) => sql.unsafe(statement), { discard: true })
-)
+create table vaccinations (
+  organization_id text collate "C" not null,
+  id              text collate "C",
+  pet             text collate "C",
+  vaccine         text collate "C",
+  dose            api_decimal,
+  is_booster      boolean not null default false,
+  created_at      api_instant not null default now(),
+  updated_at      api_instant not null default now(),
+  record          text not null generated always as (vaccinations_record(
+    id, pet, vaccine, dose, is_booster, created_at, updated_at
+  )) stored,
+  primary key (organization_id, id)
+);
+
+create index vaccinations_order                  on vaccinations (organization_id, updated_at, id);
+create index vaccinations_pet                    on vaccinations (organization_id, pet, updated_at, id);
+create index vaccinations_order_unmarked         on vaccinations (organization_id, updated_at, id) where not is_booster;
+create index vaccinations_pet_unmarked           on vaccinations (organization_id, pet, updated_at, id) where not is_booster;
+create index vaccinations_created_at             on vaccinations (organization_id, created_at, updated_at, id);
+create index vaccinations_changed_before_created on vaccinations (organization_id, updated_at, id) where updated_at < created_at;
+
+grant select on vaccinations to practice_data_api;
+`)
