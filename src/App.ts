@@ -80,7 +80,7 @@ const announcement = ({ databaseUrl }: Settings) =>
     if (Option.isNone(databaseUrl)) yield* Console.log(demoNotice(reachable(address)))
   })
 
-/** What a stop begins with: the service is not ready, and answers what still comes. */
+/** What a stop begins with: the service is not ready, and still serves what comes. */
 const draining = ({ drain }: Settings) =>
   Effect.gen(function* () {
     const health = yield* HealthChecks

@@ -41,7 +41,7 @@ export const config = Config.all({
   /** The port to listen on; 0 takes a free one. */
   port: Variable.integer("PORT", { minimum: 0, maximum: 65535, example: 3000 }).pipe(Config.withDefault(3000)),
   /**
-   * How long everything is still answered after a stop signal. Unset: 2 seconds, or none when started from a terminal,
+   * How long requests are still served after a stop signal. Unset: 2 seconds, or none when started from a terminal,
    * where someone waits for it.
    */
   drain: Variable.duration("DRAIN", { maximum: "10 minutes", example: "2 seconds" }).pipe(

@@ -3,6 +3,7 @@
  *
  * Contract: section 5. A missing or invalid key is 401; a store of keys that cannot be reached is 503, never 401.
  */
+import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { CredentialStoreDown, responses, responseWithHeader, TooManyRequests, Unauthorized } from "./Errors.ts"
 import type { CurrentOrganization } from "./CurrentOrganization.ts"
@@ -14,6 +15,14 @@ const bearer = HttpApiSecurity.bearer.pipe(
     })
   )
 )
+
+/**
+ * Annotation of an endpoint that responds with nothing but errors unless a statement that reads records has looked the
+ * API key up. Of any other endpoint the key is looked up before it is handled.
+ */
+export const ReadsByKey = Context.Reference<boolean>("practice-data/api/Authorization/ReadsByKey", {
+  defaultValue: () => false
+})
 
 /** Resolves the request's API key and provides the organization to what runs behind it. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: CurrentOrganization }>()(

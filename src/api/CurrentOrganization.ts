@@ -1,4 +1,4 @@
-/** The organization on whose behalf a request is answered. */
+/** The organization on whose behalf a request is served. */
 import { Context, Effect } from "effect"
 import { Unauthorized } from "./Errors.ts"
 

@@ -1,6 +1,6 @@
 /**
  * Live reads of the payment processor account that is connected to a clinic. Contract: section 4.1, "Live processor
- * read". All six take and answer the same; the contract shows balance transactions.
+ * read". All six have the same request and response; the contract shows balance transactions.
  */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
@@ -88,7 +88,7 @@ const group = <const Kind extends string>(kind: Kind, stability: Stability) =>
       OpenApi.annotations({
         summary: `Read ${kind.replaceAll("-", " ")}`,
         description:
-          "Reads live from the payment processor account connected to one clinic, newest first. The next page is the one that starts after the id of the last object; there is no offset. A clinic without a connected account is answered with 400. When the processor does not answer for an account within 8 seconds, fails several times in a row, or 20 reads of the organization are in flight, the answer is 503, and `Retry-After` (1 to 60 seconds) says when to try again.",
+          "Reads live from the payment processor account connected to one clinic, newest first. The next page is the one that starts after the id of the last object; there is no offset. A clinic without a connected account is refused with 400. When the processor does not answer for an account within 8 seconds, fails several times in a row, or 20 reads of the organization are in flight, the response is 503, and `Retry-After` (1 to 60 seconds) says when to try again.",
         override: stability === "provisional" ? { "x-provisional": true } : undefined
       })
     )

@@ -17,7 +17,7 @@ export interface Outage {
   readonly succeeded: () => void
   /** No connection could be made. */
   readonly begin: (error: SqlError) => void
-  /** Nothing was heard of the database for a while: it is probed, and an outage begins when it does not answer. */
+  /** The database has not responded for a while: it is probed, and an outage begins when the probe fails too. */
   readonly suspect: () => void
 }
 

@@ -1,9 +1,9 @@
 /** The authorization of the data API, over `OrgResolver`. */
-import { Effect, Layer, Predicate, Redacted } from "effect"
+import { Context, Effect, Layer, Predicate, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Unauthorized } from "../api/Errors.ts"
 import { mayBeLong } from "../http/RequestBody.ts"
-import { Authorization } from "../api/Authorization.ts"
+import { Authorization, ReadsByKey } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { ResolveHash } from "./CheckOrganization.ts"
 import { hashOf } from "./KeyLookup.ts"
@@ -27,18 +27,21 @@ export const layer = Layer.effect(
     const { resolve, resolveHash } = yield* OrgResolver
     const limit = yield* RequestLimit
     return Authorization.of({
-      bearer: Effect.fnUntraced(function* (handled, { credential }) {
+      bearer: Effect.fnUntraced(function* (handled, { credential, endpoint }) {
         if (Redacted.value(credential) === "") return yield* unauthorized
         // A long body is read for the holder of a key only, and requests are counted for an organization that is known.
         const isLookedUpFirst =
-          resolveHash === undefined || limit !== undefined || mayBeLong(yield* HttpServerRequest.HttpServerRequest)
+          resolveHash === undefined ||
+          limit !== undefined ||
+          !Context.get(endpoint.annotations, ReadsByKey) ||
+          mayBeLong(yield* HttpServerRequest.HttpServerRequest)
         if (isLookedUpFirst) {
           const id = yield* resolve(credential)
           if (limit !== undefined) yield* limit(id)
           return yield* Effect.provideService(handled, CurrentOrganization, { id })
         }
         const keyHash = hashOf(credential)
-        // A success holds records, so a read has looked the key up; of other errors nobody else is to hear.
+        // A success comes from a read that has looked the key up; of other errors nobody else is to hear.
         return yield* handled.pipe(
           Effect.provideService(CurrentOrganization, { keyHash }),
           Effect.provideService(ResolveHash, resolveHash),

@@ -16,7 +16,7 @@ const options: CircuitBreaker.Options = {
 }
 
 /** Milliseconds. A call that is interrupted sooner says nothing; one that is interrupted later had hung. */
-const patience = 250
+const hangAfter = 250
 
 /** The one key of the circuit of the PSP. */
 const all = "all"
@@ -51,7 +51,7 @@ const errorOf = (exit: Exit.Exit<unknown, PspError>) =>
 
 const verdictOf = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict => {
   if (Exit.isSuccess(exit)) return up
-  if (Cause.hasInterruptsOnly(exit.cause)) return took < patience ? {} : hung
+  if (Cause.hasInterruptsOnly(exit.cause)) return took < hangAfter ? {} : hung
   const error = errorOf(exit)
   return error === undefined ? {} : verdicts[error._tag]
 }

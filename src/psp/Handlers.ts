@@ -4,7 +4,7 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { ClinicRequired, OutOfRange } from "../api/Errors.ts"
-import { checkOrganization, identified } from "../keys/CheckOrganization.ts"
+import { checkOrganization } from "../keys/CheckOrganization.ts"
 import { maximumLimit, pspGroups, type PspKind, type PspSearchRequest } from "../api/Psp.ts"
 import { PspReads } from "./PspReads.ts"
 
@@ -31,7 +31,7 @@ const handlersOf = (kind: PspKind) =>
             createdLte: payload.created_lte ?? undefined
           })
           return HttpServerResponse.jsonUnsafe({ data, has_more: hasMore })
-        }, identified)
+        })
       })
     )
   )

@@ -9,7 +9,7 @@ import { searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { defaultLimit, maximumLimit, maximumOffset } from "../api/records/Search.ts"
-import { checkOrganization, identified } from "../keys/CheckOrganization.ts"
+import { checkOrganization } from "../keys/CheckOrganization.ts"
 import { Repositories } from "./Repositories.ts"
 import type { Criteria, Repository } from "./Repository.ts"
 
@@ -67,7 +67,7 @@ const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (hand
       get: Effect.fnUntraced(function* ({ payload }) {
         yield* checkOrganization(payload)
         return json(yield* repository.get(yield* CurrentOrganization.id))
-      }, identified)
+      })
     })
   })
 )

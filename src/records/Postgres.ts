@@ -12,7 +12,7 @@ import type { Resource } from "../api/records/Resource.ts"
 import { getQuery, ownerOfKey, type Query, searchQuery, withKey } from "./SearchQuery.ts"
 
 /**
- * Large pages keep this process busy, and not the database: more of them at once make nobody's answer come sooner, and
+ * Large pages keep this process busy, and not the database: more of them at once make no response come sooner, and
  * keep others waiting for theirs.
  */
 const shareOfConnections = (limit: number) => (limit > 250 ? atMost(1) : fair)

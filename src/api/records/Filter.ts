@@ -109,9 +109,7 @@ const decimal = (text: string): string | undefined => {
 export const numberEquals = <const Field extends string>(field: Field) => {
   const column = columnOf(field)
   return make(
-    Text(
-      `Only records whose ${code([field])} is the number that this text spells, as \`100001\`, \`-4.50\` or \`1e-7\`.`
-    ),
+    Text(`Only records whose ${code([field])} is this number, written as \`100001\`, \`-4.50\` or \`1e-7\`.`),
     "number",
     [field],
     (value) => {

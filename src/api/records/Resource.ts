@@ -16,6 +16,7 @@ import {
   responses,
   ServiceBusy
 } from "../Errors.ts"
+import { ReadsByKey } from "../Authorization.ts"
 import type * as Field from "./Field.ts"
 import type * as Filter from "./Filter.ts"
 import { getFields, organization, searchFields } from "./Search.ts"
@@ -97,13 +98,15 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
     }),
     success: Schema.Struct({ body: Schema.Array(resource.record) }),
     error: responses(OrgMismatch, OutOfRange, ...down)
-  }).annotateMerge(
-    annotations(
-      stability,
-      `Search ${title(resource)}`,
-      `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. A sync reads forward: page on with \`offset\`, or start again from the last timestamp it has seen.`
+  })
+    .annotate(ReadsByKey, true)
+    .annotateMerge(
+      annotations(
+        stability,
+        `Search ${title(resource)}`,
+        `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. A sync reads forward: page on with \`offset\`, or start again from the last timestamp it has seen.`
+      )
     )
-  )
 
 const get = <const Name extends string, Fields extends Field.Fields>(
   resource: Resource<Name, Fields>,
@@ -113,13 +116,15 @@ const get = <const Name extends string, Fields extends Field.Fields>(
     payload: Schema.Struct(getFields).annotate({ identifier: requestName(resource, "Get") }),
     success: resource.record,
     error: responses(OrgMismatch, IdRequired, RecordNotFound, ...down)
-  }).annotateMerge(
-    annotations(
-      stability,
-      `Get one of the ${title(resource)}`,
-      "The record itself, not wrapped. A record of another organization is not found."
+  })
+    .annotate(ReadsByKey, true)
+    .annotateMerge(
+      annotations(
+        stability,
+        `Get one of the ${title(resource)}`,
+        "The record itself, not wrapped. A record of another organization is not found."
+      )
     )
-  )
 
 const getOwn = <const Name extends string, Fields extends Field.Fields>(
   resource: Resource<Name, Fields>,
