@@ -1,8 +1,13 @@
 /** Who may ask, and for whom: the API key of a request. Contract: section 5. */
 import { hash } from "node:crypto"
-import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
-import { CredentialStoreDown, Unauthorized } from "../../src/api/Errors.ts"
+import { assert, it as test, layer } from "@effect/vitest"
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { HttpServer } from "effect/http"
+import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiTest } from "effect/http-api"
+import { Authorization, ReadsByKey } from "../../src/api/Authorization.ts"
+import * as Client from "../../src/api/Client.ts"
+import { CredentialStoreDown, OrgMismatch, responses, Unauthorized } from "../../src/api/Errors.ts"
+import * as AuthorizationServer from "../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { InProcess, key, layerDemo, organization, other, paths, send } from "../http/inProcess.ts"
 
@@ -131,3 +136,31 @@ layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("a credent
     })
   )
 })
+
+const stranger = () => Effect.fail(new Unauthorized())
+
+class PingApi extends HttpApi.make("ping").add(
+  HttpApiGroup.make("ping")
+    .add(
+      HttpApiEndpoint.get("ping", "/ping", { success: Schema.String }),
+      HttpApiEndpoint.get("read", "/read", { error: responses(OrgMismatch) }).annotate(ReadsByKey, true)
+    )
+    .middleware(Authorization)
+) {}
+
+const pings = HttpApiBuilder.group(PingApi, "ping", (handlers) =>
+  handlers.handle("ping", () => Effect.succeed("pong")).handle("read", () => Effect.fail(new OrgMismatch()))
+).pipe(
+  Layer.provideMerge(AuthorizationServer.layer),
+  Layer.provide(Layer.succeed(OrgResolver, OrgResolver.of({ resolve: stranger, resolveHash: stranger })))
+)
+
+test.effect("a key that is not valid is refused by an endpoint that reads nothing, and by one whose read fails", () =>
+  Effect.gen(function* () {
+    const client = yield* HttpApiTest.groups(PingApi, ["ping"]).pipe(
+      Effect.provide([pings, Client.layerKey(Redacted.make("unknown")), HttpServer.layerServices])
+    )
+    assert.deepStrictEqual(yield* Effect.flip(client.ping.ping()), new Unauthorized())
+    assert.deepStrictEqual(yield* Effect.flip(client.ping.read()), new Unauthorized())
+  })
+)

@@ -1,7 +1,7 @@
 /** The examples of the README's "Change it": a resource, a filter and an error that the API lacks. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, it, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import { Arbitrary, Array, Effect, Layer, Redacted, Schema } from "effect"
 import { HttpServer } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiTest } from "effect/http-api"
@@ -129,19 +129,19 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
   }
 )
 
-it.effect("a new error is 400 with its text, and the typed client knows it", () =>
+test.effect("a new error is 400 with its text, and the typed client knows it", () =>
   Effect.gen(function* () {
     const handlersOfPages = HttpApiBuilder.group(PagesApi, "pages", (group) =>
       group.handle("deep", () => Effect.fail(new OffsetTooDeep()))
     )
-    const client = yield* HttpApiTest.groups(PagesApi, ["pages"]).pipe(
+    const api = yield* HttpApiTest.groups(PagesApi, ["pages"]).pipe(
       Effect.provide([handlersOfPages, HttpServer.layerServices])
     )
-    assert.deepStrictEqual(yield* Effect.flip(client.pages.deep()), new OffsetTooDeep())
+    assert.deepStrictEqual(yield* Effect.flip(api.pages.deep()), new OffsetTooDeep())
   })
 )
 
-it("the README quotes the examples as they are", () => {
+test("the README quotes the examples as they are", () => {
   const readme = unindented(readFileSync(join(root, "README.md"), "utf8"))
   for (const file of ["example/00006_pets_breed.ts", "example/OffsetTooDeep.ts"]) {
     assert.include(readme, unindented(codeOf(`test/records/${file}`)))
