@@ -3,6 +3,9 @@ import { Context, Effect, Layer } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { TooManyRequests } from "../api/Errors.ts"
 
+// Made once: a stack trace costs more than the rest of the response.
+const tooManyRequests = new TooManyRequests()
+
 /** Counts a request of an organization. Without a limit, nothing. */
 export const RequestLimit = Context.Reference<
   ((organization: string) => Effect.Effect<void, TooManyRequests>) | undefined
@@ -20,7 +23,7 @@ export const layer = (perSecond: number) =>
       RateLimiter.make,
       (limiter) => (organization: string) =>
         limiter.consume({ algorithm: "token-bucket", key: organization, limit: perSecond, window: "1 second" }).pipe(
-          Effect.mapError(() => new TooManyRequests()),
+          Effect.mapError(() => tooManyRequests),
           Effect.asVoid
         )
     )
