@@ -222,15 +222,17 @@ const faultOf = ({ copy, cursor, database, fault }: State, given: Rules) => {
   return lost === -1 ? undefined : `record ${lost} is lost`
 }
 
+interface Visit {
+  readonly state: State
+  readonly what: string
+  readonly from: Visit | undefined
+}
+
+const historyOf = ({ from, what }: Visit): ReadonlyArray<string> =>
+  from === undefined ? [] : [...historyOf(from), what]
+
 /** Tries every history. Says how many states there are, or how the shortest history goes that ends in a fault. */
 export const explore = (bounds: Bounds, given: Rules = rules) => {
-  interface Visit {
-    readonly state: State
-    readonly what: string
-    readonly from: Visit | undefined
-  }
-  const historyOf = ({ from, what }: Visit): ReadonlyArray<string> =>
-    from === undefined ? [] : [...historyOf(from), what]
   const first: Visit = { state: initial(bounds), what: "", from: undefined }
   const seen = new Set([JSON.stringify(first.state)])
   const visits = [first]
