@@ -1,12 +1,13 @@
 /** What the OpenAPI document says beyond what the endpoints say of themselves. */
 import { type JsonSchema, Record } from "effect"
 import { OpenApi } from "effect/http-api"
+import { syncDescription } from "./Sync.ts"
 
 const description = `
 Read-only access to the records of a veterinary wellness-plan business. Every call is a POST with a JSON body.
 
 - **Authentication**: \`Authorization: Bearer <API_KEY>\`. The key resolves to exactly one organization, and every response holds records of that organization only.
-- **Paging**: \`limit\` (1 to 1000, default 100) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending, so that a sync reads forward: it remembers the last timestamp it has seen and starts again from there with the \`..._since\` filter, which is inclusive.
+- **Paging**: \`limit\` (1 to 1000, default 100) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending. Records move while pages are read: to keep a copy, see below.
 - **Filters** are exact and case-sensitive, and all of them must hold. A filter that is null counts as absent. A field that an endpoint does not have is refused.
 - **Times** in requests are ISO 8601, UTC unless they carry an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in responses are always UTC with milliseconds.
 - **Fields** of a record are always present, null where there is no value.
@@ -17,6 +18,8 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - Every response carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, otherwise a new one.
 
 \`x-provisional: true\` marks endpoints and statuses whose shape may still change.
+
+${syncDescription}
 `.trim()
 
 const descriptions: Readonly<Record<string, string>> = {
