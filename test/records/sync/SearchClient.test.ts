@@ -18,7 +18,7 @@ const longest = 3 * second
 /** In milliseconds. The `Date` of a response has seconds, and is later than what the response shows. */
 const margin = longest / 1000 + 2000
 
-const products = { name: "products", time: "modified_at", since: "modified_since" } as const
+const products = { name: "products", time: "modified_at", since: "modified_since", hasDeleted: false } as const
 
 const history = {
   limit: integer(2, 7),

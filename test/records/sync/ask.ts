@@ -26,8 +26,6 @@ export const connect =
 /** A record. */
 export interface Row {
   readonly id: string
-  readonly updated_at?: string
-  readonly modified_at?: string
   readonly [field: string]: unknown
 }
 

@@ -6,9 +6,9 @@ import { type Ask, bodyOf, type Row } from "./ask.ts"
 export interface Resource {
   readonly name: string
   /** The time of the last change, where it is shown, and the filter for it. */
-  readonly time?: "updated_at" | "modified_at"
-  readonly since?: "updated_at_since" | "modified_since"
-  readonly hasDeleted?: boolean
+  readonly time?: string | undefined
+  readonly since?: string | undefined
+  readonly hasDeleted: boolean
 }
 
 interface Page {
@@ -28,7 +28,7 @@ export const syncBySearch = async (
   from: string | undefined,
   { limit = 1000, margin = 5 * 60_000 } = {}
 ): Promise<string | undefined> => {
-  const timeOf = (record: Row) => resource.time && record[resource.time]
+  const timeOf = (record: Row) => (resource.time === undefined ? undefined : String(record[resource.time]))
   const read = new Set<string>()
   let began: string | null = null
   let seen: string | undefined
@@ -36,7 +36,7 @@ export const syncBySearch = async (
   let offset = 0
   for (;;) {
     const filters = {
-      ...(resource.since && { [resource.since]: since }),
+      ...(resource.since !== undefined && { [resource.since]: since }),
       ...(resource.hasDeleted && { include_deleted: true })
     }
     const response = await ask(`/${resource.name}/search`, { ...filters, limit, offset })

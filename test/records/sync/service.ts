@@ -1,9 +1,10 @@
 /** The program over a Postgres, and clients of it that keep a copy, as the tests of copies need them. */
 import { assert } from "@effect/vitest"
-import { Context, Data, Effect, Fiber, Layer, Redacted, Schema } from "effect"
+import { Context, Data, Effect, Fiber, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect as connectTo, layerShared } from "../../../src/database/Database.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
+import { json } from "../../blackbox/support/Client.ts"
 import { eventually } from "../../blackbox/support/eventually.ts"
 import * as Process from "../../blackbox/support/Process.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -20,9 +21,6 @@ const margin = 5000
 class Killed extends Data.TaggedError("Killed") {}
 class Unexpected extends Data.TaggedError("Unexpected")<{ readonly cause: unknown }> {}
 
-const parse = Schema.decodeEffect(Schema.fromJsonString(Schema.Unknown))
-const stringify = Schema.encodeSync(Schema.fromJsonString(Schema.Unknown))
-
 const make = Effect.gen(function* () {
   const { sql: admin, url } = yield* TestDatabase
   const sql = yield* connectTo({
@@ -32,8 +30,8 @@ const make = Effect.gen(function* () {
     statementTimeout: "1 minute"
   })
   const { key } = yield* Effect.provide(ApiKeys.create({ organization, name: "copies" }), layerShared(admin))
-  const process = yield* Process.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: "8", DELETION_DELAY: "50 millis" })
-  const address = yield* process.address
+  const program = yield* Process.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: "8", DELETION_DELAY: "50 millis" })
+  const address = yield* program.address
   return { address, sql, ask: connect(address, Redacted.value(key)) }
 })
 
@@ -121,10 +119,7 @@ const differences = Effect.fnUntraced(function* (client: Client, table: string, 
   const rows = yield* sql<{ id: string; record: string }>`
     select id, record from ${sql(table)} where organization_id = ${organization}`
   const copy = client.records()
-  const wrong: Array<string> = []
-  for (const { id, record } of rows) {
-    if (stringify(copy.get(id)) !== stringify(yield* parse(record))) wrong.push(id)
-  }
+  const wrong = rows.filter(({ id, record }) => json(copy.get(id)) !== record).map(({ id }) => id)
   const stored = new Set(rows.map(({ id }) => id))
   const kept = seesRemovals ? [...copy.keys()].filter((id) => !stored.has(id)) : []
   return [...wrong, ...kept]
