@@ -48,8 +48,8 @@ const attempt = <A>(work: () => Promise<A>) =>
     catch: (cause) => (cause instanceof Killed ? cause : new Unexpected({ cause }))
   }).pipe(Effect.catchTag("Unexpected", Effect.die))
 
-/** A client that is killed after more and more responses, and before it has applied them. */
-const mortal = (ask: Ask): Ask => {
+/** Asks, and kills the client after more and more responses, before it has applied them. */
+export const mortal = (ask: Ask): Ask => {
   let [asked, next] = [0, 3]
   return (path, request) =>
     ask(path, request).then((response) => {
@@ -59,7 +59,7 @@ const mortal = (ask: Ask): Ask => {
     })
 }
 
-/** A client that keeps a copy, is killed now and then, and starts again from what it saved. */
+/** A client that keeps a copy, and starts again from what it saved where it is killed. */
 export interface Client {
   readonly name: string
   /** Brings the copy up to date, once. */
@@ -67,7 +67,7 @@ export interface Client {
   readonly records: () => ReadonlyMap<string, Row>
 }
 
-/** One that uses changes. */
+/** One that uses changes. It is also killed while it saves, now and then. */
 export const byChanges = (ask: Ask, resource: string, limit = 1000): Client => {
   let saved: Copy = { records: new Map() }
   let [saves, next] = [0, 2]
@@ -79,9 +79,8 @@ export const byChanges = (ask: Ask, resource: string, limit = 1000): Client => {
     saved = { ...copy, records: new Map(copy.records) }
     return Promise.resolve()
   }
-  const client = mortal(ask)
   const run = attempt(() =>
-    syncByChanges(client, resource, { ...saved, records: new Map(saved.records) }, save, { limit })
+    syncByChanges(ask, resource, { ...saved, records: new Map(saved.records) }, save, { limit })
   )
   return { name: "changes", sync: Effect.asVoid(Effect.eventually(run)), records: () => saved.records }
 }
@@ -90,8 +89,7 @@ export const byChanges = (ask: Ask, resource: string, limit = 1000): Client => {
 export const bySearch = (ask: Ask, resource: Resource, limit = 1000): Client => {
   const records = new Map<string, Row>()
   let from: string | undefined
-  const client = mortal(ask)
-  const round = attempt(() => syncBySearch(client, resource, records, from, { limit, margin }))
+  const round = attempt(() => syncBySearch(ask, resource, records, from, { limit, margin }))
   const save = (next: string | undefined) => Effect.sync(() => void (from = next))
   return { name: "search", sync: Effect.flatMap(Effect.eventually(round), save), records: () => records }
 }
