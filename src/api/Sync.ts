@@ -42,7 +42,7 @@ A 400 says that the cursor is damaged, or belongs to another resource or organiz
 
 What it promises:
 
-- Whenever \`has_more\` is false and the header \`${lagHeader}\` is 0, the copy is the last committed state of every record. Otherwise the header says for how many seconds an open transaction has held changes back; they come once it has ended.
+- Whenever \`has_more\` is false and the header \`${lagHeader}\` is 0, the copy is the last committed state of every record (where the service reads from a replica: of what the replica has). Otherwise the header says for how many seconds an open transaction has held changes back; they come once it has ended.
 - A record may come again, but never an older state of it after a newer one.
 - A record that is marked as deleted comes in \`body\`. The id of one that is gone comes in \`removed\`, which may name ids that the copy never had.
 - Writers that disable the triggers of a table are not covered.
@@ -63,7 +63,7 @@ A round reads the pages one after the other, never at the same time:
 4. **Step back** where the first record of a page with an \`offset\` is not one that this round has read with the time of the filter, or there is none: records have moved. Apply the page, but do not go on from it: ask again with \`offset\` ${half} lower, at least 0, until it fits.
 5. **End** the round at a page that fits and has less than ${maximumLimit} records. The next round starts some minutes before the last time seen or before the \`Date\` of this round's first response, whichever is earlier. Save that start. A round that was interrupted begins again.
 
-Clinics show no time, so every round reads all of them: leave out the filter, and take all of them to have one time.
+Clinics have no time to ask for, so every round reads all of them: leave out the filter, and take all of them to have one time.
 
 What it promises: when a round ends, the copy has the last committed state of every record that was not changed while the round was read. That holds if the minutes are more than the longest writing transaction takes, added to how far a replica lags and clocks differ, and if writers stamp the time of their transaction. Records that are gone are not noticed. A round ends if pages are read faster than records are changed.
 `.trim()

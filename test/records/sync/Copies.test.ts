@@ -87,7 +87,7 @@ layer(Copied.layer, options)("a copy is whole", (it) => {
         Effect.catchTag("RolledBack", () => Effect.void),
         Effect.retry({ times: 20 })
       )
-      const writers = Effect.forEach(Array.range(1, 60), () => transaction, { concurrency: 4 })
+      const writers = Effect.forEach(Array.range(1, 40), () => transaction, { concurrency: 4 })
       yield* inStep(clientsOf(ask, "charges"), writers)
     })
   )

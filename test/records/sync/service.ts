@@ -5,8 +5,8 @@ import { Reactivity } from "effect/reactivity"
 import { connect as connectTo, layerShared } from "../../../src/database/Database.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import { json } from "../../blackbox/support/Client.ts"
-import { eventually } from "../../blackbox/support/eventually.ts"
 import * as Process from "../../blackbox/support/Process.ts"
+import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { type Ask, connect, type Row } from "./ask.ts"
 import { type Copy, syncByChanges } from "./changesClient.ts"
@@ -32,7 +32,7 @@ const make = Effect.gen(function* () {
   const { key } = yield* Effect.provide(ApiKeys.create({ organization, name: "copies" }), layerShared(admin))
   const program = yield* Process.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: "8", DELETION_DELAY: "50 millis" })
   const address = yield* program.address
-  return { address, sql, ask: connect(address, Redacted.value(key)) }
+  return { address, key: Redacted.value(key), sql, url, ask: connect(address, Redacted.value(key)) }
 })
 
 /** The program, an endpoint of it as a client asks it, and a client of its database. */
@@ -94,25 +94,10 @@ export const bySearch = (ask: Ask, resource: Resource, limit = 1000): Client => 
   return { name: "search", sync: Effect.flatMap(Effect.eventually(round), save), records: () => records }
 }
 
-/** Waits until every transaction that has written by now has ended, whoever's of the server it is. */
-const settled = Effect.gen(function* () {
-  const { sql } = yield* Copied
-  const snapshot = (end: "xmin" | "xmax") =>
-    Effect.map(
-      sql<{ id: string }>`select ${sql.literal(`pg_snapshot_${end}(pg_current_snapshot())::text`)} as id`,
-      ([row]) => BigInt(row?.id ?? 0)
-    )
-  const target = yield* snapshot("xmax")
-  yield* eventually(
-    "the transactions that were open have ended",
-    Effect.map(snapshot("xmin"), (lowest) => lowest >= target)
-  )
-})
-
 /** The ids of the records that a client's copy does not have as the table has them, once it is brought up to date. */
 const differences = Effect.fnUntraced(function* (client: Client, table: string, seesRemovals: boolean) {
   const { sql } = yield* Copied
-  yield* settled
+  yield* settled(sql)
   yield* client.sync
   const rows = yield* sql<{ id: string; record: string }>`
     select id, record from ${sql(table)} where organization_id = ${organization}`
