@@ -33,13 +33,13 @@ export const stateQuery = (sql: Constructor, owner: Fragment, { table }: Resourc
   const name = sql.literal(`'${table}'`)
   return sql`
     select json_build_object(
-      'organization', ${owner}, 'token', f.token, 'isInPlace', f.place = change_place(f.table_name),
+      'organization', ${owner}::text, 'token', f.token, 'isInPlace', f.place = change_place(f.table_name),
       'timeline', change_timeline(), 'markedTimeline', m.timeline, 'mark', m.token,
       'proven', (select proven from change_marks where token = ${mark}),
       'horizon', change_horizon(), 'ceiling', change_ceiling(), 'inFlight', change_in_flight(),
       'replayLag', case
         when pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn()
-        then extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp()) else 0 end
+        then extract(epoch from clock_timestamp() - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time())) else 0 end
     )::text
     from change_feeds f left join (select * from change_marks order by timeline desc limit 1) m on true
     where f.table_name = ${name}`
