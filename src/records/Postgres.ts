@@ -107,7 +107,7 @@ export const make = <R extends Resource>(
     const owner = { organization: state.organization, resource: resource.name }
     if (cursor !== undefined && Cursor.encode(cursor, owner) !== given) return yield* cursorInvalid
     const verdict = Feed.verdictOf(state, cursor)
-    const lag = Math.max(yield* clock.lag(state), Math.ceil(state.replayLag))
+    const lag = yield* clock.lag({ ...state, isStandby: state.timeline === null })
     switch (verdict._tag) {
       case "Unsettled":
         return Option.none()

@@ -14,7 +14,8 @@ import { script } from "./script.ts"
 
 export default script(String.raw`
 -- Above which positions lie. Replaced where an order begins anew: see change_begin.
-create function change_base() returns bigint language sql immutable parallel safe return 0;
+-- Not immutable, since plans fold such a function, and do not notice when it is replaced.
+create function change_base() returns bigint language sql stable parallel safe return 0;
 
 create function change_position() returns bigint language sql stable
   return change_base() + pg_current_xact_id()::text::bigint;
@@ -189,7 +190,7 @@ begin
   end if;
   if highest >= change_horizon() then
     highest := greatest(highest, change_ceiling() + change_in_flight());
-    execute format('create or replace function change_base() returns bigint language sql immutable parallel safe return %s', highest + 1);
+    execute format('create or replace function change_base() returns bigint language sql stable parallel safe return %s', highest + 1);
   end if;
   for feed in select table_name from change_feed_states() where not is_settled loop
     execute format('alter table %I enable always trigger zz_changed', feed);

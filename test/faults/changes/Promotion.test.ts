@@ -69,12 +69,122 @@ it.live("A promoted standby that lacked the last second: no reader misses anythi
     yield* Fiber.interrupt(writing)
     assert.isAbove(yield* positionsFrom(standby.sql), lost, "the ids have been used")
     for (const { at, reader } of readers) {
-      yield* reader.drain(after)
+      yield* Follower.settled(reader, after)
       yield* Follower.assertEqual(reader, standby.sql, `a reader from ${at - cut} ms`)
       if (at < cut - 2500) assert.strictEqual(reader.gone(), 0, `410 for a cursor from ${at - cut} ms`)
     }
     assert.isTrue(last !== undefined && last.at > cut)
     assert.strictEqual(readers.at(-1)?.reader.gone(), 1)
-    console.log(readers.map(({ at, reader }) => `${at - cut}:${reader.gone()}`).join(" "))
   })
+)
+
+const put = (id: string, name: string) =>
+  `insert into pets (organization_id, id, name) values ('${Follower.organization}', '${id}', '${name}')
+    on conflict (organization_id, id) do update set name = excluded.name`
+
+/** A session in which a transaction may stay open. */
+const session = Effect.fnUntraced(function* ({ sql }: Cluster.Cluster) {
+  const reserved = yield* sql.reserve
+  return (text: string) => reserved.executeUnprepared(text, [], undefined)
+})
+
+it.live("A record whose newer version a reader had skipped, to read it later, is read when that version was lost", () =>
+  Effect.gen(function* () {
+    const primary = yield* Cluster.make()
+    const standby = yield* Cluster.standbyOf(primary)
+    const service = yield* Follower.service(primary)
+    const run = (text: string) => primary.sql.unsafe(text)
+    const reader = Follower.make()
+    yield* run(put("a", "first"))
+    yield* reader.drain(service)
+    yield* run(put("r", "at 40"))
+    yield* run(put("b", "first"))
+    const late = yield* session(primary)
+    yield* late("begin")
+    yield* late(put("late", "at 55"))
+    yield* Cluster.caughtUp(standby, primary)
+    yield* Effect.sleep(1500)
+    yield* Cluster.caughtUp(standby, primary)
+    yield* Cluster.follow(standby, undefined)
+    yield* run(put("r", "at 60"))
+    yield* reader.drain(service)
+    assert.deepStrictEqual([...reader.state().copy.keys()], ["a", "b"])
+    yield* primary.kill
+    yield* Cluster.promote(standby)
+    const after = yield* Follower.service(standby)
+    yield* reader.drain(after)
+    yield* Follower.assertEqual(reader, standby.sql)
+    assert.include(reader.state().copy.get("r"), "at 40")
+  }).pipe(Effect.scoped)
+)
+
+it.live("A second standby follows the promoted one: readers of both miss nothing", () =>
+  Effect.gen(function* () {
+    const primary = yield* Cluster.make()
+    const first = yield* Cluster.standbyOf(primary)
+    const second = yield* Cluster.standbyOf(primary)
+    const before = yield* Follower.service(primary)
+    const old = [...(yield* history(primary, before, 2500))]
+    yield* Cluster.caughtUp(second, primary)
+    yield* Cluster.follow(second, undefined)
+    yield* Cluster.caughtUp(first, primary)
+    yield* Cluster.follow(first, undefined)
+    const kept = [...old, ...(yield* history(primary, before, 700))].filter((_, index) => index % 4 === 0)
+    yield* primary.kill
+    yield* Cluster.promote(first)
+    yield* Cluster.follow(second, first)
+    const near = yield* Follower.service(first)
+    const far = yield* Follower.service(first, second)
+    const writing = yield* Effect.forkChild(Writers.write(first.sql))
+    const readers = kept.map(({ state }) => {
+      const reader = Follower.make()
+      reader.restore(state)
+      return reader
+    })
+    for (let round = 0; round < 6; round++) {
+      for (const [index, reader] of readers.entries()) yield* reader.step((round + index) % 2 === 0 ? near : far, 5)
+    }
+    yield* Fiber.interrupt(writing)
+    // Otherwise a standby learns only after a while which transactions have ended with the old primary.
+    yield* first.sql`checkpoint`
+    yield* Effect.sleep(1200)
+    yield* Cluster.caughtUp(second, first)
+    for (const [index, reader] of readers.entries()) {
+      yield* Follower.settled(reader, index % 2 === 0 ? near : far)
+      yield* Follower.assertEqual(reader, first.sql, `reader ${index} of ${readers.length}`)
+    }
+    assert.strictEqual(readers[0]?.gone(), 0)
+    assert.isAbove(readers.at(-1)?.gone() ?? 0, 0)
+  })
+)
+
+it.live("Transactions that were prepared before a failover are told when they are committed after it", () =>
+  Effect.gen(function* () {
+    const primary = yield* Cluster.make()
+    const standby = yield* Cluster.standbyOf(primary)
+    const before = yield* Follower.service(primary)
+    const far = yield* Follower.service(primary, standby)
+    const reader = Follower.make()
+    const writer = yield* session(primary)
+    yield* writer("begin")
+    yield* writer(put("prepared", "first"))
+    yield* writer("prepare transaction 'one'")
+    yield* primary.sql.unsafe(put("next", "first"))
+    yield* Cluster.caughtUp(standby, primary)
+    yield* Effect.sleep(1200)
+    yield* Cluster.caughtUp(standby, primary)
+    const held = yield* reader.drain(before)
+    assert.isAbove(held.lag, 0)
+    assert.isAbove((yield* reader.drain(far)).lag, 0)
+    yield* primary.kill
+    yield* Cluster.promote(standby)
+    const after = yield* Follower.service(standby)
+    yield* standby.sql.unsafe(put("later", "first"))
+    yield* reader.drain(after)
+    assert.strictEqual(reader.state().copy.size, 0)
+    yield* standby.sql`commit prepared 'one'`
+    yield* Follower.settled(reader, after)
+    yield* Follower.assertEqual(reader, standby.sql)
+    assert.strictEqual(reader.state().copy.size, 3)
+  }).pipe(Effect.scoped)
 )

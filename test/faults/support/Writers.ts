@@ -29,15 +29,15 @@ export const transaction = (sql: Database) =>
   Effect.gen(function* () {
     const session = yield* sql.reserve
     const run = (text: string) => session.executeUnprepared(text, [], undefined)
+    // Whatever ends the fiber, the session has no open transaction. After the end there is nothing to roll back.
+    yield* Effect.addFinalizer(() => Effect.ignore(run("rollback")))
     yield* run("begin")
     yield* run("set local lock_timeout = '100ms'")
-    const end = yield* Effect.gen(function* () {
-      for (let left = yield* Random.nextIntBetween(1, 4); left > 0; left--) {
-        yield* run(yield* change)
-        yield* pause
-      }
-      return (yield* Random.nextIntBetween(0, 5)) === 0 ? "rollback" : "commit"
-    }).pipe(Effect.onError(() => Effect.ignore(run("rollback"))))
+    for (let left = yield* Random.nextIntBetween(1, 4); left > 0; left--) {
+      yield* run(yield* change)
+      yield* pause
+    }
+    const end = (yield* Random.nextIntBetween(0, 5)) === 0 ? "rollback" : "commit"
     yield* run(end)
     committed += end === "commit" ? 1 : 0
   }).pipe(Effect.scoped, Effect.ignore)
