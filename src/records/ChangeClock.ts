@@ -2,7 +2,8 @@
  * Watches the order of changes, once a second in each process: begins it anew where that is due, writes its marks, and
  * knows for how long a transaction has held the horizon back.
  */
-import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
+import { Clock, Context, Duration, Effect, Fiber, Layer, Schedule } from "effect"
+import * as ChangeWaiters from "./ChangeWaiters.ts"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 
 /** How far the transactions of a server have come. */
@@ -29,6 +30,9 @@ const mostSamples = 1000
 
 const within = Duration.seconds(5)
 
+/** To begin the order anew, the highest position of each organization is looked for. */
+const beginWithin = Duration.minutes(1)
+
 export class ChangeClock extends Context.Service<
   ChangeClock,
   {
@@ -41,6 +45,10 @@ export class ChangeClock extends Context.Service<
     readonly lag: (progress: Progress) => Effect.Effect<number>
     /** The same, when it was last looked at. */
     readonly lastLag: Effect.Effect<number>
+    /** Waits for changes after those that were seen; false where the time was over first, or the process stops. */
+    readonly wait: (seen: ChangeWaiters.Seen, within: Duration.Duration) => Effect.Effect<boolean>
+    /** Ends all waiting, now and from now on. */
+    readonly stopWaiting: Effect.Effect<void>
     /** Watches, without end. */
     readonly watch: Effect.Effect<never>
   }
@@ -62,10 +70,12 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
   let samples: ReadonlyArray<Sample> = []
   let last = 0
 
-  const ask = <A, E>(database: Database, statement: Effect.Effect<ReadonlyArray<A>, E>) =>
-    database.run({ key: "the changes", within, unavailable: () => undefined }, statement).pipe(
-      Effect.map((rows) => rows[0]),
-      Effect.orElseSucceed(() => undefined)
+  const waiters = ChangeWaiters.make(records)
+
+  const ask = <A, E>(database: Database, statement: Effect.Effect<ReadonlyArray<A>, E>, time = within) =>
+    Effect.orElseSucceed(
+      database.run({ key: "the changes", within: time, unavailable: () => undefined }, statement),
+      () => undefined
     )
 
   const nextOf = ({ ceiling, inFlight }: Progress) => ceiling + inFlight
@@ -92,21 +102,39 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
       samples = [...(kept.length < mostSamples ? kept : kept.filter((_, index) => index % 2 === 0)), sample]
     }
     last = yield* lag(progress)
+    yield* waiters.look(progress.horizon, (statement) => ask(records, statement))
   })
 
-  const keep = Effect.forEach(
+  const keepAll = Effect.forEach(
     databases,
     (database) =>
-      Effect.andThen(ask(database, database`select change_begin()`), ask(database, database`select change_mark()`)),
+      Effect.andThen(
+        ask(database, database`select change_begin()`, beginWithin),
+        ask(database, database`select change_mark()`)
+      ),
     { discard: true }
   )
+  let keeping: Fiber.Fiber<void> | undefined
+  // Whoever waits for it may leave: a large database takes longer than a request.
+  const keep = Effect.gen(function* () {
+    keeping ??= yield* Effect.forkDetach(
+      Effect.ensuring(
+        keepAll,
+        Effect.sync(() => (keeping = undefined))
+      )
+    )
+    yield* Fiber.await(keeping)
+  })
   const seen = (database: Database) =>
-    ask(
-      database,
-      database<Seen>`
+    Effect.map(
+      ask(
+        database,
+        database<Seen>`
         select change_horizon()::float8 as horizon, change_ceiling()::float8 as ceiling,
           change_in_flight() as "inFlight", pg_is_in_recovery() as "isStandby", system_identifier::text as system
         from pg_control_system()`
+      ),
+      (rows) => rows?.[0]
     )
   const look = Effect.gen(function* () {
     const read = yield* seen(records)
@@ -119,6 +147,8 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
     keep,
     lag,
     lastLag: Effect.sync(() => last),
+    wait: waiters.wait,
+    stopWaiting: waiters.stop,
     watch: Effect.andThen(keep, look).pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.andThen(Effect.never))
   }
 }

@@ -108,9 +108,9 @@ begin
     if new is not distinct from old then
       return new;
     elsif tg_argv[0] = 'updated_at' then
-      if new.updated_at is not distinct from old.updated_at then new.updated_at := now(); end if;
+      if new.updated_at is not distinct from old.updated_at then new.updated_at := greatest(now(), old.updated_at); end if;
     elsif tg_argv[0] = 'modified_at' then
-      if new.modified_at is not distinct from old.modified_at then new.modified_at := now(); end if;
+      if new.modified_at is not distinct from old.modified_at then new.modified_at := greatest(now(), old.modified_at); end if;
     end if;
   end if;
   new.change_position := %1$I.change_position();

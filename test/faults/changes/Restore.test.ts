@@ -73,50 +73,57 @@ const databaseOf = (cluster: Cluster.Cluster, name: string) => {
   const url = new URL(cluster.url)
   url.pathname = name
   return Effect.map(
-    connect({ url: Redacted.make(url.href), applicationName: "practice-data-faults", maxConnections: 4, statementTimeout: "1 minute" }),
+    connect({
+      url: Redacted.make(url.href),
+      applicationName: "practice-data-faults",
+      maxConnections: 4,
+      statementTimeout: "1 minute"
+    }),
     (sql) => ({ url: url.href, sql })
   ).pipe(Effect.provide(Reactivity.layer))
 }
 
 const columns = "organization_id, id, name, created_at, updated_at, change_position"
 
-it.live("What was copied with the positions of another cluster is there at once, old cursors are gone, and changes are told", () =>
-  Effect.gen(function* () {
-    const source = yield* Cluster.make()
-    yield* fill(source.sql)
-    const old = yield* readAll(yield* Follower.service(source))
-    // Both servers run as the same user.
-    const { folder } = source
+it.live(
+  "What was copied with the positions of another cluster is there at once, old cursors are gone, and changes are told",
+  () =>
+    Effect.gen(function* () {
+      const source = yield* Cluster.make()
+      yield* fill(source.sql)
+      const old = yield* readAll(yield* Follower.service(source))
+      // Both servers run as the same user.
+      const { folder } = source
 
-    yield* source.sql.unsafe(`copy change_feeds to '${join(folder, "feeds")}'`)
-    yield* source.sql.unsafe(`copy removals to '${join(folder, "removals")}'`)
-    yield* source.sql.unsafe(`copy pets (${columns}) to '${join(folder, "pets")}'`)
+      yield* source.sql.unsafe(`copy change_feeds to '${join(folder, "feeds")}'`)
+      yield* source.sql.unsafe(`copy removals to '${join(folder, "removals")}'`)
+      yield* source.sql.unsafe(`copy pets (${columns}) to '${join(folder, "pets")}'`)
 
-    const target = yield* Cluster.make()
-    yield* target.sql.withTransaction(
-      Effect.gen(function* () {
-        const { unsafe } = target.sql
-        const triggers = yield* unsafe<{ definition: string; name: string }>(
-          `select tgname as name, pg_get_triggerdef(oid) as definition from pg_trigger where tgrelid = 'pets'::regclass`
-        )
-        for (const { name } of triggers) yield* unsafe(`drop trigger ${name} on pets`)
-        yield* unsafe(`truncate change_feeds`)
-        yield* unsafe(`copy change_feeds from '${join(folder, "feeds")}'`)
-        yield* unsafe(`copy removals from '${join(folder, "removals")}'`)
-        yield* unsafe(`copy pets (${columns}) from '${join(folder, "pets")}'`)
-        for (const { definition, name } of triggers) {
-          yield* unsafe(definition)
-          yield* unsafe(`alter table pets enable always trigger ${name}`)
-        }
-      })
-    )
-    const service = yield* Follower.service(target)
-    const reader = Follower.make()
-    yield* goesOn(reader, service, target.sql, 0)
-    assert.isAbove(reader.state().copy.size, 200)
-    yield* goesOn(old, service, target.sql, 1)
-    yield* tellsChanges([reader, old], service, target.sql)
-  })
+      const target = yield* Cluster.make()
+      yield* target.sql.withTransaction(
+        Effect.gen(function* () {
+          const { unsafe } = target.sql
+          const triggers = yield* unsafe<{ definition: string; name: string }>(
+            `select tgname as name, pg_get_triggerdef(oid) as definition from pg_trigger where tgrelid = 'pets'::regclass`
+          )
+          for (const { name } of triggers) yield* unsafe(`drop trigger ${name} on pets`)
+          yield* unsafe(`truncate change_feeds`)
+          yield* unsafe(`copy change_feeds from '${join(folder, "feeds")}'`)
+          yield* unsafe(`copy removals from '${join(folder, "removals")}'`)
+          yield* unsafe(`copy pets (${columns}) from '${join(folder, "pets")}'`)
+          for (const { definition, name } of triggers) {
+            yield* unsafe(definition)
+            yield* unsafe(`alter table pets enable always trigger ${name}`)
+          }
+        })
+      )
+      const service = yield* Follower.service(target)
+      const reader = Follower.make()
+      yield* goesOn(reader, service, target.sql, 0)
+      assert.isAbove(reader.state().copy.size, 200)
+      yield* goesOn(old, service, target.sql, 1)
+      yield* tellsChanges([reader, old], service, target.sql)
+    })
 )
 
 const withTools = it.live.skipIf(Tools.binaries === undefined)
@@ -131,12 +138,11 @@ for (const flags of [[], ["--jobs=4"]]) {
       const file = join(yield* LocalPostgres.enterableFolder, "dump")
       yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-f", file)
       const target = yield* Cluster.empty({ binaries: Tools.binaries })
-      for (const role of ["api", "intake", "worker"]) yield* target.sql.unsafe(`create role practice_data_${role} nologin`)
+      for (const role of ["api", "intake", "worker"])
+        yield* target.sql.unsafe(`create role practice_data_${role} nologin`)
       const service = yield* Follower.service(target)
       const early = Follower.make()
-      const polling = yield* Effect.forkChild(
-        Effect.forever(Effect.andThen(early.step(service, 50), Effect.sleep(5)))
-      )
+      const polling = yield* Effect.forkChild(Effect.forever(Effect.andThen(early.step(service, 50), Effect.sleep(5))))
       yield* Tools.run("pg_restore", "-d", target.url, ...flags, file)
       const reader = Follower.make()
       yield* goesOn(reader, service, target.sql, 0)
@@ -173,24 +179,26 @@ withTools(Tools.named("pg_restore into another database of the same cluster"), (
   })
 )
 
-withTools(Tools.named("A table that is dropped and restored alone: its old cursors are gone, those of others are not"), () =>
-  Effect.gen(function* () {
-    const source = yield* made
-    yield* fill(source.sql)
-    const service = yield* Follower.service(source)
-    const old = yield* readAll(service)
-    const other = yield* readAll(service, clinics)
-    const file = join(yield* LocalPostgres.enterableFolder, "dump")
-    yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-t", "pets", "-f", file)
-    yield* insert(source.sql, 2001, 2005)
-    yield* source.sql`drop table pets`
-    yield* Tools.run("pg_restore", "-d", source.url, file)
-    yield* goesOn(other, service, source.sql, 0)
-    yield* goesOn(old, service, source.sql, 1)
-    yield* tellsChanges([old], service, source.sql)
-    yield* source.sql`insert into clinics (organization_id, id) values (${Follower.organization}, 'clinic_2')`
-    yield* goesOn(other, service, source.sql, 0)
-  })
+withTools(
+  Tools.named("A table that is dropped and restored alone: its old cursors are gone, those of others are not"),
+  () =>
+    Effect.gen(function* () {
+      const source = yield* made
+      yield* fill(source.sql)
+      const service = yield* Follower.service(source)
+      const old = yield* readAll(service)
+      const other = yield* readAll(service, clinics)
+      const file = join(yield* LocalPostgres.enterableFolder, "dump")
+      yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-t", "pets", "-f", file)
+      yield* insert(source.sql, 2001, 2005)
+      yield* source.sql`drop table pets`
+      yield* Tools.run("pg_restore", "-d", source.url, file)
+      yield* goesOn(other, service, source.sql, 0)
+      yield* goesOn(old, service, source.sql, 1)
+      yield* tellsChanges([old], service, source.sql)
+      yield* source.sql`insert into clinics (organization_id, id) values (${Follower.organization}, 'clinic_2')`
+      yield* goesOn(other, service, source.sql, 0)
+    })
 )
 
 for (const [flags, gone] of [

@@ -62,49 +62,49 @@ it.live("TRUNCATE that is rolled back, to a savepoint or as a whole, ends no cur
   })
 )
 
-it.live.each([["", ""], ["frozen, ", " (freeze)"]] as const)(
-  "TRUNCATE and COPY in one transaction, %sbeside a writer that began before",
-  ([, option]) =>
-    Effect.gen(function* () {
-      const { check, cluster, reader, service, sql } = yield* opened
-      const file = join(cluster.folder, "pets")
-      yield* sql.unsafe(insert(5000, 5010))
-      yield* sql.unsafe(`copy (select organization_id, id, 'copied' from pets where id like 'pet_5%') to '${file}'`)
-      const session = yield* sql.reserve
-      const run = (text: string) => session.executeUnprepared(text, [], undefined)
-      yield* run("begin")
-      yield* run(`insert into clinics (organization_id, id) values ('${Follower.organization}', 'clinic_late')`)
-      yield* sql.withTransaction(
-        Effect.andThen(
-          sql`truncate pets`,
-          sql.unsafe(`copy pets (organization_id, id, name) from '${file}'${option}`)
-        )
-      )
-      yield* sql.unsafe(insert(6000, 6003))
-      const { lag } = yield* reader.drain(service, 3)
-      assert.isAbove(lag, 0)
-      yield* run("commit")
-      yield* check(1)
-      assert.strictEqual(reader.state().copy.size, 26)
-    }).pipe(Effect.scoped)
+it.live.each([
+  ["", ""],
+  ["frozen, ", " (freeze)"]
+] as const)("TRUNCATE and COPY in one transaction, %sbeside a writer that began before", ([, option]) =>
+  Effect.gen(function* () {
+    const { check, cluster, reader, service, sql } = yield* opened
+    const file = join(cluster.folder, "pets")
+    yield* sql.unsafe(insert(5000, 5010))
+    yield* sql.unsafe(`copy (select organization_id, id, 'copied' from pets where id like 'pet_5%') to '${file}'`)
+    const session = yield* sql.reserve
+    const run = (text: string) => session.executeUnprepared(text, [], undefined)
+    yield* run("begin")
+    yield* run(`insert into clinics (organization_id, id) values ('${Follower.organization}', 'clinic_late')`)
+    yield* sql.withTransaction(
+      Effect.andThen(sql`truncate pets`, sql.unsafe(`copy pets (organization_id, id, name) from '${file}'${option}`))
+    )
+    yield* sql.unsafe(insert(6000, 6003))
+    const { lag } = yield* reader.drain(service, 3)
+    assert.isAbove(lag, 0)
+    yield* run("commit")
+    yield* check(1)
+    assert.strictEqual(reader.state().copy.size, 26)
+  }).pipe(Effect.scoped)
 )
 
-it.live("TRUNCATE that only the primary has: a reader that goes back and forth to a standby has, in the end, what there is", () =>
-  Effect.gen(function* () {
-    const { cluster, reader, service, sql } = yield* opened
-    const standby = yield* Cluster.standbyOf(cluster)
-    const far = yield* Follower.service(cluster, standby)
-    yield* Cluster.caughtUp(standby, cluster)
-    yield* reader.drain(far)
-    yield* standby.sql`select pg_wal_replay_pause()`
-    yield* sql`truncate pets`
-    yield* sql.unsafe(insert(7000, 7003))
-    yield* reader.drain(service, 2)
-    yield* Follower.assertEqual(reader, sql)
-    yield* reader.drain(far)
-    yield* standby.sql`select pg_wal_replay_resume()`
-    yield* Cluster.caughtUp(standby, cluster)
-    yield* reader.drain(far)
-    yield* Follower.assertEqual(reader, sql)
-  })
+it.live(
+  "TRUNCATE that only the primary has: a reader that goes back and forth to a standby has, in the end, what there is",
+  () =>
+    Effect.gen(function* () {
+      const { cluster, reader, service, sql } = yield* opened
+      const standby = yield* Cluster.standbyOf(cluster)
+      const far = yield* Follower.service(cluster, standby)
+      yield* Cluster.caughtUp(standby, cluster)
+      yield* reader.drain(far)
+      yield* standby.sql`select pg_wal_replay_pause()`
+      yield* sql`truncate pets`
+      yield* sql.unsafe(insert(7000, 7003))
+      yield* reader.drain(service, 2)
+      yield* Follower.assertEqual(reader, sql)
+      yield* reader.drain(far)
+      yield* standby.sql`select pg_wal_replay_resume()`
+      yield* Cluster.caughtUp(standby, cluster)
+      yield* reader.drain(far)
+      yield* Follower.assertEqual(reader, sql)
+    })
 )

@@ -152,7 +152,8 @@ export const standbyOf = Effect.fnUntraced(function* (primary: Cluster, settings
 /** Has a standby stream from another cluster, or from none. */
 export const follow = ({ sql }: Cluster, primary: Cluster | undefined) =>
   Effect.andThen(
-    sql.unsafe(`alter system set primary_conninfo = '${primary === undefined ? "" : connectionTo(primary)}'`).unprepared,
+    sql.unsafe(`alter system set primary_conninfo = '${primary === undefined ? "" : connectionTo(primary)}'`)
+      .unprepared,
     Effect.andThen(
       sql`select pg_reload_conf()`,
       eventually(

@@ -14,7 +14,9 @@ export const organization = "org_copy"
 
 const Page = Schema.fromJsonString(
   Schema.Struct({
-    body: Schema.Array(Schema.StructWithRest(Schema.Struct({ id: Schema.String }), [Schema.Record(Schema.String, Schema.Json)])),
+    body: Schema.Array(
+      Schema.StructWithRest(Schema.Struct({ id: Schema.String }), [Schema.Record(Schema.String, Schema.Json)])
+    ),
     removed: Schema.Array(Schema.String),
     cursor: Schema.String,
     has_more: Schema.Boolean
@@ -70,10 +72,12 @@ export const make = (resource: Resource = pets, limit = 1000, owner = organizati
 
   /** Asks a service for a page, and applies it. On 410 it begins anew, with an empty copy. */
   const step = Effect.fnUntraced(function* (from: Service, most = limit): Effect.fn.Return<Step, unknown> {
-    const asked = from.changesOf(resource)({ cursor: state.cursor, limit: most }).pipe(
-      Effect.provideService(CurrentOrganization, CurrentOrganization.known(owner)),
-      Effect.catchTag(["CursorExpired", "RecordStoreDown"], ({ _tag }) => Effect.succeed(_tag))
-    )
+    const asked = from
+      .changesOf(resource)({ cursor: state.cursor, limit: most })
+      .pipe(
+        Effect.provideService(CurrentOrganization, CurrentOrganization.known(owner)),
+        Effect.catchTag(["CursorExpired", "RecordStoreDown"], ({ _tag }) => Effect.succeed(_tag))
+      )
     const answer = yield* asked
     if (answer === "RecordStoreDown") return { _tag: "Unavailable" }
     if (answer === "CursorExpired") {

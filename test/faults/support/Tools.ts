@@ -19,7 +19,9 @@ const candidates = [
 
 /** A folder with a Postgres and its tools, to start a cluster from: tools cannot dump a newer server than themselves. */
 export const binaries = candidates.find(
-  (folder) => folder !== "" && ["initdb", "postgres", "pg_dump", "pg_restore"].every((name) => existsSync(join(folder, "bin", name)))
+  (folder) =>
+    folder !== "" &&
+    ["initdb", "postgres", "pg_dump", "pg_restore"].every((name) => existsSync(join(folder, "bin", name)))
 )
 
 /** Of a test that needs the tools, its name: with why it is skipped, where it is. */
@@ -29,6 +31,8 @@ export const named = (name: string) => (binaries === undefined ? `${name} (skipp
 export const run = (name: string, ...args: ReadonlyArray<string>) =>
   Effect.callback<void, ToolFailed>((resume) => {
     execFile(join(binaries ?? "", "bin", name), args, { cwd: "/" }, (cause, _, stderr) =>
-      resume(cause === null ? Effect.void : Effect.fail(new ToolFailed({ message: `${name}: ${stderr || cause.message}` })))
+      resume(
+        cause === null ? Effect.void : Effect.fail(new ToolFailed({ message: `${name}: ${stderr || cause.message}` }))
+      )
     )
   })
