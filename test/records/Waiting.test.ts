@@ -29,7 +29,11 @@ const feed = Effect.gen(function* () {
   const clock = ChangeClock.make(counted, counted)
   const repository = Postgres.make(counted, pets, { clock })
   const changes = (request: Parameters<typeof repository.changes>[0], owner = organization) =>
-    Effect.provideService(repository.changes(request), CurrentOrganization, CurrentOrganization.known(owner))
+    repository.changes(request).pipe(
+      // So many at once may wait too long for a connection on a machine that is busy.
+      Effect.retry({ while: (error) => error._tag === "RecordStoreDown", times: 20 }),
+      Effect.provideService(CurrentOrganization, CurrentOrganization.known(owner))
+    )
   yield* sql`insert into pets (organization_id, id) values (${organization}, 'a')`
   yield* settled(sql)
   const { cursor } = yield* changes({ limit: 10 })
