@@ -20,7 +20,7 @@ const histories = [
   ["a replica that is read and lags", { ...lagging, pages: one }, {}],
   ["a replica that takes over, and lacks the last commits", { ...failover, pages: one }, {}],
   ["three writers at once, of two writes each", { ...small, transactions: 3, open: 3 }, long],
-  ["two writes each, and a replica that is read and lags", { ...lagging, writes: 2 }, long],
+  ["two writes each, and a replica that is read and lags", { ...lagging, writes: 2, pages: one }, long],
   ["four transactions, and a replica that takes over", { ...failover, transactions: 4, pages: one }, long]
 ] as const
 
