@@ -1,5 +1,5 @@
 /** What the OpenAPI document says beyond what the endpoints say of themselves. */
-import { type JsonSchema, Record } from "effect"
+import { type JsonSchema, Predicate, Record } from "effect"
 import { OpenApi } from "effect/http-api"
 
 const description = `
@@ -23,7 +23,7 @@ const descriptions: Readonly<Record<string, string>> = {
   200: "The response.",
   400: "A value that the endpoint cannot work with: limit or offset out of range, a missing or blank id, or an organization other than the key's.",
   401: "The API key is missing or invalid.",
-  404: "The organization has no record with this id. The response is the same whether or not another organization has one.",
+  404: "The organization has no such record. The response is the same whether or not another organization has one.",
   413: "The request body is larger than 1 MiB.",
   415: "The request has a Content-Encoding other than identity.",
   422: "The request does not have the shape that the endpoint takes. All faults of the body are listed, up to 100; a query string is refused before the body is looked at.",
@@ -85,7 +85,7 @@ const documentedSchemas = (schemas: JsonSchema.Definitions, paths: OpenApi.OpenA
       ...schema,
       ...(decided.includes(ref) && !shown.includes(ref) ? { "x-provisional": true } : {}),
       // A get is refused with 400, and not by its schema, where its id is missing.
-      ...(name.endsWith("GetRequest") && name !== "OrganizationGetRequest" ? { required: ["id"] } : {})
+      ...(name.endsWith("GetRequest") && Predicate.hasProperty(schema["properties"], "id") ? { required: ["id"] } : {})
     }
   })
 }

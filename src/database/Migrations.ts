@@ -10,6 +10,7 @@ import records from "./migrations/00001_records.ts"
 import deletionTasks from "./migrations/00002_deletion_tasks.ts"
 import processorAccounts from "./migrations/00003_processor_accounts.ts"
 import workerColumns from "./migrations/00004_worker_columns.ts"
+import taskReads from "./migrations/00006_task_reads.ts"
 import type { AddFieldError } from "./migrations/addField.ts"
 import { codeOf } from "./SqlFailure.ts"
 
@@ -32,7 +33,8 @@ export const all: Migrations = {
   "00001_records": records,
   "00002_deletion_tasks": deletionTasks,
   "00003_processor_accounts": processorAccounts,
-  "00004_worker_columns": workerColumns
+  "00004_worker_columns": workerColumns,
+  "00006_task_reads": taskReads
 }
 
 const lock = 7_240_618_273

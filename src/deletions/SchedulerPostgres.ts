@@ -4,6 +4,7 @@ import { DateTime, Duration, Effect, Ref, Schema, Struct } from "effect"
 import { SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
+import { Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { codeOf, reasonOf } from "../database/SqlFailure.ts"
@@ -15,7 +16,6 @@ import {
   Claim,
   type ClaimLimits,
   maximumAttempts,
-  Outcome,
   Receipt,
   RunOutcome,
   ScheduleOutcome,

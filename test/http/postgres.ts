@@ -1,17 +1,24 @@
 /** The services of the data API over a database that holds the demo records and their keys, with statements counted. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { lockTimeout, connect, CredentialDatabase, type Database, RecordDatabase } from "../../src/database/Database.ts"
+import {
+  connect,
+  CredentialDatabase,
+  type Database,
+  lockTimeout,
+  RecordDatabase,
+  TaskDatabase
+} from "../../src/database/Database.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import * as App from "../../src/App.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 /** How many statements each client was asked for. */
-export class Statements extends Context.Service<Statements, { records: number; credentials: number }>()(
+export class Statements extends Context.Service<Statements, { records: number; credentials: number; tasks: number }>()(
   "practice-data/test/Http/postgres/Statements"
 ) {
-  static readonly layer = Layer.sync(Statements, () => ({ records: 0, credentials: 0 }))
+  static readonly layer = Layer.sync(Statements, () => ({ records: 0, credentials: 0, tasks: 0 }))
 }
 
 const counted = (sql: Database, count: () => void): Database => {
@@ -36,9 +43,10 @@ const databases = Layer.unwrap(
         }),
         (connected) => counted(connected, () => void statements[name]++)
       )
-    return Layer.merge(
+    return Layer.mergeAll(
       Layer.effect(RecordDatabase, client("records")),
-      Layer.effect(CredentialDatabase, client("credentials"))
+      Layer.effect(CredentialDatabase, client("credentials")),
+      Layer.effect(TaskDatabase, client("tasks"))
     )
   })
 ).pipe(Layer.provide(Reactivity.layer))

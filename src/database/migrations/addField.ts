@@ -217,12 +217,30 @@ export const addField = (added: Field) => ({
   })
 })
 
+const dropIndex = (table: string, name: string) =>
+  locking(
+    table,
+    Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(`drop index if exists ${name}`))
+  )
+
+/** An index to add. */
+export interface Index {
+  readonly table: string
+  readonly name: string
+  readonly columns: string
+  /** The name of an index that this one makes needless. It is dropped as soon as this one is there. */
+  readonly replaces?: string
+}
+
 /**
  * A migration that builds an index while its table is read and written. Fails as `addField` does.
  *
  * @example
  *   export default addIndex({ table: "pets", name: "pets_breed", columns: "(organization_id, breed, updated_at, id)" })
  */
-export const addIndex = (index: { readonly table: string; readonly name: string; readonly columns: string }) => ({
-  online: retried(buildIndex(index.table, index.name, index.columns))
+export const addIndex = ({ columns, name, replaces, table }: Index) => ({
+  online: Effect.gen(function* () {
+    yield* retried(buildIndex(table, name, columns))
+    if (replaces !== undefined) yield* retried(dropIndex(table, replaces))
+  })
 })

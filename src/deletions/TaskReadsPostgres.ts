@@ -1,0 +1,103 @@
+/** Reads deletion tasks from the table `deletion_tasks`. */
+import { Array, Duration, Effect, Record, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import type { SqlError } from "effect/sql/SqlError"
+import { join } from "effect/sql/Statement"
+import * as Uuid from "uuid"
+import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { DeletionTask } from "../api/DeletionTasks.ts"
+import { TaskNotFound, TaskStoreDown } from "../api/Errors.ts"
+import * as Instant from "../api/records/Instant.ts"
+import { atMost } from "../database/Admission.ts"
+import { inOrder, TaskDatabase } from "../database/Database.ts"
+import type { Page } from "../records/Repository.ts"
+import type { Criteria } from "./TaskReads.ts"
+
+const unionAll = join(" union all ", false)
+
+const times = ["received_at", "scheduled_for", "started_at", "finished_at"]
+const others = ["idempotency_key", "state", "attempts", "invoices_count", "invoice_lines_count", "outcome"]
+
+// The role of the data API may read no other columns.
+const stored = ["id", ...times, ...others].map((column) => `t.${column}`).join(", ")
+
+const shown = [
+  "t.id as task_id",
+  ...times.map((column) => `to_char(t.${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${column}`),
+  ...others.map((column) => `t.${column}`)
+].join(", ")
+
+const order = "t.scheduled_for, t.id"
+
+/** Has the planner read tasks in the order of their index, and never gather and sort those of an organization. */
+const settings = Record.toEntries({ ...inOrder, enable_sort: "off" }).map(
+  ([name, value]) => `set_config('${name}', '${value}', true)`
+)
+
+/** The reads, over the task database. */
+export const make = Effect.gen(function* () {
+  const sql = yield* TaskDatabase
+
+  /**
+   * Runs statements on behalf of the current organization, one at a time: those who wait for the outcome of a delivery
+   * keep neither other organizations' deliveries waiting nor their own.
+   */
+  const run = <A>(statementsOf: (organization: string) => Effect.Effect<A, SqlError | Schema.SchemaError>) =>
+    Effect.flatMap(CurrentOrganization.id, (organization) =>
+      sql.run(
+        {
+          key: `organization ${organization}, reading its tasks`,
+          share: atMost(1),
+          within: Duration.seconds(5),
+          unavailable: TaskStoreDown.from
+        },
+        Effect.catchTag(statementsOf(organization), "SchemaError", Effect.die)
+      )
+    )
+
+  const find = SqlSchema.findAll({
+    Request: Schema.Struct({ organization: Schema.String, taskId: Schema.String }),
+    Result: DeletionTask,
+    execute: ({ organization, taskId }) => sql`
+      select ${sql.literal(shown)} from deletion_tasks t
+      where t.organization_id = ${organization} and t.id = ${taskId}`
+  })
+
+  /** Reads the tasks of each state in order, and merges them: the state comes before the time in the index. */
+  const page = (organization: string, { scheduledSince, states }: Criteria, { limit, offset }: Page) => {
+    const since =
+      scheduledSince === undefined
+        ? sql``
+        : sql` and t.scheduled_for >= ${Instant.toPostgres(scheduledSince)}::timestamptz`
+    const parts = states.map(
+      (state) => sql`(
+        select ${sql.literal(stored)} from deletion_tasks t
+        where t.organization_id = ${organization} and t.state = ${state}${since}
+        order by ${sql.literal(`${order} limit ${limit + offset}`)}
+      )`
+    )
+    return sql`
+      select ${sql.literal(shown)} from (${unionAll(parts)}) t
+      order by ${sql.literal(`${order} limit ${limit} offset ${offset}`)}`.unprepared
+  }
+  const decode = Schema.decodeUnknownEffect(Schema.Array(DeletionTask))
+
+  return {
+    search: Effect.fn("TaskReads.search")(function* (criteria: Criteria, bounds: Page) {
+      if (Array.isReadonlyArrayEmpty(criteria.states)) return []
+      return yield* run((organization) =>
+        sql.withTransaction(
+          Effect.andThen(
+            sql.unsafe(`select ${settings.join(", ")}`),
+            Effect.flatMap(page(organization, criteria, bounds), decode)
+          )
+        )
+      )
+    }),
+    get: Effect.fn("TaskReads.get")(function* (taskId: string) {
+      if (!Uuid.validate(taskId)) return yield* new TaskNotFound()
+      const [task] = yield* run((organization) => find({ organization, taskId }))
+      return task ?? (yield* new TaskNotFound())
+    })
+  }
+})
