@@ -2,9 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, DateTime, Duration, Effect, Fiber } from "effect"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
+import { eventually } from "../blackbox/support/eventually.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { deletedIds, rowsOf, seedInvoices } from "./invoiceFixture.ts"
-import { elsewhere, openTransaction, untilDoneOrBlocked } from "./sessions.ts"
+import { elsewhere, openTransaction } from "./sessions.ts"
 import { claimAll, delivery, onDatabase, runOne, scheduled } from "./support.ts"
 
 const millisOf = (time: string | null) => (time === null ? 0 : DateTime.toEpochMillis(DateTime.makeUnsafe(time)))
@@ -25,7 +26,13 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion that waits for a row"
       const other = yield* elsewhere
       const holding = yield* openTransaction(other, other.unsafe(lock))
       const running = yield* Effect.forkScoped(runOne(claim), { startImmediately: true })
-      yield* untilDoneOrBlocked(other, running)
+      yield* eventually(
+        "a session that waits for the lock",
+        Effect.map(
+          other`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+          ({ length }) => length > 0
+        )
+      )
       const blockedAt = yield* Clock.currentTimeMillis
       yield* Effect.sleep("300 millis")
       assert.isUndefined(running.pollUnsafe())
