@@ -11,6 +11,7 @@ import deletionTasks from "./migrations/00002_deletion_tasks.ts"
 import processorAccounts from "./migrations/00003_processor_accounts.ts"
 import workerColumns from "./migrations/00004_worker_columns.ts"
 import taskReads from "./migrations/00006_task_reads.ts"
+import taskOrder from "./migrations/00007_task_order.ts"
 import type { AddFieldError } from "./migrations/addField.ts"
 import { codeOf } from "./SqlFailure.ts"
 
@@ -34,7 +35,8 @@ export const all: Migrations = {
   "00002_deletion_tasks": deletionTasks,
   "00003_processor_accounts": processorAccounts,
   "00004_worker_columns": workerColumns,
-  "00006_task_reads": taskReads
+  "00006_task_reads": taskReads,
+  "00007_task_order": taskOrder
 }
 
 const lock = 7_240_618_273

@@ -92,6 +92,9 @@ export class InProcess extends Context.Service<InProcess, (request: Request) => 
     ).pipe(Layer.provide(HttpServer.layerServices))
 }
 
+/** The path of every endpoint of deletion tasks. */
+export const taskPaths = ["/api/v3/invoice-deletions/search", "/api/v3/invoice-deletions/get"]
+
 /** A request: what differs from a well-formed search of charges. */
 export interface Sent {
   readonly path?: string
