@@ -1,6 +1,5 @@
 /** Reads deletion tasks from the table `deletion_tasks`. */
 import { Array, Duration, Effect, Record, Schema } from "effect"
-import { SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
@@ -29,20 +28,22 @@ const shown = [
 
 const order = "t.scheduled_for, t.id"
 
-/** Has the planner read tasks in the order of their index, and never gather and sort those of an organization. */
-const settings = Record.toEntries({ ...inOrder, enable_sort: "off" }).map(
-  ([name, value]) => `set_config('${name}', '${value}', true)`
-)
+/** Has the planner of a transaction read tasks in the order of their index, and never gather and sort them. */
+const inOrderOnly = `select ${Record.toEntries({ ...inOrder, enable_sort: "off" })
+  .map(([name, value]) => `set_config('${name}', '${value}', true)`)
+  .join(", ")}`
+
+const decode = Schema.decodeUnknownEffect(Schema.Array(DeletionTask))
 
 /** The reads, over the task database. */
 export const make = Effect.gen(function* () {
   const sql = yield* TaskDatabase
 
   /**
-   * Runs statements on behalf of the current organization, one at a time: those who wait for the outcome of a delivery
-   * keep neither other organizations' deliveries waiting nor their own.
+   * Reads tasks of the current organization, for which it takes one connection at a time: those who wait for the outcome
+   * of a delivery keep neither other organizations' deliveries waiting nor their own. A row that does not decode is a bug.
    */
-  const run = <A>(statementsOf: (organization: string) => Effect.Effect<A, SqlError | Schema.SchemaError>) =>
+  const read = (statements: (organization: string) => Effect.Effect<ReadonlyArray<unknown>, SqlError>) =>
     Effect.flatMap(CurrentOrganization.id, (organization) =>
       sql.run(
         {
@@ -51,19 +52,14 @@ export const make = Effect.gen(function* () {
           within: Duration.seconds(5),
           unavailable: TaskStoreDown.from
         },
-        Effect.catchTag(statementsOf(organization), "SchemaError", Effect.die)
+        statements(organization)
       )
+    ).pipe(
+      Effect.flatMap((rows) => decode(rows)),
+      Effect.catchTag("SchemaError", Effect.die)
     )
 
-  const find = SqlSchema.findAll({
-    Request: Schema.Struct({ organization: Schema.String, taskId: Schema.String }),
-    Result: DeletionTask,
-    execute: ({ organization, taskId }) => sql`
-      select ${sql.literal(shown)} from deletion_tasks t
-      where t.organization_id = ${organization} and t.id = ${taskId}`
-  })
-
-  /** Reads the tasks of each state in order, and merges them: the state comes before the time in the index. */
+  /** Reads the tasks of each state in order, and merges them: in the index, the state comes before the time. */
   const page = (organization: string, { scheduledSince, states }: Criteria, { limit, offset }: Page) => {
     const since =
       scheduledSince === undefined
@@ -80,23 +76,21 @@ export const make = Effect.gen(function* () {
       select ${sql.literal(shown)} from (${unionAll(parts)}) t
       order by ${sql.literal(`${order} limit ${limit} offset ${offset}`)}`.unprepared
   }
-  const decode = Schema.decodeUnknownEffect(Schema.Array(DeletionTask))
 
   return {
     search: Effect.fn("TaskReads.search")(function* (criteria: Criteria, bounds: Page) {
       if (Array.isReadonlyArrayEmpty(criteria.states)) return []
-      return yield* run((organization) =>
-        sql.withTransaction(
-          Effect.andThen(
-            sql.unsafe(`select ${settings.join(", ")}`),
-            Effect.flatMap(page(organization, criteria, bounds), decode)
-          )
-        )
+      return yield* read((organization) =>
+        sql.withTransaction(Effect.andThen(sql.unsafe(inOrderOnly), page(organization, criteria, bounds)))
       )
     }),
     get: Effect.fn("TaskReads.get")(function* (taskId: string) {
       if (!Uuid.validate(taskId)) return yield* new TaskNotFound()
-      const [task] = yield* run((organization) => find({ organization, taskId }))
+      const [task] = yield* read(
+        (organization) => sql`
+          select ${sql.literal(shown)} from deletion_tasks t
+          where t.organization_id = ${organization} and t.id = ${taskId}`
+      )
       return task ?? (yield* new TaskNotFound())
     })
   }

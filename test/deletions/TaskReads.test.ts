@@ -1,9 +1,9 @@
 /** Reading the deletion tasks of an organization, from both stores. Decisions: "Changes", invoice deletions. */
 import { assert, layer } from "@effect/vitest"
-import { Array, DateTime, Duration, Effect, Fiber, Layer, Struct } from "effect"
+import { Array, DateTime, Duration, Effect, Fiber, Layer, Result, Struct } from "effect"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { State } from "../../src/api/DeletionTasks.ts"
-import { TaskNotFound, TaskStoreDown } from "../../src/api/Errors.ts"
+import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../../src/api/Errors.ts"
 import * as Instant from "../../src/api/records/Instant.ts"
 import { taskIdOf } from "../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
@@ -104,7 +104,10 @@ const expected = (organization = "org_a") =>
 const since = (second: number, micros = 0n) => Instant.fromMillis(DateTime.toEpochMillis(at(second))) + micros
 
 const rules: ReadonlyArray<
-  readonly [rule: string, check: Effect.Effect<void, unknown, TaskReads | CurrentOrganization>]
+  readonly [
+    rule: string,
+    check: Effect.Effect<void, Unauthorized | TaskNotFound | TaskStoreDown, TaskReads | CurrentOrganization>
+  ]
 > = [
   [
     "a search returns the organization's tasks, whole, by the time they are scheduled for and then by id",
@@ -163,11 +166,18 @@ const rules: ReadonlyArray<
       const ids = [
         taskIdOf("org_b", "waits"),
         taskIdOf("org_a", "nobody's"),
-        ...["", " ", "none", "1", `{${id}}`, id.replaceAll("-", ""), ` ${id}`, `${id}0`, id.slice(1), "é".repeat(36)],
+        "",
+        "none",
+        `{${id}}`,
+        id.replaceAll("-", ""),
+        ` ${id}`,
+        `${id}0`,
+        id.slice(1),
+        "é".repeat(36),
         "x".repeat(1_000_000)
       ]
       for (const each of ids) {
-        assert.deepStrictEqual(yield* Effect.flip(get(each)), new TaskNotFound())
+        assert.deepStrictEqual(yield* Effect.result(get(each)), Result.fail(new TaskNotFound()))
       }
     })
   ]
@@ -252,5 +262,55 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
         }
         assert.deepStrictEqual(yield* as("org_a")(search()), expected())
       }).pipe(Effect.scoped, Effect.provide(TaskReads.layer))
+  )
+
+  const rows = 20_000
+
+  /** Tasks of one organization, of which one in 5,000 is dead and all others are completed. */
+  const many = Effect.gen(function* () {
+    const { sql } = yield* TestDatabase
+    yield* sql`truncate deletion_tasks`
+    yield* sql`analyze deletion_tasks`
+    yield* sql`
+      insert into deletion_tasks (
+        organization_id, id, idempotency_key, fingerprint, payload,
+        invoices_count, invoice_lines_count, received_at, scheduled_for, state
+      ) select 'org_a', gen_random_uuid(), n, '', '{}', 0, 0, at, at,
+        case n % 5000 when 0 then 'dead' else 'completed' end
+      from generate_series(1, ${rows}::int) n,
+        lateral (select '2026-01-01'::timestamptz + n / 10 * interval '1 second' as at) due`
+    return sql
+  })
+
+  const last = Instant.fromMillis(Date.UTC(2026, 0, 1) + (rows / 10) * 1000)
+
+  it.effect.each(["analyzed", "grown since they were analyzed"])(
+    "read little more than they return of %s, whatever they ask for",
+    (state) =>
+      Effect.gen(function* () {
+        const sql = yield* many
+        if (state === "analyzed") yield* sql`vacuum analyze deletion_tasks`
+        const read = sql<{ rows: number }>`
+          select (seq_tup_read + coalesce(idx_tup_fetch, 0))::integer as rows
+          from pg_stat_xact_user_tables where relname = 'deletion_tasks'`
+        const costOf = <A, E, R>(reading: Effect.Effect<A, E, R>) =>
+          sql.withTransaction(
+            Effect.gen(function* () {
+              const before = yield* read
+              yield* reading
+              return ((yield* read)[0]?.rows ?? 0) - (before[0]?.rows ?? 0)
+            })
+          )
+        const dead = { states: ["dead"] } as const
+        assert.isAtMost(yield* costOf(search()), 110)
+        assert.isAtMost(yield* costOf(search({}, { limit: 1000 })), 1010)
+        assert.isAtMost(yield* costOf(search({}, { offset: 5000 })), 5110)
+        assert.isAtMost(yield* costOf(search(dead)), 10)
+        assert.isAtMost(yield* costOf(search({ states: ["scheduled"] })), 10)
+        assert.isAtMost(yield* costOf(search({ scheduledSince: last })), 20)
+        assert.isAtMost(yield* costOf(search({ scheduledSince: Instant.fromMillis(0) })), 110)
+        assert.isAtMost(yield* costOf(as("org_b")(search())), 0)
+        assert.isAtMost(yield* costOf(Effect.flip(get(taskIdOf("org_a", "none")))), 1)
+      }).pipe(as("org_a"), Effect.provide(TaskReads.layer))
   )
 })
