@@ -266,19 +266,26 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
 
   const rows = 20_000
 
-  /** Tasks of one organization, of which one in 5,000 is dead and all others are completed. */
+  /** Adds tasks of organizations, the SQL of whose name is given: one in 5,000 is dead, all others are completed. */
+  const add = (owner: string) =>
+    Effect.flatMap(TestDatabase, ({ sql }) =>
+      sql.unsafe(`
+        insert into deletion_tasks (
+          organization_id, id, idempotency_key, fingerprint, payload,
+          invoices_count, invoice_lines_count, received_at, scheduled_for, state
+        ) select ${owner}, gen_random_uuid(), n, '', '{}', 0, 0, at, at,
+          case n % 5000 when 0 then 'dead' else 'completed' end
+        from generate_series(1, ${rows}) n,
+          lateral (select '2026-01-01'::timestamptz + n / 10 * interval '1 second' as at) due`)
+    )
+
+  /** Tasks of many small organizations, and of a large one, which was small when they were analyzed. */
   const many = Effect.gen(function* () {
     const { sql } = yield* TestDatabase
     yield* sql`truncate deletion_tasks`
-    yield* sql`analyze deletion_tasks`
-    yield* sql`
-      insert into deletion_tasks (
-        organization_id, id, idempotency_key, fingerprint, payload,
-        invoices_count, invoice_lines_count, received_at, scheduled_for, state
-      ) select 'org_a', gen_random_uuid(), n, '', '{}', 0, 0, at, at,
-        case n % 5000 when 0 then 'dead' else 'completed' end
-      from generate_series(1, ${rows}::int) n,
-        lateral (select '2026-01-01'::timestamptz + n / 10 * interval '1 second' as at) due`
+    yield* add("'org_' || n / 10")
+    yield* sql`vacuum analyze deletion_tasks`
+    yield* add("'org_a'")
     return sql
   })
 
