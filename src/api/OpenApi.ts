@@ -1,6 +1,7 @@
 /** What the OpenAPI document says beyond what the endpoints say of themselves. */
 import { type JsonSchema, Predicate, Record } from "effect"
 import { OpenApi } from "effect/http-api"
+import { signing } from "./Signing.ts"
 
 const description = `
 Read-only access to the records of a veterinary wellness-plan business. Every call is a POST with a JSON body.
@@ -14,6 +15,7 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Errors** have a \`detail\`: a text, or for 422 a list of the faults of the request, all at once, up to 100. A response that refuses a request has at most 64 KiB. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
 - **Connections**: what is not HTTP gets 400, headers over 16 KiB get 431, a request that does not arrive in time gets 408, with such a \`detail\`, and the connection is closed.
 - **Compression**: responses come as zstd, br or gzip where \`Accept-Encoding\` asks for it.
+- **Invoice deletions** are sent to the intake (\`/api/v1/docs\`). \`/invoice-deletions/search\` and \`/get\` say what became of them.
 - Every response carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, otherwise a new one.
 
 \`x-provisional: true\` marks endpoints and statuses whose shape may still change.
@@ -111,7 +113,10 @@ Takes notifications that invoices, or lines of invoices, were deleted, and delet
 - What an item says of a record must match: an item that names another clinic, client or invoice than the record's deletes nothing.
 - Items are counted before they are looked at: more than 10,000 are refused with 422, and the count in the response is of those that were counted until then.
 - A 422 lists the faults of a delivery all at once, up to 100. A response that refuses a delivery has at most 64 KiB.
-- An organization may require its deliveries to be signed (Standard Webhooks): \`webhook-id\` equal to the Idempotency-Key, \`webhook-timestamp\` within 300 seconds, \`webhook-signature\`.
+- What became of a delivery, and which of its items were not deleted and why, says \`POST /api/v3/invoice-deletions/get\` of the practice data API, with an API key of the organization: \`{"idempotency_key": "..."}\`.
+- An organization may require its deliveries to be signed: see below.
+
+${signing}
 `.trim()
 
 const intakeStatuses: Readonly<Record<string, string>> = {
