@@ -14,19 +14,14 @@ import type { Criteria } from "./TaskReads.ts"
 
 const unionAll = join(" union all ", false)
 
-const times = ["received_at", "scheduled_for", "started_at", "finished_at"]
-const others = ["idempotency_key", "state", "attempts", "invoices_count", "invoice_lines_count", "outcome"]
+const time = (column: string) => `to_char(t.${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${column}`
 
-// The role of the data API may read no other columns.
-const stored = ["id", ...times, ...others].map((column) => `t.${column}`).join(", ")
-
-const shown = [
-  "t.id as task_id",
-  ...times.map((column) => `to_char(t.${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${column}`),
-  ...others.map((column) => `t.${column}`)
+// The role of the data API may read no others.
+const columns = [
+  "t.id as task_id, t.idempotency_key, t.state",
+  ...["received_at", "scheduled_for", "started_at", "finished_at"].map(time),
+  "t.attempts, t.invoices_count, t.invoice_lines_count, t.outcome"
 ].join(", ")
-
-const order = "t.scheduled_for, t.id"
 
 /** Has the planner of a transaction read tasks in the order of their index, and never gather and sort them. */
 const inOrderOnly = `select ${Record.toEntries({ ...inOrder, enable_sort: "off" })
@@ -59,22 +54,33 @@ export const make = Effect.gen(function* () {
       Effect.catchTag("SchemaError", Effect.die)
     )
 
-  /** Reads the tasks of each state in order, and merges them: in the index, the state comes before the time. */
+  /**
+   * The tasks of each state in order, merged, since in the index the state comes before the time. What is skipped is
+   * skipped in the index alone, and only the tasks of the page are read.
+   */
   const page = (organization: string, { scheduledSince, states }: Criteria, { limit, offset }: Page) => {
     const since =
       scheduledSince === undefined
         ? sql``
-        : sql` and t.scheduled_for >= ${Instant.toPostgres(scheduledSince)}::timestamptz`
+        : sql` and scheduled_for >= ${Instant.toPostgres(scheduledSince)}::timestamptz`
     const parts = states.map(
       (state) => sql`(
-        select ${sql.literal(stored)} from deletion_tasks t
-        where t.organization_id = ${organization} and t.state = ${state}${since}
-        order by ${sql.literal(`${order} limit ${limit + offset}`)}
+        select scheduled_for, id from deletion_tasks
+        where organization_id = ${organization} and state = ${state}${since}
+        order by scheduled_for, id ${sql.literal(`limit ${limit + offset}`)}
       )`
     )
+    // Looked up one by one (`limit 1` leaves the planner no other way), however few tasks it takes the organization to have.
     return sql`
-      select ${sql.literal(shown)} from (${unionAll(parts)}) t
-      order by ${sql.literal(`${order} limit ${limit} offset ${offset}`)}`.unprepared
+      select t.* from (
+        select * from (${unionAll(parts)}) found
+        order by scheduled_for, id ${sql.literal(`limit ${limit} offset ${offset}`)}
+      ) p
+      cross join lateral (
+        select ${sql.literal(columns)} from deletion_tasks t
+        where t.organization_id = ${organization} and t.id = p.id limit 1
+      ) t
+      order by p.scheduled_for, p.id`.unprepared
   }
 
   return {
@@ -88,7 +94,7 @@ export const make = Effect.gen(function* () {
       if (!Uuid.validate(taskId)) return yield* new TaskNotFound()
       const [task] = yield* read(
         (organization) => sql`
-          select ${sql.literal(shown)} from deletion_tasks t
+          select ${sql.literal(columns)} from deletion_tasks t
           where t.organization_id = ${organization} and t.id = ${taskId}`
       )
       return task ?? (yield* new TaskNotFound())

@@ -283,8 +283,8 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
   const many = Effect.gen(function* () {
     const { sql } = yield* TestDatabase
     yield* sql`truncate deletion_tasks`
-    yield* add("'org_' || n / 10")
-    yield* sql`vacuum analyze deletion_tasks`
+    yield* add("'org_' || n % 500")
+    yield* sql`analyze deletion_tasks`
     yield* add("'org_a'")
     return sql
   })
@@ -309,13 +309,13 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
             })
           )
         const dead = { states: ["dead"] } as const
-        assert.isAtMost(yield* costOf(search()), 110)
-        assert.isAtMost(yield* costOf(search({}, { limit: 1000 })), 1010)
-        assert.isAtMost(yield* costOf(search({}, { offset: 5000 })), 5110)
-        assert.isAtMost(yield* costOf(search(dead)), 10)
+        assert.isAtMost(yield* costOf(search()), 210)
+        assert.isAtMost(yield* costOf(search({}, { limit: 1000 })), 2010)
+        assert.isAtMost(yield* costOf(search({}, { offset: 5000 })), 5210)
+        assert.isAtMost(yield* costOf(search(dead)), 20)
         assert.isAtMost(yield* costOf(search({ states: ["scheduled"] })), 10)
-        assert.isAtMost(yield* costOf(search({ scheduledSince: last })), 20)
-        assert.isAtMost(yield* costOf(search({ scheduledSince: Instant.fromMillis(0) })), 110)
+        assert.isAtMost(yield* costOf(search({ scheduledSince: last })), 30)
+        assert.isAtMost(yield* costOf(search({ scheduledSince: Instant.fromMillis(0) })), 210)
         assert.isAtMost(yield* costOf(as("org_b")(search())), 0)
         assert.isAtMost(yield* costOf(Effect.flip(get(taskIdOf("org_a", "none")))), 1)
       }).pipe(as("org_a"), Effect.provide(TaskReads.layer))
