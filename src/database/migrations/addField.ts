@@ -20,6 +20,7 @@
 import { Data, Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
+import { codeOf } from "../SqlFailure.ts"
 import { script } from "./script.ts"
 
 export interface Field {
@@ -48,8 +49,16 @@ export type AddFieldError = SqlError | FieldRefused | RowsLocked
 
 const batch = 1000
 
+/**
+ * "tuple concurrently updated". Postgres releases the lock of a concurrent build just before it commits that the index is
+ * valid: who looks in between finds an index that looks broken, and cannot drop it.
+ */
+const concurrentlyUpdated = "XX000"
+
 const isContended = (error: AddFieldError) =>
-  error._tag === "RowsLocked" || (error._tag === "SqlError" && /^(LockTimeout|Deadlock)Error$/.test(error.reason._tag))
+  error._tag === "RowsLocked" ||
+  (error._tag === "SqlError" &&
+    (/^(LockTimeout|Deadlock)Error$/.test(error.reason._tag) || codeOf(error) === concurrentlyUpdated))
 
 /** Tries again, for ten minutes or longer, what others that use the table did not let through. */
 const retried = <A, R>(step: Effect.Effect<A, AddFieldError, R>) =>
