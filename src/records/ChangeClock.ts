@@ -59,6 +59,14 @@ export class ChangeClock extends Context.Service<
   )
 }
 
+const nextOf = ({ ceiling, inFlight }: Progress) => ceiling + inFlight
+
+const ask = <A, E>(database: Database, statement: Effect.Effect<ReadonlyArray<A>, E>, time = within) =>
+  Effect.orElseSucceed(
+    database.run({ key: "the changes", within: time, unavailable: () => undefined }, statement),
+    () => undefined
+  )
+
 /**
  * A clock over databases.
  *
@@ -71,14 +79,6 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
   let last = 0
 
   const waiters = ChangeWaiters.make(records)
-
-  const ask = <A, E>(database: Database, statement: Effect.Effect<ReadonlyArray<A>, E>, time = within) =>
-    Effect.orElseSucceed(
-      database.run({ key: "the changes", within: time, unavailable: () => undefined }, statement),
-      () => undefined
-    )
-
-  const nextOf = ({ ceiling, inFlight }: Progress) => ceiling + inFlight
 
   const lag = Effect.fnUntraced(function* (progress: Progress) {
     const { ceiling, horizon, isStandby } = progress

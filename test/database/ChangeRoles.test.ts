@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
+import type { SqlError } from "effect/sql/SqlError"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { invoices } from "../../src/api/records/Invoices.ts"
 import { connect, type Database } from "../../src/database/Database.ts"
@@ -45,8 +46,11 @@ const pageOf = (sql: Database) =>
 const orders = (sql: Database) =>
   sql`select table_name, token, place, (select count(*)::int from removals) as removals from change_feeds order by 1`
 
-const isRefused = (statement: Effect.Effect<unknown, unknown>) =>
-  Effect.map(Effect.isFailure(statement), (failed) => assert.isTrue(failed))
+const isRefused = (statement: Effect.Effect<unknown, SqlError>) =>
+  Effect.match(statement, {
+    onSuccess: () => assert.fail("It was let through"),
+    onFailure: ({ reason }) => assert.strictEqual(reason._tag, "AuthorizationError")
+  })
 
 layer(TestDatabase.layer, { excludeTestServices: true })("of the feeds of changes", (it) => {
   it.effect("the data API's role reads all, and writes none", () =>

@@ -95,6 +95,12 @@ export const costOf = Effect.fnUntraced(function* (
   }
 })
 
+const rowsOf = (nodes: ReadonlyArray<Plan>) =>
+  nodes.reduce(
+    (sum, node) => sum + (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"],
+    0
+  )
+
 /**
  * What a page of changes reads: rows of all tables, and by which kinds of scan, for any cursor and for this one, where
  * the organization is known and where it is looked up by its key.
@@ -116,11 +122,6 @@ export const changesCostOf = Effect.fnUntraced(function* (
   )
   return plans.flat().map((plan) => {
     const scans = nodesOf(plan).filter((node) => node["Relation Name"] !== undefined)
-    const rowsOf = (nodes: ReadonlyArray<Plan>) =>
-      nodes.reduce(
-        (sum, node) => sum + (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"],
-        0
-      )
     return {
       rows: rowsOf(scans),
       told: rowsOf(nodesOf(plan).slice(0, 1)),

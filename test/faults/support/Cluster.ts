@@ -11,6 +11,7 @@ import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { eventually } from "../../blackbox/support/eventually.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
+import * as Tools from "./Tools.ts"
 
 type Settings = NonNullable<LocalPostgres.Options["settings"]>
 
@@ -28,9 +29,6 @@ const common = {
   hot_standby: "on",
   autovacuum: "off"
 } as const
-
-// To try the tests with another version by hand: a folder with `bin` in it.
-const given = process.env["POSTGRES_BINARIES"]
 
 const childrenOf = (pid: number): ReadonlyArray<number> => {
   try {
@@ -67,7 +65,7 @@ export interface Options {
   readonly binaries?: string | undefined
 }
 
-const open = Effect.fnUntraced(function* (folder: string, { binaries = given, settings }: Options) {
+const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.given, settings }: Options) {
   const postgres = yield* LocalPostgres.make({
     folder,
     settings: { ...common, ...settings },
@@ -92,7 +90,7 @@ const open = Effect.fnUntraced(function* (folder: string, { binaries = given, se
       all.forEach(signal("SIGKILL"))
       return eventually(
         "a server that is gone",
-        Effect.sync(() => !all.some(isAlive))
+        Effect.sync(() => postgres.pid() === undefined && !all.some(isAlive))
       )
     })
   }
