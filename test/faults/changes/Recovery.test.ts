@@ -4,9 +4,13 @@
  * @module-tag long
  */
 import { assert, it } from "@effect/vitest"
-import { Clock, Effect, Fiber } from "effect"
+import { Clock, Effect, Fiber, Random } from "effect"
+import { layerShared } from "../../../src/database/Database.ts"
+import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
+import * as Client from "../../blackbox/support/Client.ts"
 import * as Cluster from "../support/Cluster.ts"
 import * as Follower from "../support/Follower.ts"
+import * as Program from "../support/Program.ts"
 import * as Writers from "../support/Writers.ts"
 
 const put = (id: string, name: string) =>
@@ -131,5 +135,38 @@ it.live(
         yield* Follower.assertEqual(reader, cluster.sql)
         assert.strictEqual(reader.gone(), 0)
       }
+    })
+)
+
+it.live(
+  "The service and Postgres killed with -9 at random, under writers: a reader over HTTP loses nothing, and goes on",
+  () =>
+    Effect.gen(function* () {
+      const cluster = yield* Cluster.make()
+      const { key } = yield* ApiKeys.create({ organization: Follower.organization, name: "Reader" }).pipe(
+        Effect.provide(layerShared(cluster.sql))
+      )
+      const writing = yield* Effect.forkChild(Writers.write(cluster.sql))
+      const reader = Follower.make()
+      const readFor = Effect.fnUntraced(function* (millis: number) {
+        const program = yield* Program.start("data-api", cluster.url)
+        const source = Follower.overHttp(yield* Client.make(program.url), key)
+        const reading = Effect.forever(Effect.andThen(reader.step(source, 5), Effect.sleep(5)))
+        yield* Effect.timeoutOption(reading, millis)
+        if ((yield* Random.nextIntBetween(0, 2)) === 0) {
+          yield* cluster.kill
+          yield* cluster.start
+          yield* Effect.timeoutOption(reading, 300)
+        }
+        // It may be in the middle of an answer.
+        yield* Effect.raceFirst(reading, Program.kill(program))
+      }, Effect.scoped)
+      for (let life = 0; life < 5; life++) yield* readFor(yield* Random.nextIntBetween(200, 1500))
+      yield* Fiber.interrupt(writing)
+      const program = yield* Program.start("data-api", cluster.url)
+      yield* Follower.settled(reader, Follower.overHttp(yield* Client.make(program.url), key))
+      yield* Follower.assertEqual(reader, cluster.sql)
+      assert.strictEqual(reader.gone(), 0)
+      assert.isAbove(reader.state().copy.size, 0)
     })
 )

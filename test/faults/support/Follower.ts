@@ -2,13 +2,21 @@
 import { assert } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
-import type { CredentialStoreDown, CursorInvalid, Unauthorized } from "../../../src/api/Errors.ts"
+import {
+  type CredentialStoreDown,
+  CursorExpired,
+  type CursorInvalid,
+  RecordStoreDown,
+  type Unauthorized
+} from "../../../src/api/Errors.ts"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { connect, type Database, inOrder, lockTimeout } from "../../../src/database/Database.ts"
 import * as ChangeClock from "../../../src/records/ChangeClock.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
+import type { Changes, ChangesRequest } from "../../../src/records/Repository.ts"
+import * as Client from "../../blackbox/support/Client.ts"
 import { eventually } from "../../blackbox/support/eventually.ts"
 
 export const organization = "org_copy"
@@ -61,6 +69,37 @@ export const service = Effect.fnUntraced(function* (primary: Urls, replica: Urls
 
 export type Service = Effect.Success<ReturnType<typeof service>>
 
+/** Where changes are read from. */
+interface Source {
+  readonly changesOf: (
+    resource: Resource
+  ) => (
+    request: ChangesRequest
+  ) => Effect.Effect<
+    Pick<Changes, "json" | "lag">,
+    CursorExpired | RecordStoreDown | CursorInvalid | CredentialStoreDown | Unauthorized,
+    CurrentOrganization
+  >
+}
+
+/** The reads of a program of its own, over HTTP. One that does not answer is one that is down. */
+export const overHttp = (client: Client.Client, key: Redacted.Redacted): Source => ({
+  changesOf: ({ name }) =>
+    Effect.fnUntraced(function* (request) {
+      const { headers, status, text } = yield* client
+        .call({
+          path: `/api/v3/${name}/changes`,
+          headers: { authorization: `Bearer ${Redacted.value(key)}`, "content-type": "application/json" },
+          body: Client.json(request)
+        })
+        .pipe(Effect.catchTag("NoAnswer", () => new RecordStoreDown()))
+      if (status === 410) return yield* new CursorExpired()
+      if (status === 503) return yield* new RecordStoreDown()
+      assert.strictEqual(status, 200, text)
+      return { json: text, lag: Number(headers["x-changes-lag"]) }
+    })
+})
+
 /** What a reader has: to be killed and to go on from, it is all that is needed. */
 export interface State {
   readonly copy: ReadonlyMap<string, StoredRecord>
@@ -79,7 +118,7 @@ export const make = (resource: Resource = pets, limit = 1000, owner = organizati
 
   /** Asks a service for a page, and applies it. On 410 it begins anew, with an empty copy. */
   const step = Effect.fnUntraced(function* (
-    from: Service,
+    from: Source,
     most = limit
   ): Effect.fn.Return<Step, CursorInvalid | CredentialStoreDown | Schema.SchemaError | Unauthorized> {
     const asked = from
@@ -106,7 +145,7 @@ export const make = (resource: Resource = pets, limit = 1000, owner = organizati
   })
 
   /** Reads on until there is no more; how often it had to begin anew. */
-  const drain = Effect.fnUntraced(function* (from: Service, most = limit) {
+  const drain = Effect.fnUntraced(function* (from: Source, most = limit) {
     const before = gone
     let last: Step
     do {
@@ -140,7 +179,7 @@ export const assertEqual = Effect.fnUntraced(function* (follower: Follower, sql:
 })
 
 /** Reads until nothing is held back. */
-export const settled = (follower: Follower, from: Service) =>
+export const settled = (follower: Follower, from: Source) =>
   eventually(
     "a feed that holds nothing back",
     Effect.map(follower.drain(from), ({ lag }) => lag === 0)
