@@ -61,8 +61,6 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(record: Schema.St
   )
 }
 
-export const changesDescription = `Keeps a copy in step. Apply \`body\` and \`removed\`, keep \`cursor\`, and ask again with it: at once while \`has_more\` is true, then as often as you like. Whenever \`has_more\` is false and \`${lagHeader}\` is 0, your copy is the last committed state of every record, whatever was written, in which order and with which times.
+export const changesDescription = `What has changed since the response that \`cursor\` is of; without one, every record that there is. How to keep a copy with it, and what it promises, stands under "By changes" in the introduction.
 
-A record may come again, never an older state after a newer one. Records that are marked as deleted come in \`body\`; the ids of those that are gone come in \`removed\`. A transaction that has written and is still open holds back what was committed after it: the header \`${lagHeader}\` says for how many seconds.
-
-410 means that the order of changes began anew: start again without a cursor, with an empty copy.`
+The header \`${lagHeader}\` says for how many seconds an open transaction has held changes back: 0 where none are. 410 means that the order of changes began anew: start again without a cursor, with an empty copy.`
