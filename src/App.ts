@@ -117,7 +117,11 @@ const single = (settings: Settings) => {
     has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
   )
   const worker = has("worker") ? Worker.layer(Worker.optionsFor(settings.poolSize)) : Layer.empty
-  const watch = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
+  // The role of the intake may not keep the order of the records.
+  const watch =
+    has("data-api") || has("worker")
+      ? Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
+      : Layer.empty
   const afterMigration = AfterMigration.layer(Databases.namesOf(settings), Layer.merge(worker, watch)).pipe(
     Layer.provide(databases)
   )

@@ -28,7 +28,9 @@ const problemOf = (database: Database) =>
 const maximumLag = 60
 
 const heldBack = (lag: number) =>
-  lag > maximumLag ? `Held back for ${lag} seconds by a transaction that has written and is open` : undefined
+  lag > maximumLag
+    ? `Held back for ${lag} seconds: a transaction that has written is open, or a replica is behind`
+    : undefined
 
 export class HealthChecks extends Context.Service<
   HealthChecks,

@@ -43,6 +43,8 @@ export class ChangeClock extends Context.Service<
      * are.
      */
     readonly lag: (progress: Progress) => Effect.Effect<number>
+    /** Whether the primary has a mark; true where it cannot say. */
+    readonly hasMark: (token: string) => Effect.Effect<boolean>
     /** The same, when it was last looked at. */
     readonly lastLag: Effect.Effect<number>
     /** Waits for changes after those that were seen; false where the time was over first, or the process stops. */
@@ -59,6 +61,14 @@ export class ChangeClock extends Context.Service<
   )
 }
 
+const nextOf = ({ ceiling, inFlight }: Progress) => ceiling + inFlight
+
+const ask = <A, E>(database: Database, statement: Effect.Effect<ReadonlyArray<A>, E>, time = within) =>
+  Effect.orElseSucceed(
+    database.run({ key: "the changes", within: time, unavailable: () => undefined }, statement),
+    () => undefined
+  )
+
 /**
  * A clock over databases.
  *
@@ -71,14 +81,6 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
   let last = 0
 
   const waiters = ChangeWaiters.make(records)
-
-  const ask = <A, E>(database: Database, statement: Effect.Effect<ReadonlyArray<A>, E>, time = within) =>
-    Effect.orElseSucceed(
-      database.run({ key: "the changes", within: time, unavailable: () => undefined }, statement),
-      () => undefined
-    )
-
-  const nextOf = ({ ceiling, inFlight }: Progress) => ceiling + inFlight
 
   const lag = Effect.fnUntraced(function* (progress: Progress) {
     const { ceiling, horizon, isStandby } = progress
@@ -146,6 +148,15 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
   return {
     keep,
     lag,
+    hasMark: (token) =>
+      Effect.map(
+        ask(
+          tasks,
+          tasks<{ has: boolean }>`
+            select exists (select from change_marks where token = ${token}) as has where not pg_is_in_recovery()`
+        ),
+        (rows) => rows?.[0]?.has ?? true
+      ),
     lastLag: Effect.sync(() => last),
     wait: waiters.wait,
     stopWaiting: waiters.stop,

@@ -60,6 +60,8 @@ export const make = (
       case "Expired":
         return yield* cursorExpired
       case "Behind":
+        // Of a server that was promoted and is gone, the standby would wait for ever.
+        if (cursor !== undefined && !(yield* clock.hasMark(cursor.mark))) return yield* cursorExpired
         return outcome(pageOf([], limit, Math.max(lag, 1), () => given ?? ""))
       case "Readable": {
         const { mark, timeline } = verdict

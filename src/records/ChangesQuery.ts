@@ -17,7 +17,8 @@ export interface ChangeRow {
 
 /**
  * The query of the changes after a cursor, and one more than `limit`, so that it is known whether there are more. Both
- * branches are read in the order of an index, and merged as they are read.
+ * branches are read in the order of an index, and merged as they are read. Whether a record exists again is no `exists`:
+ * Postgres might read all records of the organization to hash them.
  */
 export const changesQuery = (
   sql: Constructor,
@@ -39,8 +40,8 @@ export const changesQuery = (
       select s.json as record, null::text as id, null::float8 as position, null::boolean as "isBack"
       from (${stateQuery(sql, owner, resource, cursor)}) s (json)
       union all
-      select p.record, p.id, p.change_position::float8, case when p.record is null then exists (
-        select from ${table} t where t.organization_id = ${owner} and t.id = p.id
+      select p.record, p.id, p.change_position::float8, case when p.record is null then (
+        select true from ${table} t where t.organization_id = ${owner} and t.id = p.id
       ) end
       from (
         (

@@ -52,7 +52,7 @@ export const stateQuery = (sql: Constructor, owner: Fragment, { table }: Resourc
 export type Verdict = Data.TaggedEnum<{
   /** Its changes are to be read from there on. */
   Readable: { readonly mark: string; readonly timeline: number }
-  /** A standby has not yet what the reader has seen. */
+  /** A standby has not yet what the reader has seen, or never will: its primary knows. */
   Behind: {}
   /** The order of the cursor has ended, or its reader has seen what did not survive a failover. */
   Expired: {}
@@ -78,6 +78,5 @@ export const verdictOf = (state: State, cursor: Cursor | undefined): Verdict => 
     const hasSurvived = cursor.ceiling <= state.proven || (state.forkedAt !== null && cursor.wal <= state.forkedAt)
     return hasSurvived ? readable : Verdict.Expired()
   }
-  // A mark of a timeline that has come here, and is not here, is of another branch.
-  return isStandby && cursor.timeline > markedTimeline ? Verdict.Behind() : Verdict.Expired()
+  return isStandby ? Verdict.Behind() : Verdict.Expired()
 }

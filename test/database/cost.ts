@@ -2,6 +2,8 @@
 import { hash } from "node:crypto"
 import { Effect, Schema } from "effect"
 import { inOrder } from "../../src/database/Database.ts"
+import { changesQuery } from "../../src/records/ChangesQuery.ts"
+import type { Cursor } from "../../src/records/Cursor.ts"
 import { ownerOfKey, searchQuery, withKey } from "../../src/records/SearchQuery.ts"
 import type { Criteria, Page } from "../../src/records/Repository.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
@@ -91,6 +93,41 @@ export const costOf = Effect.fnUntraced(function* (
     blocks: most((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"]),
     scans: scans.flat().map((node) => node["Node Type"])
   }
+})
+
+const rowsOf = (nodes: ReadonlyArray<Plan>) =>
+  nodes.reduce(
+    (sum, node) => sum + (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"],
+    0
+  )
+
+/**
+ * What a page of changes reads: rows of all tables, and by which kinds of scan, for any cursor and for this one, where
+ * the organization is known and where it is looked up by its key.
+ */
+export const changesCostOf = Effect.fnUntraced(function* (
+  resource: Resource,
+  cursor: Cursor | undefined,
+  limit: number,
+  owner = organization
+) {
+  const { sql } = yield* TestDatabase
+  const keyHash = hash("sha256", owner, "buffer")
+  yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
+             values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
+  const known = changesQuery(sql, sql`${owner}`, resource, cursor, limit)
+  const keyed = withKey(sql, keyHash, changesQuery(sql, sql.literal(ownerOfKey), resource, cursor, limit))
+  const plans = yield* Effect.forEach([known.statement.compile(), keyed.compile()], ([text, values]) =>
+    Effect.all([explain(text, values, true), explain(text, values, false)])
+  )
+  return plans.flat().map((plan) => {
+    const scans = nodesOf(plan).filter((node) => node["Relation Name"] !== undefined)
+    return {
+      rows: rowsOf(scans),
+      told: rowsOf(nodesOf(plan).slice(0, 1)),
+      scans: scans.map((node) => `${node["Node Type"]} ${node["Relation Name"]}`)
+    }
+  })
 })
 
 const clock = "timestamptz '2026-01-01 00:00:00+00' + n * interval '1 second'"

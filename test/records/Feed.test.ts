@@ -64,13 +64,7 @@ const cases: ReadonlyArray<readonly [string, Verdict, State, Cursor?]> = [
   ["is expired beyond where the timelines part", expired, { ...promoted, forkedAt: 4999 }, cursor],
   ["is expired where its mark is unknown to a primary", expired, { ...primary, mark: "other", proven: null }, cursor],
   [
-    "is expired where its mark is of another branch of a timeline that a standby has",
-    expired,
-    { ...standby, mark: "other", proven: null },
-    cursor
-  ],
-  [
-    "waits where a standby has not its timeline yet",
+    "waits where a standby has not its mark yet",
     Verdict.Behind(),
     { ...standby, proven: null },
     { ...cursor, timeline: 2, mark: "mark2" }

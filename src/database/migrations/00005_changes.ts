@@ -77,6 +77,19 @@ create table removals (
 );
 create index removals_changes on removals (organization_id, table_name, change_position, id);
 
+-- Each database keeps its own order: a publication of all tables would write another one's over it. What the triggers
+-- of a replicated row write is let through.
+create function change_kept() returns trigger language plpgsql as $function$ begin return null; end $function$;
+do $kept$ declare name text; begin
+  foreach name in array array['change_feeds', 'change_marks', 'removals'] loop
+    execute format($create$
+      create trigger kept before insert or update or delete on %1$I
+        for each row when (pg_trigger_depth() = 0) execute function change_kept()
+      $create$, name);
+    execute format('alter table %I enable replica trigger kept', name);
+  end loop;
+end $kept$;
+
 create function record_removed() returns trigger language plpgsql security definer as $function$
 begin
   if current_setting('synchronous_commit') = 'off' then

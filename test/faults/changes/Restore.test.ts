@@ -14,23 +14,14 @@ import * as Cluster from "../support/Cluster.ts"
 import * as Follower from "../support/Follower.ts"
 import * as Tools from "../support/Tools.ts"
 
-/** Uses up transaction ids. */
-const useIds = (sql: Database, count: number) =>
-  sql.unsafe(`do $$ begin
-    create temp table used (n int);
-    for n in 1..${count} loop
-      begin insert into used values (n); exception when others then null; end;
-    end loop;
-    drop table used;
-  end $$`)
-
 const insert = (sql: Database, from: number, to: number) =>
   sql.unsafe(`insert into pets (organization_id, id, name)
     select '${Follower.organization}', 'pet_' || n, 'name ' || n from generate_series(${from}, ${to}) n`)
 
 /** Pets, written in several transactions, and some removed; ids that are far above those of a new cluster. */
-const fill = Effect.fnUntraced(function* (sql: Database) {
-  yield* useIds(sql, 5000)
+const fill = Effect.fnUntraced(function* (cluster: Cluster.Cluster) {
+  const { sql } = cluster
+  yield* Cluster.useIds(cluster, 5000)
   yield* insert(sql, 1, 300)
   yield* sql`update pets set name = 'again' where id < 'pet_2'`
   yield* sql`delete from pets where id like 'pet_9%'`
@@ -90,7 +81,7 @@ it.live(
   () =>
     Effect.gen(function* () {
       const source = yield* Cluster.make()
-      yield* fill(source.sql)
+      yield* fill(source)
       const old = yield* readAll(yield* Follower.service(source))
       // Both servers run as the same user.
       const { folder } = source
@@ -133,7 +124,7 @@ for (const flags of [[], ["--jobs=4"]]) {
   withTools(Tools.named(`pg_restore ${flags.join(" ")} into a fresh cluster beside a running service`), () =>
     Effect.gen(function* () {
       const source = yield* made
-      yield* fill(source.sql)
+      yield* fill(source)
       const old = yield* readAll(yield* Follower.service(source))
       const file = join(yield* LocalPostgres.enterableFolder, "dump")
       yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-f", file)
@@ -159,7 +150,7 @@ for (const flags of [[], ["--jobs=4"]]) {
 withTools(Tools.named("pg_restore into another database of the same cluster"), () =>
   Effect.gen(function* () {
     const source = yield* made
-    yield* fill(source.sql)
+    yield* fill(source)
     const here = yield* Follower.service(source)
     const old = yield* readAll(here)
     const kept = old.state()
@@ -184,7 +175,7 @@ withTools(
   () =>
     Effect.gen(function* () {
       const source = yield* made
-      yield* fill(source.sql)
+      yield* fill(source)
       const service = yield* Follower.service(source)
       const old = yield* readAll(service)
       const other = yield* readAll(service, clinics)
@@ -208,7 +199,7 @@ for (const [flags, gone] of [
   withTools(Tools.named(`Data alone that is restored ${flags.join(" ")}`), () =>
     Effect.gen(function* () {
       const source = yield* made
-      yield* fill(source.sql)
+      yield* fill(source)
       const service = yield* Follower.service(source)
       const old = yield* readAll(service)
       const other = yield* readAll(service, clinics)

@@ -11,6 +11,7 @@ import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { eventually } from "../../blackbox/support/eventually.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
+import * as Tools from "./Tools.ts"
 
 type Settings = NonNullable<LocalPostgres.Options["settings"]>
 
@@ -28,9 +29,6 @@ const common = {
   hot_standby: "on",
   autovacuum: "off"
 } as const
-
-// To try the tests with another version by hand: a folder with `bin` in it.
-const given = process.env["POSTGRES_BINARIES"]
 
 const childrenOf = (pid: number): ReadonlyArray<number> => {
   try {
@@ -67,7 +65,7 @@ export interface Options {
   readonly binaries?: string | undefined
 }
 
-const open = Effect.fnUntraced(function* (folder: string, { binaries = given, settings }: Options) {
+const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.given, settings }: Options) {
   const postgres = yield* LocalPostgres.make({
     folder,
     settings: { ...common, ...settings },
@@ -92,7 +90,7 @@ const open = Effect.fnUntraced(function* (folder: string, { binaries = given, se
       all.forEach(signal("SIGKILL"))
       return eventually(
         "a server that is gone",
-        Effect.sync(() => !all.some(isAlive))
+        Effect.sync(() => postgres.pid() === undefined && !all.some(isAlive))
       )
     })
   }
@@ -100,7 +98,8 @@ const open = Effect.fnUntraced(function* (folder: string, { binaries = given, se
 
 export type Cluster = Effect.Success<ReturnType<typeof open>>
 
-const newFolder = Effect.map(LocalPostgres.enterableFolder, (folder) => join(folder, "data"))
+/** A folder for the files of a server, which is not made yet. */
+export const newFolder = Effect.map(LocalPostgres.enterableFolder, (folder) => join(folder, "data"))
 
 /** Starts a cluster without any tables of the service. */
 export const empty = (options: Options = {}) => Effect.flatMap(newFolder, (folder) => open(folder, options))
@@ -136,7 +135,8 @@ export const backUp = Effect.fnUntraced(function* ({ folder, sql }: Cluster) {
   return backup
 })
 
-const connectionTo = ({ url }: Cluster) => {
+/** How a cluster is connected to, as libpq reads it. */
+export const connectionTo = ({ url }: Cluster) => {
   const { hostname, password, port, username } = new URL(url)
   return `host=${hostname} port=${port} user=${username} password=${password}`
 }
@@ -178,18 +178,28 @@ export const caughtUp = Effect.fnUntraced(function* (standby: Cluster, primary: 
   )
 })
 
-/** Makes a standby a primary. */
-export const promote = ({ sql }: Cluster) =>
-  Effect.andThen(
-    sql`select pg_promote()`,
-    eventually(
-      "a standby that is promoted",
-      Effect.map(sql<{ is: boolean }>`select pg_is_in_recovery() as is`, (rows) => rows[0]?.is === false)
-    )
+/** Waits until a server has recovered. */
+export const untilWritable = ({ sql }: Cluster) =>
+  eventually(
+    "a server that has recovered",
+    Effect.map(sql<{ is: boolean }>`select pg_is_in_recovery() as is`, (rows) => rows[0]?.is === false)
   )
+
+/** Makes a standby a primary. */
+export const promote = (standby: Cluster) => Effect.andThen(standby.sql`select pg_promote()`, untilWritable(standby))
 
 /** Starts the copy of a cluster, as it is: with `recovery`, it is recovered to a point in time before. */
 export const start = Effect.fnUntraced(function* (folder: string, recovery?: Settings) {
   if (recovery !== undefined) writeFileSync(join(folder, "recovery.signal"), "")
   return yield* open(folder, { settings: recovery ?? {} })
 })
+
+/** Uses up transaction ids. */
+export const useIds = ({ sql }: Cluster, count: number) =>
+  sql.unsafe(`do $$ begin
+    create temp table used (n int);
+    for n in 1..${count} loop
+      begin insert into used values (n); exception when others then null; end;
+    end loop;
+    drop table used;
+  end $$`)

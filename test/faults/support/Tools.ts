@@ -10,9 +10,16 @@ export class ToolFailed extends Data.TaggedError("ToolFailed")<{ readonly messag
 const installations = (folder: string) =>
   existsSync(folder) ? readdirSync(folder).map((version) => join(folder, version)) : []
 
+// Tests are skipped where they are declared, before there is an effect that could read the configuration.
+// oxlint-disable-next-line effecttsgo/process-env
+const { PATH = "", POSTGRES_BINARIES } = process.env
+
+/** To try the tests with another version by hand: a folder with `bin` in it. */
+export const given = POSTGRES_BINARIES
+
 const candidates = [
-  process.env["POSTGRES_BINARIES"] ?? "",
-  ...(process.env["PATH"] ?? "").split(":").map((folder) => dirname(folder)),
+  given ?? "",
+  ...PATH.split(":").map((folder) => dirname(folder)),
   ...installations("/usr/lib/postgresql"),
   ...installations("/opt/homebrew/opt")
 ]
