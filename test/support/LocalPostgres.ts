@@ -176,7 +176,7 @@ const ending = (server: ChildProcess) =>
     server.once("exit", () => resume(Effect.void))
   })
 
-const isReady = "database system is ready to accept connections"
+const isReady = /database system is ready to accept (read-only )?connections/
 
 /** Waits until the server accepts connections. */
 const ready = (server: ChildProcess) =>
@@ -185,7 +185,7 @@ const ready = (server: ChildProcess) =>
     server.stderr?.setEncoding("utf8").on("data", (text: string) => {
       // Read to the end, so that it can go on writing; of a server that runs, nobody wants to know more.
       if (log.length < 65_536) log += text
-      if (log.includes(isReady)) resume(Effect.void)
+      if (isReady.test(log)) resume(Effect.void)
     })
     const failed = (reason: string) =>
       resume(Effect.fail(new PostgresError({ message: `Postgres cannot be started: ${reason}` })))

@@ -1,0 +1,311 @@
+/** Plays a history: takes its steps, lets all transactions end, lets every reader read on, and compares. */
+import { Effect, Fiber } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { type History, heading, type Manner, Step, stepText } from "./History.ts"
+import * as Readers from "./Readers.ts"
+import type { Room } from "./Room.ts"
+import { type Ask, Refused } from "./Service.ts"
+import type { Session } from "./Session.ts"
+import { statementsOf } from "./statements.ts"
+import * as Writers from "./Writers.ts"
+
+/** What a history is played on. */
+export interface Stand {
+  /** A session for what the history does not know of. */
+  readonly observer: Session
+  readonly sessions: ReadonlyArray<Session>
+  readonly primary: Ask
+  /** A second service, which reads a replica. */
+  readonly replica?: Ask
+  /** Sends a delivery of an organization. */
+  readonly deliver?: (organization: string, key: string, body: object) => Effect.Effect<void, Refused>
+  /** Waits until everything that is committed is there for every reader. */
+  readonly caughtUp: Effect.Effect<void, SqlError>
+  /** Whether there is one session in all, so that nobody can read while a transaction is open. */
+  readonly isSingle: boolean
+}
+
+/** What a reader had in the end. */
+export interface Outcome {
+  readonly manner: Manner
+  readonly room: Room
+  /** How many records there are. */
+  readonly records: number
+  /** Records that are not in the copy, and, for changes, those in the copy that are no more. */
+  readonly lost: number
+  /** Records that are in the copy, and not as they are. */
+  readonly stale: number
+  /** Records of the copy that are no more, which a search cannot tell. */
+  readonly unseen: number
+  readonly pages: number
+  /** Whether the history keeps to what the reader needs. */
+  readonly isWithin: boolean
+  /** What else went wrong, in words. */
+  readonly trouble: string | undefined
+}
+
+/** A played history. */
+export interface Played {
+  readonly outcomes: ReadonlyArray<Outcome>
+  /** What happened, step by step. */
+  readonly story: () => string
+}
+
+/** Whether a reader that promises to lose nothing did. */
+export const isBroken = ({ isWithin, lost, manner, stale, trouble }: Outcome) =>
+  trouble !== undefined || (manner !== "offset" && isWithin && lost + stale > 0)
+
+/** Whether a reader by changes, or by search within its margin, lost anything. */
+export const isFailed = ({ outcomes }: Played) => outcomes.some(isBroken)
+
+const truthOf = Effect.fnUntraced(function* ({ observer }: Stand, { kind }: Room, organization: string) {
+  const rows: ReadonlyArray<{ readonly id?: string; readonly record?: string }> = yield* observer.run(
+    `select id, record from ${kind.table} where organization_id = $1`,
+    [organization]
+  )
+  return new Map(rows.map(({ id = "", record = "" }) => [id, record]))
+})
+
+const compare = (truth: Readers.Copy, copy: Readers.Copy) => {
+  const missing: Array<string> = []
+  const stale: Array<string> = []
+  for (const [id, record] of truth) {
+    const held = copy.get(id)
+    if (held === undefined) missing.push(id)
+    else if (held !== record) stale.push(`${id}: ${held} instead of ${record}`)
+  }
+  return { missing, stale, gone: [...copy.keys()].filter((id) => !truth.has(id)) }
+}
+
+const keyOf = (organization: string) => `pda_sync_${organization}`
+
+/** The organizations of a history with their keys and first records. */
+const prepare = Effect.fnUntraced(function* (
+  { observer }: Stand,
+  { counts, rooms }: History,
+  organizations: readonly [string, string]
+) {
+  yield* observer.run(
+    `insert into api_keys (organization_id, id, name, prefix, key_hash, last_used_on)
+     select o, 'key', 'sync', 'pda_sync_', sha256(convert_to('pda_sync_' || o, 'UTF8')), (now() at time zone 'UTC')::date
+     from unnest($1::text[]) o`,
+    [organizations]
+  )
+  for (const [at, room] of rooms.entries()) {
+    const ids = Array.from({ length: counts[at] ?? 0 }, (_, number) => `r${number + 1}`)
+    if (ids.length === 0) continue
+    const insert = statementsOf(room, organizations[room.organization], {
+      _tag: "Insert",
+      ids,
+      stamp: "now()",
+      onConflict: "fail"
+    })
+    for (const { text, params } of insert) yield* observer.run(text, params)
+  }
+})
+
+const drainLimits = [1, 2, 3, 7, 40, 1000] as const
+
+/** A reader that comes to no end within so many pages never does. */
+const endless = 2000
+
+interface Reading {
+  readonly reader: Readers.Reader
+  readonly manner: Manner
+  readonly room: Room
+  readonly organization: string
+  pages: number
+  trouble: string | undefined
+  /** A page that is read while the history goes on. */
+  beside: Fiber.Fiber<unknown, SqlError> | undefined
+}
+
+let played = 0
+
+/** Plays a history. A stand that breaks is an error; whatever readers meet is an outcome. */
+export const play = Effect.fnUntraced(function* (stand: Stand, history: History) {
+  const name = `sync_${history.seed}_${history.number}_${++played}`
+  const organizations = [`${name}_a`, `${name}_b`] as const
+  const { replica = stand.primary } = stand
+  const happened: Array<readonly [what: string, seen: string]> = []
+  const writers = Writers.make(stand.observer, stand.sessions.slice(0, history.writers), name)
+  const deliveries: Array<Fiber.Fiber<void, Refused>> = []
+
+  yield* prepare(stand, history, organizations)
+  const readings = history.readers.flatMap(({ manner, room: at }): ReadonlyArray<Reading> => {
+    const room = history.rooms[at]
+    if (room === undefined) return []
+    const organization = organizations[room.organization]
+    const reader = Readers.make(manner, {
+      kind: room.kind,
+      key: keyOf(organization),
+      ask: manner === "replica" ? replica : stand.primary,
+      margin: history.margin
+    })
+    return [{ reader, manner, room, organization, pages: 0, trouble: undefined, beside: undefined }]
+  })
+
+  /** Reads a page, and checks what the service says of it where nothing else happens meanwhile. */
+  const page = Effect.fnUntraced(function* (reading: Reading, limit: number, isAlone: boolean) {
+    if (reading.trouble !== undefined) return { seen: "left out", isDone: true }
+    const { isCurrent, isDone, seen } = yield* Effect.catchTag(reading.reader.page(limit), "Refused", ({ message }) =>
+      Effect.sync(() => {
+        reading.trouble = message
+        return { seen: message, isDone: true, isCurrent: false }
+      })
+    )
+    reading.pages++
+    if (isAlone && isCurrent && reading.manner === "changes" && deliveries.length === 0) {
+      const { gone, missing, stale } = compare(
+        yield* truthOf(stand, reading.room, reading.organization),
+        reading.reader.copy()
+      )
+      if (gone.length + missing.length + stale.length > 0) {
+        reading.trouble = `x-changes-lag is 0, but missing ${missing.join()}; stale ${stale.join()}; gone ${gone.join()}`
+      }
+    }
+    return { seen, isDone }
+  })
+
+  const untilRead = Effect.fnUntraced(function* (reading: Reading) {
+    if (reading.beside !== undefined) yield* Fiber.await(reading.beside)
+    reading.beside = undefined
+  })
+
+  const read = Effect.fnUntraced(function* (at: number, limit: number, isBeside: boolean) {
+    const reading = readings[at]
+    if (reading === undefined || (stand.isSingle && writers.isOpen())) return "left out"
+    yield* untilRead(reading)
+    if (!isBeside || stand.isSingle) return (yield* page(reading, limit, true)).seen
+    reading.beside = yield* Effect.forkChild(
+      Effect.tap(page(reading, limit, false), ({ seen }) =>
+        Effect.sync(() => happened.push([`(that page of reader ${at})`, seen]))
+      )
+    )
+    return ""
+  })
+
+  const deliver = Effect.fnUntraced(function* (at: number, invoices: ReadonlyArray<string>, lines: ReadonlyArray<string>) {
+    const room = history.rooms[at]
+    if (stand.deliver === undefined || room === undefined) return "left out"
+    const body = {
+      invoices: invoices.map((id) => ({ invoice_id: id })),
+      invoice_lines: lines.map((id) => ({ invoice_line_id: id }))
+    }
+    const sending = stand.deliver(organizations[room.organization], `${name}_${deliveries.length}`, body)
+    deliveries.push(yield* Effect.forkChild(sending))
+    return ""
+  })
+
+  const take: (step: Step) => Effect.Effect<string, SqlError> = Step.$match({
+    Begin: ({ writer, ...options }) => writers.begin(writer, options),
+    Commit: ({ writer }) => writers.commit(writer),
+    Rollback: ({ writer }) => writers.rollback(writer),
+    Savepoint: ({ writer }) => writers.savepoint(writer),
+    RollbackTo: ({ writer }) => writers.rollbackTo(writer),
+    Prepare: ({ writer }) => writers.prepare(writer),
+    Finish: ({ writer, isCommit }) => writers.finish(writer, isCommit),
+    Write: ({ writer, room: at, change }) => {
+      const room = history.rooms[at]
+      return room === undefined
+        ? Effect.succeed("left out")
+        : writers.write(writer, room, organizations[room.organization], change)
+    },
+    Deliver: ({ room, invoices, lines }) => deliver(room, invoices, lines),
+    Page: ({ reader, limit, isBeside }) => read(reader, limit, isBeside),
+    Save: ({ reader: at }) =>
+      Effect.sync(() => {
+        const reading = readings[at]
+        if (reading === undefined || (reading.beside !== undefined && reading.beside.pollUnsafe() === undefined)) {
+          return "left out"
+        }
+        reading.reader.save()
+        return ""
+      }),
+    Kill: ({ reader: at }) =>
+      Effect.gen(function* () {
+        const reading = readings[at]
+        if (reading === undefined) return "left out"
+        if (reading.beside !== undefined) yield* Fiber.interrupt(reading.beside)
+        reading.beside = undefined
+        reading.reader.restart()
+        return ""
+      }),
+    Pause: ({ millis }) => Effect.as(Effect.sleep(millis), "")
+  })
+
+  for (const [at, step] of history.steps.entries()) {
+    happened.push([`${at}. ${stepText(history, step)}`, yield* take(step)])
+  }
+
+  yield* writers.settle
+  for (const delivery of deliveries) yield* Fiber.join(delivery)
+  yield* untilWorked(stand, organizations)
+  yield* stand.caughtUp
+
+  const drain = Effect.fnUntraced(function* (reading: Reading, at: number) {
+    yield* untilRead(reading)
+    const limit = drainLimits[(history.number + at) % drainLimits.length] ?? 1000
+    // A search that was under way has to come to its end before one begins that sees everything.
+    const times = reading.manner === "changes" || reading.manner === "replica" ? 1 : 2
+    for (let walk = 0; walk < times; walk++) {
+      let isDone = false
+      while (!isDone && reading.trouble === undefined) {
+        const last = yield* page(reading, limit, false)
+        isDone = last.isDone
+        happened.push([`in the end, reader ${at} (${reading.manner}): page of ${limit}`, last.seen])
+        if (reading.pages > endless) reading.trouble = `No end after ${endless} pages`
+      }
+    }
+  })
+  yield* Effect.forEach(readings, drain, { concurrency: stand.isSingle ? 1 : "unbounded", discard: true })
+
+  const isTimely = history.reach !== undefined && writers.longest() + 2 * history.reach < history.margin
+  const outcomes = yield* Effect.forEach(readings, (reading, at) =>
+    Effect.gen(function* () {
+      const { manner, organization, pages, reader, room, trouble } = reading
+      const truth = yield* truthOf(stand, room, organization)
+      const { gone, missing, stale } = compare(truth, reader.copy())
+      const isByChanges = manner === "changes" || manner === "replica"
+      happened.push([
+        `reader ${at} (${manner}, ${room.kind.table})`,
+        `missing ${missing.join()}; stale ${stale.join("; ")}; gone ${gone.join()}${trouble === undefined ? "" : `; ${trouble}`}`
+      ])
+      const outcome: Outcome = {
+        manner,
+        room,
+        records: truth.size,
+        lost: missing.length + (isByChanges ? gone.length : 0),
+        stale: stale.length,
+        unseen: isByChanges ? 0 : gone.length,
+        pages,
+        isWithin: manner !== "overlap" || isTimely,
+        trouble
+      }
+      return outcome
+    })
+  )
+  const result: Played = {
+    outcomes,
+    story: () =>
+      [
+        heading(history),
+        `longest transaction ${writers.longest()} ms`,
+        ...happened.map(([what, seen]) => (seen === "" ? what : `${what} -> ${seen}`))
+      ].join("\n")
+  }
+  return result
+})
+
+/** Waits until the worker has done all that was delivered. */
+const untilWorked = Effect.fnUntraced(function* (stand: Stand, organizations: ReadonlyArray<string>) {
+  if (stand.deliver === undefined) return
+  while (true) {
+    const open = yield* stand.observer.run(
+      "select from deletion_tasks where organization_id = any($1::text[]) and state in ('scheduled', 'running') limit 1",
+      [organizations]
+    )
+    if (open.length === 0) return
+    yield* Effect.sleep("20 millis")
+  }
+})
