@@ -23,12 +23,13 @@ import { Scheduler } from "./deletions/Scheduler.ts"
 import { OrgResolver } from "./keys/OrgResolver.ts"
 import { ClinicAccounts } from "./psp/ClinicAccounts.ts"
 import { PspReads } from "./psp/PspReads.ts"
+import { ChangeClock } from "./records/ChangeClock.ts"
 import { Repositories } from "./records/Repositories.ts"
 import * as Processes from "./process/Processes.ts"
 
 /** What the data API needs, over the record and credential databases and a processor. */
 export const services = Layer.mergeAll(
-  Repositories.layer,
+  Layer.provideMerge(Repositories.layer, ChangeClock.layer),
   OrgResolver.layer,
   PspReads.layer.pipe(Layer.provide(ClinicAccounts.layer))
 )
@@ -110,7 +111,10 @@ const single = (settings: Settings) => {
     has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
   )
   const worker = has("worker") ? Worker.layer(Worker.optionsFor(settings.poolSize)) : Layer.empty
-  const afterMigration = AfterMigration.layer(Databases.namesOf(settings), worker).pipe(Layer.provide(databases))
+  const watch = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
+  const afterMigration = AfterMigration.layer(Databases.namesOf(settings), Layer.merge(worker, watch)).pipe(
+    Layer.provide(databases)
+  )
   // These stop together and before all else: while requests are drained, the worker begins no task.
   const running = Layer.mergeAll(Layer.effectDiscard(draining(settings)), afterMigration)
   return Layer.effectDiscard(announcement(settings)).pipe(

@@ -7,7 +7,7 @@
 import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../src/api/DataApi.ts"
-import { OutOfRange, RecordNotFound, RecordStoreDown, Unauthorized } from "../src/api/Errors.ts"
+import { CursorExpired, OutOfRange, RecordNotFound, RecordStoreDown, Unauthorized } from "../src/api/Errors.ts"
 import { CurrentOrganization } from "../src/api/CurrentOrganization.ts"
 import { charges } from "../src/api/records/Charges.ts"
 import * as Field from "../src/api/records/Field.ts"
@@ -26,12 +26,14 @@ export const declaredErrors = HttpApiBuilder.group(DataApi, "charges", (handlers
   handlers
     .handle("search", searchFailingWith(new OutOfRange({ detail: "limit must be between 1 and 1000" })))
     .handle("get", searchFailingWith(new RecordNotFound()))
+    .handle("changes", searchFailingWith(new CursorExpired()))
 )
 
 export const errorsOfTheMiddleware = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
   handlers
     .handle("search", searchFailingWith(new Unauthorized()))
     .handle("get", searchFailingWith(new RecordStoreDown()))
+    .handle("changes", searchFailingWith(new RecordStoreDown()))
 )
 
 export const errorOfAnotherEndpoint = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
@@ -39,6 +41,7 @@ export const errorOfAnotherEndpoint = HttpApiBuilder.group(DataApi, "charges", (
     // @ts-expect-error A search finds nothing rather than failing.
     .handle("search", searchFailingWith(new RecordNotFound()))
     .handle("get", searchFailingWith(new RecordNotFound()))
+    .handle("changes", searchFailingWith(new CursorExpired()))
 )
 
 export const undeclaredError = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
@@ -46,6 +49,7 @@ export const undeclaredError = HttpApiBuilder.group(DataApi, "charges", (handler
     .handle("search", searchFailingWith(new RecordStoreDown()))
     // @ts-expect-error No endpoint declares this error.
     .handle("get", searchFailingWith(new Error("undeclared")))
+    .handle("changes", searchFailingWith(new CursorExpired()))
 )
 
 export const unhandledEndpoint = HttpApiBuilder.group(

@@ -49,10 +49,17 @@ export class IdRequired extends Schema.TaggedError<IdRequired>()(
   { httpApiStatus: 400 }
 ) {}
 
-/** 400: limit or offset is out of range. */
+/** 400: a number of the request is out of range. */
 export class OutOfRange extends Schema.TaggedError<OutOfRange>()(
   "OutOfRange",
   { detail: Schema.String },
+  { httpApiStatus: 400 }
+) {}
+
+/** 400: the cursor is damaged, or of another resource or organization. */
+export class CursorInvalid extends Schema.TaggedError<CursorInvalid>()(
+  "CursorInvalid",
+  { detail: text("cursor is not one that this endpoint gave to this organization") },
   { httpApiStatus: 400 }
 ) {}
 
@@ -98,6 +105,17 @@ export class RecordNotFound extends Schema.TaggedError<RecordNotFound>()(
   "RecordNotFound",
   { detail: text("No such record") },
   { httpApiStatus: 404 }
+) {}
+
+/** 410: the order of changes that the cursor belongs to has ended. */
+export class CursorExpired extends Schema.TaggedError<CursorExpired>()(
+  "CursorExpired",
+  {
+    detail: text(
+      "The order of changes began anew, as after a restore of the database: start again without a cursor, with an empty copy"
+    )
+  },
+  { httpApiStatus: 410 }
 ) {}
 
 /** 413: the body is larger than the endpoint reads. */

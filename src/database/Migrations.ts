@@ -10,6 +10,8 @@ import records from "./migrations/00001_records.ts"
 import deletionTasks from "./migrations/00002_deletion_tasks.ts"
 import processorAccounts from "./migrations/00003_processor_accounts.ts"
 import workerColumns from "./migrations/00004_worker_columns.ts"
+import changes from "./migrations/00005_changes.ts"
+import trackChanges from "./migrations/00007_track_changes.ts"
 import type { AddFieldError } from "./migrations/addField.ts"
 import { codeOf } from "./SqlFailure.ts"
 
@@ -32,7 +34,9 @@ export const all: Migrations = {
   "00001_records": records,
   "00002_deletion_tasks": deletionTasks,
   "00003_processor_accounts": processorAccounts,
-  "00004_worker_columns": workerColumns
+  "00004_worker_columns": workerColumns,
+  "00005_changes": changes,
+  "00007_track_changes": trackChanges
 }
 
 const lock = 7_240_618_273

@@ -13,7 +13,7 @@ import { RequestLimit } from "./RequestLimit.ts"
 // Made once: a stack trace costs more than the rest of the response.
 const unauthorized = new Unauthorized()
 
-const errorsOfReads = ["Unauthorized", "CredentialStoreDown", "RecordStoreDown", "RecordNotFound"]
+const errorsOfReads = ["Unauthorized", "CredentialStoreDown", "RecordStoreDown", "RecordNotFound", "CursorExpired"]
 
 /** Whether a statement that reads records failed, which looked the key up itself. HttpApi wraps the error of a handler. */
 const isOfRead = (error: unknown): boolean =>

@@ -8,6 +8,7 @@ import { IdRequired, OutOfRange } from "../api/Errors.ts"
 import { searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
+import { lagHeader, longestWait, maximumChanges } from "../api/records/Changes.ts"
 import { defaultLimit, maximumLimit, maximumOffset } from "../api/records/Search.ts"
 import { checkOrganization } from "../keys/CheckOrganization.ts"
 import { Repositories } from "./Repositories.ts"
@@ -15,7 +16,7 @@ import type { Criteria, Repository } from "./Repository.ts"
 
 const json = (text: string) => HttpServerResponse.text(text, { contentType: "application/json" })
 
-const between = (name: "limit" | "offset", value: number, minimum: number, maximum: number) =>
+const between = (name: "limit" | "offset" | "wait", value: number, minimum: number, maximum: number) =>
   value >= minimum && value <= maximum
     ? Effect.succeed(value)
     : Effect.fail(new OutOfRange({ detail: `${name} must be between ${minimum} and ${maximum}` }))
@@ -41,6 +42,16 @@ interface SearchRequest<R extends Resource> {
   }
 }
 
+interface ChangesRequest<R extends Resource> {
+  readonly endpoint: { readonly path: `/${R["name"]}/changes` }
+  readonly payload: {
+    readonly organization?: string | null
+    readonly cursor?: string | null
+    readonly limit?: number | null
+    readonly wait?: number | null
+  }
+}
+
 interface GetRequest<R extends Resource> {
   readonly endpoint: { readonly path: `/${R["name"]}/get` }
   readonly payload: { readonly organization?: string | null; readonly id?: string | null }
@@ -57,6 +68,13 @@ export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
     yield* checkOrganization(payload)
     const id = yield* idOf(payload)
     return json(yield* repository.get(id))
+  }),
+  changes: Effect.fnUntraced(function* ({ payload }: ChangesRequest<R>) {
+    yield* checkOrganization(payload)
+    const limit = yield* between("limit", payload.limit ?? maximumChanges, 1, maximumChanges)
+    yield* between("wait", payload.wait ?? 0, 0, longestWait)
+    const changes = yield* repository.changes({ cursor: payload.cursor ?? undefined, limit })
+    return HttpServerResponse.setHeader(json(changes.json), lagHeader, String(changes.lag))
   })
 })
 

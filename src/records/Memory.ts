@@ -1,10 +1,12 @@
 /** Reads records that are held in memory, by the same rules as the database. */
-import { Array, Effect, Order, Predicate } from "effect"
-import { RecordNotFound } from "../api/Errors.ts"
+import { Array, Effect, Option, Order, Predicate } from "effect"
+import { CursorInvalid, RecordNotFound } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { type Condition, conditionsOf } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
+import { pageOf } from "./ChangesPage.ts"
+import * as Cursor from "./Cursor.ts"
 import type { Repository } from "./Repository.ts"
 import type { Row } from "./Row.ts"
 
@@ -40,6 +42,9 @@ const inOrder = (column: string) =>
     Order.mapInput(byBytes, (row: Row) => row.id)
   )
 
+/** Nothing changes here: the feed is every record, once, in the order of the ids. */
+const feed = { feed: "00000000", mark: "00000000", ceiling: 0 } as const
+
 /** A repository over rows of any number of organizations. */
 export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>): Repository<R> => {
   const ordered = Array.sort(rows, inOrder(resource.orderedBy))
@@ -57,6 +62,26 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
       Effect.flatMap(owned, (all) => {
         const row = all.find((candidate) => candidate.id === id)
         return row === undefined ? Effect.fail(new RecordNotFound()) : Effect.succeed(row.json)
-      })
+      }),
+    changes: Effect.fnUntraced(function* ({ cursor: given, limit }) {
+      const owner = { organization: yield* CurrentOrganization.id, resource: resource.name }
+      const cursor = given === undefined ? undefined : Option.getOrUndefined(Cursor.decode(given))
+      if (given !== undefined && (cursor === undefined || Cursor.encode(cursor, owner) !== given)) {
+        return yield* new CursorInvalid()
+      }
+      const before = cursor ?? Cursor.start
+      const rows = Array.sort(
+        yield* owned,
+        Order.mapInput(byBytes, (row: Row) => row.id)
+      ).map((row) => ({
+        record: row.json,
+        id: row.id,
+        position: 0,
+        isBack: null
+      }))
+      const next = rows.findIndex(({ id }) => Order.isGreaterThan(byBytes)(id, before.id))
+      const page = next < 0 ? [] : rows.slice(next, next + limit + 1)
+      return pageOf(page, limit, 0, (last = before) => Cursor.encode({ ...feed, ...last }, owner))
+    })
   }
 }

@@ -3,6 +3,7 @@ import { Context, Effect, Layer } from "effect"
 import { type Records, resources } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
 import { RecordDatabase } from "../database/Database.ts"
+import { ChangeClock } from "./ChangeClock.ts"
 import * as Memory from "./Memory.ts"
 import * as Postgres from "./Postgres.ts"
 import type { Repository } from "./Repository.ts"
@@ -18,7 +19,11 @@ export class Repositories extends Context.Service<
   /** Reads the resources' tables in the record database. */
   static readonly layer = Layer.effect(
     Repositories,
-    Effect.map(RecordDatabase, (sql) => Repositories.of({ of: (resource) => Postgres.make(sql, resource) }))
+    Effect.gen(function* () {
+      const sql = yield* RecordDatabase
+      const clock = yield* ChangeClock
+      return Repositories.of({ of: (resource) => Postgres.make(sql, resource, { clock }) })
+    })
   )
 
   /**

@@ -3,7 +3,14 @@
  * between the store and the socket looks into a record.
  */
 import type { Effect } from "effect"
-import type { CredentialStoreDown, RecordNotFound, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
+import type {
+  CredentialStoreDown,
+  CursorExpired,
+  CursorInvalid,
+  RecordNotFound,
+  RecordStoreDown,
+  Unauthorized
+} from "../api/Errors.ts"
 import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import type { Resource } from "../api/records/Resource.ts"
 
@@ -18,6 +25,22 @@ export interface Page {
   readonly offset: number
 }
 
+/** What is asked of a feed of changes: at most `limit` changes after a cursor, or from the beginning. */
+export interface ChangesRequest {
+  readonly cursor: string | undefined
+  readonly limit: number
+}
+
+/** A page of a feed of changes. */
+export interface Changes {
+  /** The page as JSON text: `{"body":[...],"removed":[...],"cursor":"...","has_more":...}`. */
+  readonly json: string
+  /** For how many seconds changes have been held back. */
+  readonly lag: number
+  /** Whether it has no change. */
+  readonly isEmpty: boolean
+}
+
 /** Why a read fails. The statement that reads may look up the key as well. */
 export type ReadError = Unauthorized | CredentialStoreDown | RecordStoreDown
 
@@ -28,4 +51,8 @@ export interface Repository<R extends Resource = Resource> {
   readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<string, ReadError, CurrentOrganization>
   /** A record as JSON text. */
   readonly get: (id: string) => Effect.Effect<string, RecordNotFound | ReadError, CurrentOrganization>
+  /** The next page of the feed of changes. */
+  readonly changes: (
+    request: ChangesRequest
+  ) => Effect.Effect<Changes, CursorInvalid | CursorExpired | ReadError, CurrentOrganization>
 }

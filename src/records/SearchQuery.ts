@@ -10,12 +10,12 @@ import type { Criteria, Page } from "./Repository.ts"
 
 /** A row of a record: its JSON. */
 export interface Found {
-  readonly record: string
+  readonly record: string | null
 }
 
 /** A statement that reads records. */
-export interface Query {
-  readonly statement: Statement<Found>
+export interface Query<Row = Found> {
+  readonly statement: Statement<Row>
   /** Whether the plan does not depend on the values, so that it is made once. */
   readonly isPlannedOnce: boolean
 }
@@ -136,13 +136,12 @@ export const getQuery = (sql: Constructor, owner: Fragment, { table }: Resource,
 /** The owner of a statement that is run `withKey`. */
 export const ownerOfKey = "k.organization_id"
 
-/** A row of a key with its records. A key that has none has one row. */
-export interface KeyedRow {
-  readonly is_first_use_today: boolean
-  readonly record: string | null
-}
-
-/** The statement of a query, with a look-up of the key whose organization is its owner. An invalid key has no row. */
-export const withKey = (sql: Constructor, keyHash: Uint8Array, { statement }: Query) => sql<KeyedRow>`
+/**
+ * The statement of a query, with a look-up of the key whose organization is its owner. An invalid key has no row, and one
+ * whose query has none has a row of nulls.
+ */
+export const withKey = <Row extends Found>(sql: Constructor, keyHash: Uint8Array, { statement }: Query<Row>) => sql<
+  Row & { readonly is_first_use_today: boolean }
+>`
   with k as materialized (${keyRow(sql, keyHash)})
-  select k.is_first_use_today, r.record from k left join lateral (${statement}) r on true`
+  select k.is_first_use_today, r.* from k left join lateral (${statement}) r on true`

@@ -59,7 +59,8 @@ export const layerDemoBut = (names: ReadonlyArray<string>, methods: Pick<Reposit
       Repositories,
       Effect.map(Repositories, ({ of }) =>
         Repositories.of({
-          of: (resource) => (names.includes(resource.name) ? { resource, ...methods } : of(resource))
+          of: (resource) =>
+            names.includes(resource.name) ? { ...methods, resource, changes: of(resource).changes } : of(resource)
         })
       )
     ).pipe(Layer.provide(layerDemo))
@@ -68,7 +69,7 @@ export const layerDemoBut = (names: ReadonlyArray<string>, methods: Pick<Reposit
 /** The path of every endpoint of records. */
 export const paths = [
   "/api/v3/organization/get",
-  ...searchable.flatMap(({ name }) => [`/api/v3/${name}/search`, `/api/v3/${name}/get`])
+  ...searchable.flatMap(({ name }) => [`/api/v3/${name}/search`, `/api/v3/${name}/get`, `/api/v3/${name}/changes`])
 ]
 
 /** The path of every live read of the processor. */

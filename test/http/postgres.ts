@@ -1,7 +1,14 @@
 /** The services of the data API over a database that holds the demo records and their keys, with statements counted. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { lockTimeout, connect, CredentialDatabase, type Database, RecordDatabase } from "../../src/database/Database.ts"
+import {
+  lockTimeout,
+  connect,
+  CredentialDatabase,
+  type Database,
+  RecordDatabase,
+  TaskDatabase
+} from "../../src/database/Database.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import * as App from "../../src/App.ts"
@@ -36,8 +43,10 @@ const databases = Layer.unwrap(
         }),
         (connected) => counted(connected, () => void statements[name]++)
       )
-    return Layer.merge(
-      Layer.effect(RecordDatabase, client("records")),
+    const records = yield* client("records")
+    return Layer.mergeAll(
+      Layer.succeed(RecordDatabase, records),
+      Layer.succeed(TaskDatabase, records),
       Layer.effect(CredentialDatabase, client("credentials"))
     )
   })

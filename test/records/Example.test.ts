@@ -20,12 +20,13 @@ import * as AuthorizationServer from "../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { handlersOf } from "../../src/records/Handlers.ts"
 import * as Memory from "../../src/records/Memory.ts"
+import { ChangeClock } from "../../src/records/ChangeClock.ts"
 import { Repositories } from "../../src/records/Repositories.ts"
 import { costOf, organization } from "../database/cost.ts"
 import * as Arbitraries from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import vaccinationsTable from "./example/00005_vaccinations.ts"
-import petsBreed from "./example/00006_pets_breed.ts"
+import vaccinationsTable from "./example/00008_vaccinations.ts"
+import petsBreed from "./example/00008_pets_breed.ts"
 import { OffsetTooDeep } from "./example/OffsetTooDeep.ts"
 import { Vaccination, vaccinations } from "./example/Vaccinations.ts"
 import { dataset, fill, storesOf } from "./stores.ts"
@@ -79,7 +80,7 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
         const rows = yield* fill({ resource: vaccinations, records })
         const memory = Layer.succeed(Repositories, Repositories.of({ of: (resource) => Memory.make(resource, rows) }))
         const decode = Schema.decodeEffect(Schema.fromJsonString(Vaccination))
-        for (const repositories of [memory, Repositories.layer]) {
+        for (const repositories of [memory, Layer.provide(Repositories.layer, ChangeClock.layer)]) {
           const api = yield* Effect.provide(client, Layer.provide(handlers, repositories))
           const { body } = yield* api.vaccinations.search({ payload: { include_boosters: true } })
           const own = rows.filter((row) => row.organization === "org_a")
@@ -143,7 +144,7 @@ test.effect("a new error is 400 with its text, and the typed client knows it", (
 
 test("the README quotes the examples as they are", () => {
   const readme = unindented(readFileSync(join(root, "README.md"), "utf8"))
-  for (const file of ["example/00006_pets_breed.ts", "example/OffsetTooDeep.ts"]) {
+  for (const file of ["example/00008_pets_breed.ts", "example/OffsetTooDeep.ts"]) {
     assert.include(readme, unindented(codeOf(`test/records/${file}`)))
   }
   const [composed = ""] = codeOf("test/Api.test.ts").split("\n\nit.effect")

@@ -52,7 +52,7 @@ export const storesOf = Effect.fnUntraced(function* (data: Dataset) {
     rows,
     memory: Memory.make(resource, rows),
     postgres: Postgres.make(sql, resource),
-    skipping: Postgres.make(sql, resource, 1)
+    skipping: Postgres.make(sql, resource, { deep: 1 })
   }
 })
 

@@ -8,6 +8,8 @@ import { type DateTime, Schema, String as Text, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import {
   CredentialStoreDown,
+  CursorExpired,
+  CursorInvalid,
   IdRequired,
   OrgMismatch,
   OutOfRange,
@@ -17,6 +19,7 @@ import {
   ServiceBusy
 } from "../Errors.ts"
 import { ReadsByKey } from "../Authorization.ts"
+import { changesDescription, changesFields, changesOf } from "./Changes.ts"
 import type * as Field from "./Field.ts"
 import type * as Filter from "./Filter.ts"
 import { getFields, organization, searchFields } from "./Search.ts"
@@ -83,7 +86,7 @@ interface SchemaOf extends Struct.Lambda {
 
 const schemaOf = Struct.lambda<SchemaOf>((filter) => filter.schema)
 
-const requestName = (resource: Resource, verb: "Search" | "Get") =>
+const requestName = (resource: Resource, verb: "Search" | "Get" | "Changes") =>
   `${resource.name.split("-").map(Text.capitalize).join("")}${verb}Request`
 
 const title = (resource: Resource) => resource.name.replaceAll("-", " ")
@@ -107,6 +110,15 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
         `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. A sync reads forward: page on with \`offset\`, or start again from the last timestamp it has seen.`
       )
     )
+
+const changes = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
+  HttpApiEndpoint.post("changes", `/${resource.name}/changes`, {
+    payload: Schema.Struct(changesFields).annotate({ identifier: requestName(resource, "Changes") }),
+    success: changesOf(resource.record),
+    error: responses(OrgMismatch, OutOfRange, CursorInvalid, CursorExpired, ...down)
+  })
+    .annotate(ReadsByKey, true)
+    .annotateMerge(annotations("provisional", `Changes of ${title(resource)}`, changesDescription))
 
 const get = <const Name extends string, Fields extends Field.Fields>(
   resource: Resource<Name, Fields>,
@@ -139,8 +151,8 @@ const getOwn = <const Name extends string, Fields extends Field.Fields>(
   )
 
 /**
- * A resource with two endpoints: `POST /NAME/search` returns the organization's records that satisfy every filter, and
- * `POST /NAME/get` one record. A filter and `orderedBy` may name a field of the record or a hidden one.
+ * A resource with three endpoints: `POST /NAME/search` returns the organization's records that satisfy every filter,
+ * `POST /NAME/get` one record, and `POST /NAME/changes` what has changed. A filter and `orderedBy` may name a field of the record or a hidden one.
  */
 export const make = <
   const Name extends string,
@@ -156,7 +168,11 @@ export const make = <
 ) => ({
   ...options,
   /** Its endpoints. */
-  group: HttpApiGroup.make(options.name).add(search(options, options.search), get(options, options.get))
+  group: HttpApiGroup.make(options.name).add(
+    search(options, options.search),
+    get(options, options.get),
+    changes(options)
+  )
 })
 
 /** A resource of which each organization has one record, its own: `POST /NAME/get` returns it. */

@@ -52,14 +52,14 @@ const isContended = (error: AddFieldError) =>
   error._tag === "RowsLocked" || (error._tag === "SqlError" && /^(LockTimeout|Deadlock)Error$/.test(error.reason._tag))
 
 /** Tries again, for ten minutes or longer, what others that use the table did not let through. */
-const retried = <A, R>(step: Effect.Effect<A, AddFieldError, R>) =>
+export const retried = <A, R>(step: Effect.Effect<A, AddFieldError, R>) =>
   Effect.retry(step, { while: isContended, schedule: Schedule.spaced("1 second"), times: 600 })
 
 /**
  * Runs statements that lock a table for themselves, in a transaction. It first waits for what else changes the table:
  * readers and writers do not queue behind that, and Postgres ends an autovacuum for it. Then for others, at most 200 ms.
  */
-const locking = Effect.fnUntraced(function* <E, R>(table: string, statements: Effect.Effect<void, E, R>) {
+export const locking = Effect.fnUntraced(function* <E, R>(table: string, statements: Effect.Effect<void, E, R>) {
   const sql = yield* SqlClient.SqlClient
   const transaction = Effect.gen(function* () {
     yield* sql`set local lock_timeout = '3s'`
@@ -155,7 +155,7 @@ const renderOldRows = Effect.fnUntraced(function* (added: Field) {
          where (organization_id, id) in (select organization_id, id from page where lacks) and strpos(record, $3) = 0
          for no key update skip locked
        ), rendered as (
-         update ${table} t set record = t.record from free
+         update ${table} t set record = '' from free
          where t.organization_id = free.organization_id and t.id = free.id
          returning 1
        )
@@ -175,7 +175,7 @@ const renderOldRows = Effect.fnUntraced(function* (added: Field) {
   }
 })
 
-const buildIndex = Effect.fnUntraced(function* (table: string, name: string, columns: string) {
+export const buildIndex = Effect.fnUntraced(function* (table: string, name: string, columns: string) {
   const sql = yield* SqlClient.SqlClient
   // The lock waits for another process that builds it. An index that is not valid after that was cut short.
   const dropBroken = Effect.gen(function* () {
@@ -194,7 +194,7 @@ const buildIndex = Effect.fnUntraced(function* (table: string, name: string, col
  * ten minutes without a gap.
  *
  * @example
- *   // src/database/migrations/00006_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
+ *   // src/database/migrations/00008_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
  *   export default addField({
  *     table: "pets",
  *     field: "microchip",

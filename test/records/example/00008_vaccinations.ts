@@ -1,5 +1,6 @@
 /** The table of vaccinations: the function that renders a record, the columns, and an index for each search. */
 import { script } from "../../../src/database/migrations/script.ts"
+import { changesIndex, trackChanges } from "../../../src/database/migrations/trackChanges.ts"
 
 export default script(String.raw`
 create function vaccinations_record(
@@ -37,4 +38,7 @@ create index vaccinations_created_at             on vaccinations (organization_i
 create index vaccinations_changed_before_created on vaccinations (organization_id, updated_at, id) where updated_at < created_at;
 
 grant select on vaccinations to practice_data_api;
+
+${trackChanges({ table: "vaccinations", changedAt: "updated_at" })}
+create index vaccinations_changes on vaccinations ${changesIndex};
 `)

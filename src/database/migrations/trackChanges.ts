@@ -1,0 +1,33 @@
+/** What makes a table of records tell its changes. */
+
+/** A table of records. */
+export interface Tracked {
+  readonly table: string
+  /** The column with the time of the last change, which an UPDATE that leaves it alone sets to now. */
+  readonly changedAt?: "updated_at" | "modified_at"
+}
+
+/** The columns of the index that a feed is read from: `create index TABLE_changes on TABLE (...)`. */
+export const changesIndex = "(organization_id, change_position, id)"
+
+/**
+ * The statements that give a table its column `change_position`, the triggers that keep it, and its feed. The triggers
+ * fire always, so for rows that logical replication writes too.
+ */
+export const trackChanges = ({ changedAt, table }: Tracked) => `
+alter table ${table} add column change_position bigint not null default 0;
+
+create trigger changed before insert or update on ${table}
+  for each row execute function record_changed(${changedAt ?? ""});
+create trigger moved after update on ${table} for each row
+  when (old.id is distinct from new.id or old.organization_id is distinct from new.organization_id)
+  execute function record_removed();
+create trigger removed after delete on ${table} for each row execute function record_removed();
+create trigger truncated after truncate on ${table} for each statement execute function records_truncated();
+alter table ${table} enable always trigger changed;
+alter table ${table} enable always trigger moved;
+alter table ${table} enable always trigger removed;
+alter table ${table} enable always trigger truncated;
+
+insert into change_feeds (table_name, place) values ('${table}', change_place('${table}'));
+`

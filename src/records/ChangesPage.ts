@@ -1,0 +1,41 @@
+/** A page of a feed of changes, as the stores put it together. */
+import type { ChangeRow } from "./ChangesQuery.ts"
+import type { Changes } from "./Repository.ts"
+
+/** Of the last change of a page, where it is. */
+export interface Place {
+  readonly position: number
+  readonly id: string
+}
+
+const placeOf = ({ id, position }: ChangeRow): Place => ({ id: id ?? "", position: position ?? 0 })
+
+const isSame = (one: Place | undefined, another: Place | undefined) =>
+  one !== undefined && one.position === another?.position && one.id === another.id
+
+/**
+ * A page of at most `limit` changes.
+ *
+ * @param rows the changes in order, one more than the limit if there are more
+ * @param cursorAt the text of the cursor after the last change of the page, or where there is none
+ */
+export const pageOf = (
+  rows: ReadonlyArray<ChangeRow>,
+  limit: number,
+  lag: number,
+  cursorAt: (last: Place | undefined) => string
+): Changes => {
+  const places = rows.map(placeOf)
+  // A record that was deleted and inserted again by one transaction has two rows at one place, of which one is told.
+  const length = isSame(places[limit], places[limit - 1]) ? limit + 1 : Math.min(limit, rows.length)
+  const page = rows.slice(0, length)
+  const body = page.flatMap(({ record }) => record ?? [])
+  const removed = page.flatMap(({ id, isBack, record }) => (record === null && isBack !== true ? (id ?? []) : []))
+  const cursor = cursorAt(places[length - 1])
+  const hasMore = rows.length > limit
+  return {
+    json: `{"body":[${body.join(",")}],"removed":${JSON.stringify(removed)},"cursor":"${cursor}","has_more":${hasMore}}`,
+    lag,
+    isEmpty: page.length === 0
+  }
+}

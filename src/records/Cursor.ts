@@ -1,0 +1,52 @@
+/** The cursor of a feed of changes: what a reader has seen, as a short opaque text. */
+import { hash } from "node:crypto"
+import { Option } from "effect"
+
+export interface Cursor {
+  /** The token of the order that the position is of. */
+  readonly feed: string
+  /** The token of the newest mark that the reader's database had. */
+  readonly mark: string
+  /** Nothing that the reader's snapshots saw has a position at or above it. */
+  readonly ceiling: number
+  /** The position and the id of the last change. */
+  readonly position: number
+  readonly id: string
+}
+
+/** What a cursor is good for. */
+export interface Owner {
+  readonly organization: string
+  readonly resource: string
+}
+
+const version = "1"
+
+/** The cursor of a feed's beginning. */
+export const start = { position: -1, id: "" } as const
+
+const radix = 36
+
+const checksumLength = 8
+
+/** The text of a cursor. It ends with a checksum, which binds it to its owner. */
+export const encode = ({ ceiling, feed, id, mark, position }: Cursor, { organization, resource }: Owner): string => {
+  const text = [version, feed, mark, ceiling.toString(radix), position.toString(radix), id].join(".")
+  const checksum = hash("sha256", JSON.stringify([organization, resource, text]), "base64url")
+  return Buffer.from(text).toString("base64url") + checksum.slice(0, checksumLength)
+}
+
+/** The cursor that a text may stand for. It is one of an owner if it has the same text again when it is encoded for it. */
+export const decode = (cursor: string): Option.Option<Cursor> => {
+  const text = Buffer.from(cursor.slice(0, -checksumLength), "base64url").toString()
+  const parts = /^1\.([0-9a-f]{8})\.([0-9a-f]{8})\.([0-9a-z]{1,10})\.(-?[0-9a-z]{1,10})\.(.*)$/su.exec(text)
+  if (parts === null) return Option.none()
+  const [, feed = "", mark = "", ceiling = "", position = "", id = ""] = parts
+  return Option.some({
+    feed,
+    mark,
+    ceiling: Number.parseInt(ceiling, radix),
+    position: Number.parseInt(position, radix),
+    id
+  })
+}
