@@ -33,7 +33,7 @@ export const stateQuery = (sql: Constructor, owner: Fragment, { table }: Resourc
   const name = sql.literal(`'${table}'`)
   return sql`
     select json_build_object(
-      'organization', ${owner}, 'token', f.token, 'isInPlace', f.place = change_place(f.table_name),
+      'organization', ${owner}::text, 'token', f.token, 'isInPlace', f.place = change_place(f.table_name),
       'timeline', change_timeline(), 'markedTimeline', m.timeline, 'mark', m.token,
       'proven', (select proven from change_marks where token = ${mark}),
       'horizon', change_horizon(), 'ceiling', change_ceiling(), 'inFlight', change_in_flight(),
