@@ -6,7 +6,7 @@ import { type Answer, type Ask, json, Refused } from "./Service.ts"
 
 /** Starts a service, which is gone when the scope closes. */
 export const start = Effect.fnUntraced(function* (environment: Process.Environment) {
-  const process = yield* Process.start({ LOG_LEVEL: "Error", ...environment })
+  const process = yield* Process.start(environment)
   const client = yield* Client.make(yield* process.address, 16)
   const call = (request: Client.Call): Effect.Effect<Answer, Refused> =>
     Effect.repeat(client.call(request), {

@@ -58,7 +58,7 @@ const onlySession = (sql: Database): Session.Session => {
       open === undefined ? Effect.scoped(Effect.flatMap(sql.reserve, (connection) => run(connection, text, params))) : run(open.connection, text, params)
     )
   return {
-    pid: 0,
+    pid: undefined,
     run: (text, params = []) => {
       if (text.startsWith("begin")) return Effect.andThen(begin, send(text, params))
       const sent = send(text, params)

@@ -5,8 +5,8 @@ import type { SqlError } from "effect/sql/SqlError"
 
 export interface Session {
   readonly run: (text: string, params?: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<object>, SqlError>
-  /** The id of its server process, by which others see whether it waits for a lock. */
-  readonly pid: number
+  /** The id of its server process, by which others see whether it waits for a lock; undefined where there are no others. */
+  readonly pid: number | undefined
 }
 
 /** Opens a session, which is gone when the scope closes. */

@@ -61,10 +61,12 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
   let preparedCount = 0
   let longest = 0
 
-  const isBlocked = ({ session }: Writer) =>
-    observer
-      .run("select from unnest(pg_blocking_pids($1)) limit 1", [session.pid])
-      .pipe(Effect.map((rows) => rows.length > 0), Effect.orDie)
+  const isBlocked = ({ session: { pid } }: Writer) =>
+    pid === undefined
+      ? Effect.succeed(false)
+      : observer
+          .run("select from unnest(pg_blocking_pids($1)) limit 1", [pid])
+          .pipe(Effect.map((rows) => rows.length > 0), Effect.orDie)
 
   /** Waits until what a writer runs has ended, or waits for a lock. */
   const untilDoneOrBlocked = Effect.fnUntraced(function* (writer: Writer) {
