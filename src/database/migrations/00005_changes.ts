@@ -158,13 +158,13 @@ begin
   end loop;
   for feed in select table_name from change_feeds union all select 'removals' loop
     execute format($query$
-      with recursive organizations (id) as (
+      with recursive owners (id) as (
         (select organization_id from %1$I order by organization_id limit 1)
         union all
         select (select organization_id from %1$I where organization_id > id order by organization_id limit 1)
-        from organizations where id is not null
+        from owners where id is not null
       )
-      select max((select max(change_position) from %1$I where organization_id = id)) from organizations
+      select max((select max(change_position) from %1$I where organization_id = id)) from owners
       $query$, feed) into found;
     highest := greatest(highest, found);
   end loop;
