@@ -86,6 +86,9 @@ export const embedded = Effect.gen(function* () {
 /** On a Postgres that has the tables. */
 export const over = Effect.fnUntraced(function* (url: string, sql: Database) {
   yield* sql.unsafe(`create sequence if not exists ${sequence}`)
+  // As a service does when it starts: in a copied database the order of changes begins anew.
+  yield* sql`select change_begin()`
+  yield* sql`select change_mark()`
   const observer = yield* Session.open(url)
   const stand: Stand = {
     observer,

@@ -56,3 +56,6 @@ export interface Room {
 
 /** The id of a record of a room. */
 export const idOf = (number: number) => `r${number}`
+
+/** The tables of all kinds. */
+export const tables = [pets, products, clinics, logs, invoices, lines].map(({ table }) => table)

@@ -104,7 +104,8 @@ const prepare = Effect.fnUntraced(function* (
   }
 })
 
-const drainLimits = [1, 2, 3, 7, 40, 1000] as const
+// Small ones cost most of the time that a history takes.
+const drainLimits = [1000, 7, 1000, 40, 3, 1000, 15, 2, 1000, 40, 7] as const
 
 /** A reader that comes to no end within so many pages never does. */
 const endless = 2000
