@@ -21,19 +21,20 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 
 const descriptions: Readonly<Record<string, string>> = {
   200: "The response.",
-  400: "A value that the endpoint cannot work with: limit or offset out of range, a missing or blank id, or an organization other than the key's.",
+  400: "A value that the endpoint cannot work with: a number out of range, a missing or blank id, a cursor that is damaged or of something else, or an organization other than the key's.",
   401: "The API key is missing or invalid.",
   404: "The organization has no record with this id. The response is the same whether or not another organization has one.",
   413: "The request body is larger than 1 MiB.",
   415: "The request has a Content-Encoding other than identity.",
   422: "The request does not have the shape that the endpoint takes. All faults of the body are listed, up to 100; a query string is refused before the body is looked at.",
+  410: "The order of changes that the cursor belongs to has ended: start again without a cursor, with an empty copy.",
   429: "The organization sends more requests than it may. Try again after `Retry-After` seconds.",
   500: "A bug. The response says nothing of its cause.",
   503: "A store that the response depends on cannot be reached, or it or the service is busy: `detail` says which. Never reported as 401. Try again after `Retry-After` seconds."
 }
 
 /** Statuses of the data API that the contract does not list. */
-const provisionalStatuses = ["404", "413", "415", "429", "500"]
+const provisionalStatuses = ["404", "410", "413", "415", "429", "500"]
 
 type Document = (status: string, response: Partial<OpenApi.OpenApiSpecResponse>) => object
 

@@ -70,7 +70,7 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
         return yield* new CursorInvalid()
       }
       const before = cursor ?? Cursor.start
-      const rows = Array.sort(
+      const changes = Array.sort(
         yield* owned,
         Order.mapInput(byBytes, (row: Row) => row.id)
       ).map((row) => ({
@@ -79,8 +79,8 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
         position: 0,
         isBack: null
       }))
-      const next = rows.findIndex(({ id }) => Order.isGreaterThan(byBytes)(id, before.id))
-      const page = next < 0 ? [] : rows.slice(next, next + limit + 1)
+      const next = changes.findIndex(({ id }) => Order.isGreaterThan(byBytes)(id, before.id))
+      const page = next < 0 ? [] : changes.slice(next, next + limit + 1)
       return pageOf(page, limit, 0, (last = before) => Cursor.encode({ ...feed, ...last }, owner))
     })
   }

@@ -37,7 +37,7 @@ interface Described {
 
 /** An endpoint that returns records. */
 export interface RecordEndpoint extends Described {
-  readonly kind: "search" | "get"
+  readonly kind: "search" | "get" | "changes"
   readonly resource: Resource
 }
 
@@ -77,7 +77,18 @@ const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
       listed,
       decided: ["413", "415", "429", "500"]
     },
-    get
+    get,
+    {
+      path: `/${resource.name}/changes`,
+      kind: "changes",
+      stability: "provisional",
+      resource,
+      request: { cursor: "string", limit: "integer", wait: "integer", organization: "string" },
+      least: {},
+      required: [],
+      listed,
+      decided: ["410", "413", "415", "429", "500"]
+    }
   ]
 }
 

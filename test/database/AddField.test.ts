@@ -107,10 +107,10 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
         sql<Pet>`select t.record from pets t where organization_id = 'org_1' and id = 'pet_1'`,
         (rows) => rows.map(({ record }) => seen.add(record))
       )
-      let written = 0
+      let count = 0
       const write = Effect.suspend(
         () =>
-          sql`insert into pets (organization_id, id) values ('org_1', ${`new_${String(written++).padStart(6, "0")}`})`
+          sql`insert into pets (organization_id, id) values ('org_1', ${`new_${String(count++).padStart(6, "0")}`})`
       )
       const beside = yield* Effect.forkChild(Effect.forever(Effect.all([read, write], { concurrency: 2 })))
       assert.deepStrictEqual(yield* migrate(sql, withMicrochip), ["90001_microchip"])
@@ -118,17 +118,15 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
       yield* sql`insert into pets (organization_id, id, microchip_number) values ('org_1', 'new_last', '986')`
       yield* read
       yield* Fiber.interrupt(beside)
-      assert.isAbove(written, 1)
+      assert.isAbove(count, 1)
 
       const first = before.filter(({ id }) => id === "pet_1")
+      const [plain, rendered, written = ""] = seen
       assert.deepStrictEqual(
-        [...seen],
-        first.flatMap((pet) => [
-          pet.record,
-          shown(pet, '"microchipNumber":null'),
-          shown(pet, '"microchipNumber":"\\"985\\""')
-        ])
+        [plain, rendered],
+        first.flatMap((pet) => [pet.record, shown(pet, '"microchipNumber":null')])
       )
+      assert.isTrue(written.endsWith(',"microchipNumber":"\\"985\\""}'))
       const after = yield* petsOf(sql)
       const [old, added] = [
         after.filter(({ id }) => id.startsWith("pet_")),

@@ -107,9 +107,9 @@ begin
     if new is not distinct from old then
       return new;
     elsif tg_argv[0] = 'updated_at' then
-      if new.updated_at is not distinct from old.updated_at then new.updated_at := now(); end if;
+      if new.updated_at is not distinct from old.updated_at then new.updated_at := greatest(now(), old.updated_at); end if;
     elsif tg_argv[0] = 'modified_at' then
-      if new.modified_at is not distinct from old.modified_at then new.modified_at := now(); end if;
+      if new.modified_at is not distinct from old.modified_at then new.modified_at := greatest(now(), old.modified_at); end if;
     end if;
   end if;
   new.change_position := %1$I.change_position();
@@ -158,13 +158,13 @@ begin
   end loop;
   for feed in select table_name from change_feeds union all select 'removals' loop
     execute format($query$
-      with recursive owners (id) as (
+      with recursive owners (owner) as (
         (select organization_id from %1$I order by organization_id limit 1)
         union all
-        select (select organization_id from %1$I where organization_id > id order by organization_id limit 1)
-        from owners where id is not null
+        select (select organization_id from %1$I where organization_id > owner order by organization_id limit 1)
+        from owners where owner is not null
       )
-      select max((select max(change_position) from %1$I where organization_id = id)) from owners
+      select max((select max(change_position) from %1$I where organization_id = owner)) from owners
       $query$, feed) into found;
     highest := greatest(highest, found);
   end loop;

@@ -22,6 +22,12 @@ const Record = Schema.Record(Schema.String, Schema.Unknown)
 
 const bodies = {
   page: Schema.Struct({ body: Schema.Array(Record) }),
+  changes: Schema.Struct({
+    body: Schema.Array(Record),
+    removed: Schema.Array(Schema.String),
+    cursor: Schema.String,
+    has_more: Schema.Boolean
+  }),
   processorPage: Schema.Struct({ data: Schema.Array(Record), has_more: Schema.Boolean }),
   record: Record,
   detail: Detail,
@@ -33,6 +39,7 @@ const decodeDetail = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.det
 const decodeFaults = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.faults), strictly)
 const decodeProcessorPage = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.processorPage), strictly)
 const decodePage = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.page), strictly)
+const decodeChanges = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.changes), strictly)
 const decodeRecord = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.record), strictly)
 
 const isDocumented = ({ endpoint }: Generated, status: number, text: string) =>
@@ -40,7 +47,12 @@ const isDocumented = ({ endpoint }: Generated, status: number, text: string) =>
     if (status === 422) return void (yield* decodeFaults(text))
     if (status !== 200) return void (yield* decodeDetail(text))
     if (endpoint.kind === "processor") return void (yield* decodeProcessorPage(text))
-    const records = endpoint.kind === "get" ? [yield* decodeRecord(text)] : (yield* decodePage(text)).body
+    const recordsOf = {
+      get: Effect.map(decodeRecord(text), (record) => [record]),
+      search: Effect.map(decodePage(text), ({ body }) => body),
+      changes: Effect.map(decodeChanges(text), ({ body }) => body)
+    }
+    const records = yield* recordsOf[endpoint.kind]
     for (const record of records) assert.deepStrictEqual(Object.keys(record), Object.keys(endpoint.resource.fields))
   })
 

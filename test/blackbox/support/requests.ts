@@ -192,6 +192,8 @@ const kinds = (endpoint: Endpoint): ReadonlyArray<readonly [weight: number, part
   // A search that is valid finds something or nothing; a read may name no record, or no clinic.
   const ofValid = {
     search: [200],
+    // A cursor that is made up is no cursor.
+    changes: [200, 400],
     get: "id" in endpoint.request ? [200, 400, 404] : [200],
     processor: [200, 400, 422]
   }[endpoint.kind]
