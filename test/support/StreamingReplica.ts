@@ -16,10 +16,10 @@ const copy = (from: string, to: string) =>
     )
   })
 
+type Settings = NonNullable<LocalPostgres.Options["settings"]>
+
 /** Starts both, which are gone when the scope closes. */
-export const make = Effect.fnUntraced(function* (
-  settings: NonNullable<LocalPostgres.Options["settings"]> = {}
-) {
+export const make = Effect.fnUntraced(function* (settings: Settings = {}, ofReplica: Settings = {}) {
   const folder = yield* LocalPostgres.enterableFolder
   const data = join(folder, "primary")
   const copied = join(folder, "replica")
@@ -39,6 +39,7 @@ export const make = Effect.fnUntraced(function* (
     folder: copied,
     settings: {
       ...common,
+      ...ofReplica,
       primary_conninfo: `host=${hostname} port=${port} user=${username} password=${password}`
     }
   })

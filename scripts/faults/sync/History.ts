@@ -21,6 +21,8 @@ export type Change = Data.TaggedEnum<{
   /** A delete and an insert. */
   Replace: { readonly ids: ReadonlyArray<string>; readonly stamp: Stamp }
   Rename: { readonly from: string; readonly to: string; readonly stamp: Stamp }
+  /** Empties the table, of everybody's records, if no transaction is open. */
+  Truncate: {}
 }>
 export type OnConflict = "fail" | "do nothing" | "update"
 export const Change = Data.taggedEnum<Change>()
@@ -55,10 +57,13 @@ export type Step = Data.TaggedEnum<{
 export const Step = Data.taggedEnum<Step>()
 
 /**
- * How a reader reads. `changes` and `replica`: by changes, of the first or the second service. `overlap`: by search, from
- * before the last time seen, with pages that overlap. `offset`: by search, page after page.
+ * How a reader reads. By changes: of the first service, of the second one, which reads a replica, or of both in turn. By
+ * search: from before the last time seen, with pages that overlap, or page after page by offset.
  */
-export type Manner = "changes" | "replica" | "overlap" | "offset"
+export type Manner = "changes" | "replica" | "both" | "overlap" | "offset"
+
+/** Whether a reader reads by changes. */
+export const isByChanges = (manner: Manner) => manner !== "overlap" && manner !== "offset"
 
 export interface Reader {
   readonly manner: Manner
@@ -92,7 +97,8 @@ const changeText: (change: Change) => string = Change.$match({
   Mark: ({ ids, stamp }) => `mark ${some(ids)}, time ${stampText(stamp)}`,
   Delete: ({ ids }) => `delete ${some(ids)}`,
   Replace: ({ ids, stamp }) => `delete and insert ${some(ids)}, time ${stampText(stamp)}`,
-  Rename: ({ from, to, stamp }) => `rename ${from} to ${to}, time ${stampText(stamp)}`
+  Rename: ({ from, to, stamp }) => `rename ${from} to ${to}, time ${stampText(stamp)}`,
+  Truncate: () => "truncate"
 })
 
 const roomText = ({ organization, kind }: Room) => `${kind.table} of ${organization === 0 ? "A" : "B"}`

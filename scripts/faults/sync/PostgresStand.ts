@@ -18,7 +18,10 @@ const settings = {
   wal_writer_delay: "10ms"
 } as const
 
-const own = Effect.map(StreamingReplica.make(settings), ({ primary, replica }) => ({
+// Behind enough for readers to meet it.
+const ofReplica = { recovery_min_apply_delay: "10ms" } as const
+
+const own = Effect.map(StreamingReplica.make(settings, ofReplica), ({ primary, replica }) => ({
   url: primary.url,
   replicaUrl: replica.url
 }))

@@ -203,6 +203,7 @@ export const make = (manner: Manner, options: Options): Reader => {
   switch (manner) {
     case "changes":
     case "replica":
+    case "both":
       return byChanges(options)
     case "overlap":
       return byOverlap(options)

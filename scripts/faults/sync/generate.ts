@@ -104,6 +104,7 @@ const drawChange = (ids: number, reach: number | undefined, kind: Kind, isMultip
     [2, Effect.map(Effect.all({ ids: few, stamp }), Change.Replace)],
     [2, Effect.map(Effect.all({ from: id, to: id, stamp }), Change.Rename)],
     [1, Effect.map(either, (drawn) => Change.Touch(optional(drawn)))],
+    always(1, Change.Truncate()),
     [isMultiple ? 1 : 0, Effect.map(Effect.all({ ids: few, stamp }), Change.Copy)],
     [kind.isMarked === true ? 2 : 0, Effect.map(Effect.all({ ids: few, stamp }), Change.Mark)]
   )
@@ -111,7 +112,7 @@ const drawChange = (ids: number, reach: number | undefined, kind: Kind, isMultip
 
 const mannersOf = ({ kind }: Room, { hasReplica }: Options): ReadonlyArray<Manner> => [
   "changes",
-  ...(hasReplica ? (["replica"] as const) : []),
+  ...(hasReplica ? (["replica", "both"] as const) : []),
   ...(kind.time === undefined ? [] : (["overlap"] as const)),
   "offset"
 ]

@@ -1,7 +1,7 @@
 /** Plays a history: takes its steps, lets all transactions end, lets every reader read on, and compares. */
 import { Effect, Fiber } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { type History, heading, type Manner, Step, stepText } from "./History.ts"
+import { type History, heading, isByChanges, type Manner, Step, stepText } from "./History.ts"
 import * as Readers from "./Readers.ts"
 import type { Room } from "./Room.ts"
 import { type Ask, Refused } from "./Service.ts"
@@ -137,10 +137,12 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     const room = history.rooms[at]
     if (room === undefined) return []
     const organization = organizations[room.organization]
+    let turns = 0
+    const inTurn: Ask = (...request) => (turns++ % 2 === 0 ? stand.primary(...request) : replica(...request))
     const reader = Readers.make(manner, {
       kind: room.kind,
       key: keyOf(organization),
-      ask: manner === "replica" ? replica : stand.primary,
+      ask: manner === "replica" ? replica : manner === "both" ? inTurn : stand.primary,
       margin: history.margin
     })
     return [{ reader, manner, room, organization, pages: 0, trouble: undefined, beside: undefined }]
@@ -208,7 +210,8 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     Finish: ({ writer, isCommit }) => writers.finish(writer, isCommit),
     Write: ({ writer, room: at, change }) => {
       const room = history.rooms[at]
-      return room === undefined
+      // Whoever reads would wait for a TRUNCATE that waits for a transaction.
+      return room === undefined || (change._tag === "Truncate" && writers.isOpen())
         ? Effect.succeed("left out")
         : writers.write(writer, room, organizations[room.organization], change)
     },
@@ -248,7 +251,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     yield* untilRead(reading)
     const limit = drainLimits[(history.number + at) % drainLimits.length] ?? 1000
     // A search that was under way has to come to its end before one begins that sees everything.
-    const times = reading.manner === "changes" || reading.manner === "replica" ? 1 : 2
+    const times = isByChanges(reading.manner) ? 1 : 2
     for (let walk = 0; walk < times; walk++) {
       let isDone = false
       while (!isDone && reading.trouble === undefined) {
@@ -267,7 +270,6 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
       const { manner, organization, pages, reader, room, trouble } = reading
       const truth = yield* truthOf(stand, room, organization)
       const { gone, missing, stale } = compare(truth, reader.copy())
-      const isByChanges = manner === "changes" || manner === "replica"
       happened.push([
         `reader ${at} (${manner}, ${room.kind.table})`,
         `missing ${missing.join()}; stale ${stale.join("; ")}; gone ${gone.join()}${trouble === undefined ? "" : `; ${trouble}`}`
@@ -276,9 +278,9 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
         manner,
         room,
         records: truth.size,
-        lost: missing.length + (isByChanges ? gone.length : 0),
+        lost: missing.length + (isByChanges(manner) ? gone.length : 0),
         stale: stale.length,
-        unseen: isByChanges ? 0 : gone.length,
+        unseen: isByChanges(manner) ? 0 : gone.length,
         pages,
         isWithin: manner !== "overlap" || isTimely,
         trouble

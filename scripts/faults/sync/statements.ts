@@ -82,6 +82,7 @@ export const statementsOf = ({ kind }: Room, organization: string, change: Chang
         text: `update ${table} set id = $3, ${assigned(stamp)} where organization_id = $1 and id = $2`,
         params: [organization, from, to]
       }
-    ]
+    ],
+    Truncate: () => [{ text: `truncate ${table}`, params: [] }]
   })
 }

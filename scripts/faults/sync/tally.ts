@@ -35,6 +35,8 @@ const nameOf = ({ isWithin, manner }: Outcome, isEmbedded: boolean) => {
       return isEmbedded ? "changes, embedded" : "changes"
     case "replica":
       return "changes, replica"
+    case "both":
+      return "changes, primary and replica in turn"
     case "overlap":
       return isWithin ? "search with a margin" : "the same, beyond its margin"
     case "offset":
@@ -45,6 +47,7 @@ const nameOf = ({ isWithin, manner }: Outcome, isEmbedded: boolean) => {
 const order = [
   "changes",
   "changes, replica",
+  "changes, primary and replica in turn",
   "changes, embedded",
   "search with a margin",
   "the same, beyond its margin",
