@@ -50,7 +50,14 @@ layer(TestDatabase.layer, options)("Histories lose nothing", (it) => {
       Effect.gen(function* () {
         const stands = [yield* PostgresStand.make(undefined)]
         const embedded = yield* InProcessStand.embedded
-        const { failed } = yield* run({ seed, numbers: Array.range(1, 200), stands, embedded, told: 3, isReduced: false })
+        const { failed } = yield* run({
+          seed,
+          numbers: Array.range(1, 200),
+          stands,
+          embedded,
+          told: 3,
+          isReduced: false
+        })
         assert.deepStrictEqual(failed, [])
       }),
     long

@@ -21,6 +21,8 @@ export type Change = Data.TaggedEnum<{
   /** A delete and an insert. */
   Replace: { readonly ids: ReadonlyArray<string>; readonly stamp: Stamp }
   Rename: { readonly from: string; readonly to: string; readonly stamp: Stamp }
+  /** Gives a record to the other organization. */
+  Move: { readonly id: string; readonly stamp: Stamp }
   /** Empties the table, of everybody's records, if no transaction is open. */
   Truncate: {}
 }>
@@ -98,6 +100,7 @@ const changeText: (change: Change) => string = Change.$match({
   Delete: ({ ids }) => `delete ${some(ids)}`,
   Replace: ({ ids, stamp }) => `delete and insert ${some(ids)}, time ${stampText(stamp)}`,
   Rename: ({ from, to, stamp }) => `rename ${from} to ${to}, time ${stampText(stamp)}`,
+  Move: ({ id, stamp }) => `give ${id} to the other organization, time ${stampText(stamp)}`,
   Truncate: () => "truncate"
 })
 
@@ -136,7 +139,9 @@ export const stepText = ({ readers, rooms }: Pick<History, "readers" | "rooms">,
 export const heading = ({ seed, number, rooms, counts, writers, readers, margin, reach }: History) =>
   [
     `history ${number} of seed ${seed}: ${writers} writers`,
-    ...rooms.map((room, at) => `room ${at}: ${roomText(room)}, ${counts[at] ?? 0} records (${idOf(1)}, ${idOf(2)}, ...)`),
+    ...rooms.map(
+      (room, at) => `room ${at}: ${roomText(room)}, ${counts[at] ?? 0} records (${idOf(1)}, ${idOf(2)}, ...)`
+    ),
     `readers: ${readers.map(({ manner, room }) => `${manner} of room ${room}`).join("; ")}`,
     `margin ${margin} ms; ${reach === undefined ? "writers stamp any time" : `writers stamp at most ${reach} ms off`}`
   ].join("\n")

@@ -38,11 +38,12 @@ const serviceOver = Effect.fnUntraced(function* (sql: Database) {
   return ask
 })
 
+const run = (connection: Connection, text: string, params: ReadonlyArray<unknown>) =>
+  Effect.map(connection.executeUnprepared(text, params, undefined), (rows): ReadonlyArray<object> => rows)
+
 /** The one session of the embedded database, which is reserved while a transaction is open. */
 const onlySession = (sql: Database): Session.Session => {
   let open: { readonly connection: Connection; readonly scope: Scope.Closeable } | undefined
-  const run = (connection: Connection, text: string, params: ReadonlyArray<unknown>) =>
-    Effect.map(connection.executeUnprepared(text, params, undefined), (rows): ReadonlyArray<object> => rows)
   const begin = Effect.gen(function* () {
     const scope = yield* Scope.make()
     const connection = yield* Scope.provide(sql.reserve, scope)
@@ -55,7 +56,9 @@ const onlySession = (sql: Database): Session.Session => {
   })
   const send = (text: string, params: ReadonlyArray<unknown>): Effect.Effect<ReadonlyArray<object>, SqlError> =>
     Effect.suspend(() =>
-      open === undefined ? Effect.scoped(Effect.flatMap(sql.reserve, (connection) => run(connection, text, params))) : run(open.connection, text, params)
+      open === undefined
+        ? Effect.scoped(Effect.flatMap(sql.reserve, (connection) => run(connection, text, params)))
+        : run(open.connection, text, params)
     )
   return {
     pid: undefined,

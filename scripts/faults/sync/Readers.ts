@@ -66,7 +66,8 @@ const byChanges = ({ ask, key, kind }: Options): Reader => {
       if (body.length + removed.length > limit) {
         return yield* new Refused({ message: `${body.length} + ${removed.length} of at most ${limit}` })
       }
-      if (hasMore && page.cursor === cursor) return yield* new Refused({ message: "There is more, and the cursor stays" })
+      if (hasMore && page.cursor === cursor)
+        return yield* new Refused({ message: "There is more, and the cursor stays" })
       const copy = new Map(before)
       const versions = new Map(known)
       for (const id of removed) copy.delete(id)
@@ -93,7 +94,7 @@ const byChanges = ({ ask, key, kind }: Options): Reader => {
 
 const everything = (kind: Kind) => (kind.isMarked === true ? { include_deleted: true } : {})
 
-const timeOf = ({ time }: Kind, record: Fields) => (time === undefined ? "" : String(record[time.column]))
+const timeOf = ({ time }: Kind, record: Fields) => (time === undefined ? undefined : String(record[time.column]))
 
 const seenOf = (kind: Kind, body: ReadonlyArray<Fields>) =>
   body.map((record) => `${idOf(record)}=${String(record[kind.label])}`).join(" ")
@@ -101,70 +102,87 @@ const seenOf = (kind: Kind, body: ReadonlyArray<Fields>) =>
 const before = (time: string, millis: number) =>
   DateTime.formatIso(DateTime.subtract(DateTime.makeUnsafe(time), { milliseconds: millis }))
 
-const later = (one: string | undefined, another: string) => (one === undefined || another > one ? another : one)
+const earlier = (one: string, another: string) => (another < one ? another : one)
+
+const later = (one: string | undefined, another: string | undefined) =>
+  one === undefined || (another !== undefined && another > one) ? another : one
 
 /**
- * By search alone. A walk starts `margin` before the last time that was known when the walk before it began, and each
- * page at the time of the last record of the page before. Inside one millisecond, pages follow by offset and overlap by
- * one record; where that is another one than before, records have moved, and the millisecond is read from its start.
+ * By search alone, as the documentation says: round after round, each from `margin` before the last time seen or before
+ * the round before began, with pages that overlap by one record inside a millisecond.
  */
 const byOverlap = ({ ask, key, kind, margin }: Options): Reader => {
   interface State {
     readonly copy: Copy
-    /** The last time that was seen when the walk before this one began, when this one began, and now. */
-    readonly times: readonly [earlier: string | undefined, begun: string | undefined, now: string | undefined]
+    /** From which time on the round reads. */
+    readonly start: string | undefined
   }
-  interface Place {
+  interface Round {
+    /** The clock when it began. */
+    readonly began: string | undefined
+    readonly seen: string | undefined
     readonly since: string | undefined
     readonly offset: number
-    /** The record that the page is to begin with. */
-    readonly overlap: string | undefined
+    /** The records that were read with the time of the filter. */
+    readonly read: ReadonlySet<string>
   }
-  const empty: State = { copy: new Map(), times: [undefined, undefined, undefined] }
-  const start = ({ times: [earlier] }: State): Place => ({
-    since: earlier === undefined ? undefined : before(earlier, margin),
+  const roundOf = ({ start }: State): Round => ({
+    began: undefined,
+    seen: undefined,
+    since: start,
     offset: 0,
-    overlap: undefined
+    read: new Set()
   })
+  const empty: State = { copy: new Map(), start: undefined }
   let state = empty
   let saved = empty
-  let place = start(empty)
+  let round = roundOf(state)
   return {
     copy: () => state.copy,
     save: () => void (saved = state),
     restart: () => {
       state = saved
-      place = start(state)
+      round = roundOf(state)
     },
     page: Effect.fnUntraced(function* (asked) {
       // One record cannot overlap with the next.
       const limit = Math.max(2, asked)
-      const { offset, overlap, since } = place
+      const { offset, read, since } = round
+      const began = round.began ?? DateTime.formatIso(yield* DateTime.now)
       const filter = since === undefined || kind.time === undefined ? {} : { [kind.time.since]: since }
       const body = yield* search(ask, kind.resource, key, { limit, offset, ...filter, ...everything(kind) })
       const copy = new Map(state.copy)
       for (const record of body) copy.set(idOf(record), yield* json(record))
-      const [earlier, begun, known] = state.times
-      const now = body.reduce<string | undefined>((last, record) => later(last, timeOf(kind, record)), known)
-      state = { copy, times: [earlier, begun, now] }
+      state = { copy, start: state.start }
+      const told = {
+        records: body.length,
+        isCurrent: false,
+        seen: `since ${since} offset ${offset}: ${seenOf(kind, body)}`
+      }
       const [first] = body
+      const hasMoved = first === undefined || timeOf(kind, first) !== since || !read.has(idOf(first))
+      if (offset > 0 && hasMoved) {
+        round = { ...round, began, offset: Math.max(0, offset - Math.floor(limit / 2)) }
+        return { ...told, isDone: false }
+      }
       const last = body.at(-1)
-      const read = { records: body.length, isCurrent: false, seen: `since ${since} offset ${offset}: ${seenOf(kind, body)}` }
-      if (overlap !== undefined && (first === undefined || idOf(first) !== overlap)) {
-        place = { since, offset: 0, overlap: undefined }
-        return { ...read, isDone: false }
+      const seen = last === undefined ? round.seen : timeOf(kind, last)
+      const time = seen ?? since
+      const alike = body.filter((record) => timeOf(kind, record) === time).map(idOf)
+      if (body.length < limit) {
+        state = { copy, start: seen === undefined ? state.start : before(earlier(seen, began), margin) }
+        round = roundOf(state)
+        return { ...told, isDone: true }
       }
-      if (last === undefined || body.length < limit) {
-        state = { copy, times: [begun, now, now] }
-        place = start(state)
-        return { ...read, isDone: true }
+      const readNow = new Set(time === since ? [...read, ...alike] : alike)
+      round = {
+        began,
+        seen,
+        since: time,
+        offset: time === since ? offset + body.length - 1 : readNow.size - 1,
+        read: readNow
       }
-      const reached = timeOf(kind, last)
-      const isSameMillisecond = reached === (since ?? timeOf(kind, first ?? last))
-      place = isSameMillisecond
-        ? { since, offset: offset + limit - 1, overlap: idOf(last) }
-        : { since: reached, offset: 0, overlap: undefined }
-      return { ...read, isDone: false }
+      return { ...told, isDone: false }
     })
   }
 }
@@ -193,7 +211,12 @@ const byOffset = ({ ask, key, kind }: Options): Reader => {
       const last = body.reduce<string | undefined>((one, record) => later(one, timeOf(kind, record)), state.last)
       const isDone = body.length < limit
       state = isDone ? { copy, since: last, last, offset: 0 } : { copy, since, last, offset: offset + limit }
-      return { records: body.length, isDone, isCurrent: false, seen: `since ${since} offset ${offset}: ${seenOf(kind, body)}` }
+      return {
+        records: body.length,
+        isDone,
+        isCurrent: false,
+        seen: `since ${since} offset ${offset}: ${seenOf(kind, body)}`
+      }
     })
   }
 }

@@ -54,6 +54,9 @@ export interface Room {
   readonly kind: Kind
 }
 
+/** The ids of the organizations of a history. */
+export type Organizations = readonly [string, string]
+
 /** The id of a record of a room. */
 export const idOf = (number: number) => `r${number}`
 

@@ -5,7 +5,7 @@
 import { Clock, Effect, Exit, Fiber } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Change, Isolation } from "./History.ts"
-import type { Room } from "./Room.ts"
+import type { Organizations, Room } from "./Room.ts"
 import type { Session } from "./Session.ts"
 import { type Statement, statementsOf } from "./statements.ts"
 
@@ -38,7 +38,7 @@ export interface Writers {
   readonly rollbackTo: (writer: number) => Effect.Effect<string>
   readonly prepare: (writer: number) => Effect.Effect<string>
   readonly finish: (writer: number, isCommit: boolean) => Effect.Effect<string>
-  readonly write: (writer: number, room: Room, organization: string, change: Change) => Effect.Effect<string>
+  readonly write: (writer: number, room: Room, organizations: Organizations, change: Change) => Effect.Effect<string>
   /** Ends all transactions: every other one with a commit. */
   readonly settle: Effect.Effect<void>
   /** Whether any transaction is open, so that it may hold back what others commit. */
@@ -64,9 +64,10 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
   const isBlocked = ({ session: { pid } }: Writer) =>
     pid === undefined
       ? Effect.succeed(false)
-      : observer
-          .run("select from unnest(pg_blocking_pids($1)) limit 1", [pid])
-          .pipe(Effect.map((rows) => rows.length > 0), Effect.orDie)
+      : observer.run("select from unnest(pg_blocking_pids($1)) limit 1", [pid]).pipe(
+          Effect.map((rows) => rows.length > 0),
+          Effect.orDie
+        )
 
   /** Waits until what a writer runs has ended, or waits for a lock. */
   const untilDoneOrBlocked = Effect.fnUntraced(function* (writer: Writer) {
@@ -91,7 +92,9 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
   /** Runs statements one after the other. */
   const send = Effect.fnUntraced(function* (writer: Writer, statements: ReadonlyArray<Statement>, ends?: number) {
     let failure = ""
-    const work = Effect.forEach(statements, ({ text, params }) => writer.session.run(text, params), { discard: true }).pipe(
+    const work = Effect.forEach(statements, ({ text, params }) => writer.session.run(text, params), {
+      discard: true
+    }).pipe(
       Effect.tapError((error) => Effect.sync(() => (failure = `: ${reasonOf(error)}`))),
       Effect.ensuring(ends === undefined ? Effect.void : endedAt(ends))
     )
@@ -182,11 +185,13 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
         })
       ),
     finish: (at, isCommit) =>
-      within(at, ({ begunAt, session }) => (begunAt === undefined ? finish(session, isCommit) : Effect.succeed(skipped))),
-    write: (at, room, organization, change) =>
+      within(at, ({ begunAt, session }) =>
+        begunAt === undefined ? finish(session, isCommit) : Effect.succeed(skipped)
+      ),
+    write: (at, room, organizations, change) =>
       within(at, (writer) =>
         Effect.gen(function* () {
-          const statements = statementsOf(room, organization, change)
+          const statements = statementsOf(room, organizations, change)
           const begunAt = writer.begunAt === undefined ? yield* Clock.currentTimeMillis : undefined
           const seen = yield* send(writer, statements, begunAt)
           yield* letOthersGoOn
@@ -206,7 +211,8 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
         yield* finish(observer, isCommit)
       }
     }),
-    isOpen: () => prepared.length > 0 || writers.some(({ begunAt, busy }) => begunAt !== undefined || busy !== undefined),
+    isOpen: () =>
+      prepared.length > 0 || writers.some(({ begunAt, busy }) => begunAt !== undefined || busy !== undefined),
     longest: () => longest
   }
 }

@@ -1,6 +1,15 @@
 /** Draws histories. */
 import { Array, Effect, Random } from "effect"
-import { Change, type History, type Isolation, type Manner, type OnConflict, type Reader, type Stamp, Step } from "./History.ts"
+import {
+  Change,
+  type History,
+  type Isolation,
+  type Manner,
+  type OnConflict,
+  type Reader,
+  type Stamp,
+  Step
+} from "./History.ts"
 import { clinics, idOf, invoices, type Kind, lines, logs, pets, products, type Room } from "./Room.ts"
 
 const below = (bound: number) => Random.nextIntBetween(0, bound, { halfOpen: true })
@@ -56,11 +65,15 @@ const drawRooms = (hasWorker: boolean) =>
     }
     const kinds = yield* Random.shuffle<Kind>([pets, products, clinics, logs, invoices, lines])
     const count = yield* Random.nextIntBetween(1, 3)
-    const first = yield* Effect.forEach(kinds.slice(0, count), (kind) => Effect.map(organization, (of) => ({ organization: of, kind })))
+    const first = yield* Effect.forEach(kinds.slice(0, count), (kind) =>
+      Effect.map(organization, (of) => ({ organization: of, kind }))
+    )
     const [one] = first
     // The same ids in the same table, for somebody else.
     const isMirrored = one !== undefined && (yield* chance(0.3))
-    const mirrored: ReadonlyArray<Room> = isMirrored ? [{ organization: one.organization === 0 ? 1 : 0, kind: one.kind }] : []
+    const mirrored: ReadonlyArray<Room> = isMirrored
+      ? [{ organization: one.organization === 0 ? 1 : 0, kind: one.kind }]
+      : []
     const rooms: ReadonlyArray<Room> = [...first.slice(0, 2), ...mirrored]
     return { isDelivering, rooms }
   })
@@ -83,6 +96,8 @@ const drawStamp = (reach: number | undefined): Effect.Effect<Stamp> =>
       : [2, Random.nextIntBetween(-reach, reach)]
   )
 
+const optional = (ids: ReadonlyArray<string> | undefined) => (ids === undefined ? {} : { ids })
+
 const drawChange = (ids: number, reach: number | undefined, kind: Kind, isMultiple: boolean) => {
   const id = Effect.map(below(ids), (drawn) => idOf(drawn + 1))
   const idsUpTo = (most: number) =>
@@ -93,10 +108,14 @@ const drawChange = (ids: number, reach: number | undefined, kind: Kind, isMultip
   const many = idsUpTo(12)
   const stamp = drawStamp(reach)
   const either = oneOf<ReadonlyArray<string> | undefined>([3, many], always(1, undefined))
-  const optional = (drawn: ReadonlyArray<string> | undefined) => (drawn === undefined ? {} : { ids: drawn })
   return oneOf<Change>(
     [7, Effect.map(Effect.all({ ids: few, stamp }), Change.Update)],
-    [3, Effect.map(Effect.all({ drawn: either, stamp }), ({ drawn, stamp: at }) => Change.Update({ ...optional(drawn), stamp: at }))],
+    [
+      3,
+      Effect.map(Effect.all({ drawn: either, stamp }), ({ drawn, stamp: at }) =>
+        Change.Update({ ...optional(drawn), stamp: at })
+      )
+    ],
     [3, Effect.map(Effect.all({ ids: few, stamp, onConflict }), Change.Insert)],
     [2, Effect.map(Effect.all({ ids: many, stamp, onConflict }), Change.Insert)],
     [3, Effect.map(few, (drawn) => Change.Delete({ ids: drawn }))],
@@ -104,18 +123,23 @@ const drawChange = (ids: number, reach: number | undefined, kind: Kind, isMultip
     [2, Effect.map(Effect.all({ ids: few, stamp }), Change.Replace)],
     [2, Effect.map(Effect.all({ from: id, to: id, stamp }), Change.Rename)],
     [1, Effect.map(either, (drawn) => Change.Touch(optional(drawn)))],
+    [1, Effect.map(Effect.all({ id, stamp }), Change.Move)],
     always(1, Change.Truncate()),
     [isMultiple ? 1 : 0, Effect.map(Effect.all({ ids: few, stamp }), Change.Copy)],
     [kind.isMarked === true ? 2 : 0, Effect.map(Effect.all({ ids: few, stamp }), Change.Mark)]
   )
 }
 
-const mannersOf = ({ kind }: Room, { hasReplica }: Options): ReadonlyArray<Manner> => [
-  "changes",
-  ...(hasReplica ? (["replica", "both"] as const) : []),
-  ...(kind.time === undefined ? [] : (["overlap"] as const)),
-  "offset"
-]
+const readersOf = (room: number, { hasReplica }: Options) =>
+  Effect.map(below(2), (drawn): ReadonlyArray<Reader> => {
+    const manners: ReadonlyArray<Manner> = [
+      "changes",
+      ...(hasReplica ? [drawn === 0 ? ("replica" as const) : ("both" as const)] : []),
+      "overlap",
+      "offset"
+    ]
+    return manners.map((manner) => ({ manner, room }))
+  })
 
 /** The history of a number. */
 export const generate = (seed: number, number: number, options: Options): Effect.Effect<History> =>
@@ -127,7 +151,7 @@ export const generate = (seed: number, number: number, options: Options): Effect
     const writers = options.isMultiple ? yield* Random.nextIntBetween(3, 5) : 1
     const margin = isDelivering ? 5000 : yield* Random.nextIntBetween(150, 400)
     const reach = (yield* chance(0.6)) ? Math.floor(margin / 8) : undefined
-    const readers = rooms.flatMap((room, at) => mannersOf(room, options).map((manner): Reader => ({ manner, room: at })))
+    const readers = (yield* Effect.forEach(rooms, (_, at) => readersOf(at, options))).flat()
 
     const writer = below(writers)
     const reader = below(readers.length)
@@ -148,7 +172,9 @@ export const generate = (seed: number, number: number, options: Options): Effect
       })
     })
     const deliver = Effect.gen(function* () {
-      const drawn = Effect.flatMap(below(3), (count) => Effect.all(Array.makeBy(count + 1, () => Effect.map(below(6), (n) => idOf(n + 1)))))
+      const drawn = Effect.flatMap(below(3), (count) =>
+        Effect.all(Array.makeBy(count + 1, () => Effect.map(below(6), (n) => idOf(n + 1))))
+      )
       return Step.Deliver({ room: 0, invoices: yield* drawn, lines: yield* drawn })
     })
     const step = oneOf<Step>(
@@ -164,7 +190,10 @@ export const generate = (seed: number, number: number, options: Options): Effect
       [8, Effect.map(reader, (of) => Step.Save({ reader: of }))],
       [3, Effect.map(reader, (of) => Step.Kill({ reader: of }))],
       [isDelivering ? 6 : 0, deliver],
-      [isDelivering ? 16 : 1, Effect.map(Random.nextIntBetween(1, isDelivering ? 40 : 3), (millis) => Step.Pause({ millis }))]
+      [
+        isDelivering ? 16 : 1,
+        Effect.map(Random.nextIntBetween(1, isDelivering ? 40 : 3), (millis) => Step.Pause({ millis }))
+      ]
     )
     const length = yield* Random.nextIntBetween(20, 60)
     const steps = yield* Effect.all(Array.makeBy(length, () => step))

@@ -3,7 +3,7 @@ import { Effect, Fiber } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { type History, heading, isByChanges, type Manner, Step, stepText } from "./History.ts"
 import * as Readers from "./Readers.ts"
-import type { Room } from "./Room.ts"
+import type { Organizations, Room } from "./Room.ts"
 import { type Ask, Refused } from "./Service.ts"
 import type { Session } from "./Session.ts"
 import { statementsOf } from "./statements.ts"
@@ -83,7 +83,7 @@ const keyOf = (organization: string) => `pda_sync_${organization}`
 const prepare = Effect.fnUntraced(function* (
   { observer }: Stand,
   { counts, rooms }: History,
-  organizations: readonly [string, string]
+  organizations: Organizations
 ) {
   yield* observer.run(
     `insert into api_keys (organization_id, id, name, prefix, key_hash, last_used_on)
@@ -94,7 +94,7 @@ const prepare = Effect.fnUntraced(function* (
   for (const [at, room] of rooms.entries()) {
     const ids = Array.from({ length: counts[at] ?? 0 }, (_, number) => `r${number + 1}`)
     if (ids.length === 0) continue
-    const insert = statementsOf(room, organizations[room.organization], {
+    const insert = statementsOf(room, organizations, {
       _tag: "Insert",
       ids,
       stamp: "now()",
@@ -109,6 +109,9 @@ const drainLimits = [1000, 7, 1000, 40, 3, 1000, 15, 2, 1000, 40, 7] as const
 
 /** A reader that comes to no end within so many pages never does. */
 const endless = 2000
+
+/** Times are shown in whole milliseconds. */
+const clockError = 5
 
 interface Reading {
   readonly reader: Readers.Reader
@@ -188,7 +191,11 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     return ""
   })
 
-  const deliver = Effect.fnUntraced(function* (at: number, invoices: ReadonlyArray<string>, lines: ReadonlyArray<string>) {
+  const deliver = Effect.fnUntraced(function* (
+    at: number,
+    invoices: ReadonlyArray<string>,
+    lines: ReadonlyArray<string>
+  ) {
     const room = history.rooms[at]
     if (stand.deliver === undefined || room === undefined) return "left out"
     const body = {
@@ -213,7 +220,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
       // Whoever reads would wait for a TRUNCATE that waits for a transaction.
       return room === undefined || (change._tag === "Truncate" && writers.isOpen())
         ? Effect.succeed("left out")
-        : writers.write(writer, room, organizations[room.organization], change)
+        : writers.write(writer, room, organizations, change)
     },
     Deliver: ({ room, invoices, lines }) => deliver(room, invoices, lines),
     Page: ({ reader, limit, isBeside }) => read(reader, limit, isBeside),
@@ -264,7 +271,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
   })
   yield* Effect.forEach(readings, drain, { concurrency: stand.isSingle ? 1 : "unbounded", discard: true })
 
-  const isTimely = history.reach !== undefined && writers.longest() + 2 * history.reach < history.margin
+  const isTimely = history.reach !== undefined && writers.longest() + history.reach + clockError < history.margin
   const outcomes = yield* Effect.forEach(readings, (reading, at) =>
     Effect.gen(function* () {
       const { manner, organization, pages, reader, room, trouble } = reading

@@ -10,14 +10,11 @@ const patience = 400
 export const reduce = Effect.fnUntraced(function* (stand: Stand, history: History) {
   let smallest = history
   let tries = 0
-  const fails = (candidate: History) => {
-    tries++
-    return Effect.map(play(stand, candidate), isFailed)
-  }
   for (let size = Math.ceil(history.steps.length / 2); size >= 1; size = Math.floor(size / 2)) {
-    for (let at = 0; at < smallest.steps.length && tries < patience; ) {
+    for (let at = 0; at < smallest.steps.length && tries < patience;) {
       const candidate = { ...smallest, steps: smallest.steps.toSpliced(at, size) }
-      if (yield* fails(candidate)) smallest = candidate
+      tries++
+      if (isFailed(yield* play(stand, candidate))) smallest = candidate
       else at += size
     }
   }

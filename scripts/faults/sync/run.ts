@@ -75,10 +75,10 @@ export const run = Effect.fnUntraced(function* ({ embedded, isReduced, numbers, 
     for (let number = queue.shift(); number !== undefined; number = queue.shift()) yield* one(stand, number)
   })
   const onPostgres = numbers.filter((number) => !isEmbedded(number))
-  yield* Effect.all(
-    [...stands.map((stand) => lane(stand, onPostgres)), lane(embedded, numbers.filter(isEmbedded))],
-    { concurrency: "unbounded", discard: true }
-  )
+  yield* Effect.all([...stands.map((stand) => lane(stand, onPostgres)), lane(embedded, numbers.filter(isEmbedded))], {
+    concurrency: "unbounded",
+    discard: true
+  })
   const seconds = ((yield* Clock.currentTimeMillis) - begun) / 1000
-  return { tally, failed: failed.toSorted((one, another) => one - another), seconds }
+  return { tally, failed: failed.toSorted((first, second) => first - second), seconds }
 })

@@ -1,12 +1,15 @@
 /** The statements of changes. */
 import { Change, type Stamp } from "./History.ts"
-import type { Room } from "./Room.ts"
+import type { Organizations, Room } from "./Room.ts"
 
 /** A statement with its parameters. */
 export interface Statement {
   readonly text: string
   readonly params: ReadonlyArray<unknown>
 }
+
+const where = (ids: ReadonlyArray<string> | undefined) =>
+  `where organization_id = $1${ids === undefined ? "" : " and id = any($2::text[])"}`
 
 /** Where versions come from: one sequence for all tables. */
 export const sequence = "sync_versions"
@@ -17,15 +20,19 @@ const stampOf = (stamp: Exclude<Stamp, "left">) =>
   stamp === "now()" ? stamp : `clock_timestamp() + interval '${stamp} milliseconds'`
 
 /**
- * The statements of a change, for the organization `$1`. A version is taken while its row is locked, so that higher
+ * The statements of a change, for the organization `$1` of a room. A version is taken while its row is locked, so that higher
  * versions of a record are committed later.
  */
-export const statementsOf = ({ kind }: Room, organization: string, change: Change): ReadonlyArray<Statement> => {
+export const statementsOf = (
+  { kind, organization: at }: Room,
+  organizations: Organizations,
+  change: Change
+): ReadonlyArray<Statement> => {
+  const organization = organizations[at]
+  const other = organizations[at === 0 ? 1 : 0]
   const { also = {}, label, table, time } = kind
   const assigned = (stamp: Stamp) =>
     `${label} = ${version}${time === undefined || stamp === "left" ? "" : `, ${time.column} = ${stampOf(stamp)}`}`
-  const where = (ids: ReadonlyArray<string> | undefined) =>
-    `where organization_id = $1${ids === undefined ? "" : " and id = any($2::text[])"}`
   const params = (ids: ReadonlyArray<string> | undefined) => (ids === undefined ? [organization] : [organization, ids])
   const update = (set: string, ids: ReadonlyArray<string> | undefined): Statement => ({
     text: `update ${table} set ${set} ${where(ids)}`,
@@ -81,6 +88,12 @@ export const statementsOf = ({ kind }: Room, organization: string, change: Chang
       {
         text: `update ${table} set id = $3, ${assigned(stamp)} where organization_id = $1 and id = $2`,
         params: [organization, from, to]
+      }
+    ],
+    Move: ({ id, stamp }) => [
+      {
+        text: `update ${table} set organization_id = $3, ${assigned(stamp)} where organization_id = $1 and id = $2`,
+        params: [organization, id, other]
       }
     ],
     Truncate: () => [{ text: `truncate ${table}`, params: [] }]
