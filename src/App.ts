@@ -86,7 +86,10 @@ const draining = ({ drain }: Settings) =>
   Effect.gen(function* () {
     const health = yield* HealthChecks
     const listener = yield* Listener
-    yield* Effect.addFinalizer(() => Effect.andThen(health.stop, listener.drain(drain)))
+    const changes = yield* ChangeClock
+    yield* Effect.addFinalizer(() =>
+      Effect.all([health.stop, changes.stopWaiting, listener.drain(drain)], { discard: true })
+    )
   })
 
 /** The processor: Stripe with a key, the demo processor on the embedded database, else none. */

@@ -10,6 +10,7 @@ import {
 import { isMigrated } from "../database/Migrations.ts"
 import type { Failure } from "../database/Store.ts"
 import { PspReads } from "../psp/PspReads.ts"
+import { ChangeClock } from "../records/ChangeClock.ts"
 import * as Replica from "./Replica.ts"
 
 /** Health responds within half a second, whatever it finds. */
@@ -23,6 +24,12 @@ const ask = <A, E>(database: Database, statement: Effect.Effect<A, E>) =>
 const problemOf = (database: Database) =>
   Effect.match(ask(database, database`select 1`), { onSuccess: () => undefined, onFailure: identity })
 
+/** How long a transaction may hold the changes back, in seconds. */
+const maximumLag = 60
+
+const heldBack = (lag: number) =>
+  lag > maximumLag ? `Held back for ${lag} seconds by a transaction that has written and is open` : undefined
+
 export class HealthChecks extends Context.Service<
   HealthChecks,
   {
@@ -34,7 +41,7 @@ export class HealthChecks extends Context.Service<
     readonly stop: Effect.Effect<void>
   }
 >()("practice-data/health/HealthChecks") {
-  /** Checks the databases, and the circuit breaker of the PSP. */
+  /** Checks the databases, the horizon of the changes, and the circuit breaker of the PSP. */
   static readonly layer = Layer.effect(
     HealthChecks,
     Effect.gen(function* () {
@@ -42,6 +49,7 @@ export class HealthChecks extends Context.Service<
       const credentials = yield* CredentialDatabase
       const tasks = yield* TaskDatabase
       const psp = yield* PspReads
+      const changes = yield* ChangeClock
       const isStopping = yield* Ref.make(false)
       const wasMigrated = yield* Ref.make(false)
       const isMigratedNow = ask(records, isMigrated(records)).pipe(
@@ -65,6 +73,7 @@ export class HealthChecks extends Context.Service<
             records: checkRecords,
             credentials: problemOf(credentials),
             tasks: problemOf(tasks),
+            changes: Effect.map(changes.lastLag, heldBack),
             processor: Effect.map(psp.isUp, (isUp) => (isUp ? undefined : "Cannot be reached"))
           },
           { concurrency: "unbounded" }

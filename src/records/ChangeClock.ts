@@ -3,6 +3,7 @@
  * knows for how long a transaction has held the horizon back.
  */
 import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
+import * as ChangeWaiters from "./ChangeWaiters.ts"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 
 /** How far the transactions of a server have come. */
@@ -34,6 +35,10 @@ export class ChangeClock extends Context.Service<
     readonly lag: (progress: Progress) => Effect.Effect<number>
     /** The same, when it was last looked at. */
     readonly lastLag: Effect.Effect<number>
+    /** Waits for changes after those that were seen; false where the time was over first, or the process stops. */
+    readonly wait: (seen: ChangeWaiters.Seen, within: Duration.Duration) => Effect.Effect<boolean>
+    /** Ends all waiting, now and from now on. */
+    readonly stopWaiting: Effect.Effect<void>
     /** Watches, without end. */
     readonly watch: Effect.Effect<never>
   }
@@ -55,10 +60,12 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
   let samples: ReadonlyArray<Sample> = []
   let last = 0
 
+  const waiters = ChangeWaiters.make(records)
+
   const ask = <A, E>(database: Database, statement: Effect.Effect<ReadonlyArray<A>, E>) =>
-    database.run({ key: "the changes", within, unavailable: () => undefined }, statement).pipe(
-      Effect.map((rows) => rows[0]),
-      Effect.orElseSucceed(() => undefined)
+    Effect.orElseSucceed(
+      database.run({ key: "the changes", within, unavailable: () => undefined }, statement),
+      () => undefined
     )
 
   const lag = Effect.fnUntraced(function* ({ ceiling, horizon, inFlight }: Progress) {
@@ -78,6 +85,7 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
     const kept = samples.filter(isNeeded)
     samples = [...(kept.length < mostSamples ? kept : kept.filter((_, index) => index % 2 === 0)), sample]
     last = yield* lag(progress)
+    yield* waiters.look(horizon, (statement) => ask(records, statement))
   })
 
   const keep = Effect.forEach(
@@ -91,12 +99,14 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
     records<Progress>`
       select change_horizon()::float8 as horizon, change_ceiling()::float8 as ceiling,
         change_in_flight() as "inFlight"`
-  ).pipe(Effect.flatMap((progress) => (progress === undefined ? Effect.void : observe(progress))))
+  ).pipe(Effect.flatMap((rows) => Effect.forEach(rows ?? [], observe, { discard: true })))
 
   return {
     keep,
     lag,
     lastLag: Effect.sync(() => last),
+    wait: waiters.wait,
+    stopWaiting: waiters.stop,
     watch: Effect.andThen(keep, look).pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.andThen(Effect.never))
   }
 }

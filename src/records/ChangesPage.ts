@@ -1,12 +1,7 @@
 /** A page of a feed of changes, as the stores put it together. */
 import type { ChangeRow } from "./ChangesQuery.ts"
+import type { Place } from "./Cursor.ts"
 import type { Changes } from "./Repository.ts"
-
-/** Of the last change of a page, where it is. */
-export interface Place {
-  readonly position: number
-  readonly id: string
-}
 
 const placeOf = ({ id, position }: ChangeRow): Place => ({ id: id ?? "", position: position ?? 0 })
 
@@ -36,6 +31,8 @@ export const pageOf = (
   return {
     json: `{"body":[${body.join(",")}],"removed":${JSON.stringify(removed)},"cursor":"${cursor}","has_more":${hasMore}}`,
     lag,
-    isEmpty: page.length === 0
+    cursor,
+    last: places[length - 1],
+    isEmpty: body.length === 0 && removed.length === 0 && !hasMore
   }
 }

@@ -2,16 +2,19 @@
 import { hash } from "node:crypto"
 import { Option } from "effect"
 
-export interface Cursor {
+/** Where a change is in the order of a feed. */
+export interface Place {
+  readonly position: number
+  readonly id: string
+}
+
+export interface Cursor extends Place {
   /** The token of the order that the position is of. */
   readonly feed: string
   /** The token of the newest mark that the reader's database had. */
   readonly mark: string
   /** Nothing that the reader's snapshots saw has a position at or above it. */
   readonly ceiling: number
-  /** The position and the id of the last change. */
-  readonly position: number
-  readonly id: string
 }
 
 /** What a cursor is good for. */

@@ -1,5 +1,5 @@
 /** Serves the endpoints of the records: check the request, read, send the JSON as it is. */
-import { Effect, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
@@ -72,8 +72,8 @@ export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
   changes: Effect.fnUntraced(function* ({ payload }: ChangesRequest<R>) {
     yield* checkOrganization(payload)
     const limit = yield* between("limit", payload.limit ?? maximumChanges, 1, maximumChanges)
-    yield* between("wait", payload.wait ?? 0, 0, longestWait)
-    const changes = yield* repository.changes({ cursor: payload.cursor ?? undefined, limit })
+    const wait = Duration.seconds(yield* between("wait", payload.wait ?? 0, 0, longestWait))
+    const changes = yield* repository.changes({ cursor: payload.cursor ?? undefined, limit, wait })
     return HttpServerResponse.setHeader(json(changes.json), lagHeader, String(changes.lag))
   })
 })

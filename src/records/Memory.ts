@@ -1,5 +1,5 @@
 /** Reads records that are held in memory, by the same rules as the database. */
-import { Array, Effect, Option, Order, Predicate } from "effect"
+import { Array, Duration, Effect, Option, Order, Predicate } from "effect"
 import { CursorInvalid, RecordNotFound } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { type Condition, conditionsOf } from "../api/records/Filter.ts"
@@ -63,7 +63,7 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
         const row = all.find((candidate) => candidate.id === id)
         return row === undefined ? Effect.fail(new RecordNotFound()) : Effect.succeed(row.json)
       }),
-    changes: Effect.fnUntraced(function* ({ cursor: given, limit }) {
+    changes: Effect.fnUntraced(function* ({ cursor: given, limit, wait = Duration.zero }) {
       const owner = { organization: yield* CurrentOrganization.id, resource: resource.name }
       const cursor = given === undefined ? undefined : Option.getOrUndefined(Cursor.decode(given))
       if (given !== undefined && (cursor === undefined || Cursor.encode(cursor, owner) !== given)) {
@@ -81,6 +81,7 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
       }))
       const next = changes.findIndex(({ id }) => Order.isGreaterThan(byBytes)(id, before.id))
       const page = next < 0 ? [] : changes.slice(next, next + limit + 1)
+      if (page.length === 0) yield* Effect.sleep(wait)
       return pageOf(page, limit, 0, (last = before) => Cursor.encode({ ...feed, ...last }, owner))
     })
   }

@@ -1,25 +1,15 @@
 /** Reads records from Postgres. */
-import { Array, Duration, Effect, Option, Predicate, Schema } from "effect"
+import { Array, Duration, Effect, Predicate } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment, Statement } from "effect/sql/Statement"
 import { atMost, fair } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"
-import {
-  CredentialStoreDown,
-  CursorExpired,
-  CursorInvalid,
-  RecordNotFound,
-  RecordStoreDown,
-  Unauthorized
-} from "../api/Errors.ts"
+import { CredentialStoreDown, RecordNotFound, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { keyRow, recordUse, shareOf } from "../keys/KeyLookup.ts"
 import * as ChangeClock from "./ChangeClock.ts"
-import { changesQuery } from "./ChangesQuery.ts"
-import * as Cursor from "./Cursor.ts"
-import * as Feed from "./Feed.ts"
-import { pageOf } from "./ChangesPage.ts"
-import type { ChangesRequest, ReadError, Repository } from "./Repository.ts"
+import * as ChangesPostgres from "./ChangesPostgres.ts"
+import type { ReadError, Repository } from "./Repository.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { type Found, getQuery, ownerOfKey, type Query, searchQuery, withKey } from "./SearchQuery.ts"
 
@@ -32,10 +22,8 @@ const shareOfConnections = (limit: number) => (limit > 250 ? atMost(1) : fair)
 // Made once: a stack trace costs more than the rest of the response.
 const unauthorized = new Unauthorized()
 const notFound = new RecordNotFound()
-const cursorInvalid = new CursorInvalid()
-const cursorExpired = new CursorExpired()
 
-const decodeState = Schema.decodeEffect(Schema.fromJsonString(Feed.State))
+const recordsIn = (rows: ReadonlyArray<Found>) => rows.map(({ record }) => record).filter(Predicate.isNotNull)
 
 /** How long a read may take. */
 const within = Duration.seconds(8)
@@ -95,35 +83,6 @@ export const make = <R extends Resource>(
     return rows
   })
 
-  const recordsIn = (rows: ReadonlyArray<Found>) => rows.map(({ record }) => record).filter(Predicate.isNotNull)
-
-  /** A page of changes; none where the feed has to be settled first. */
-  const readChanges = Effect.fnUntraced(function* ({ cursor: given, limit }: ChangesRequest) {
-    const cursor = given === undefined ? undefined : Option.getOrUndefined(Cursor.decode(given))
-    if (given !== undefined && cursor === undefined) return yield* cursorInvalid
-    const [first, ...changes] = yield* read(limit, (owner) => changesQuery(sql, owner, resource, cursor, limit))
-    if (first === undefined || first.record === null) return Option.none()
-    const state = yield* Effect.orDie(decodeState(first.record))
-    const owner = { organization: state.organization, resource: resource.name }
-    if (cursor !== undefined && Cursor.encode(cursor, owner) !== given) return yield* cursorInvalid
-    const verdict = Feed.verdictOf(state, cursor)
-    const lag = Math.max(yield* clock.lag(state), Math.ceil(state.replayLag))
-    switch (verdict._tag) {
-      case "Unsettled":
-        return Option.none()
-      case "Expired":
-        return yield* cursorExpired
-      case "Behind":
-        return Option.some(pageOf([], limit, Math.max(lag, 1), () => given ?? ""))
-      case "Readable": {
-        const before = cursor ?? Cursor.start
-        const ceiling = Math.max(state.ceiling, cursor?.ceiling ?? 0)
-        const seen = { feed: state.token, mark: verdict.mark, ceiling }
-        return Option.some(pageOf(changes, limit, lag, (last = before) => Cursor.encode({ ...seen, ...last }, owner)))
-      }
-    }
-  })
-
   return {
     resource,
     search: Effect.fn("Records.search", { attributes: { table: resource.table } })(function* (criteria, page) {
@@ -134,17 +93,6 @@ export const make = <R extends Resource>(
       const [found] = yield* read(1, (owner) => getQuery(sql, owner, resource, id))
       return found?.record ?? (yield* notFound)
     }),
-    changes: Effect.fn("Records.changes", { attributes: { table: resource.table } })(function* (request) {
-      const page = yield* readChanges(request)
-      if (Option.isSome(page)) return page.value
-      yield* clock.keep
-      return yield* Effect.flatMap(
-        readChanges(request),
-        Option.match({
-          onSome: Effect.succeed,
-          onNone: () => Effect.fail(new RecordStoreDown({ detail: "The record store is busy" }))
-        })
-      )
-    })
+    changes: ChangesPostgres.make(sql, clock, resource, read)
   }
 }

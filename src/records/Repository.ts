@@ -2,7 +2,7 @@
  * Reads the records of one resource. A page or a record is returned as the JSON text that goes to the client: nothing
  * between the store and the socket looks into a record.
  */
-import type { Effect } from "effect"
+import type { Duration, Effect } from "effect"
 import type {
   CredentialStoreDown,
   CursorExpired,
@@ -12,6 +12,7 @@ import type {
   Unauthorized
 } from "../api/Errors.ts"
 import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import type { Place } from "./Cursor.ts"
 import type { Resource } from "../api/records/Resource.ts"
 
 /** What a search asks for: values of the resource's filters. */
@@ -27,8 +28,10 @@ export interface Page {
 
 /** What is asked of a feed of changes: at most `limit` changes after a cursor, or from the beginning. */
 export interface ChangesRequest {
-  readonly cursor: string | undefined
+  readonly cursor?: string | undefined
   readonly limit: number
+  /** How long to wait where there is no change yet. */
+  readonly wait?: Duration.Duration
 }
 
 /** A page of a feed of changes. */
@@ -37,7 +40,10 @@ export interface Changes {
   readonly json: string
   /** For how many seconds changes have been held back. */
   readonly lag: number
-  /** Whether it has no change. */
+  readonly cursor: string
+  /** Where its last change is. */
+  readonly last: Place | undefined
+  /** Whether it has no change, and there are no more. */
   readonly isEmpty: boolean
 }
 

@@ -109,8 +109,7 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
       )
       let count = 0
       const write = Effect.suspend(
-        () =>
-          sql`insert into pets (organization_id, id) values ('org_1', ${`new_${String(count++).padStart(6, "0")}`})`
+        () => sql`insert into pets (organization_id, id) values ('org_1', ${`new_${String(count++).padStart(6, "0")}`})`
       )
       const beside = yield* Effect.forkChild(Effect.forever(Effect.all([read, write], { concurrency: 2 })))
       assert.deepStrictEqual(yield* migrate(sql, withMicrochip), ["90001_microchip"])

@@ -3,7 +3,14 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Logger, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect } from "../../src/database/Database.ts"
-import { all, isMigrated, migrate, missing, requireMigrated, untilMigrated } from "../../src/database/Migrations.ts"
+import {
+  all as migrations,
+  isMigrated,
+  migrate,
+  missing,
+  requireMigrated,
+  untilMigrated
+} from "../../src/database/Migrations.ts"
 import { resources } from "../../src/api/records/index.ts"
 import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
 
@@ -115,14 +122,16 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     })
   )
 
-  it.effect("of two processes that migrate one fresh database at once, both succeed and each migration is applied by one", () =>
-    Effect.gen(function* () {
-      const url = yield* emptyDatabase
-      const clients = yield* Effect.all([clientOf(url), clientOf(url), clientOf(url)])
-      const applied = yield* Effect.forEach(clients, (sql) => migrate(sql), { concurrency: "unbounded" })
-      assert.deepStrictEqual(applied.flat().toSorted(), Object.keys(all))
-      for (const client of clients) assert.isTrue(yield* isMigrated(client))
-    })
+  it.effect(
+    "of two processes that migrate one fresh database at once, both succeed and each migration is applied by one",
+    () =>
+      Effect.gen(function* () {
+        const url = yield* emptyDatabase
+        const clients = yield* Effect.all([clientOf(url), clientOf(url), clientOf(url)])
+        const applied = yield* Effect.forEach(clients, (sql) => migrate(sql), { concurrency: "unbounded" })
+        assert.deepStrictEqual(applied.flat().toSorted(), Object.keys(migrations))
+        for (const client of clients) assert.isTrue(yield* isMigrated(client))
+      })
   )
 
   it.effect("two databases of one server can be migrated at once, although they share the roles", () =>

@@ -7,6 +7,7 @@ import { Reactivity } from "effect/reactivity"
 import { TestClock } from "effect/testing"
 import { OperationsApi } from "../../src/api/OperationsApi.ts"
 import { connect, CredentialDatabase, RecordDatabase, TaskDatabase } from "../../src/database/Database.ts"
+import { ChangeClock } from "../../src/records/ChangeClock.ts"
 import { HealthChecks } from "../../src/health/HealthChecks.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { ClinicAccounts } from "../../src/psp/ClinicAccounts.ts"
@@ -57,8 +58,9 @@ const databaseAt = (place: Place) =>
   ).pipe(Effect.provide(Reactivity.layer))
 
 /** The server over databases at these places, and what it asks of them. */
-const serverOver = (records: Place, credentials: Place, tasks: Place = "up") =>
+const serverOver = (records: Place, credentials: Place, tasks: Place = "up", clock = ChangeClock.layer) =>
   HealthChecks.layer.pipe(
+    Layer.provide(clock),
     Layer.provide(
       Layer.mergeAll(
         Layer.effect(RecordDatabase, databaseAt(records)),
@@ -108,8 +110,25 @@ layer(
       assert.deepStrictEqual(answer.json, {
         status,
         version: packageJson.version,
-        checks: { records: pass, credentials: pass, tasks: pass, ...checks, processor: pass }
+        checks: { records: pass, credentials: pass, tasks: pass, ...checks, changes: pass, processor: pass }
       })
+    }).pipe(inItsOwnTime)
+  )
+
+  it.effect.each([
+    [60, pass],
+    [61, { status: "warn", output: "Held back for 61 seconds by a transaction that has written and is open" }]
+  ] as const)("health warns when the changes are held back for more than a minute: %i seconds", ([lag, changes]) =>
+    Effect.gen(function* () {
+      const held = Layer.effect(
+        ChangeClock,
+        Effect.map(ChangeClock, (clock) => ChangeClock.of({ ...clock, lastLag: Effect.succeed(lag) }))
+      ).pipe(Layer.provide(ChangeClock.layer))
+      const context = yield* Layer.build(serverOver("up", "up", "up", held))
+      const intake = layerIntake(Layer.merge(layerMemory, Layer.succeedContext(context)))
+      const { json } = yield* answered(Effect.provide(get("/health"), intake))
+      assert.deepInclude(json, { status: changes.status })
+      assert.deepNestedInclude(json, { "checks.changes": changes })
     }).pipe(inItsOwnTime)
   )
 

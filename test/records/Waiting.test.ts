@@ -1,0 +1,96 @@
+/** A reader of changes may wait for some. Decisions: changes, `wait`. */
+import { assert, layer } from "@effect/vitest"
+import { Array, Clock, Duration, Effect, Fiber } from "effect"
+import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
+import { pets } from "../../src/api/records/Pets.ts"
+import type { Database } from "../../src/database/Database.ts"
+import * as ChangeClock from "../../src/records/ChangeClock.ts"
+import * as Postgres from "../../src/records/Postgres.ts"
+import { eventually } from "../blackbox/support/eventually.ts"
+import { settled } from "../support/settled.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+
+const wait = Duration.seconds(20)
+
+let organizations = 0
+
+/** A feed whose reader has seen all that there is, with its clock watching, and how many statements were run. */
+const feed = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  const organization = `org_${++organizations}`
+  let statements = 0
+  const run: Database["run"] = (request, statement) => {
+    statements++
+    return sql.run(request, statement)
+  }
+  const counted = new Proxy(sql, { get: (target, name) => (name === "run" ? run : Reflect.get(target, name)) })
+  const clock = ChangeClock.make(counted, counted)
+  const repository = Postgres.make(counted, pets, { clock })
+  const changes = (request: Parameters<typeof repository.changes>[0], owner = organization) =>
+    Effect.provideService(repository.changes(request), CurrentOrganization, CurrentOrganization.known(owner))
+  yield* sql`insert into pets (organization_id, id) values (${organization}, 'a')`
+  yield* settled(sql)
+  const { cursor } = yield* changes({ limit: 10 })
+  yield* Effect.forkScoped(clock.watch)
+  const insert = (owner = organization) =>
+    sql`insert into pets (organization_id, id, name) values (${owner}, ${`new_${statements}`}, 'new')`
+  return { clock, changes, cursor, insert, statements: () => statements }
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", (it) => {
+  it.effect(
+    "gets what is written meanwhile, within about a second; what another organization writes wakes nobody",
+    () =>
+      Effect.gen(function* () {
+        const { changes, cursor, insert } = yield* feed
+        const waiting = yield* Effect.forkChild(changes({ cursor, limit: 10, wait }), { startImmediately: true })
+        yield* insert("org_of_others")
+        yield* Effect.sleep("1500 millis")
+        assert.isUndefined(waiting.pollUnsafe())
+        const written = yield* Clock.currentTimeMillis
+        yield* insert()
+        const { json } = yield* Fiber.join(waiting)
+        assert.include(json, '"name":"new"')
+        assert.isBelow((yield* Clock.currentTimeMillis) - written, 10_000)
+      })
+  )
+
+  it.effect("gets an empty page when the time is over", () =>
+    Effect.gen(function* () {
+      const { changes, cursor } = yield* feed
+      const { isEmpty } = yield* changes({ cursor, limit: 10, wait: Duration.millis(50) })
+      assert.isTrue(isEmpty)
+    })
+  )
+
+  it.effect("costs no statement while nothing happens, beside the few of the watch, with a thousand of them", () =>
+    Effect.gen(function* () {
+      const { changes, clock, statements } = yield* feed
+      const waiting = yield* Effect.forEach(
+        Array.range(1, 1000),
+        (n) =>
+          Effect.forkChild(changes({ limit: 10, wait }, `org_without_records_${n % 10}`), { startImmediately: true }),
+        { concurrency: "unbounded" }
+      )
+      yield* eventually(
+        "all have read",
+        Effect.sync(() => statements() > 1000)
+      )
+      yield* Effect.sleep("500 millis")
+      const before = statements()
+      yield* Effect.sleep("2 seconds")
+      assert.isBelow(statements() - before, 20)
+      yield* clock.stopWaiting
+      const pages = yield* Fiber.joinAll(waiting)
+      assert.isTrue(pages.every(({ isEmpty }) => isEmpty))
+    })
+  )
+
+  it.effect("waits no more once the service stops", () =>
+    Effect.gen(function* () {
+      const { changes, clock, cursor } = yield* feed
+      yield* clock.stopWaiting
+      assert.isTrue((yield* changes({ cursor, limit: 10, wait })).isEmpty)
+    })
+  )
+})
