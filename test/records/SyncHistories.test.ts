@@ -30,7 +30,7 @@ layer(TestDatabase.layer, options)("Histories lose nothing", (it) => {
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
       const stand = yield* InProcessStand.over(url, sql)
-      assert.isUndefined((yield* failure(stand, Array.range(1, 15)))?.story())
+      assert.isUndefined((yield* failure(stand, Array.range(1, 10)))?.story())
     })
   )
 
@@ -74,16 +74,37 @@ const mutants = {
 }
 
 for (const [what, statements] of Object.entries(mutants)) {
-  layer(TestDatabase.layer, options)("Histories find it", (it) => {
-    it.effect(`when ${what} is left out`, () =>
-      Effect.gen(function* () {
-        const { sql, url } = yield* TestDatabase
-        const stand = yield* InProcessStand.over(url, sql)
-        for (const statement of statements.split(";")) yield* sql.unsafe(statement)
-        const found = yield* failure(stand, Array.range(1, 100))
-        const byChanges = found?.outcomes.filter(({ manner }) => manner === "changes") ?? []
-        assert.isTrue(byChanges.some(({ lost, stale }) => lost + stale > 0))
-      })
+  layer(TestDatabase.layer, options)("Histories find out", (it) => {
+    it.effect(
+      `when ${what} is left out`,
+      () =>
+        Effect.gen(function* () {
+          const { sql, url } = yield* TestDatabase
+          const stand = yield* InProcessStand.over(url, sql)
+          for (const statement of statements.split(";")) yield* sql.unsafe(statement)
+          const found = yield* failure(stand, Array.range(1, 400))
+          const byChanges = found?.outcomes.filter(({ manner }) => manner === "changes") ?? []
+          assert.isTrue(byChanges.some(({ lost, stale }) => lost + stale > 0))
+        }),
+      long
     )
   })
 }
+
+layer(TestDatabase.layer, options)("Histories find out", (it) => {
+  it.effect(
+    "when a search has no margin",
+    () =>
+      Effect.gen(function* () {
+        const { sql, url } = yield* TestDatabase
+        const stand = yield* InProcessStand.over(url, sql)
+        for (const number of Array.range(1, 400)) {
+          const history = yield* historyOn(stand, seed, number)
+          const { outcomes } = yield* play(stand, { ...history, margin: 0 })
+          if (outcomes.some(({ lost, manner, stale }) => manner === "overlap" && lost + stale > 0)) return
+        }
+        assert.fail("Nothing was lost")
+      }),
+    long
+  )
+})

@@ -49,8 +49,8 @@ export type Step = Data.TaggedEnum<{
   Write: { readonly writer: number; readonly room: number; readonly change: Change }
   /** Sends a delivery that names records of the organization of a room. */
   Deliver: { readonly room: number; readonly invoices: ReadonlyArray<string>; readonly lines: ReadonlyArray<string> }
-  /** Reads a page. The others do not wait for it where it goes on beside them. */
-  Page: { readonly reader: number; readonly limit: number; readonly isBeside: boolean }
+  /** Reads a page, which may take seconds to wait for a change. The others do not wait for one that is read beside them. */
+  Page: { readonly reader: number; readonly limit: number; readonly isBeside: boolean; readonly wait: number }
   Save: { readonly reader: number }
   /** Ends a reader, which begins again from what it saved last. */
   Kill: { readonly reader: number }
@@ -128,7 +128,8 @@ export const stepText = ({ readers, rooms }: Pick<History, "readers" | "rooms">,
     Write: ({ writer, room: at, change }) => `writer ${writer}: ${room(at)}: ${changeText(change)}`,
     Deliver: ({ room: at, invoices, lines }) =>
       `delivery: ${room(at)}: invoices ${some(invoices)}; lines ${some(lines)}`,
-    Page: ({ reader: at, limit, isBeside }) => `${reader(at)}: page of ${limit}${isBeside ? ", beside" : ""}`,
+    Page: ({ reader: at, limit, isBeside, wait }) =>
+      `${reader(at)}: page of ${limit}${isBeside ? ", beside" : ""}${wait > 0 ? `, waits ${wait} s` : ""}`,
     Save: ({ reader: at }) => `${reader(at)}: save`,
     Kill: ({ reader: at }) => `${reader(at)}: killed`,
     Pause: ({ millis }) => `pause of ${millis} ms`

@@ -23,7 +23,8 @@ export interface Read {
 
 export interface Reader {
   readonly copy: () => Copy
-  readonly page: (limit: number) => Effect.Effect<Read, Refused>
+  /** Reads a page; one of changes waits so many seconds for something new. */
+  readonly page: (limit: number, wait: number) => Effect.Effect<Read, Refused>
   readonly save: () => void
   readonly restart: () => void
 }
@@ -55,9 +56,10 @@ const byChanges = ({ ask, key, kind }: Options): Reader => {
     copy: () => state.copy,
     save: () => void (saved = state),
     restart: () => void (state = saved),
-    page: Effect.fnUntraced(function* (limit) {
+    page: Effect.fnUntraced(function* (limit, wait) {
       const { copy: before, cursor, versions: known } = state
-      const page = yield* changes(ask, kind.resource, key, { limit, ...(cursor === undefined ? {} : { cursor }) })
+      const request = { limit, ...(wait > 0 ? { wait } : {}), ...(cursor === undefined ? {} : { cursor }) }
+      const page = yield* changes(ask, kind.resource, key, request)
       if (page === undefined) {
         state = empty
         return { records: 0, isDone: false, isCurrent: false, seen: "410" }

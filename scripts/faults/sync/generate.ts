@@ -3,6 +3,7 @@ import { Array, Effect, Random } from "effect"
 import {
   Change,
   type History,
+  isByChanges,
   type Isolation,
   type Manner,
   type OnConflict,
@@ -154,7 +155,11 @@ export const generate = (seed: number, number: number, options: Options): Effect
     const readers = (yield* Effect.forEach(rooms, (_, at) => readersOf(at, options))).flat()
 
     const writer = below(writers)
-    const reader = below(readers.length)
+    const ofChanges = readers.flatMap(({ manner }, at) => (isByChanges(manner) ? [at] : []))
+    const reader = oneOf<number>(
+      [1, below(readers.length)],
+      [1, Effect.map(below(ofChanges.length), (at) => ofChanges[at] ?? 0)]
+    )
     const write = Effect.gen(function* () {
       const at = yield* below(rooms.length)
       const room = rooms[at] ?? { organization: 0, kind: pets }
@@ -168,7 +173,7 @@ export const generate = (seed: number, number: number, options: Options): Effect
         isolation: yield* isolation,
         isAsynchronous: yield* chance(0.3),
         // A writer that replicates states every time itself, so it stamps within no margin.
-        isReplicating: reach === undefined && (yield* chance(0.15))
+        isReplicating: reach === undefined && (yield* chance(0.25))
       })
     })
     const deliver = Effect.gen(function* () {
@@ -177,16 +182,17 @@ export const generate = (seed: number, number: number, options: Options): Effect
       )
       return Step.Deliver({ room: 0, invoices: yield* drawn, lines: yield* drawn })
     })
+    const wait = Effect.map(chance(0.02), (waits) => (waits ? 1 : 0))
     const step = oneOf<Step>(
       [40, write],
-      [12, begin],
+      [20, begin],
       [12, Effect.map(writer, (of) => Step.Commit({ writer: of }))],
       [4, Effect.map(writer, (of) => Step.Rollback({ writer: of }))],
       [4, Effect.map(writer, (of) => Step.Savepoint({ writer: of }))],
       [4, Effect.map(writer, (of) => Step.RollbackTo({ writer: of }))],
       [options.isMultiple ? 2 : 0, Effect.map(writer, (of) => Step.Prepare({ writer: of }))],
       [options.isMultiple ? 4 : 0, Effect.map(Effect.all({ writer, isCommit: chance(0.7) }), Step.Finish)],
-      [30, Effect.map(Effect.all({ reader, limit, isBeside: chance(0.35) }), Step.Page)],
+      [30, Effect.map(Effect.all({ reader, limit, isBeside: chance(0.35), wait }), Step.Page)],
       [8, Effect.map(reader, (of) => Step.Save({ reader: of }))],
       [3, Effect.map(reader, (of) => Step.Kill({ reader: of }))],
       [isDelivering ? 6 : 0, deliver],

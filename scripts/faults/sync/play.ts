@@ -152,13 +152,16 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
   })
 
   /** Reads a page, and checks what the service says of it where nothing else happens meanwhile. */
-  const page = Effect.fnUntraced(function* (reading: Reading, limit: number, isAlone: boolean) {
+  const page = Effect.fnUntraced(function* (reading: Reading, limit: number, isAlone: boolean, wait = 0) {
     if (reading.trouble !== undefined) return { seen: "left out", isDone: true }
-    const { isCurrent, isDone, seen } = yield* Effect.catchTag(reading.reader.page(limit), "Refused", ({ message }) =>
-      Effect.sync(() => {
-        reading.trouble = message
-        return { seen: message, isDone: true, isCurrent: false }
-      })
+    const { isCurrent, isDone, seen } = yield* Effect.catchTag(
+      reading.reader.page(limit, wait),
+      "Refused",
+      ({ message }) =>
+        Effect.sync(() => {
+          reading.trouble = message
+          return { seen: message, isDone: true, isCurrent: false }
+        })
     )
     reading.pages++
     if (isAlone && isCurrent && reading.manner === "changes" && deliveries.length === 0) {
@@ -178,13 +181,13 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     reading.beside = undefined
   })
 
-  const read = Effect.fnUntraced(function* (at: number, limit: number, isBeside: boolean) {
+  const read = Effect.fnUntraced(function* (at: number, limit: number, isBeside: boolean, wait: number) {
     const reading = readings[at]
     if (reading === undefined || (stand.isSingle && writers.isOpen())) return "left out"
     yield* untilRead(reading)
     if (!isBeside || stand.isSingle) return (yield* page(reading, limit, true)).seen
     reading.beside = yield* Effect.forkChild(
-      Effect.tap(page(reading, limit, false), ({ seen }) =>
+      Effect.tap(page(reading, limit, false, wait), ({ seen }) =>
         Effect.sync(() => happened.push([`(that page of reader ${at})`, seen]))
       )
     )
@@ -223,7 +226,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
         : writers.write(writer, room, organizations, change)
     },
     Deliver: ({ room, invoices, lines }) => deliver(room, invoices, lines),
-    Page: ({ reader, limit, isBeside }) => read(reader, limit, isBeside),
+    Page: ({ reader, limit, isBeside, wait }) => read(reader, limit, isBeside, wait),
     Save: ({ reader: at }) =>
       Effect.sync(() => {
         const reading = readings[at]
