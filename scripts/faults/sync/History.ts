@@ -62,10 +62,10 @@ export const Step = Data.taggedEnum<Step>()
  * How a reader reads. By changes: of the first service, of the second one, which reads a replica, or of both in turn. By
  * search: from before the last time seen, with pages that overlap, or page after page by offset.
  */
-export type Manner = "changes" | "replica" | "both" | "overlap" | "offset"
+export type Manner = "changes" | "replica" | "both" | "margin" | "offset"
 
 /** Whether a reader reads by changes. */
-export const isByChanges = (manner: Manner) => manner !== "overlap" && manner !== "offset"
+export const isByChanges = (manner: Manner) => manner !== "margin" && manner !== "offset"
 
 export interface Reader {
   readonly manner: Manner

@@ -5,7 +5,7 @@ import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import * as StreamingReplica from "../../../test/support/StreamingReplica.ts"
 import * as HttpService from "./HttpService.ts"
-import type { Stand } from "./play.ts"
+import type { Stand } from "./Stand.ts"
 import * as Session from "./Session.ts"
 import { sequence } from "./statements.ts"
 

@@ -136,7 +136,7 @@ const readersOf = (room: number, { hasReplica }: Options) =>
     const manners: ReadonlyArray<Manner> = [
       "changes",
       ...(hasReplica ? [drawn === 0 ? ("replica" as const) : ("both" as const)] : []),
-      "overlap",
+      "margin",
       "offset"
     ]
     return manners.map((manner) => ({ manner, room }))

@@ -2,61 +2,14 @@
 import { Effect, Fiber } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { type History, heading, isByChanges, type Manner, Step, stepText } from "./History.ts"
-import * as Readers from "./Readers.ts"
+import { compare, type Outcome, type Played } from "./outcome.ts"
+import type { Reader } from "./Reader.ts"
+import { make as readerOf } from "./readers.ts"
 import type { Organizations, Room } from "./Room.ts"
-import { type Ask, Refused } from "./Service.ts"
-import type { Session } from "./Session.ts"
+import type { Ask, Refused } from "./Service.ts"
+import type { Stand } from "./Stand.ts"
 import { statementsOf } from "./statements.ts"
 import * as Writers from "./Writers.ts"
-
-/** What a history is played on. */
-export interface Stand {
-  /** A session for what the history does not know of. */
-  readonly observer: Session
-  readonly sessions: ReadonlyArray<Session>
-  readonly primary: Ask
-  /** A second service, which reads a replica. */
-  readonly replica?: Ask
-  /** Sends a delivery of an organization. */
-  readonly deliver?: (organization: string, key: string, body: object) => Effect.Effect<void, Refused>
-  /** Waits until everything that is committed is there for every reader. */
-  readonly caughtUp: Effect.Effect<void, SqlError>
-  /** Whether there is one session in all, so that nobody can read while a transaction is open. */
-  readonly isSingle: boolean
-}
-
-/** What a reader had in the end. */
-export interface Outcome {
-  readonly manner: Manner
-  readonly room: Room
-  /** How many records there are. */
-  readonly records: number
-  /** Records that are not in the copy, and, for changes, those in the copy that are no more. */
-  readonly lost: number
-  /** Records that are in the copy, and not as they are. */
-  readonly stale: number
-  /** Records of the copy that are no more, which a search cannot tell. */
-  readonly unseen: number
-  readonly pages: number
-  /** Whether the history keeps to what the reader needs. */
-  readonly isWithin: boolean
-  /** What else went wrong, in words. */
-  readonly trouble: string | undefined
-}
-
-/** A played history. */
-export interface Played {
-  readonly outcomes: ReadonlyArray<Outcome>
-  /** What happened, step by step. */
-  readonly story: () => string
-}
-
-/** Whether a reader that promises to lose nothing did. */
-export const isBroken = ({ isWithin, lost, manner, stale, trouble }: Outcome) =>
-  trouble !== undefined || (manner !== "offset" && isWithin && lost + stale > 0)
-
-/** Whether a reader by changes, or by search within its margin, lost anything. */
-export const isFailed = ({ outcomes }: Played) => outcomes.some(isBroken)
 
 const truthOf = Effect.fnUntraced(function* ({ observer }: Stand, { kind }: Room, organization: string) {
   const rows: ReadonlyArray<{ readonly id?: string; readonly record?: string }> = yield* observer.run(
@@ -65,17 +18,6 @@ const truthOf = Effect.fnUntraced(function* ({ observer }: Stand, { kind }: Room
   )
   return new Map(rows.map(({ id = "", record = "" }) => [id, record]))
 })
-
-const compare = (truth: Readers.Copy, copy: Readers.Copy) => {
-  const missing: Array<string> = []
-  const stale: Array<string> = []
-  for (const [id, record] of truth) {
-    const held = copy.get(id)
-    if (held === undefined) missing.push(id)
-    else if (held !== record) stale.push(`${id}: ${held} instead of ${record}`)
-  }
-  return { missing, stale, gone: [...copy.keys()].filter((id) => !truth.has(id)) }
-}
 
 const keyOf = (organization: string) => `pda_sync_${organization}`
 
@@ -114,7 +56,7 @@ const endless = 2000
 const clockError = 5
 
 interface Reading {
-  readonly reader: Readers.Reader
+  readonly reader: Reader
   readonly manner: Manner
   readonly room: Room
   readonly organization: string
@@ -142,7 +84,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     const organization = organizations[room.organization]
     let turns = 0
     const inTurn: Ask = (...request) => (turns++ % 2 === 0 ? stand.primary(...request) : replica(...request))
-    const reader = Readers.make(manner, {
+    const reader = readerOf(manner, {
       kind: room.kind,
       key: keyOf(organization),
       ask: manner === "replica" ? replica : manner === "both" ? inTurn : stand.primary,
@@ -292,7 +234,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
         stale: stale.length,
         unseen: isByChanges(manner) ? 0 : gone.length,
         pages,
-        isWithin: manner !== "overlap" || isTimely,
+        isWithin: manner !== "margin" || isTimely,
         trouble
       }
       return outcome

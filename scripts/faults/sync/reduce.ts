@@ -1,7 +1,9 @@
 /** Finds out which steps of a history that fails are needed for that. */
 import { Effect } from "effect"
 import type { History } from "./History.ts"
-import { isFailed, play, type Stand } from "./play.ts"
+import { isFailed } from "./outcome.ts"
+import { play } from "./play.ts"
+import type { Stand } from "./Stand.ts"
 
 /** How often a history is played at most. */
 const patience = 400

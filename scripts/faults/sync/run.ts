@@ -2,8 +2,10 @@
 import { Clock, Console, Effect } from "effect"
 import { generate } from "./generate.ts"
 import type { History } from "./History.ts"
-import { isFailed, play, type Played, type Stand } from "./play.ts"
+import { isFailed, type Played } from "./outcome.ts"
+import { play } from "./play.ts"
 import { reduce } from "./reduce.ts"
+import type { Stand } from "./Stand.ts"
 import * as Tally from "./tally.ts"
 
 /** One history in so many is played on the embedded database. */

@@ -1,6 +1,5 @@
 /** What many histories came to. */
-import type { Outcome, Played } from "./play.ts"
-import { isBroken } from "./play.ts"
+import { isBroken, type Outcome, type Played } from "./outcome.ts"
 
 interface Row {
   histories: number
@@ -37,7 +36,7 @@ const nameOf = ({ isWithin, manner }: Outcome, isEmbedded: boolean) => {
       return "changes, replica"
     case "both":
       return "changes, primary and replica in turn"
-    case "overlap":
+    case "margin":
       return isWithin ? "search with a margin" : "the same, beyond its margin"
     case "offset":
       return "search by offset"
