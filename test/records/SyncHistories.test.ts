@@ -88,7 +88,7 @@ for (const [what, statements] of Object.entries(mutants)) {
           const byChanges = found?.outcomes.filter(({ manner }) => manner === "changes") ?? []
           assert.isTrue(byChanges.some(({ lost, stale }) => lost + stale > 0))
         }),
-      long
+      what === "the horizon" ? {} : long
     )
   })
 }
