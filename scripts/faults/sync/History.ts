@@ -13,6 +13,8 @@ export type Change = Data.TaggedEnum<{
   Insert: { readonly ids: ReadonlyArray<string>; readonly stamp: Stamp; readonly onConflict: OnConflict }
   Copy: { readonly ids: ReadonlyArray<string>; readonly stamp: Stamp }
   Update: { readonly ids?: ReadonlyArray<string>; readonly stamp: Stamp }
+  /** Updates in more subtransactions than a standby keeps in mind. */
+  Nest: { readonly ids: ReadonlyArray<string>; readonly stamp: Stamp }
   /** An UPDATE that changes nothing. */
   Touch: { readonly ids?: ReadonlyArray<string> }
   /** Marks as deleted what is not, and the other way round. */
@@ -95,6 +97,7 @@ const changeText: (change: Change) => string = Change.$match({
   Insert: ({ ids, stamp, onConflict }) => `insert ${some(ids)}, time ${stampText(stamp)}, on conflict ${onConflict}`,
   Copy: ({ ids, stamp }) => `copy ${some(ids)}, time ${stampText(stamp)}`,
   Update: ({ ids, stamp }) => `update ${some(ids)}, time ${stampText(stamp)}`,
+  Nest: ({ ids, stamp }) => `update ${some(ids)} in many subtransactions, time ${stampText(stamp)}`,
   Touch: ({ ids }) => `update ${some(ids)} to what it is`,
   Mark: ({ ids, stamp }) => `mark ${some(ids)}, time ${stampText(stamp)}`,
   Delete: ({ ids }) => `delete ${some(ids)}`,

@@ -124,6 +124,7 @@ const drawChange = (ids: number, reach: number | undefined, kind: Kind, isMultip
     [2, Effect.map(Effect.all({ ids: few, stamp }), Change.Replace)],
     [2, Effect.map(Effect.all({ from: id, to: id, stamp }), Change.Rename)],
     [1, Effect.map(either, (drawn) => Change.Touch(optional(drawn)))],
+    [1, Effect.map(Effect.all({ ids: few, stamp }), Change.Nest)],
     [1, Effect.map(Effect.all({ id, stamp }), Change.Move)],
     always(1, Change.Truncate()),
     [isMultiple ? 1 : 0, Effect.map(Effect.all({ ids: few, stamp }), Change.Copy)],

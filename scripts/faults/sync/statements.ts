@@ -80,6 +80,20 @@ export const statementsOf = (
       }
     ],
     Update: ({ ids, stamp }) => [update(assigned(stamp), ids)],
+    Nest: ({ ids, stamp }) => [
+      {
+        text: `do $do$ begin
+          for n in 1..70 loop
+            begin
+              update ${table} set ${assigned(stamp)}
+              where organization_id = '${organization}' and id = ('{${ids.join(",")}}'::text[])[1 + n % ${ids.length}];
+            exception when unique_violation then null;
+            end;
+          end loop;
+        end $do$`,
+        params: []
+      }
+    ],
     Touch: ({ ids }) => [update(`${label} = ${label}`, ids)],
     Mark: ({ ids, stamp }) => [update(`is_deleted = not is_deleted, ${assigned(stamp)}`, ids)],
     Delete: ({ ids }) => [remove(ids)],
