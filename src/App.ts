@@ -20,6 +20,7 @@ import { PspClient } from "./psp/PspClient.ts"
 import * as Server from "./Server.ts"
 import { IntakeSecrets } from "./deletions/IntakeSecrets.ts"
 import { Scheduler } from "./deletions/Scheduler.ts"
+import { TaskReads } from "./deletions/TaskReads.ts"
 import { OrgResolver } from "./keys/OrgResolver.ts"
 import { ClinicAccounts } from "./psp/ClinicAccounts.ts"
 import { PspReads } from "./psp/PspReads.ts"
@@ -27,20 +28,22 @@ import { ChangeClock } from "./records/ChangeClock.ts"
 import { Repositories } from "./records/Repositories.ts"
 import * as Processes from "./process/Processes.ts"
 
-/** What the data API needs, over the record and credential databases and a processor. */
+/** What the data API needs, over the databases and a processor. */
 export const services = Layer.mergeAll(
   Layer.provideMerge(Repositories.layer, ChangeClock.layer),
   OrgResolver.layer,
+  TaskReads.layer,
   PspReads.layer.pipe(Layer.provide(ClinicAccounts.layer))
 )
 
 /** What the intake needs, over the task database. */
 export const intakeServices = (delay: Duration.Duration) => Layer.merge(Scheduler.layer(delay), IntakeSecrets.layer)
 
-/** What the data API needs, in memory and without any record or key: merge the fakes of your own over it. */
+/** What the data API needs, in memory and without any record, key or task: merge the fakes of your own over it. */
 export const servicesMemory = Layer.mergeAll(
   Repositories.layerMemory(),
   OrgResolver.layerMemory({}),
+  TaskReads.layerMemory(),
   // Fresh, so that a layer of PspReads that is merged over this one is built over its own fakes.
   Layer.fresh(PspReads.layer).pipe(Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
 )

@@ -10,6 +10,7 @@ import * as JsonBodyServer from "./http/JsonBodyServer.ts"
 import * as Middleware from "./http/Middleware.ts"
 import { pathsOf } from "./http/Paths.ts"
 import * as IntakeHandlers from "./deletions/Handlers.ts"
+import * as TaskHandlers from "./deletions/TaskHandlers.ts"
 import * as Signature from "./deletions/Signature.ts"
 import * as AuthorizationServer from "./keys/AuthorizationServer.ts"
 import * as PspHandlers from "./psp/Handlers.ts"
@@ -27,7 +28,7 @@ const dataApiPrefix = "/api/v3"
 const operationsPrefix = "/api/v1"
 
 /** The handlers of the data API with their middleware, over its services. */
-export const dataApiHandlers = Layer.merge(RecordHandlers.layer, PspHandlers.layer).pipe(
+export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, TaskHandlers.layer).pipe(
   Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: mebibyte })])
 )
 

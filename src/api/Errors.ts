@@ -49,6 +49,13 @@ export class IdRequired extends Schema.TaggedError<IdRequired>()(
   { httpApiStatus: 400 }
 ) {}
 
+/** 400: a task is asked for by neither its id nor its key, by both, or by a blank one. */
+export class TaskIdRequired extends Schema.TaggedError<TaskIdRequired>()(
+  "TaskIdRequired",
+  { detail: text("Exactly one of task_id and idempotency_key is required, and it cannot be blank") },
+  { httpApiStatus: 400 }
+) {}
+
 /** 400: a number of the request is out of range. */
 export class OutOfRange extends Schema.TaggedError<OutOfRange>()(
   "OutOfRange",
@@ -104,6 +111,13 @@ export class Unauthorized extends Schema.TaggedError<Unauthorized>()(
 export class RecordNotFound extends Schema.TaggedError<RecordNotFound>()(
   "RecordNotFound",
   { detail: text("No such record") },
+  { httpApiStatus: 404 }
+) {}
+
+/** 404: no such deletion task in the key's organization, whether or not another organization has it. */
+export class TaskNotFound extends Schema.TaggedError<TaskNotFound>()(
+  "TaskNotFound",
+  { detail: text("No such task") },
   { httpApiStatus: 404 }
 ) {}
 
@@ -173,6 +187,17 @@ export class RecordStoreDown extends Schema.TaggedError<RecordStoreDown>()(
   /** What to tell of a failure of the store. */
   static readonly from = ({ _tag }: StoreFailure) =>
     new RecordStoreDown(_tag === "Busy" ? { detail: "The record store is busy" } : {})
+}
+
+/** 503: the store of deletion tasks cannot be reached, or has no time. */
+export class TaskStoreDown extends Schema.TaggedError<TaskStoreDown>()(
+  "TaskStoreDown",
+  { detail: text("The task store cannot be reached", "The task store is busy"), retryAfter: seconds },
+  { httpApiStatus: 503 }
+) {
+  /** What to tell of a failure of the store. */
+  static readonly from = ({ _tag }: StoreFailure) =>
+    new TaskStoreDown(_tag === "Busy" ? { detail: "The task store is busy" } : {})
 }
 
 /** 503: the service already reads as many large bodies as it can hold. */

@@ -1,12 +1,14 @@
 /** What the OpenAPI document says beyond what the endpoints say of themselves. */
-import { type JsonSchema, Record } from "effect"
+import { type JsonSchema, Predicate, Record } from "effect"
 import { OpenApi } from "effect/http-api"
+import { signing } from "./Signing.ts"
+import { syncDescription } from "./Sync.ts"
 
 const description = `
 Read-only access to the records of a veterinary wellness-plan business. Every call is a POST with a JSON body.
 
 - **Authentication**: \`Authorization: Bearer <API_KEY>\`. The key resolves to exactly one organization, and every response holds records of that organization only.
-- **Paging**: \`limit\` (1 to 1000, default 100) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending, so that a sync reads forward: it remembers the last timestamp it has seen and starts again from there with the \`..._since\` filter, which is inclusive.
+- **Paging**: \`limit\` (1 to 1000, default 100) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending. Records move while pages are read: to keep a copy, see below.
 - **Filters** are exact and case-sensitive, and all of them must hold. A filter that is null counts as absent. A field that an endpoint does not have is refused.
 - **Times** in requests are ISO 8601, UTC unless they carry an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in responses are always UTC with milliseconds.
 - **Fields** of a record are always present, null where there is no value.
@@ -14,16 +16,19 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Errors** have a \`detail\`: a text, or for 422 a list of the faults of the request, all at once, up to 100. A response that refuses a request has at most 64 KiB. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
 - **Connections**: what is not HTTP gets 400, headers over 16 KiB get 431, a request that does not arrive in time gets 408, with such a \`detail\`, and the connection is closed.
 - **Compression**: responses come as zstd, br or gzip where \`Accept-Encoding\` asks for it.
+- **Invoice deletions** are sent to the intake (\`/api/v1/docs\`). \`/invoice-deletions/search\` and \`/get\` say what became of them.
 - Every response carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, otherwise a new one.
 
 \`x-provisional: true\` marks endpoints and statuses whose shape may still change.
+
+${syncDescription}
 `.trim()
 
 const descriptions: Readonly<Record<string, string>> = {
   200: "The response.",
   400: "A value that the endpoint cannot work with: a number out of range, a missing or blank id, a cursor that is damaged or of something else, or an organization other than the key's.",
   401: "The API key is missing or invalid.",
-  404: "The organization has no record with this id. The response is the same whether or not another organization has one.",
+  404: "The organization has no such record. The response is the same whether or not another organization has one.",
   413: "The request body is larger than 1 MiB.",
   415: "The request has a Content-Encoding other than identity.",
   422: "The request does not have the shape that the endpoint takes. All faults of the body are listed, up to 100; a query string is refused before the body is looked at.",
@@ -86,7 +91,7 @@ const documentedSchemas = (schemas: JsonSchema.Definitions, paths: OpenApi.OpenA
       ...schema,
       ...(decided.includes(ref) && !shown.includes(ref) ? { "x-provisional": true } : {}),
       // A get is refused with 400, and not by its schema, where its id is missing.
-      ...(name.endsWith("GetRequest") && name !== "OrganizationGetRequest" ? { required: ["id"] } : {})
+      ...(name.endsWith("GetRequest") && Predicate.hasProperty(schema["properties"], "id") ? { required: ["id"] } : {})
     }
   })
 }
@@ -112,7 +117,10 @@ Takes notifications that invoices, or lines of invoices, were deleted, and delet
 - What an item says of a record must match: an item that names another clinic, client or invoice than the record's deletes nothing.
 - Items are counted before they are looked at: more than 10,000 are refused with 422, and the count in the response is of those that were counted until then.
 - A 422 lists the faults of a delivery all at once, up to 100. A response that refuses a delivery has at most 64 KiB.
-- An organization may require its deliveries to be signed (Standard Webhooks): \`webhook-id\` equal to the Idempotency-Key, \`webhook-timestamp\` within 300 seconds, \`webhook-signature\`.
+- What became of a delivery, and which of its items were not deleted and why, says \`POST /api/v3/invoice-deletions/get\` of the practice data API, with an API key of the organization: \`{"idempotency_key": "..."}\`.
+- An organization may require its deliveries to be signed: see below.
+
+${signing}
 `.trim()
 
 const intakeStatuses: Readonly<Record<string, string>> = {

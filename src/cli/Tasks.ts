@@ -1,7 +1,7 @@
 /** Commands about the tasks that delete invoices. */
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { State } from "../deletions/Task.ts"
+import { State } from "../api/DeletionTasks.ts"
 import * as TaskAdmin from "../deletions/TaskAdmin.ts"
 import * as Organization from "./Organization.ts"
 import { Refused } from "./Refused.ts"

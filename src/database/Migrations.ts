@@ -11,7 +11,9 @@ import deletionTasks from "./migrations/00002_deletion_tasks.ts"
 import processorAccounts from "./migrations/00003_processor_accounts.ts"
 import workerColumns from "./migrations/00004_worker_columns.ts"
 import changes from "./migrations/00005_changes.ts"
-import trackChanges from "./migrations/00007_track_changes.ts"
+import taskReads from "./migrations/00006_task_reads.ts"
+import taskOrder from "./migrations/00007_task_order.ts"
+import trackChanges from "./migrations/00008_track_changes.ts"
 import type { AddFieldError } from "./migrations/addField.ts"
 import { codeOf } from "./SqlFailure.ts"
 
@@ -36,7 +38,9 @@ export const all: Migrations = {
   "00003_processor_accounts": processorAccounts,
   "00004_worker_columns": workerColumns,
   "00005_changes": changes,
-  "00007_track_changes": trackChanges
+  "00006_task_reads": taskReads,
+  "00007_task_order": taskOrder,
+  "00008_track_changes": trackChanges
 }
 
 const lock = 7_240_618_273

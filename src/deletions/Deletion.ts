@@ -6,6 +6,10 @@
  * Rows are locked in the order of organization and id, invoices before lines, so that tasks that overlap wait for each
  * other instead of deadlocking. Each is looked up by its key (`lateral ... for update` leaves the planner no other
  * way), because the planner cannot know how few the items of a payload are.
+ *
+ * A client that syncs by time misses what is committed after it has looked, with a stamp from before that. So the moment
+ * of the deletion is taken when all rows are locked and chosen, and nothing is left but to write them. It is the caller's
+ * time, and what the statement has taken since.
  */
 
 // A change is always later than the one before it, whatever the clocks say.
@@ -20,12 +24,11 @@ const counts = (judged: string, verdicts: ReadonlyArray<string>) =>
     where j.organization_id = task.organization_id and j.task_id = task.id)`
 
 /**
- * Parameters: organizations, task ids, claim tokens (arrays of one length), and the time. Returns a row for each task
+ * Parameters: organizations, task ids, claim tokens (arrays of one length), and the time as the statement is sent. Returns a row for each task
  * that was completed: `organization`, `taskId` and `outcome`.
  */
 export const statement = `
-  with moment as materialized (select $4::timestamptz as at),
-  task as materialized (
+  with task as materialized (
     select t.organization_id, t.id, t.payload
     from (
       select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as c (organization_id, id, token) order by 1, 2
@@ -101,16 +104,21 @@ export const statement = `
     join judged_invoices judged on judged.organization_id = found.organization_id
       and judged.invoice_id = found.invoice and judged.verdict = 'deleted'
   ),
+  lines_to_delete as materialized (
+    select organization_id, id from lines_of_invoices
+    union select organization_id, invoice_line_id from judged_lines where verdict = 'deleted'
+  ),
+  moment as materialized (
+    select $4::timestamptz + (clock_timestamp() - statement_timestamp()) as at
+    from (select count(*) from invoices_to_delete) invoices, (select count(*) from lines_to_delete) lines
+  ),
   marked_invoices as (
     update invoices t ${mark}
     from invoices_to_delete target where t.organization_id = target.organization_id and t.id = target.invoice_id
   ),
   marked_lines as (
     update invoice_lines t ${mark}
-    from (
-      select organization_id, id from lines_of_invoices
-      union select organization_id, invoice_line_id from judged_lines where verdict = 'deleted'
-    ) target where t.organization_id = target.organization_id and t.id = target.id
+    from lines_to_delete target where t.organization_id = target.organization_id and t.id = target.id
   )
   update deletion_tasks t
   set state = 'completed', due_at = null, claim_token = null, last_error = null, finished_at = (select at from moment),

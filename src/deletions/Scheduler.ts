@@ -10,18 +10,11 @@
  * say so: `release` takes the attempt back in either case.
  */
 import { Context, type Duration, type Effect, Layer } from "effect"
+import type { Outcome } from "../api/DeletionTasks.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import * as Memory from "./SchedulerMemory.ts"
 import * as Postgres from "./SchedulerPostgres.ts"
-import type {
-  Claim,
-  ClaimLimits,
-  Outcome,
-  RunOutcome,
-  ScheduleOutcome,
-  SchedulerUnavailable,
-  TaskFailed
-} from "./Task.ts"
+import type { Claim, ClaimLimits, RunOutcome, ScheduleOutcome, SchedulerUnavailable, TaskFailed } from "./Task.ts"
 
 export class Scheduler extends Context.Service<
   Scheduler,

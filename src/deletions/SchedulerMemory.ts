@@ -1,16 +1,15 @@
 /** The fake of the scheduler: tasks in memory, by the same rules as the database. */
 import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
+import type { Outcome, State } from "../api/DeletionTasks.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import {
   attemptsBesideOthers,
   type Claim,
   type ClaimLimits,
   maximumAttempts,
-  type Outcome,
   type Receipt,
   RunOutcome,
   ScheduleOutcome,
-  type State,
   type TaskFailed
 } from "./Task.ts"
 

@@ -4,6 +4,7 @@ import { DateTime, Duration, Effect, Ref, Schema, Struct } from "effect"
 import { SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
+import { Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { codeOf, reasonOf } from "../database/SqlFailure.ts"
@@ -15,7 +16,6 @@ import {
   Claim,
   type ClaimLimits,
   maximumAttempts,
-  Outcome,
   Receipt,
   RunOutcome,
   ScheduleOutcome,
@@ -121,10 +121,12 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
   })
 
   const runTasks = SqlSchema.findAll({
-    Request: Schema.Struct({ claims: Schema.Array(Claim), now: Timestamp }),
+    Request: Schema.Array(Claim),
     Result: Schema.Struct({ ...Identity.fields, outcome: Outcome }),
-    execute: ({ claims, now }) => {
-      const running = sql.unsafe(Deletion.statement, [...columnsOf(claims), now])
+    execute: (claims) => {
+      const running = Effect.flatMap(DateTime.now, (now) =>
+        sql.unsafe(Deletion.statement, [...columnsOf(claims), DateTime.formatIso(now)])
+      )
       const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
       return claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))
     }
@@ -218,7 +220,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
     run: Effect.fn("Scheduler.run")(function* (claims: ReadonlyArray<Claim>) {
       const completed = yield* sql.run(
         tasks,
-        Effect.catchTags(runTasks({ claims, now: yield* DateTime.now }), {
+        Effect.catchTags(runTasks(claims), {
           SchemaError: Effect.die,
           SqlError: (error) => Effect.fail(isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error)
         })

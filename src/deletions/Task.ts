@@ -1,5 +1,6 @@
 /** The tasks that delete invoices, as the intake, the store and the worker see them. */
 import { Data, Schema } from "effect"
+import type { Outcome } from "../api/DeletionTasks.ts"
 
 /**
  * The store of tasks does not answer. What it was asked may or may not have happened; every call may be repeated.
@@ -10,10 +11,6 @@ export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailabl
 
 /** A task failed for a reason of its own, which another attempt may meet again. */
 export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
-
-/** `scheduled`: due at its time or for its next attempt. `running`: claimed. `dead`: out of attempts. */
-export const State = Schema.Literals(["scheduled", "running", "completed", "dead"])
-export type State = typeof State.Type
 
 /** What a sender needs to know of a task. */
 export const Receipt = Schema.Struct({
@@ -54,25 +51,6 @@ export interface ClaimLimits {
   /** Tasks whose lease expired too often for that. The worker that claims one must hold nothing else. */
   readonly alone?: number
 }
-
-/** How many items of a task were deleted, and how many were not, by the reason. */
-export const Outcome = Schema.Struct({
-  invoices: Schema.Struct({
-    deleted: Schema.Int,
-    not_found: Schema.Int,
-    clinic_mismatch: Schema.Int,
-    client_mismatch: Schema.Int
-  }),
-  invoice_lines: Schema.Struct({
-    deleted: Schema.Int,
-    not_found: Schema.Int,
-    invoice_mismatch: Schema.Int,
-    clinic_mismatch: Schema.Int
-  }),
-  /** How many lines were deleted with their invoices. */
-  lines_of_invoices: Schema.Int
-})
-export type Outcome = typeof Outcome.Type
 
 /** The result of running a task. */
 export type RunOutcome = Data.TaggedEnum<{

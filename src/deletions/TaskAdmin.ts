@@ -1,8 +1,8 @@
 /** Looking at the tasks that delete invoices, and replaying dead ones: for operators. */
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
+import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
-import { Outcome, State } from "./Task.ts"
 
 /** A task in a list. */
 export const TaskSummary = Schema.Struct({

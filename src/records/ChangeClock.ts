@@ -2,7 +2,7 @@
  * Watches the order of changes, once a second in each process: begins it anew where that is due, writes its marks, and
  * knows for how long a transaction has held the horizon back.
  */
-import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
+import { Clock, Context, Duration, Effect, Fiber, Layer, Schedule } from "effect"
 import * as ChangeWaiters from "./ChangeWaiters.ts"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 
@@ -11,9 +11,16 @@ export interface Progress {
   readonly horizon: number
   readonly ceiling: number
   readonly inFlight: number
+  /** Whether it is a standby, which does not know what its primary has done since. */
+  readonly isStandby: boolean
 }
 
-/** The next id that a transaction got, at a time. */
+/** What a database says of itself. */
+interface Seen extends Progress {
+  readonly system: string
+}
+
+/** The next id that a transaction of the primary got, at a time. */
 interface Sample {
   readonly next: number
   readonly at: number
@@ -22,6 +29,9 @@ interface Sample {
 const mostSamples = 1000
 
 const within = Duration.seconds(5)
+
+/** To begin the order anew, the highest position of each organization is looked for. */
+const beginWithin = Duration.minutes(1)
 
 export class ChangeClock extends Context.Service<
   ChangeClock,
@@ -62,44 +72,76 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
 
   const waiters = ChangeWaiters.make(records)
 
-  const ask = <A, E>(database: Database, statement: Effect.Effect<ReadonlyArray<A>, E>) =>
+  const ask = <A, E>(database: Database, statement: Effect.Effect<ReadonlyArray<A>, E>, time = within) =>
     Effect.orElseSucceed(
-      database.run({ key: "the changes", within, unavailable: () => undefined }, statement),
+      database.run({ key: "the changes", within: time, unavailable: () => undefined }, statement),
       () => undefined
     )
 
-  const lag = Effect.fnUntraced(function* ({ ceiling, horizon, inFlight }: Progress) {
-    const next = ceiling + inFlight
-    if (horizon >= next) return 0
+  const nextOf = ({ ceiling, inFlight }: Progress) => ceiling + inFlight
+
+  const lag = Effect.fnUntraced(function* (progress: Progress) {
+    const { ceiling, horizon, isStandby } = progress
+    const newest = samples.at(-1)
+    const next = Math.max(nextOf(progress), isStandby ? (newest?.next ?? Infinity) : 0)
+    if (!isStandby && horizon >= next) return 0
     const now = yield* Clock.currentTimeMillis
-    // The transaction at the horizon began after the newest sample in which its id was not given.
+    // What is at the horizon began after the newest sample in which its id was not given.
     const before = samples.findLast((sample) => sample.next <= horizon) ?? samples[0]
     const seconds = Math.floor((now - (before?.at ?? now)) / 1000)
-    return horizon >= ceiling ? seconds : Math.max(1, seconds)
+    // Of a standby that has all that its primary had, a second ago.
+    if (horizon >= next) return Math.max(0, seconds - 1)
+    return horizon >= ceiling && !isStandby ? seconds : Math.max(1, seconds)
   })
 
-  const observe = Effect.fnUntraced(function* (progress: Progress) {
-    const { ceiling, horizon, inFlight } = progress
-    const sample = { next: ceiling + inFlight, at: yield* Clock.currentTimeMillis }
-    const isNeeded = (_: Sample, index: number) => (samples[index + 1]?.next ?? Infinity) > horizon
-    const kept = samples.filter(isNeeded)
-    samples = [...(kept.length < mostSamples ? kept : kept.filter((_, index) => index % 2 === 0)), sample]
+  const observe = Effect.fnUntraced(function* (progress: Progress, next: number | undefined) {
+    if (next !== undefined) {
+      const sample = { next, at: yield* Clock.currentTimeMillis }
+      const isNeeded = (_: Sample, index: number) => (samples[index + 1]?.next ?? Infinity) > progress.horizon
+      const kept = samples.filter(isNeeded)
+      samples = [...(kept.length < mostSamples ? kept : kept.filter((_, index) => index % 2 === 0)), sample]
+    }
     last = yield* lag(progress)
-    yield* waiters.look(horizon, (statement) => ask(records, statement))
+    yield* waiters.look(progress.horizon, (statement) => ask(records, statement))
   })
 
-  const keep = Effect.forEach(
+  const keepAll = Effect.forEach(
     databases,
     (database) =>
-      Effect.andThen(ask(database, database`select change_begin()`), ask(database, database`select change_mark()`)),
+      Effect.andThen(
+        ask(database, database`select change_begin()`, beginWithin),
+        ask(database, database`select change_mark()`)
+      ),
     { discard: true }
   )
-  const look = ask(
-    records,
-    records<Progress>`
-      select change_horizon()::float8 as horizon, change_ceiling()::float8 as ceiling,
-        change_in_flight() as "inFlight"`
-  ).pipe(Effect.flatMap((rows) => Effect.forEach(rows ?? [], observe, { discard: true })))
+  let keeping: Fiber.Fiber<void> | undefined
+  // Whoever waits for it may leave: a large database takes longer than a request.
+  const keep = Effect.gen(function* () {
+    keeping ??= yield* Effect.forkDetach(
+      Effect.ensuring(
+        keepAll,
+        Effect.sync(() => (keeping = undefined))
+      )
+    )
+    yield* Fiber.await(keeping)
+  })
+  const seen = (database: Database) =>
+    Effect.map(
+      ask(
+        database,
+        database<Seen>`
+        select change_horizon()::float8 as horizon, change_ceiling()::float8 as ceiling,
+          change_in_flight() as "inFlight", pg_is_in_recovery() as "isStandby", system_identifier::text as system
+        from pg_control_system()`
+      ),
+      (rows) => rows?.[0]
+    )
+  const look = Effect.gen(function* () {
+    const read = yield* seen(records)
+    if (read === undefined) return
+    const primary = read.isStandby && databases.length > 1 ? yield* seen(tasks) : read
+    yield* observe(read, primary?.system === read.system ? nextOf(primary) : undefined)
+  })
 
   return {
     keep,

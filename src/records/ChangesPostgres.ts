@@ -49,7 +49,7 @@ export const make = (
     const { horizon, organization } = state
     const owner = { organization, resource: resource.name }
     if (cursor !== undefined && Cursor.encode(cursor, owner) !== given) return yield* cursorInvalid
-    const lag = Math.max(yield* clock.lag(state), Math.ceil(state.replayLag))
+    const lag = yield* clock.lag({ ...state, isStandby: state.timeline === null })
     const before = cursor ?? Cursor.start
     const outcome = (page: Changes) =>
       Option.some<Outcome>({ page, seen: { table: resource.table, organization, horizon, ...(page.last ?? before) } })
@@ -72,7 +72,7 @@ export const make = (
   const settled = Effect.fnUntraced(function* (cursor: string | undefined, limit: number) {
     const first = yield* attempt(cursor, limit)
     if (Option.isSome(first)) return first.value
-    yield* clock.keep
+    yield* Effect.timeoutOption(clock.keep, "3 seconds")
     const second = yield* attempt(cursor, limit)
     if (Option.isSome(second)) return second.value
     return yield* new RecordStoreDown({ detail: "The record store is busy" })

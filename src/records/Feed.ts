@@ -22,9 +22,7 @@ export const State = Schema.Struct({
   /** No change that the snapshot sees is at or above it. */
   ceiling: Schema.Int,
   /** How many transactions have an id at or above the ceiling. */
-  inFlight: Schema.Int,
-  /** How many seconds a standby is behind what it has received. */
-  replayLag: Schema.Finite
+  inFlight: Schema.Int
 })
 export type State = typeof State.Type
 
@@ -36,10 +34,7 @@ export const stateQuery = (sql: Constructor, owner: Fragment, { table }: Resourc
       'organization', ${owner}::text, 'token', f.token, 'isInPlace', f.place = change_place(f.table_name),
       'timeline', change_timeline(), 'markedTimeline', m.timeline, 'mark', m.token,
       'proven', (select proven from change_marks where token = ${mark}),
-      'horizon', change_horizon(), 'ceiling', change_ceiling(), 'inFlight', change_in_flight(),
-      'replayLag', case
-        when pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn()
-        then extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp()) else 0 end
+      'horizon', change_horizon(), 'ceiling', change_ceiling(), 'inFlight', change_in_flight()
     )::text
     from change_feeds f left join (select * from change_marks order by timeline desc limit 1) m on true
     where f.table_name = ${name}`

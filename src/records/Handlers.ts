@@ -21,7 +21,8 @@ const between = (name: "limit" | "offset" | "wait", value: number, minimum: numb
     ? Effect.succeed(value)
     : Effect.fail(new OutOfRange({ detail: `${name} must be between ${minimum} and ${maximum}` }))
 
-const pageOf = (request: { readonly limit?: number | null; readonly offset?: number | null }) =>
+/** The page that a search asks for, where it is in range. */
+export const pageOf = (request: { readonly limit?: number | null; readonly offset?: number | null }) =>
   Effect.all({
     limit: between("limit", request.limit ?? defaultLimit, 1, maximumLimit),
     offset: between("offset", request.offset ?? 0, 0, maximumOffset)

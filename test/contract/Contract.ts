@@ -46,7 +46,12 @@ export interface ProcessorEndpoint extends Described {
   readonly kind: "processor"
 }
 
-export type Endpoint = RecordEndpoint | ProcessorEndpoint
+/** An endpoint that returns deletion tasks. */
+export interface TaskEndpoint extends Described {
+  readonly kind: "search tasks" | "get task"
+}
+
+export type Endpoint = RecordEndpoint | ProcessorEndpoint | TaskEndpoint
 
 const listed = ["200", "400", "401", "422", "503"]
 
@@ -123,5 +128,55 @@ export const processorEndpoints = (
   decided: ["413", "415", "429", "500"]
 }))
 
+/** The endpoints of the deletion tasks, as they were decided. */
+export const taskEndpoints: ReadonlyArray<TaskEndpoint> = [
+  {
+    path: "/invoice-deletions/search",
+    kind: "search tasks",
+    stability: "provisional",
+    request: {
+      organization: "string",
+      limit: "integer",
+      offset: "integer",
+      state: "string",
+      scheduled_since: "date-time"
+    },
+    least: {},
+    required: [],
+    listed,
+    decided: ["413", "415", "429", "500"]
+  },
+  {
+    path: "/invoice-deletions/get",
+    kind: "get task",
+    stability: "provisional",
+    request: { task_id: "string", idempotency_key: "string", organization: "string" },
+    least: { task_id: "none" },
+    required: [],
+    listed,
+    decided: ["404", "413", "415", "429", "500"]
+  }
+]
+
+const counts = (...names: ReadonlyArray<string>) => names.map((name) => `${name}: integer!`).join(", ")
+
+const named = counts("deleted", "not_found", "clinic_mismatch", "client_mismatch")
+const namedLines = counts("deleted", "not_found", "invoice_mismatch", "clinic_mismatch")
+
+/** The fields of a deletion task, named as in the receipt of its delivery. The outcome is null until it is completed. */
+export const taskFields = {
+  task_id: "uuid!",
+  idempotency_key: "string!",
+  state: "string!",
+  received_at: "date-time!",
+  scheduled_for: "date-time!",
+  started_at: "date-time",
+  finished_at: "date-time",
+  attempts: "integer!",
+  invoices_count: "integer!",
+  invoice_lines_count: "integer!",
+  outcome: `invoices: ${named}!, invoice_lines: ${namedLines}!, lines_of_invoices: integer!`
+} as const
+
 /** Every endpoint. */
-export const endpoints: ReadonlyArray<Endpoint> = [...recordEndpoints, ...processorEndpoints]
+export const endpoints: ReadonlyArray<Endpoint> = [...recordEndpoints, ...processorEndpoints, ...taskEndpoints]

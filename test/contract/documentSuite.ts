@@ -7,7 +7,9 @@ import {
   processorEndpoints,
   type RecordEndpoint,
   recordEndpoints,
-  resources
+  resources,
+  taskEndpoints,
+  taskFields
 } from "./Contract.ts"
 import { decode, type Document, namesOf, type Operation, schemasOf, worded } from "./Document.ts"
 
@@ -169,6 +171,18 @@ export const documentSuite = <E>(name: string, load: Effect.Effect<unknown, E>) 
       })
     })
 
+    describe.for(taskEndpoints)("$path", (endpoint) => {
+      it("answers the task's fields in order, each of its type and always present, its request marked as provisional", () => {
+        const answer = schemas.resolve(bodyOf(endpoint, "200"))
+        const page = answer.properties?.["body"]
+        const task = endpoint.kind === "get task" ? answer : schemas.resolve(page?.items ?? {})
+        const fields = Object.entries(task.properties ?? {}).map(([field, schema]) => [field, schemas.typeOf(schema)])
+        assert.deepStrictEqual(fields, Object.entries(taskFields))
+        assert.deepStrictEqual(task.required, Object.keys(taskFields))
+        assert.isTrue(task["x-provisional"])
+      })
+    })
+
     describe.for(processorEndpoints)("$path", (endpoint) => {
       it("answers objects of any fields, and whether there are more", () => {
         const page = schemas.resolve(bodyOf(endpoint, "200"))
@@ -197,7 +211,7 @@ export const documentSuite = <E>(name: string, load: Effect.Effect<unknown, E>) 
       })
     })
 
-    it.for(recordEndpoints.filter(({ kind }) => kind === "search"))(
+    it.for(endpoints.filter(({ request }) => "offset" in request))(
       "documents the range and the default of limit and offset of $path",
       (endpoint) => {
         const rangeOf = (field: string) => {

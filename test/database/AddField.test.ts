@@ -2,10 +2,11 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Layer, Logger, Redacted, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
+import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { connect, type Database } from "../../src/database/Database.ts"
 import { all, migrate, missing } from "../../src/database/Migrations.ts"
-import { addField, type Field, RowsLocked } from "../../src/database/migrations/addField.ts"
+import { addField, addIndex, type Field, RowsLocked } from "../../src/database/migrations/addField.ts"
 import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
 import { long } from "../support/tries.ts"
 
@@ -304,6 +305,58 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
         assert.strictEqual(functions.length, 1)
       }),
     long
+  )
+
+  it.effect("an index that another process finishes in the moment in which it is found broken is left as it is", () =>
+    Effect.gen(function* () {
+      const sql = yield* withPets
+      const breed = addIndex({ table: "pets", name: "pets_breed", columns: "(organization_id, breed, updated_at, id)" })
+      const provided = Effect.provideService(breed.online, SqlClient.SqlClient, sql)
+      yield* provided
+      const index = sql<{ oid: number; isValid: boolean }>`
+        select indexrelid::integer as oid, indisvalid as "isValid" from pg_index
+        where indexrelid = 'pets_breed'::regclass`
+      const built = yield* index
+      const setValid = (isValid: boolean) =>
+        sql`update pg_index set indisvalid = ${isValid} where indexrelid = 'pets_breed'::regclass`
+      yield* setValid(false)
+      const finishing = yield* Deferred.make<void>()
+      const other = yield* Effect.forkScoped(
+        sql.withTransaction(
+          Effect.andThen(
+            setValid(true),
+            Effect.andThen(Deferred.succeed(finishing, undefined), Effect.sleep("100 millis"))
+          )
+        )
+      )
+      yield* Deferred.await(finishing)
+      yield* provided
+      yield* Fiber.join(other)
+      assert.deepStrictEqual(yield* index, built)
+    })
+  )
+
+  it.effect("an index that replaces another is there before the other is dropped, and it can run again", () =>
+    Effect.gen(function* () {
+      const sql = yield* withPets
+      const { online } = addIndex({
+        table: "pets",
+        name: "pets_breed",
+        columns: "(organization_id, breed, updated_at, id)",
+        replaces: "pets_species"
+      })
+      const names = Effect.map(
+        sql<{ name: string }>`select indexname as name from pg_indexes where tablename = 'pets' order by 1`,
+        (rows) => rows.map(({ name }) => name)
+      )
+      const before = yield* names
+      assert.include(before, "pets_species")
+      for (let times = 0; times < 2; times++) {
+        yield* Effect.provideService(online, SqlClient.SqlClient, sql)
+        const after = [...before.filter((name) => name !== "pets_species"), "pets_breed"].toSorted()
+        assert.deepStrictEqual((yield* names).toSorted(), after)
+      }
+    })
   )
 
   const refused = {

@@ -4,7 +4,7 @@ import { Effect, Fiber, Logger, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect } from "../../src/database/Database.ts"
 import {
-  all as migrations,
+  all as files,
   isMigrated,
   migrate,
   missing,
@@ -123,13 +123,13 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   )
 
   it.effect(
-    "of two processes that migrate one fresh database at once, both succeed and each migration is applied by one",
+    "of two processes that migrate one fresh database at once, both succeed, and each migration is applied once",
     () =>
       Effect.gen(function* () {
         const url = yield* emptyDatabase
         const clients = yield* Effect.all([clientOf(url), clientOf(url), clientOf(url)])
         const applied = yield* Effect.forEach(clients, (sql) => migrate(sql), { concurrency: "unbounded" })
-        assert.deepStrictEqual(applied.flat().toSorted(), Object.keys(migrations))
+        assert.deepStrictEqual(applied.flat().toSorted(), Object.keys(files))
         for (const client of clients) assert.isTrue(yield* isMigrated(client))
       })
   )
@@ -139,7 +139,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       const urls = yield* Effect.all([emptyDatabase, emptyDatabase])
       const clients = yield* Effect.forEach(urls, clientOf)
       const applied = yield* Effect.forEach(clients, (sql) => migrate(sql), { concurrency: "unbounded" })
-      for (const all of applied) assert.deepStrictEqual(all[0], "00001_records")
+      for (const each of applied) assert.deepStrictEqual(each[0], "00001_records")
     })
   )
 
@@ -174,6 +174,18 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       yield* isAllowed(roleOf("api"), `select * from ${table}`)
       for (const change of changes(table)) yield* isDenied(roleOf("api"), change)
     })
+  )
+
+  it.effect(
+    "the data API reads what became of deletion tasks, and neither their payload nor why an attempt failed",
+    () =>
+      Effect.gen(function* () {
+        const hidden = ["fingerprint", "payload", "due_at", "claim_token", "last_error"]
+        const shown = (yield* columnsOf("deletion_tasks")).filter((column) => !hidden.includes(column))
+        yield* isAllowed(roleOf("api"), `select ${shown.join(", ")} from deletion_tasks`)
+        for (const column of hidden) yield* isDenied(roleOf("api"), `select ${column} from deletion_tasks`)
+        for (const change of changes("deletion_tasks")) yield* isDenied(roleOf("api"), change)
+      })
   )
 
   it.effect("the data API records the day on which a key was used, and nothing else of a key", () =>

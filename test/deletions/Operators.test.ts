@@ -183,7 +183,8 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
     [worker, "select 1 from api_keys"],
     [worker, "select touch_api_key('')"],
     [intake, "select touch_api_key('')"],
-    ["practice_data_api", "select 1 from deletion_tasks"],
+    ["practice_data_api", "select payload from deletion_tasks"],
+    ["practice_data_api", "select last_error from deletion_tasks"],
     ["practice_data_api", "select 1 from intake_secrets"]
   ] as const)("%s may not: %s", ([role, statement]) =>
     Effect.gen(function* () {

@@ -2,7 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Array, Clock, DateTime, Effect, Option, Order } from "effect"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
-import { maximumAttempts, State } from "../../src/deletions/Task.ts"
+import { State } from "../../src/api/DeletionTasks.ts"
+import { maximumAttempts } from "../../src/deletions/Task.ts"
 import * as TaskAdmin from "../../src/deletions/TaskAdmin.ts"
 import { claimAll, deliveryWith, makeDead, owners, reason, Tasks } from "./taskFixture.ts"
 

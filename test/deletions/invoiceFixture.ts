@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { DateTime, Effect } from "effect"
 import type { InvoiceDeletions } from "../../src/api/IntakeApi.ts"
-import type { Outcome } from "../../src/deletions/Task.ts"
+import type { Outcome } from "../../src/api/DeletionTasks.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { claimOne, delay, delivery, runOne, scheduled, start, Unexpected } from "./support.ts"
 import { TestClock } from "effect/testing"

@@ -112,11 +112,14 @@ export const isFinished = Effect.gen(function* () {
 /** The ids of the tasks. */
 export const idsOf = (tasks: ReadonlyArray<Claim | Receipt>) => tasks.map(({ taskId }) => taskId)
 
-/** The scheduler over Postgres, without any task. */
+/** The scheduler over Postgres, without any task. No time passes while a statement runs: the test's clock has it all. */
 export const layerPostgres = Layer.unwrap(
   Effect.gen(function* () {
     const { sql } = yield* TestDatabase
     yield* sql`truncate deletion_tasks`
+    yield* sql`
+      create or replace function public.clock_timestamp() returns timestamptz language sql stable
+      return statement_timestamp()`
     return Scheduler.layer(delay)
   })
 )

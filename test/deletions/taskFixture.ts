@@ -2,7 +2,8 @@
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { deliveryOf } from "../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
-import { maximumAttempts, type State } from "../../src/deletions/Task.ts"
+import type { State } from "../../src/api/DeletionTasks.ts"
+import { maximumAttempts } from "../../src/deletions/Task.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 /** The organization of the tasks of each state. */

@@ -25,6 +25,14 @@ const Page = Schema.fromJsonString(
   })
 )
 
+const Task = Schema.fromJsonString(
+  Schema.Struct({
+    task_id: Schema.String,
+    state: Schema.String,
+    outcome: Schema.Record(Schema.String, Schema.Unknown)
+  })
+)
+
 /** The URL of a database for a new login that is granted a role, gone when the scope closes. */
 const loginOf = Effect.fnUntraced(function* (role: string) {
   const { url, sql } = yield* TestDatabase
@@ -65,6 +73,14 @@ layer(TestDatabase.layerDatabases, options)("Intake, worker and data API as proc
         })
         return (yield* Schema.decodeEffect(Page)(text)).body
       })
+      const taskOf = Effect.fnUntraced(function* (idempotency_key: string) {
+        const { text } = yield* reader.call({
+          path: "/api/v3/invoice-deletions/get",
+          headers: { authorization: `Bearer ${Redacted.value(key)}`, "content-type": "application/json" },
+          body: Client.json({ idempotency_key })
+        })
+        return yield* Schema.decodeEffect(Task)(text)
+      })
       const everything = ["invoice_1", "invoice_2"]
       assert.deepStrictEqual(idsOf(yield* search("invoices", {})), everything)
 
@@ -72,6 +88,10 @@ layer(TestDatabase.layerDatabases, options)("Intake, worker and data API as proc
       const receipt = yield* Sender.receiptOf(yield* Sender.deliver(sender, { key: "delivery", invoices: [1] }))
       yield* Ledger.untilCompleted(sql)
       assert.deepStrictEqual(idsOf(yield* search("invoices", {})), ["invoice_2"])
+
+      const { outcome, state, task_id } = yield* taskOf("delivery")
+      assert.deepStrictEqual([state, task_id], ["completed", receipt.task_id])
+      assert.deepInclude(outcome, { lines_of_invoices: 2 })
 
       const news = { include_deleted: true, updated_at_since: lastLook }
       const changed = [...(yield* search("invoices", news)), ...(yield* search("invoice-lines", news))]

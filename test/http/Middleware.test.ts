@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { RecordStoreDown } from "../../src/api/Errors.ts"
 import { faults } from "../../src/api/Faults.ts"
-import { compact, InProcess, layerDemoBut, paths, processorPaths, send, type Sent } from "./inProcess.ts"
+import { compact, InProcess, layerDemoBut, paths, processorPaths, send, type Sent, taskPaths } from "./inProcess.ts"
 
 const clinic = "clinic_oakridge_01"
 
@@ -41,7 +41,7 @@ layer(InProcess.layer())("a request", (it) => {
     "with the method %s is 405, with the method to use, on every endpoint",
     (method) =>
       Effect.gen(function* () {
-        for (const path of [...paths, "/api/v3/charges/search?limit=1"]) {
+        for (const path of [...paths, ...taskPaths, "/api/v3/charges/search?limit=1"]) {
           const answer = yield* send({ path, method, headers: { authorization: undefined } })
           assert.strictEqual(answer.status, 405)
           assert.deepStrictEqual(answer.json, { detail: "Method Not Allowed" })
@@ -100,7 +100,7 @@ layer(InProcess.layer())("a request", (it) => {
     ["?a+b=%20", ["a b"]]
   ] as const)("with a query string is 422, which names what is in it: %s", ([query, names]) =>
     Effect.gen(function* () {
-      for (const path of paths) {
+      for (const path of [...paths, ...taskPaths]) {
         const { status, json } = yield* send({ path: `${path}${query}`, raw: "{" })
         assert.strictEqual(status, 422)
         assert.deepStrictEqual(json, { detail: names.map((name) => ({ loc: ["query", name], ...faults.extra })) })
@@ -133,7 +133,7 @@ layer(InProcess.layer())("a request", (it) => {
     "with the Content-Encoding %s is 415, whatever its body",
     (encoding) =>
       Effect.gen(function* () {
-        for (const path of paths) {
+        for (const path of [...paths, ...taskPaths]) {
           const answer = yield* send({ path: `${path}?a=b`, headers: { "content-encoding": encoding } })
           assert.strictEqual(answer.status, 415)
           assert.deepStrictEqual(answer.json, { detail: "Content-Encoding should be identity" })
@@ -150,7 +150,7 @@ layer(InProcess.layer())("a request", (it) => {
 
   it.effect("has a response that may not be stored, and is not taken for anything but JSON", () =>
     Effect.gen(function* () {
-      for (const path of [...paths, ...processorPaths]) {
+      for (const path of [...paths, ...processorPaths, ...taskPaths]) {
         const { headers } = yield* send({ path, json: path.startsWith("/api/v3/psp") ? { clinic } : {} })
         assert.strictEqual(headers["cache-control"], "no-store")
         assert.strictEqual(headers["x-content-type-options"], "nosniff")

@@ -3,7 +3,7 @@ import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../src/api/DataApi.ts"
-import { compact, InProcess, paths, processorPaths, send } from "./inProcess.ts"
+import { compact, InProcess, paths, processorPaths, send, taskPaths } from "./inProcess.ts"
 
 const document = OpenApi.fromApi(DataApi)
 
@@ -23,7 +23,7 @@ describe("the OpenAPI document", () => {
   test("has every endpoint, all of them a POST", () => {
     assert.sameMembers(
       operations.map(([path]) => `/api/v3${path}`),
-      [...paths, ...processorPaths]
+      [...paths, ...processorPaths, ...taskPaths]
     )
     for (const item of Object.values(document.paths)) assert.deepStrictEqual(Object.keys(item), ["post"])
   })

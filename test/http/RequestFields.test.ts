@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { IdRequired, OrgMismatch, RecordNotFound } from "../../src/api/Errors.ts"
 import { faults } from "../../src/api/Faults.ts"
 import { searchable } from "../../src/api/records/index.ts"
-import { demo, InProcess, organization, other, paths, send } from "./inProcess.ts"
+import { demo, InProcess, organization, other, paths, send, taskPaths } from "./inProcess.ts"
 
 const get = "/api/v3/charges/get"
 const ownId = demo.charges[0]?.id
@@ -18,9 +18,10 @@ const kindOf = (filter: string) =>
 const raws = (...values: ReadonlyArray<string>) => values
 
 layer(InProcess.layer())("organization", (it) => {
-  it.effect.each(paths)("may be absent, null or the key's own on %s, to the same effect", (path) =>
+  it.effect.each([...paths, ...taskPaths])("may be absent, null or the key's own on %s, to the same effect", (path) =>
     Effect.gen(function* () {
-      const id = path.endsWith("/get") && !path.includes("/organization/") ? { id: "none" } : {}
+      const name = path.includes("/invoice-deletions/") ? "task_id" : "id"
+      const id = path.endsWith("/get") && !path.includes("/organization/") ? { [name]: "none" } : {}
       const absent = yield* send({ path, json: id })
       assert.include([200, 404], absent.status)
       for (const given of [null, organization]) {
@@ -30,14 +31,16 @@ layer(InProcess.layer())("organization", (it) => {
     })
   )
 
-  it.effect.each(paths)("is refused with 400 on %s when it is another's, blank or not quite the key's", (path) =>
-    Effect.gen(function* () {
-      for (const given of [other.organization, "none", "", " ", `${organization} `, organization.toUpperCase()]) {
-        const answer = yield* send({ path, json: { organization: given } })
-        assert.strictEqual(answer.status, 400)
-        assert.deepStrictEqual(answer.json, { detail: new OrgMismatch().detail })
-      }
-    })
+  it.effect.each([...paths, ...taskPaths])(
+    "is refused with 400 on %s when it is another's, blank or not quite the key's",
+    (path) =>
+      Effect.gen(function* () {
+        for (const given of [other.organization, "none", "", " ", `${organization} `, organization.toUpperCase()]) {
+          const answer = yield* send({ path, json: { organization: given } })
+          assert.strictEqual(answer.status, 400)
+          assert.deepStrictEqual(answer.json, { detail: new OrgMismatch().detail })
+        }
+      })
   )
 
   it.effect.each(raws("1", "true", "[]", "{}"))("is refused with 422 when it is no string: %s", (raw) =>

@@ -106,6 +106,19 @@ layer(handlersOver(layerDemo))("the typed client fails with", (it) => {
     })
   )
 
+  it.effect("CursorInvalid when the cursor is made up, and of a cursor the changes after it with their lag", () =>
+    Effect.gen(function* () {
+      const api = yield* client
+      const { body, cursor, ...rest } = yield* api.charges.changes({ payload: {} })
+      assert.strictEqual(body.length, demo.charges.length)
+      assert.deepStrictEqual(rest, { removed: [], has_more: false, lag: 0 })
+      const next = yield* api.charges.changes({ payload: { cursor, limit: 1 } })
+      assert.deepStrictEqual(next, { body: [], removed: [], cursor, has_more: false, lag: 0 })
+      const error = yield* Effect.flip(api.charges.changes({ payload: { cursor: "made up" } }))
+      assert.deepStrictEqual(error, new Errors.CursorInvalid())
+    })
+  )
+
   it.effect("RecordNotFound when the organization has no such record", () =>
     Effect.gen(function* () {
       const api = yield* client

@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
 import { organizations, recordsOf } from "../../src/demo/DemoData.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
+import { TaskReads } from "../../src/deletions/TaskReads.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { ClinicAccounts } from "../../src/psp/ClinicAccounts.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
@@ -48,6 +49,7 @@ export const layerPsp = (
 export const layerDemo = Layer.mergeAll(
   Repositories.layerMemory(demo, other.demo),
   OrgResolver.layerMemory({ [key]: organization, [other.key]: other.organization }),
+  TaskReads.layerMemory(),
   layerPsp(PspClient.layerMemory(accounts))
 )
 
@@ -90,6 +92,9 @@ export class InProcess extends Context.Service<InProcess, (request: Request) => 
       })
     ).pipe(Layer.provide(HttpServer.layerServices))
 }
+
+/** The path of every endpoint of deletion tasks. */
+export const taskPaths = ["/api/v3/invoice-deletions/search", "/api/v3/invoice-deletions/get"]
 
 /** A request: what differs from a well-formed search of charges. */
 export interface Sent {

@@ -2,10 +2,10 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import {
-  lockTimeout,
   connect,
   CredentialDatabase,
   type Database,
+  lockTimeout,
   RecordDatabase,
   TaskDatabase
 } from "../../src/database/Database.ts"
@@ -15,10 +15,10 @@ import * as App from "../../src/App.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 /** How many statements each client was asked for. */
-export class Statements extends Context.Service<Statements, { records: number; credentials: number }>()(
+export class Statements extends Context.Service<Statements, { records: number; credentials: number; tasks: number }>()(
   "practice-data/test/Http/postgres/Statements"
 ) {
-  static readonly layer = Layer.sync(Statements, () => ({ records: 0, credentials: 0 }))
+  static readonly layer = Layer.sync(Statements, () => ({ records: 0, credentials: 0, tasks: 0 }))
 }
 
 const counted = (sql: Database, count: () => void): Database => {
@@ -43,11 +43,10 @@ const databases = Layer.unwrap(
         }),
         (connected) => counted(connected, () => void statements[name]++)
       )
-    const records = yield* client("records")
     return Layer.mergeAll(
-      Layer.succeed(RecordDatabase, records),
-      Layer.succeed(TaskDatabase, records),
-      Layer.effect(CredentialDatabase, client("credentials"))
+      Layer.effect(RecordDatabase, client("records")),
+      Layer.effect(CredentialDatabase, client("credentials")),
+      Layer.effect(TaskDatabase, client("tasks"))
     )
   })
 ).pipe(Layer.provide(Reactivity.layer))

@@ -9,7 +9,7 @@ import * as Client from "../../src/api/Client.ts"
 import { CredentialStoreDown, OrgMismatch, responses, Unauthorized } from "../../src/api/Errors.ts"
 import * as AuthorizationServer from "../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
-import { InProcess, key, layerDemo, organization, other, paths, send } from "../http/inProcess.ts"
+import { InProcess, key, layerDemo, organization, other, paths, send, taskPaths } from "../http/inProcess.ts"
 
 const refused: ReadonlyArray<readonly [name: string, authorization: string | undefined]> = [
   ["no Authorization header", undefined],
@@ -44,7 +44,7 @@ layer(InProcess.layer())("the API key of a request", (it) => {
     })
   )
 
-  it.effect.each(paths)("is required by %s", (path) =>
+  it.effect.each([...paths, ...taskPaths])("is required by %s", (path) =>
     Effect.gen(function* () {
       assert.strictEqual((yield* send({ path, headers: { authorization: undefined } })).status, 401)
     })
@@ -130,7 +130,7 @@ layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("a credent
     })
   )
 
-  it.effect.each(paths)("is 503 on %s", (path) =>
+  it.effect.each([...paths, ...taskPaths])("is 503 on %s", (path) =>
     Effect.gen(function* () {
       assert.strictEqual((yield* send({ path })).status, 503)
     })

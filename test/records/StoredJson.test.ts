@@ -81,7 +81,9 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
           })
           assert.isAbove(pairs.length, 0)
           // An update that leaves the time of the last change as it is would have it set.
-          yield* sql.unsafe(`update ${table} set ${resource.orderedBy} = '1970-01-01'`)
+          yield* sql.unsafe(`update ${table} set ${resource.orderedBy} = '1970-01-01' where organization_id = $1`, [
+            Arbitraries.owners[1]
+          ])
           for (const { source, target } of pairs) {
             yield* sql.unsafe(
               `update ${table} set (${columns}) =

@@ -7,7 +7,12 @@ import { loadDemoData } from "../../src/demo/Load.ts"
 
 let created = 0
 
-const options = { applicationName: "practice-data-test", statementTimeout: "3 minutes" } as const
+const options = {
+  applicationName: "practice-data-test",
+  statementTimeout: "3 minutes",
+  // A function of a test takes the place of the system's, such as the clock.
+  settings: { search_path: "public, pg_catalog" }
+} as const
 
 const urlOf = (name: string) => {
   const url = new URL(inject("templateUrl"))

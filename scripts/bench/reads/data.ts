@@ -118,7 +118,7 @@ const fill = async (url: string, logs: number) => {
   for (const table of Object.keys(tables)) {
     const { rows } = await client.query<{ name: string; type: string }>(
       `select attname as name, atttypid::regtype::text as type from pg_attribute
-       where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = ''
+       where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = '' and attname <> 'change_position'
        and not (atttypid::regtype::text = 'api_texts')`,
       [table]
     )

@@ -3,7 +3,7 @@
 /** A read of consumption logs, in the words of the API. */
 export interface Work {
   readonly name: string
-  readonly endpoint: "search" | "get"
+  readonly endpoint: "search" | "get" | "changes"
   readonly body: Readonly<Record<string, string | number | boolean>>
   readonly hasKey?: false
 }

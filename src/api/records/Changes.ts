@@ -1,5 +1,6 @@
 /** The request and the response of the endpoints that tell the changes of a resource. */
 import { Schema } from "effect"
+import { HttpApiSchema } from "effect/http-api"
 import * as Filter from "./Filter.ts"
 import { integer, organization } from "./Search.ts"
 
@@ -33,9 +34,9 @@ export const changesFields = {
 /** Response header: for how many seconds changes have been held back. */
 export const lagHeader = "x-changes-lag"
 
-/** A response of a feed of changes. */
-export const changesOf = <S extends Schema.Constraint>(record: S) =>
-  Schema.Struct({
+/** A response of a feed of changes: its body, and the header. A client has all of it as one value. */
+export const changesOf = <Fields extends Schema.Struct.Fields>(record: Schema.Struct<Fields>) => {
+  const body = Schema.Struct({
     body: Schema.Array(record).annotate({
       description:
         "The last committed state of records that are new or were changed: insert or replace each by its `id`."
@@ -48,9 +49,18 @@ export const changesOf = <S extends Schema.Constraint>(record: S) =>
     }),
     has_more: Schema.Boolean.annotate({ description: "Whether there are more changes to read at once." })
   })
+  const lag = Schema.Int.annotate({ description: "For how many seconds changes have been held back." })
+  return Schema.toType(Schema.Struct({ ...body.fields, lag })).pipe(
+    HttpApiSchema.encodeToWithHeaders(
+      { body, headers: { [lagHeader]: lag } },
+      {
+        decode: ({ body: page, headers }) => ({ ...page, lag: headers[lagHeader] }),
+        encode: ({ lag: seconds, ...page }) => ({ body: page, headers: { [lagHeader]: seconds } })
+      }
+    )
+  )
+}
 
-export const changesDescription = `Keeps a copy in step. Apply \`body\` and \`removed\`, keep \`cursor\`, and ask again with it: at once while \`has_more\` is true, then as often as you like. Whenever \`has_more\` is false and \`${lagHeader}\` is 0, your copy is the last committed state of every record, whatever was written, in which order and with which times.
+export const changesDescription = `What has changed since the response that \`cursor\` is of; without one, every record that there is. How to keep a copy with it, and what it promises, stands under "By changes" in the introduction.
 
-A record may come again, never an older state after a newer one. Records that are marked as deleted come in \`body\`; the ids of those that are gone come in \`removed\`. A transaction that has written and is still open holds back what was committed after it: the header \`${lagHeader}\` says for how many seconds.
-
-410 means that the order of changes began anew: start again without a cursor, with an empty copy.`
+The header \`${lagHeader}\` says for how many seconds an open transaction has held changes back: 0 where none are. 410 means that the order of changes began anew: start again without a cursor, with an empty copy.`

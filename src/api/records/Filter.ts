@@ -132,7 +132,7 @@ const bound = <const Field extends string>(tag: "AtLeast" | "Before", field: Fie
   )
 }
 
-/** Inclusive lower bound of a time, so that a sync that starts again from its last timestamp loses nothing. */
+/** Inclusive lower bound of a time. */
 export const since = <const Field extends string>(field: Field) =>
   bound("AtLeast", field, `Only records whose ${code([field])} is at or after this.`)
 

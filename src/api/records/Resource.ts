@@ -107,7 +107,7 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
       annotations(
         stability,
         `Search ${title(resource)}`,
-        `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. A sync reads forward: page on with \`offset\`, or start again from the last timestamp it has seen.`
+        `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/${resource.name}/changes\`, or read "By search alone" in the introduction.`
       )
     )
 

@@ -14,7 +14,8 @@ import { script } from "./script.ts"
 
 export default script(String.raw`
 -- Above which positions lie. Replaced where an order begins anew: see change_begin.
-create function change_base() returns bigint language sql immutable parallel safe return 0;
+-- Not immutable, since plans fold such a function, and do not notice when it is replaced.
+create function change_base() returns bigint language sql stable parallel safe return 0;
 
 create function change_position() returns bigint language sql stable
   return change_base() + pg_current_xact_id()::text::bigint;
@@ -136,47 +137,63 @@ begin
     on conflict (timeline) do update set proven = excluded.proven, marked_at = clock_timestamp();
 end $function$;
 
--- Begins the order of a feed anew where its table is not what it was: after a restore, an upgrade, in a copy. It waits
--- for its triggers, which a restore makes last, and keeps writers out while it looks for the highest position.
-create function change_begin() returns void language plpgsql security definer set lock_timeout = '500ms' as $function$
+-- What each feed consists of. One is settled where it is the order that it was, with triggers that fire always.
+create function change_feed_states() returns table (table_name text, is_whole boolean, is_settled boolean, triggers text)
+language sql stable as $function$
+  select f.table_name,
+    count(t.oid) = 4 and exists (
+      select from pg_index where indexrelid = to_regclass(f.table_name || '_changes') and indisvalid
+    ),
+    f.place = change_place(f.table_name) and coalesce(bool_and(t.tgenabled = 'A'), true),
+    string_agg(concat_ws(' ', t.oid, t.xmin, t.tgenabled), ',' order by t.oid)
+  from change_feeds f left join pg_trigger t on t.tgrelid = to_regclass(f.table_name)
+    and t.tgfoid in ('record_changed'::regproc, 'record_removed'::regproc, 'records_truncated'::regproc)
+  group by f.table_name, f.place
+$function$;
+
+-- Begins the order of a feed anew where its table is not what it was: after a restore, an upgrade, in a copy, or where
+-- triggers were disabled. It waits for indexes and triggers, which a restore makes last. It looks for the highest
+-- position before it locks writers out: what they write meanwhile has a position of this cluster.
+create function change_begin() returns void language plpgsql security definer
+set lock_timeout = '500ms' set enable_seqscan = off set enable_bitmapscan = off as $function$
 declare
   feed text;
-  highest bigint := 0;
+  fired text;
+  highest bigint := -1;
   found bigint;
 begin
-  if pg_is_in_recovery() then return; end if;
-  if not exists (select from change_feeds where place <> change_place(table_name)) and not exists (
-    select from pg_trigger where tgfoid = 'record_changed'::regproc and tgenabled <> 'A'
-  ) then return; end if;
-  if exists (
-    select from change_feeds where to_regclass(table_name) is null or not exists (
-      select from pg_trigger where tgrelid = to_regclass(table_name) and tgfoid = 'record_changed'::regproc
-    )
-  ) then return; end if;
-  for feed in select table_name from change_feeds order by table_name loop
-    execute format('lock table %I in share row exclusive mode', feed);
-  end loop;
-  for feed in select table_name from change_feeds union all select 'removals' loop
+  if pg_is_in_recovery() or (select bool_and(is_settled) from change_feed_states()) then return; end if;
+  if not (select bool_and(is_whole) from change_feed_states())
+    or not pg_try_advisory_xact_lock('change_feeds'::regclass::oid::bigint) then return; end if;
+  select string_agg(triggers, ',' order by table_name) into fired from change_feed_states();
+  for feed in select table_name from change_feed_states() where not is_settled loop
     execute format($query$
       with recursive owners (owner) as (
-        (select organization_id from %1$I order by organization_id limit 1)
+        (select t.organization_id from %1$I t order by t.organization_id limit 1)
         union all
-        select (select organization_id from %1$I where organization_id > owner order by organization_id limit 1)
+        select (select t.organization_id from %1$I t where t.organization_id > owner order by t.organization_id limit 1)
         from owners where owner is not null
       )
-      select max((select max(change_position) from %1$I where organization_id = owner)) from owners
+      select max((select max(t.change_position) from %1$I t where t.organization_id = owner)) from owners
       $query$, feed) into found;
     highest := greatest(highest, found);
   end loop;
-  if highest >= change_horizon() then
-    execute format('create or replace function change_base() returns bigint language sql immutable parallel safe return %s', highest + 1);
-  end if;
-  for feed in select table_name from change_feeds
-    where place <> change_place(table_name) or exists (
-      select from pg_trigger where tgrelid = to_regclass(table_name) and tgfoid = 'record_changed'::regproc and tgenabled <> 'A'
-    )
+  highest := greatest(highest, (select max(change_position) from removals));
+  -- A new base is for all feeds, and one alone is begun anew without it.
+  for feed in select table_name from change_feed_states()
+    where not is_settled or highest >= change_horizon() order by table_name
   loop
-    execute format('alter table %I enable always trigger changed', feed);
+    execute format('lock table %I in share row exclusive mode', feed);
+  end loop;
+  if fired is distinct from (select string_agg(triggers, ',' order by table_name) from change_feed_states()) then
+    return;
+  end if;
+  if highest >= change_horizon() then
+    highest := greatest(highest, change_ceiling() + change_in_flight());
+    execute format('create or replace function change_base() returns bigint language sql stable parallel safe return %s', highest + 1);
+  end if;
+  for feed in select table_name from change_feed_states() where not is_settled loop
+    execute format('alter table %I enable always trigger zz_changed', feed);
     execute format('alter table %I enable always trigger moved', feed);
     execute format('alter table %I enable always trigger removed', feed);
     execute format('alter table %I enable always trigger truncated', feed);
@@ -193,7 +210,7 @@ do $schema$ begin
   execute format('alter function change_begin set search_path = %1$I, pg_temp', current_schema());
 end $schema$;
 
-revoke all on function change_begin, change_mark from public;
+revoke all on function change_begin, change_mark, record_changed, record_removed, records_truncated from public;
 grant execute on function change_begin, change_mark to practice_data_api, practice_data_worker;
 grant select on change_feeds, change_marks, removals to practice_data_api;
 `)

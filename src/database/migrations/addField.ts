@@ -20,6 +20,7 @@
 import { Data, Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
+import { codeOf } from "../SqlFailure.ts"
 import { script } from "./script.ts"
 
 export interface Field {
@@ -48,8 +49,16 @@ export type AddFieldError = SqlError | FieldRefused | RowsLocked
 
 const batch = 1000
 
+/**
+ * "tuple concurrently updated". Postgres releases the lock of a concurrent build just before it commits that the index is
+ * valid: who looks in between finds an index that looks broken, and cannot drop it.
+ */
+const concurrentlyUpdated = "XX000"
+
 const isContended = (error: AddFieldError) =>
-  error._tag === "RowsLocked" || (error._tag === "SqlError" && /^(LockTimeout|Deadlock)Error$/.test(error.reason._tag))
+  error._tag === "RowsLocked" ||
+  (error._tag === "SqlError" &&
+    (/^(LockTimeout|Deadlock)Error$/.test(error.reason._tag) || codeOf(error) === concurrentlyUpdated))
 
 /** Tries again, for ten minutes or longer, what others that use the table did not let through. */
 export const retried = <A, R>(step: Effect.Effect<A, AddFieldError, R>) =>
@@ -194,7 +203,7 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
  * ten minutes without a gap.
  *
  * @example
- *   // src/database/migrations/00008_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
+ *   // src/database/migrations/00009_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
  *   export default addField({
  *     table: "pets",
  *     field: "microchip",
@@ -217,12 +226,30 @@ export const addField = (added: Field) => ({
   })
 })
 
+const dropIndex = (table: string, name: string) =>
+  locking(
+    table,
+    Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(`drop index if exists ${name}`))
+  )
+
+/** An index to add. */
+export interface Index {
+  readonly table: string
+  readonly name: string
+  readonly columns: string
+  /** The name of an index that this one makes needless. It is dropped as soon as this one is there. */
+  readonly replaces?: string
+}
+
 /**
  * A migration that builds an index while its table is read and written. Fails as `addField` does.
  *
  * @example
  *   export default addIndex({ table: "pets", name: "pets_breed", columns: "(organization_id, breed, updated_at, id)" })
  */
-export const addIndex = (index: { readonly table: string; readonly name: string; readonly columns: string }) => ({
-  online: retried(buildIndex(index.table, index.name, index.columns))
+export const addIndex = ({ columns, name, replaces, table }: Index) => ({
+  online: Effect.gen(function* () {
+    yield* retried(buildIndex(table, name, columns))
+    if (replaces !== undefined) yield* retried(dropIndex(table, replaces))
+  })
 })

@@ -17,14 +17,14 @@ export const changesIndex = "(organization_id, change_position, id)"
 export const trackChanges = ({ changedAt, table }: Tracked) => `
 alter table ${table} add column change_position bigint not null default 0;
 
-create trigger changed before insert or update on ${table}
+create trigger zz_changed before insert or update on ${table}
   for each row execute function record_changed(${changedAt ?? ""});
 create trigger moved after update on ${table} for each row
   when (old.id is distinct from new.id or old.organization_id is distinct from new.organization_id)
   execute function record_removed();
 create trigger removed after delete on ${table} for each row execute function record_removed();
 create trigger truncated after truncate on ${table} for each statement execute function records_truncated();
-alter table ${table} enable always trigger changed;
+alter table ${table} enable always trigger zz_changed;
 alter table ${table} enable always trigger moved;
 alter table ${table} enable always trigger removed;
 alter table ${table} enable always trigger truncated;

@@ -47,6 +47,8 @@ const isDocumented = ({ endpoint }: Generated, status: number, text: string) =>
     if (status === 422) return void (yield* decodeFaults(text))
     if (status !== 200) return void (yield* decodeDetail(text))
     if (endpoint.kind === "processor") return void (yield* decodeProcessorPage(text))
+    // There is no task to get.
+    if (!("resource" in endpoint)) return void (yield* decodePage(text))
     const recordsOf = {
       get: Effect.map(decodeRecord(text), (record) => [record]),
       search: Effect.map(decodePage(text), ({ body }) => body),

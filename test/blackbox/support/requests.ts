@@ -195,7 +195,9 @@ const kinds = (endpoint: Endpoint): ReadonlyArray<readonly [weight: number, part
     // A cursor that is made up is no cursor.
     changes: [200, 400],
     get: "id" in endpoint.request ? [200, 400, 404] : [200],
-    processor: [200, 400, 422]
+    processor: [200, 400, 422],
+    "search tasks": [200],
+    "get task": [400, 404]
   }[endpoint.kind]
   const as = (kind: string, parts: Partial<Parts> = {}) =>
     Arbitrary.map((body: string | Uint8Array): Parts => ({ ...normal, kind, body, ...parts }))

@@ -1,0 +1,110 @@
+/**
+ * What became of deliveries: the organization's own deletion tasks. The intake schedules them (IntakeApi.ts); here their
+ * sender reads how they ended.
+ */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import {
+  OrgMismatch,
+  OutOfRange,
+  responses,
+  ServiceBusy,
+  TaskIdRequired,
+  TaskNotFound,
+  TaskStoreDown
+} from "./Errors.ts"
+import * as Field from "./records/Field.ts"
+import * as Filter from "./records/Filter.ts"
+import { organization, searchFields } from "./records/Search.ts"
+
+/** Where a task is in its life. */
+export const State = Schema.Literals(["scheduled", "running", "completed", "dead"]).annotate({
+  description:
+    "`scheduled`: due at its time, or for its next attempt. `running`: a worker has it. `completed`: it has run, and `outcome` says what it deleted. `dead`: every attempt failed and nothing was deleted, until an operator has it tried again."
+})
+export type State = typeof State.Type
+
+const count = (description: string) => Schema.Int.annotate({ description })
+
+/** How many items of a task were deleted, and how many were not, by the reason. */
+export const Outcome = Schema.Struct({
+  invoices: Schema.Struct({
+    deleted: count("Invoices that were deleted."),
+    not_found: count("The organization has no such invoice."),
+    clinic_mismatch: count("`clinic_id` is neither the home nor the servicing clinic of the invoice."),
+    client_mismatch: count("`client_id` is not the client of the invoice.")
+  }),
+  invoice_lines: Schema.Struct({
+    deleted: count("Lines that were deleted because an item names them."),
+    not_found: count("The organization has no such line."),
+    invoice_mismatch: count("`invoice_id` is not the invoice of the line."),
+    clinic_mismatch: count("`clinic_id` is not the clinic of the line.")
+  }),
+  lines_of_invoices: count("Lines that were deleted with their invoices.")
+}).annotate({
+  identifier: "DeletionOutcome",
+  description: "How many items were deleted, and how many were not, by the reason. Repeated items count once."
+})
+export type Outcome = typeof Outcome.Type
+
+/** A task as its sender sees it. Why an attempt failed is for operators: those texts name tables and constraints. */
+export const DeletionTask = Schema.Struct({
+  task_id: Schema.String.annotate({ description: "The `task_id` of the delivery's receipt.", format: "uuid" }),
+  idempotency_key: Schema.String.annotate({ description: "The Idempotency-Key of the delivery." }),
+  state: State,
+  received_at: Field.timestamp("When the delivery was received."),
+  scheduled_for: Field.timestamp("When the deletion was to run. Results are ordered by it."),
+  started_at: Field.dateTime("When its first attempt began."),
+  finished_at: Field.dateTime("When it was completed, or its last attempt failed."),
+  attempts: count("How many attempts have begun, at most 8. A task that waits after 1 or more has failed so often."),
+  invoices_count: count("How many invoices the delivery names, repeated ones included."),
+  invoice_lines_count: count("How many invoice lines the delivery names, repeated ones included."),
+  outcome: Schema.NullOr(Outcome)
+}).annotate({ identifier: "DeletionTask", description: "A delivery of invoice deletions, and what became of it." })
+export type DeletionTask = typeof DeletionTask.Type
+
+const filters = { state: Filter.equals("state"), scheduled_since: Filter.since("scheduled_for") }
+
+const SearchRequest = Schema.Struct({
+  ...searchFields,
+  state: filters.state.schema,
+  scheduled_since: filters.scheduled_since.schema
+}).annotate({ identifier: "InvoiceDeletionsSearchRequest" })
+export type SearchRequest = typeof SearchRequest.Type
+
+const GetRequest = Schema.Struct({
+  task_id: Filter.optional(Filter.Text("The task, by its id. Either this or idempotency_key is required.")),
+  idempotency_key: Filter.optional(Filter.Text("The task, by the Idempotency-Key of its delivery.")),
+  organization
+}).annotate({ identifier: "InvoiceDeletionsGetRequest" })
+export type GetRequest = typeof GetRequest.Type
+
+const annotations = (summary: string, description: string) =>
+  OpenApi.annotations({ summary, description, override: { "x-provisional": true } })
+
+/**
+ * `POST /invoice-deletions/search` and `/get`: the deletion tasks of the API key's organization. The group is not called
+ * as its paths, since the intake has a group of that name.
+ */
+export const deletionTasks = HttpApiGroup.make("deletion-tasks").add(
+  HttpApiEndpoint.post("search", "/invoice-deletions/search", {
+    payload: SearchRequest,
+    success: Schema.Struct({ body: Schema.Array(DeletionTask) }),
+    error: responses(OrgMismatch, OutOfRange, TaskStoreDown, ServiceBusy)
+  }).annotateMerge(
+    annotations(
+      "Search invoice deletions",
+      "What became of the organization's deliveries to the intake: their tasks, ordered by `scheduled_for`, then by `task_id`, ascending. To see what was not deleted, look through those that are `completed` for an `outcome` that counts something else than `deleted`."
+    )
+  ),
+  HttpApiEndpoint.post("get", "/invoice-deletions/get", {
+    payload: GetRequest,
+    success: DeletionTask,
+    error: responses(OrgMismatch, TaskIdRequired, TaskNotFound, TaskStoreDown, ServiceBusy)
+  }).annotateMerge(
+    annotations(
+      "Get one of the invoice deletions",
+      "What became of a delivery: the task itself, not wrapped, by its `task_id` or by the Idempotency-Key of the delivery. Give exactly one of them; null counts as absent. A task of another organization is not found, and neither is an id that is no UUID."
+    )
+  )
+)

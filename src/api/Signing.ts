@@ -1,0 +1,91 @@
+/** How a sender signs its deliveries: text for the documentation of the intake, whose examples run as they stand. */
+
+const curl = `
+id=$(openssl rand -hex 16)
+timestamp=$(date +%s)
+body='{"invoices":[{"invoice_id":"invoice_1"}]}'
+key=$(printf %s "\${SECRET#whsec_}" | openssl base64 -d -A | od -An -v -tx1 | tr -d ' \\n')
+signature=$(printf %s "$id.$timestamp.$body" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | openssl base64 -A)
+
+curl -sS "$INTAKE/invoice-deletions" --data-raw "$body" -H 'Content-Type: application/json' \\
+  -H "X-Organization-Id: $ORGANIZATION" -H "Idempotency-Key: $id" \\
+  -H "webhook-id: $id" -H "webhook-timestamp: $timestamp" -H "webhook-signature: v1,$signature"
+`.trim()
+
+const python = `
+import base64, hmac, json, os, time, urllib.request, uuid
+
+id = str(uuid.uuid4())
+timestamp = str(int(time.time()))
+body = json.dumps({"invoices": [{"invoice_id": "invoice_1"}]}).encode()
+key = base64.b64decode(os.environ["SECRET"].removeprefix("whsec_"))
+signature = base64.b64encode(hmac.digest(key, f"{id}.{timestamp}.".encode() + body, "sha256")).decode()
+
+request = urllib.request.Request(os.environ["INTAKE"] + "/invoice-deletions", body, {
+    "Content-Type": "application/json",
+    "X-Organization-Id": os.environ["ORGANIZATION"],
+    "Idempotency-Key": id,
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": "v1," + signature,
+})
+print(urllib.request.urlopen(request, timeout=10).read().decode())
+`.trim()
+
+const node = `
+import { createHmac, randomUUID } from "node:crypto"
+
+const { INTAKE, ORGANIZATION, SECRET } = process.env
+const id = randomUUID()
+const timestamp = String(Math.floor(Date.now() / 1000))
+const body = JSON.stringify({ invoices: [{ invoice_id: "invoice_1" }] })
+const key = Buffer.from(SECRET.replace(/^whsec_/, ""), "base64")
+const signature = createHmac("sha256", key).update(\`\${id}.\${timestamp}.\${body}\`).digest("base64")
+
+const response = await fetch(\`\${INTAKE}/invoice-deletions\`, {
+  method: "POST",
+  body,
+  headers: {
+    "content-type": "application/json",
+    "x-organization-id": ORGANIZATION,
+    "idempotency-key": id,
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": \`v1,\${signature}\`
+  },
+  signal: AbortSignal.timeout(10_000)
+})
+console.log(response.status, await response.text())
+`.trim()
+
+const block = (language: string, code: string) => `\`\`\`${language}\n${code}\n\`\`\``
+
+/** Markdown. Each example takes \`INTAKE\`, \`ORGANIZATION\` and \`SECRET\` from the environment. */
+export const signing = `
+## Sign a delivery
+
+An organization that has a signing secret takes only deliveries that are signed with it, as [Standard Webhooks](https://www.standardwebhooks.com) describes:
+
+1. \`webhook-id\` is the Idempotency-Key, and \`webhook-timestamp\` the time of sending in seconds since 1970. It may be 300 seconds off.
+2. The key is what follows \`whsec_\` in the secret, decoded from base64: bytes, not text.
+3. The signature is the HMAC-SHA256 of \`webhook-id\`, a dot, \`webhook-timestamp\`, a dot and the body, byte for byte as it is sent.
+4. \`webhook-signature\` is \`v1,\` and the signature in base64. While secrets are rotated there may be several, separated by spaces; one that fits is enough.
+
+A delivery that is sent again keeps its Idempotency-Key and its body, and is signed anew with the time of that moment. A 401 names the header that is wrong.
+
+The examples run as they are, with the address of this API, the organization and its secret in the environment:
+
+${block("sh", "export INTAKE=https://practice-data.example/api/v1 ORGANIZATION=org_1 SECRET=whsec_...")}
+
+With curl and openssl, to try it (while openssl runs, others on the machine can see its arguments, and so the key):
+
+${block("sh", curl)}
+
+With Python, 3.9 or later:
+
+${block("python", python)}
+
+With Node, 20 or later, as \`send.mjs\`:
+
+${block("js", node)}
+`.trim()

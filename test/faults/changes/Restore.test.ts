@@ -1,0 +1,228 @@
+/**
+ * The feeds of changes after a restore: transaction ids there mean something else.
+ *
+ * @module-tag long
+ */
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Effect, Fiber, Redacted } from "effect"
+import { clinics } from "../../../src/api/records/Clinics.ts"
+import { connect, type Database } from "../../../src/database/Database.ts"
+import { Reactivity } from "effect/reactivity"
+import * as LocalPostgres from "../../support/LocalPostgres.ts"
+import * as Cluster from "../support/Cluster.ts"
+import * as Follower from "../support/Follower.ts"
+import * as Tools from "../support/Tools.ts"
+
+/** Uses up transaction ids. */
+const useIds = (sql: Database, count: number) =>
+  sql.unsafe(`do $$ begin
+    create temp table used (n int);
+    for n in 1..${count} loop
+      begin insert into used values (n); exception when others then null; end;
+    end loop;
+    drop table used;
+  end $$`)
+
+const insert = (sql: Database, from: number, to: number) =>
+  sql.unsafe(`insert into pets (organization_id, id, name)
+    select '${Follower.organization}', 'pet_' || n, 'name ' || n from generate_series(${from}, ${to}) n`)
+
+/** Pets, written in several transactions, and some removed; ids that are far above those of a new cluster. */
+const fill = Effect.fnUntraced(function* (sql: Database) {
+  yield* useIds(sql, 5000)
+  yield* insert(sql, 1, 300)
+  yield* sql`update pets set name = 'again' where id < 'pet_2'`
+  yield* sql`delete from pets where id like 'pet_9%'`
+  yield* sql`insert into clinics (organization_id, id) values (${Follower.organization}, 'clinic_1')`
+})
+
+/** A reader that has everything. */
+const readAll = Effect.fnUntraced(function* (from: Follower.Service, resource?: typeof clinics) {
+  const reader = resource === undefined ? Follower.make() : Follower.make(resource)
+  yield* Follower.settled(reader, from)
+  return reader
+})
+
+/** Goes on with a reader, and holds that it has what the table has, after it began anew a number of times. */
+const goesOn = Effect.fnUntraced(function* (
+  reader: Follower.Follower,
+  from: Follower.Service,
+  sql: Database,
+  gone: number
+) {
+  const before = reader.gone()
+  yield* reader.drain(from, 70)
+  yield* Follower.assertEqual(reader, sql)
+  assert.strictEqual(reader.gone() - before, gone)
+})
+
+/** Later changes are told to those that have read all. */
+const tellsChanges = Effect.fnUntraced(function* (
+  readers: ReadonlyArray<Follower.Follower>,
+  from: Follower.Service,
+  sql: Database
+) {
+  yield* insert(sql, 1001, 1010)
+  yield* sql`update pets set name = 'later' where id in ('pet_5', 'pet_1003')`
+  yield* sql`delete from pets where id = 'pet_7'`
+  yield* Effect.forEach(readers, (reader) => goesOn(reader, from, sql, 0))
+})
+
+const databaseOf = (cluster: Cluster.Cluster, name: string) => {
+  const url = new URL(cluster.url)
+  url.pathname = name
+  return Effect.map(
+    connect({
+      url: Redacted.make(url.href),
+      applicationName: "practice-data-faults",
+      maxConnections: 4,
+      statementTimeout: "1 minute"
+    }),
+    (sql) => ({ url: url.href, sql })
+  ).pipe(Effect.provide(Reactivity.layer))
+}
+
+const columns = "organization_id, id, name, created_at, updated_at, change_position"
+
+it.live(
+  "What was copied with the positions of another cluster is there at once, old cursors are gone, and changes are told",
+  () =>
+    Effect.gen(function* () {
+      const source = yield* Cluster.make()
+      yield* fill(source.sql)
+      const old = yield* readAll(yield* Follower.service(source))
+      // Both servers run as the same user.
+      const { folder } = source
+
+      yield* source.sql.unsafe(`copy change_feeds to '${join(folder, "feeds")}'`)
+      yield* source.sql.unsafe(`copy removals to '${join(folder, "removals")}'`)
+      yield* source.sql.unsafe(`copy pets (${columns}) to '${join(folder, "pets")}'`)
+
+      const target = yield* Cluster.make()
+      yield* target.sql.withTransaction(
+        Effect.gen(function* () {
+          const { unsafe } = target.sql
+          const triggers = yield* unsafe<{ definition: string; name: string }>(
+            `select tgname as name, pg_get_triggerdef(oid) as definition from pg_trigger where tgrelid = 'pets'::regclass`
+          )
+          for (const { name } of triggers) yield* unsafe(`drop trigger ${name} on pets`)
+          yield* unsafe(`truncate change_feeds`)
+          yield* unsafe(`copy change_feeds from '${join(folder, "feeds")}'`)
+          yield* unsafe(`copy removals from '${join(folder, "removals")}'`)
+          yield* unsafe(`copy pets (${columns}) from '${join(folder, "pets")}'`)
+          for (const { definition, name } of triggers) {
+            yield* unsafe(definition)
+            yield* unsafe(`alter table pets enable always trigger ${name}`)
+          }
+        })
+      )
+      const service = yield* Follower.service(target)
+      const reader = Follower.make()
+      yield* goesOn(reader, service, target.sql, 0)
+      assert.isAbove(reader.state().copy.size, 200)
+      yield* goesOn(old, service, target.sql, 1)
+      yield* tellsChanges([reader, old], service, target.sql)
+    })
+)
+
+const withTools = it.live.skipIf(Tools.binaries === undefined)
+const made = Cluster.make({ binaries: Tools.binaries })
+
+for (const flags of [[], ["--jobs=4"]]) {
+  withTools(Tools.named(`pg_restore ${flags.join(" ")} into a fresh cluster beside a running service`), () =>
+    Effect.gen(function* () {
+      const source = yield* made
+      yield* fill(source.sql)
+      const old = yield* readAll(yield* Follower.service(source))
+      const file = join(yield* LocalPostgres.enterableFolder, "dump")
+      yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-f", file)
+      const target = yield* Cluster.empty({ binaries: Tools.binaries })
+      for (const role of ["api", "intake", "worker"])
+        yield* target.sql.unsafe(`create role practice_data_${role} nologin`)
+      const service = yield* Follower.service(target)
+      const early = Follower.make()
+      const polling = yield* Effect.forkChild(Effect.forever(Effect.andThen(early.step(service, 50), Effect.sleep(5))))
+      yield* Tools.run("pg_restore", "-d", target.url, ...flags, file)
+      const reader = Follower.make()
+      yield* goesOn(reader, service, target.sql, 0)
+      assert.isAbove(reader.state().copy.size, 200)
+      yield* goesOn(old, service, target.sql, 1)
+      yield* Fiber.interrupt(polling)
+      yield* early.drain(service)
+      yield* Follower.assertEqual(early, target.sql)
+      yield* tellsChanges([reader, old, early], service, target.sql)
+    })
+  )
+}
+
+withTools(Tools.named("pg_restore into another database of the same cluster"), () =>
+  Effect.gen(function* () {
+    const source = yield* made
+    yield* fill(source.sql)
+    const here = yield* Follower.service(source)
+    const old = yield* readAll(here)
+    const kept = old.state()
+    const file = join(yield* LocalPostgres.enterableFolder, "dump")
+    yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-f", file)
+    yield* source.sql`create database other`
+    const other = yield* databaseOf(source, "other")
+    yield* Tools.run("pg_restore", "-d", other.url, file)
+    const there = yield* Follower.service(other)
+    const reader = Follower.make()
+    yield* goesOn(reader, there, other.sql, 0)
+    yield* goesOn(old, there, other.sql, 1)
+    yield* tellsChanges([reader, old], there, other.sql)
+    // The first one goes on as it was.
+    old.restore(kept)
+    yield* tellsChanges([old], here, source.sql)
+  })
+)
+
+withTools(
+  Tools.named("A table that is dropped and restored alone: its old cursors are gone, those of others are not"),
+  () =>
+    Effect.gen(function* () {
+      const source = yield* made
+      yield* fill(source.sql)
+      const service = yield* Follower.service(source)
+      const old = yield* readAll(service)
+      const other = yield* readAll(service, clinics)
+      const file = join(yield* LocalPostgres.enterableFolder, "dump")
+      yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-t", "pets", "-f", file)
+      yield* insert(source.sql, 2001, 2005)
+      yield* source.sql`drop table pets`
+      yield* Tools.run("pg_restore", "-d", source.url, file)
+      yield* goesOn(other, service, source.sql, 0)
+      yield* goesOn(old, service, source.sql, 1)
+      yield* tellsChanges([old], service, source.sql)
+      yield* source.sql`insert into clinics (organization_id, id) values (${Follower.organization}, 'clinic_2')`
+      yield* goesOn(other, service, source.sql, 0)
+    })
+)
+
+for (const [flags, gone] of [
+  [[], 0],
+  [["--disable-triggers"], 1]
+] as const) {
+  withTools(Tools.named(`Data alone that is restored ${flags.join(" ")}`), () =>
+    Effect.gen(function* () {
+      const source = yield* made
+      yield* fill(source.sql)
+      const service = yield* Follower.service(source)
+      const old = yield* readAll(service)
+      const other = yield* readAll(service, clinics)
+      const file = join(yield* LocalPostgres.enterableFolder, "dump")
+      yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-t", "pets", "--data-only", "-f", file)
+      yield* insert(source.sql, 2001, 2005)
+      yield* goesOn(old, service, source.sql, 0)
+      yield* source.sql`delete from pets`
+      yield* Tools.run("pg_restore", "-d", source.url, ...flags, file)
+      // The service finds within a second that triggers were disabled.
+      yield* Effect.sleep(2500)
+      yield* goesOn(old, service, source.sql, gone)
+      yield* goesOn(other, service, source.sql, 0)
+      yield* tellsChanges([old], service, source.sql)
+    })
+  )
+}
