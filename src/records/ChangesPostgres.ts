@@ -19,7 +19,7 @@ const cursorExpired = new CursorExpired()
 
 const decodeState = Schema.decodeEffect(Schema.fromJsonString(Feed.State))
 
-/** What a statement made of a cursor: a page, and what its reader has seen then. */
+/** A page of changes, and what its reader has seen then. */
 interface Outcome {
   readonly page: Changes
   readonly seen: Seen
@@ -39,41 +39,88 @@ export const make = (
     queryOf: (owner: Fragment) => Query<ChangeRow>
   ) => Effect.Effect<ReadonlyArray<ChangeRow>, ReadError, CurrentOrganization>
 ) => {
+  let settled: Feed.Settled | undefined
+
+  /** Reads changes, behind a first row of the feed itself. */
+  const look = Effect.fnUntraced(function* (
+    cursor: Cursor.Cursor | undefined,
+    limit: number,
+    first: (owner: Fragment) => Fragment
+  ) {
+    const [row, ...changes] = yield* read(limit, (owner) =>
+      changesQuery(sql, owner, resource, cursor, limit, first(owner))
+    )
+    return { text: row?.record, changes }
+  })
+
   /** None where the feed has to be settled first. */
   const attempt = Effect.fnUntraced(function* (given: string | undefined, limit: number) {
     const cursor = given === undefined ? undefined : Option.getOrUndefined(Cursor.decode(given))
     if (given !== undefined && cursor === undefined) return yield* cursorInvalid
-    const [first, ...changes] = yield* read(limit, (owner) => changesQuery(sql, owner, resource, cursor, limit))
-    if (first === undefined || first.record === null) return Option.none()
-    const state = yield* Effect.orDie(decodeState(first.record))
-    const { horizon, organization } = state
-    const owner = { organization, resource: resource.name }
-    if (cursor !== undefined && Cursor.encode(cursor, owner) !== given) return yield* cursorInvalid
-    const lag = yield* clock.lag({ ...state, isStandby: state.timeline === null })
     const before = cursor ?? Cursor.start
-    const outcome = (page: Changes) =>
-      Option.some<Outcome>({ page, seen: { table: resource.table, organization, horizon, ...(page.last ?? before) } })
-    const verdict = Feed.verdictOf(state, cursor)
+
+    const pageWith = Effect.fnUntraced(function* (
+      glance: Feed.Glance,
+      changes: ReadonlyArray<ChangeRow>,
+      timeline: number
+    ) {
+      const { ceiling, horizon, mark, organization, token, wal } = glance
+      const order = {
+        feed: token,
+        mark,
+        timeline,
+        ceiling: Math.max(ceiling, cursor?.ceiling ?? 0),
+        wal: Math.max(wal, cursor?.wal ?? 0)
+      }
+      const owner = { organization, resource: resource.name }
+      // Where nothing is told, the reader has seen nothing more that may not survive a failover.
+      const cursorAt = (last: Cursor.Place | undefined) =>
+        last === undefined && given !== undefined && cursor?.mark === mark
+          ? given
+          : Cursor.encode({ ...order, ...(last ?? before) }, owner)
+      const page = pageOf(changes, limit, yield* clock.lag(glance), cursorAt)
+      return Option.some<Outcome>({
+        page,
+        seen: { table: resource.table, organization, horizon, ...(page.last ?? before) }
+      })
+    })
+
+    const isOfAnother = ({ organization }: Feed.Glance) =>
+      cursor !== undefined && Cursor.encode(cursor, { organization, resource: resource.name }) !== given
+
+    if (settled !== undefined) {
+      const { changes, text } = yield* look(cursor, limit, (owner) => Feed.glanceQuery(sql, owner, resource))
+      const glance = Feed.glanceOf(text ?? "")
+      if (Feed.isUnchanged(settled, glance, cursor)) {
+        return isOfAnother(glance) ? yield* cursorInvalid : yield* pageWith(glance, changes, settled.timeline)
+      }
+    }
+    const { changes, text } = yield* look(cursor, limit, (owner) => Feed.stateQuery(sql, owner, resource, cursor))
+    if (text == null) return Option.none()
+    const state = yield* Effect.orDie(decodeState(text))
+    const glance = Feed.glanceOf(state.glance)
+    if (isOfAnother(glance)) return yield* cursorInvalid
+    const verdict = Feed.verdictOf(state, glance, cursor)
     switch (verdict._tag) {
       case "Unsettled":
         return Option.none()
       case "Expired":
         return yield* cursorExpired
-      case "Behind":
+      case "Behind": {
         // Of a server that was promoted and is gone, the standby would wait for ever.
         if (cursor !== undefined && !(yield* clock.hasMark(cursor.mark))) return yield* cursorExpired
-        return outcome(pageOf([], limit, Math.max(lag, 1), () => given ?? ""))
-      case "Readable": {
-        const { mark, timeline } = verdict
-        const ceiling = Math.max(state.ceiling, cursor?.ceiling ?? 0)
-        const order = { feed: state.token, mark, timeline, ceiling, wal: Math.max(state.wal, cursor?.wal ?? 0) }
-        return outcome(pageOf(changes, limit, lag, (last = before) => Cursor.encode({ ...order, ...last }, owner)))
+        const { horizon, organization } = glance
+        const page = pageOf([], limit, Math.max(yield* clock.lag(glance), 1), () => given ?? "")
+        return Option.some<Outcome>({ page, seen: { table: resource.table, organization, horizon, ...before } })
       }
+      case "Readable":
+        settled = { key: glance.key, timeline: verdict.timeline }
+        return yield* pageWith(glance, changes, verdict.timeline)
     }
   })
 
   /** Settles the feed where that is due. */
-  const settled = Effect.fnUntraced(function* (cursor: string | undefined, limit: number) {
+  const settling = Effect.fnUntraced(function* (cursor: string | undefined, limit: number) {
     const first = yield* attempt(cursor, limit)
     if (Option.isSome(first)) return first.value
     yield* Effect.timeoutOption(clock.keep, "3 seconds")
@@ -88,11 +135,11 @@ export const make = (
     wait = Duration.zero
   }: ChangesRequest) {
     const end = (yield* Clock.currentTimeMillis) + Duration.toMillis(wait)
-    let { page, seen } = yield* settled(cursor, limit)
+    let { page, seen } = yield* settling(cursor, limit)
     while (page.isEmpty) {
       const left = end - (yield* Clock.currentTimeMillis)
       if (left <= 0 || !(yield* clock.wait(seen, Duration.millis(left)))) break
-      ;({ page, seen } = yield* settled(page.cursor, limit))
+      ;({ page, seen } = yield* settling(page.cursor, limit))
     }
     return page
   })

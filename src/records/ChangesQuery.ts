@@ -2,10 +2,10 @@
 import type { Constructor, Fragment } from "effect/sql/Statement"
 import type { Resource } from "../api/records/Resource.ts"
 import { type Cursor, start } from "./Cursor.ts"
-import { stateQuery } from "./Feed.ts"
+
 import type { Query } from "./SearchQuery.ts"
 
-/** The first row has the state of the feed as its `record`, and no `position`. The others are changes, in order. */
+/** The first row has what was asked of the feed itself as its `record`, and no `position`. The others are changes, in order. */
 export interface ChangeRow {
   /** The record's JSON; null where it was deleted. */
   readonly record: string | null
@@ -19,13 +19,16 @@ export interface ChangeRow {
  * The query of the changes after a cursor, and one more than `limit`, so that it is known whether there are more. Both
  * branches are read in the order of an index, and merged as they are read. Whether a record exists again is no `exists`:
  * Postgres might read all records of the organization to hash them.
+ *
+ * @param first the SQL of the first row
  */
 export const changesQuery = (
   sql: Constructor,
   owner: Fragment,
   resource: Resource,
   cursor: Cursor | undefined,
-  limit: number
+  limit: number,
+  first: Fragment
 ): Query<ChangeRow> => {
   const { id, position } = cursor ?? start
   const table = sql.literal(resource.table)
@@ -37,8 +40,8 @@ export const changesQuery = (
   return {
     isPlannedOnce: true,
     statement: sql<ChangeRow>`
-      select s.json as record, null::text as id, null::float8 as position, null::boolean as "isBack"
-      from (${stateQuery(sql, owner, resource, cursor)}) s (json)
+      select s.text as record, null::text as id, null::float8 as position, null::boolean as "isBack"
+      from (${first}) s (text)
       union all
       select p.record, p.id, p.change_position::float8, case when p.record is null then (
         select true from ${table} t where t.organization_id = ${owner} and t.id = p.id

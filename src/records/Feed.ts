@@ -4,29 +4,71 @@ import type { Constructor, Fragment } from "effect/sql/Statement"
 import type { Resource } from "../api/records/Resource.ts"
 import type { Cursor } from "./Cursor.ts"
 
+/** What each page of a feed is read with: little to ask of the database. */
+export interface Glance {
+  readonly token: string
+  /** The token of the newest mark; empty where there is none. */
+  readonly mark: string
+  readonly isStandby: boolean
+  /** All of it that tells one table on one run of one server from another, tokens included. */
+  readonly key: string
+  /** All changes below it are complete. */
+  readonly horizon: number
+  /** No change that the snapshot sees is at or above it. */
+  readonly ceiling: number
+  /** How many transactions have an id at or above the ceiling. */
+  readonly inFlight: number
+  /** The byte of the write-ahead log before which everything lies that the snapshot sees. */
+  readonly wal: number
+  readonly organization: string
+}
+
+/** The glance of a text that `glanceQuery` made. */
+export const glanceOf = (text: string): Glance => {
+  const parts = text.split("|")
+  const [token = "", mark = "", recovery, , , base, snapshot = "", inFlight, wal] = parts
+  const [lowest, next] = snapshot.split(":")
+  return {
+    token,
+    mark,
+    isStandby: recovery === "t",
+    key: parts.slice(0, 5).join("|"),
+    horizon: Number(base) + Number(lowest),
+    ceiling: Number(base) + Number(next),
+    inFlight: Number(inFlight),
+    wal: Number(wal),
+    organization: parts.slice(9).join("|")
+  }
+}
+
+const glance = (sql: Constructor, owner: Fragment, name: Fragment) => sql`
+  concat_ws('|', f.token, coalesce((select token from change_marks order by timeline desc limit 1), ''),
+    pg_is_in_recovery(), pg_relation_filepath(${name}), pg_postmaster_start_time(), change_base(), pg_current_snapshot(),
+    change_in_flight(),
+    change_wal(case
+      when pg_is_in_recovery() then coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
+      else pg_current_wal_insert_lsn() end),
+    ${owner}::text)`
+
+/** The SQL of a glance at a resource's feed, for an owner: a row with its text. */
+export const glanceQuery = (sql: Constructor, owner: Fragment, { table }: Resource) => {
+  const name = sql.literal(`'${table}'`)
+  return sql`select ${glance(sql, owner, name)} from change_feeds f where f.table_name = ${name}`
+}
+
 /** A feed as the snapshot of a statement sees it. */
 export const State = Schema.Struct({
-  organization: Schema.String,
-  token: Schema.String,
+  glance: Schema.String,
   /** Whether the table is where the order began. */
   isInPlace: Schema.Boolean,
   /** The timeline that the server writes; null on a standby. */
   timeline: Schema.NullOr(Schema.Int),
-  /** The newest mark. */
+  /** The timeline of the newest mark. */
   markedTimeline: Schema.NullOr(Schema.Int),
-  mark: Schema.NullOr(Schema.String),
   /** What the mark of the cursor proves, if it is known here. */
   proven: Schema.NullOr(Schema.Int),
   /** The byte of the write-ahead log at which the timeline after the cursor's began, if it is known here. */
-  forkedAt: Schema.NullOr(Schema.Int),
-  /** The byte of the write-ahead log before which everything lies that the snapshot sees. */
-  wal: Schema.Int,
-  /** All changes below it are complete. */
-  horizon: Schema.Int,
-  /** No change that the snapshot sees is at or above it. */
-  ceiling: Schema.Int,
-  /** How many transactions have an id at or above the ceiling. */
-  inFlight: Schema.Int
+  forkedAt: Schema.NullOr(Schema.Int)
 })
 export type State = typeof State.Type
 
@@ -35,23 +77,30 @@ export const stateQuery = (sql: Constructor, owner: Fragment, { table }: Resourc
   const name = sql.literal(`'${table}'`)
   return sql`
     select json_build_object(
-      'organization', ${owner}::text, 'token', f.token, 'isInPlace', f.place = change_place(f.table_name),
-      'timeline', change_timeline(), 'markedTimeline', m.timeline, 'mark', m.token,
+      'glance', ${glance(sql, owner, name)}, 'isInPlace', f.place = change_place(f.table_name),
+      'timeline', change_timeline(), 'markedTimeline', (select max(timeline) from change_marks),
       'proven', (select proven from change_marks where token = ${cursor?.mark ?? ""}),
-      'forkedAt', (select change_wal(forked_at) from change_marks where timeline = ${cursor?.timeline ?? 0}::integer + 1),
-      'wal', change_wal(case
-        when pg_is_in_recovery() then coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
-        else pg_current_wal_insert_lsn() end),
-      'horizon', change_horizon(), 'ceiling', change_ceiling(), 'inFlight', change_in_flight()
+      'forkedAt', (select change_wal(forked_at) from change_marks where timeline = ${cursor?.timeline ?? 0}::integer + 1)
     )::text
-    from change_feeds f left join (select * from change_marks order by timeline desc limit 1) m on true
-    where f.table_name = ${name}`
+    from change_feeds f where f.table_name = ${name}`
 }
+
+/** A feed that is settled: what its glance was then, and the timeline of its newest mark. */
+export interface Settled {
+  readonly key: string
+  readonly timeline: number
+}
+
+/** Whether a glance is enough: all is as it was when the feed was settled, and the cursor is of this order and mark. */
+export const isUnchanged = (settled: Settled | undefined, seen: Glance, cursor: Cursor | undefined) =>
+  settled?.key === seen.key &&
+  (cursor === undefined ||
+    (cursor.feed === seen.token && cursor.mark === seen.mark && (seen.isStandby || cursor.position < seen.ceiling)))
 
 /** What a feed makes of a cursor. */
 export type Verdict = Data.TaggedEnum<{
   /** Its changes are to be read from there on. */
-  Readable: { readonly mark: string; readonly timeline: number }
+  Readable: { readonly timeline: number }
   /** A standby has not yet what the reader has seen, or never will: its primary knows. */
   Behind: {}
   /** The order of the cursor has ended, or its reader has seen what did not survive a failover. */
@@ -62,20 +111,20 @@ export type Verdict = Data.TaggedEnum<{
 export const Verdict = Data.taggedEnum<Verdict>()
 
 /** What a feed makes of a cursor; without one, of a reader at its beginning. */
-export const verdictOf = (state: State, cursor: Cursor | undefined): Verdict => {
-  const { mark, markedTimeline, timeline } = state
-  const isStandby = timeline === null
-  const hasMark = mark !== null && markedTimeline !== null && (isStandby || timeline === markedTimeline)
-  if (!state.isInPlace || !hasMark) return Verdict.Unsettled()
-  const readable = Verdict.Readable({ mark, timeline: markedTimeline })
+export const verdictOf = (state: State, seen: Glance, cursor: Cursor | undefined): Verdict => {
+  const { forkedAt, isInPlace, markedTimeline, proven, timeline } = state
+  const { isStandby, mark } = seen
+  const hasMark = markedTimeline !== null && (isStandby || timeline === markedTimeline)
+  if (!isInPlace || !hasMark) return Verdict.Unsettled()
+  const readable = Verdict.Readable({ timeline: markedTimeline })
   if (cursor === undefined) return readable
-  if (cursor.feed !== state.token) return Verdict.Expired()
+  if (cursor.feed !== seen.token) return Verdict.Expired()
   if (cursor.mark === mark) {
     // Only a database that was set back to an earlier state has not come to a position that a reader has seen.
-    return !isStandby && cursor.position >= state.ceiling ? Verdict.Expired() : readable
+    return !isStandby && cursor.position >= seen.ceiling ? Verdict.Expired() : readable
   }
-  if (state.proven !== null) {
-    const hasSurvived = cursor.ceiling <= state.proven || (state.forkedAt !== null && cursor.wal <= state.forkedAt)
+  if (proven !== null) {
+    const hasSurvived = cursor.ceiling <= proven || (forkedAt !== null && cursor.wal <= forkedAt)
     return hasSurvived ? readable : Verdict.Expired()
   }
   return isStandby ? Verdict.Behind() : Verdict.Expired()

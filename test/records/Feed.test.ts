@@ -1,7 +1,7 @@
 /** Which cursors a feed goes on from, after a restore, on a standby, after a failover. Decisions: changes, 410. */
 import { assert, it } from "@effect/vitest"
 import type { Cursor } from "../../src/records/Cursor.ts"
-import { type State, Verdict, verdictOf } from "../../src/records/Feed.ts"
+import { type Glance, type State, Verdict, verdictOf } from "../../src/records/Feed.ts"
 
 const cursor: Cursor = {
   feed: "feed",
@@ -13,56 +13,43 @@ const cursor: Cursor = {
   id: "a"
 }
 
-const primary: State = {
-  organization: "org",
+const here: Glance = {
   token: "feed",
-  isInPlace: true,
-  timeline: 1,
-  markedTimeline: 1,
   mark: "mark1",
-  proven: 95,
-  forkedAt: null,
-  wal: 6000,
+  isStandby: false,
+  key: "key",
   horizon: 120,
   ceiling: 120,
-  inFlight: 0
+  inFlight: 0,
+  wal: 6000,
+  organization: "org"
 }
 
-const standby: State = { ...primary, timeline: null }
-const promoted: State = { ...primary, timeline: 2, markedTimeline: 2, mark: "mark2" }
+const state: State = { glance: "", isInPlace: true, timeline: 1, markedTimeline: 1, proven: 95, forkedAt: null }
 
-const readable = (mark = "mark1", timeline = 1) => Verdict.Readable({ mark, timeline })
+/** What differs from a primary on which the cursor was taken. */
+type But = Partial<State> & Partial<Glance>
+
+const standby: But = { isStandby: true, timeline: null }
+const promoted: But = { timeline: 2, markedTimeline: 2, mark: "mark2" }
+
+const readable = (timeline = 1) => Verdict.Readable({ timeline })
 const expired = Verdict.Expired()
 
-const cases: ReadonlyArray<readonly [string, Verdict, State, Cursor?]> = [
-  ["goes on where it was taken", readable(), primary, cursor],
-  ["begins without a cursor", readable(), primary],
+const cases: ReadonlyArray<readonly [string, Verdict, But, Cursor?]> = [
+  ["goes on where it was taken", readable(), {}, cursor],
+  ["begins without a cursor", readable(), {}],
   ["goes on on a standby, which may lag", readable(), { ...standby, ceiling: 50 }, cursor],
-  [
-    "is settled first where the table is not what it was",
-    Verdict.Unsettled(),
-    { ...primary, isInPlace: false },
-    cursor
-  ],
-  ["is settled first where there is no mark", Verdict.Unsettled(), { ...primary, mark: null, markedTimeline: null }],
-  ["is settled first where the timeline has no mark yet", Verdict.Unsettled(), { ...primary, timeline: 2 }, cursor],
-  ["is expired where the order began anew", expired, { ...primary, token: "another" }, cursor],
-  ["is expired where a primary was set back to before it", expired, { ...primary, ceiling: 90 }, cursor],
-  [
-    "goes on after a failover up to what the last mark proves",
-    readable("mark2", 2),
-    { ...promoted, proven: 100 },
-    cursor
-  ],
+  ["is settled first where the table is not what it was", Verdict.Unsettled(), { isInPlace: false }, cursor],
+  ["is settled first where there is no mark", Verdict.Unsettled(), { markedTimeline: null }],
+  ["is settled first where the timeline has no mark yet", Verdict.Unsettled(), { timeline: 2 }, cursor],
+  ["is expired where the order began anew", expired, { token: "another" }, cursor],
+  ["is expired where a primary was set back to before it", expired, { ceiling: 90 }, cursor],
+  ["goes on after a failover up to what the last mark proves", readable(2), { ...promoted, proven: 100 }, cursor],
   ["is expired after a failover beyond what the last mark proves", expired, { ...promoted, proven: 99 }, cursor],
-  [
-    "goes on after a switchover up to where the timelines part",
-    readable("mark2", 2),
-    { ...promoted, forkedAt: 5000 },
-    cursor
-  ],
+  ["goes on after a switchover up to where the timelines part", readable(2), { ...promoted, forkedAt: 5000 }, cursor],
   ["is expired beyond where the timelines part", expired, { ...promoted, forkedAt: 4999 }, cursor],
-  ["is expired where its mark is unknown to a primary", expired, { ...primary, mark: "other", proven: null }, cursor],
+  ["is expired where its mark is unknown to a primary", expired, { mark: "other", proven: null }, cursor],
   [
     "waits where a standby has not its mark yet",
     Verdict.Behind(),
@@ -71,6 +58,7 @@ const cases: ReadonlyArray<readonly [string, Verdict, State, Cursor?]> = [
   ]
 ]
 
-for (const [what, verdict, state, given] of cases) {
-  it(`a cursor ${what}`, () => assert.deepStrictEqual(verdictOf(state, given), verdict))
+for (const [what, verdict, but, given] of cases) {
+  it(`a cursor ${what}`, () =>
+    assert.deepStrictEqual(verdictOf({ ...state, ...but }, { ...here, ...but }, given), verdict))
 }
