@@ -6,6 +6,7 @@
  *     npm run faults -- --quick
  *     npm run faults -- --only takeover --only kills --deliveries 100000 --seed 7
  *     npm run faults -- --database postgres://postgres:postgres@127.0.0.1:5432/postgres
+ *     npm run faults -- sync --histories 10000 --seed 7
  */
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Clock, Console, Data, DateTime, Effect, Option } from "effect"
@@ -13,6 +14,7 @@ import { Command, Flag } from "effect/cli"
 import { type Row, row } from "./Scenario.ts"
 import { scenarios } from "./scenarios.ts"
 import * as Ground from "./support/Ground.ts"
+import { sync } from "./sync/command.ts"
 import { circumstances, markdown, paragraph, summary } from "./table.ts"
 
 /** Promises were not kept. */
@@ -80,6 +82,9 @@ const command = Command.make(
       return yield* new Broken({ message: `Not kept: ${broken.map(({ name }) => name).join(", ")}` })
     }
   }, Effect.scoped)
-).pipe(Command.withDescription("Try to take the service down, and see whether it keeps its promises"))
+).pipe(
+  Command.withDescription("Try to take the service down, and see whether it keeps its promises"),
+  Command.withSubcommands([sync])
+)
 
 Command.run(command, { version: "1" }).pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain)

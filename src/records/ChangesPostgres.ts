@@ -64,7 +64,9 @@ export const make = (
         if (cursor !== undefined && !(yield* clock.hasMark(cursor.mark))) return yield* cursorExpired
         return outcome(pageOf([], limit, Math.max(lag, 1), () => given ?? ""))
       case "Readable": {
-        const order = { feed: state.token, mark: verdict.mark, ceiling: Math.max(state.ceiling, cursor?.ceiling ?? 0) }
+        const { mark, timeline } = verdict
+        const ceiling = Math.max(state.ceiling, cursor?.ceiling ?? 0)
+        const order = { feed: state.token, mark, timeline, ceiling, wal: Math.max(state.wal, cursor?.wal ?? 0) }
         return outcome(pageOf(changes, limit, lag, (last = before) => Cursor.encode({ ...order, ...last }, owner)))
       }
     }

@@ -38,7 +38,7 @@ export const changesQuery = (
     isPlannedOnce: true,
     statement: sql<ChangeRow>`
       select s.json as record, null::text as id, null::float8 as position, null::boolean as "isBack"
-      from (${stateQuery(sql, owner, resource, cursor?.mark ?? "")}) s (json)
+      from (${stateQuery(sql, owner, resource, cursor)}) s (json)
       union all
       select p.record, p.id, p.change_position::float8, case when p.record is null then (
         select true from ${table} t where t.organization_id = ${owner} and t.id = p.id

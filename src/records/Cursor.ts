@@ -11,10 +11,13 @@ export interface Place {
 export interface Cursor extends Place {
   /** The token of the order that the position is of. */
   readonly feed: string
-  /** The token of the newest mark that the reader's database had. */
+  /** The newest timeline that the reader's database had a mark of, and the token of the mark. */
+  readonly timeline: number
   readonly mark: string
   /** Nothing that the reader's snapshots saw has a position at or above it. */
   readonly ceiling: number
+  /** The byte of the write-ahead log before which everything lies that the reader's snapshots saw. */
+  readonly wal: number
 }
 
 /** What a cursor is good for. */
@@ -33,8 +36,12 @@ const radix = 36
 const checksumLength = 8
 
 /** The text of a cursor. It ends with a checksum, which binds it to its owner. */
-export const encode = ({ ceiling, feed, id, mark, position }: Cursor, { organization, resource }: Owner): string => {
-  const text = [version, feed, mark, ceiling.toString(radix), position.toString(radix), id].join(".")
+export const encode = (
+  { ceiling, feed, id, mark, position, timeline, wal }: Cursor,
+  { organization, resource }: Owner
+): string => {
+  const numbers = [timeline, ceiling, wal, position].map((number) => number.toString(radix))
+  const text = [version, feed, mark, ...numbers, id].join(".")
   const checksum = hash("sha256", JSON.stringify([organization, resource, text]), "base64url")
   return Buffer.from(text).toString("base64url") + checksum.slice(0, checksumLength)
 }
@@ -42,14 +49,12 @@ export const encode = ({ ceiling, feed, id, mark, position }: Cursor, { organiza
 /** The cursor that a text may stand for. It is one of an owner if it has the same text again when it is encoded for it. */
 export const decode = (cursor: string): Option.Option<Cursor> => {
   const text = Buffer.from(cursor.slice(0, -checksumLength), "base64url").toString()
-  const parts = /^1\.([0-9a-f]{8})\.([0-9a-f]{8})\.([0-9a-z]{1,10})\.(-?[0-9a-z]{1,10})\.(.*)$/su.exec(text)
+  const parts = /^1\.([0-9a-f]{8})\.([0-9a-f]{8})((?:\.-?[0-9a-z]{1,10}){4})\.(.*)$/su.exec(text)
   if (parts === null) return Option.none()
-  const [, feed = "", mark = "", ceiling = "", position = "", id = ""] = parts
-  return Option.some({
-    feed,
-    mark,
-    ceiling: Number.parseInt(ceiling, radix),
-    position: Number.parseInt(position, radix),
-    id
-  })
+  const [, feed = "", mark = "", numbers = "", id = ""] = parts
+  const [timeline = 0, ceiling = 0, wal = 0, position = 0] = numbers
+    .slice(1)
+    .split(".")
+    .map((number) => Number.parseInt(number, radix))
+  return Option.some({ feed, mark, timeline, ceiling, wal, position, id })
 }

@@ -17,6 +17,10 @@ export const State = Schema.Struct({
   mark: Schema.NullOr(Schema.String),
   /** What the mark of the cursor proves, if it is known here. */
   proven: Schema.NullOr(Schema.Int),
+  /** The byte of the write-ahead log at which the timeline after the cursor's began, if it is known here. */
+  forkedAt: Schema.NullOr(Schema.Int),
+  /** The byte of the write-ahead log before which everything lies that the snapshot sees. */
+  wal: Schema.Int,
   /** All changes below it are complete. */
   horizon: Schema.Int,
   /** No change that the snapshot sees is at or above it. */
@@ -27,13 +31,17 @@ export const State = Schema.Struct({
 export type State = typeof State.Type
 
 /** The SQL of the state of a resource's feed, for an owner: a row with its JSON. */
-export const stateQuery = (sql: Constructor, owner: Fragment, { table }: Resource, mark: string) => {
+export const stateQuery = (sql: Constructor, owner: Fragment, { table }: Resource, cursor: Cursor | undefined) => {
   const name = sql.literal(`'${table}'`)
   return sql`
     select json_build_object(
       'organization', ${owner}::text, 'token', f.token, 'isInPlace', f.place = change_place(f.table_name),
       'timeline', change_timeline(), 'markedTimeline', m.timeline, 'mark', m.token,
-      'proven', (select proven from change_marks where token = ${mark}),
+      'proven', (select proven from change_marks where token = ${cursor?.mark ?? ""}),
+      'forkedAt', (select change_wal(forked_at) from change_marks where timeline = ${cursor?.timeline ?? 0}::integer + 1),
+      'wal', change_wal(case
+        when pg_is_in_recovery() then coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
+        else pg_current_wal_insert_lsn() end),
       'horizon', change_horizon(), 'ceiling', change_ceiling(), 'inFlight', change_in_flight()
     )::text
     from change_feeds f left join (select * from change_marks order by timeline desc limit 1) m on true
@@ -43,8 +51,8 @@ export const stateQuery = (sql: Constructor, owner: Fragment, { table }: Resourc
 /** What a feed makes of a cursor. */
 export type Verdict = Data.TaggedEnum<{
   /** Its changes are to be read from there on. */
-  Readable: { readonly mark: string }
-  /** A standby has not yet what the reader has seen. */
+  Readable: { readonly mark: string; readonly timeline: number }
+  /** A standby has not yet what the reader has seen, or never will: its primary knows. */
   Behind: {}
   /** The order of the cursor has ended, or its reader has seen what did not survive a failover. */
   Expired: {}
@@ -55,17 +63,20 @@ export const Verdict = Data.taggedEnum<Verdict>()
 
 /** What a feed makes of a cursor; without one, of a reader at its beginning. */
 export const verdictOf = (state: State, cursor: Cursor | undefined): Verdict => {
-  const { mark, timeline } = state
+  const { mark, markedTimeline, timeline } = state
   const isStandby = timeline === null
-  if (!state.isInPlace || mark === null || (!isStandby && timeline !== state.markedTimeline)) return Verdict.Unsettled()
-  if (cursor === undefined) return Verdict.Readable({ mark })
+  const hasMark = mark !== null && markedTimeline !== null && (isStandby || timeline === markedTimeline)
+  if (!state.isInPlace || !hasMark) return Verdict.Unsettled()
+  const readable = Verdict.Readable({ mark, timeline: markedTimeline })
+  if (cursor === undefined) return readable
   if (cursor.feed !== state.token) return Verdict.Expired()
   if (cursor.mark === mark) {
     // Only a database that was set back to an earlier state has not come to a position that a reader has seen.
-    return !isStandby && cursor.position >= state.ceiling ? Verdict.Expired() : Verdict.Readable({ mark })
+    return !isStandby && cursor.position >= state.ceiling ? Verdict.Expired() : readable
   }
   if (state.proven !== null) {
-    return cursor.ceiling <= state.proven ? Verdict.Readable({ mark }) : Verdict.Expired()
+    const hasSurvived = cursor.ceiling <= state.proven || (state.forkedAt !== null && cursor.wal <= state.forkedAt)
+    return hasSurvived ? readable : Verdict.Expired()
   }
   return isStandby ? Verdict.Behind() : Verdict.Expired()
 }

@@ -43,7 +43,7 @@ const inOrder = (column: string) =>
   )
 
 /** Nothing changes here: the feed is every record, once, in the order of the ids. */
-const feed = { feed: "00000000", mark: "00000000", ceiling: 0 } as const
+const feed = { feed: "00000000", mark: "00000000", timeline: 0, ceiling: 0, wal: 0 } as const
 
 /** A repository over rows of any number of organizations. */
 export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>): Repository<R> => {

@@ -35,7 +35,7 @@ const places = Effect.fnUntraced(function* ({ table }: Resource) {
         select change_position, id from removals where organization_id = ${organization} and table_name = ${table}
       ) t
     ) t where n % 997 = 1 order by n`
-  const order = { feed: "00000000", mark: "00000000", ceiling: 0 }
+  const order = { feed: "00000000", mark: "00000000", timeline: 1, ceiling: 0, wal: 0 }
   return [undefined, ...found.map((place) => ({ ...order, ...place })), { ...order, position: 2 ** 50, id: "" }]
 })
 

@@ -101,7 +101,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the changes",
       const { readers } = yield* readersOf(pets)
       for (const [reader, repository, of] of readers) {
         const { cursor } = yield* of(organization)(pageOf(repository, undefined, 2))
-        assert.isAtMost(cursor.length, 100)
+        assert.isAtMost(cursor.length, 120)
         for (const wrong of damaged(cursor)) {
           if (wrong === cursor) continue
           const refused = yield* Effect.flip(of(organization)(repository.changes({ cursor: wrong, limit: 2 })))

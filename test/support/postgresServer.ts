@@ -23,7 +23,8 @@ const settings = {
   wal_level: "minimal",
   max_wal_senders: 0,
   autovacuum: "off",
-  max_connections: 300
+  max_connections: 300,
+  max_prepared_transactions: 50
 }
 
 const connection = (url: string) =>

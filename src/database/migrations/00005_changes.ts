@@ -44,6 +44,9 @@ create function change_place(name text) returns text language sql stable
     (select oid from pg_database where datname = current_database()),
     to_regclass(name)::oid);
 
+create function change_wal(place pg_lsn) returns bigint language sql immutable parallel safe
+  return (place - '0/0')::bigint;
+
 create function change_token() returns text language sql volatile
   return left(gen_random_uuid()::text, 8);
 
@@ -59,6 +62,8 @@ create table change_marks (
   token     text not null unique default change_token(),
   -- Every transaction below it had ended when the mark was written. Where the mark has survived, so have they.
   proven    bigint not null,
+  -- Where the timeline left the one before it. Null where the server has been started again since, and does not know.
+  forked_at pg_lsn,
   marked_at timestamptz not null default clock_timestamp()
 );
 
@@ -145,8 +150,11 @@ begin
   ) then return; end if;
   own := change_position();
   lowest := change_horizon();
-  insert into change_marks (timeline, proven)
-    values (change_timeline(), case when lowest = own then own + 1 else lowest end)
+  insert into change_marks (timeline, proven, forked_at) values (
+    change_timeline(), case when lowest = own then own + 1 else lowest end,
+    -- The end of the recovery, if that was of a standby: after a crash it would be another's.
+    case when pg_last_wal_receive_lsn() is not null then pg_last_wal_replay_lsn() end
+  )
     on conflict (timeline) do update set proven = excluded.proven, marked_at = clock_timestamp();
 end $function$;
 

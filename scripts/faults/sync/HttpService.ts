@@ -1,0 +1,25 @@
+/** A started service as readers and senders ask it. */
+import { Effect, Schedule } from "effect"
+import * as Client from "../../../test/blackbox/support/Client.ts"
+import * as Process from "../../../test/blackbox/support/Process.ts"
+import { type Answer, type Ask, json, Refused } from "./Service.ts"
+
+/** Starts a service, which is gone when the scope closes. */
+export const start = Effect.fnUntraced(function* (environment: Process.Environment) {
+  const process = yield* Process.start(environment)
+  const client = yield* Client.make(yield* process.address, 16)
+  const call = (request: Client.Call): Effect.Effect<Answer, Refused> =>
+    Effect.repeat(client.call(request), {
+      while: ({ status }) => status === 503,
+      schedule: Schedule.spaced("100 millis"),
+      times: 100
+    }).pipe(Effect.mapError(({ cause }) => new Refused({ message: `No answer: ${String(cause)}` })))
+  const ask: Ask = (path, key, body) =>
+    call({ path, headers: { authorization: `Bearer ${key}`, "content-type": "application/json" }, body })
+  const deliver = Effect.fnUntraced(function* (organization: string, key: string, body: object) {
+    const headers = { "content-type": "application/json", "idempotency-key": key, "x-organization-id": organization }
+    const { status, text } = yield* call({ path: "/api/v1/invoice-deletions", headers, body: yield* json(body) })
+    if (status !== 202) return yield* new Refused({ message: `A delivery: ${status} ${text}` })
+  })
+  return { ask, deliver }
+})

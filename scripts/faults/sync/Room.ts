@@ -1,0 +1,64 @@
+/** Where histories happen: tables of records, and what writers and readers must know of them. */
+
+/** A table of records with its resource. */
+export interface Kind {
+  readonly resource: string
+  readonly table: string
+  /** A text column and field of the same name. Every write puts a version there that is higher than all before it. */
+  readonly label: string
+  /** The time by which a search is ordered, with the filter that takes it. Clinics show none. */
+  readonly time?: { readonly column: "updated_at" | "modified_at"; readonly since: string }
+  /** Whether records are marked as deleted, so that a search leaves them out unless it is told to include them. */
+  readonly isMarked?: true
+  /** What else an insert sets: SQL over `id`, by column. */
+  readonly also?: Readonly<Record<string, string>>
+}
+
+const updated = { column: "updated_at", since: "updated_at_since" } as const
+
+export const pets: Kind = { resource: "pets", table: "pets", label: "name", time: updated }
+export const products: Kind = {
+  resource: "products",
+  table: "products",
+  label: "product_name",
+  time: { column: "modified_at", since: "modified_since" }
+}
+export const clinics: Kind = { resource: "clinics", table: "clinics", label: "name" }
+export const logs: Kind = {
+  resource: "consumption-logs",
+  table: "consumption_logs",
+  label: "product_name",
+  time: updated,
+  isMarked: true
+}
+export const invoices: Kind = {
+  resource: "invoices",
+  table: "invoices",
+  label: "status",
+  time: updated,
+  isMarked: true
+}
+export const lines: Kind = {
+  resource: "invoice-lines",
+  table: "invoice_lines",
+  label: "product_name",
+  time: updated,
+  isMarked: true,
+  // Three invoices have all the lines.
+  also: { invoice: "'r' || (1 + abs(hashtext(id)) % 3)" }
+}
+
+/** The records of one organization in one table. */
+export interface Room {
+  readonly organization: 0 | 1
+  readonly kind: Kind
+}
+
+/** The ids of the organizations of a history. */
+export type Organizations = readonly [string, string]
+
+/** The id of a record of a room. */
+export const idOf = (number: number) => `r${number}`
+
+/** The tables of all kinds. */
+export const tables = [pets, products, clinics, logs, invoices, lines].map(({ table }) => table)

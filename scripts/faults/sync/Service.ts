@@ -1,0 +1,63 @@
+/** A service that is asked over HTTP, or in this process. */
+import { Data, Effect, Schema } from "effect"
+
+/** The service did not do what it must do for anybody. */
+export class Refused extends Data.TaggedError("Refused")<{ readonly message: string }> {}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  readonly text: string
+}
+
+/** Asks an endpoint of the data API with a key. */
+export type Ask = (path: string, key: string, body: string) => Effect.Effect<Answer, Refused>
+
+const encode = Schema.encodeUnknownEffect(Schema.fromJsonString(Schema.Unknown))
+
+/** A value as JSON. */
+export const json = (value: unknown) => Effect.orDie(encode(value))
+
+/** A record as JSON has it. */
+export type Fields = Readonly<Record<string, unknown>>
+
+const Records = Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
+
+const Found = Schema.fromJsonString(Schema.Struct({ body: Records }))
+
+const Changed = Schema.fromJsonString(
+  Schema.Struct({
+    body: Records,
+    removed: Schema.Array(Schema.String),
+    cursor: Schema.String,
+    has_more: Schema.Boolean
+  })
+)
+
+const unlike = (what: string) => (answer: { readonly message: string }) =>
+  new Refused({ message: `${what} is not as documented: ${answer.message}` })
+
+const found = Schema.decodeUnknownEffect(Found, { onExcessProperty: "error" })
+const changed = Schema.decodeUnknownEffect(Changed, { onExcessProperty: "error" })
+
+const asked = Effect.fnUntraced(function* (ask: Ask, path: string, key: string, request: object) {
+  const body = yield* json(request)
+  const answer = yield* ask(path, key, body)
+  if (answer.status === 200 || answer.status === 410) return answer
+  return yield* new Refused({ message: `${path} ${body}: ${answer.status} ${answer.text.slice(0, 300)}` })
+})
+
+/** A page of a search. */
+export const search = Effect.fnUntraced(function* (ask: Ask, resource: string, key: string, request: object) {
+  const { text } = yield* asked(ask, `/api/v3/${resource}/search`, key, request)
+  const { body } = yield* Effect.mapError(found(text), unlike("A page of a search"))
+  return body
+})
+
+/** A page of changes; nothing where the order began anew. */
+export const changes = Effect.fnUntraced(function* (ask: Ask, resource: string, key: string, request: object) {
+  const { headers, status, text } = yield* asked(ask, `/api/v3/${resource}/changes`, key, request)
+  if (status === 410) return undefined
+  const page = yield* Effect.mapError(changed(text), unlike("A page of changes"))
+  return { ...page, lag: Number(headers["x-changes-lag"]) }
+})

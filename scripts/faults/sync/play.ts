@@ -1,0 +1,266 @@
+/** Plays a history: takes its steps, lets all transactions end, lets every reader read on, and compares. */
+import { Effect, Fiber } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { type History, heading, isByChanges, type Manner, Step, stepText } from "./History.ts"
+import { compare, type Outcome, type Played } from "./outcome.ts"
+import type { Reader } from "./Reader.ts"
+import { make as readerOf } from "./readers.ts"
+import type { Organizations, Room } from "./Room.ts"
+import type { Ask, Refused } from "./Service.ts"
+import type { Stand } from "./Stand.ts"
+import { statementsOf } from "./statements.ts"
+import * as Writers from "./Writers.ts"
+
+const truthOf = Effect.fnUntraced(function* ({ observer }: Stand, { kind }: Room, organization: string) {
+  const rows: ReadonlyArray<{ readonly id?: string; readonly record?: string }> = yield* observer.run(
+    `select id, record from ${kind.table} where organization_id = $1`,
+    [organization]
+  )
+  return new Map(rows.map(({ id = "", record = "" }) => [id, record]))
+})
+
+const keyOf = (organization: string) => `pda_sync_${organization}`
+
+/** The organizations of a history with their keys and first records. */
+const prepare = Effect.fnUntraced(function* (
+  { observer }: Stand,
+  { counts, rooms }: History,
+  organizations: Organizations
+) {
+  yield* observer.run(
+    `insert into api_keys (organization_id, id, name, prefix, key_hash, last_used_on)
+     select o, 'key', 'sync', 'pda_sync_', sha256(convert_to('pda_sync_' || o, 'UTF8')), (now() at time zone 'UTC')::date
+     from unnest($1::text[]) o`,
+    [organizations]
+  )
+  for (const [at, room] of rooms.entries()) {
+    const ids = Array.from({ length: counts[at] ?? 0 }, (_, number) => `r${number + 1}`)
+    if (ids.length === 0) continue
+    const insert = statementsOf(room, organizations, {
+      _tag: "Insert",
+      ids,
+      stamp: "now()",
+      onConflict: "fail"
+    })
+    for (const { text, params } of insert) yield* observer.run(text, params)
+  }
+})
+
+// Small ones cost most of the time that a history takes.
+const drainLimits = [1000, 7, 1000, 40, 3, 1000, 15, 2, 1000, 40, 7] as const
+
+/** A reader that comes to no end within so many pages never does. */
+const endless = 2000
+
+/** Times are shown in whole milliseconds. */
+const clockError = 5
+
+interface Reading {
+  readonly reader: Reader
+  readonly manner: Manner
+  readonly room: Room
+  readonly organization: string
+  pages: number
+  trouble: string | undefined
+  /** A page that is read while the history goes on. */
+  beside: Fiber.Fiber<unknown, SqlError> | undefined
+}
+
+let played = 0
+
+/** Plays a history. A stand that breaks is an error; whatever readers meet is an outcome. */
+export const play = Effect.fnUntraced(function* (stand: Stand, history: History) {
+  const name = `sync_${history.seed}_${history.number}_${++played}`
+  const organizations = [`${name}_a`, `${name}_b`] as const
+  const { replica = stand.primary } = stand
+  const happened: Array<readonly [what: string, seen: string]> = []
+  const writers = Writers.make(stand.observer, stand.sessions.slice(0, history.writers), name)
+  const deliveries: Array<Fiber.Fiber<void, Refused>> = []
+
+  yield* prepare(stand, history, organizations)
+  const readings = history.readers.flatMap(({ manner, room: at }): ReadonlyArray<Reading> => {
+    const room = history.rooms[at]
+    if (room === undefined) return []
+    const organization = organizations[room.organization]
+    let turns = 0
+    const inTurn: Ask = (...request) => (turns++ % 2 === 0 ? stand.primary(...request) : replica(...request))
+    const reader = readerOf(manner, {
+      kind: room.kind,
+      key: keyOf(organization),
+      ask: manner === "replica" ? replica : manner === "both" ? inTurn : stand.primary,
+      margin: history.margin
+    })
+    return [{ reader, manner, room, organization, pages: 0, trouble: undefined, beside: undefined }]
+  })
+
+  /** Reads a page, and checks what the service says of it where nothing else happens meanwhile. */
+  const page = Effect.fnUntraced(function* (reading: Reading, limit: number, isAlone: boolean, wait = 0) {
+    if (reading.trouble !== undefined) return { seen: "left out", isDone: true }
+    const { isCurrent, isDone, seen } = yield* Effect.catchTag(
+      reading.reader.page(limit, wait),
+      "Refused",
+      ({ message }) =>
+        Effect.sync(() => {
+          reading.trouble = message
+          return { seen: message, isDone: true, isCurrent: false }
+        })
+    )
+    reading.pages++
+    if (isAlone && isCurrent && reading.manner === "changes" && deliveries.length === 0) {
+      const { gone, missing, stale } = compare(
+        yield* truthOf(stand, reading.room, reading.organization),
+        reading.reader.copy()
+      )
+      if (gone.length + missing.length + stale.length > 0) {
+        reading.trouble = `x-changes-lag is 0, but missing ${missing.join()}; stale ${stale.join()}; gone ${gone.join()}`
+      }
+    }
+    return { seen, isDone }
+  })
+
+  const untilRead = Effect.fnUntraced(function* (reading: Reading) {
+    if (reading.beside !== undefined) yield* Fiber.await(reading.beside)
+    reading.beside = undefined
+  })
+
+  const read = Effect.fnUntraced(function* (at: number, limit: number, isBeside: boolean, wait: number) {
+    const reading = readings[at]
+    if (reading === undefined || (stand.isSingle && writers.isOpen())) return "left out"
+    yield* untilRead(reading)
+    if (!isBeside || stand.isSingle) return (yield* page(reading, limit, true)).seen
+    reading.beside = yield* Effect.forkChild(
+      Effect.tap(page(reading, limit, false, wait), ({ seen }) =>
+        Effect.sync(() => happened.push([`(that page of reader ${at})`, seen]))
+      )
+    )
+    return ""
+  })
+
+  const deliver = Effect.fnUntraced(function* (
+    at: number,
+    invoices: ReadonlyArray<string>,
+    lines: ReadonlyArray<string>
+  ) {
+    const room = history.rooms[at]
+    if (stand.deliver === undefined || room === undefined) return "left out"
+    const body = {
+      invoices: invoices.map((id) => ({ invoice_id: id })),
+      invoice_lines: lines.map((id) => ({ invoice_line_id: id }))
+    }
+    const sending = stand.deliver(organizations[room.organization], `${name}_${deliveries.length}`, body)
+    deliveries.push(yield* Effect.forkChild(sending))
+    return ""
+  })
+
+  const take: (step: Step) => Effect.Effect<string, SqlError> = Step.$match({
+    Begin: ({ writer, ...options }) => writers.begin(writer, options),
+    Commit: ({ writer }) => writers.commit(writer),
+    Rollback: ({ writer }) => writers.rollback(writer),
+    Savepoint: ({ writer }) => writers.savepoint(writer),
+    RollbackTo: ({ writer }) => writers.rollbackTo(writer),
+    Prepare: ({ writer }) => writers.prepare(writer),
+    Finish: ({ writer, isCommit }) => writers.finish(writer, isCommit),
+    Write: ({ writer, room: at, change }) => {
+      const room = history.rooms[at]
+      // Whoever reads would wait for a TRUNCATE that waits for a transaction.
+      return room === undefined || (change._tag === "Truncate" && writers.isOpen())
+        ? Effect.succeed("left out")
+        : writers.write(writer, room, organizations, change)
+    },
+    Deliver: ({ room, invoices, lines }) => deliver(room, invoices, lines),
+    Page: ({ reader, limit, isBeside, wait }) => read(reader, limit, isBeside, wait),
+    Save: ({ reader: at }) =>
+      Effect.sync(() => {
+        const reading = readings[at]
+        if (reading === undefined || (reading.beside !== undefined && reading.beside.pollUnsafe() === undefined)) {
+          return "left out"
+        }
+        reading.reader.save()
+        return ""
+      }),
+    Kill: ({ reader: at }) =>
+      Effect.gen(function* () {
+        const reading = readings[at]
+        if (reading === undefined) return "left out"
+        if (reading.beside !== undefined) yield* Fiber.interrupt(reading.beside)
+        reading.beside = undefined
+        reading.reader.restart()
+        return ""
+      }),
+    Pause: ({ millis }) => Effect.as(Effect.sleep(millis), "")
+  })
+
+  for (const [at, step] of history.steps.entries()) {
+    happened.push([`${at}. ${stepText(history, step)}`, yield* take(step)])
+  }
+
+  yield* writers.settle
+  for (const delivery of deliveries) yield* Fiber.join(delivery)
+  yield* untilWorked(stand, organizations)
+  yield* stand.caughtUp
+
+  const drain = Effect.fnUntraced(function* (reading: Reading, at: number) {
+    yield* untilRead(reading)
+    const limit = drainLimits[(history.number + at) % drainLimits.length] ?? 1000
+    // A search that was under way has to come to its end before one begins that sees everything.
+    const times = isByChanges(reading.manner) ? 1 : 2
+    for (let walk = 0; walk < times; walk++) {
+      let isDone = false
+      while (!isDone && reading.trouble === undefined) {
+        const last = yield* page(reading, limit, false)
+        isDone = last.isDone
+        happened.push([`in the end, reader ${at} (${reading.manner}): page of ${limit}`, last.seen])
+        if (reading.pages > endless) reading.trouble = `No end after ${endless} pages`
+      }
+    }
+  })
+  yield* Effect.forEach(readings, drain, { concurrency: stand.isSingle ? 1 : "unbounded", discard: true })
+
+  const isTimely = history.reach !== undefined && writers.longest() + history.reach + clockError < history.margin
+  const outcomes = yield* Effect.forEach(readings, (reading, at) =>
+    Effect.gen(function* () {
+      const { manner, organization, pages, reader, room, trouble } = reading
+      const truth = yield* truthOf(stand, room, organization)
+      const { gone, missing, stale } = compare(truth, reader.copy())
+      happened.push([
+        `reader ${at} (${manner}, ${room.kind.table})`,
+        `missing ${missing.join()}; stale ${stale.join("; ")}; gone ${gone.join()}${trouble === undefined ? "" : `; ${trouble}`}`
+      ])
+      const outcome: Outcome = {
+        manner,
+        room,
+        records: truth.size,
+        lost: missing.length + (isByChanges(manner) ? gone.length : 0),
+        stale: stale.length,
+        unseen: isByChanges(manner) ? 0 : gone.length,
+        pages,
+        isWithin: manner !== "margin" || isTimely,
+        trouble
+      }
+      return outcome
+    })
+  )
+  const result: Played = {
+    outcomes,
+    story: () =>
+      [
+        heading(history),
+        `longest transaction ${writers.longest()} ms`,
+        ...happened.map(([what, seen]) => (seen === "" ? what : `${what} -> ${seen}`))
+      ].join("\n")
+  }
+  return result
+})
+
+/** Waits until the worker has done all that was delivered. */
+const untilWorked = Effect.fnUntraced(function* (stand: Stand, organizations: ReadonlyArray<string>) {
+  if (stand.deliver === undefined) return
+  while (true) {
+    const open = yield* stand.observer.run(
+      "select from deletion_tasks where organization_id = any($1::text[]) and state in ('scheduled', 'running') limit 1",
+      [organizations]
+    )
+    if (open.length === 0) return
+    yield* Effect.sleep("20 millis")
+  }
+})

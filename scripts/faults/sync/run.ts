@@ -1,0 +1,86 @@
+/** Plays many histories, several at once, each kind on its own stands. */
+import { Clock, Console, Effect } from "effect"
+import { generate } from "./generate.ts"
+import type { History } from "./History.ts"
+import { isFailed, type Played } from "./outcome.ts"
+import { play } from "./play.ts"
+import { reduce } from "./reduce.ts"
+import type { Stand } from "./Stand.ts"
+import * as Tally from "./tally.ts"
+
+/** One history in so many is played on the embedded database. */
+const oneInEmbedded = 20
+
+/** Whether the history of a number is one for the embedded database. */
+export const isEmbedded = (number: number) => number % oneInEmbedded === 0
+
+/** The history of a number on a stand. */
+export const historyOn = (stand: Stand, seed: number, number: number): Effect.Effect<History> =>
+  generate(seed, number, {
+    isMultiple: !stand.isSingle,
+    hasReplica: stand.replica !== undefined,
+    hasWorker: stand.deliver !== undefined
+  })
+
+const every = 10_000
+
+export interface Options {
+  readonly seed: number
+  readonly numbers: ReadonlyArray<number>
+  /** Stands of real Postgres, each of which plays one history at a time. */
+  readonly stands: ReadonlyArray<Stand>
+  readonly embedded: Stand
+  /** How many histories that fail are told step by step. */
+  readonly told: number
+  /** Whether a history that fails is told without the steps that are not needed for that. */
+  readonly isReduced: boolean
+}
+
+/** Plays the histories, tells of those that fail, and counts. */
+export const run = Effect.fnUntraced(function* ({ embedded, isReduced, numbers, seed, stands, told }: Options) {
+  const tally: Tally.Tally = new Map()
+  const failed: Array<number> = []
+  const begun = yield* Clock.currentTimeMillis
+  let done = 0
+  let nextLine = begun + every
+
+  const tell = Effect.fnUntraced(function* (stand: Stand, history: History, first: Played) {
+    yield* Console.log(`\n${first.story()}\n`)
+    if (!isReduced) return
+    const smallest = yield* reduce(stand, history)
+    yield* Console.log(`With ${smallest.steps.length} of ${history.steps.length} steps:`)
+    // It may need luck.
+    for (let attempt = 0; attempt < 5; attempt++) {
+      const again = yield* play(stand, smallest)
+      if (!isFailed(again)) continue
+      yield* Console.log(`${again.story()}\n`)
+      return
+    }
+  })
+
+  const one = Effect.fnUntraced(function* (stand: Stand, number: number) {
+    const history = yield* historyOn(stand, seed, number)
+    const played = yield* play(stand, history)
+    if (Tally.add(tally, number, played, stand.isSingle)) {
+      failed.push(number)
+      if (failed.length <= told) yield* tell(stand, history, played)
+    }
+    done++
+    const now = yield* Clock.currentTimeMillis
+    if (now < nextLine) return
+    nextLine = now + every
+    const rate = (done / (now - begun)) * 1000
+    yield* Console.log(`${done} of ${numbers.length}, ${rate.toFixed(1)} a second, failed ${failed.length}`)
+  })
+
+  const lane = Effect.fnUntraced(function* (stand: Stand, queue: Array<number>) {
+    for (let number = queue.shift(); number !== undefined; number = queue.shift()) yield* one(stand, number)
+  })
+  const onPostgres = numbers.filter((number) => !isEmbedded(number))
+  yield* Effect.all([...stands.map((stand) => lane(stand, onPostgres)), lane(embedded, numbers.filter(isEmbedded))], {
+    concurrency: "unbounded",
+    discard: true
+  })
+  const seconds = ((yield* Clock.currentTimeMillis) - begun) / 1000
+  return { tally, failed: failed.toSorted((first, second) => first - second), seconds }
+})
