@@ -40,8 +40,10 @@ export const stateQuery = (sql: Constructor, owner: Fragment, { table }: Resourc
       'proven', (select proven from change_marks where token = ${cursor?.mark ?? ""}),
       'forkedAt', (select change_wal(forked_at) from change_marks where timeline = ${cursor?.timeline ?? 0}::integer + 1),
       'wal', change_wal(case
-        when pg_is_in_recovery() then coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
-        else pg_current_wal_insert_lsn() end),
+        when not pg_is_in_recovery() then pg_current_wal_insert_lsn()
+        when pg_last_wal_receive_lsn() >= pg_last_wal_replay_lsn() then pg_last_wal_receive_lsn()
+        -- From an archive. What a record did is seen before it counts as replayed.
+        else pg_last_wal_replay_lsn() + 16777216 end),
       'horizon', change_horizon(), 'ceiling', change_ceiling(), 'inFlight', change_in_flight()
     )::text
     from change_feeds f left join (select * from change_marks order by timeline desc limit 1) m on true

@@ -116,7 +116,7 @@ it.live("A new base of positions is noticed by the sessions that wrote and read 
 
 it.live("What a reader has seen of a session that asks for asynchronous commits is there after a crash", () =>
   Effect.gen(function* () {
-    const cluster = yield* Cluster.make({ settings: { wal_writer_delay: "10s", wal_writer_flush_after: 0 } })
+    const cluster = yield* Cluster.make({ settings: { wal_writer_delay: "10s" } })
     const { sql } = cluster
     const reader = Follower.make()
     yield* sql.unsafe(put("a", "first"))
@@ -143,7 +143,7 @@ it.live(
   "Crashes under writers, some of whom ask for asynchronous commits: readers of what was seen lose nothing, and go on",
   () =>
     Effect.gen(function* () {
-      const cluster = yield* Cluster.make({ settings: { wal_writer_delay: "10s", wal_writer_flush_after: 0 } })
+      const cluster = yield* Cluster.make({ settings: { wal_writer_delay: "10s" } })
       yield* cluster.sql`alter role postgres set synchronous_commit = off`
       const service = yield* Follower.service(cluster)
       const readers = [Follower.make(), Follower.make()]
