@@ -176,7 +176,9 @@ await client.query(`drop table if exists ${told}, ${untold}`)
 for (const table of [told, untold]) await client.query(`create table ${table} (like consumption_logs including all)`)
 await client.query(`alter table ${untold} drop column change_position`)
 await client.query(
-  `create trigger zz_changed before insert or update on ${told} for each row execute function record_changed('updated_at')`
+  `create trigger zz_inserted before insert on ${told} for each row
+   when (new.change_position is distinct from change_position() or current_setting('synchronous_commit') = 'off')
+   execute function record_changed()`
 )
 await client.query(`create trigger removed after delete on ${told} for each row execute function record_removed()`)
 

@@ -162,7 +162,7 @@ end $function$;
 create function change_feed_states() returns table (table_name text, is_whole boolean, is_settled boolean, triggers text)
 language sql stable as $function$
   select f.table_name,
-    count(t.oid) = 4 and exists (
+    count(t.oid) = 5 and exists (
       select from pg_index where indexrelid = to_regclass(f.table_name || '_changes') and indisvalid
     ),
     f.place = change_place(f.table_name) and coalesce(bool_and(t.tgenabled = 'A'), true),
@@ -214,6 +214,7 @@ begin
     execute format('create or replace function change_base() returns bigint language sql stable parallel safe return %s', highest + 1);
   end if;
   for feed in select table_name from change_feed_states() where not is_settled loop
+    execute format('alter table %I enable always trigger zz_inserted', feed);
     execute format('alter table %I enable always trigger zz_changed', feed);
     execute format('alter table %I enable always trigger moved', feed);
     execute format('alter table %I enable always trigger removed', feed);
