@@ -63,6 +63,8 @@ export class ChangeClock extends Context.Service<
 
 const nextOf = ({ ceiling, inFlight }: Progress) => ceiling + inFlight
 
+const none = Effect.succeed(0)
+
 const ask = <A, E>(database: Database, statement: Effect.Effect<ReadonlyArray<A>, E>, time = within) =>
   Effect.orElseSucceed(
     database.run({ key: "the changes", within: time, unavailable: () => undefined }, statement),
@@ -82,11 +84,10 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
 
   const waiters = ChangeWaiters.make(records)
 
-  const lag = Effect.fnUntraced(function* (progress: Progress) {
+  const heldFor = Effect.fnUntraced(function* (progress: Progress) {
     const { ceiling, horizon, isStandby } = progress
     const newest = samples.at(-1)
     const next = Math.max(nextOf(progress), isStandby ? (newest?.next ?? Infinity) : 0)
-    if (!isStandby && horizon >= next) return 0
     const now = yield* Clock.currentTimeMillis
     // What is at the horizon began after the newest sample in which its id was not given.
     const before = samples.findLast((sample) => sample.next <= horizon) ?? samples[0]
@@ -95,6 +96,9 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
     if (horizon >= next) return Math.max(0, seconds - 1)
     return horizon >= ceiling && !isStandby ? seconds : Math.max(1, seconds)
   })
+
+  const lag = (progress: Progress) =>
+    !progress.isStandby && progress.horizon >= nextOf(progress) ? none : heldFor(progress)
 
   const observe = Effect.fnUntraced(function* (progress: Progress, next: number | undefined) {
     if (next !== undefined) {

@@ -1,5 +1,5 @@
 /** Reads the feed of changes of a resource from Postgres. */
-import { Clock, Duration, Effect, Option, Schema } from "effect"
+import { Clock, Duration, Effect, Schema } from "effect"
 import type { Fragment } from "effect/sql/Statement"
 import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { CursorExpired, CursorInvalid, RecordStoreDown } from "../api/Errors.ts"
@@ -18,6 +18,19 @@ const cursorInvalid = new CursorInvalid()
 const cursorExpired = new CursorExpired()
 
 const decodeState = Schema.decodeEffect(Schema.fromJsonString(Feed.State))
+
+/** What is asked for, and its cursor as it was given. */
+interface Asked {
+  readonly given: string | undefined
+  readonly cursor: Cursor.Cursor | undefined
+  readonly limit: number
+}
+
+const askedOf = (given: string | undefined, limit: number): Asked => ({
+  given,
+  limit,
+  cursor: given === undefined ? undefined : Cursor.decode(given)
+})
 
 /** A page of changes, and what its reader has seen then. */
 interface Outcome {
@@ -42,91 +55,85 @@ export const make = (
   let settled: Feed.Settled | undefined
 
   /** Reads changes, behind a first row of the feed itself. */
-  const look = Effect.fnUntraced(function* (
-    cursor: Cursor.Cursor | undefined,
-    limit: number,
-    first: (owner: Fragment) => Fragment
-  ) {
-    const [row, ...changes] = yield* read(limit, (owner) =>
-      changesQuery(sql, owner, resource, cursor, limit, first(owner))
-    )
-    return { text: row?.record, changes }
-  })
+  const look = ({ cursor, limit }: Asked, first: (owner: Fragment) => Fragment) =>
+    read(limit, (owner) => changesQuery(sql, owner, resource, cursor, limit, first(owner)))
 
-  /** None where the feed has to be settled first. */
-  const attempt = Effect.fnUntraced(function* (given: string | undefined, limit: number) {
-    const cursor = given === undefined ? undefined : Option.getOrUndefined(Cursor.decode(given))
-    if (given !== undefined && cursor === undefined) return yield* cursorInvalid
-    const before = cursor ?? Cursor.start
+  const ownerOf = ({ organization }: Feed.Glance) => ({ organization, resource: resource.name })
 
-    const pageWith = Effect.fnUntraced(function* (
-      glance: Feed.Glance,
-      changes: ReadonlyArray<ChangeRow>,
-      timeline: number
-    ) {
-      const { ceiling, horizon, mark, organization, token, wal } = glance
-      const order = {
-        feed: token,
-        mark,
-        timeline,
-        ceiling: Math.max(ceiling, cursor?.ceiling ?? 0),
-        wal: Math.max(wal, cursor?.wal ?? 0)
-      }
-      const owner = { organization, resource: resource.name }
+  const isOfAnother = ({ cursor, given }: Asked, glance: Feed.Glance) =>
+    cursor !== undefined && Cursor.encode(cursor, ownerOf(glance)) !== given
+
+  const outcomeOf = ({ cursor }: Asked, glance: Feed.Glance, page: Changes): Outcome => {
+    const { position, id } = page.last ?? cursor ?? Cursor.start
+    const { horizon, organization } = glance
+    return { page, seen: { table: resource.table, organization, horizon, position, id } }
+  }
+
+  /** The page of these changes, which are read on a server whose newest mark is of a timeline. */
+  const told = (
+    asked: Asked,
+    glance: Feed.Glance,
+    [, ...changes]: ReadonlyArray<ChangeRow>,
+    timeline: number,
+    lag: number
+  ): Outcome => {
+    const { cursor, given, limit } = asked
+    const { mark, token } = glance
+    const cursorAt = (last: Cursor.Place | undefined) => {
       // Where nothing is told, the reader has seen nothing more that may not survive a failover.
-      const cursorAt = (last: Cursor.Place | undefined) =>
-        last === undefined && given !== undefined && cursor?.mark === mark
-          ? given
-          : Cursor.encode({ ...order, ...(last ?? before) }, owner)
-      const page = pageOf(changes, limit, yield* clock.lag(glance), cursorAt)
-      return Option.some<Outcome>({
-        page,
-        seen: { table: resource.table, organization, horizon, ...(page.last ?? before) }
-      })
-    })
-
-    const isOfAnother = ({ organization }: Feed.Glance) =>
-      cursor !== undefined && Cursor.encode(cursor, { organization, resource: resource.name }) !== given
-
-    if (settled !== undefined) {
-      const { changes, text } = yield* look(cursor, limit, (owner) => Feed.glanceQuery(sql, owner, resource))
-      const glance = Feed.glanceOf(text ?? "")
-      if (Feed.isUnchanged(settled, glance, cursor)) {
-        return isOfAnother(glance) ? yield* cursorInvalid : yield* pageWith(glance, changes, settled.timeline)
-      }
+      if (last === undefined && given !== undefined && cursor?.mark === mark) return given
+      const { position, id } = last ?? cursor ?? Cursor.start
+      const ceiling = Math.max(glance.ceiling, cursor?.ceiling ?? 0)
+      const wal = Math.max(glance.wal, cursor?.wal ?? 0)
+      return Cursor.encode({ feed: token, mark, timeline, ceiling, wal, position, id }, ownerOf(glance))
     }
-    const { changes, text } = yield* look(cursor, limit, (owner) => Feed.stateQuery(sql, owner, resource, cursor))
-    if (text == null) return Option.none()
+    return outcomeOf(asked, glance, pageOf(changes, limit, lag, cursorAt))
+  }
+
+  /** Looks at the whole state of the feed. Undefined where it has to be settled first. */
+  const examine = Effect.fnUntraced(function* (asked: Asked) {
+    const { cursor, given, limit } = asked
+    const rows = yield* look(asked, (owner) => Feed.stateQuery(sql, owner, resource, cursor))
+    const text = rows[0]?.record
+    if (text == null) return undefined
     const state = yield* Effect.orDie(decodeState(text))
     const glance = Feed.glanceOf(state.glance)
-    if (isOfAnother(glance)) return yield* cursorInvalid
+    if (isOfAnother(asked, glance)) return yield* cursorInvalid
     const verdict = Feed.verdictOf(state, glance, cursor)
     switch (verdict._tag) {
       case "Unsettled":
-        return Option.none()
+        return undefined
       case "Expired":
         return yield* cursorExpired
       case "Behind": {
         // Of a server that was promoted and is gone, the standby would wait for ever.
         if (cursor !== undefined && !(yield* clock.hasMark(cursor.mark))) return yield* cursorExpired
-        const { horizon, organization } = glance
-        const page = pageOf([], limit, Math.max(yield* clock.lag(glance), 1), () => given ?? "")
-        return Option.some<Outcome>({ page, seen: { table: resource.table, organization, horizon, ...before } })
+        const lag = Math.max(yield* clock.lag(glance), 1)
+        return outcomeOf(
+          asked,
+          glance,
+          pageOf([], limit, lag, () => given ?? "")
+        )
       }
       case "Readable":
         settled = { key: glance.key, timeline: verdict.timeline }
-        return yield* pageWith(glance, changes, verdict.timeline)
+        return told(asked, glance, rows, verdict.timeline, yield* clock.lag(glance))
     }
   })
 
-  /** Settles the feed where that is due. */
-  const settling = Effect.fnUntraced(function* (cursor: string | undefined, limit: number) {
-    const first = yield* attempt(cursor, limit)
-    if (Option.isSome(first)) return first.value
+  const next = Effect.fnUntraced(function* (asked: Asked) {
+    if (settled !== undefined) {
+      const rows = yield* look(asked, (owner) => Feed.glanceQuery(sql, owner, resource))
+      const glance = Feed.glanceOf(rows[0]?.record ?? "")
+      if (Feed.isUnchanged(settled, glance, asked.cursor)) {
+        if (isOfAnother(asked, glance)) return yield* cursorInvalid
+        return told(asked, glance, rows, settled.timeline, yield* clock.lag(glance))
+      }
+    }
+    const first = yield* examine(asked)
+    if (first !== undefined) return first
     yield* Effect.timeoutOption(clock.keep, "3 seconds")
-    const second = yield* attempt(cursor, limit)
-    if (Option.isSome(second)) return second.value
-    return yield* new RecordStoreDown({ detail: "The record store is busy" })
+    return (yield* examine(asked)) ?? (yield* new RecordStoreDown({ detail: "The record store is busy" }))
   })
 
   return Effect.fn("Records.changes", { attributes: { table: resource.table } })(function* ({
@@ -134,12 +141,14 @@ export const make = (
     limit,
     wait = Duration.zero
   }: ChangesRequest) {
-    const end = (yield* Clock.currentTimeMillis) + Duration.toMillis(wait)
-    let { page, seen } = yield* settling(cursor, limit)
-    while (page.isEmpty) {
-      const left = end - (yield* Clock.currentTimeMillis)
+    const asked = askedOf(cursor, limit)
+    if (cursor !== undefined && asked.cursor === undefined) return yield* cursorInvalid
+    const begun = Duration.isZero(wait) ? 0 : yield* Clock.currentTimeMillis
+    let { page, seen } = yield* next(asked)
+    while (page.isEmpty && !Duration.isZero(wait)) {
+      const left = Duration.toMillis(wait) - ((yield* Clock.currentTimeMillis) - begun)
       if (left <= 0 || !(yield* clock.wait(seen, Duration.millis(left)))) break
-      ;({ page, seen } = yield* settling(page.cursor, limit))
+      ;({ page, seen } = yield* next(askedOf(page.cursor, limit)))
     }
     return page
   })

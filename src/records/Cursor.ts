@@ -1,6 +1,5 @@
 /** The cursor of a feed of changes: what a reader has seen, as a short opaque text. */
 import { hash } from "node:crypto"
-import { Option } from "effect"
 
 /** Where a change is in the order of a feed. */
 export interface Place {
@@ -47,14 +46,14 @@ export const encode = (
 }
 
 /** The cursor that a text may stand for. It is one of an owner if it has the same text again when it is encoded for it. */
-export const decode = (cursor: string): Option.Option<Cursor> => {
+export const decode = (cursor: string): Cursor | undefined => {
   const text = Buffer.from(cursor.slice(0, -checksumLength), "base64url").toString()
   const parts = /^1\.([0-9a-f]{8})\.([0-9a-f]{8})((?:\.-?[0-9a-z]{1,10}){4})\.(.*)$/su.exec(text)
-  if (parts === null) return Option.none()
+  if (parts === null) return undefined
   const [, feed = "", mark = "", numbers = "", id = ""] = parts
   const [timeline = 0, ceiling = 0, wal = 0, position = 0] = numbers
     .slice(1)
     .split(".")
     .map((number) => Number.parseInt(number, radix))
-  return Option.some({ feed, mark, timeline, ceiling, wal, position, id })
+  return { feed, mark, timeline, ceiling, wal, position, id }
 }

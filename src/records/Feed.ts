@@ -46,8 +46,10 @@ const glance = (sql: Constructor, owner: Fragment, name: Fragment) => sql`
     pg_is_in_recovery(), pg_relation_filepath(${name}), pg_postmaster_start_time(), change_base(), pg_current_snapshot(),
     change_in_flight(),
     change_wal(case
-      when pg_is_in_recovery() then coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
-      else pg_current_wal_insert_lsn() end),
+      when not pg_is_in_recovery() then pg_current_wal_insert_lsn()
+      when pg_last_wal_receive_lsn() >= pg_last_wal_replay_lsn() then pg_last_wal_receive_lsn()
+      -- From an archive. What a record did is seen before it counts as replayed.
+      else pg_last_wal_replay_lsn() + 16777216 end),
     ${owner}::text)`
 
 /** The SQL of a glance at a resource's feed, for an owner: a row with its text. */

@@ -1,5 +1,5 @@
 /** Reads records that are held in memory, by the same rules as the database. */
-import { Array, Duration, Effect, Option, Order, Predicate } from "effect"
+import { Array, Duration, Effect, Order, Predicate } from "effect"
 import { CursorInvalid, RecordNotFound } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { type Condition, conditionsOf } from "../api/records/Filter.ts"
@@ -65,7 +65,7 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
       }),
     changes: Effect.fnUntraced(function* ({ cursor: given, limit, wait = Duration.zero }) {
       const owner = { organization: yield* CurrentOrganization.id, resource: resource.name }
-      const cursor = given === undefined ? undefined : Option.getOrUndefined(Cursor.decode(given))
+      const cursor = given === undefined ? undefined : Cursor.decode(given)
       if (given !== undefined && (cursor === undefined || Cursor.encode(cursor, owner) !== given)) {
         return yield* new CursorInvalid()
       }

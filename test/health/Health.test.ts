@@ -117,7 +117,13 @@ layer(
 
   it.effect.each([
     [60, pass],
-    [61, { status: "warn", output: "Held back for 61 seconds by a transaction that has written and is open" }]
+    [
+      61,
+      {
+        status: "warn",
+        output: "Held back for 61 seconds: a transaction that has written is open, or a replica is behind"
+      }
+    ]
   ] as const)("health warns when the changes are held back for more than a minute: %i seconds", ([lag, changes]) =>
     Effect.gen(function* () {
       const held = Layer.effect(

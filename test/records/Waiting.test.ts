@@ -30,7 +30,11 @@ const feed = Effect.gen(function* () {
   const watching = ChangeClock.make(counted, counted)
   const clock: typeof watching = {
     ...watching,
-    wait: (seen, within) => Effect.andThen(Effect.sync(() => waiters++), watching.wait(seen, within))
+    wait: (seen, within) =>
+      Effect.andThen(
+        Effect.sync(() => waiters++),
+        watching.wait(seen, within)
+      )
   }
   const repository = Postgres.make(counted, pets, { clock })
   const changes = (request: Parameters<typeof repository.changes>[0], owner = organization) =>

@@ -99,19 +99,51 @@ it.live("A new base of positions is noticed by the sessions that wrote and read 
     yield* service.clock.keep
     const [base] = yield* sql<{ base: number }>`select change_base()::float8 as base`
     assert.isAbove(base?.base ?? 0, 1_000_000_000)
+    // One that comes after it has no plan from before.
+    const other = yield* sql.reserve
+    yield* other.executeUnprepared(put("c", "second"), [], undefined)
+    const later = yield* Follower.service(cluster)
+    yield* reader.drain(later)
     yield* write("a", "second")
     yield* write("b", "second")
-    yield* reader.drain(service)
-    yield* Follower.assertEqual(reader, sql)
+    for (const from of [service, later]) {
+      yield* reader.drain(from)
+      yield* Follower.assertEqual(reader, sql)
+    }
     assert.strictEqual(reader.gone(), 0)
   }).pipe(Effect.scoped)
+)
+
+it.live("What a reader has seen of a session that asks for asynchronous commits is there after a crash", () =>
+  Effect.gen(function* () {
+    const cluster = yield* Cluster.make({ settings: { wal_writer_delay: "10s" } })
+    const { sql } = cluster
+    const reader = Follower.make()
+    yield* sql.unsafe(put("a", "first"))
+    yield* Follower.settled(reader, yield* Follower.service(cluster))
+    yield* sql.unsafe("alter system set synchronous_commit = off").unprepared
+    for (let crash = 0; crash < 3; crash++) {
+      yield* cluster.kill
+      yield* cluster.start
+      const service = yield* Follower.service(cluster, cluster, false)
+      for (let n = 0; n < 4; n++) yield* sql.unsafe(put(`seen_${crash}_${n}`, "seen"))
+      yield* sql.unsafe(`delete from pets where id = 'seen_${crash}_1'`)
+      yield* reader.drain(service)
+      yield* cluster.kill
+      yield* cluster.start
+      for (let n = 0; n < 3; n++) yield* sql.unsafe(put(`next_${crash}_${n}`, "next"))
+      yield* reader.drain(service)
+      yield* Follower.assertEqual(reader, sql)
+      assert.strictEqual(reader.gone(), 0)
+    }
+  })
 )
 
 it.live(
   "Crashes under writers, some of whom ask for asynchronous commits: readers of what was seen lose nothing, and go on",
   () =>
     Effect.gen(function* () {
-      const cluster = yield* Cluster.make({ settings: { wal_writer_delay: "10s", wal_writer_flush_after: 0 } })
+      const cluster = yield* Cluster.make({ settings: { wal_writer_delay: "10s" } })
       yield* cluster.sql`alter role postgres set synchronous_commit = off`
       const service = yield* Follower.service(cluster)
       const readers = [Follower.make(), Follower.make()]

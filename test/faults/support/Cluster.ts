@@ -125,7 +125,7 @@ export const backUp = Effect.fnUntraced(function* ({ folder, sql }: Cluster) {
   yield* Effect.gen(function* () {
     const session = yield* sql.reserve
     const run = (text: string) => session.executeUnprepared(text, [], undefined)
-    yield* run("select pg_backup_start('copy', true)")
+    yield* run("select pg_backup_start('copy', true)::text")
     // Files that go away meanwhile are none that the backup needs.
     const copy = 'mkdir -p -- "$2" && cp -a -- "$1/." "$2" 2> /dev/null || true'
     yield* Effect.sync(() => execFileSync("sh", ["-c", copy, "sh", folder, backup]))
