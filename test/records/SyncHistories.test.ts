@@ -72,7 +72,7 @@ const mutants = {
   "the triggers of removals": tables
     .flatMap((table) => [`alter table ${table} disable trigger removed`, `alter table ${table} disable trigger moved`])
     .join(";"),
-  "that the triggers fire always": tables.map((table) => `alter table ${table} enable trigger changed`).join(";")
+  "that the triggers fire always": tables.map((table) => `alter table ${table} enable trigger user`).join(";")
 }
 
 for (const [what, statements] of Object.entries(mutants)) {

@@ -4,6 +4,9 @@ import * as Client from "../../../test/blackbox/support/Client.ts"
 import * as Process from "../../../test/blackbox/support/Process.ts"
 import { type Answer, type Ask, json, Refused } from "./Service.ts"
 
+/** How much is told of what a service wrote that does not answer. */
+const shown = 4000
+
 /** Starts a service, which is gone when the scope closes. */
 export const start = Effect.fnUntraced(function* (environment: Process.Environment) {
   const process = yield* Process.start(environment)
@@ -13,7 +16,11 @@ export const start = Effect.fnUntraced(function* (environment: Process.Environme
       while: ({ status }) => status === 503,
       schedule: Schedule.spaced("100 millis"),
       times: 100
-    }).pipe(Effect.mapError(({ cause }) => new Refused({ message: `No answer: ${String(cause)}` })))
+    }).pipe(
+      Effect.mapError(
+        ({ cause }) => new Refused({ message: `No answer: ${String(cause)} ${process.output().slice(-shown)}` })
+      )
+    )
   const ask: Ask = (path, key, body) =>
     call({ path, headers: { authorization: `Bearer ${key}`, "content-type": "application/json" }, body })
   const deliver = Effect.fnUntraced(function* (organization: string, key: string, body: object) {

@@ -43,6 +43,8 @@ export interface Writers {
   readonly settle: Effect.Effect<void>
   /** Whether any transaction is open, so that it may hold back what others commit. */
   readonly isOpen: () => boolean
+  /** Whether any statement waits for a lock, which may be free at any time where writers meet in a deadlock. */
+  readonly isWaiting: () => boolean
   /** The longest that a transaction took so far, in milliseconds. */
   readonly longest: () => number
 }
@@ -213,6 +215,7 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
     }),
     isOpen: () =>
       prepared.length > 0 || writers.some(({ begunAt, busy }) => begunAt !== undefined || busy !== undefined),
+    isWaiting: () => writers.some(({ busy }) => busy !== undefined),
     longest: () => longest
   }
 }

@@ -96,6 +96,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
   /** Reads a page, and checks what the service says of it where nothing else happens meanwhile. */
   const page = Effect.fnUntraced(function* (reading: Reading, limit: number, isAlone: boolean, wait = 0) {
     if (reading.trouble !== undefined) return { seen: "left out", isDone: true }
+    const isQuiet = isAlone && deliveries.length === 0 && !writers.isWaiting()
     const { isCurrent, isDone, seen } = yield* Effect.catchTag(
       reading.reader.page(limit, wait),
       "Refused",
@@ -106,7 +107,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
         })
     )
     reading.pages++
-    if (isAlone && isCurrent && reading.manner === "changes" && deliveries.length === 0) {
+    if (isQuiet && isCurrent && reading.manner === "changes") {
       const { gone, missing, stale } = compare(
         yield* truthOf(stand, reading.room, reading.organization),
         reading.reader.copy()
