@@ -125,6 +125,8 @@ begin
     new.record := old.record;
     if new is not distinct from old then
       return new;
+    elsif current_setting('session_replication_role') = 'replica' then
+      -- A replicated row keeps the time that its publisher gave it.
     elsif tg_argv[0] = 'updated_at' then
       if new.updated_at is not distinct from old.updated_at then new.updated_at := greatest(now(), old.updated_at); end if;
     elsif tg_argv[0] = 'modified_at' then
