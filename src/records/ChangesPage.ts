@@ -8,14 +8,20 @@ const placeOf = ({ id, position }: ChangeRow): Place => ({ id: id ?? "", positio
 const isSame = (one: Place | undefined, another: Place | undefined) =>
   one !== undefined && one.position === another?.position && one.id === another.id
 
+/** The ids of what was deleted. */
+export const removedFrom = (rows: ReadonlyArray<ChangeRow>) =>
+  rows.flatMap(({ id, record }) => (record === null && id !== null ? [id] : []))
+
 /**
  * A page of at most `limit` changes.
  *
  * @param rows the changes in order, one more than the limit if there are more
+ * @param existing of the ids that were removed, those of which there is a record again: it has a change of its own
  * @param cursorAt the text of the cursor after the last change of the page, or where there is none
  */
 export const pageOf = (
   rows: ReadonlyArray<ChangeRow>,
+  existing: ReadonlySet<string>,
   limit: number,
   lag: number,
   cursorAt: (last: Place | undefined) => string
@@ -25,7 +31,7 @@ export const pageOf = (
   const length = isSame(places[limit], places[limit - 1]) ? limit + 1 : Math.min(limit, rows.length)
   const page = rows.slice(0, length)
   const body = page.flatMap(({ record }) => record ?? [])
-  const removed = page.flatMap(({ id, isBack, record }) => (record === null && isBack !== true ? (id ?? []) : []))
+  const removed = removedFrom(page).filter((id) => !existing.has(id))
   const cursor = cursorAt(places[length - 1])
   const hasMore = rows.length > limit
   return {

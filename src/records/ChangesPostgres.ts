@@ -1,21 +1,23 @@
 /** Reads the feed of changes of a resource from Postgres. */
 import { Clock, Duration, Effect, Schema } from "effect"
 import type { Fragment } from "effect/sql/Statement"
-import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { CursorExpired, CursorInvalid, RecordStoreDown } from "../api/Errors.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import type { Database } from "../database/Database.ts"
 import type { ChangeClock } from "./ChangeClock.ts"
-import { pageOf } from "./ChangesPage.ts"
-import { changesQuery, type ChangeRow } from "./ChangesQuery.ts"
+import { pageOf, removedFrom } from "./ChangesPage.ts"
+import { changesQuery, type ChangeRow, existingQuery } from "./ChangesQuery.ts"
 import type { Seen } from "./ChangeWaiters.ts"
 import * as Cursor from "./Cursor.ts"
 import * as Feed from "./Feed.ts"
 import type { Changes, ChangesRequest, ReadError } from "./Repository.ts"
-import type { Query } from "./SearchQuery.ts"
+import type { Found, Query } from "./SearchQuery.ts"
 
 const cursorInvalid = new CursorInvalid()
 const cursorExpired = new CursorExpired()
+
+const none: Effect.Effect<ReadonlySet<string>> = Effect.succeed(new Set())
 
 const decodeState = Schema.decodeEffect(Schema.fromJsonString(Feed.State))
 
@@ -47,10 +49,10 @@ export const make = (
   sql: Database,
   clock: ChangeClock["Service"],
   resource: Resource,
-  read: (
+  read: <Row extends Found>(
     limit: number,
-    queryOf: (owner: Fragment) => Query<ChangeRow>
-  ) => Effect.Effect<ReadonlyArray<ChangeRow>, ReadError, CurrentOrganization>
+    queryOf: (owner: Fragment) => Query<Row>
+  ) => Effect.Effect<ReadonlyArray<Row>, ReadError, CurrentOrganization>
 ) => {
   let settled: Feed.Settled | undefined
 
@@ -69,14 +71,23 @@ export const make = (
     return { page, seen: { table: resource.table, organization, horizon, position, id } }
   }
 
+  /** Of what was deleted, what exists again. It is looked up later than the page was read, so what comes since is told. */
+  const existingOf = (glance: Feed.Glance, changes: ReadonlyArray<ChangeRow>) => {
+    const removed = removedFrom(changes)
+    if (removed.length === 0) return none
+    return read(removed.length, (owner) => existingQuery(sql, owner, resource, removed)).pipe(
+      Effect.provideService(CurrentOrganization, CurrentOrganization.known(glance.organization)),
+      Effect.map((rows): ReadonlySet<string> => new Set(rows.map(({ record }) => record ?? "")))
+    )
+  }
+
   /** The page of these changes, which are read on a server whose newest mark is of a timeline. */
-  const told = (
+  const told = Effect.fnUntraced(function* (
     asked: Asked,
     glance: Feed.Glance,
     [, ...changes]: ReadonlyArray<ChangeRow>,
-    timeline: number,
-    lag: number
-  ): Outcome => {
+    timeline: number
+  ) {
     const { cursor, given, limit } = asked
     const { mark, token } = glance
     const cursorAt = (last: Cursor.Place | undefined) => {
@@ -87,8 +98,9 @@ export const make = (
       const wal = Math.max(glance.wal, cursor?.wal ?? 0)
       return Cursor.encode({ feed: token, mark, timeline, ceiling, wal, position, id }, ownerOf(glance))
     }
-    return outcomeOf(asked, glance, pageOf(changes, limit, lag, cursorAt))
-  }
+    const existing = yield* existingOf(glance, changes)
+    return outcomeOf(asked, glance, pageOf(changes, existing, limit, yield* clock.lag(glance), cursorAt))
+  })
 
   /** Looks at the whole state of the feed. Undefined where it has to be settled first. */
   const examine = Effect.fnUntraced(function* (asked: Asked) {
@@ -112,12 +124,12 @@ export const make = (
         return outcomeOf(
           asked,
           glance,
-          pageOf([], limit, lag, () => given ?? "")
+          pageOf([], new Set(), limit, lag, () => given ?? "")
         )
       }
       case "Readable":
         settled = { key: glance.key, timeline: verdict.timeline }
-        return told(asked, glance, rows, verdict.timeline, yield* clock.lag(glance))
+        return yield* told(asked, glance, rows, verdict.timeline)
     }
   })
 
@@ -127,7 +139,7 @@ export const make = (
       const glance = Feed.glanceOf(rows[0]?.record ?? "")
       if (Feed.isUnchanged(settled, glance, asked.cursor)) {
         if (isOfAnother(asked, glance)) return yield* cursorInvalid
-        return told(asked, glance, rows, settled.timeline, yield* clock.lag(glance))
+        return yield* told(asked, glance, rows, settled.timeline)
       }
     }
     const first = yield* examine(asked)

@@ -2,8 +2,7 @@
 import type { Constructor, Fragment } from "effect/sql/Statement"
 import type { Resource } from "../api/records/Resource.ts"
 import { type Cursor, start } from "./Cursor.ts"
-
-import type { Query } from "./SearchQuery.ts"
+import type { Found, Query } from "./SearchQuery.ts"
 
 /** The first row has what was asked of the feed itself as its `record`, and no `position`. The others are changes, in order. */
 export interface ChangeRow {
@@ -11,14 +10,11 @@ export interface ChangeRow {
   readonly record: string | null
   readonly id: string | null
   readonly position: number | null
-  /** Whether a record that was deleted exists again. */
-  readonly isBack: boolean | null
 }
 
 /**
  * The query of the changes after a cursor, and one more than `limit`, so that it is known whether there are more. Both
- * branches are read in the order of an index, and merged as they are read. Whether a record exists again is no `exists`:
- * Postgres might read all records of the organization to hash them.
+ * branches are read in the order of an index, and merged as they are read.
  *
  * @param first the SQL of the first row
  */
@@ -40,13 +36,10 @@ export const changesQuery = (
   return {
     isPlannedOnce: true,
     statement: sql<ChangeRow>`
-      select s.text as record, null::text as id, null::float8 as position, null::boolean as "isBack"
+      select s.text as record, null::text as id, null::float8 as position
       from (${first}) s (text)
       union all
-      select p.record, p.id, p.change_position::float8, case when p.record is null then (
-        select true from ${table} t where t.organization_id = ${owner} and t.id = p.id
-      ) end
-      from (
+      select p.record, p.id, p.change_position::float8 from (
         (
           select t.record, t.id, t.change_position from ${table} t
           where t.organization_id = ${owner} and ${isAfter} order by t.change_position, t.id ${bounds}
@@ -61,3 +54,18 @@ export const changesQuery = (
       ) p`
   }
 }
+
+/** The query of those of the ids of which there is a record. */
+export const existingQuery = (
+  sql: Constructor,
+  owner: Fragment,
+  { table }: Resource,
+  ids: ReadonlyArray<string>
+): Query => ({
+  isPlannedOnce: true,
+  statement: sql<Found>`
+    select g.id as record from unnest(${ids}::text[]) g (id)
+    cross join lateral (
+      select from ${sql.literal(table)} t where t.organization_id = ${owner} and t.id = g.id offset 0
+    ) t`
+})

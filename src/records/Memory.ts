@@ -76,13 +76,12 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
       ).map((row) => ({
         record: row.json,
         id: row.id,
-        position: 0,
-        isBack: null
+        position: 0
       }))
       const next = changes.findIndex(({ id }) => Order.isGreaterThan(byBytes)(id, before.id))
       const page = next < 0 ? [] : changes.slice(next, next + limit + 1)
       if (page.length === 0) yield* Effect.sleep(wait)
-      return pageOf(page, limit, 0, (last = before) => Cursor.encode({ ...feed, ...last }, owner))
+      return pageOf(page, new Set(), limit, 0, (last = before) => Cursor.encode({ ...feed, ...last }, owner))
     })
   }
 }
