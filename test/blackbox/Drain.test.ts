@@ -4,7 +4,7 @@
  * @module-tag long
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect, Fiber, Schema } from "effect"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
 import * as Process from "./support/Process.ts"
@@ -33,6 +33,8 @@ const started = Effect.fnUntraced(function* (drain: string, environment: Process
   const ready = Effect.map(client.call({ path: "/api/v1/health/ready", method: "GET" }), ({ text }) => text)
   return { ...program, client, ready }
 })
+
+const decodeCursor = Schema.decodeEffect(Schema.fromJsonString(Schema.Struct({ cursor: Schema.String })))
 
 const connectionOf = ({ headers: { connection = "" } }: Client.Answer) => String(connection).toLowerCase()
 
@@ -70,6 +72,24 @@ describe.concurrent("While it drains, a stopped program", () => {
       const received = yield* Raw.exchange(client.address, "GET /unknown HTTP/1.1\r\nHost: a\r\n\r\n".repeat(20))
       assert.lengthOf(received.match(/404 Not Found/g) ?? [], 20)
       assert.lengthOf(received.match(/connection: close/gi) ?? [], 1)
+    })
+  )
+
+  it.live("answers readers that wait for changes at once", () =>
+    Effect.gen(function* () {
+      const { client, ended, kill, output } = yield* started("1 second", { DATABASE_URL: "", DATA_DIR: "memory" })
+      const changes = (body: object) =>
+        client.call({ path: "/api/v3/pets/changes", headers, body: JSON.stringify(body) })
+      const { cursor } = yield* decodeCursor((yield* changes({})).text)
+      const waiting = yield* Effect.forkChild(changes({ cursor, wait: 20 }), { startImmediately: true })
+      yield* Effect.sleep("300 millis")
+      assert.isUndefined(waiting.pollUnsafe())
+      const stopped = yield* Clock.currentTimeMillis
+      yield* kill("SIGTERM")
+      const { status, text } = yield* Fiber.join(waiting)
+      assert.deepStrictEqual([status, text], [200, `{"body":[],"removed":[],"cursor":"${cursor}","has_more":false}`])
+      assert.deepStrictEqual(yield* ended, { code: 0, signal: null }, output())
+      assert.isBelow((yield* Clock.currentTimeMillis) - stopped, 10_000)
     })
   )
 
