@@ -9,7 +9,8 @@ import * as Instant from "../api/records/Instant.ts"
 import { checkOrganization } from "../keys/CheckOrganization.ts"
 import { pageOf } from "../records/Handlers.ts"
 import { taskIdOf } from "./Delivery.ts"
-import { type Criteria, TaskReads } from "./TaskReads.ts"
+import { TaskReads } from "./TaskReads.ts"
+import type { Criteria } from "./TaskReadsPostgres.ts"
 
 /** What a request asks for. A text that is no state is none's. */
 const criteriaOf = ({ scheduled_since = null, state = null }: SearchRequest): Criteria => ({

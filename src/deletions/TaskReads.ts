@@ -1,19 +1,11 @@
 /** Reads the deletion tasks of the current organization, for the sender of its deliveries. */
 import { Array, Context, DateTime, Effect, Layer, Order, Struct } from "effect"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import { type DeletionTask, State } from "../api/DeletionTasks.ts"
+import type { DeletionTask } from "../api/DeletionTasks.ts"
 import { TaskNotFound, type TaskStoreDown, type Unauthorized } from "../api/Errors.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Page } from "../records/Repository.ts"
 import * as Postgres from "./TaskReadsPostgres.ts"
-
-/** Which tasks a search asks for. */
-export interface Criteria {
-  /** Tasks in one of these states. */
-  readonly states: ReadonlyArray<State>
-  /** Tasks that were to run at or after this. */
-  readonly scheduledSince?: Instant.Instant | undefined
-}
 
 /** A task, and whose it is. */
 export interface OwnedTask extends DeletionTask {
@@ -32,7 +24,7 @@ export class TaskReads extends Context.Service<
   {
     /** A page of the tasks, ordered by the time they are scheduled for, then by id. */
     readonly search: (
-      criteria: Criteria,
+      criteria: Postgres.Criteria,
       page: Page
     ) => Effect.Effect<ReadonlyArray<DeletionTask>, Unauthorized | TaskStoreDown, CurrentOrganization>
     /** A task by its id, a UUID in any case. */

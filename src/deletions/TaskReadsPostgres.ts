@@ -4,13 +4,20 @@ import type { SqlError } from "effect/sql/SqlError"
 import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import { DeletionTask } from "../api/DeletionTasks.ts"
+import { DeletionTask, type State } from "../api/DeletionTasks.ts"
 import { TaskNotFound, TaskStoreDown } from "../api/Errors.ts"
 import * as Instant from "../api/records/Instant.ts"
 import { atMost } from "../database/Admission.ts"
 import { inOrder, TaskDatabase } from "../database/Database.ts"
 import type { Page } from "../records/Repository.ts"
-import type { Criteria } from "./TaskReads.ts"
+
+/** Which tasks a search asks for. */
+export interface Criteria {
+  /** Tasks in one of these states. */
+  readonly states: ReadonlyArray<State>
+  /** Tasks that were to run at or after this. */
+  readonly scheduledSince?: Instant.Instant | undefined
+}
 
 const unionAll = join(" union all ", false)
 

@@ -31,7 +31,9 @@ export const pageOf = (
   const length = isSame(places[limit], places[limit - 1]) ? limit + 1 : Math.min(limit, rows.length)
   const page = rows.slice(0, length)
   const body = page.flatMap(({ record }) => record ?? [])
-  const removed = removedFrom(page).filter((id) => !existing.has(id))
+  // One that the page has, and that was deleted before `existing` was looked up, is told by its own removal later.
+  const told = new Set(page.map(({ id, record }) => (record === null ? null : id)))
+  const removed = removedFrom(page).filter((id) => !existing.has(id) && !told.has(id))
   const cursor = cursorAt(places[length - 1])
   const hasMore = rows.length > limit
   return {

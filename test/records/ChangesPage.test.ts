@@ -1,0 +1,28 @@
+/** How a page of changes is put together from rows: what is told of records that were deleted and exist again. */
+import { assert, it } from "@effect/vitest"
+import { pageOf } from "../../src/records/ChangesPage.ts"
+import type { ChangeRow } from "../../src/records/ChangesQuery.ts"
+
+const written = (id: string, position: number): ChangeRow => ({ id, position, record: `{"id":"${id}"}` })
+const deleted = (id: string, position: number): ChangeRow => ({ id, position, record: null })
+
+const shown = (rows: ReadonlyArray<ChangeRow>, existing: ReadonlyArray<string>, limit: number) =>
+  pageOf(rows, new Set(existing), limit, 0, (last) => `${last?.position} ${last?.id}`).json
+
+it("what was deleted is told by its id, unless there is a record again", () => {
+  const rows = [deleted("a", 1), deleted("b", 2), written("c", 3)]
+  assert.strictEqual(shown(rows, ["b"], 3), `{"body":[{"id":"c"}],"removed":["a"],"cursor":"3 c","has_more":false}`)
+})
+
+it("no id is both there and removed, also where the record was deleted since the page was read", () => {
+  const rows = [deleted("a", 1), written("a", 2)]
+  assert.strictEqual(shown(rows, [], 3), `{"body":[{"id":"a"}],"removed":[],"cursor":"2 a","has_more":false}`)
+})
+
+it.each([
+  [[deleted("a", 1), written("a", 1)], ["a"]],
+  [[written("a", 1), deleted("a", 1)], ["a"]],
+  [[deleted("a", 1), written("a", 1)], []]
+])("the two rows of a record that one transaction deleted and inserted are not cut apart", (rows, existing) => {
+  assert.strictEqual(shown(rows, existing, 1), `{"body":[{"id":"a"}],"removed":[],"cursor":"1 a","has_more":true}`)
+})
