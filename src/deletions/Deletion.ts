@@ -24,8 +24,8 @@ const counts = (judged: string, verdicts: ReadonlyArray<string>) =>
     where j.organization_id = task.organization_id and j.task_id = task.id)`
 
 /**
- * Parameters: organizations, task ids, claim tokens (arrays of one length), and the time as the statement is sent. Returns a row for each task
- * that was completed: `organization`, `taskId` and `outcome`.
+ * Parameters: organizations, task ids, claim tokens (arrays of one length), and the time as the statement is sent.
+ * Returns a row for each task that was completed: `organization`, `taskId` and `outcome`.
  */
 export const statement = `
   with task as materialized (
