@@ -4,6 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
 import { config } from "../Config.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
+import { beginAnew } from "../database/ChangeOrder.ts"
 import * as Databases from "../database/Databases.ts"
 import { loadDemoData } from "../demo/Load.ts"
 import { migrate, requireMigrated } from "../database/Migrations.ts"
@@ -44,8 +45,17 @@ const migrateCommand = Command.make(
     const ofCredentials = yield* migrate(yield* CredentialDatabase)
     const applied = [...ofTasks, ...ofCredentials]
     yield* Console.log(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
+    const { begun, waiting } = yield* beginAnew(yield* TaskDatabase)
+    if (begun.length > 0) {
+      yield* Console.log(`Changes begin anew, and their readers start again: ${begun.join(", ")}`)
+    }
+    if (waiting.length > 0) {
+      yield* Console.log(`Changes cannot begin anew yet, and the service tries again: ${waiting.join(", ")}`)
+    }
   }, Effect.provide(asTheyAre))
-).pipe(Command.withDescription("Apply the migrations that are missing"))
+).pipe(
+  Command.withDescription("Apply the migrations that are missing, and begin the order of changes anew after a restore")
+)
 
 const keyDatabases = migrated("credentials", CredentialDatabase)
 const taskDatabases = migrated("tasks", TaskDatabase)

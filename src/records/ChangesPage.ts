@@ -3,10 +3,14 @@ import type { ChangeRow } from "./ChangesQuery.ts"
 import type { Place } from "./Cursor.ts"
 import type { Changes } from "./Repository.ts"
 
-const placeOf = ({ id, position }: ChangeRow): Place => ({ id: id ?? "", position: position ?? 0 })
+const idIn = /^\{"id":("(?:[^"\\]|\\.)*")/
 
-const isSame = (one: Place | undefined, another: Place | undefined) =>
-  one !== undefined && one.position === another?.position && one.id === another.id
+const idOf = ({ id, record }: ChangeRow): string => id ?? JSON.parse(idIn.exec(record ?? "")?.[1] ?? '""')
+
+const placeOf = (row: ChangeRow): Place => ({ id: idOf(row), position: row.position ?? 0 })
+
+const isSame = (one: ChangeRow | undefined, another: ChangeRow | undefined) =>
+  one !== undefined && one.position === another?.position && idOf(one) === idOf(another)
 
 /** The ids of what was deleted. */
 export const removedFrom = (rows: ReadonlyArray<ChangeRow>) =>
@@ -26,21 +30,23 @@ export const pageOf = (
   lag: number,
   cursorAt: (last: Place | undefined) => string
 ): Changes => {
-  const places = rows.map(placeOf)
   // A record that was deleted and inserted again by one transaction has two rows at one place, of which one is told.
-  const length = isSame(places[limit], places[limit - 1]) ? limit + 1 : Math.min(limit, rows.length)
+  const length = isSame(rows[limit], rows[limit - 1]) ? limit + 1 : Math.min(limit, rows.length)
   const page = rows.slice(0, length)
   const body = page.flatMap(({ record }) => record ?? [])
+  const removed = removedFrom(page)
   // One that the page has, and that was deleted before `existing` was looked up, is told by its own removal later.
-  const told = new Set(page.map(({ id, record }) => (record === null ? null : id)))
-  const removed = removedFrom(page).filter((id) => !existing.has(id) && !told.has(id))
-  const cursor = cursorAt(places[length - 1])
+  const told = new Set(removed.length === 0 ? [] : page.flatMap((row) => (row.record === null ? [] : idOf(row))))
+  const gone = removed.filter((id) => !existing.has(id) && !told.has(id))
+  const final = page.at(-1)
+  const last = final === undefined ? undefined : placeOf(final)
+  const cursor = cursorAt(last)
   const hasMore = rows.length > limit
   return {
-    json: `{"body":[${body.join(",")}],"removed":${JSON.stringify(removed)},"cursor":"${cursor}","has_more":${hasMore}}`,
+    json: `{"body":[${body.join(",")}],"removed":${JSON.stringify(gone)},"cursor":"${cursor}","has_more":${hasMore}}`,
     lag,
     cursor,
-    last: places[length - 1],
-    isEmpty: body.length === 0 && removed.length === 0 && !hasMore
+    last,
+    isEmpty: body.length === 0 && gone.length === 0 && !hasMore
   }
 }

@@ -70,16 +70,11 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
         return yield* new CursorInvalid()
       }
       const before = cursor ?? Cursor.start
-      const changes = Array.sort(
-        yield* owned,
-        Order.mapInput(byBytes, (row: Row) => row.id)
-      ).map((row) => ({
-        record: row.json,
-        id: row.id,
-        position: 0
-      }))
-      const next = changes.findIndex(({ id }) => Order.isGreaterThan(byBytes)(id, before.id))
-      const page = next < 0 ? [] : changes.slice(next, next + limit + 1)
+      const inOrderOfIds = Order.mapInput(byBytes, (row: Row) => row.id)
+      const after = Array.sort(yield* owned, inOrderOfIds).filter(({ id }) =>
+        Order.isGreaterThan(byBytes)(id, before.id)
+      )
+      const page = after.slice(0, limit + 1).map(({ json }) => ({ record: json, id: null, position: 0 }))
       if (page.length === 0) yield* Effect.sleep(wait)
       return pageOf(page, new Set(), limit, 0, (last = before) => Cursor.encode({ ...feed, ...last }, owner))
     })

@@ -9,6 +9,7 @@ import { clinics } from "../../src/api/records/Clinics.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import { products } from "../../src/api/records/Products.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
+import { beginAnew } from "../../src/database/ChangeOrder.ts"
 import { connect } from "../../src/database/Database.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { settled } from "../support/settled.ts"
@@ -293,6 +294,18 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       )
       yield* Fiber.join(open)
       assert.deepStrictEqual(yield* told(), { changed: ["late", "meanwhile"], removed: [] })
+    })
+  )
+
+  it.effect("is of a new order in a copy of the database: a migration says of which tables, and once", () =>
+    Effect.gen(function* () {
+      const { organization, sql, told } = yield* reader(pets)
+      yield* sql`insert into pets (organization_id, id) values (${organization}, 'a')`
+      yield* told()
+      yield* sql`update change_feeds set place = 'elsewhere' where table_name in ('pets', 'charges')`
+      assert.deepStrictEqual(yield* beginAnew(sql), { begun: ["charges", "pets"], waiting: [] })
+      assert.deepStrictEqual(yield* beginAnew(sql), { begun: [], waiting: [] })
+      assert.deepStrictEqual(yield* Effect.flip(told()), new CursorExpired())
     })
   )
 

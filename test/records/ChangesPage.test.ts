@@ -1,13 +1,26 @@
 /** How a page of changes is put together from rows: what is told of records that were deleted and exist again. */
 import { assert, it } from "@effect/vitest"
+import { searchable } from "../../src/api/records/index.ts"
 import { pageOf } from "../../src/records/ChangesPage.ts"
 import type { ChangeRow } from "../../src/records/ChangesQuery.ts"
 
-const written = (id: string, position: number): ChangeRow => ({ id, position, record: `{"id":"${id}"}` })
+const written = (id: string, position: number): ChangeRow => ({ id: null, position, record: `{"id":"${id}"}` })
 const deleted = (id: string, position: number): ChangeRow => ({ id, position, record: null })
 
 const shown = (rows: ReadonlyArray<ChangeRow>, existing: ReadonlyArray<string>, limit: number) =>
   pageOf(rows, new Set(existing), limit, 0, (last) => `${last?.position} ${last?.id}`).json
+
+it.each(searchable)("the record of %s begins with its id", ({ record }) => {
+  assert.strictEqual(Object.keys(record.fields)[0], "id")
+})
+
+it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])(
+  "the cursor is after the id of the last record: %s",
+  (id) => {
+    const row: ChangeRow = { id: null, position: 7, record: JSON.stringify({ id, name: '","id":"other"' }) }
+    assert.deepStrictEqual(pageOf([row], new Set(), 1, 0, () => "").last, { id, position: 7 })
+  }
+)
 
 it("what was deleted is told by its id, unless there is a record again", () => {
   const rows = [deleted("a", 1), deleted("b", 2), written("c", 3)]
