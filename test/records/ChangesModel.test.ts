@@ -52,7 +52,7 @@ describe("a reader of changes", () => {
     assert.strictEqual(fault, "record 0 is lost", history.join("; "))
   })
 
-  it("would lose a record if a mark had to prove only what was told, and not what was seen", () => {
+  it("would lose a record if a mark had to prove only what was told, and not what was seen", long, () => {
     const { fault, history } = explore({ ...failover, transactions: 4, pages: one }, { ...rules, proves: "all told" })
     assert.strictEqual(fault, "record 0 is lost", history.join("; "))
   })
