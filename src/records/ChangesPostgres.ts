@@ -71,11 +71,14 @@ export const make = (
     return { page, seen: { table: resource.table, organization, horizon, position, id } }
   }
 
-  /** Of what was deleted, what exists again. It is looked up later than the page was read, so what comes since is told. */
+  /**
+   * Of what was deleted, what exists again. It is looked up later than the page was read, below the page's horizon: what
+   * came back since is told later, and may not survive a failover.
+   */
   const existingOf = (glance: Feed.Glance, changes: ReadonlyArray<ChangeRow>) => {
     const removed = removedFrom(changes)
     if (removed.length === 0) return none
-    return read(removed.length, (owner) => existingQuery(sql, owner, resource, removed)).pipe(
+    return read(removed.length, (owner) => existingQuery(sql, owner, resource, removed, glance.horizon)).pipe(
       Effect.provideService(CurrentOrganization, CurrentOrganization.known(glance.organization)),
       Effect.map((rows): ReadonlySet<string> => new Set(rows.map(({ record }) => record ?? "")))
     )

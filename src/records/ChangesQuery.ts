@@ -56,17 +56,19 @@ export const changesQuery = (
   }
 }
 
-/** The query of those of the ids of which there is a record. */
+/** The query of those of the ids of which there is a record below a horizon. */
 export const existingQuery = (
   sql: Constructor,
   owner: Fragment,
   { table }: Resource,
-  ids: ReadonlyArray<string>
+  ids: ReadonlyArray<string>,
+  horizon: number
 ): Query => ({
   isPlannedOnce: true,
   statement: sql<Found>`
     select g.id as record from unnest(${ids}::text[]) g (id)
     cross join lateral (
-      select from ${sql.literal(table)} t where t.organization_id = ${owner} and t.id = g.id offset 0
+      select from ${sql.literal(table)} t where t.organization_id = ${owner} and t.id = g.id and t.change_position < ${horizon}::bigint
+      offset 0
     ) t`
 })
