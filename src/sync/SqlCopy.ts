@@ -45,6 +45,8 @@ export const onConflict = ({ columns }: Table) => {
   return `on conflict (id) do update set ${others.map((name) => `${name} = excluded.${name}`).join(", ")}`
 }
 
+const listOf = (ids: ReadonlyArray<string>) => JSON.stringify(ids)
+
 const decodeMark = Schema.decodeUnknownEffect(
   Schema.Struct({ format: Schema.Int, organization: Schema.String, url: Schema.String })
 )
@@ -143,14 +145,14 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
           yield* advance(table, state, next, !page.hasMore)
           if (page.removed.length > 0) {
             yield* run(`delete from ${copied} where id in (select id from ${dialect.idsIn("$1")})`, [
-              JSON.stringify(page.removed)
+              listOf(page.removed)
             ])
           }
           if (latest.length > 0) yield* dialect.upsert(table, latest)
           if (state.isReload && latest.length > 0) {
             yield* run(
               `insert into ${seen} select $1, id from ${dialect.idsIn("$2")} where true on conflict do nothing`,
-              [table.resource, JSON.stringify(latest.map(({ id }) => id))]
+              [table.resource, listOf(latest.map(({ id }) => id))]
             )
           }
           if (state.isReload && !next.isReload) {
