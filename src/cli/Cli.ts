@@ -13,6 +13,7 @@ import * as ApiKeys from "../keys/ApiKeys.ts"
 import { Line, noteIfUnknown, organization } from "./Organization.ts"
 import { Refused } from "./Refused.ts"
 import { secrets } from "./Secrets.ts"
+import { sync } from "./Sync.ts"
 import { tasks } from "./Tasks.ts"
 
 // Nobody else waits for a command, so a busy database has more time to let it in.
@@ -114,7 +115,8 @@ const command = Command.make("practice-data").pipe(
     migrateCommand,
     keys,
     Command.provide(tasks, taskDatabases),
-    Command.provide(secrets, taskDatabases)
+    Command.provide(secrets, taskDatabases),
+    sync
   ])
 )
 

@@ -3,7 +3,7 @@
  * killed, or meets an outage, begins again from there.
  */
 import { Clock, Duration, Effect, Stream } from "effect"
-import { Event, Progress } from "./Progress.ts"
+import { Event, Progress } from "./progress/Progress.ts"
 import { Source, type SourceUnavailable } from "./Source.ts"
 import type { Table } from "./Table.ts"
 import type { Copy, Page, State, Target, TargetUnavailable } from "./Target.ts"
@@ -130,20 +130,20 @@ export const run = Effect.fnUntraced(function* (options: Options) {
   })
 
   const round = (copy: Copy) =>
-    Effect.flatMap(
-      Effect.forEach(options.tables, (table) => syncResource(copy, table), { concurrency: options.concurrency }),
-      noteLag
-    )
+    Effect.forEach(options.tables, (table) => syncResource(copy, table), { concurrency: options.concurrency })
 
   const session = Effect.gen(function* () {
     const origin = { organization: yield* source.organization, url: source.url }
     const copy = yield* options.target.open({ origin, tables: options.tables, allowNewUrl: options.allowNewUrl })
     yield* outage.isOver
-    yield* round(copy)
+    let lags = yield* round(copy)
     yield* Effect.uninterruptible(copy.finish)
-    while (options.watch !== undefined) {
+    while (true) {
+      yield* report(Event.RoundEnded())
+      yield* noteLag(lags)
+      if (options.watch === undefined) return
       yield* Effect.sleep(options.watch)
-      yield* round(copy)
+      lags = yield* round(copy)
     }
   }).pipe(Effect.scoped)
 

@@ -9,6 +9,8 @@ export type Event = Data.TaggedEnum<{
   Applied: { readonly resource: string; readonly records: number; readonly removed: number }
   /** The copy of a resource has everything that the service told. */
   InStep: { readonly resource: string; readonly lag: number }
+  /** All resources are in step. */
+  RoundEnded: {}
   /** A sentence for whoever watches. */
   Note: { readonly message: string }
 }>
