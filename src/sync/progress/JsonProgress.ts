@@ -20,9 +20,9 @@ const make = Effect.sync(() => {
         return []
       case "Applied": {
         const { resource } = event
-        if (now - (told.get(resource) ?? Number.NEGATIVE_INFINITY) < interval) return []
+        const { records, removed, since } = tally.count(resource) ?? { ...event, since: now }
+        if (now - (told.get(resource) ?? since) < interval) return []
         told.set(resource, now)
-        const { records, removed } = tally.count(resource) ?? event
         return [{ event: "applied", resource, records, removed }]
       }
       case "InStep": {
