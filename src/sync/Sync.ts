@@ -59,19 +59,28 @@ const makeLagNote = () => {
   })
 }
 
+/** What an outage is of before any resource is read. */
+const start = "start"
+
 /** Waits out when the service or the target does not respond, and says when that begins and ends. */
 const makeOutage = (isWatching: boolean) => {
   let hasBegun = false
+  /** What failed, and since when. */
+  let failed = start
   let since: number | undefined
   let pause = Duration.seconds(1)
   return {
-    isOver: Effect.suspend(() => {
-      hasBegun = true
-      if (since === undefined) return Effect.void
-      since = undefined
-      pause = Duration.seconds(1)
-      return note("It responds again.")
-    }),
+    /** Notes that something works. That ends an outage of it; of an outage of something else it says nothing. */
+    works: (what: string) =>
+      Effect.suspend(() => {
+        hasBegun = true
+        if (since === undefined || failed !== what) return Effect.void
+        since = undefined
+        pause = Duration.seconds(1)
+        return note("It responds again.")
+      }),
+    /** Notes what fails first. */
+    fails: (what: string) => Effect.sync(() => void (failed = what)),
     /** Returns when it is time to try again. Fails when that has been done for long enough. */
     wait: Effect.fnUntraced(function* (error: Unavailable) {
       const now = yield* Clock.currentTimeMillis
@@ -106,7 +115,7 @@ export const run = Effect.fnUntraced(function* (options: Options) {
           // A stop signal is heard when the page is applied.
           state = yield* Effect.uninterruptible(copy.apply(table, state, page))
           lag = page.lag
-          yield* outage.isOver
+          yield* outage.works(table.resource)
           const { records, removed } = page
           yield* report(Event.Applied({ resource: table.resource, records: records.length, removed: removed.length }))
         })
@@ -130,12 +139,17 @@ export const run = Effect.fnUntraced(function* (options: Options) {
   })
 
   const round = (copy: Copy) =>
-    Effect.forEach(options.tables, (table) => syncResource(copy, table), { concurrency: options.concurrency })
+    Effect.forEach(
+      options.tables,
+      (table) => Effect.tapError(syncResource(copy, table), () => outage.fails(table.resource)),
+      { concurrency: options.concurrency }
+    )
 
   const session = Effect.gen(function* () {
+    yield* outage.fails(start)
     const origin = { organization: yield* source.organization, url: source.url }
     const copy = yield* options.target.open({ origin, tables: options.tables, allowNewUrl: options.allowNewUrl })
-    yield* outage.isOver
+    yield* outage.works(start)
     let lags = yield* round(copy)
     yield* Effect.uninterruptible(copy.finish)
     while (true) {
