@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-import "./requireNode.cjs"
-
-// An older Node does not have it, so that a static import would fail before the line above says so.
+// An older Node lacks some of what is imported after this: a static import of it would fail first.
+await import("./requireNode.cjs")
 const { enableCompileCache } = await import("node:module")
 enableCompileCache()
 await import("./cli/Program.ts")

@@ -5,12 +5,12 @@ var needed = require("../package.json").engines.node.match(/\d+/g).map(Number)
 var present = process.versions.node.split(".").map(Number)
 
 if (present[0] < needed[0] || (present[0] === needed[0] && present[1] < needed[1])) {
-  console.error(
+  process.stderr.write(
     "practice-data needs Node " +
       needed.slice(0, 2).join(".") +
       " or later, and this is " +
       process.versions.node +
-      ". Install a newer one (https://nodejs.org/en/download), or, in a clone, run `npm ci` without --omit=dev, which brings its own."
+      ". Install a newer one (https://nodejs.org/en/download), or, in a clone, run `npm ci` without --omit=dev, which brings its own.\n"
   )
   process.exit(1)
 }

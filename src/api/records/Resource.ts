@@ -165,7 +165,11 @@ interface Described<
 const endpoints = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
   resource: Resource<Name, Fields, Field.Fields, F> & { readonly search: Stability; readonly get: Stability }
 ) =>
-  HttpApiGroup.make(resource.name).add(search(resource, resource.search), get(resource, resource.get), changes(resource))
+  HttpApiGroup.make(resource.name).add(
+    search(resource, resource.search),
+    get(resource, resource.get),
+    changes(resource)
+  )
 
 /** A resource with its endpoints. An interface, so that declarations name it instead of repeating all that it has. */
 export interface Searchable<
