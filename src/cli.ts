@@ -1,6 +1,8 @@
 #!/usr/bin/env node
-// An older Node lacks some of what is imported after this: a static import of it would fail first.
-await import("./requireNode.cjs")
+// oxlint-disable-next-line import/no-unassigned-import -- it ends an older Node
+import "./requireNode.cjs"
+
+// An older Node lacks it: a static import would fail before the line above says what to do.
 const { enableCompileCache } = await import("node:module")
 enableCompileCache()
 await import("./cli/Program.ts")
