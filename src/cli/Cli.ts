@@ -1,7 +1,6 @@
 /** The commands of operators. They read the same configuration as the service. */
 import { Console, Effect, Layer, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import packageJson from "../../package.json" with { type: "json" }
 import { config } from "../Config.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import { beginAnew } from "../database/ChangeOrder.ts"
@@ -9,6 +8,7 @@ import * as Databases from "../database/Databases.ts"
 import { loadDemoData } from "../demo/Load.ts"
 import { migrate, requireMigrated } from "../database/Migrations.ts"
 import * as Failure from "../process/Failure.ts"
+import { version } from "../process/Version.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import { Line, noteIfUnknown, organization } from "./Organization.ts"
 import { Refused } from "./Refused.ts"
@@ -120,7 +120,7 @@ const command = Command.make("practice-data").pipe(
 
 /** Runs the command that the arguments name. Says on standard error why it fails. */
 export const run = (args: ReadonlyArray<string>) =>
-  Command.runWith(command, { version: packageJson.version })(args).pipe(
+  Command.runWith(command, { version })(args).pipe(
     Effect.tapErrorTag(
       ["ConfigError", "EmbeddedDatabaseError", "MigrationError", "NotMigrated", "Refused", "SqlError"],
       Failure.report
