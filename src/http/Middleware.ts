@@ -62,3 +62,12 @@ export const unexpectedErrors = HttpMiddleware.make((httpEffect) =>
     return Effect.as(Effect.logError("A request failed", cause), errorResponse(500, "Internal Server Error"))
   })
 )
+
+/** The same around the requests below these prefixes, and nothing around any other. */
+export const below = (prefixes: ReadonlyArray<string>, around: HttpMiddleware.HttpMiddleware) =>
+  HttpMiddleware.make((httpEffect) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
+      // oxlint-disable-next-line effecttsgo/any-unknown-in-error-context -- the type of a middleware says no more
+      prefixes.some((prefix) => url.startsWith(`${prefix}/`)) ? around(httpEffect) : httpEffect
+    )
+  )
