@@ -59,6 +59,16 @@ export const dataApi = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfA
   Layer.provide(services)
 )
 
+/**
+ * The intake of invoice deletions for a server of your own, and the worker that runs them: over the databases.
+ *
+ * @param delay from receiving a delivery to running it
+ */
+export const intake = (delay: Duration.Duration) =>
+  Layer.mergeAll(Server.intakeRoutes(delay), Server.middlewareOfApis, Worker.layer(Worker.optionsFor(10))).pipe(
+    Layer.provide(intakeServices(delay))
+  )
+
 /** The databases that the configuration names; the embedded one has the demo data. */
 export const databases = Layer.unwrap(
   Effect.map(config, (settings) => Databases.layer(settings, { fill: loadDemoData }))

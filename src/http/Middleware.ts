@@ -63,11 +63,17 @@ export const unexpectedErrors = HttpMiddleware.make((httpEffect) =>
   })
 )
 
+/** A middleware that needs the request and adds no error. */
+interface Around {
+  <E, R>(
+    httpEffect: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest>
+  ): Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest>
+}
+
 /** The same around the requests below these prefixes, and nothing around any other. */
-export const below = (prefixes: ReadonlyArray<string>, around: HttpMiddleware.HttpMiddleware) =>
+export const below = (prefixes: ReadonlyArray<string>, around: Around): Around =>
   HttpMiddleware.make((httpEffect) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
-      // oxlint-disable-next-line effecttsgo/any-unknown-in-error-context -- the type of a middleware says no more
       prefixes.some((prefix) => url.startsWith(`${prefix}/`)) ? around(httpEffect) : httpEffect
     )
   )
