@@ -42,7 +42,7 @@ describe("the OpenAPI document", () => {
   })
 
   test("says that the key is a bearer token", () => {
-    assert.deepInclude(Object.values(document.components.securitySchemes)[0], { type: "http", scheme: "Bearer" })
+    assert.deepInclude(Object.values(document.components.securitySchemes)[0], { type: "http", scheme: "bearer" })
   })
 })
 
