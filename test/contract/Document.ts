@@ -48,7 +48,7 @@ const Operation = Schema.Struct({
   summary: Schema.NonEmptyString,
   description: Schema.NonEmptyString,
   security: Schema.Array(Schema.Record(Schema.String, Schema.Array(Schema.String))),
-  requestBody: Schema.Struct({ required: Schema.Literal(true), content: Content }),
+  requestBody: Schema.Struct({ $ref: Schema.String }),
   responses: Schema.Record(
     Schema.String,
     Schema.Struct({
@@ -67,6 +67,7 @@ const Document = Schema.Struct({
   paths: Schema.Record(Schema.String, Schema.Record(Schema.String, Operation)),
   components: Schema.Struct({
     schemas: Schema.Record(Schema.String, JsonSchema),
+    requestBodies: Schema.Record(Schema.String, Schema.Struct({ required: Schema.Literal(true), content: Content })),
     securitySchemes: Schema.Record(Schema.String, Schema.Struct({ type: Schema.String, scheme: Schema.String }))
   })
 })

@@ -16,6 +16,8 @@ import { decode, type Document, namesOf, type Operation, schemasOf, worded } fro
 const isMarked = (stability: Endpoint["stability"], marked: boolean | undefined) =>
   assert.strictEqual(marked ?? false, stability === "provisional")
 
+const bodyNameOf = ({ requestBody }: Operation) => requestBody.$ref.replace("#/components/requestBodies/", "")
+
 /**
  * @param load the document as JSON
  */
@@ -40,8 +42,11 @@ export const documentSuite = <E>(name: string, load: Effect.Effect<unknown, E>) 
       return operation
     }
 
-    const requestOf = (endpoint: Endpoint) =>
-      schemas.resolve(operationOf(endpoint).requestBody.content["application/json"].schema)
+    const requestOf = (endpoint: Endpoint) => {
+      const body = document.components.requestBodies[bodyNameOf(operationOf(endpoint))]
+      assert.isDefined(body, endpoint.path)
+      return schemas.resolve(body.content["application/json"].schema)
+    }
 
     const bodyOf = (endpoint: Endpoint, status: string) => {
       const response = operationOf(endpoint).responses[status]

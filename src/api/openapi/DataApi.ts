@@ -9,6 +9,7 @@ import { syncDescription } from "../Sync.ts"
 import { contact, documentedPaths, license, requestSchemas, type Status } from "./Document.ts"
 import { typeName } from "./Endpoint.ts"
 import * as Headers from "./Headers.ts"
+import * as RequestBodies from "./RequestBodies.ts"
 import { propertiesOf, reachableFrom, requiring, simplify } from "./JsonSchemas.ts"
 
 const description = `
@@ -145,13 +146,20 @@ export const dataApiDocumentation = OpenApi.annotations({
   servers: [{ url: "/api/v3", description: "This server." }],
   transform: (spec) => {
     const schemas = withFilterExamples(schemasOf({ paths: spec["paths"], components: spec["components"] }))
+    const requestBodies = RequestBodies.requestBodiesOf(spec["paths"], schemas)
+    const paths = documentedPaths(spec["paths"], schemas, {
+      statuses,
+      requestBody: RequestBodies.refer,
+      everywhere: ["500"]
+    })
     return {
       ...spec,
       info: { ...spec["info"], contact },
-      paths: documentedPaths(spec["paths"], schemas, { statuses, everywhere: ["500"] }),
+      paths,
       components: {
-        schemas,
-        headers: Headers.headers,
+        schemas: Record.filter(schemas, (_, name) => !(name in requestBodies)),
+        requestBodies,
+        headers: Headers.usedIn(paths),
         securitySchemes: Record.map(spec["components"].securitySchemes, lowercased)
       }
     }

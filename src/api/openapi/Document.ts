@@ -1,5 +1,5 @@
 /** What is said of every operation of a document, beyond what the endpoints say of themselves. */
-import { type JsonSchema, Record } from "effect"
+import { identity, type JsonSchema, Record } from "effect"
 import type { OpenApi } from "effect/http-api"
 import * as Headers from "./Headers.ts"
 import { exampleOf, reachableFrom, simplify } from "./JsonSchemas.ts"
@@ -27,6 +27,8 @@ interface Response {
 
 interface Options {
   readonly statuses: Statuses
+  /** What the request body of an operation is documented as. */
+  readonly requestBody?: (body: OpenApi.OpenAPISpecRequestBody) => object
   /** Statuses that a response can have wherever it comes from. */
   readonly everywhere: ReadonlyArray<string>
 }
@@ -64,7 +66,7 @@ const operation = (
   path: string,
   given: OpenApi.OpenAPISpecOperation,
   schemas: JsonSchema.Definitions,
-  { everywhere, statuses }: Options
+  { everywhere, requestBody = identity, statuses }: Options
 ) => {
   const known = statuses(path)
   const missing = Object.fromEntries(everywhere.map((status) => [status, { description: "" }]))
@@ -72,6 +74,7 @@ const operation = (
   return {
     ...given,
     parameters: given.parameters.map(parameter),
+    ...(given.requestBody === undefined ? {} : { requestBody: requestBody(given.requestBody) }),
     responses: Record.map(responses, (one, status) => response(one, known[status], schemas))
   }
 }

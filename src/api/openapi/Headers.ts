@@ -8,8 +8,7 @@ const seconds = (minimum: number, example: number) => ({
 
 const fixed = (value: string) => ({ schema: { type: "string", enum: [value] } })
 
-/** By their names. */
-export const headers = {
+const headers = {
   "x-request-id": {
     description:
       "The id of the request: its own `x-request-id` where it has one of 1 to 128 visible ASCII characters, otherwise a new one. Name it when you report a problem.",
@@ -25,6 +24,14 @@ export const headers = {
   }
 }
 
+const referenceTo = (name: string) => `#/components/headers/${name}`
+
 /** References to headers of a response, by their names. */
 export const refer = (response: Readonly<Record<string, unknown>>) =>
-  Record.map({ "x-request-id": {}, ...response }, (_, name) => ({ $ref: `#/components/headers/${name}` }))
+  Record.map({ "x-request-id": {}, ...response }, (_, name) => ({ $ref: referenceTo(name) }))
+
+/** The headers that paths refer to, by their names. */
+export const usedIn = (paths: object) => {
+  const text = JSON.stringify(paths)
+  return Record.filter(headers, (_, name) => text.includes(`"${referenceTo(name)}"`))
+}

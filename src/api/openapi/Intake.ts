@@ -92,11 +92,12 @@ export const intakeDocumentation = OpenApi.annotations({
   transform: (spec) => {
     const given: JsonSchema.Definitions = spec["components"].schemas
     const schemas = Record.map(given, (schema) => simplify(schema, true))
+    const paths = documentedPaths(spec["paths"], schemas, { statuses, everywhere: ["500"] })
     return {
       ...spec,
       info: { ...spec["info"], contact },
-      paths: documentedPaths(spec["paths"], schemas, { statuses, everywhere: ["500"] }),
-      components: { ...spec["components"], schemas, headers: Headers.headers }
+      paths,
+      components: { ...spec["components"], schemas, headers: Headers.usedIn(paths) }
     }
   }
 })
