@@ -96,6 +96,15 @@ describe.each(operations)("the documentation of %s", (path, operation) => {
 })
 
 layer(InProcess.layer())("the server", (it) => {
+  it.effect.each(operations)("answers 200 to the example of %s, and something is there", ([path, operation]) =>
+    Effect.gen(function* () {
+      const { content } = yield* requestBodyOf(operation)
+      const response = yield* send({ path: `/api/v3${path}`, json: content["application/json"]?.example })
+      assert.strictEqual(response.status, 200, response.text)
+      assert.notMatch(response.text, /"(body|data)":\[\]/)
+    })
+  )
+
   it.effect("serves the document and a page that shows it, without a key", () =>
     Effect.gen(function* () {
       const headers = { authorization: undefined }
