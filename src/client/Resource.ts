@@ -84,7 +84,10 @@ export interface RecordResource<Item, Search> extends Searchable<Item, Search> {
    * @example
    * for await (const page of client.charges.changes(cursor)) await save(page.removed, page.body, page.cursor)
    */
-  readonly changes: (cursor?: string | null, options?: ChangesOptions) => AsyncGenerator<ChangesPage<Item>, void, undefined>
+  readonly changes: (
+    cursor?: string | null,
+    options?: ChangesOptions
+  ) => AsyncGenerator<ChangesPage<Item>, void, undefined>
 }
 
 /** A resource of which there is one record. */
