@@ -30,14 +30,19 @@ export interface Options {
   readonly fill: (sql: PgClient.PgClient) => Effect.Effect<unknown, SqlError>
   /** How long a connection to a Postgres may take to open; a second by default. */
   readonly connectTimeout?: Duration.Input
+  /** Whether the embedded database may be another process's, as it is for a command while the service runs. */
+  readonly asGuest?: boolean
 }
 
-const embedded = (settings: DatabaseSettings, { fill }: Options) =>
+const embedded = (settings: DatabaseSettings, { fill, asGuest = false }: Options) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const sql = yield* Embedded.connect(settings.dataDir)
-      if (Option.getOrElse(settings.migrate, () => true)) yield* migrate(sql)
-      if (yield* isMigrated(sql)) yield* fill(sql)
+      const { admitGuests, isGuest, sql } = yield* Embedded.connect(settings.dataDir, { asGuest })
+      if (!isGuest) {
+        if (Option.getOrElse(settings.migrate, () => true)) yield* migrate(sql)
+        if (yield* isMigrated(sql)) yield* fill(sql)
+        yield* admitGuests
+      }
       return layerShared(sql)
     })
   ).pipe(Layer.provide(Reactivity.layer))
