@@ -94,7 +94,9 @@ const removeStale = Effect.fnUntraced(function* (socket: string) {
   )
   if (!isAlone) {
     const age = yield* fs.stat(mark).pipe(
-      Effect.map(({ mtime }) => Option.match(mtime, { onNone: () => 0, onSome: (time) => Date.now() - time.getTime() })),
+      Effect.map(({ mtime }) =>
+        Option.match(mtime, { onNone: () => 0, onSome: (time) => Date.now() - time.getTime() })
+      ),
       Effect.orElseSucceed(() => 0)
     )
     if (age > longestRemoval) yield* fs.remove(mark, { recursive: true, force: true })
