@@ -5,6 +5,7 @@ import * as Failure from "../process/Failure.ts"
 import { invocation } from "../process/Invocation.ts"
 import { version } from "../process/Version.ts"
 import { demo } from "./Demo.ts"
+import { doctor } from "./Doctor.ts"
 import { keys } from "./Keys.ts"
 import { migrate } from "./Migrate.ts"
 import { openapi } from "./OpenApi.ts"
@@ -25,7 +26,7 @@ const command = Command.make("practice-data").pipe(
   ]),
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, demo] },
-    { group: "Operate it", commands: [keys, secrets, tasks] },
+    { group: "Operate it", commands: [keys, secrets, tasks, doctor] },
     { group: "Use it", commands: [openapi] }
   ])
 )

@@ -1,10 +1,11 @@
 /** `openapi`. */
-import { Console, Effect } from "effect"
+import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { VersionOneApi } from "../api/IntakeApi.ts"
 import { invocation } from "../process/Invocation.ts"
+import * as Output from "./Output.ts"
 
 const apis = { v3: DataApi, v1: VersionOneApi } as const
 
@@ -19,7 +20,7 @@ export const openapi = Command.make(
   },
   Effect.fn(function* ({ version }) {
     const document = version === "v3" ? OpenApi.fromApi(apis.v3) : OpenApi.fromApi(apis.v1)
-    yield* Console.log(JSON.stringify(document, undefined, 2))
+    yield* Output.document(document)
   })
 ).pipe(
   Command.withDescription("Print the OpenAPI 3.1 document of an API"),

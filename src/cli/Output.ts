@@ -2,7 +2,7 @@
  * What commands print. Standard output has the data, and what was done; standard error has the words beside them. With
  * `--json`, each record is a line of JSON.
  */
-import { Console, Effect, Stdio, Terminal } from "effect"
+import { Console, Effect, Schema, Stdio, Terminal } from "effect"
 import { Flag, TerminalCapabilities } from "effect/cli"
 import * as Table from "./Table.ts"
 
@@ -33,6 +33,11 @@ export const note = (message: string) => Console.error(message)
 
 /** Prints a record as JSON. */
 export const record = (value: unknown) => Console.log(JSON.stringify(value))
+
+const pretty = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown, { space: 2 }))
+
+/** Prints a document of JSON that a person may read, too. */
+export const document = (value: unknown) => Effect.flatMap(Effect.orDie(pretty(value)), Console.log)
 
 /** How to print records. */
 export interface Options<Row> {

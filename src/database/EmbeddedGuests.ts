@@ -83,9 +83,9 @@ export const serve = Effect.fnUntraced(function* (host: Host, guests: Queue.Dequ
 
   const visit = Effect.fnUntraced(function* (guest: Net.Socket) {
     yield* arrival(guest)
-    let hasBegun = false
+    const state = { hasBegun: false }
     const begin = Effect.suspend(() => {
-      hasBegun = true
+      state.hasBegun = true
       return turn(host, guest)
     })
     const request = {
@@ -94,12 +94,12 @@ export const serve = Effect.fnUntraced(function* (host: Host, guests: Queue.Dequ
       unavailable: () => "busy" as const
     }
     const untilServed = Effect.gen(function* () {
-      while (!hasBegun && !guest.destroyed) {
+      while (!state.hasBegun && !guest.destroyed) {
         yield* Effect.ignore(host.sql.run(request, Semaphore.withPermit(database, begin)))
       }
     })
     const leave = Effect.sync(() => {
-      if (!hasBegun) guest.destroy()
+      if (!state.hasBegun) guest.destroy()
     })
     yield* untilServed.pipe(Effect.timeoutOption(longestWait), Effect.ensuring(leave))
   })

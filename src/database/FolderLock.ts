@@ -6,7 +6,7 @@ import { createHash } from "node:crypto"
 import { chmodSync } from "node:fs"
 import * as Net from "node:net"
 import * as Os from "node:os"
-import { Data, Effect, FileSystem, Option, Path, Predicate, Queue, Schema, type Scope } from "effect"
+import { Clock, Data, Effect, FileSystem, Option, Path, Predicate, Queue, Schema, type Scope } from "effect"
 import type { PlatformError } from "effect/PlatformError"
 
 /** The folder cannot be locked. */
@@ -93,10 +93,9 @@ const removeStale = Effect.fnUntraced(function* (socket: string) {
     Effect.orElseSucceed(() => false)
   )
   if (!isAlone) {
+    const now = yield* Clock.currentTimeMillis
     const age = yield* fs.stat(mark).pipe(
-      Effect.map(({ mtime }) =>
-        Option.match(mtime, { onNone: () => 0, onSome: (time) => Date.now() - time.getTime() })
-      ),
+      Effect.map(({ mtime }) => Option.match(mtime, { onNone: () => 0, onSome: (time) => now - time.getTime() })),
       Effect.orElseSucceed(() => 0)
     )
     if (age > longestRemoval) yield* fs.remove(mark, { recursive: true, force: true })
