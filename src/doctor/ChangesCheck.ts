@@ -19,10 +19,11 @@ interface Holder {
 /** How long a transaction may hold changes back, in seconds. */
 const longest = 60
 
+const names = (some: ReadonlyArray<Feed>) => some.map(({ name }) => name).join(", ")
+
 const feeds = Effect.fnUntraced(function* (sql: PgClient.PgClient): Effect.fn.Return<ReadonlyArray<Said>, SqlError> {
   const found = yield* sql<Feed>`
     select table_name as name, is_whole, is_settled from change_feed_states() order by table_name`
-  const names = (some: ReadonlyArray<Feed>) => some.map(({ name }) => name).join(", ")
   const broken = found.filter(({ is_whole }) => !is_whole)
   const unsettled = found.filter((feed) => feed.is_whole && !feed.is_settled)
   return [
