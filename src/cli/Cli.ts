@@ -6,10 +6,13 @@ import { invocation } from "../process/Invocation.ts"
 import { version } from "../process/Version.ts"
 import { demo } from "./Demo.ts"
 import { doctor } from "./Doctor.ts"
+import { get } from "./Get.ts"
 import { keys } from "./Keys.ts"
 import { migrate } from "./Migrate.ts"
 import { openapi } from "./OpenApi.ts"
+import { search } from "./Search.ts"
 import { secrets } from "./Secrets.ts"
+import { send } from "./Send.ts"
 import { serve } from "./Serve.ts"
 import { tasks } from "./Tasks.ts"
 import * as Usage from "./Usage.ts"
@@ -27,7 +30,7 @@ const command = Command.make("practice-data").pipe(
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, demo] },
     { group: "Operate it", commands: [keys, secrets, tasks, doctor] },
-    { group: "Use it", commands: [openapi] }
+    { group: "Use it", commands: [get, search, send, openapi] }
   ])
 )
 

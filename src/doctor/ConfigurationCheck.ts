@@ -2,9 +2,13 @@
 import { type Config, ConfigProvider, Effect, Exit, Option, Redacted } from "effect"
 import { variables } from "../Config.ts"
 import * as Failure from "../process/Failure.ts"
+import { nearest } from "../process/Nearest.ts"
 import { fail, ok, type Said, warn } from "./Finding.ts"
 
 const area = "Configuration"
+
+/** A shorter name may be anybody's. */
+const shortest = 6
 
 /** A URL without its password and parameters. */
 export const masked = (text: string) => {
@@ -43,22 +47,6 @@ const sayOf = ({ name, text, value }: Effect.Success<ReturnType<typeof read>>): 
   ]
 }
 
-/** Names that differ from one of ours in a letter or two, and that nobody reads. */
-const isNear = (one: string, other: string) => {
-  if (one === other || Math.abs(one.length - other.length) > 2) return false
-  const distances = Array.from({ length: other.length + 1 }, (_, index) => index)
-  for (const [row, letter] of one.split("").entries()) {
-    let diagonal = row
-    distances[0] = row + 1
-    for (const [column, against] of other.split("").entries()) {
-      const above = distances[column + 1] ?? 0
-      distances[column + 1] = Math.min(above + 1, (distances[column] ?? 0) + 1, diagonal + (letter === against ? 0 : 1))
-      diagonal = above
-    }
-  }
-  return (distances[other.length] ?? 0) <= 2
-}
-
 /**
  * What is set, without secrets, and what is wrong.
  *
@@ -70,7 +58,7 @@ export const check = Effect.fnUntraced(function* (environment: ReadonlyArray<str
   const said = found.flatMap(sayOf)
   const unset = found.filter(({ text }) => text === "").length
   const mistyped = environment.flatMap((name) => {
-    const meant = names.includes(name) || name.length < 6 ? undefined : names.find((known) => isNear(name, known))
+    const meant = names.includes(name) || name.length < shortest ? undefined : nearest(name, names)
     return meant === undefined
       ? []
       : [warn(`${name} is set, and nothing reads it.`, `If ${meant} is meant, set that instead.`)]
