@@ -1,5 +1,5 @@
 /** The resources that the commands of clients name, and the filters of their searches. */
-import { Effect, Option, Predicate, Schema } from "effect"
+import { Effect, Option, Predicate } from "effect"
 import { Argument } from "effect/cli"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
@@ -20,7 +20,10 @@ const unknown = (name: string, names: ReadonlyArray<string>) => {
 export const resource = (verb: Verb) => {
   const names = namesOf(verb)
   return Argument.String("resource").pipe(
-    Argument.withSchema(Schema.String.check(Schema.makeFilter((name) => names.includes(name) || unknown(name, names)))),
+    Argument.filter(
+      (name) => names.includes(name),
+      (name) => unknown(name, names)
+    ),
     Argument.withDescription(`The resource, as in the API's paths: ${names.join(", ")}`)
   )
 }
