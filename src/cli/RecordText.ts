@@ -8,7 +8,7 @@ const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 export const textOf = (value: unknown): string | null => {
   if (value === null || value === undefined) return null
   if (typeof value === "string") return isTime.test(value) ? second(value) : value
-  return typeof value === "object" ? JSON.stringify(value) : String(value)
+  return JSON.stringify(value)
 }
 
 /** The widest that a cell is: the whole text is in JSON. */

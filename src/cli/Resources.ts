@@ -77,7 +77,7 @@ export const filtersOf = Effect.fnUntraced(function* (name: string, given: Reado
     const value = valueOf(type, text)
     if (Option.isNone(value)) {
       const expected = type.includes("boolean") ? "true or false" : "an integer"
-      return yield* misused(["search"], `The filter ${field} expects ${expected}, not ${JSON.stringify(text)}.`)
+      return yield* misused(["search"], `The filter ${field} expects ${expected}, not "${text}".`)
     }
     filters[field] = value.value
   }

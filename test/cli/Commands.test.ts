@@ -164,9 +164,8 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
 
   it.effect("`keys create` prints a new key alone, which `keys revoke` revokes once", () =>
     Effect.gen(function* () {
-      const { id, secret: key } = yield* makes(
-        ...["keys", "create", "--organization", "org_keys", "--name", "Warehouse sync"]
-      )
+      const creating = ["keys", "create", "--organization", "org_keys", "--name", "Warehouse sync"]
+      const { id, secret: key } = yield* makes(...creating)
       const listed = yield* succeeds("keys", "list", "--organization", "org_keys")
       assert.match(listed, new RegExp(`^ID .+\n${id}  org_keys +${key.slice(0, 13)}…  Warehouse sync .+ -  +-\n$`))
       assert.notInclude(listed, key)
