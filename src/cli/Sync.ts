@@ -1,6 +1,7 @@
 /** `sync`: keeps a copy of the records in step. */
-import { Array, Config, Console, Duration, Effect, Layer, Option, Redacted, Runtime, Schema } from "effect"
+import { Array, Config, Console, Duration, Effect, Layer, Option, Runtime, Schema } from "effect"
 import { Argument, Command, Flag, TerminalCapabilities } from "effect/cli"
+import { invocation } from "../process/Invocation.ts"
 import { endAtTheSecond } from "../process/StopSignals.ts"
 import * as ClientSource from "../sync/ClientSource.ts"
 import * as JsonProgress from "../sync/progress/JsonProgress.ts"
@@ -9,9 +10,9 @@ import * as TextProgress from "../sync/progress/TextProgress.ts"
 import * as Sync from "../sync/Sync.ts"
 import { tables } from "../sync/Table.ts"
 import { targetOf } from "../sync/targetOf.ts"
+import { clientOf, connection } from "./Connection.ts"
 import { Refused } from "./Refused.ts"
-
-const defaultUrl = "http://127.0.0.1:3000"
+import { misused } from "./Usage.ts"
 
 /** The service or the target is down. The exit code is that of the system for "try again later". */
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", { message: Schema.String }) {
@@ -30,13 +31,6 @@ const progressLayer = Effect.fnUntraced(function* (wanted: Option.Option<"text" 
     case "none":
       return QuietProgress.layer
   }
-})
-
-const keyOf = Effect.fnUntraced(function* (given: Option.Option<Redacted.Redacted>) {
-  if (Option.isSome(given) && Redacted.value(given.value) !== "") return given.value
-  return yield* new Refused({
-    message: "There is no API key. Set PRACTICE_DATA_API_KEY, such as to pda_demo_oakridge on the demo data."
-  })
 })
 
 /** `sync`. */
@@ -72,23 +66,14 @@ export const sync = Command.make(
       Flag.optional,
       Flag.withDescription("What is told: text with bars on a terminal, JSON lines otherwise")
     ),
-    url: Flag.String("url").pipe(
-      Flag.withFallbackConfig(Config.String("PRACTICE_DATA_URL")),
-      Flag.withDefault(defaultUrl),
-      Flag.withDescription(`Address of the service; PRACTICE_DATA_URL, or ${defaultUrl}`)
-    ),
-    apiKey: Flag.Redacted("api-key").pipe(
-      Flag.withFallbackConfig(Config.Redacted("PRACTICE_DATA_API_KEY")),
-      Flag.optional,
-      Flag.withDescription("API key. Better in PRACTICE_DATA_API_KEY: other users of this machine see the flags")
-    ),
+    ...connection,
     allowNewUrl: Flag.Boolean("allow-new-url").pipe(
       Flag.withDefault(false),
       Flag.withDescription("Go on with a copy that was made from another address, as the service has moved")
     )
   },
   Effect.fn(function* (options) {
-    const apiKey = yield* keyOf(options.apiKey)
+    const client = yield* clientOf(["sync"], options)
     const password = yield* Config.option(Config.Redacted("PGPASSWORD"))
     const wanted = tables.filter(({ resource }) => options.resource.length === 0 || options.resource.includes(resource))
     const progress = yield* progressLayer(options.progress, wanted.length)
@@ -103,8 +88,9 @@ export const sync = Command.make(
         allowNewUrl: options.allowNewUrl
       })
     }).pipe(
-      Effect.provide(Layer.merge(progress, ClientSource.layer({ url: options.url, apiKey }))),
+      Effect.provide(Layer.merge(progress, ClientSource.layer({ url: options.url, client }))),
       Effect.catchTags({
+        NotATarget: ({ message }) => misused(["sync"], message),
         SourceRefused: ({ message }) => new Refused({ message }),
         TargetRefused: ({ message }) => new Refused({ message }),
         SourceUnavailable: ({ message }) => new Unavailable({ message }),
@@ -122,10 +108,16 @@ The first run copies everything, a table or file for each resource. Each later r
 Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable, try again later; 130 and 143 stopped by a signal. With --watch, outages are waited out.`),
   Command.withExamples([
     {
-      command: "practice-data sync postgres://me@localhost/warehouse --schema practice",
-      description: "Copy to Postgres; PGPASSWORD has the password"
+      command: `PRACTICE_DATA_API_KEY=pda_demo_oakridge ${invocation("sync sqlite:practice.db")}`,
+      description: "Copy the demo data to a SQLite file"
     },
-    { command: "practice-data sync sqlite:practice.db --watch 10", description: "Keep a SQLite file in step" },
-    { command: "practice-data sync ndjson:copy --resource charges --compact", description: "Only charges, in a file" }
+    {
+      command: invocation("sync postgres://me@localhost/warehouse --schema practice --watch 10"),
+      description: "Keep a schema of a Postgres in step. PGPASSWORD has the password"
+    },
+    {
+      command: invocation("sync ndjson:copy --resource charges --compact"),
+      description: "Only the charges, in a file with one line for each"
+    }
   ])
 )

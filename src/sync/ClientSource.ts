@@ -1,18 +1,16 @@
 /** The service, through the client that any user has. */
-import { Effect, Layer, Option, Redacted, Stream } from "effect"
+import { Effect, Layer, Option, Stream } from "effect"
 import * as Client from "../client/index.ts"
 import { CursorExpired, Source, type SourceError, SourceRefused, SourceUnavailable } from "./Source.ts"
 import type { Page } from "./Target.ts"
 
 export interface Options {
+  /** The address that the client was given. */
   readonly url: string
-  readonly apiKey: Redacted.Redacted
+  readonly client: Client.PracticeData
 }
 
 const pageSize = 1000
-
-/** What retries do not help against is found out by whoever watches. */
-const maxRetries = 3
 
 const reasonOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
 
@@ -32,15 +30,7 @@ const failureOf =
       ? new SourceUnavailable({ message: `The service at ${url} does not respond: ${reasonOf(cause)}` })
       : new SourceRefused({ message: `The service at ${url} refuses: ${reasonOf(cause)}` })
 
-/** Options that the client does not take. */
-const invalid = (cause: unknown) => new SourceRefused({ message: reasonOf(cause) })
-
-/** Makes the source of a service. Fails where the options are none. */
-const make = Effect.fnUntraced(function* ({ apiKey, url: given }: Options) {
-  const client = yield* Effect.try({
-    try: () => new Client.PracticeData({ baseUrl: given, apiKey: Redacted.value(apiKey), maxRetries }),
-    catch: invalid
-  })
+const make = ({ client, url: given }: Options) => {
   const url = given.replace(/\/+$/, "").replace(/\/api\/v3$/, "")
   const toSourceError = failureOf(url)
 
@@ -87,7 +77,7 @@ const make = Effect.fnUntraced(function* ({ apiKey, url: given }: Options) {
             ])
           )
   })
-})
+}
 
 const isRecord = (record: Client.AnyRecord): record is Page["records"][number] => typeof record["id"] === "string"
 
@@ -102,4 +92,4 @@ const pageOf = (resource: string, page: Client.ChangesPage<Client.AnyRecord> | v
 }
 
 /** The source of a service. */
-export const layer = (options: Options) => Layer.effect(Source, make(options))
+export const layer = (options: Options) => Layer.sync(Source, () => make(options))

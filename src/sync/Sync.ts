@@ -145,11 +145,16 @@ export const run = Effect.fnUntraced(function* (options: Options) {
       { concurrency: options.concurrency }
     )
 
-  const session = Effect.gen(function* () {
-    yield* outage.fails(start)
+  const opened = Effect.gen(function* () {
     const origin = { organization: yield* source.organization, url: source.url }
-    const copy = yield* options.target.open({ origin, tables: options.tables, allowNewUrl: options.allowNewUrl })
-    yield* outage.works(start)
+    return yield* options.target.open({ origin, tables: options.tables, allowNewUrl: options.allowNewUrl })
+  }).pipe(
+    Effect.tapError(() => outage.fails(start)),
+    Effect.tap(() => outage.works(start))
+  )
+
+  const session = Effect.gen(function* () {
+    const copy = yield* opened
     let lags = yield* round(copy)
     yield* Effect.uninterruptible(copy.finish)
     while (true) {

@@ -1,9 +1,8 @@
 /** Which target a text names. */
-import { Effect, Option, Redacted } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import * as NdjsonTarget from "./NdjsonTarget.ts"
 import * as PostgresTarget from "./PostgresTarget.ts"
 import * as SqliteTarget from "./SqliteTarget.ts"
-import { TargetRefused } from "./Target.ts"
 
 export interface Options {
   readonly schema: Option.Option<string>
@@ -13,7 +12,10 @@ export interface Options {
   readonly password: Option.Option<Redacted.Redacted>
 }
 
-const refuse = (message: string) => Effect.fail(new TargetRefused({ message }))
+/** The text names no target, or one that an option is not for. */
+export class NotATarget extends Schema.TaggedError<NotATarget>()("NotATarget", { message: Schema.String }) {}
+
+const refuse = (message: string) => Effect.fail(new NotATarget({ message }))
 
 const postgres = (text: string, options: Options) => {
   if (!URL.canParse(text)) return refuse("The target is not a URL such as postgres://user@host:5432/database.")
