@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect } from "effect"
 import { PracticeData } from "../../src/client/index.ts"
 import { integer } from "../support/arbitraries.ts"
-import { tries } from "../support/tries.ts"
+import { long, tries } from "../support/tries.ts"
 import { exact, type Model, modelService, type Write } from "./modelService.ts"
 import { baseUrl, collect, failureOf } from "./support.ts"
 
@@ -131,7 +131,7 @@ describe("a walk of all pages", () => {
     assert.strictEqual(walked.length, 3900)
   })
 
-  it("remembers a bounded number of records, and misses none even where more than these moved", async () => {
+  it("remembers a bounded number of records, and misses none even where more than these moved", long, async () => {
     const initial = Array.from({ length: 30_000 }, (_, index) => ({
       id: `r${String(index).padStart(5, "0")}`,
       micros: 0
