@@ -11,13 +11,19 @@ import {
   ServiceUnavailableError,
   TimeoutError
 } from "../../src/client/index.ts"
-import { baseUrl, collect, emptyPage, failureOf, json, refused, type Step, steps } from "./support.ts"
+import { baseUrl, broken, collect, emptyPage, failureOf, json, refused, type Step, steps } from "./support.ts"
 
 const clientOf = (fetch: ReturnType<typeof steps>["fetch"]) =>
   new PracticeData({ baseUrl, apiKey: "key", fetch, timeout: 1000, maxRetries: 3 })
 
-const broken: Step = () => Promise.reject(new TypeError("fetch failed"))
 const silent: Step = () => new Promise<Response>(() => {})
+
+const cut: Step = () =>
+  new Response(new ReadableStream({ start: (controller) => controller.error(new TypeError("terminated")) }))
+
+/** A page of changes. */
+const page = (cursor: string, has_more: boolean, ids: ReadonlyArray<string> = [], lag = 0) =>
+  json({ body: ids.map((id) => ({ id })), removed: [], cursor, has_more }, { headers: { "x-changes-lag": `${lag}` } })
 
 /** A response whose body begins, and never ends; and whether it was given up. */
 const endless = () => {
@@ -115,8 +121,6 @@ describe("retries", () => {
   })
 
   it("succeed after a response that broke off, and one that hung", async () => {
-    const cut: Step = () =>
-      new Response(new ReadableStream({ start: (controller) => controller.error(new TypeError("terminated")) }))
     const { state, step } = endless()
     const { at, result } = await timed([cut, step, emptyPage])
     assert.lengthOf(at, 3)
@@ -173,13 +177,13 @@ describe("an abort", () => {
 
   it("between two pages ends a walk", async () => {
     const controller = new AbortController()
-    const page = json({
+    const two = json({
       body: [
         { id: "a", updated_at: "1" },
         { id: "b", updated_at: "2" }
       ]
     })
-    const { fetch, sent } = steps(page)
+    const { fetch, sent } = steps(two)
     const walk = clientOf(fetch).charges.all({}, { pageSize: 2, signal: controller.signal })
     assert.strictEqual((await walk.next()).value?.id, "a")
     controller.abort(reason)
@@ -221,9 +225,6 @@ describe("changes", () => {
   afterEach(() => {
     vi.useRealTimers()
   })
-
-  const page = (cursor: string, has_more: boolean, ids: ReadonlyArray<string> = [], lag = 0) =>
-    json({ body: ids.map((id) => ({ id })), removed: [], cursor, has_more }, { headers: { "x-changes-lag": `${lag}` } })
 
   it("go on from the cursor of the page before, and end where there are no more", async () => {
     const { fetch, sent } = steps(page("1", true, ["a"]), page("2", true, ["b"]), page("3", false, [], 12))
