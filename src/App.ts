@@ -7,12 +7,14 @@ import { config, type Role, type Settings } from "./Config.ts"
 import * as AfterMigration from "./database/AfterMigration.ts"
 import * as Databases from "./database/Databases.ts"
 import { EmbeddedDatabaseError } from "./database/Embedded.ts"
-import { organizations } from "./demo/DemoData.ts"
+import { demoKeys, organizations } from "./demo/DemoData.ts"
 import { accounts } from "./demo/DemoProcessor.ts"
 import { loadDemoData } from "./demo/Load.ts"
 import * as Failure from "./process/Failure.ts"
 import * as StopSignals from "./process/StopSignals.ts"
 import { HealthChecks } from "./health/HealthChecks.ts"
+import { DemoKeys } from "./http/Demo.ts"
+import * as LandingPage from "./http/LandingPage.ts"
 import { Listener } from "./http/Listener.ts"
 import * as Worker from "./deletions/Worker.ts"
 import * as RequestLimit from "./keys/RequestLimit.ts"
@@ -46,6 +48,32 @@ export const servicesMemory = Layer.mergeAll(
   TaskReads.layerMemory(),
   // Fresh, so that a layer of PspReads that is merged over this one is built over its own fakes.
   Layer.fresh(PspReads.layer).pipe(Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
+)
+
+/** What the intake needs, in memory: no task and no secret. Without a delay, a task is due at once. */
+export const intakeServicesMemory = (delay: Duration.Duration) =>
+  Layer.merge(Scheduler.layerMemory(delay), IntakeSecrets.layerMemory())
+
+const watch = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
+
+/** The data API for a server of your own, beside its other routes: over the databases and a processor. */
+export const dataApi = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfApis, watch).pipe(
+  Layer.provide(services)
+)
+
+/**
+ * The intake of invoice deletions for a server of your own, and the worker that runs them: over the databases.
+ *
+ * @param delay from receiving a delivery to running it
+ */
+export const intake = (delay: Duration.Duration) =>
+  Layer.mergeAll(Server.intakeRoutes(delay), Server.middlewareOfApis, Worker.layer(Worker.optionsFor(10))).pipe(
+    Layer.provide(intakeServices(delay))
+  )
+
+/** The databases that the configuration names; the embedded one has the demo data. */
+export const databases = Layer.unwrap(
+  Effect.map(config, (settings) => Databases.layer(settings, { fill: loadDemoData }))
 )
 
 const formats = {
@@ -105,25 +133,23 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
 /** One process that does everything that its roles say. */
 const single = (settings: Settings) => {
   const has = (role: Role) => settings.roles.includes(role)
-  const databases = Databases.layer(settings, { fill: loadDemoData })
+  const connected = Databases.layer(settings, { fill: loadDemoData })
   const limit = Option.match(settings.rateLimit, { onNone: () => Layer.empty, onSome: RequestLimit.layer })
   const all = Layer.mergeAll(HealthChecks.layer, intakeServices(settings.deletionDelay), limit).pipe(
     Layer.provideMerge(services),
-    Layer.provide([databases, processor(settings)])
+    Layer.provide([connected, processor(settings)])
   )
   const routes = Layer.mergeAll(
     Server.operationsRoutes,
+    LandingPage.layer({ dataApi: has("data-api"), intake: has("intake") }),
     has("data-api") ? Server.dataApiRoutes : Layer.empty,
     has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
-  )
+  ).pipe(Layer.provide(Layer.succeed(DemoKeys, Option.isNone(settings.databaseUrl) ? demoKeys : [])))
   const worker = has("worker") ? Worker.layer(Worker.optionsFor(settings.poolSize)) : Layer.empty
   // The role of the intake may not keep the order of the records.
-  const watch =
-    has("data-api") || has("worker")
-      ? Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
-      : Layer.empty
-  const afterMigration = AfterMigration.layer(Databases.namesOf(settings), Layer.merge(worker, watch)).pipe(
-    Layer.provide(databases)
+  const watching = has("data-api") || has("worker") ? watch : Layer.empty
+  const afterMigration = AfterMigration.layer(Databases.namesOf(settings), Layer.merge(worker, watching)).pipe(
+    Layer.provide(connected)
   )
   // These stop together and before all else: while requests are drained, the worker begins no task.
   const running = Layer.mergeAll(Layer.effectDiscard(draining(settings)), afterMigration)

@@ -5,7 +5,7 @@
 import { Array, Record } from "effect"
 import { HttpApi } from "effect/http-api"
 import { JsonBody } from "./JsonBody.ts"
-import { dataApiDocumentation } from "./OpenApi.ts"
+import { dataApiDocumentation } from "./openapi/DataApi.ts"
 import { Authorization } from "./Authorization.ts"
 import { deletionTasks } from "./DeletionTasks.ts"
 import { pspGroups } from "./Psp.ts"

@@ -13,6 +13,7 @@ import {
   TaskNotFound,
   TaskStoreDown
 } from "./Errors.ts"
+import { annotations } from "./openapi/Endpoint.ts"
 import * as Field from "./records/Field.ts"
 import * as Filter from "./records/Filter.ts"
 import { organization, searchFields } from "./records/Search.ts"
@@ -24,23 +25,28 @@ export const State = Schema.Literals(["scheduled", "running", "completed", "dead
 })
 export type State = typeof State.Type
 
-const count = (description: string) => Schema.Int.annotate({ description })
+// The task of the demo data: its key, and the id that follows from the key.
+const exampleKey = "demo-delivery-1"
+const exampleId = "81b8ad4e-04b1-5faa-8a32-d5097856a418"
+
+const count = (description: string, example = 0) =>
+  Schema.Int.annotate({ description, examples: [example] }).check(Schema.isBetween({ minimum: 0, maximum: 2147483647 }))
 
 /** How many items of a task were deleted, and how many were not, by the reason. */
 export const Outcome = Schema.Struct({
   invoices: Schema.Struct({
-    deleted: count("Invoices that were deleted."),
+    deleted: count("Invoices that were deleted.", 1),
     not_found: count("The organization has no such invoice."),
     clinic_mismatch: count("`clinic_id` is neither the home nor the servicing clinic of the invoice."),
     client_mismatch: count("`client_id` is not the client of the invoice.")
   }),
   invoice_lines: Schema.Struct({
-    deleted: count("Lines that were deleted because an item names them."),
+    deleted: count("Lines that were deleted because an item names them.", 1),
     not_found: count("The organization has no such line."),
     invoice_mismatch: count("`invoice_id` is not the invoice of the line."),
     clinic_mismatch: count("`clinic_id` is not the clinic of the line.")
   }),
-  lines_of_invoices: count("Lines that were deleted with their invoices.")
+  lines_of_invoices: count("Lines that were deleted with their invoices.", 3)
 }).annotate({
   identifier: "DeletionOutcome",
   description: "How many items were deleted, and how many were not, by the reason. Repeated items count once."
@@ -49,17 +55,26 @@ export type Outcome = typeof Outcome.Type
 
 /** A task as its sender sees it. Why an attempt failed is for operators: those texts name tables and constraints. */
 export const DeletionTask = Schema.Struct({
-  task_id: Schema.String.annotate({ description: "The `task_id` of the delivery's receipt.", format: "uuid" }),
-  idempotency_key: Schema.String.annotate({ description: "The Idempotency-Key of the delivery." }),
+  task_id: Schema.String.annotate({
+    description: "The `task_id` of the delivery's receipt.",
+    format: "uuid",
+    examples: [exampleId]
+  }),
+  idempotency_key: Schema.String.annotate({
+    description: "The Idempotency-Key of the delivery.",
+    examples: [exampleKey]
+  }),
   state: State,
   received_at: Field.timestamp("When the delivery was received."),
   scheduled_for: Field.timestamp("When the deletion was to run. Results are ordered by it."),
   started_at: Field.dateTime("When its first attempt began."),
   finished_at: Field.dateTime("When it was completed, or its last attempt failed."),
-  attempts: count("How many attempts have begun, at most 8. A task that waits after 1 or more has failed so often."),
-  invoices_count: count("How many invoices the delivery names, repeated ones included."),
-  invoice_lines_count: count("How many invoice lines the delivery names, repeated ones included."),
-  outcome: Schema.NullOr(Outcome)
+  attempts: count("How many attempts have begun, at most 8. A task that waits after 1 or more has failed so often.", 1),
+  invoices_count: count("How many invoices the delivery names, repeated ones included.", 1),
+  invoice_lines_count: count("How many invoice lines the delivery names, repeated ones included.", 1),
+  outcome: Schema.NullOr(Outcome).annotate({
+    description: "What was deleted, and what was not. Null until it is completed."
+  })
 }).annotate({ identifier: "DeletionTask", description: "A delivery of invoice deletions, and what became of it." })
 export type DeletionTask = typeof DeletionTask.Type
 
@@ -73,38 +88,53 @@ const SearchRequest = Schema.Struct({
 export type SearchRequest = typeof SearchRequest.Type
 
 const GetRequest = Schema.Struct({
-  task_id: Filter.optional(Filter.Text("The task, by its id. Either this or idempotency_key is required.")),
-  idempotency_key: Filter.optional(Filter.Text("The task, by the Idempotency-Key of its delivery.")),
+  task_id: Filter.optional(Filter.Text("The task, by its id. Either this or idempotency_key is required.", exampleId)),
+  idempotency_key: Filter.optional(Filter.Text("The task, by the Idempotency-Key of its delivery.", exampleKey)),
   organization
 }).annotate({ identifier: "InvoiceDeletionsGetRequest" })
 export type GetRequest = typeof GetRequest.Type
-
-const annotations = (summary: string, description: string) =>
-  OpenApi.annotations({ summary, description, override: { "x-provisional": true } })
 
 /**
  * `POST /invoice-deletions/search` and `/get`: the deletion tasks of the API key's organization. The group is not called
  * as its paths, since the intake has a group of that name.
  */
-export const deletionTasks = HttpApiGroup.make("deletion-tasks").add(
-  HttpApiEndpoint.post("search", "/invoice-deletions/search", {
-    payload: SearchRequest,
-    success: Schema.Struct({ body: Schema.Array(DeletionTask) }),
-    error: responses(OrgMismatch, OutOfRange, TaskStoreDown, ServiceBusy)
-  }).annotateMerge(
-    annotations(
-      "Search invoice deletions",
-      "What became of the organization's deliveries to the intake: their tasks, ordered by `scheduled_for`, then by `task_id`, ascending. To see what was not deleted, look through those that are `completed` for an `outcome` that counts something else than `deleted`."
-    )
-  ),
-  HttpApiEndpoint.post("get", "/invoice-deletions/get", {
-    payload: GetRequest,
-    success: DeletionTask,
-    error: responses(OrgMismatch, TaskIdRequired, TaskNotFound, TaskStoreDown, ServiceBusy)
-  }).annotateMerge(
-    annotations(
-      "Get one of the invoice deletions",
-      "What became of a delivery: the task itself, not wrapped, by its `task_id` or by the Idempotency-Key of the delivery. Give exactly one of them; null counts as absent. A task of another organization is not found, and neither is an id that is no UUID."
+export const deletionTasks = HttpApiGroup.make("deletion-tasks")
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "invoice-deletions",
+      description: "What became of the deliveries that the intake of invoice deletions has received."
+    })
+  )
+  .add(
+    HttpApiEndpoint.post("search", "/invoice-deletions/search", {
+      payload: SearchRequest,
+      success: Schema.Struct({ body: Schema.Array(DeletionTask) }).annotate({
+        identifier: "InvoiceDeletionsPage",
+        description: "A page of invoice deletions."
+      }),
+      error: responses(OrgMismatch, OutOfRange, TaskStoreDown, ServiceBusy)
+    }).annotateMerge(
+      annotations({
+        operation: ["invoice-deletions", "search"],
+        stability: "provisional",
+        summary: "Search invoice deletions",
+        description:
+          "What became of the organization's deliveries to the intake: their tasks, ordered by `scheduled_for`, then by `task_id`, ascending. To see what was not deleted, look through those that are `completed` for an `outcome` that counts something else than `deleted`.",
+        request: { scheduled_since: "2026-01-06T00:00:00Z", limit: 10 }
+      })
+    ),
+    HttpApiEndpoint.post("get", "/invoice-deletions/get", {
+      payload: GetRequest,
+      success: DeletionTask,
+      error: responses(OrgMismatch, TaskIdRequired, TaskNotFound, TaskStoreDown, ServiceBusy)
+    }).annotateMerge(
+      annotations({
+        operation: ["invoice-deletions", "get"],
+        stability: "provisional",
+        summary: "Get one of the invoice deletions",
+        description:
+          "What became of a delivery: the task itself, not wrapped, by its `task_id` or by the Idempotency-Key of the delivery. Give exactly one of them; null counts as absent. A task of another organization is not found, and neither is an id that is no UUID.",
+        request: { idempotency_key: exampleKey }
+      })
     )
   )
-)

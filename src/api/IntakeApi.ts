@@ -2,9 +2,10 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { JsonBody } from "./JsonBody.ts"
-import { intakeDocumentation } from "./OpenApi.ts"
+import { intakeDocumentation } from "./openapi/Intake.ts"
 import { OperationsApi } from "./OperationsApi.ts"
 import * as Field from "./records/Field.ts"
+import { annotations } from "./openapi/Endpoint.ts"
 import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Faults.ts"
 import { SignedDelivery } from "./SignedDelivery.ts"
 
@@ -16,32 +17,41 @@ const hasId = Schema.makeFilter((text: string) => {
   return text.isWellFormed() && !text.includes("\0") ? undefined : refuse(faults.stringUnicode)
 })
 
-const ownId = (description: string) => Schema.String.annotate({ description }).check(hasId)
+const ownId = (description: string, example: string) =>
+  Schema.String.annotate({ description, examples: [example] }).check(hasId)
 
 // The contract does not say that these are required, and a refused delivery is a deletion that does not happen.
-const otherId = (description: string) => Schema.optionalKey(Schema.NullOr(ownId(description)))
+const otherId = (description: string, example: string) => Schema.optionalKey(Schema.NullOr(ownId(description, example)))
 
 /** An invoice to delete, all its lines with it. */
 export const DeletedInvoice = Schema.Struct({
-  invoice_id: ownId("The invoice. All its lines are deleted with it."),
-  clinic_id: otherId("Its home or servicing clinic. Another clinic than these: nothing is deleted."),
-  client_id: otherId("Its client. Another client: nothing is deleted.")
+  invoice_id: ownId("The invoice. All its lines are deleted with it.", "invoice_oakridge_0001"),
+  clinic_id: otherId(
+    "Its home or servicing clinic. Another clinic than these: nothing is deleted.",
+    "clinic_oakridge_01"
+  ),
+  client_id: otherId("Its client. Another client: nothing is deleted.", "client_oakridge_0001")
 }).annotate({ identifier: "DeletedInvoice" })
 
 /** An invoice line to delete. */
 export const DeletedInvoiceLine = Schema.Struct({
-  invoice_line_id: ownId("The invoice line."),
-  invoice_id: otherId("Its invoice. Another invoice: nothing is deleted."),
-  clinic_id: otherId("Its clinic. Another clinic: nothing is deleted.")
+  invoice_line_id: ownId("The invoice line.", "line_oakridge_0002_1"),
+  invoice_id: otherId("Its invoice. Another invoice: nothing is deleted.", "invoice_oakridge_0002"),
+  clinic_id: otherId("Its clinic. Another clinic: nothing is deleted.", "clinic_oakridge_01")
 }).annotate({ identifier: "DeletedInvoiceLine" })
 
 const countOf = (items: ReadonlyArray<unknown> | undefined) => items?.length ?? 0
 
 /** What to delete: invoices, lines, or both. Fields that are not listed are kept out, since senders may grow. */
 export const InvoiceDeletions = Schema.Struct({
-  invoices: Schema.optionalKey(Schema.Array(DeletedInvoice)),
-  invoice_lines: Schema.optionalKey(Schema.Array(DeletedInvoiceLine))
+  invoices: Schema.optionalKey(
+    Schema.Array(DeletedInvoice).annotate({ description: "The invoices to delete, each with all its lines." })
+  ),
+  invoice_lines: Schema.optionalKey(
+    Schema.Array(DeletedInvoiceLine).annotate({ description: "The invoice lines to delete." })
+  )
 })
+  .annotate({ description: `What to delete: invoices, lines, or both; from 1 to ${maximumItems} items together.` })
   .check(
     Schema.makeFilter(({ invoices, invoice_lines }) => {
       const count = countOf(invoices) + countOf(invoice_lines)
@@ -49,7 +59,10 @@ export const InvoiceDeletions = Schema.Struct({
       return count > maximumItems ? refuse(tooLong(maximumItems, count)) : undefined
     })
   )
-  .annotate({ identifier: "InvoiceDeletions", maximumItems })
+  .annotate({
+    identifier: "InvoiceDeletions",
+    maximumItems
+  })
 export type InvoiceDeletions = typeof InvoiceDeletions.Type
 
 const printableAscii = Schema.makeFilter(
@@ -72,11 +85,13 @@ const organizationId = Schema.makeFilter(
 /** The headers of a delivery. Those of a signature matter only where the organization has a signing secret. */
 export const DeliveryHeaders = Schema.Struct({
   "idempotency-key": Schema.String.annotate({
-    description: "Unique per delivery. A delivery that is sent again with the same key is scheduled once."
+    description: "Unique per delivery. A delivery that is sent again with the same key is scheduled once.",
+    examples: ["delivery-1"]
   }).check(printableAscii),
-  "x-organization-id": Schema.String.annotate({ description: "The organization that owns the invoices." }).check(
-    organizationId
-  ),
+  "x-organization-id": Schema.String.annotate({
+    description: "The organization that owns the invoices.",
+    examples: ["org_oakridge"]
+  }).check(organizationId),
   "webhook-id": Schema.optionalKey(
     Schema.String.annotate({ description: "Standard Webhooks: equals the Idempotency-Key." })
   ),
@@ -89,7 +104,8 @@ export const DeliveryHeaders = Schema.Struct({
 })
 export type DeliveryHeaders = typeof DeliveryHeaders.Type
 
-const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maximumItems }))
+const count = (description: string) =>
+  Schema.Int.annotate({ description, examples: [1] }).check(Schema.isBetween({ minimum: 0, maximum: maximumItems }))
 
 /** What became of a delivery. */
 export const DeliveryReceipt = Schema.Struct({
@@ -98,12 +114,16 @@ export const DeliveryReceipt = Schema.Struct({
   }),
   task_id: Schema.String.annotate({
     description: "Derived from the organization and the Idempotency-Key.",
-    format: "uuid"
+    format: "uuid",
+    examples: ["fedd6570-af5c-52fc-8fb8-9f96362f625f"]
   }),
   scheduled_for: Field.timestamp("When the deletion runs."),
-  idempotency_key: Schema.String.annotate({ description: "The Idempotency-Key of the request." }),
-  invoices_count: count.annotate({ description: "How many invoices the delivery names." }),
-  invoice_lines_count: count.annotate({ description: "How many invoice lines the delivery names." }),
+  idempotency_key: Schema.String.annotate({
+    description: "The Idempotency-Key of the request.",
+    examples: ["delivery-1"]
+  }),
+  invoices_count: count("How many invoices the delivery names."),
+  invoice_lines_count: count("How many invoice lines the delivery names."),
   received_at: Field.dateTime("When the delivery was received.")
 }).annotate({ identifier: "DeliveryReceipt", description: "What became of a delivery." })
 export type DeliveryReceipt = typeof DeliveryReceipt.Type
@@ -132,6 +152,9 @@ const unavailable = IntakeUnavailable.pipe(
 
 /** `POST /invoice-deletions`: schedules a deletion, once for each Idempotency-Key of an organization. */
 export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
+  .annotateMerge(
+    OpenApi.annotations({ description: "Notifications that invoices, or lines of invoices, were deleted." })
+  )
   .add(
     HttpApiEndpoint.post("schedule", "/invoice-deletions", {
       headers: DeliveryHeaders,
@@ -139,10 +162,16 @@ export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
       success: [receipt(202), receipt(200)],
       error: unavailable
     }).annotateMerge(
-      OpenApi.annotations({
+      annotations({
+        operation: ["invoice-deletions", "schedule"],
+        stability: "contract",
         summary: "Schedule a deletion",
         description:
-          "Schedules the deletion of invoices, with all their lines, and of single invoice lines. A delivery may be sent any number of times with the same Idempotency-Key and payload; it is scheduled once. The same key with another payload is refused with 422, and nothing is stored."
+          "Schedules the deletion of invoices, with all their lines, and of single invoice lines. A delivery may be sent any number of times with the same Idempotency-Key and payload; it is scheduled once. The same key with another payload is refused with 422, and nothing is stored.",
+        request: {
+          invoices: [{ invoice_id: "invoice_oakridge_0001" }],
+          invoice_lines: [{ invoice_line_id: "line_oakridge_0002_1" }]
+        }
       })
     )
   )

@@ -1,6 +1,7 @@
 /** Whether the service is alive and ready. Contract: section 4.2. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { annotations } from "./openapi/Endpoint.ts"
 
 const Check = Schema.Struct({
   status: Schema.Literals(["pass", "warn"]),
@@ -18,20 +19,27 @@ export const Readiness = Schema.Struct({ ready: Schema.Boolean }).annotate({ ide
 
 const notReady = Readiness.pipe(HttpApiSchema.status(503))
 
-const provisional = (summary: string, description: string) =>
-  OpenApi.annotations({ summary, description, override: { "x-provisional": true } })
+const provisional = (verb: string, summary: string, description: string) =>
+  annotations({ operation: ["health", verb], stability: "provisional", summary, description })
 
-export class HealthApi extends HttpApiGroup.make("health").add(
-  HttpApiEndpoint.get("health", "/health", { success: Health }).annotateMerge(
-    provisional(
-      "Health",
-      "Answers 200 as long as the process serves, within half a second. `warn` where a check does not pass; its `output` says why."
+export class HealthApi extends HttpApiGroup.make("health")
+  .annotateMerge(OpenApi.annotations({ description: "Whether the service is alive and ready." }))
+  .add(
+    HttpApiEndpoint.get("health", "/health", { success: Health }).annotateMerge(
+      provisional(
+        "check",
+        "Health",
+        "Answers 200 as long as the process serves, within half a second. `warn` where a check does not pass; its `output` says why."
+      )
+    ),
+    HttpApiEndpoint.get("ready", "/health/ready", { success: [Readiness, notReady] }).annotateMerge(
+      provisional(
+        "ready",
+        "Readiness",
+        "Whether to send requests here: 503 until the database is migrated, and while stopping."
+      )
     )
-  ),
-  HttpApiEndpoint.get("ready", "/health/ready", { success: [Readiness, notReady] }).annotateMerge(
-    provisional("Readiness", "Whether to send requests here: 503 until the database is migrated, and while stopping.")
-  )
-) {}
+  ) {}
 
 /** What every process serves beside its roles, relative to `/api/v1`. */
 export class OperationsApi extends HttpApi.make("operations").add(HealthApi) {}

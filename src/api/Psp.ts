@@ -2,7 +2,7 @@
  * Live reads of the payment processor account that is connected to a clinic. Contract: section 4.1, "Live processor
  * read". All six have the same request and response; the contract shows balance transactions.
  */
-import { Schema } from "effect"
+import { Effect, Predicate, Schema, SchemaGetter } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import {
   ClinicNotConnected,
@@ -19,8 +19,8 @@ import {
   responses,
   ServiceBusy
 } from "./Errors.ts"
+import { annotations, type Stability } from "./openapi/Endpoint.ts"
 import * as Filter from "./records/Filter.ts"
-import type { Stability } from "./records/Resource.ts"
 import { integer, organization } from "./records/Search.ts"
 import { faults, refuse } from "./Faults.ts"
 
@@ -43,11 +43,19 @@ const epochSeconds = (description: string) =>
     )
   )
 
+// Null is as good as none.
+const clinic = Schema.NullOr(Filter.Text("The clinic whose connected account is read.", "clinic_oakridge_01")).pipe(
+  Schema.decodeTo(Schema.String, {
+    decode: SchemaGetter.transformEffect((name) =>
+      name === null ? Effect.fail(refuse(faults.missing)) : Effect.succeed(name)
+    ),
+    encode: SchemaGetter.passthroughSupertype()
+  })
+)
+
 /** A page of a clinic's connected account. */
 const PspSearchRequest = Schema.Struct({
-  clinic: Schema.NullOr(Filter.Text("The clinic whose connected account is read.")).check(
-    Schema.makeFilter((clinic) => (clinic === null ? refuse(faults.missing) : undefined))
-  ),
+  clinic,
   organization,
   limit: Filter.optional(
     integer("How many objects to return at most. More than 100 is read as 100.", { minimum: 1, default: 100 })
@@ -58,49 +66,104 @@ const PspSearchRequest = Schema.Struct({
 }).annotate({ identifier: "PspSearchRequest" })
 export type PspSearchRequest = typeof PspSearchRequest.Type
 
+/** An object of the processor. Which other fields it has is the processor's business. */
+export interface PspObject {
+  readonly id: string
+  readonly object: string
+  /** Seconds since 1970. */
+  readonly created: number
+  readonly [field: string]: Schema.Json
+}
+
+const isPspObject = (u: unknown): u is PspObject =>
+  Predicate.isObject(u) &&
+  Predicate.isString(u["id"]) &&
+  Predicate.isString(u["object"]) &&
+  Predicate.isNumber(u["created"])
+
+// Declared, so that the fields keep the processor's order.
+const PspObject = Schema.declare(isPspObject, { toCodecJson: () => undefined })
+  .check(
+    Schema.makeFilter(() => undefined, {
+      toJsonSchema: () => ({
+        type: "object",
+        description: "An object of the payment processor, with all the fields that the processor gives it.",
+        properties: {
+          id: { type: "string", description: "Identifier at the processor.", examples: ["txn_oakridge_0001"] },
+          object: { type: "string", description: "The type of the object.", examples: ["balance_transaction"] },
+          created: {
+            type: "integer",
+            format: "int64",
+            description: "When it was created, in seconds since 1970.",
+            examples: [1767600000]
+          }
+        },
+        required: ["id", "object", "created"],
+        "x-provisional": true
+      })
+    })
+  )
+  .annotate({ identifier: "PspObject" })
+
 const PspPage = Schema.Struct({
-  data: Schema.Array(Schema.Record(Schema.String, Schema.Json)).annotate({
+  data: Schema.Array(PspObject).annotate({
     description: "The processor's objects as it gives them, newest first."
   }),
   has_more: Schema.Boolean.annotate({ description: "Whether there is another page." })
 }).annotate({ identifier: "PspPage", description: "A page of objects of the payment processor." })
 
-const group = <const Kind extends string>(kind: Kind, stability: Stability) =>
-  HttpApiGroup.make(`psp-${kind}` as const).add(
-    HttpApiEndpoint.post("search", `/psp-${kind}/search`, {
-      payload: PspSearchRequest,
-      success: PspPage,
-      error: responses(
-        OrgMismatch,
-        OutOfRange,
-        ClinicRequired,
-        ClinicUnknown,
-        ClinicNotConnected,
-        CursorNotFound,
-        RecordStoreDown,
-        CredentialStoreDown,
-        ProcessorDown,
-        ProcessorNotConfigured,
-        ProcessorBusy,
-        ServiceBusy
-      )
-    }).annotateMerge(
-      OpenApi.annotations({
-        summary: `Read ${kind.replaceAll("-", " ")}`,
-        description:
-          "Reads live from the payment processor account connected to one clinic, newest first. The next page is the one that starts after the id of the last object; there is no offset. A clinic without a connected account is refused with 400. When the processor does not answer for an account within 8 seconds, fails several times in a row, or 20 reads of the organization are in flight, the response is 503, and `Retry-After` (1 to 60 seconds) says when to try again.",
-        override: stability === "provisional" ? { "x-provisional": true } : undefined
-      })
+const title = (kind: string) => kind.replaceAll("-", " ")
+
+const group = <const Kind extends string>(
+  kind: Kind,
+  stability: Stability,
+  example: { readonly id: string; readonly object: string }
+) =>
+  HttpApiGroup.make(`psp-${kind}` as const)
+    .annotateMerge(
+      OpenApi.annotations({ description: `Live reads of the ${title(kind)} of a clinic's payment processor account.` })
     )
-  )
+    .add(
+      HttpApiEndpoint.post("search", `/psp-${kind}/search`, {
+        payload: PspSearchRequest,
+        success: PspPage,
+        error: responses(
+          OrgMismatch,
+          OutOfRange,
+          ClinicRequired,
+          ClinicUnknown,
+          ClinicNotConnected,
+          CursorNotFound,
+          RecordStoreDown,
+          CredentialStoreDown,
+          ProcessorDown,
+          ProcessorNotConfigured,
+          ProcessorBusy,
+          ServiceBusy
+        )
+      }).annotateMerge(
+        annotations({
+          operation: [`psp-${kind}`, "search"],
+          stability,
+          summary: `Read ${title(kind)}`,
+          description:
+            "Reads live from the payment processor account connected to one clinic, newest first. The next page is the one that starts after the id of the last object; there is no offset. A clinic without a connected account is refused with 400. When the processor does not answer for an account within 8 seconds, fails several times in a row, or 20 reads of the organization are in flight, the response is 503, and `Retry-After` (1 to 60 seconds) says when to try again.",
+          request: { clinic: "clinic_oakridge_01", limit: 10 },
+          response: { data: [{ ...example, created: 1767600000 }], has_more: true }
+        })
+      )
+    )
 
 /** The kinds of object that can be read, each with its group of the API. */
 export const pspGroups = {
-  payments: group("payments", "provisional"),
-  charges: group("charges", "provisional"),
-  refunds: group("refunds", "provisional"),
-  disputes: group("disputes", "provisional"),
-  payouts: group("payouts", "provisional"),
-  "balance-transactions": group("balance-transactions", "contract")
+  payments: group("payments", "provisional", { id: "pi_oakridge_0001", object: "payment_intent" }),
+  charges: group("charges", "provisional", { id: "ch_oakridge_0001", object: "charge" }),
+  refunds: group("refunds", "provisional", { id: "re_oakridge_0001", object: "refund" }),
+  disputes: group("disputes", "provisional", { id: "dp_oakridge_0001", object: "dispute" }),
+  payouts: group("payouts", "provisional", { id: "po_oakridge_0001", object: "payout" }),
+  "balance-transactions": group("balance-transactions", "contract", {
+    id: "txn_oakridge_0001",
+    object: "balance_transaction"
+  })
 }
 export type PspKind = keyof typeof pspGroups

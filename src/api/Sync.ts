@@ -2,16 +2,15 @@
 import { Array } from "effect"
 import { lagHeader, longestWait, maximumChanges } from "./records/Changes.ts"
 import { searchable } from "./records/index.ts"
-import type { Resource } from "./records/Resource.ts"
+import { changedSince, type Resource } from "./records/Resource.ts"
 import { maximumLimit } from "./records/Search.ts"
 
 const code = (text: string) => `\`${text}\``
 
 /** The cells of a resource in the table: its time, the filters for it, and whether there are records to ask for. */
-const cellsOf = ({ filters, orderedBy, record }: Resource) => {
-  const since = Object.entries(filters).flatMap(([name, { fields }]) =>
-    name.endsWith("_since") && fields.includes(orderedBy) ? [code(name)] : []
-  )
+const cellsOf = (resource: Resource) => {
+  const { filters, orderedBy, record } = resource
+  const since = changedSince(resource).map(code)
   return [
     orderedBy in record.fields ? code(orderedBy) : "not shown",
     since.length > 0 ? since.join(" or ") : "none",

@@ -1,11 +1,29 @@
 /** Fills an empty database with the demo data. */
 import type { PgClient } from "@effect/sql-pg"
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Schema } from "effect"
+import { DeletionTask } from "../api/DeletionTasks.ts"
 import { resources } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
 import { hashOf } from "../keys/KeyLookup.ts"
 import { load } from "../records/Loader.ts"
 import { organizations, recordsOf } from "./DemoData.ts"
+import { deliveryTo, taskOf } from "./DemoTasks.ts"
+
+const encodeTask = Schema.encodeEffect(DeletionTask)
+const encodeJson = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
+
+const loadTask = Effect.fnUntraced(function* (sql: PgClient.PgClient, organization: (typeof organizations)[number]) {
+  const { outcome, task_id, ...task } = yield* Effect.orDie(encodeTask(taskOf(organization)))
+  const { deletions, fingerprint } = deliveryTo(organization)
+  yield* sql`insert into deletion_tasks ${sql.insert({
+    ...task,
+    organization_id: `org_${organization.slug}`,
+    id: task_id,
+    fingerprint,
+    payload: yield* Effect.orDie(encodeJson(deletions)),
+    outcome: yield* Effect.orDie(encodeJson(outcome))
+  })}`
+})
 
 const loadOrganization = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
@@ -23,6 +41,7 @@ const loadOrganization = Effect.fnUntraced(function* (
     prefix: "pda_demo_",
     key_hash: hashOf(Redacted.make(key))
   })}`
+  yield* loadTask(sql, organization)
 })
 
 /** Loads the demo data, all of it or nothing. False when the database has an organization already: it is left as it is. */

@@ -14,7 +14,7 @@ const limitOf = ({ limit }: PspSearchRequest) =>
     : Effect.succeed(Math.min(limit ?? maximumLimit, maximumLimit))
 
 const clinicOf = ({ clinic }: PspSearchRequest) =>
-  clinic === null || clinic.trim() === "" ? Effect.fail(new ClinicRequired()) : Effect.succeed(clinic)
+  clinic.trim() === "" ? Effect.fail(new ClinicRequired()) : Effect.succeed(clinic)
 
 const handlersOf = (kind: PspKind) =>
   HttpApiBuilder.group(DataApi, `psp-${kind}`, (handlers) =>

@@ -28,10 +28,8 @@ export const pageOf = (request: { readonly limit?: number | null; readonly offse
     offset: between("offset", request.offset ?? 0, 0, maximumOffset)
   })
 
-const idOf = (request: { readonly id?: string | null }) =>
-  request.id === undefined || request.id === null || request.id.trim() === ""
-    ? Effect.fail(new IdRequired())
-    : Effect.succeed(request.id)
+const idOf = ({ id }: { readonly id: string }) =>
+  id.trim() === "" ? Effect.fail(new IdRequired()) : Effect.succeed(id)
 
 interface SearchRequest<R extends Resource> {
   // What ties the handler to the endpoints of its own resource.
@@ -55,7 +53,7 @@ interface ChangesRequest<R extends Resource> {
 
 interface GetRequest<R extends Resource> {
   readonly endpoint: { readonly path: `/${R["name"]}/get` }
-  readonly payload: { readonly organization?: string | null; readonly id?: string | null }
+  readonly payload: { readonly organization?: string | null; readonly id: string }
 }
 
 /** The handlers of a resource. */

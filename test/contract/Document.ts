@@ -4,7 +4,7 @@ import type { FieldType } from "./Resource.ts"
 
 interface JsonSchema {
   readonly $ref?: string
-  readonly type?: string
+  readonly type?: string | ReadonlyArray<string>
   readonly format?: string
   readonly properties?: Readonly<Record<string, JsonSchema>>
   readonly required?: ReadonlyArray<string>
@@ -23,7 +23,7 @@ const Provisional = { "x-provisional": Schema.optionalKey(Schema.Boolean) }
 const JsonSchema: Schema.Codec<JsonSchema> = Schema.Struct({
   ...Provisional,
   $ref: Schema.optionalKey(Schema.String),
-  type: Schema.optionalKey(Schema.String),
+  type: Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)])),
   format: Schema.optionalKey(Schema.String),
   properties: Schema.optionalKey(
     Schema.Record(
@@ -48,7 +48,7 @@ const Operation = Schema.Struct({
   summary: Schema.NonEmptyString,
   description: Schema.NonEmptyString,
   security: Schema.Array(Schema.Record(Schema.String, Schema.Array(Schema.String))),
-  requestBody: Schema.Struct({ required: Schema.Literal(true), content: Content }),
+  requestBody: Schema.Struct({ $ref: Schema.String }),
   responses: Schema.Record(
     Schema.String,
     Schema.Struct({
@@ -67,6 +67,7 @@ const Document = Schema.Struct({
   paths: Schema.Record(Schema.String, Schema.Record(Schema.String, Operation)),
   components: Schema.Struct({
     schemas: Schema.Record(Schema.String, JsonSchema),
+    requestBodies: Schema.Record(Schema.String, Schema.Struct({ required: Schema.Literal(true), content: Content })),
     securitySchemes: Schema.Record(Schema.String, Schema.Struct({ type: Schema.String, scheme: Schema.String }))
   })
 })
@@ -95,6 +96,12 @@ export const schemasOf = ({ components: { schemas } }: Document) => {
   /** What a schema is when it is not null, and whether it can be. */
   const withoutNull = (schema: JsonSchema) => {
     const resolved = resolve(schema)
+    const { type: types, ...rest } = resolved
+    if (typeof types === "object") {
+      const [type, ...others] = types.filter((one) => one !== "null")
+      if (type === undefined || others.length > 0) throw new Error(`several types: ${types.join()}`)
+      return { value: { type, ...rest }, nullable: types.includes("null") }
+    }
     const [value = resolved, ...others] = (resolved.anyOf ?? [resolved]).filter((member) => !isNull(member))
     return { value: others.length === 0 ? resolve(value) : resolved, nullable: (resolved.anyOf ?? []).some(isNull) }
   }
@@ -111,7 +118,7 @@ export const schemasOf = ({ components: { schemas } }: Document) => {
               .join(", ")
           : value.type === "string"
             ? (formatOf(value) ?? "string")
-            : (value.type ?? "unknown")
+            : String(value.type ?? "unknown")
     return nullable ? kind : `${kind}!`
   }
 

@@ -16,6 +16,8 @@ import { decode, type Document, namesOf, type Operation, schemasOf, worded } fro
 const isMarked = (stability: Endpoint["stability"], marked: boolean | undefined) =>
   assert.strictEqual(marked ?? false, stability === "provisional")
 
+const bodyNameOf = ({ requestBody }: Operation) => requestBody.$ref.replace("#/components/requestBodies/", "")
+
 /**
  * @param load the document as JSON
  */
@@ -40,8 +42,11 @@ export const documentSuite = <E>(name: string, load: Effect.Effect<unknown, E>) 
       return operation
     }
 
-    const requestOf = (endpoint: Endpoint) =>
-      schemas.resolve(operationOf(endpoint).requestBody.content["application/json"].schema)
+    const requestOf = (endpoint: Endpoint) => {
+      const body = document.components.requestBodies[bodyNameOf(operationOf(endpoint))]
+      assert.isDefined(body, endpoint.path)
+      return schemas.resolve(body.content["application/json"].schema)
+    }
 
     const bodyOf = (endpoint: Endpoint, status: string) => {
       const response = operationOf(endpoint).responses[status]
@@ -149,11 +154,18 @@ export const documentSuite = <E>(name: string, load: Effect.Effect<unknown, E>) 
         assert.include(headersOf("503"), "retry-after")
       })
 
-      it("takes its fields in order, each of its type, only an id or a clinic required, and no other", () => {
+      it("takes its fields in order, each of its type, only an id or a clinic required and not null, and no other", () => {
         const request = requestOf(endpoint)
+        const required = Object.entries(request.properties ?? {}).filter(
+          ([, schema]) => !schemas.withoutNull(schema).nullable
+        )
+        assert.deepStrictEqual(
+          required.map(([field]) => field),
+          endpoint.required
+        )
         const taken = Object.entries(request.properties ?? {}).map(([field, schema]) => {
           const type = schemas.typeOf(schema)
-          return [field, endpoint.kind === "get" ? type.replace("!", "") : type]
+          return [field, endpoint.required.includes(field) ? type.replace("!", "") : type]
         })
         assert.deepStrictEqual(taken, Object.entries(endpoint.request))
         assert.deepStrictEqual(request.required ?? [], endpoint.required)
@@ -188,8 +200,17 @@ export const documentSuite = <E>(name: string, load: Effect.Effect<unknown, E>) 
         const page = schemas.resolve(bodyOf(endpoint, "200"))
         assert.deepStrictEqual(page.required, ["data", "has_more"])
         const { data, has_more } = page.properties ?? {}
-        assert.deepStrictEqual([data?.type, data?.items?.type, has_more?.type], ["array", "object", "boolean"])
-        assert.notStrictEqual(data?.items?.additionalProperties, false)
+        const item = schemas.resolve(data?.items ?? {})
+        assert.deepStrictEqual([data?.type, item.type, has_more?.type], ["array", "object", "boolean"])
+        assert.deepStrictEqual(
+          Object.entries(item.properties ?? {}).map(([field, schema]) => [field, schemas.typeOf(schema)]),
+          [
+            ["id", "string!"],
+            ["object", "string!"],
+            ["created", "integer!"]
+          ]
+        )
+        assert.notStrictEqual(item.additionalProperties, false)
       })
 
       it("documents the default of limit, and the bounds of times", () => {

@@ -10,6 +10,15 @@ const document = OpenApi.fromApi(VersionOneApi)
 
 const Content = Schema.Struct({ "application/json": Schema.Struct({ schema: Schema.Struct({ $ref: Schema.String }) }) })
 
+const Example = Schema.Struct({ demo: Schema.Struct({ value: Schema.Json }) })
+
+const RequestContent = Schema.Struct({
+  "application/json": Schema.Struct({
+    schema: Schema.Struct({ $ref: Schema.String }),
+    examples: Example
+  })
+})
+
 const Described = Schema.Struct({
   properties: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Unknown)),
   required: Schema.optionalKey(Schema.Array(Schema.String)),
@@ -27,10 +36,11 @@ const read = Schema.decodeUnknownEffect(
               name: Schema.String,
               in: Schema.String,
               required: Schema.Boolean,
-              schema: Schema.Record(Schema.String, Schema.Unknown)
+              schema: Schema.Record(Schema.String, Schema.Unknown),
+              examples: Schema.optionalKey(Example)
             })
           ),
-          requestBody: Schema.Struct({ content: Content, required: Schema.Boolean }),
+          requestBody: Schema.Struct({ content: RequestContent, required: Schema.Boolean }),
           responses: Schema.Record(
             Schema.String,
             Schema.Struct({
@@ -178,6 +188,18 @@ describe("the OpenAPI document of the intake", () => {
 })
 
 layer(layerIntake(layerMemory))("the server", (it) => {
+  it.effect("answers 202 to the example of a delivery", () =>
+    Effect.gen(function* () {
+      const { parameters, requestBody } = yield* operation
+      const headers = Object.fromEntries(
+        parameters.filter(({ required }) => required).map(({ examples, name }) => [name, String(examples?.demo.value)])
+      )
+      const json = requestBody.content["application/json"].examples.demo.value
+      const response = yield* send({ path: "/api/v1/invoice-deletions", headers, json })
+      assert.strictEqual(response.status, 202, response.text)
+    })
+  )
+
   it.effect("serves the document, and a page that shows it", () =>
     Effect.gen(function* () {
       const served = yield* send({ path: "/api/v1/openapi.json", method: "GET" })

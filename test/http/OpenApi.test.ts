@@ -16,6 +16,24 @@ const Reference = Schema.Struct({
 })
 const isReference = Schema.is(Reference)
 
+const RequestBody = Schema.Struct({
+  required: Schema.Boolean,
+  content: Schema.Record(
+    Schema.String,
+    Schema.Struct({ examples: Schema.Struct({ demo: Schema.Struct({ value: Schema.Json }) }) })
+  )
+})
+const readReference = Schema.decodeUnknownEffect(Schema.Struct({ $ref: Schema.String }))
+const readRequestBodies = Schema.decodeUnknownEffect(
+  Schema.Struct({ requestBodies: Schema.Record(Schema.String, RequestBody) })
+)
+
+const requestBodyOf = Effect.fnUntraced(function* ({ requestBody }: OpenApi.OpenAPISpecOperation) {
+  const { $ref } = yield* readReference(requestBody)
+  const { requestBodies } = yield* readRequestBodies(document.components)
+  return yield* Effect.fromNullishOr(requestBodies[$ref.replace("#/components/requestBodies/", "")])
+})
+
 const referenced = (response: unknown) =>
   isReference(response) ? response.content["application/json"].schema.$ref.split("/").at(-1) : undefined
 
@@ -42,7 +60,7 @@ describe("the OpenAPI document", () => {
   })
 
   test("says that the key is a bearer token", () => {
-    assert.deepInclude(Object.values(document.components.securitySchemes)[0], { type: "http", scheme: "Bearer" })
+    assert.deepInclude(Object.values(document.components.securitySchemes)[0], { type: "http", scheme: "bearer" })
   })
 })
 
@@ -71,13 +89,25 @@ describe.each(operations)("the documentation of %s", (path, operation) => {
     assert.containsAllKeys(operation.responses["503"], ["headers"])
   })
 
-  test("takes a JSON body and no other", () => {
-    assert.deepStrictEqual(Object.keys(operation.requestBody?.content ?? {}), ["application/json"])
-    assert.isTrue(operation.requestBody?.required)
-  })
+  test.effect("takes a JSON body and no other", () =>
+    Effect.gen(function* () {
+      const { content, required } = yield* requestBodyOf(operation)
+      assert.deepStrictEqual(Object.keys(content), ["application/json"])
+      assert.isTrue(required)
+    })
+  )
 })
 
 layer(InProcess.layer())("the server", (it) => {
+  it.effect.each(operations)("answers 200 to the example of %s, and something is there", ([path, operation]) =>
+    Effect.gen(function* () {
+      const { content } = yield* requestBodyOf(operation)
+      const response = yield* send({ path: `/api/v3${path}`, json: content["application/json"]?.examples.demo.value })
+      assert.strictEqual(response.status, 200, response.text)
+      assert.notMatch(response.text, /"(body|data)":\[\]/)
+    })
+  )
+
   it.effect("serves the document and a page that shows it, without a key", () =>
     Effect.gen(function* () {
       const headers = { authorization: undefined }

@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
 import { organizations, recordsOf } from "../../src/demo/DemoData.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
+import { taskOf } from "../../src/demo/DemoTasks.ts"
 import { TaskReads } from "../../src/deletions/TaskReads.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { ClinicAccounts } from "../../src/psp/ClinicAccounts.ts"
@@ -49,7 +50,7 @@ export const layerPsp = (
 export const layerDemo = Layer.mergeAll(
   Repositories.layerMemory(demo, other.demo),
   OrgResolver.layerMemory({ [key]: organization, [other.key]: other.organization }),
-  TaskReads.layerMemory(),
+  TaskReads.layerMemory(organizations.map(taskOf)),
   layerPsp(PspClient.layerMemory(accounts))
 )
 

@@ -9,6 +9,8 @@ export const maximumChanges = 1000
 /** In seconds. */
 export const longestWait = 20
 
+const exampleCursor = "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"
+
 /** Request fields of every feed of changes. */
 export const changesFields = {
   cursor: Filter.optional(
@@ -35,20 +37,25 @@ export const changesFields = {
 export const lagHeader = "x-changes-lag"
 
 /** A response of a feed of changes: its body, and the header. A client has all of it as one value. */
-export const changesOf = <Fields extends Schema.Struct.Fields>(record: Schema.Struct<Fields>) => {
+export const changesOf = <Fields extends Schema.Struct.Fields>(
+  record: Schema.Struct<Fields>,
+  annotations: { readonly identifier: string; readonly description: string }
+) => {
   const body = Schema.Struct({
     body: Schema.Array(record).annotate({
       description:
         "The last committed state of records that are new or were changed: insert or replace each by its `id`."
     }),
     removed: Schema.Array(Schema.String).annotate({
-      description: "The ids of records that do not exist any more: delete them. There may be some that you never had."
+      description: "The ids of records that do not exist any more: delete them. There may be some that you never had.",
+      examples: [[]]
     }),
     cursor: Schema.String.annotate({
-      description: "Where the next request goes on. Keep it together with what you keep of this response."
+      description: "Where the next request goes on. Keep it together with what you keep of this response.",
+      examples: [exampleCursor]
     }),
     has_more: Schema.Boolean.annotate({ description: "Whether there are more changes to read at once." })
-  })
+  }).annotate(annotations)
   const lag = Schema.Int.annotate({ description: "For how many seconds changes have been held back." })
   return Schema.toType(Schema.Struct({ ...body.fields, lag })).pipe(
     HttpApiSchema.encodeToWithHeaders(

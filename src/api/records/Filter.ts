@@ -40,7 +40,8 @@ const hasValidText = Schema.makeFilter((text: string) =>
 )
 
 /** A text of a request: any that a database can hold. */
-export const Text = (description: string) => Schema.String.annotate({ description }).check(hasValidText)
+export const Text = (description: string, ...examples: ReadonlyArray<string>) =>
+  Schema.String.annotate(examples.length > 0 ? { description, examples } : { description }).check(hasValidText)
 
 const DateTimeText = (description: string) =>
   Schema.String.annotate({

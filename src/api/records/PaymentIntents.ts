@@ -26,6 +26,7 @@ export const PaymentIntent = Schema.Struct({
   updated_at: Field.updatedAt,
   isModifyCatchupPayment: Field.boolean("Whether it catches up on a modified plan."),
   payment_modifications: Schema.NullOr(Schema.NonEmptyArray(Schema.String)).annotate({
+    examples: [null],
     description: "What was modified. Null, and never an empty list, when nothing was."
   }),
   processor_payment_intent_id: Field.text("Identifier at the payment processor.", "pi_3Oak0001"),

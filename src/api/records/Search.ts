@@ -3,7 +3,7 @@
  *
  * Contract: section 4.1, "Common list request fields" and "Single-record reads", and section 8.
  */
-import { Schema } from "effect"
+import { Option, Schema, SchemaGetter } from "effect"
 import { faults, refuse } from "../Faults.ts"
 import * as Filter from "./Filter.ts"
 
@@ -32,7 +32,7 @@ export const integer = (
 
 /** Request field: the organization; where present it must be the key's own. */
 export const organization = Filter.optional(
-  Filter.Text("The organization of the API key. Optional; another one is refused with 400.")
+  Filter.Text("The organization of the API key. Optional; another one is refused with 400.", "org_oakridge")
 )
 
 /** Request fields of every search. */
@@ -44,8 +44,20 @@ export const searchFields = {
   offset: Filter.optional(integer("How many records to skip.", { minimum: 0, maximum: maximumOffset, default: 0 }))
 }
 
-/** Request fields of every single-record read. */
+const blank = ""
+
+/** Request fields of every single-record read. An id that is missing is read as a blank one, which is refused with 400. */
 export const getFields = {
-  id: Filter.optional(Filter.Text("Identifier of the record. Required: 400 where it is missing or blank.")),
+  id: Filter.optional(Filter.Text("Identifier of the record. 400 where it is missing or blank.")).pipe(
+    Schema.decodeTo(Schema.String, {
+      decode: SchemaGetter.transformOptional(
+        Option.match({
+          onNone: () => Option.some(blank),
+          onSome: (id) => Option.some(id ?? blank)
+        })
+      ),
+      encode: SchemaGetter.passthroughSupertype()
+    })
+  ),
   organization
 }

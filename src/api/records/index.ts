@@ -24,20 +24,20 @@ import type { Stored } from "./Resource.ts"
 /** The resources that can be searched. */
 export const searchable = Array.make(
   clinics,
-  pets,
-  subscriptions,
-  paymentPlans,
-  paymentIntents,
-  cancellationPaymentIntents,
-  petBenefits,
   products,
-  consumptionLogs,
   invoices,
   invoiceLines,
+  consumptionLogs,
+  petBenefits,
   charges,
   chargePayments,
   chargeAdjustments,
-  chargeRefunds
+  chargeRefunds,
+  paymentPlans,
+  paymentIntents,
+  cancellationPaymentIntents,
+  pets,
+  subscriptions
 )
 
 /** All resources. */

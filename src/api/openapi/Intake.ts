@@ -1,0 +1,103 @@
+/** The OpenAPI document of version 1: the intake, and health. */
+import { type JsonSchema, Record } from "effect"
+import { OpenApi } from "effect/http-api"
+import * as Errors from "../Errors.ts"
+import { faults } from "../Faults.ts"
+import { signing } from "../Signing.ts"
+import { contact, documentedPaths, license, type Status } from "./Document.ts"
+import * as Headers from "./Headers.ts"
+import { simplify } from "./JsonSchemas.ts"
+
+const description = `
+Takes notifications that invoices, or lines of invoices, were deleted, and deletes them a little later, once.
+
+- A delivery may be sent any number of times with the same \`Idempotency-Key\`: it is stored once, and every response is that of the first. After a 503, a timeout or a broken connection, send it again with the same key.
+- What an item says of a record must match: an item that names another clinic, client or invoice than the record's deletes nothing.
+- Items are counted before they are looked at: more than 10,000 are refused with 422, and the count in the response is of those that were counted until then.
+- A 422 lists the faults of a delivery all at once, up to 100. A response that refuses a delivery has at most 64 KiB.
+- What became of a delivery, and which of its items were not deleted and why, says \`POST /api/v3/invoice-deletions/get\` of the practice data API, with an API key of the organization: \`{"idempotency_key": "..."}\`.
+- An organization may require its deliveries to be signed: see below.
+
+${signing}
+`.trim()
+
+// The contract shows no status of the intake.
+const status = (text: string, example?: unknown): Status => ({ description: text, example, isProvisional: true })
+
+const error = (text: string, detail: string): Status => ({ ...status(text, { detail }), body: "ErrorDetail" })
+
+const health: Readonly<Record<string, Status>> = {
+  200: status("The process serves.", {
+    status: "warn",
+    version: "0.1.0",
+    checks: {
+      records: { status: "pass" },
+      credentials: { status: "pass" },
+      tasks: { status: "pass" },
+      changes: { status: "pass" },
+      processor: { status: "warn", output: "Cannot be reached" }
+    }
+  }),
+  500: error("A bug. The response says nothing of its cause.", "Internal Server Error")
+}
+
+const ready: Readonly<Record<string, Status>> = {
+  ...health,
+  200: status("Send requests here.", { ready: true }),
+  503: status("Send no requests here.", { ready: false })
+}
+
+const receipt = {
+  status: "scheduled",
+  task_id: "fedd6570-af5c-52fc-8fb8-9f96362f625f",
+  scheduled_for: "2026-01-31T09:31:00.000Z",
+  idempotency_key: "delivery-1",
+  invoices_count: 1,
+  invoice_lines_count: 1,
+  received_at: "2026-01-31T09:30:00.000Z"
+}
+
+const intake: Readonly<Record<string, Status>> = {
+  200: status("Stored before. The response is that of the first delivery, with status `duplicate`.", {
+    ...receipt,
+    status: "duplicate"
+  }),
+  202: status("Stored and committed: status `scheduled`.", receipt),
+  401: error(
+    "The organization requires signed deliveries, and this one is not, or not as it should be. The detail names the header that is missing, too old or too new, or does not match.",
+    "The delivery is not signed as its organization requires: webhook-signature is missing"
+  ),
+  413: error("The request body is larger than 4 MiB.", "The request body is larger than 4194304 bytes"),
+  415: error("The request has a Content-Encoding other than identity.", new Errors.EncodingUnsupported().detail),
+  422: status(
+    "The request does not have the shape that the endpoint takes, or its Idempotency-Key was used with another payload. Nothing is stored.",
+    { detail: [{ loc: ["header", "idempotency-key"], ...faults.idempotencyKeyReused }] }
+  ),
+  500: error("A bug. The response says nothing of its cause.", "Internal Server Error"),
+  503: status(
+    "The store is down or busy, or the service is reading too many large deliveries: status `error`; the counts are 0 where the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds.",
+    { ...receipt, status: "error", received_at: null }
+  )
+}
+
+const statuses = (path: string) => (path === "/health" ? health : path === "/health/ready" ? ready : intake)
+
+/** Of version 1. */
+export const intakeDocumentation = OpenApi.annotations({
+  title: "Invoice deletion intake",
+  version: "1.0",
+  description,
+  license,
+  servers: [{ url: "/api/v1", description: "This server." }],
+  transform: (spec) => {
+    const given: JsonSchema.Definitions = spec["components"].schemas
+    const schemas = Record.map(given, (schema) => simplify(schema, true))
+    const paths = documentedPaths(spec["paths"], schemas, { statuses, everywhere: ["500"] })
+    return {
+      ...spec,
+      info: { ...spec["info"], contact },
+      paths,
+      components: { ...spec["components"], schemas, headers: Headers.usedIn(paths) }
+    }
+  }
+})
