@@ -20,7 +20,7 @@ export interface ClientOptions {
   /** The address of the service, such as `https://practice-data.example`, with a path before `/api` if there is one. */
   readonly baseUrl: string
   /**
-   * Sends the requests.
+   * Sends the requests: through a proxy, or with a log of your own.
    * @default globalThis.fetch
    */
   readonly fetch?: Fetch | undefined
