@@ -3,14 +3,15 @@
  *
  * @module-tag long
  */
-import { writeFileSync } from "node:fs"
+import { cpSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Config, Context, Effect, Layer } from "effect"
 import * as Client from "../blackbox/support/Client.ts"
 import { startCommand } from "../blackbox/support/Process.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { node24, Project } from "./Project.ts"
+import { node24, Project, root } from "./Project.ts"
+import { snippetsOf } from "./readme.ts"
 import { npm, run, succeed } from "./run.ts"
 
 const binOf = (project: string) => join(project, "node_modules/practice-data/dist/cli.js")
@@ -26,11 +27,49 @@ const serve = (environment: Readonly<Record<string, string>>) =>
     return { ...program, url: yield* program.address }
   })
 
-const compilers = ["typescript5", "typescript7"].flatMap((compiler) =>
-  (["nodenext", "bundler"] as const).map((resolution) => ({ compiler, resolution }))
-)
+/** The service with the demo data. */
+class DemoService extends Context.Service<DemoService, { readonly url: string }>()(
+  "practice-data/test/package/Package/DemoService"
+) {
+  static readonly layer = Layer.effect(DemoService, serve({ DATA_DIR: "memory" }))
+}
 
-layer(Layer.mergeAll(Project.layer, TestDatabase.layerDemo), { excludeTestServices: true })("the package", (it) => {
+/** A server that has the data API beside a route of its own. */
+const servesBesideOthers = Effect.fnUntraced(function* (address: string) {
+  const { ask, call } = yield* Client.make(address)
+  const hello = yield* call({ path: "/hello", method: "GET", headers: {} })
+  assert.deepStrictEqual([hello.status, hello.text], [200, "Hello"])
+  const records = yield* ask("/charges/search", { limit: 1 })
+  assert.strictEqual(records.status, 200)
+  assert.property(records.headers, "x-request-id")
+  const nothing = yield* ask("/nothing")
+  assert.deepStrictEqual([nothing.status, nothing.text], [404, `{"detail":"Not Found"}`])
+})
+
+const compilers = [
+  { compiler: "typescript5", resolution: "nodenext" },
+  { compiler: "typescript7", resolution: "nodenext" },
+  { compiler: "typescript7", resolution: "bundler" }
+] as const
+
+const readme = snippetsOf(join(root, "README.md"))
+
+/** The commands in the README that are tried elsewhere, or that need what a reader has: his Postgres, his shell. */
+const untried = [
+  "npm ci && npm start",
+  "npm ci && npm test",
+  "npm install practice-data",
+  "export DATABASE_URL=postgres://...   # Postgres 15 or later"
+]
+
+const isCurl = (code: string) => code.startsWith("curl ")
+
+/** What a reader's address stands for. */
+const at = (url: string, code: string) => code.replaceAll("http://127.0.0.1:3000", url)
+
+const installed = Layer.provideMerge(DemoService.layer, Project.layer)
+
+layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: true })("the package", (it) => {
   it.effect("is small, and has compiled code, declarations and what npm adds", () =>
     Effect.gen(function* () {
       const { packed } = yield* Project
@@ -83,7 +122,7 @@ layer(Layer.mergeAll(Project.layer, TestDatabase.layerDemo), { excludeTestServic
   it.effect("its command and its entries run as plain JavaScript on the oldest Node and on the newest", () =>
     Effect.gen(function* () {
       const { bare, nodes, whole } = yield* Project
-      const { url } = yield* serve({ DATA_DIR: "memory" })
+      const { url } = yield* DemoService
       for (const node of Object.values(nodes)) {
         const { stdout } = yield* succeed(node, [binOf(bare), "--version"], { cwd: bare, env: {} })
         assert.match(stdout, /practice-data v\d+\.\d+\.\d+/)
@@ -113,6 +152,71 @@ layer(Layer.mergeAll(Project.layer, TestDatabase.layerDemo), { excludeTestServic
         const options = ["--project", ".", "--module", module, "--moduleResolution", resolution]
         yield* succeed(node24, [tsc, ...options], { cwd: whole, env: {} })
       })
+  )
+
+  it.effect("the README's programs run as they are", () =>
+    Effect.gen(function* () {
+      const { nodes, programs, whole } = yield* Project
+      const { url } = yield* DemoService
+      assert.isNotEmpty(programs)
+      for (const { code, name } of programs) {
+        const [oldest = node24] = Object.values(nodes)
+        if (code.includes("Layer.launch")) {
+          writeFileSync(join(whole, name), code.replace("port: 3000", "port: 0"))
+          const server = yield* startCommand({ file: oldest, args: [name], cwd: whole }, { DATA_DIR: "memory" })
+          yield* servesBesideOthers(yield* server.address)
+        } else {
+          writeFileSync(join(whole, name), at(url, code))
+          yield* succeed(oldest, [name], { cwd: whole, env: {} })
+        }
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("the README's commands of curl are answered", () =>
+    Effect.gen(function* () {
+      const { folder } = yield* Project
+      const { url } = yield* DemoService
+      const commands = readme.filter(({ code, language }) => language === "sh" && isCurl(code))
+      assert.isNotEmpty(commands)
+      for (const { code } of commands) {
+        const strict = `curl() { command curl --fail-with-body "$@"; }\n${at(url, code)}`
+        yield* succeed("sh", ["-c", strict], { cwd: folder, env: { PATH: yield* Config.String("PATH") } })
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("no command of the README is left out by oversight", () =>
+    Effect.sync(() => {
+      const left = readme
+        .filter(({ code, language }) => language === "sh" && !isCurl(code))
+        .map(({ code }) => code.split("\n", 1).join(""))
+      assert.sameMembers(left, untried)
+    })
+  )
+
+  it.effect("the README's files of the clone compile where they say they are", () =>
+    Effect.gen(function* () {
+      const { folder } = yield* Project
+      const clone = join(folder, "clone")
+      for (const name of ["src", "package.json", "tsconfig.json"]) {
+        cpSync(join(root, name), join(clone, name), { recursive: true })
+      }
+      symlinkSync(join(root, "node_modules"), join(clone, "node_modules"))
+      const files = readme.flatMap(({ code, file }) => (file === undefined ? [] : [{ code, file }]))
+      assert.isNotEmpty(files)
+      for (const { code, file } of files) writeFileSync(join(clone, file), code, { flag: "wx" })
+      writeFileSync(
+        join(clone, "tsconfig.readme.json"),
+        Client.json({ extends: "./tsconfig.json", include: files.map(({ file }) => file), exclude: [] })
+      )
+      const tsc = join(root, "node_modules/typescript/bin/tsc")
+      yield* succeed(node24, [tsc, "--project", "tsconfig.readme.json"], { cwd: clone, env: {} })
+      yield* succeed(node24, files.map(({ file }) => `--import=./${file}`).concat("--eval", ""), {
+        cwd: clone,
+        env: {}
+      })
+    })
   )
 
   it.effect("its fakes serve the tests of others", () =>
