@@ -1,11 +1,12 @@
-/** Runs the commands of the operators, over the database of the test. */
+/** Runs commands, over the database of the test. */
 import { execFile } from "node:child_process"
 import { Console as NodeConsole } from "node:console"
 import { join } from "node:path"
 import { Writable } from "node:stream"
 import { NodeServices } from "@effect/platform-node"
-import { ConfigProvider, Console, Effect, Exit } from "effect"
+import { ConfigProvider, Console, Effect } from "effect"
 import { run } from "../../src/cli/Cli.ts"
+import { exitCode } from "../../src/cli/Usage.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -39,7 +40,7 @@ export const runWith = (environment: Readonly<Record<string, string>>, command: 
       Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { ...environment } })),
       Effect.exit
     )
-    const ended: Ended = { code: Exit.isSuccess(exit) ? 0 : 1, stdout: stdout.text(), stderr: stderr.text() }
+    const ended: Ended = { code: exitCode(exit), stdout: stdout.text(), stderr: stderr.text() }
     return ended
   })
 
