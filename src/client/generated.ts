@@ -1167,6 +1167,7 @@ export interface PspObject {
    * @example 1767600000
    */
   created: number
+  [field: string]: unknown
 }
 
 /** A delivery of invoice deletions, and what became of it. Provisional: its shape may still change. */
