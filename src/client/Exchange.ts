@@ -16,7 +16,7 @@ export interface Reply {
   readonly text: string
 }
 
-/** In bytes: twice the largest response that the service gives. */
+/** In bytes: twice what the service passes on of the payment processor, and some sixty pages of 1000 records. */
 const largestBody = 64 * 1024 * 1024
 
 const textOf = async (response: Response, signal: AbortSignal): Promise<string> => {

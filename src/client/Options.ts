@@ -49,7 +49,8 @@ export interface Settings {
   readonly headers: Readonly<Record<string, string>>
 }
 
-const longestTimeout = 2_147_483_647
+// Timers count to 2^31 milliseconds, and a response may be held back beyond the timeout.
+const longestTimeout = 2_000_000_000
 
 const checkedTimeout = (timeout: number) => {
   if (timeout > 0 && timeout <= longestTimeout) return timeout
