@@ -118,6 +118,24 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
     })
   )
 
+  it.effect("without its peers, the client of promises works, and the command says what it lacks", () =>
+    Effect.gen(function* () {
+      const { bare, folder } = yield* Project
+      const { url } = yield* DemoService
+      const alone = join(folder, "alone")
+      cpSync(join(bare, "node_modules/practice-data"), join(alone, "node_modules/practice-data"), { recursive: true })
+      const program = `
+        import { PracticeData } from "practice-data/client"
+        const client = new PracticeData({ baseUrl: "${url}", apiKey: "pda_demo_harbor" })
+        console.log((await client.organization.get()).id)`
+      const { stdout } = yield* succeed(node24, ["--input-type=module", "--eval", program], { cwd: alone, env: {} })
+      assert.strictEqual(stdout, "org_harbor\n")
+      const { code, stderr } = yield* run(node24, [binOf(alone), "serve"], { cwd: alone, env: {} })
+      assert.strictEqual(code, 1)
+      assert.match(stderr, /^practice-data needs its peer dependencies: npm install .+\n$/)
+    })
+  )
+
   it.effect("says what to do on an older Node, in one line", () =>
     Effect.gen(function* () {
       const { bare, folder } = yield* Project
