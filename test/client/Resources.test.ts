@@ -9,7 +9,7 @@ import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { decode } from "../../scripts/client/Document.ts"
 import { DataApi } from "../../src/api/DataApi.ts"
 import { InProcess, key, layerDemo, organization, other, send } from "../http/inProcess.ts"
-import { baseUrl, collect, failureOf, over } from "./support.ts"
+import { baseUrl, collect, failureOf, idOf, over } from "./support.ts"
 
 const at = (minute: number) => DateTime.makeUnsafe(Date.UTC(2026, 0, 1, 0, minute))
 
@@ -65,7 +65,6 @@ layer(server, { excludeTestServices: true })("the client", (it) => {
       yield* over(async ({ fetch }) => {
         const { all, changes, get, search } = clientOf(fetch).resource(name)
         assert.isDefined(search)
-        const idOf = ({ id }: { readonly id?: unknown }) => id
         assert.deepStrictEqual((await search?.({ limit: 2 }))?.map(idOf), ids.slice(0, 2))
         const walked = all === undefined ? [] : await collect(all({}, { pageSize: 40 }))
         assert.deepStrictEqual(walked.map(idOf), ids)
