@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Context, Effect, Layer } from "effect"
-import { type Browser, type BrowserContextOptions, chromium } from "playwright-core"
+import type { Browser, BrowserContextOptions } from "playwright-core"
 
 const { CHROMIUM: executablePath = "/usr/bin/chromium" } = process.env
 
@@ -18,7 +18,10 @@ export class Chromium extends Context.Service<Chromium, Browser>()("practice-dat
     Chromium,
     Effect.acquireRelease(
       // The pages are our own, and a container has no sandbox to offer.
-      Effect.promise(() => chromium.launch({ executablePath, args: ["--no-sandbox"] })),
+      Effect.flatMap(
+        Effect.promise(() => import("playwright-core")),
+        ({ chromium }) => Effect.promise(() => chromium.launch({ executablePath, args: ["--no-sandbox"] }))
+      ),
       (browser) => Effect.promise(() => browser.close())
     )
   )
