@@ -7,7 +7,9 @@ import { Data, Deferred, Duration, Effect } from "effect"
 
 const root = join(import.meta.dirname, "../../..")
 const node = join(root, "node_modules/.bin/node")
-const main = join(root, "src/main.ts")
+
+/** How the program can be started: by itself, and by the command line. */
+const programs = { main: [join(root, "src/main.ts")], serve: [join(root, "src/cli.ts"), "serve"] } as const
 
 // One for all that are started, whose own temporary folders go away.
 const compileCache = join(tmpdir(), "node-compile-cache")
@@ -59,7 +61,11 @@ export const temporaryFolder = Effect.acquireRelease(
 )
 
 /** Starts the program, in an empty folder unless one is given. When the scope closes, it is gone. */
-export const start = Effect.fnUntraced(function* (environment: Environment, folder?: string) {
+export const start = Effect.fnUntraced(function* (
+  environment: Environment,
+  folder?: string,
+  program: keyof typeof programs = "main"
+) {
   const cwd = folder ?? (yield* temporaryFolder)
   const scratch = yield* temporaryFolder
   const ended = yield* Deferred.make<End>()
@@ -68,7 +74,7 @@ export const start = Effect.fnUntraced(function* (environment: Environment, fold
   let stdout = ""
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
-      const spawned = spawn(node, [main], {
+      const spawned = spawn(node, programs[program], {
         cwd,
         env: {
           TMPDIR: scratch,
