@@ -71,7 +71,7 @@ describe("Commands on the embedded database", () => {
   it.live("take turns, many at once", () =>
     Effect.gen(function* () {
       const { client, command } = yield* service
-      const commands = Effect.replicateEffect(command(...creating("org_many")), 20, { concurrency: 10 })
+      const commands = Effect.replicateEffect(command(...creating("org_many")), 20, { concurrency: 8 })
       const requests = Effect.forever(
         Effect.map(client.ask("/charges/search"), ({ status }) => assert.strictEqual(status, 200))
       )
