@@ -7,12 +7,14 @@ import { config, type Role, type Settings } from "./Config.ts"
 import * as AfterMigration from "./database/AfterMigration.ts"
 import * as Databases from "./database/Databases.ts"
 import { EmbeddedDatabaseError } from "./database/Embedded.ts"
-import { organizations } from "./demo/DemoData.ts"
+import { demoKeys, organizations } from "./demo/DemoData.ts"
 import { accounts } from "./demo/DemoProcessor.ts"
 import { loadDemoData } from "./demo/Load.ts"
 import * as Failure from "./process/Failure.ts"
 import * as StopSignals from "./process/StopSignals.ts"
 import { HealthChecks } from "./health/HealthChecks.ts"
+import { DemoKeys } from "./http/Demo.ts"
+import * as LandingPage from "./http/LandingPage.ts"
 import { Listener } from "./http/Listener.ts"
 import * as Worker from "./deletions/Worker.ts"
 import * as RequestLimit from "./keys/RequestLimit.ts"
@@ -139,9 +141,10 @@ const single = (settings: Settings) => {
   )
   const routes = Layer.mergeAll(
     Server.operationsRoutes,
+    LandingPage.layer({ dataApi: has("data-api"), intake: has("intake") }),
     has("data-api") ? Server.dataApiRoutes : Layer.empty,
     has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
-  )
+  ).pipe(Layer.provide(Layer.succeed(DemoKeys, Option.isNone(settings.databaseUrl) ? demoKeys : [])))
   const worker = has("worker") ? Worker.layer(Worker.optionsFor(settings.poolSize)) : Layer.empty
   // The role of the intake may not keep the order of the records.
   const watching = has("data-api") || has("worker") ? watch : Layer.empty

@@ -1,11 +1,12 @@
 /** What is served: the routes of each role with their documentation, and the middleware around them. */
 import { type Duration, Effect, Function, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, OpenApi } from "effect/http-api"
 import { DataApi } from "./api/DataApi.ts"
 import { IntakeApi, VersionOneApi } from "./api/IntakeApi.ts"
 import { OperationsApi } from "./api/OperationsApi.ts"
 import * as HealthHandlers from "./health/Handlers.ts"
+import * as DocsPage from "./http/DocsPage.ts"
 import * as JsonBodyServer from "./http/JsonBodyServer.ts"
 import * as Middleware from "./http/Middleware.ts"
 import { pathsOf } from "./http/Paths.ts"
@@ -35,7 +36,7 @@ export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.
 /** The data API, its OpenAPI document and its documentation page. */
 export const dataApiRoutes = Layer.mergeAll(
   HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
-  HttpApiScalar.layer(DataApi, { path: "/docs" })
+  DocsPage.layer(DataApi)
 ).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)))
 
 /**
@@ -60,7 +61,7 @@ export const intakeRoutes = (delay: Duration.Duration) =>
       "/openapi.json",
       Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(VersionOneApi)))
     ),
-    HttpApiScalar.layer(VersionOneApi, { path: "/docs" })
+    DocsPage.layer(VersionOneApi)
   ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)))
 
 /** Health and readiness. */

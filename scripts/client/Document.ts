@@ -4,15 +4,19 @@ import { type JsonSchema, jsonSchema } from "./JsonSchema.ts"
 
 const Content = Schema.Struct({ "application/json": Schema.Struct({ schema: jsonSchema }) })
 
+const RequestBody = Schema.Struct({ content: Content })
+
 const Operation = Schema.Struct({
-  "x-provisional": Schema.optionalKey(Schema.Boolean),
-  requestBody: Schema.optionalKey(Schema.Struct({ content: Content })),
+  requestBody: Schema.optionalKey(Schema.Union([Schema.Struct({ $ref: Schema.String }), RequestBody])),
   responses: Schema.Record(Schema.String, Schema.Struct({ content: Schema.optionalKey(Content) }))
 })
 
 const Document = Schema.Struct({
   paths: Schema.Record(Schema.String, Schema.Struct({ post: Schema.optionalKey(Operation) })),
-  components: Schema.Struct({ schemas: Schema.Record(Schema.String, jsonSchema) })
+  components: Schema.Struct({
+    schemas: Schema.Record(Schema.String, jsonSchema),
+    requestBodies: Schema.optionalKey(Schema.Record(Schema.String, RequestBody))
+  })
 })
 export type Document = typeof Document.Type
 
@@ -20,26 +24,42 @@ export type Document = typeof Document.Type
 // oxlint-disable-next-line effecttsgo/schema-sync -- a script, whose documents are made beside it
 export const decode = Schema.decodeUnknownSync(Document)
 
-/** An endpoint: what it takes and what it gives. */
+/** An endpoint: what it takes, by its name, and what it gives. */
 export interface Endpoint {
-  readonly request: JsonSchema
+  readonly request: { readonly name: string; readonly schema: JsonSchema }
   readonly response: JsonSchema
-  readonly isProvisional: boolean
 }
 
-/** The endpoints of a document by their paths. */
-export const endpointsOf = ({ paths }: Document): ReadonlyMap<string, Endpoint> =>
+const fail = (what: string): never => {
+  throw new Error(what)
+}
+
+const lastOf = (path: string) => path.split("/").at(-1) ?? path
+
+/** The schema that one refers to, or itself. */
+export const resolve = ({ components }: Document, schema: JsonSchema): JsonSchema =>
+  schema.$ref === undefined ? schema : (components.schemas[lastOf(schema.$ref)] ?? fail(`no schema ${schema.$ref}`))
+
+/** The request of an operation. A schema that only its body has goes by the name of the body. */
+const requestOf = (document: Document, body: { readonly $ref: string } | typeof RequestBody.Type) => {
+  const found = "$ref" in body ? document.components.requestBodies?.[lastOf(body.$ref)] : body
+  const schema = found?.content["application/json"].schema ?? fail("a request without a body")
+  const named = schema.$ref ?? ("$ref" in body ? body.$ref : fail("a request without a name"))
+  return { name: lastOf(named), schema: resolve(document, schema) }
+}
+
+/** The endpoints of a document that take a body, by their paths. */
+export const endpointsOf = (document: Document): ReadonlyMap<string, Endpoint> =>
   new Map(
-    Object.entries(paths).flatMap(([path, { post }]) =>
+    Object.entries(document.paths).flatMap(([path, { post }]) =>
       post?.requestBody === undefined
         ? []
         : [
             [
               path,
               {
-                request: post.requestBody.content["application/json"].schema,
-                response: post.responses[200]?.content?.["application/json"].schema ?? {},
-                isProvisional: post["x-provisional"] ?? false
+                request: requestOf(document, post.requestBody),
+                response: post.responses[200]?.content?.["application/json"].schema ?? fail(`no response of ${path}`)
               }
             ] as const
           ]

@@ -14,6 +14,7 @@ import { search } from "./Search.ts"
 import { secrets } from "./Secrets.ts"
 import { send } from "./Send.ts"
 import { serve } from "./Serve.ts"
+import { sync } from "./Sync.ts"
 import { tasks } from "./Tasks.ts"
 import * as Usage from "./Usage.ts"
 
@@ -30,7 +31,7 @@ const command = Command.make("practice-data").pipe(
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, demo] },
     { group: "Operate it", commands: [keys, secrets, tasks, doctor] },
-    { group: "Use it", commands: [get, search, send, openapi] }
+    { group: "Use it", commands: [get, search, sync, send, openapi] }
   ])
 )
 

@@ -13,7 +13,7 @@ const shortestRound = 1000
 export async function* changes<Item>(
   post: Post,
   name: string,
-  from: string | undefined,
+  from: string | null | undefined,
   options: ChangesOptions
 ): AsyncGenerator<ChangesPage<Item>, void, undefined> {
   const { follow = false, limit, signal } = options

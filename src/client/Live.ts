@@ -2,6 +2,7 @@
 import { PracticeDataError } from "./Errors.ts"
 import { type Post, readLive } from "./Pages.ts"
 import type { AllOptions, AnyRecord } from "./Resource.ts"
+import { refusePaging } from "./Walk.ts"
 
 const largestPage = 100
 
@@ -12,6 +13,7 @@ export async function* walkLive<Item>(
   filters: object,
   options: AllOptions
 ): AsyncGenerator<Item, void, undefined> {
+  refusePaging(filters)
   const path = `/${name}/search`
   let after: string | undefined
   for (;;) {

@@ -84,7 +84,10 @@ export interface RecordResource<Item, Search> extends Searchable<Item, Search> {
    * @example
    * for await (const page of client.charges.changes(cursor)) await save(page.removed, page.body, page.cursor)
    */
-  readonly changes: (cursor?: string, options?: ChangesOptions) => AsyncGenerator<ChangesPage<Item>, void, undefined>
+  readonly changes: (
+    cursor?: string | null,
+    options?: ChangesOptions
+  ) => AsyncGenerator<ChangesPage<Item>, void, undefined>
 }
 
 /** A resource of which there is one record. */
@@ -122,7 +125,7 @@ export interface AnyResource extends ResourceInfo {
   readonly get?: (key?: string | object, options?: RequestOptions) => Promise<AnyRecord>
   /** The pages of changes after a cursor. */
   readonly changes?: (
-    cursor?: string,
+    cursor?: string | null,
     options?: ChangesOptions
   ) => AsyncGenerator<ChangesPage<AnyRecord>, void, undefined>
 }
@@ -144,7 +147,7 @@ const getting =
 
 const changing =
   <Item>(post: Post, { name }: ResourceInfo) =>
-  (cursor?: string, options: ChangesOptions = {}) =>
+  (cursor?: string | null, options: ChangesOptions = {}) =>
     changes<Item>(post, name, cursor, options)
 
 /** Makes resources of each kind. */

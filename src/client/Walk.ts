@@ -7,6 +7,13 @@ const largestPage = 1000
 /** How many of the records that were read last are remembered, so that memory is bounded. */
 const remembered = 10_000
 
+/** A walk sets these itself. Whoever gives one means something else than the walk would do. */
+export const refusePaging = (filters: object): void => {
+  for (const name of ["limit", "offset", "starting_after"]) {
+    if (name in filters) throw new TypeError(`all does not take ${name}: it reads all pages, of pageSize records each`)
+  }
+}
+
 /** Pages overlap by one record, so a page of one would never go on. */
 const pageSizeOf = ({ pageSize = largestPage }: AllOptions) => {
   if (Number.isInteger(pageSize) && pageSize >= 2 && pageSize <= largestPage) return pageSize
@@ -27,6 +34,7 @@ export async function* walk<Item>(
   filters: object,
   options: AllOptions
 ): AsyncGenerator<Item, void, undefined> {
+  refusePaging(filters)
   const pageSize = pageSizeOf(options)
   const idOf = (record: AnyRecord) => String(record[id])
   const timeOf = (record: AnyRecord) => (time === undefined ? "" : String(record[time]))

@@ -64,529 +64,6 @@ export interface Clinic {
   organization: string | null
 }
 
-/** A pet of a client. Provisional: its shape may still change. */
-export interface Pet {
-  /**
-   * Identifier of the record.
-   * @example "pet_oakridge_0001"
-   */
-  id: string
-  /**
-   * Name of the pet.
-   * @example "Biscuit"
-   */
-  name: string | null
-  /**
-   * Species.
-   * @example "Canine"
-   */
-  species: string | null
-  /**
-   * Breed.
-   * @example "Beagle"
-   */
-  breed: string | null
-  /**
-   * Sex.
-   * @example "female"
-   */
-  sex: string | null
-  date_of_birth: string | null
-  /**
-   * The clinic.
-   * @example "clinic_oakridge_01"
-   */
-  clinic: string | null
-  /**
-   * The client.
-   * @example "client_oakridge_0001"
-   */
-  client_id: string | null
-  /**
-   * When the record was created.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  created_at: string
-  /**
-   * When the record was last changed. Results are ordered by it.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  updated_at: string
-}
-
-/** A pet on a wellness plan. Provisional: its shape may still change. */
-export interface Subscription {
-  /**
-   * Identifier of the record.
-   * @example "subscription_oakridge_0001"
-   */
-  id: string
-  /**
-   * The pet.
-   * @example "pet_oakridge_0001"
-   */
-  pet: string | null
-  /**
-   * The clinic.
-   * @example "clinic_oakridge_01"
-   */
-  clinic: string | null
-  /**
-   * Name of the plan.
-   * @example "Gold"
-   */
-  plan_name: string | null
-  /**
-   * State of the subscription.
-   * @example "active"
-   */
-  status: string | null
-  /**
-   * When it begins.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  start_date: string | null
-  /**
-   * When it ends.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  end_date: string | null
-  /**
-   * When it was cancelled.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  cancelled_at: string | null
-  /**
-   * Price of a billing period.
-   * @example 42.5
-   */
-  price: number | null
-  /**
-   * How often it is billed.
-   * @example "monthly"
-   */
-  billing_frequency: string | null
-  /** Whether it renews by itself. */
-  auto_renew: boolean
-  /**
-   * When the record was created.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  created_at: string
-  /**
-   * When the record was last changed. Results are ordered by it.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  updated_at: string
-}
-
-/** How a subscription is paid. Provisional: its shape may still change. */
-export interface PaymentPlan {
-  /**
-   * Identifier of the record.
-   * @example "payment_plan_oakridge_0001"
-   */
-  id: string
-  /**
-   * The subscription.
-   * @example "subscription_oakridge_0001"
-   */
-  subscription: string | null
-  /**
-   * The pet.
-   * @example "pet_oakridge_0001"
-   */
-  pet: string | null
-  /**
-   * The clinic.
-   * @example "clinic_oakridge_01"
-   */
-  clinic: string | null
-  /**
-   * State of the plan.
-   * @example "active"
-   */
-  status: string | null
-  /**
-   * Amount of a payment.
-   * @example 42.5
-   */
-  payment_amount: number | null
-  /**
-   * How many payments there are.
-   * @example 12
-   */
-  number_of_payments: number | null
-  /**
-   * How many payments were made.
-   * @example 3
-   */
-  payments_made: number | null
-  /**
-   * How often a payment is due.
-   * @example "monthly"
-   */
-  frequency: string | null
-  /**
-   * When the next payment is due.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  next_payment_date: string | null
-  /**
-   * When the record was created.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  created_at: string
-  /**
-   * When the record was last changed. Results are ordered by it.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  updated_at: string
-}
-
-/** A payment that a plan schedules, and what became of it. */
-export interface PaymentIntent {
-  /**
-   * Identifier of the record.
-   * @example "payment_intent_oakridge_0001"
-   */
-  id: string
-  /**
-   * Name of the clinic.
-   * @example "Oakridge Animal Hospital"
-   */
-  clinic_name: string | null
-  /**
-   * The clinic.
-   * @example "clinic_oakridge_01"
-   */
-  clinic_id: string | null
-  /**
-   * The pet on the plan.
-   * @example "pet_oakridge_0001"
-   */
-  pet: string | null
-  /**
-   * The subscription that is paid for.
-   * @example "subscription_oakridge_0001"
-   */
-  subscription: string | null
-  /**
-   * Plan name, species and the clinic's plan header, joined by one space; blank parts are left out.
-   * @example "Gold Canine Wellness"
-   */
-  wellnes_plan_name: string | null
-  /**
-   * Amount of the payment.
-   * @example 42.5
-   */
-  payment_amount: number | null
-  /** The amount by where each portion settles. */
-  payment_split: {
-    /**
-     * Portion that settles with the platform.
-     * @example 2.5
-     */
-    to_Platform: number | null
-    /**
-     * Portion that settles with the payment processor.
-     * @example 1.25
-     */
-    to_Processor: number | null
-    /**
-     * Portion that settles with the clinic.
-     * @example 38.75
-     */
-    to_Clinic: number | null
-  }
-  /**
-   * When the payment is due.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  scheduled_date: string | null
-  /**
-   * When the payment was captured.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  captured_date: string | null
-  /** Whether it was paid. */
-  paid: boolean
-  /** Whether it was refunded. */
-  isRefunded: boolean
-  /** Whether it is a test payment. */
-  IsTest: boolean
-  /**
-   * When the record was created.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  created_at: string
-  /**
-   * When the record was last changed. Results are ordered by it.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  updated_at: string
-  /** Whether it catches up on a modified plan. */
-  isModifyCatchupPayment: boolean
-  /** What was modified. Null, and never an empty list, when nothing was. */
-  payment_modifications: Array<string> | null
-  /**
-   * Identifier at the payment processor.
-   * @example "pi_3Oak0001"
-   */
-  processor_payment_intent_id: string | null
-  /**
-   * How many times the payment was attempted.
-   * @example 1
-   */
-  attempt_number: number | null
-  /**
-   * Amount received at first.
-   * @example 42.5
-   */
-  original_amount_received: number | null
-  /**
-   * Amount refunded since.
-   * @example 0
-   */
-  refunded_amount: number | null
-}
-
-/** The settlement of a cancelled plan. */
-export interface CancellationPaymentIntent {
-  /**
-   * Identifier of the record.
-   * @example "cancellation_oakridge_0001"
-   */
-  id: string
-  /**
-   * Name of the clinic.
-   * @example "Oakridge Animal Hospital"
-   */
-  clinic_name: string | null
-  /**
-   * The clinic.
-   * @example "clinic_oakridge_01"
-   */
-  clinic_id: string | null
-  /**
-   * Date of the cancellation.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  date: string | null
-  /** Whether the settlement was discounted. */
-  discounted: boolean
-  /**
-   * Amount of the discount.
-   * @example 10
-   */
-  discounted_amount: number | null
-  /**
-   * Price after the discount.
-   * @example 90
-   */
-  new_price: number | null
-  /**
-   * Discount in percent.
-   * @example 10
-   */
-  percent_discount: number | null
-  /**
-   * The pet on the plan.
-   * @example "pet_oakridge_0001"
-   */
-  pet: string | null
-  /**
-   * The subscription that was cancelled.
-   * @example "subscription_oakridge_0001"
-   */
-  subscription: string | null
-  /**
-   * Plan name, species and the clinic's plan header, joined by one space; blank parts are left out.
-   * @example "Gold Canine Wellness"
-   */
-  wellnes_plan_name: string | null
-  /**
-   * Sum of the payments made.
-   * @example 127.5
-   */
-  payments: number | null
-  /**
-   * Amount to pay or to refund.
-   * @example 90
-   */
-  payment_amount: number | null
-  /**
-   * Whether the amount is paid or refunded.
-   * @example "payment"
-   */
-  payment_or_refund: string | null
-  /**
-   * Identifier of the payment or refund.
-   * @example "pi_3Oak0001"
-   */
-  paymentIntent_or_refund_id: string | null
-  /**
-   * Benefits used, at retail price.
-   * @example 230
-   */
-  total_benefits_consumed_at_retail_price: number | null
-  /**
-   * Benefits used, at the discounted price.
-   * @example 207
-   */
-  total_benefits_consumed_at_discounted_price: number | null
-  /**
-   * Why the plan was cancelled.
-   * @example "Moved away"
-   */
-  reason: string | null
-  /**
-   * Fee for cancelling early.
-   * @example 25
-   */
-  early_cancellation_fee: number | null
-  /**
-   * The refunds made.
-   * @example ["re_3Oak0001"]
-   */
-  refund_ids: Array<string>
-  /** Whether the settlement succeeded. */
-  isSucceeded: boolean
-  /** Whether it is a test. */
-  IsTest: boolean
-  /**
-   * When the record was created.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  created_at: string
-  /**
-   * When the record was last changed. Results are ordered by it.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  updated_at: string
-}
-
-/** A benefit that a plan grants a pet. */
-export interface PetBenefit {
-  /**
-   * Identifier of the record.
-   * @example "benefit_oakridge_0001"
-   */
-  id: string
-  /**
-   * The pet.
-   * @example "pet_oakridge_0001"
-   */
-  pet: string | null
-  /**
-   * The subscription that grants it.
-   * @example "subscription_oakridge_0001"
-   */
-  subscription: string | null
-  /**
-   * Name of the benefit.
-   * @example "Wellness exam"
-   */
-  benefit_name: string | null
-  /**
-   * What the benefit covers.
-   * @example "Two wellness exams a year"
-   */
-  benefit_description: string | null
-  /**
-   * Name of the plan.
-   * @example "Gold Canine Wellness"
-   */
-  wellness_plan_name: string | null
-  /** Whether it was added to the plan. */
-  is_addon: boolean
-  /**
-   * Revenue to recognize for each unit.
-   * @example 55
-   */
-  revenue_to_recognize_per_unit: number | null
-  /**
-   * Retail value of a unit.
-   * @example 68
-   */
-  retail_value: number | null
-  /**
-   * Quantity granted.
-   * @example 2
-   */
-  provided: number | null
-  /**
-   * Quantity left.
-   * @example 1
-   */
-  remaining: number | null
-  /** Whether it has no limit. */
-  is_unlimited: boolean
-  /**
-   * Addition that evens out rounding.
-   * @example 0.01
-   */
-  rounding_addition: number | null
-  /** Whether it is a perk. */
-  is_perk: boolean
-  /**
-   * Discount in kind.
-   * @example 0
-   */
-  in_kind_discount: number | null
-  /**
-   * The benefit that it is part of.
-   * @example "benefit_oakridge_0001"
-   */
-  parent_petbenefit: string | null
-  /**
-   * When the record was created.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  created_at: string
-  /**
-   * When the record was last changed. Results are ordered by it.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  updated_at: string
-  /**
-   * When it ended.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  inactivation_date: string | null
-  /**
-   * When it began.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  activation_date: string | null
-  /**
-   * The products that it covers.
-   * @example ["product_oakridge_0001"]
-   */
-  product_ids: Array<string>
-}
-
 /** A product of a clinic. */
 export interface Product {
   /**
@@ -641,142 +118,6 @@ export interface Product {
    * @example "2026-01-31T09:30:00.000Z"
    */
   modified_at: string
-}
-
-/** The use of a benefit by one line of an invoice. */
-export interface ConsumptionLog {
-  /**
-   * Identifier of the record.
-   * @example "consumption_oakridge_0001"
-   */
-  id: string
-  /**
-   * The clinic that holds the plan.
-   * @example "clinic_oakridge_01"
-   */
-  home_clinic: string | null
-  /**
-   * The clinic that gave the service.
-   * @example "clinic_oakridge_01"
-   */
-  servicing_clinic: string | null
-  /**
-   * Identifier of the invoice in the practice software.
-   * @example "100001"
-   */
-  invoice_pims_id: string | null
-  /**
-   * Date of the invoice.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  invoice_date: string | null
-  /**
-   * The invoice line.
-   * @example "line_oakridge_0001_1"
-   */
-  invoice_line: string | null
-  /**
-   * Adjusting entry of the line, discounted.
-   * @example -4.25
-   */
-  invoice_line_aje_delta_discounted: number | null
-  /**
-   * Adjusting entry of the line, gross.
-   * @example -5
-   */
-  invoice_line_aje_delta_gross: number | null
-  /**
-   * Identifier of the invoice line in the practice software.
-   * @example "100001-1"
-   */
-  invoice_line_pims_id: string | null
-  /**
-   * The pet.
-   * @example "pet_oakridge_0001"
-   */
-  pet: string | null
-  /**
-   * The benefit that was used.
-   * @example "benefit_oakridge_0001"
-   */
-  pet_benefit: string | null
-  /**
-   * Code of the product.
-   * @example "EXAM-01"
-   */
-  product_code: string | null
-  /**
-   * Name of the product.
-   * @example "Wellness exam"
-   */
-  product_name: string | null
-  /**
-   * Quantity available on the plan before.
-   * @example 2
-   */
-  qty_available_on_plan: number | null
-  /**
-   * Quantity used.
-   * @example 1
-   */
-  qty_consumed: number | null
-  /**
-   * Quantity covered by the plan.
-   * @example 1
-   */
-  qty_in_plan: number | null
-  /**
-   * Quantity not covered by the plan.
-   * @example 0
-   */
-  qty_out_of_plan: number | null
-  /**
-   * Quantity left on the plan.
-   * @example 1
-   */
-  qty_remaining: number | null
-  /**
-   * Revenue covered by the plan.
-   * @example 55
-   */
-  revenue_in_plan_total: number | null
-  /**
-   * Revenue not covered by the plan.
-   * @example 0
-   */
-  revenue_out_of_plan_total: number | null
-  /**
-   * Revenue to recognize.
-   * @example 55
-   */
-  revenue_to_recognize_total: number | null
-  /**
-   * Revenue to recognize for each unit.
-   * @example 55
-   */
-  revenue_to_recognize_per_unit: number | null
-  /** Whether the benefit has no limit. */
-  is_unlimited_benefit: boolean
-  /**
-   * The subscription.
-   * @example "subscription_oakridge_0001"
-   */
-  subscription: string | null
-  /**
-   * When the record was created.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  created_at: string
-  /**
-   * When the record was last changed. Results are ordered by it.
-   * @format date-time
-   * @example "2026-01-31T09:30:00.000Z"
-   */
-  updated_at: string
-  /** Whether the log was deleted. */
-  is_deleted: boolean
 }
 
 /** An invoice of a clinic to a client. Provisional: its shape may still change. */
@@ -941,6 +282,246 @@ export interface InvoiceLine {
    * @example "2026-01-31T09:30:00.000Z"
    */
   updated_at: string
+}
+
+/** The use of a benefit by one line of an invoice. */
+export interface ConsumptionLog {
+  /**
+   * Identifier of the record.
+   * @example "consumption_oakridge_0001"
+   */
+  id: string
+  /**
+   * The clinic that holds the plan.
+   * @example "clinic_oakridge_01"
+   */
+  home_clinic: string | null
+  /**
+   * The clinic that gave the service.
+   * @example "clinic_oakridge_01"
+   */
+  servicing_clinic: string | null
+  /**
+   * Identifier of the invoice in the practice software.
+   * @example "100001"
+   */
+  invoice_pims_id: string | null
+  /**
+   * Date of the invoice.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  invoice_date: string | null
+  /**
+   * The invoice line.
+   * @example "line_oakridge_0001_1"
+   */
+  invoice_line: string | null
+  /**
+   * Adjusting entry of the line, discounted.
+   * @example -4.25
+   */
+  invoice_line_aje_delta_discounted: number | null
+  /**
+   * Adjusting entry of the line, gross.
+   * @example -5
+   */
+  invoice_line_aje_delta_gross: number | null
+  /**
+   * Identifier of the invoice line in the practice software.
+   * @example "100001-1"
+   */
+  invoice_line_pims_id: string | null
+  /**
+   * The pet.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * The benefit that was used.
+   * @example "benefit_oakridge_0001"
+   */
+  pet_benefit: string | null
+  /**
+   * Code of the product.
+   * @example "EXAM-01"
+   */
+  product_code: string | null
+  /**
+   * Name of the product.
+   * @example "Wellness exam"
+   */
+  product_name: string | null
+  /**
+   * Quantity available on the plan before.
+   * @example 2
+   */
+  qty_available_on_plan: number | null
+  /**
+   * Quantity used.
+   * @example 1
+   */
+  qty_consumed: number | null
+  /**
+   * Quantity covered by the plan.
+   * @example 1
+   */
+  qty_in_plan: number | null
+  /**
+   * Quantity not covered by the plan.
+   * @example 0
+   */
+  qty_out_of_plan: number | null
+  /**
+   * Quantity left on the plan.
+   * @example 1
+   */
+  qty_remaining: number | null
+  /**
+   * Revenue covered by the plan.
+   * @example 55
+   */
+  revenue_in_plan_total: number | null
+  /**
+   * Revenue not covered by the plan.
+   * @example 0
+   */
+  revenue_out_of_plan_total: number | null
+  /**
+   * Revenue to recognize.
+   * @example 55
+   */
+  revenue_to_recognize_total: number | null
+  /**
+   * Revenue to recognize for each unit.
+   * @example 55
+   */
+  revenue_to_recognize_per_unit: number | null
+  /** Whether the benefit has no limit. */
+  is_unlimited_benefit: boolean
+  /**
+   * The subscription.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+  /** Whether the log was deleted. */
+  is_deleted: boolean
+}
+
+/** A benefit that a plan grants a pet. */
+export interface PetBenefit {
+  /**
+   * Identifier of the record.
+   * @example "benefit_oakridge_0001"
+   */
+  id: string
+  /**
+   * The pet.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * The subscription that grants it.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription: string | null
+  /**
+   * Name of the benefit.
+   * @example "Wellness exam"
+   */
+  benefit_name: string | null
+  /**
+   * What the benefit covers.
+   * @example "Two wellness exams a year"
+   */
+  benefit_description: string | null
+  /**
+   * Name of the plan.
+   * @example "Gold Canine Wellness"
+   */
+  wellness_plan_name: string | null
+  /** Whether it was added to the plan. */
+  is_addon: boolean
+  /**
+   * Revenue to recognize for each unit.
+   * @example 55
+   */
+  revenue_to_recognize_per_unit: number | null
+  /**
+   * Retail value of a unit.
+   * @example 68
+   */
+  retail_value: number | null
+  /**
+   * Quantity granted.
+   * @example 2
+   */
+  provided: number | null
+  /**
+   * Quantity left.
+   * @example 1
+   */
+  remaining: number | null
+  /** Whether it has no limit. */
+  is_unlimited: boolean
+  /**
+   * Addition that evens out rounding.
+   * @example 0.01
+   */
+  rounding_addition: number | null
+  /** Whether it is a perk. */
+  is_perk: boolean
+  /**
+   * Discount in kind.
+   * @example 0
+   */
+  in_kind_discount: number | null
+  /**
+   * The benefit that it is part of.
+   * @example "benefit_oakridge_0001"
+   */
+  parent_petbenefit: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+  /**
+   * When it ended.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  inactivation_date: string | null
+  /**
+   * When it began.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  activation_date: string | null
+  /**
+   * The products that it covers.
+   * @example ["product_oakridge_0001"]
+   */
+  product_ids: Array<string>
 }
 
 /** What a client owes for an invoice, and what of it was paid. */
@@ -1143,11 +724,462 @@ export interface ChargeRefund {
   updated_at: string
 }
 
+/** How a subscription is paid. Provisional: its shape may still change. */
+export interface PaymentPlan {
+  /**
+   * Identifier of the record.
+   * @example "payment_plan_oakridge_0001"
+   */
+  id: string
+  /**
+   * The subscription.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription: string | null
+  /**
+   * The pet.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * The clinic.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string | null
+  /**
+   * State of the plan.
+   * @example "active"
+   */
+  status: string | null
+  /**
+   * Amount of a payment.
+   * @example 42.5
+   */
+  payment_amount: number | null
+  /**
+   * How many payments there are.
+   * @example 12
+   */
+  number_of_payments: number | null
+  /**
+   * How many payments were made.
+   * @example 3
+   */
+  payments_made: number | null
+  /**
+   * How often a payment is due.
+   * @example "monthly"
+   */
+  frequency: string | null
+  /**
+   * When the next payment is due.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  next_payment_date: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** A payment that a plan schedules, and what became of it. */
+export interface PaymentIntent {
+  /**
+   * Identifier of the record.
+   * @example "payment_intent_oakridge_0001"
+   */
+  id: string
+  /**
+   * Name of the clinic.
+   * @example "Oakridge Animal Hospital"
+   */
+  clinic_name: string | null
+  /**
+   * The clinic.
+   * @example "clinic_oakridge_01"
+   */
+  clinic_id: string | null
+  /**
+   * The pet on the plan.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * The subscription that is paid for.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription: string | null
+  /**
+   * Plan name, species and the clinic's plan header, joined by one space; blank parts are left out.
+   * @example "Gold Canine Wellness"
+   */
+  wellnes_plan_name: string | null
+  /**
+   * Amount of the payment.
+   * @example 42.5
+   */
+  payment_amount: number | null
+  /** The amount by where each portion settles. */
+  payment_split: {
+    /**
+     * Portion that settles with the platform.
+     * @example 2.5
+     */
+    to_Platform: number | null
+    /**
+     * Portion that settles with the payment processor.
+     * @example 1.25
+     */
+    to_Processor: number | null
+    /**
+     * Portion that settles with the clinic.
+     * @example 38.75
+     */
+    to_Clinic: number | null
+  }
+  /**
+   * When the payment is due.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  scheduled_date: string | null
+  /**
+   * When the payment was captured.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  captured_date: string | null
+  /** Whether it was paid. */
+  paid: boolean
+  /** Whether it was refunded. */
+  isRefunded: boolean
+  /** Whether it is a test payment. */
+  IsTest: boolean
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+  /** Whether it catches up on a modified plan. */
+  isModifyCatchupPayment: boolean
+  /**
+   * What was modified. Null, and never an empty list, when nothing was.
+   * @example null
+   */
+  payment_modifications: Array<string> | null
+  /**
+   * Identifier at the payment processor.
+   * @example "pi_3Oak0001"
+   */
+  processor_payment_intent_id: string | null
+  /**
+   * How many times the payment was attempted.
+   * @example 1
+   */
+  attempt_number: number | null
+  /**
+   * Amount received at first.
+   * @example 42.5
+   */
+  original_amount_received: number | null
+  /**
+   * Amount refunded since.
+   * @example 0
+   */
+  refunded_amount: number | null
+}
+
+/** The settlement of a cancelled plan. */
+export interface CancellationPaymentIntent {
+  /**
+   * Identifier of the record.
+   * @example "cancellation_oakridge_0001"
+   */
+  id: string
+  /**
+   * Name of the clinic.
+   * @example "Oakridge Animal Hospital"
+   */
+  clinic_name: string | null
+  /**
+   * The clinic.
+   * @example "clinic_oakridge_01"
+   */
+  clinic_id: string | null
+  /**
+   * Date of the cancellation.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  date: string | null
+  /** Whether the settlement was discounted. */
+  discounted: boolean
+  /**
+   * Amount of the discount.
+   * @example 10
+   */
+  discounted_amount: number | null
+  /**
+   * Price after the discount.
+   * @example 90
+   */
+  new_price: number | null
+  /**
+   * Discount in percent.
+   * @example 10
+   */
+  percent_discount: number | null
+  /**
+   * The pet on the plan.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * The subscription that was cancelled.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription: string | null
+  /**
+   * Plan name, species and the clinic's plan header, joined by one space; blank parts are left out.
+   * @example "Gold Canine Wellness"
+   */
+  wellnes_plan_name: string | null
+  /**
+   * Sum of the payments made.
+   * @example 127.5
+   */
+  payments: number | null
+  /**
+   * Amount to pay or to refund.
+   * @example 90
+   */
+  payment_amount: number | null
+  /**
+   * Whether the amount is paid or refunded.
+   * @example "payment"
+   */
+  payment_or_refund: string | null
+  /**
+   * Identifier of the payment or refund.
+   * @example "pi_3Oak0001"
+   */
+  paymentIntent_or_refund_id: string | null
+  /**
+   * Benefits used, at retail price.
+   * @example 230
+   */
+  total_benefits_consumed_at_retail_price: number | null
+  /**
+   * Benefits used, at the discounted price.
+   * @example 207
+   */
+  total_benefits_consumed_at_discounted_price: number | null
+  /**
+   * Why the plan was cancelled.
+   * @example "Moved away"
+   */
+  reason: string | null
+  /**
+   * Fee for cancelling early.
+   * @example 25
+   */
+  early_cancellation_fee: number | null
+  /**
+   * The refunds made.
+   * @example ["re_3Oak0001"]
+   */
+  refund_ids: Array<string>
+  /** Whether the settlement succeeded. */
+  isSucceeded: boolean
+  /** Whether it is a test. */
+  IsTest: boolean
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** A pet of a client. Provisional: its shape may still change. */
+export interface Pet {
+  /**
+   * Identifier of the record.
+   * @example "pet_oakridge_0001"
+   */
+  id: string
+  /**
+   * Name of the pet.
+   * @example "Biscuit"
+   */
+  name: string | null
+  /**
+   * Species.
+   * @example "Canine"
+   */
+  species: string | null
+  /**
+   * Breed.
+   * @example "Beagle"
+   */
+  breed: string | null
+  /**
+   * Sex.
+   * @example "female"
+   */
+  sex: string | null
+  /**
+   * Day of birth.
+   * @example "2019-04-12"
+   */
+  date_of_birth: string | null
+  /**
+   * The clinic.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string | null
+  /**
+   * The client.
+   * @example "client_oakridge_0001"
+   */
+  client_id: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** A pet on a wellness plan. Provisional: its shape may still change. */
+export interface Subscription {
+  /**
+   * Identifier of the record.
+   * @example "subscription_oakridge_0001"
+   */
+  id: string
+  /**
+   * The pet.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * The clinic.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string | null
+  /**
+   * Name of the plan.
+   * @example "Gold"
+   */
+  plan_name: string | null
+  /**
+   * State of the subscription.
+   * @example "active"
+   */
+  status: string | null
+  /**
+   * When it begins.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  start_date: string | null
+  /**
+   * When it ends.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  end_date: string | null
+  /**
+   * When it was cancelled.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  cancelled_at: string | null
+  /**
+   * Price of a billing period.
+   * @example 42.5
+   */
+  price: number | null
+  /**
+   * How often it is billed.
+   * @example "monthly"
+   */
+  billing_frequency: string | null
+  /** Whether it renews by itself. */
+  auto_renew: boolean
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** An object of the payment processor, with all the fields that the processor gives it. Provisional: its shape may still change. */
+export interface PspObject {
+  /**
+   * Identifier at the processor.
+   * @example "txn_oakridge_0001"
+   */
+  id: string
+  /**
+   * The type of the object.
+   * @example "balance_transaction"
+   */
+  object: string
+  /**
+   * When it was created, in seconds since 1970.
+   * @example 1767600000
+   */
+  created: number
+}
+
 /** A delivery of invoice deletions, and what became of it. Provisional: its shape may still change. */
 export interface DeletionTask {
-  /** The `task_id` of the delivery's receipt. */
+  /**
+   * The `task_id` of the delivery's receipt.
+   * @example "81b8ad4e-04b1-5faa-8a32-d5097856a418"
+   */
   task_id: string
-  /** The Idempotency-Key of the delivery. */
+  /**
+   * The Idempotency-Key of the delivery.
+   * @example "demo-delivery-1"
+   */
   idempotency_key: string
   /** `scheduled`: due at its time, or for its next attempt. `running`: a worker has it. `completed`: it has run, and `outcome` says what it deleted. `dead`: every attempt failed and nothing was deleted, until an operator has it tried again. */
   state: "scheduled" | "running" | "completed" | "dead"
@@ -1175,53 +1207,91 @@ export interface DeletionTask {
    * @example "2026-01-31T09:30:00.000Z"
    */
   finished_at: string | null
-  /** How many attempts have begun, at most 8. A task that waits after 1 or more has failed so often. */
+  /**
+   * How many attempts have begun, at most 8. A task that waits after 1 or more has failed so often.
+   * @example 1
+   */
   attempts: number
-  /** How many invoices the delivery names, repeated ones included. */
+  /**
+   * How many invoices the delivery names, repeated ones included.
+   * @example 1
+   */
   invoices_count: number
-  /** How many invoice lines the delivery names, repeated ones included. */
+  /**
+   * How many invoice lines the delivery names, repeated ones included.
+   * @example 1
+   */
   invoice_lines_count: number
+  /** What was deleted, and what was not. Null until it is completed. */
   outcome: DeletionOutcome | null
 }
 
-/** How many items were deleted, and how many were not, by the reason. Repeated items count once. */
+/** How many items were deleted, and how many were not, by the reason. Repeated items count once. Provisional: its shape may still change. */
 export interface DeletionOutcome {
   invoices: {
-    /** Invoices that were deleted. */
+    /**
+     * Invoices that were deleted.
+     * @example 1
+     */
     deleted: number
-    /** The organization has no such invoice. */
+    /**
+     * The organization has no such invoice.
+     * @example 0
+     */
     not_found: number
-    /** `clinic_id` is neither the home nor the servicing clinic of the invoice. */
+    /**
+     * `clinic_id` is neither the home nor the servicing clinic of the invoice.
+     * @example 0
+     */
     clinic_mismatch: number
-    /** `client_id` is not the client of the invoice. */
+    /**
+     * `client_id` is not the client of the invoice.
+     * @example 0
+     */
     client_mismatch: number
   }
   invoice_lines: {
-    /** Lines that were deleted because an item names them. */
+    /**
+     * Lines that were deleted because an item names them.
+     * @example 1
+     */
     deleted: number
-    /** The organization has no such line. */
+    /**
+     * The organization has no such line.
+     * @example 0
+     */
     not_found: number
-    /** `invoice_id` is not the invoice of the line. */
+    /**
+     * `invoice_id` is not the invoice of the line.
+     * @example 0
+     */
     invoice_mismatch: number
-    /** `clinic_id` is not the clinic of the line. */
+    /**
+     * `clinic_id` is not the clinic of the line.
+     * @example 0
+     */
     clinic_mismatch: number
   }
-  /** Lines that were deleted with their invoices. */
+  /**
+   * Lines that were deleted with their invoices.
+   * @example 3
+   */
   lines_of_invoices: number
-}
-
-/** An object of the payment processor, as it gives it. */
-export interface PspObject {
-  [field: string]: unknown
 }
 
 /** A page of changes. */
 export interface ChangesPage<Item> {
   /** The last committed state of records that are new or were changed: insert or replace each by its `id`. */
   body: Array<Item>
-  /** The ids of records that do not exist any more: delete them. There may be some that you never had. */
+  /**
+   * The ids of records that do not exist any more: delete them. There may be some that you never had.
+   * @example []
+   */
   removed: Array<string>
-  /** Where the next request goes on. Keep it together with what you keep of this response. */
+  /**
+   * Where the next request goes on. Keep it together with what you keep of this response.
+   * @example "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"
+   */
   cursor: string
   /** Whether there are more changes to read at once. */
   has_more: boolean
@@ -1247,7 +1317,10 @@ export interface ValidationError {
 }
 
 export interface ClinicsSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
   organization?: string | undefined
   /**
    * How many records to return at most. From 1 to 1000.
@@ -1259,16 +1332,28 @@ export interface ClinicsSearchRequest {
    * @default 0
    */
   offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
   id?: string | undefined
-  /** Only records whose `clinic_pims_id` is exactly this. */
+  /**
+   * Only records whose `clinic_pims_id` is exactly this.
+   * @example "OAK-1"
+   */
   clinic_pims_id?: string | undefined
-  /** Only records whose `name` is exactly this. */
+  /**
+   * Only records whose `name` is exactly this.
+   * @example "Oakridge Animal Hospital"
+   */
   name?: string | undefined
 }
 
-export interface PetsSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
+export interface ProductsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
   organization?: string | undefined
   /**
    * How many records to return at most. From 1 to 1000.
@@ -1280,48 +1365,90 @@ export interface PetsSearchRequest {
    * @default 0
    */
   offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "product_oakridge_0001"
+   */
   id?: string | undefined
-  /** Only records whose `clinic` is exactly this. */
+  /**
+   * Only records whose `clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
   clinic?: string | undefined
-  /** Only records whose `client_id` is exactly this. */
+  /**
+   * Only records whose `product_code` is exactly this.
+   * @example "EXAM-01"
+   */
+  product_code?: string | undefined
+  /**
+   * Only records whose `pims_id` is exactly this.
+   * @example "P-1001"
+   */
+  pims_id?: string | undefined
+  /**
+   * Only records whose `product_name` is exactly this.
+   * @example "Wellness exam"
+   */
+  product_name?: string | undefined
+  /**
+   * Only records whose `modified_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  modified_since?: string | Date | undefined
+}
+
+export interface InvoicesSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "invoice_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `home_clinic` or `servicing_clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `client_id` is exactly this.
+   * @example "client_oakridge_0001"
+   */
   client_id?: string | undefined
-  /** Only records whose `species` is exactly this. */
-  species?: string | undefined
   /**
-   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
-   * @example "2026-01-31T09:30:00Z"
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
    */
-  created_at_since?: string | Date | undefined
-  /**
-   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
-   * @example "2026-01-31T09:30:00Z"
-   */
-  updated_at_since?: string | Date | undefined
-}
-
-export interface SubscriptionsSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
-  organization?: string | undefined
-  /**
-   * How many records to return at most. From 1 to 1000.
-   * @default 100
-   */
-  limit?: number | undefined
-  /**
-   * How many records to skip.
-   * @default 0
-   */
-  offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
-  id?: string | undefined
-  /** Only records whose `pet` is exactly this. */
   pet?: string | undefined
-  /** Only records whose `clinic` is exactly this. */
-  clinic?: string | undefined
-  /** Only records whose `status` is exactly this. */
+  /**
+   * Only records whose `invoice_pims_id` is exactly this.
+   * @example "100001"
+   */
+  invoice_pims_id?: string | undefined
+  /**
+   * Only records whose `status` is exactly this.
+   * @example "paid"
+   */
   status?: string | undefined
   /**
+   * Whether to include deleted invoices. Default false.
+   * @default false
+   */
+  include_deleted?: boolean | undefined
+  /**
    * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
    * @example "2026-01-31T09:30:00Z"
    */
@@ -1333,8 +1460,11 @@ export interface SubscriptionsSearchRequest {
   updated_at_since?: string | Date | undefined
 }
 
-export interface PaymentPlansSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
+export interface InvoiceLinesSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
   organization?: string | undefined
   /**
    * How many records to return at most. From 1 to 1000.
@@ -1346,16 +1476,36 @@ export interface PaymentPlansSearchRequest {
    * @default 0
    */
   offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "line_oakridge_0001_1"
+   */
   id?: string | undefined
-  /** Only records whose `subscription` is exactly this. */
-  subscription?: string | undefined
-  /** Only records whose `pet` is exactly this. */
+  /**
+   * Only records whose `invoice` is exactly this.
+   * @example "invoice_oakridge_0001"
+   */
+  invoice?: string | undefined
+  /**
+   * Only records whose `clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
   pet?: string | undefined
-  /** Only records whose `clinic` is exactly this. */
-  clinic?: string | undefined
-  /** Only records whose `status` is exactly this. */
-  status?: string | undefined
+  /**
+   * Only records whose `product_code` is exactly this.
+   * @example "EXAM-01"
+   */
+  product_code?: string | undefined
+  /**
+   * Whether to include deleted lines. Default false.
+   * @default false
+   */
+  include_deleted?: boolean | undefined
   /**
    * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
    * @example "2026-01-31T09:30:00Z"
@@ -1368,8 +1518,11 @@ export interface PaymentPlansSearchRequest {
   updated_at_since?: string | Date | undefined
 }
 
-export interface PaymentIntentsSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
+export interface ConsumptionLogsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
   organization?: string | undefined
   /**
    * How many records to return at most. From 1 to 1000.
@@ -1381,47 +1534,51 @@ export interface PaymentIntentsSearchRequest {
    * @default 0
    */
   offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "consumption_oakridge_0001"
+   */
   id?: string | undefined
-  /** Only records whose `subscription` is exactly this. */
-  subscription_id?: string | undefined
-  /** Only records whose `pet` is exactly this. */
-  pet_id?: string | undefined
-  /** Only records whose `clinic_id` is exactly this. */
-  clinic?: string | undefined
   /**
-   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
-   * @example "2026-01-31T09:30:00Z"
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
    */
-  updated_at_since?: string | Date | undefined
-  /**
-   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
-   * @example "2026-01-31T09:30:00Z"
-   */
-  created_at_since?: string | Date | undefined
-}
-
-export interface CancellationPaymentIntentsSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
-  organization?: string | undefined
-  /**
-   * How many records to return at most. From 1 to 1000.
-   * @default 100
-   */
-  limit?: number | undefined
-  /**
-   * How many records to skip.
-   * @default 0
-   */
-  offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
-  id?: string | undefined
-  /** Only records whose `pet` is exactly this. */
   pet?: string | undefined
-  /** Only records whose `subscription` is exactly this. */
+  /**
+   * Only records whose `subscription` is exactly this.
+   * @example "subscription_oakridge_0001"
+   */
   subscription?: string | undefined
-  /** Only records whose `clinic_id` is exactly this. */
-  clinic?: string | undefined
+  /**
+   * Only records whose `home_clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  home_clinic?: string | undefined
+  /**
+   * Only records whose `product_code` is exactly this.
+   * @example "EXAM-01"
+   */
+  product_code?: string | undefined
+  /**
+   * Only records whose `invoice_line` is exactly this.
+   * @example "line_oakridge_0001_1"
+   */
+  invoice_line?: string | undefined
+  /**
+   * Only records whose `invoice_line` is exactly this.
+   * @example "line_oakridge_0001_1"
+   */
+  invoice_line_id?: string | undefined
+  /**
+   * Whether to include deleted logs. Default false.
+   * @default false
+   */
+  include_deleted?: boolean | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  modified_since?: string | Date | undefined
   /**
    * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
    * @example "2026-01-31T09:30:00Z"
@@ -1435,7 +1592,10 @@ export interface CancellationPaymentIntentsSearchRequest {
 }
 
 export interface PetBenefitsSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
   organization?: string | undefined
   /**
    * How many records to return at most. From 1 to 1000.
@@ -1447,11 +1607,20 @@ export interface PetBenefitsSearchRequest {
    * @default 0
    */
   offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "benefit_oakridge_0001"
+   */
   id?: string | undefined
-  /** Only records whose `pet` is exactly this. */
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
   pet_id?: string | undefined
-  /** Only records whose `subscription` is exactly this. */
+  /**
+   * Only records whose `subscription` is exactly this.
+   * @example "subscription_oakridge_0001"
+   */
   subscription_id?: string | undefined
   /**
    * Whether to include benefits that were removed from their plan. Default false.
@@ -1480,169 +1649,11 @@ export interface PetBenefitsSearchRequest {
   updated_before?: string | Date | undefined
 }
 
-export interface ProductsSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
-  organization?: string | undefined
-  /**
-   * How many records to return at most. From 1 to 1000.
-   * @default 100
-   */
-  limit?: number | undefined
-  /**
-   * How many records to skip.
-   * @default 0
-   */
-  offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
-  id?: string | undefined
-  /** Only records whose `clinic` is exactly this. */
-  clinic?: string | undefined
-  /** Only records whose `product_code` is exactly this. */
-  product_code?: string | undefined
-  /** Only records whose `pims_id` is exactly this. */
-  pims_id?: string | undefined
-  /** Only records whose `product_name` is exactly this. */
-  product_name?: string | undefined
-  /**
-   * Only records whose `modified_at` is at or after this. ISO 8601; UTC without an offset.
-   * @example "2026-01-31T09:30:00Z"
-   */
-  modified_since?: string | Date | undefined
-}
-
-export interface ConsumptionLogsSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
-  organization?: string | undefined
-  /**
-   * How many records to return at most. From 1 to 1000.
-   * @default 100
-   */
-  limit?: number | undefined
-  /**
-   * How many records to skip.
-   * @default 0
-   */
-  offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
-  id?: string | undefined
-  /** Only records whose `pet` is exactly this. */
-  pet?: string | undefined
-  /** Only records whose `subscription` is exactly this. */
-  subscription?: string | undefined
-  /** Only records whose `home_clinic` is exactly this. */
-  home_clinic?: string | undefined
-  /** Only records whose `product_code` is exactly this. */
-  product_code?: string | undefined
-  /** Only records whose `invoice_line` is exactly this. */
-  invoice_line?: string | undefined
-  /** Only records whose `invoice_line` is exactly this. */
-  invoice_line_id?: string | undefined
-  /**
-   * Whether to include deleted logs. Default false.
-   * @default false
-   */
-  include_deleted?: boolean | undefined
-  /**
-   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
-   * @example "2026-01-31T09:30:00Z"
-   */
-  modified_since?: string | Date | undefined
-  /**
-   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
-   * @example "2026-01-31T09:30:00Z"
-   */
-  created_at_since?: string | Date | undefined
-  /**
-   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
-   * @example "2026-01-31T09:30:00Z"
-   */
-  updated_at_since?: string | Date | undefined
-}
-
-export interface InvoicesSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
-  organization?: string | undefined
-  /**
-   * How many records to return at most. From 1 to 1000.
-   * @default 100
-   */
-  limit?: number | undefined
-  /**
-   * How many records to skip.
-   * @default 0
-   */
-  offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
-  id?: string | undefined
-  /** Only records whose `home_clinic` or `servicing_clinic` is exactly this. */
-  clinic?: string | undefined
-  /** Only records whose `client_id` is exactly this. */
-  client_id?: string | undefined
-  /** Only records whose `pet` is exactly this. */
-  pet?: string | undefined
-  /** Only records whose `invoice_pims_id` is exactly this. */
-  invoice_pims_id?: string | undefined
-  /** Only records whose `status` is exactly this. */
-  status?: string | undefined
-  /**
-   * Whether to include deleted invoices. Default false.
-   * @default false
-   */
-  include_deleted?: boolean | undefined
-  /**
-   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
-   * @example "2026-01-31T09:30:00Z"
-   */
-  created_at_since?: string | Date | undefined
-  /**
-   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
-   * @example "2026-01-31T09:30:00Z"
-   */
-  updated_at_since?: string | Date | undefined
-}
-
-export interface InvoiceLinesSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
-  organization?: string | undefined
-  /**
-   * How many records to return at most. From 1 to 1000.
-   * @default 100
-   */
-  limit?: number | undefined
-  /**
-   * How many records to skip.
-   * @default 0
-   */
-  offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
-  id?: string | undefined
-  /** Only records whose `invoice` is exactly this. */
-  invoice?: string | undefined
-  /** Only records whose `clinic` is exactly this. */
-  clinic?: string | undefined
-  /** Only records whose `pet` is exactly this. */
-  pet?: string | undefined
-  /** Only records whose `product_code` is exactly this. */
-  product_code?: string | undefined
-  /**
-   * Whether to include deleted lines. Default false.
-   * @default false
-   */
-  include_deleted?: boolean | undefined
-  /**
-   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
-   * @example "2026-01-31T09:30:00Z"
-   */
-  created_at_since?: string | Date | undefined
-  /**
-   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
-   * @example "2026-01-31T09:30:00Z"
-   */
-  updated_at_since?: string | Date | undefined
-}
-
 export interface ChargesSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
   organization?: string | undefined
   /**
    * How many records to return at most. From 1 to 1000.
@@ -1654,17 +1665,32 @@ export interface ChargesSearchRequest {
    * @default 0
    */
   offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "charge_oakridge_0001"
+   */
   id?: string | undefined
-  /** Only records whose `home_clinic` or `servicing_clinic` is exactly this. */
+  /**
+   * Only records whose `home_clinic` or `servicing_clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
   clinic?: string | undefined
   /** Only records whose `pet` is exactly this. */
   pet?: string | undefined
-  /** Only records whose `status` is exactly this. */
+  /**
+   * Only records whose `status` is exactly this.
+   * @example "paid"
+   */
   status?: string | undefined
-  /** Only records whose `invoice` is exactly this. */
+  /**
+   * Only records whose `invoice` is exactly this.
+   * @example "invoice_oakridge_0001"
+   */
   invoice_id?: string | undefined
-  /** Only records whose `invoice_pims_id` is this number, written as `100001`, `-4.50` or `1e-7`. */
+  /**
+   * Only records whose `invoice_pims_id` is this number, written as `100001`, `-4.50` or `1e-7`.
+   * @example "100001"
+   */
   invoice_pims_id?: string | undefined
   /**
    * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
@@ -1679,7 +1705,10 @@ export interface ChargesSearchRequest {
 }
 
 export interface ChargePaymentsSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
   organization?: string | undefined
   /**
    * How many records to return at most. From 1 to 1000.
@@ -1691,11 +1720,20 @@ export interface ChargePaymentsSearchRequest {
    * @default 0
    */
   offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "charge_payment_oakridge_0001"
+   */
   id?: string | undefined
-  /** Only records whose `charge` is exactly this. */
+  /**
+   * Only records whose `charge` is exactly this.
+   * @example "charge_oakridge_0001"
+   */
   charge?: string | undefined
-  /** Only records whose `status` is exactly this. */
+  /**
+   * Only records whose `status` is exactly this.
+   * @example "succeeded"
+   */
   status?: string | undefined
   /**
    * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
@@ -1710,7 +1748,10 @@ export interface ChargePaymentsSearchRequest {
 }
 
 export interface ChargeAdjustmentsSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
   organization?: string | undefined
   /**
    * How many records to return at most. From 1 to 1000.
@@ -1722,9 +1763,15 @@ export interface ChargeAdjustmentsSearchRequest {
    * @default 0
    */
   offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "charge_adjustment_oakridge_0001"
+   */
   id?: string | undefined
-  /** Only records whose `charge` is exactly this. */
+  /**
+   * Only records whose `charge` is exactly this.
+   * @example "charge_oakridge_0001"
+   */
   charge?: string | undefined
   /**
    * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
@@ -1739,7 +1786,10 @@ export interface ChargeAdjustmentsSearchRequest {
 }
 
 export interface ChargeRefundsSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
   organization?: string | undefined
   /**
    * How many records to return at most. From 1 to 1000.
@@ -1751,9 +1801,15 @@ export interface ChargeRefundsSearchRequest {
    * @default 0
    */
   offset?: number | undefined
-  /** Only records whose `id` is exactly this. */
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "charge_refund_oakridge_0001"
+   */
   id?: string | undefined
-  /** Only records whose `charge` is exactly this. */
+  /**
+   * Only records whose `charge` is exactly this.
+   * @example "charge_oakridge_0001"
+   */
   charge?: string | undefined
   /**
    * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
@@ -1767,10 +1823,261 @@ export interface ChargeRefundsSearchRequest {
   updated_at_since?: string | Date | undefined
 }
 
+export interface PaymentPlansSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "payment_plan_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `subscription` is exactly this.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  pet?: string | undefined
+  /**
+   * Only records whose `clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `status` is exactly this.
+   * @example "active"
+   */
+  status?: string | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface PaymentIntentsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "payment_intent_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `subscription` is exactly this.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription_id?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  pet_id?: string | undefined
+  /**
+   * Only records whose `clinic_id` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+}
+
+export interface CancellationPaymentIntentsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "cancellation_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  pet?: string | undefined
+  /**
+   * Only records whose `subscription` is exactly this.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription?: string | undefined
+  /**
+   * Only records whose `clinic_id` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface PetsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `client_id` is exactly this.
+   * @example "client_oakridge_0001"
+   */
+  client_id?: string | undefined
+  /**
+   * Only records whose `species` is exactly this.
+   * @example "Canine"
+   */
+  species?: string | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface SubscriptionsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "subscription_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  pet?: string | undefined
+  /**
+   * Only records whose `clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `status` is exactly this.
+   * @example "active"
+   */
+  status?: string | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
 export interface PspSearchRequest {
-  /** The clinic whose connected account is read. */
+  /**
+   * The clinic whose connected account is read.
+   * @example "clinic_oakridge_01"
+   */
   clinic: string
-  /** The organization of the API key. Optional; another one is refused with 400. */
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
   organization?: string | undefined
   /**
    * How many objects to return at most. More than 100 is read as 100.
@@ -1786,7 +2093,10 @@ export interface PspSearchRequest {
 }
 
 export interface InvoiceDeletionsSearchRequest {
-  /** The organization of the API key. Optional; another one is refused with 400. */
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
   organization?: string | undefined
   /**
    * How many records to return at most. From 1 to 1000.
@@ -1808,35 +2118,64 @@ export interface InvoiceDeletionsSearchRequest {
 }
 
 export interface InvoiceDeletionsGetRequest {
-  /** The task, by its id. Either this or idempotency_key is required. */
+  /**
+   * The task, by its id. Either this or idempotency_key is required.
+   * @example "81b8ad4e-04b1-5faa-8a32-d5097856a418"
+   */
   task_id?: string | undefined
-  /** The task, by the Idempotency-Key of its delivery. */
+  /**
+   * The task, by the Idempotency-Key of its delivery.
+   * @example "demo-delivery-1"
+   */
   idempotency_key?: string | undefined
-  /** The organization of the API key. Optional; another one is refused with 400. */
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
   organization?: string | undefined
 }
 
 export interface DeletedInvoice {
-  /** The invoice. All its lines are deleted with it. */
+  /**
+   * The invoice. All its lines are deleted with it.
+   * @example "invoice_oakridge_0001"
+   */
   invoice_id: string
-  /** Its home or servicing clinic. Another clinic than these: nothing is deleted. */
+  /**
+   * Its home or servicing clinic. Another clinic than these: nothing is deleted.
+   * @example "clinic_oakridge_01"
+   */
   clinic_id?: string | null | undefined
-  /** Its client. Another client: nothing is deleted. */
+  /**
+   * Its client. Another client: nothing is deleted.
+   * @example "client_oakridge_0001"
+   */
   client_id?: string | null | undefined
 }
 
 export interface DeletedInvoiceLine {
-  /** The invoice line. */
+  /**
+   * The invoice line.
+   * @example "line_oakridge_0002_1"
+   */
   invoice_line_id: string
-  /** Its invoice. Another invoice: nothing is deleted. */
+  /**
+   * Its invoice. Another invoice: nothing is deleted.
+   * @example "invoice_oakridge_0002"
+   */
   invoice_id?: string | null | undefined
-  /** Its clinic. Another clinic: nothing is deleted. */
+  /**
+   * Its clinic. Another clinic: nothing is deleted.
+   * @example "clinic_oakridge_01"
+   */
   clinic_id?: string | null | undefined
 }
 
-/** What to delete. */
+/** What to delete: invoices, lines, or both; from 1 to 10000 items together. */
 export interface InvoiceDeletionsRequest {
+  /** The invoices to delete, each with all its lines. */
   invoices?: Array<DeletedInvoice> | undefined
+  /** The invoice lines to delete. */
   invoice_lines?: Array<DeletedInvoiceLine> | undefined
 }
 
@@ -1844,7 +2183,10 @@ export interface InvoiceDeletionsRequest {
 export interface DeliveryReceipt {
   /** Outcome of scheduling. `completed` is reserved. */
   status: "scheduled" | "duplicate" | "completed" | "error"
-  /** Derived from the organization and the Idempotency-Key. */
+  /**
+   * Derived from the organization and the Idempotency-Key.
+   * @example "fedd6570-af5c-52fc-8fb8-9f96362f625f"
+   */
   task_id: string
   /**
    * When the deletion runs.
@@ -1852,11 +2194,20 @@ export interface DeliveryReceipt {
    * @example "2026-01-31T09:30:00.000Z"
    */
   scheduled_for: string
-  /** The Idempotency-Key of the request. */
+  /**
+   * The Idempotency-Key of the request.
+   * @example "delivery-1"
+   */
   idempotency_key: string
-  /** How many invoices the delivery names. */
+  /**
+   * How many invoices the delivery names.
+   * @example 1
+   */
   invoices_count: number
-  /** How many invoice lines the delivery names. */
+  /**
+   * How many invoice lines the delivery names.
+   * @example 1
+   */
   invoice_lines_count: number
   /**
    * When the delivery was received.
@@ -1878,68 +2229,12 @@ const clinics: ResourceInfo = {
   id: "id"
 }
 
-const pets: ResourceInfo = {
-  name: "pets",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
-}
-
-const subscriptions: ResourceInfo = {
-  name: "subscriptions",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
-}
-
-const paymentPlans: ResourceInfo = {
-  name: "payment-plans",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
-}
-
-const paymentIntents: ResourceInfo = {
-  name: "payment-intents",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
-}
-
-const cancellationPaymentIntents: ResourceInfo = {
-  name: "cancellation-payment-intents",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
-}
-
-const petBenefits: ResourceInfo = {
-  name: "pet-benefits",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
-}
-
 const products: ResourceInfo = {
   name: "products",
   verbs: ["search", "get", "changes"],
   id: "id",
   time: "modified_at",
   since: "modified_since"
-}
-
-const consumptionLogs: ResourceInfo = {
-  name: "consumption-logs",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
 }
 
 const invoices: ResourceInfo = {
@@ -1952,6 +2247,22 @@ const invoices: ResourceInfo = {
 
 const invoiceLines: ResourceInfo = {
   name: "invoice-lines",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const consumptionLogs: ResourceInfo = {
+  name: "consumption-logs",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const petBenefits: ResourceInfo = {
+  name: "pet-benefits",
   verbs: ["search", "get", "changes"],
   id: "id",
   time: "updated_at",
@@ -1984,6 +2295,46 @@ const chargeAdjustments: ResourceInfo = {
 
 const chargeRefunds: ResourceInfo = {
   name: "charge-refunds",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const paymentPlans: ResourceInfo = {
+  name: "payment-plans",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const paymentIntents: ResourceInfo = {
+  name: "payment-intents",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const cancellationPaymentIntents: ResourceInfo = {
+  name: "cancellation-payment-intents",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const pets: ResourceInfo = {
+  name: "pets",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const subscriptions: ResourceInfo = {
+  name: "subscriptions",
   verbs: ["search", "get", "changes"],
   id: "id",
   time: "updated_at",
@@ -2044,20 +2395,20 @@ const invoiceDeletions: ResourceInfo = {
 export const resources: ReadonlyArray<ResourceInfo> = [
   organization,
   clinics,
-  pets,
-  subscriptions,
-  paymentPlans,
-  paymentIntents,
-  cancellationPaymentIntents,
-  petBenefits,
   products,
-  consumptionLogs,
   invoices,
   invoiceLines,
+  consumptionLogs,
+  petBenefits,
   charges,
   chargePayments,
   chargeAdjustments,
   chargeRefunds,
+  paymentPlans,
+  paymentIntents,
+  cancellationPaymentIntents,
+  pets,
+  subscriptions,
   pspPayments,
   pspCharges,
   pspRefunds,
@@ -2073,10 +2424,24 @@ export class Resources {
   readonly organization: OwnResource<Organization>
   /** A clinic of the organization. */
   readonly clinics: RecordResource<Clinic, ClinicsSearchRequest>
-  /** A pet of a client. */
-  readonly pets: RecordResource<Pet, PetsSearchRequest>
-  /** A pet on a wellness plan. */
-  readonly subscriptions: RecordResource<Subscription, SubscriptionsSearchRequest>
+  /** A product of a clinic. */
+  readonly products: RecordResource<Product, ProductsSearchRequest>
+  /** An invoice of a clinic to a client. */
+  readonly invoices: RecordResource<Invoice, InvoicesSearchRequest>
+  /** One line of an invoice. */
+  readonly invoiceLines: RecordResource<InvoiceLine, InvoiceLinesSearchRequest>
+  /** The use of a benefit by one line of an invoice. */
+  readonly consumptionLogs: RecordResource<ConsumptionLog, ConsumptionLogsSearchRequest>
+  /** A benefit that a plan grants a pet. */
+  readonly petBenefits: RecordResource<PetBenefit, PetBenefitsSearchRequest>
+  /** What a client owes for an invoice, and what of it was paid. */
+  readonly charges: RecordResource<Charge, ChargesSearchRequest>
+  /** A payment towards a charge. */
+  readonly chargePayments: RecordResource<ChargePayment, ChargePaymentsSearchRequest>
+  /** A correction of a charge's amount. */
+  readonly chargeAdjustments: RecordResource<ChargeAdjustment, ChargeAdjustmentsSearchRequest>
+  /** Money returned on a charge. */
+  readonly chargeRefunds: RecordResource<ChargeRefund, ChargeRefundsSearchRequest>
   /** How a subscription is paid. */
   readonly paymentPlans: RecordResource<PaymentPlan, PaymentPlansSearchRequest>
   /** A payment that a plan schedules, and what became of it. */
@@ -2086,24 +2451,10 @@ export class Resources {
     CancellationPaymentIntent,
     CancellationPaymentIntentsSearchRequest
   >
-  /** A benefit that a plan grants a pet. */
-  readonly petBenefits: RecordResource<PetBenefit, PetBenefitsSearchRequest>
-  /** A product of a clinic. */
-  readonly products: RecordResource<Product, ProductsSearchRequest>
-  /** The use of a benefit by one line of an invoice. */
-  readonly consumptionLogs: RecordResource<ConsumptionLog, ConsumptionLogsSearchRequest>
-  /** An invoice of a clinic to a client. */
-  readonly invoices: RecordResource<Invoice, InvoicesSearchRequest>
-  /** One line of an invoice. */
-  readonly invoiceLines: RecordResource<InvoiceLine, InvoiceLinesSearchRequest>
-  /** What a client owes for an invoice, and what of it was paid. */
-  readonly charges: RecordResource<Charge, ChargesSearchRequest>
-  /** A payment towards a charge. */
-  readonly chargePayments: RecordResource<ChargePayment, ChargePaymentsSearchRequest>
-  /** A correction of a charge's amount. */
-  readonly chargeAdjustments: RecordResource<ChargeAdjustment, ChargeAdjustmentsSearchRequest>
-  /** Money returned on a charge. */
-  readonly chargeRefunds: RecordResource<ChargeRefund, ChargeRefundsSearchRequest>
+  /** A pet of a client. */
+  readonly pets: RecordResource<Pet, PetsSearchRequest>
+  /** A pet on a wellness plan. */
+  readonly subscriptions: RecordResource<Subscription, SubscriptionsSearchRequest>
   /** A delivery of invoice deletions, and what became of it. */
   readonly invoiceDeletions: KeyedResource<DeletionTask, InvoiceDeletionsSearchRequest, InvoiceDeletionsGetRequest>
   /** Live reads of the payment processor account that is connected to a clinic. */
@@ -2125,20 +2476,20 @@ export class Resources {
   constructor(make: Make) {
     this.organization = make.own(organization)
     this.clinics = make.records(clinics)
-    this.pets = make.records(pets)
-    this.subscriptions = make.records(subscriptions)
-    this.paymentPlans = make.records(paymentPlans)
-    this.paymentIntents = make.records(paymentIntents)
-    this.cancellationPaymentIntents = make.records(cancellationPaymentIntents)
-    this.petBenefits = make.records(petBenefits)
     this.products = make.records(products)
-    this.consumptionLogs = make.records(consumptionLogs)
     this.invoices = make.records(invoices)
     this.invoiceLines = make.records(invoiceLines)
+    this.consumptionLogs = make.records(consumptionLogs)
+    this.petBenefits = make.records(petBenefits)
     this.charges = make.records(charges)
     this.chargePayments = make.records(chargePayments)
     this.chargeAdjustments = make.records(chargeAdjustments)
     this.chargeRefunds = make.records(chargeRefunds)
+    this.paymentPlans = make.records(paymentPlans)
+    this.paymentIntents = make.records(paymentIntents)
+    this.cancellationPaymentIntents = make.records(cancellationPaymentIntents)
+    this.pets = make.records(pets)
+    this.subscriptions = make.records(subscriptions)
     this.invoiceDeletions = make.keyed(invoiceDeletions)
     this.psp = {
       payments: make.live(pspPayments),

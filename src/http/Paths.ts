@@ -15,14 +15,14 @@ export type Paths = ReadonlyMap<string, ReadonlyArray<string>>
 
 const reading = ["GET", "HEAD"]
 
-/** The paths of APIs by their prefix, each with its documents beside its endpoints. */
+const pathsBelow = (prefix: string, { groups }: Api): ReadonlyArray<readonly [string, ReadonlyArray<string>]> => [
+  [`${prefix}/openapi.json`, reading],
+  [`${prefix}/docs`, reading],
+  ...Object.values(groups)
+    .flatMap(({ endpoints }) => Object.values(endpoints))
+    .map(({ path, method }) => [`${prefix}${path}`, method === "GET" ? reading : [method]] as const)
+]
+
+/** `/`, and the paths of APIs by their prefix, each with its documents beside its endpoints. */
 export const pathsOf = (apis: Readonly<Record<string, Api>>): Paths =>
-  new Map(
-    Object.entries(apis).flatMap(([prefix, { groups }]) => [
-      [`${prefix}/openapi.json`, reading],
-      [`${prefix}/docs`, reading],
-      ...Object.values(groups)
-        .flatMap(({ endpoints }) => Object.values(endpoints))
-        .map(({ path, method }) => [`${prefix}${path}`, method === "GET" ? reading : [method]] as const)
-    ])
-  )
+  new Map([["/", reading], ...Object.entries(apis).flatMap(([prefix, api]) => pathsBelow(prefix, api))])

@@ -10,10 +10,12 @@ const document = OpenApi.fromApi(VersionOneApi)
 
 const Content = Schema.Struct({ "application/json": Schema.Struct({ schema: Schema.Struct({ $ref: Schema.String }) }) })
 
+const Example = Schema.Struct({ demo: Schema.Struct({ value: Schema.Json }) })
+
 const RequestContent = Schema.Struct({
   "application/json": Schema.Struct({
     schema: Schema.Struct({ $ref: Schema.String }),
-    example: Schema.Record(Schema.String, Schema.Json)
+    examples: Example
   })
 })
 
@@ -35,7 +37,7 @@ const read = Schema.decodeUnknownEffect(
               in: Schema.String,
               required: Schema.Boolean,
               schema: Schema.Record(Schema.String, Schema.Unknown),
-              example: Schema.optionalKey(Schema.String)
+              examples: Schema.optionalKey(Example)
             })
           ),
           requestBody: Schema.Struct({ content: RequestContent, required: Schema.Boolean }),
@@ -190,9 +192,9 @@ layer(layerIntake(layerMemory))("the server", (it) => {
     Effect.gen(function* () {
       const { parameters, requestBody } = yield* operation
       const headers = Object.fromEntries(
-        parameters.filter(({ required }) => required).map(({ example, name }) => [name, example])
+        parameters.filter(({ required }) => required).map(({ examples, name }) => [name, String(examples?.demo.value)])
       )
-      const json = requestBody.content["application/json"].example
+      const json = requestBody.content["application/json"].examples.demo.value
       const response = yield* send({ path: "/api/v1/invoice-deletions", headers, json })
       assert.strictEqual(response.status, 202, response.text)
     })

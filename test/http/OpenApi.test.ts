@@ -18,7 +18,10 @@ const isReference = Schema.is(Reference)
 
 const RequestBody = Schema.Struct({
   required: Schema.Boolean,
-  content: Schema.Record(Schema.String, Schema.Struct({ example: Schema.Record(Schema.String, Schema.Json) }))
+  content: Schema.Record(
+    Schema.String,
+    Schema.Struct({ examples: Schema.Struct({ demo: Schema.Struct({ value: Schema.Json }) }) })
+  )
 })
 const readReference = Schema.decodeUnknownEffect(Schema.Struct({ $ref: Schema.String }))
 const readRequestBodies = Schema.decodeUnknownEffect(
@@ -99,7 +102,7 @@ layer(InProcess.layer())("the server", (it) => {
   it.effect.each(operations)("answers 200 to the example of %s, and something is there", ([path, operation]) =>
     Effect.gen(function* () {
       const { content } = yield* requestBodyOf(operation)
-      const response = yield* send({ path: `/api/v3${path}`, json: content["application/json"]?.example })
+      const response = yield* send({ path: `/api/v3${path}`, json: content["application/json"]?.examples.demo.value })
       assert.strictEqual(response.status, 200, response.text)
       assert.notMatch(response.text, /"(body|data)":\[\]/)
     })

@@ -1,6 +1,7 @@
 /** What is said of every operation of a document, beyond what the endpoints say of themselves. */
 import { identity, type JsonSchema, Record } from "effect"
 import type { OpenApi } from "effect/http-api"
+import { sent } from "./Endpoint.ts"
 import * as Headers from "./Headers.ts"
 import { exampleOf, reachableFrom, simplify } from "./JsonSchemas.ts"
 
@@ -44,7 +45,7 @@ const response = (given: Response, status: Status | undefined, schemas: JsonSche
       : {
           content: Record.map(content, (media) => {
             const schema = simplify(media.schema, true)
-            return { ...media, schema, example: status?.example ?? exampleOf(schema, schemas) }
+            return { example: status?.example ?? exampleOf(schema, schemas), ...media, schema }
           })
         }),
     ...(status?.isProvisional === true ? { "x-provisional": true } : {})
@@ -58,7 +59,7 @@ const parameter = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
     ...given,
     ...(description === undefined ? {} : { description }),
     schema: rest,
-    ...(Array.isArray(examples) ? { example: examples[0] } : {})
+    ...(Array.isArray(examples) ? sent(examples[0]) : {})
   }
 }
 

@@ -20,9 +20,12 @@ interface Documentation {
   readonly response?: object
 }
 
-const withExample = (content: unknown, example: object | undefined) =>
-  Predicate.isObject(content) && example !== undefined
-    ? Record.map(content, (media) => (Predicate.isObject(media) ? { ...media, example } : media))
+/** Examples of what is sent, by the name of the only one: pages that send requests look for named ones. */
+export const sent = (value: unknown) => ({ examples: { demo: { summary: "On the demo data", value } } })
+
+const extended = (content: unknown, extension: object) =>
+  Predicate.isObject(content)
+    ? Record.map(content, (media) => (Predicate.isObject(media) ? { ...media, ...extension } : media))
     : content
 
 /** The annotations of an endpoint. */
@@ -34,12 +37,15 @@ export const annotations = ({ description, operation, request, response, stabili
     override: stability === "provisional" ? { "x-provisional": true } : undefined,
     transform: ({ requestBody, responses, ...documented }) => ({
       ...documented,
-      ...(requestBody === undefined
+      ...(request === undefined
         ? {}
-        : { requestBody: { ...requestBody, content: withExample(requestBody.content, request) } }),
-      responses: {
-        ...responses,
-        200: { ...responses[200], content: withExample(responses[200].content, response) }
-      }
+        : { requestBody: { ...requestBody, content: extended(requestBody.content, sent(request)) } }),
+      responses:
+        response === undefined
+          ? responses
+          : {
+              ...responses,
+              200: { ...responses[200], content: extended(responses[200].content, { example: response }) }
+            }
     })
   })
