@@ -5,7 +5,7 @@
  */
 import type { Socket } from "node:net"
 import type { PGlite } from "@electric-sql/pglite"
-import { Duration, Effect, Queue, Semaphore } from "effect"
+import { Duration, Effect, FiberSet, Queue, Semaphore } from "effect"
 import type { Database } from "./Database.ts"
 import { type Message, reader } from "./GuestMessages.ts"
 
@@ -60,51 +60,75 @@ const turn = ({ database, sql }: Host, guest: Socket, first: Message, next: Effe
   }).pipe(Effect.scoped)
 }
 
+/** A guest, and whether it has had a turn: it may be in the middle of what it does. */
+interface Visit {
+  readonly guest: Socket
+  hasBegun: boolean
+}
+
 /**
- * Serves guests, one at a time and among the requests that wait for the database, until the scope closes. A turn that has
- * begun by then comes to its end first.
+ * Serves guests, one at a time and among the requests that wait for the database, until the scope closes. Those that have
+ * begun by then have a moment to come to their end.
  *
  * @param guests the connections that they open
  */
 export const serve = Effect.fnUntraced(function* (host: Host, guests: Queue.Dequeue<Socket>) {
   const database = yield* Semaphore.make(1)
-  yield* Effect.addFinalizer(() => Semaphore.take(database, 1))
+  const visits = new Set<Visit>()
+  const fibers = yield* FiberSet.make()
+
+  const leave = (some: (visit: Visit) => boolean) =>
+    Effect.sync(() => {
+      for (const visit of visits) if (some(visit)) visit.guest.destroy()
+    })
+  yield* Effect.addFinalizer(() =>
+    leave(({ hasBegun }) => !hasBegun).pipe(
+      Effect.andThen(Effect.timeoutOption(FiberSet.awaitEmpty(fibers), longestTurn)),
+      Effect.andThen(leave(() => true)),
+      // The turn of one that had to leave is cleaned up.
+      Effect.andThen(Semaphore.take(database, 1))
+    )
+  )
 
   const request = { key: "a guest", within: Duration.times(longestTurn, 2), unavailable: () => "busy" as const }
 
   /** Waits for a turn, again and again while many wait. */
-  const takeTurn = (guest: Socket, first: Message, next: Effect.Effect<Message | undefined>) => {
+  const takeTurn = (visit: Visit, first: Message, next: Effect.Effect<Message | undefined>) => {
+    const { guest } = visit
     const state = { hasBegun: false }
     const begin = Effect.suspend(() => {
       state.hasBegun = true
+      visit.hasBegun = true
       return turn(host, guest, first, next)
     })
     const attempt = Effect.ignore(host.sql.run(request, Semaphore.withPermit(database, begin)))
     const untilServed = Effect.gen(function* () {
       while (!state.hasBegun && !guest.destroyed) yield* attempt
     })
-    return untilServed.pipe(
-      Effect.timeoutOption(longestWait),
-      Effect.ensuring(
-        Effect.sync(() => {
-          if (!state.hasBegun) guest.destroy()
-        })
-      )
-    )
+    return Effect.timeoutOrElse(untilServed, {
+      duration: longestWait,
+      orElse: () => Effect.sync(() => guest.destroy())
+    })
   }
 
-  const visit = Effect.fnUntraced(function* (guest: Socket) {
-    const next = reader(guest)
+  const serveOne = Effect.fnUntraced(function* (visit: Visit) {
+    const next = reader(visit.guest)
     while (true) {
       const message = yield* next
-      if (message === undefined) return guest.destroy()
-      yield* takeTurn(guest, message, next)
+      if (message === undefined) return
+      yield* takeTurn(visit, message, next)
     }
   })
 
-  yield* Queue.take(guests).pipe(
-    Effect.flatMap((guest) => Effect.forkScoped(visit(guest))),
-    Effect.forever,
-    Effect.forkScoped
-  )
+  const receive = (guest: Socket) => {
+    const visit = { guest, hasBegun: false }
+    visits.add(visit)
+    const leaves = Effect.sync(() => {
+      visits.delete(visit)
+      guest.destroy()
+    })
+    return FiberSet.run(fibers, Effect.ensuring(serveOne(visit), leaves))
+  }
+
+  yield* Queue.take(guests).pipe(Effect.flatMap(receive), Effect.forever, Effect.forkScoped)
 })
