@@ -4,15 +4,16 @@
  */
 import { Array } from "effect"
 import { OpenApi } from "effect/http-api"
-import packageJson from "../../package.json" with { type: "json" }
 import { DataApi } from "../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../src/api/IntakeApi.ts"
+import { version } from "../../src/process/Version.ts"
 import { decode, type Document, endpointsOf, resolve } from "./Document.ts"
 import { declaration, type JsonSchema, referencesOf, type Side } from "./JsonSchema.ts"
 import { clientClass, infoOf, listOf } from "./resources.ts"
 import { pspItem, type Resource, resourcesOf } from "./shapes.ts"
 
-const data = decode(OpenApi.fromApi(DataApi))
+/** The document of the data API. */
+export const data = decode(OpenApi.fromApi(DataApi))
 const intake = decode(OpenApi.fromApi(VersionOneApi))
 const resources = resourcesOf(data)
 
@@ -102,7 +103,7 @@ export const source = (): string =>
       "// Made by `npm run generate` from the OpenAPI documents of the APIs. Change these instead.",
       'import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "./Resource.ts"'
     ].join("\n"),
-    `/** The version of this package. */\nexport const version = ${JSON.stringify(packageJson.version)}`,
+    `/** The version of this package. */\nexport const version = ${JSON.stringify(version)}`,
     ...declared(data, "response", responses),
     ...unnamedPspItem,
     pageOf("ChangesPage", "A page of changes.", first("changes", "records"), "body", lag),

@@ -80,20 +80,18 @@ const host = Effect.fnUntraced(function* (dataDir: string, guests?: Queue.Dequeu
   const database = yield* open(dataDir)
   const sockets = yield* fs.makeTempDirectoryScoped({ prefix: "practice-data-" })
   const socket = path.join(sockets, ".s.PGSQL.5432")
-  const server = yield* Effect.acquireRelease(
+  yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () => {
-        // The client's, one that takes its place, and a guest's.
-        const made = new PGLiteSocketServer({ db: database, path: socket, maxConnections: 3 })
-        return made.start().then(() => made)
+        const server = new PGLiteSocketServer({ db: database, path: socket, maxConnections: 2 })
+        return server.start().then(() => server)
       },
       catch: (cause) => new EmbeddedDatabaseError({ message: "The embedded database cannot listen.", cause })
     }),
-    (started) => Effect.promise(() => started.stop())
+    (server) => Effect.promise(() => server.stop())
   )
   const sql = yield* clientOf(socket)
-  const admitGuests =
-    guests === undefined ? Effect.void : EmbeddedGuests.serve({ database, server, socket, sql }, guests)
+  const admitGuests = guests === undefined ? Effect.void : EmbeddedGuests.serve({ database, sql }, guests)
   return { sql, isGuest: false, admitGuests } satisfies Embedded
 })
 

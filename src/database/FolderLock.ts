@@ -24,8 +24,8 @@ export const Taking = Data.taggedEnum<Taking>()
 // The system allows a socket about 100 bytes of path.
 const longestPath = 100
 
-/** How many guests may wait. One more is turned away. */
-const waitingGuests = 128
+/** How many guests may be connected. One more is turned away. */
+const mostGuests = 128
 
 /** How long a socket is looked at before it counts as left behind: its process may be between binding and listening. */
 const patience = "100 millis"
@@ -51,13 +51,18 @@ const pathOf = Effect.fnUntraced(function* (folder: string) {
   return path.join(Os.tmpdir(), `practice-data-${name}.sock`)
 })
 
-const close = (server: Net.Server, guests: Queue.Queue<Net.Socket>) =>
-  Effect.gen(function* () {
-    const closed = Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
-    for (const guest of yield* Queue.clear(guests)) guest.destroy()
-    yield* Queue.shutdown(guests)
-    yield* closed
-  })
+interface Listening {
+  readonly server: Net.Server
+  readonly guests: Queue.Queue<Net.Socket>
+  /** All that are connected. */
+  readonly connected: ReadonlySet<Net.Socket>
+}
+
+const close = ({ connected, guests, server }: Listening) =>
+  Effect.callback<void>((resume) => {
+    server.close(() => resume(Effect.void))
+    for (const guest of connected) guest.destroy()
+  }).pipe(Effect.andThen(Queue.shutdown(guests)))
 
 const isInUse = (error: Error) => Predicate.hasProperty(error, "code") && error.code === "EADDRINUSE"
 
@@ -65,11 +70,14 @@ const isInUse = (error: Error) => Predicate.hasProperty(error, "code") && error.
 const listen = (socket: string) =>
   Effect.acquireRelease(
     Effect.gen(function* () {
-      const guests = yield* Queue.dropping<Net.Socket>(waitingGuests)
+      const guests = yield* Queue.unbounded<Net.Socket>()
+      const connected = new Set<Net.Socket>()
       const server = yield* Effect.callback<Option.Option<Net.Server>, LockError>((resume) => {
         const made = Net.createServer((guest) => {
-          guest.on("error", () => guest.destroy())
-          if (!Queue.offerUnsafe(guests, guest)) guest.destroy()
+          guest.on("error", () => guest.destroy()).once("close", () => connected.delete(guest))
+          connected.add(guest)
+          if (connected.size > mostGuests) guest.destroy()
+          else Queue.offerUnsafe(guests, guest)
         })
         made.unref()
         made.once("error", (cause) =>
@@ -79,9 +87,9 @@ const listen = (socket: string) =>
         // It is bound by now, and nobody else may come in.
         if (made.listening) chmodSync(socket, 0o600)
       })
-      return Option.map(server, (made) => ({ server: made, guests }))
+      return Option.map(server, (made): Listening => ({ server: made, guests, connected }))
     }),
-    Option.match({ onNone: () => Effect.void, onSome: ({ guests, server }) => close(server, guests) })
+    Option.match({ onNone: () => Effect.void, onSome: close })
   ).pipe(Effect.map(Option.map(({ guests }) => guests)))
 
 /** Removes the socket that a killed process left behind. Of several processes that find it, one removes it. */

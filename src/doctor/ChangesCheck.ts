@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
 import { invocation } from "../process/Invocation.ts"
-import { fail, ok, type Said, warn } from "./Finding.ts"
+import { fail, listed, ok, type Said, warn } from "./Finding.ts"
 
 interface Feed {
   readonly name: string
@@ -19,7 +19,7 @@ interface Holder {
 /** How long a transaction may hold changes back, in seconds. */
 const longest = 60
 
-const names = (some: ReadonlyArray<Feed>) => some.map(({ name }) => name).join(", ")
+const names = (some: ReadonlyArray<Feed>) => listed(some.map(({ name }) => name))
 
 const feeds = Effect.fnUntraced(function* (sql: PgClient.PgClient): Effect.fn.Return<ReadonlyArray<Said>, SqlError> {
   const found = yield* sql<Feed>`

@@ -10,6 +10,15 @@ const mebibyte = 1024 * 1024
 /** Mebibytes. */
 const little = 500
 
+/** The nearest folder that exists: the path itself, or one above it. */
+const existing = (folder: string): Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const above = (yield* Path.Path).dirname(folder)
+    if (above === folder || (yield* Effect.orElseSucceed(fs.exists(folder), () => false))) return folder
+    return yield* existing(above)
+  })
+
 /** What is said of the folder, and whether there is a database in it. */
 export const check = Effect.fnUntraced(function* ({ dataDir, processes }: Settings) {
   const fs = yield* FileSystem.FileSystem
@@ -23,20 +32,27 @@ export const check = Effect.fnUntraced(function* ({ dataDir, processes }: Settin
   }
   const folder = path.resolve(dataDir)
   const isThere = yield* Effect.orElseSucceed(fs.exists(path.join(folder, "made")), () => false)
-  const parent = (yield* Effect.orElseSucceed(fs.exists(folder), () => false)) ? folder : path.dirname(folder)
-  const isWritable = yield* fs.access(parent, { writable: true }).pipe(
+  const parent = yield* existing(folder)
+  const isWritable = yield* fs.stat(parent).pipe(
+    Effect.filterOrFail(({ type }) => type === "Directory"),
+    Effect.andThen(fs.access(parent, { writable: true })),
     Effect.as(true),
     Effect.orElseSucceed(() => false)
   )
   if (!isWritable) {
-    said.push(fail(`${parent} cannot be written.`, "Choose another folder with DATA_DIR, or give this user the right."))
+    said.push(
+      fail(
+        `${folder} cannot be written: ${parent} is no folder, or not this user's.`,
+        "Choose another folder with DATA_DIR, or give this user the right."
+      )
+    )
   }
   const free = yield* Effect.option(Effect.tryPromise(() => statfs(parent)))
   if (free._tag === "Some") {
     const mebibytes = Math.floor((free.value.bavail * free.value.bsize) / mebibyte)
     if (mebibytes < little) said.push(warn(`${parent} has ${mebibytes} MiB left.`, "Make room on its disk."))
   }
-  if (!isThere) said.push(ok(`There is none in ${folder} yet; the first start makes it.`))
+  if (!isThere && isWritable) said.push(ok(`There is none in ${folder} yet; the first start makes it.`))
   return { said, isThere: isThere && isWritable }
 })
 

@@ -24,6 +24,10 @@ export const fail = (message: string, advice: string): Said => ({ status: "fail"
 /** How long a check may take. */
 const longest = Duration.seconds(6)
 
+/** Some names, and how many more there are. */
+export const listed = (names: ReadonlyArray<string>) =>
+  names.length > 4 ? `${names.slice(0, 4).join(", ")} and ${names.length - 4} more` : names.join(", ")
+
 // What it looks at is made by a migration, and the check of the migrations says that it is missing.
 const isMissing = (error: SqlError) => ["42P01", "42883"].includes(codeOf(error))
 

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import type { Role } from "../Config.ts"
 import { invocation } from "../process/Invocation.ts"
-import { fail, ok, type Said, warn } from "./Finding.ts"
+import { fail, listed, ok, type Said, warn } from "./Finding.ts"
 
 /** What each role of the database is for, and what it must never do. */
 const roles = {
@@ -42,9 +42,6 @@ const privilegesOf = (sql: PgClient.PgClient, role: string) =>
       order by c.relname, p.privilege`,
     (rows) => rows.map(({ name, privilege }) => ({ privilege, text: `${privilege} on ${name}` }))
   )
-
-const listed = (texts: ReadonlyArray<string>) =>
-  texts.length > 4 ? `${texts.slice(0, 4).join(", ")} and ${texts.length - 4} more` : texts.join(", ")
 
 /** The roles and the login. `needed`: what this process does. */
 export const check = Effect.fnUntraced(function* (sql: PgClient.PgClient, needed: ReadonlyArray<Role>) {

@@ -60,6 +60,12 @@ export const json =
 export const refused = (status: number, detail: unknown = `It is ${status}`, headers: Record<string, string> = {}) =>
   json({ detail }, { status, headers })
 
+/** A connection that fails. */
+export const broken: Step = () => Promise.reject(new TypeError("fetch failed"))
+
+/** The id of a record. */
+export const idOf = ({ id }: { readonly id?: unknown }) => id
+
 /** An empty page of a search. */
 export const emptyPage = json({ body: [] })
 

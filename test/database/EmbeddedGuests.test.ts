@@ -78,9 +78,9 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
     () =>
       Effect.gen(function* () {
         const { sql } = yield* Owner
-        const waiting = yield* Effect.scoped(
+        const other = yield* guest
+        const waiting = yield* other.withTransaction(
           Effect.gen(function* () {
-            const other = yield* guest
             yield* other`insert into notes values ('together', 'guest')`
             const fiber = yield* Effect.forkDetach(sql`insert into notes values ('together', 'owner')`)
             yield* Effect.sleep("100 millis")
@@ -90,7 +90,7 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
         )
         yield* Fiber.join(waiting)
         assert.deepStrictEqual(yield* notesOf("together"), ["guest", "owner"])
-      }),
+      }).pipe(Effect.scoped),
     long
   )
 
