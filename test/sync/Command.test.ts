@@ -62,10 +62,12 @@ layer(Layer.merge(Service.layerMemory, TestDatabase.layer), options)("sync", (it
       const { sql, target: schema } = yield* warehouse
       const file = join(folder, "copy.db")
       const copy = join(folder, "copy")
+      const parquet = join(folder, "parquet")
       const copies = [
         { target: schema, read: (name: string) => Readers.inPostgres(sql, "practice", name) },
         { target: `sqlite:${file}`, read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name)) },
-        { target: copy, read: (name: string) => Effect.sync(() => Readers.inFolder(copy, name)) }
+        { target: copy, read: (name: string) => Effect.sync(() => Readers.inFolder(copy, name)) },
+        { target: `parquet:${parquet}`, read: (name: string) => Effect.promise(() => Readers.inParquet(parquet, name)) }
       ]
       const variables = { ...(yield* environment), PGPASSWORD: password }
       for (const { read, target } of copies) {

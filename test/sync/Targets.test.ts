@@ -1,54 +1,18 @@
 /** What every kind of target promises: the copy has what was applied, with its cursor, through every end of a process. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { paymentIntents } from "../../src/api/records/PaymentIntents.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import { rowsOf } from "../../src/records/Row.ts"
-import { type Table, tables } from "../../src/sync/Table.ts"
-import type { OpenOptions, Page, State, SyncRecord } from "../../src/sync/Target.ts"
+import { tables } from "../../src/sync/Table.ts"
+import type { OpenOptions } from "../../src/sync/Target.ts"
 import { resources as contract } from "../contract/Contract.ts"
 import * as Arbitraries from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { long, tries } from "../support/tries.ts"
 import { resources } from "../records/stores.ts"
+import { beginning, charge, charges, decodeRecords, opening, origin, page, tableOf } from "./fixture.ts"
 import { stands } from "./stands.ts"
-
-const tableOf = (name: string): Table => tables.find(({ resource }) => resource === name) ?? assert.fail(name)
-const charges = tableOf("charges")
-
-const origin = { organization: "org_a", url: "http://127.0.0.1:3000" }
-const opening = (over: Partial<OpenOptions> = {}): OpenOptions => ({
-  origin,
-  allowNewUrl: false,
-  tables: [charges],
-  ...over
-})
-
-const decodeRecords = Schema.decodeEffect(
-  Schema.Array(
-    Schema.fromJsonString(
-      Schema.StructWithRest(Schema.Struct({ id: Schema.String }), [Schema.Record(Schema.String, Schema.Unknown)])
-    )
-  )
-)
-
-let cursors = 0
-const page = (records: ReadonlyArray<SyncRecord>, over: Partial<Page> = {}): Page => ({
-  records,
-  removed: [],
-  cursor: `cursor ${++cursors}`,
-  hasMore: false,
-  lag: 0,
-  ...over
-})
-
-const charge = (id: string, status: string): SyncRecord => {
-  const values = charges.columns.map(({ name, type }) => [name, type === "numeric" ? 1.5 : null] as const)
-  const time = "2026-01-31T09:30:00.000Z"
-  return { ...Object.fromEntries(values), id, status, created_at: time, updated_at: time }
-}
-
-const beginning: State = { cursor: undefined, isReload: false }
 
 const messageOf = <A, E extends { readonly message: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect), ({ message }) => message)
