@@ -24,6 +24,12 @@ const environment = Effect.gen(function* () {
   return { PRACTICE_DATA_URL: yield* process.address, PRACTICE_DATA_API_KEY: key }
 })
 
+const jsonById = (text: string): Readonly<Record<string, string>> => {
+  const found = JSON.parse(text)
+  const records: ReadonlyArray<{ readonly id: string }> = found.body ?? [found]
+  return Object.fromEntries(records.map((record) => [record.id, JSON.stringify(record)]))
+}
+
 /** The records as `/search` has them: the JSON of each, by its id. */
 const searched = Effect.fnUntraced(function* (name: string) {
   const { ask } = yield* Service
@@ -31,9 +37,7 @@ const searched = Effect.fnUntraced(function* (name: string) {
   const { text } = yield* resource.search === undefined
     ? ask(`/${name}/get`, {})
     : ask(`/${name}/search`, everything(resource))
-  const found = JSON.parse(text)
-  const records: ReadonlyArray<{ readonly id: string }> = resource.search === undefined ? [found] : found.body
-  return Object.fromEntries(records.map((record) => [record.id, JSON.stringify(record)]))
+  return jsonById(text)
 })
 
 const password = "s3cret of the warehouse"

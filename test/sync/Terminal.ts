@@ -2,9 +2,9 @@
 import { Effect, Terminal } from "effect"
 
 const newline = "\n"
-const up = /^\u001b\[(\d+)A/
-const eraseBelow = /^\u001b\[J/
-const color = /^\u001b\[\d+m/
+const up = /^\p{Cc}\[(\d+)A/u
+const eraseBelow = /^\p{Cc}\[J/u
+const color = /^\p{Cc}\[\d+m/u
 
 export const make = (initialColumns: number, rows: number) => {
   let columns = initialColumns

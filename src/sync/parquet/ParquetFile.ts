@@ -1,4 +1,6 @@
 /** Writes a table as a Parquet file. */
+import type { SQLOutputValue } from "node:sqlite"
+import { DateTime } from "effect"
 import { fileWriter, ParquetWriter } from "hyparquet-writer"
 import type { ColumnType, Table } from "../Table.ts"
 
@@ -45,24 +47,27 @@ const elementsOf = (name: string, type: ColumnType): ReadonlyArray<SchemaElement
 }
 
 /** A value of a SQLite copy as the writer takes it. */
-const valueOf = (type: ColumnType, value: unknown): unknown => {
-  if (value === null || value === undefined) return null
+const valueOf = (type: ColumnType, value: SQLOutputValue | undefined): unknown => {
+  if (typeof value === "number") return type === "boolean" ? value === 1 : value
+  if (typeof value !== "string") return null
   switch (type) {
-    case "boolean":
-      return value === 1
     case "timestamptz":
     case "date":
-      return new Date(String(value))
+      return DateTime.toDateUtc(DateTime.makeUnsafe(value))
     case "text[]":
     case "jsonb":
-      return JSON.parse(String(value))
+      return JSON.parse(value)
     default:
       return value
   }
 }
 
 /** Writes rows of a SQLite copy to a new file. */
-export const write = (file: string, { columns }: Table, rows: Iterator<Readonly<Record<string, unknown>>>): void => {
+export const write = (
+  file: string,
+  { columns }: Table,
+  rows: Iterator<Readonly<Record<string, SQLOutputValue>>>
+): void => {
   const writer = new ParquetWriter({
     writer: fileWriter(file),
     schema: [
