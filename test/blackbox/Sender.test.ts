@@ -160,7 +160,9 @@ layer(Started.layer, options)("A sender", (it) => {
         assert.deepStrictEqual(Object(task)[name], Object(receipt)[name], name)
       }
       assert.strictEqual((yield* get({ task_id: id })).text, text)
-      assert.strictEqual((yield* client.ask("/invoice-deletions/search")).text, `{"body":[${text}]}`)
+      // The demo data has a task, too, of an earlier time.
+      const found = (yield* client.ask("/invoice-deletions/search")).text
+      assert.strictEqual(found.slice(found.indexOf("},{") + 2), `${text}]}`)
       assert.strictEqual((yield* get({ task_id: id }, "harbor")).status, 404)
       assert.notInclude((yield* client.ask("/invoice-deletions/search", {}, "harbor")).text, id)
     })
