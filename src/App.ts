@@ -50,6 +50,32 @@ export const servicesMemory = Layer.mergeAll(
   Layer.fresh(PspReads.layer).pipe(Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
 )
 
+/** What the intake needs, in memory: no task and no secret. Without a delay, a task is due at once. */
+export const intakeServicesMemory = (delay: Duration.Duration) =>
+  Layer.merge(Scheduler.layerMemory(delay), IntakeSecrets.layerMemory())
+
+const watch = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
+
+/** The data API for a server of your own, beside its other routes: over the databases and a processor. */
+export const dataApi = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfApis, watch).pipe(
+  Layer.provide(services)
+)
+
+/**
+ * The intake of invoice deletions for a server of your own, and the worker that runs them: over the databases.
+ *
+ * @param delay from receiving a delivery to running it
+ */
+export const intake = (delay: Duration.Duration) =>
+  Layer.mergeAll(Server.intakeRoutes(delay), Server.middlewareOfApis, Worker.layer(Worker.optionsFor(10))).pipe(
+    Layer.provide(intakeServices(delay))
+  )
+
+/** The databases that the configuration names; the embedded one has the demo data. */
+export const databases = Layer.unwrap(
+  Effect.map(config, (settings) => Databases.layer(settings, { fill: loadDemoData }))
+)
+
 const formats = {
   pretty: Logger.consolePretty(),
   json: Logger.consoleJson,
@@ -107,11 +133,11 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
 /** One process that does everything that its roles say. */
 const single = (settings: Settings) => {
   const has = (role: Role) => settings.roles.includes(role)
-  const databases = Databases.layer(settings, { fill: loadDemoData })
+  const connected = Databases.layer(settings, { fill: loadDemoData })
   const limit = Option.match(settings.rateLimit, { onNone: () => Layer.empty, onSome: RequestLimit.layer })
   const all = Layer.mergeAll(HealthChecks.layer, intakeServices(settings.deletionDelay), limit).pipe(
     Layer.provideMerge(services),
-    Layer.provide([databases, processor(settings)])
+    Layer.provide([connected, processor(settings)])
   )
   const routes = Layer.mergeAll(
     Server.operationsRoutes,
@@ -121,12 +147,9 @@ const single = (settings: Settings) => {
   ).pipe(Layer.provide(Layer.succeed(DemoKeys, Option.isNone(settings.databaseUrl) ? demoKeys : [])))
   const worker = has("worker") ? Worker.layer(Worker.optionsFor(settings.poolSize)) : Layer.empty
   // The role of the intake may not keep the order of the records.
-  const watch =
-    has("data-api") || has("worker")
-      ? Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
-      : Layer.empty
-  const afterMigration = AfterMigration.layer(Databases.namesOf(settings), Layer.merge(worker, watch)).pipe(
-    Layer.provide(databases)
+  const watching = has("data-api") || has("worker") ? watch : Layer.empty
+  const afterMigration = AfterMigration.layer(Databases.namesOf(settings), Layer.merge(worker, watching)).pipe(
+    Layer.provide(connected)
   )
   // These stop together and before all else: while requests are drained, the worker begins no task.
   const running = Layer.mergeAll(Layer.effectDiscard(draining(settings)), afterMigration)

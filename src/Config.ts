@@ -35,7 +35,8 @@ const headerText = (name: string) =>
     true
   )
 
-export const config = Config.all({
+/** The variables, by their fields in the settings. */
+export const variables = {
   /** The address to listen on. */
   host: Variable.text("HOST", "an address to listen on, such as 127.0.0.1", 255).pipe(Config.withDefault("0.0.0.0")),
   /** The port to listen on; 0 takes a free one. */
@@ -89,7 +90,9 @@ export const config = Config.all({
   logLevel: Variable.choice("LOG_LEVEL", LogLevel.values, "Debug").pipe(Config.withDefault("Info")),
   /** How to write log messages. */
   logFormat: Variable.choice("LOG_FORMAT", ["pretty", "json", "logfmt"], "json").pipe(Config.withDefault("pretty"))
-})
+}
+
+export const config = Config.all(variables)
 
 /** What a process can do. */
 export type Role = (typeof roles)[number]

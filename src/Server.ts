@@ -72,17 +72,22 @@ export const operationsRoutes = HttpApiBuilder.layer(OperationsApi).pipe(
 
 const paths = pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]: VersionOneApi })
 
-/** What happens around every request, from the inside out. */
-export const middleware = HttpRouter.middleware(
-  Function.flow(
-    Middleware.unexpectedErrors,
-    Middleware.compression,
-    Middleware.privateResponses,
-    Middleware.onlyPaths(paths),
-    Middleware.requestId
-  ),
-  { global: true }
+// From the inside out.
+const around = Function.flow(
+  Middleware.unexpectedErrors,
+  Middleware.compression,
+  Middleware.privateResponses,
+  Middleware.onlyPaths(paths),
+  Middleware.requestId
 )
+
+/** What happens around every request. */
+export const middleware = HttpRouter.middleware(around, { global: true })
+
+/** The same around the requests to the APIs alone, for a server that has other routes beside them. */
+export const middlewareOfApis = HttpRouter.middleware(Middleware.below([dataApiPrefix, operationsPrefix], around), {
+  global: true
+})
 
 /** The routes of the data API as they are served. */
 export const routes = Layer.merge(dataApiRoutes, middleware)

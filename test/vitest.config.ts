@@ -3,6 +3,8 @@ import { defineConfig } from "vitest/config"
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    // A test of another package.
+    exclude: ["test/package/project/**"],
     globalSetup: ["test/support/seed.ts", "test/support/runFolder.ts", "test/support/postgresServer.ts"],
     setupFiles: ["test/support/seeded.ts"],
     tags: [

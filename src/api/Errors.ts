@@ -238,7 +238,7 @@ interface DetailError {
 }
 
 /** The class of an error whose body is `{ detail }`. */
-interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown> {
+export interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown> {
   new (error: DetailError): E
   readonly fields: { readonly detail: Schema.Constraint }
 }

@@ -99,6 +99,7 @@ const PspObject = Schema.declare(isPspObject, { toCodecJson: () => undefined })
           }
         },
         required: ["id", "object", "created"],
+        additionalProperties: true,
         "x-provisional": true
       })
     })

@@ -1,7 +1,8 @@
 /** The flag `--organization`, and what follows where an organization is not there yet. */
-import { Console, Effect, Option, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { Flag } from "effect/cli"
 import { TaskDatabase } from "../database/Database.ts"
+import * as Output from "./Output.ts"
 
 const longest = 128
 
@@ -31,6 +32,6 @@ export const noteIfUnknown = Effect.fnUntraced(function* (id: string, consequenc
   // Whether it is there decides nothing, so that not knowing it is no failure.
   const found = yield* Effect.option(sql`select 1 from organizations where id = ${id}`)
   if (Option.exists(found, (rows) => rows.length === 0)) {
-    yield* Console.log(`There is no organization ${id} in the table organizations yet. ${consequence}`)
+    yield* Output.note(`There is no organization ${id} in the table organizations yet. ${consequence}`)
   }
 })

@@ -1,32 +1,59 @@
-/** Commands about the signing secrets of the intake. */
+/** `secrets`: the signing secrets of the intake. */
 import { Console, Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
+import { invocation } from "../process/Invocation.ts"
+import * as OperatorDatabases from "./OperatorDatabases.ts"
 import { noteIfUnknown, organization } from "./Organization.ts"
+import * as Output from "./Output.ts"
 import { Refused } from "./Refused.ts"
+import { type Column, second } from "./Table.ts"
 
-const addSecret = Command.make(
+const add = Command.make(
   "add",
-  { organization },
+  { organization, json: Output.json },
   Effect.fn(function* (options) {
     const { id, secret } = yield* IntakeSecrets.create(options.organization)
-    yield* Console.log(
-      `${id}\n${Redacted.value(secret)}\nThis secret is shown once. From now on deliveries of ${options.organization} must be signed.`
+    const text = Redacted.value(secret)
+    if (options.json) yield* Output.record({ id, organization_id: options.organization, secret: text })
+    else yield* Console.log(text)
+    yield* Output.note(
+      `Created ${id}. The secret is shown once. From now on deliveries of ${options.organization} must be signed.`
     )
     yield* noteIfUnknown(options.organization, "What its deliveries name will not be found.")
   })
-).pipe(Command.withDescription("Create a signing secret for an organization, beside those that it has"))
+).pipe(
+  Command.withDescription(
+    "Create a signing secret for an organization, beside those that it has. Standard output has the secret alone."
+  ),
+  Command.withShortDescription("Create a signing secret for an organization"),
+  Command.withExamples([{ command: invocation("secrets add --organization org_1") }])
+)
 
-const listSecrets = Command.make(
+const columns: ReadonlyArray<Column<IntakeSecrets.IntakeSecret>> = [
+  { title: "ID", value: ({ id }) => id },
+  { title: "ORGANIZATION", value: ({ organization_id }) => organization_id },
+  { title: "CREATED (UTC)", value: ({ created_at }) => second(created_at) },
+  { title: "REVOKED (UTC)", value: ({ revoked_at }) => second(revoked_at) }
+]
+
+const list = Command.make(
   "list",
-  { organization: Flag.optional(organization) },
+  { organization: Flag.optional(organization), json: Output.json },
   Effect.fn(function* (options) {
-    const secrets = yield* IntakeSecrets.list(Option.getOrUndefined(options.organization))
-    yield* Console.table(secrets)
+    const owner = Option.getOrUndefined(options.organization)
+    yield* Output.rows(yield* IntakeSecrets.list(owner), {
+      columns,
+      json: options.json,
+      none: owner === undefined ? "There is no signing secret." : `${owner} has no signing secret.`
+    })
   })
-).pipe(Command.withDescription("List signing secrets, without the secrets themselves"))
+).pipe(
+  Command.withDescription("List signing secrets, without the secrets themselves"),
+  Command.withExamples([{ command: invocation("secrets list --organization org_1") }])
+)
 
-const revokeSecret = Command.make(
+const revoke = Command.make(
   "revoke",
   { id: Argument.String("id").pipe(Argument.withDescription("Id of the secret, as `secrets list` shows it")) },
   Effect.fn(function* ({ id }) {
@@ -39,10 +66,14 @@ const revokeSecret = Command.make(
       left === 0 ? `Revoked ${id}. ${owner} has no secret left: its deliveries need not be signed.` : `Revoked ${id}`
     )
   })
-).pipe(Command.withDescription("Revoke a signing secret; it stops working at once"))
+).pipe(
+  Command.withDescription("Revoke a signing secret; it stops working at once"),
+  Command.withExamples([{ command: invocation("secrets revoke secret_0a1b2c3d4e5f") }])
+)
 
-/** `secrets`, over the task database. */
+/** `secrets`. */
 export const secrets = Command.make("secrets").pipe(
   Command.withDescription("Signing secrets of the intake"),
-  Command.withSubcommands([addSecret, listSecrets, revokeSecret])
+  Command.withSubcommands([add, list, revoke]),
+  Command.provide(OperatorDatabases.tasks)
 )

@@ -1,35 +1,33 @@
-/** Commands about the tasks that delete invoices. */
+/** `tasks`: the tasks that delete invoices. */
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { State } from "../api/DeletionTasks.ts"
+import { taskIdOf } from "../deletions/Delivery.ts"
 import * as TaskAdmin from "../deletions/TaskAdmin.ts"
+import { invocation } from "../process/Invocation.ts"
+import * as OperatorDatabases from "./OperatorDatabases.ts"
 import * as Organization from "./Organization.ts"
+import * as Output from "./Output.ts"
 import { Refused } from "./Refused.ts"
+import { type Column, second } from "./Table.ts"
+import * as TaskText from "./TaskText.ts"
+import { misused } from "./Usage.ts"
 
 const organization = Flag.optional(
   Organization.organization.pipe(Flag.withDescription("Only tasks of the organization with this id"))
 )
 
-const id = Argument.String("task-id").pipe(
-  Argument.withDescription("Id of the task, as the intake returned it"),
-  Argument.withSchema(Schema.String.check(Schema.isUUID()))
-)
+const columns: ReadonlyArray<Column<TaskAdmin.TaskSummary>> = [
+  { title: "TASK", value: ({ id }) => id },
+  { title: "STATE", value: ({ state }) => state },
+  { title: "ORGANIZATION", value: ({ organization_id }) => organization_id },
+  { title: "IDEMPOTENCY-KEY", value: ({ idempotency_key }) => idempotency_key },
+  { title: "SCHEDULED (UTC)", value: ({ scheduled_for }) => second(scheduled_for) },
+  { title: "ATTEMPTS", value: ({ attempts }) => attempts },
+  { title: "OUTCOME", value: ({ last_error, outcome }) => TaskText.inBrief(outcome, last_error) }
+]
 
-const readable = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown, { space: 2 }))
-
-interface Given {
-  readonly id: string
-  readonly organization: Option.Option<string>
-}
-
-const identityOf = (given: Given) => ({ id: given.id, organization: Option.getOrUndefined(given.organization) })
-
-const notFound = ({ id: taskId, organization: owner }: Given) =>
-  new Refused({
-    message: `There is no task ${taskId}${Option.match(owner, { onNone: () => "", onSome: (name) => ` of ${name}` })}.`
-  })
-
-const listTasks = Command.make(
+const list = Command.make(
   "list",
   {
     state: Flag.optional(Flag.Literals("state", State.literals).pipe(Flag.withDescription("Only tasks of this state"))),
@@ -38,44 +36,122 @@ const listTasks = Command.make(
       Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
       Flag.withDescription("How many tasks at most, 50 by default"),
       Flag.withDefault(50)
-    )
+    ),
+    json: Output.json
   },
   Effect.fn(function* (options) {
-    const tasks = yield* TaskAdmin.list({
-      state: Option.getOrUndefined(options.state),
-      organization: Option.getOrUndefined(options.organization),
-      limit: options.limit
+    const state = Option.getOrUndefined(options.state)
+    const owner = Option.getOrUndefined(options.organization)
+    yield* Output.rows(yield* TaskAdmin.list({ state, organization: owner, limit: options.limit }), {
+      columns,
+      json: options.json,
+      none: `There is no ${state === undefined ? "" : `${state} `}task${owner === undefined ? "" : ` of ${owner}`}.`
     })
-    yield* Console.table(tasks)
   })
-).pipe(Command.withDescription("List deletion tasks, those that were scheduled for the latest time first"))
+).pipe(
+  Command.withDescription("List deletion tasks, those that were scheduled for the latest time first"),
+  Command.withShortDescription("List deletion tasks"),
+  Command.withExamples([
+    { command: invocation("tasks list --state dead"), description: "See which deletions need a look" },
+    { command: `${invocation("tasks list --organization org_1 --json")} | jq -r .id` }
+  ])
+)
 
-const showTask = Command.make(
+/** Which task, as the flags say it. */
+const identity = {
+  id: Argument.String("task-id").pipe(
+    Argument.withDescription("Id of the task, as the intake returned it"),
+    Argument.withSchema(Schema.String.check(Schema.isUUID())),
+    Argument.optional
+  ),
+  organization,
+  idempotencyKey: Flag.String("idempotency-key").pipe(
+    Flag.withDescription("Instead of the id: the Idempotency-Key of the delivery, with --organization"),
+    Flag.optional
+  )
+}
+
+interface Given {
+  readonly id: Option.Option<string>
+  readonly organization: Option.Option<string>
+  readonly idempotencyKey: Option.Option<string>
+}
+
+const identityOf = Effect.fnUntraced(function* (command: string, { id, idempotencyKey, organization: owner }: Given) {
+  const named = Option.isSome(owner) ? ` of ${owner.value}` : ""
+  if (Option.isSome(id) && Option.isNone(idempotencyKey)) {
+    return { id: id.value, organization: Option.getOrUndefined(owner), name: `${id.value}${named}` }
+  }
+  if (Option.isNone(id) && Option.isSome(idempotencyKey) && Option.isSome(owner)) {
+    const key = idempotencyKey.value
+    return {
+      id: taskIdOf(owner.value, key),
+      organization: owner.value,
+      name: `with the Idempotency-Key ${key}${named}`
+    }
+  }
+  return yield* misused(["tasks", command], "Give either a task-id, or --idempotency-key with --organization.")
+})
+
+const notFound = (name: string) => new Refused({ message: `There is no task ${name}.` })
+
+const show = Command.make(
   "show",
-  { id, organization },
+  { ...identity, json: Output.json },
   Effect.fn(function* (given) {
-    const task = yield* TaskAdmin.show(identityOf(given))
-    if (Option.isNone(task)) return yield* notFound(given)
-    yield* Console.log(yield* Effect.orDie(readable(task.value)))
+    const { name, ...which } = yield* identityOf("show", given)
+    const found = yield* TaskAdmin.show(which)
+    if (Option.isNone(found)) return yield* notFound(name)
+    const task = found.value
+    if (given.json) return yield* Output.record(task)
+    const lines = TaskText.lines({
+      id: task.id,
+      organization: task.organization_id,
+      idempotencyKey: task.idempotency_key,
+      state: task.state,
+      received: task.received_at,
+      scheduledFor: task.scheduled_for,
+      started: task.started_at,
+      finished: task.finished_at,
+      attempts: task.attempts,
+      lastError: task.last_error,
+      invoices: task.invoices_count,
+      lines: task.invoice_lines_count,
+      outcome: task.outcome
+    })
+    yield* Console.log(lines.join("\n"))
   })
-).pipe(Command.withDescription("Show everything about a deletion task, as JSON"))
+).pipe(
+  Command.withDescription(
+    "Show a deletion task: its times, what it deleted, and what it did not and why. With --json, also what its delivery names."
+  ),
+  Command.withShortDescription("Show a deletion task and its outcome"),
+  Command.withExamples([
+    { command: invocation("tasks show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11") },
+    { command: invocation("tasks show --organization org_1 --idempotency-key delivery-1") }
+  ])
+)
 
-const replayTask = Command.make(
+const replay = Command.make(
   "replay",
-  { id, organization },
+  identity,
   Effect.fn(function* (given) {
-    const replay = yield* TaskAdmin.replay(identityOf(given))
-    yield* TaskAdmin.Replay.$match(replay, {
-      Replayed: () => Console.log(`Replaying ${given.id}`),
+    const { name, ...which } = yield* identityOf("replay", given)
+    yield* TaskAdmin.Replay.$match(yield* TaskAdmin.replay(which), {
+      Replayed: () => Console.log(`Replaying ${which.id}`),
       NotDead: ({ state }) =>
-        Effect.fail(new Refused({ message: `Task ${given.id} is ${state}. Only a dead task can be replayed.` })),
-      NotFound: () => Effect.fail(notFound(given))
+        Effect.fail(new Refused({ message: `Task ${which.id} is ${state}. Only a dead task can be replayed.` })),
+      NotFound: () => Effect.fail(notFound(name))
     })
   })
-).pipe(Command.withDescription("Run a dead deletion task again, at once and with all its attempts"))
+).pipe(
+  Command.withDescription("Run a dead deletion task again, at once and with all its attempts"),
+  Command.withExamples([{ command: invocation("tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11") }])
+)
 
-/** `tasks`, over the task database. */
+/** `tasks`. */
 export const tasks = Command.make("tasks").pipe(
   Command.withDescription("Deletion tasks"),
-  Command.withSubcommands([listTasks, showTask, replayTask])
+  Command.withSubcommands([list, show, replay]),
+  Command.provide(OperatorDatabases.tasks)
 )

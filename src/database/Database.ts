@@ -67,6 +67,14 @@ const silent = new SqlError({
 export const guarded = (client: PgClient.PgClient, options: Store.Options) =>
   Effect.map(Store.make(options), (store): Database => Object.assign(client, store))
 
+/** What each session of a pool asks of its server, by the name of the setting; times in milliseconds. */
+export const sessionSettings = (options: Options): Readonly<Record<string, string>> => ({
+  TimeZone: "UTC",
+  statement_timeout: String(Duration.toMillis(options.statementTimeout)),
+  ...(options.watchesClient === true ? { client_connection_check_interval: "500" } : {}),
+  ...options.settings
+})
+
 /**
  * A pool of connections to a Postgres. Connections open when they are needed, so that a database that is down keeps
  * nobody from starting, and one that comes back is found by its store.
@@ -77,12 +85,7 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     applicationName: options.applicationName,
     connectTimeout: options.connectTimeout ?? "1 second",
     maxMessageSize: 256 * 1024 * 1024,
-    startupParameters: {
-      TimeZone: "UTC",
-      statement_timeout: String(Duration.toMillis(options.statementTimeout)),
-      ...(options.watchesClient === true ? { client_connection_check_interval: "500" } : {}),
-      ...options.settings
-    }
+    startupParameters: sessionSettings(options)
   } as const
   const client = yield* PgClient.make({ ...config, maxConnections: options.maxConnections })
   const signOfLife = Effect.flatMap(PgConnection.make(config), (connection) => connection.query("select 1"))

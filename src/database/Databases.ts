@@ -9,6 +9,7 @@ import {
   connect,
   inOrder,
   layerShared,
+  type Options as Pool,
   RecordDatabase,
   TaskDatabase
 } from "./Database.ts"
@@ -30,14 +31,19 @@ export interface Options {
   readonly fill: (sql: PgClient.PgClient) => Effect.Effect<unknown, SqlError>
   /** How long a connection to a Postgres may take to open; a second by default. */
   readonly connectTimeout?: Duration.Input
+  /** Whether the embedded database may be another process's, as it is for a command while the service runs. */
+  readonly asGuest?: boolean
 }
 
-const embedded = (settings: DatabaseSettings, { fill }: Options) =>
+const embedded = (settings: DatabaseSettings, { fill, asGuest = false }: Options) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const sql = yield* Embedded.connect(settings.dataDir)
-      if (Option.getOrElse(settings.migrate, () => true)) yield* migrate(sql)
-      if (yield* isMigrated(sql)) yield* fill(sql)
+      const { admitGuests, isGuest, sql } = yield* Embedded.connect(settings.dataDir, { asGuest })
+      if (!isGuest) {
+        if (Option.getOrElse(settings.migrate, () => true)) yield* migrate(sql)
+        if (yield* isMigrated(sql)) yield* fill(sql)
+        yield* admitGuests
+      }
       return layerShared(sql)
     })
   ).pipe(Layer.provide(Reactivity.layer))
@@ -55,47 +61,47 @@ export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSetting
   return { tasks, credentials: isApart ? "The database of CREDENTIALS_DATABASE_URL" : tasks }
 }
 
+/** The pools of connections to Postgres that a process keeps, by what they are for. */
+export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, connectTimeout: Duration.Input) => {
+  const pool = { maxConnections: settings.poolSize, connectTimeout, statementTimeout: "5 seconds" } as const
+  return {
+    records: {
+      ...pool,
+      url: Option.getOrElse(settings.readDatabaseUrl, () => url),
+      name: "record store",
+      applicationName: "practice-data-records",
+      settings: { ...inOrder, ...lockTimeout }
+    },
+    credentials: {
+      ...pool,
+      url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
+      name: "credential store",
+      applicationName: "practice-data-credentials",
+      settings: lockTimeout
+    },
+    tasks: {
+      ...pool,
+      url,
+      name: "task store",
+      applicationName: "practice-data-tasks",
+      // A delivery may name ten thousand invoices.
+      statementTimeout: "1 minute",
+      // The tasks of a worker that was killed are taken over as soon as their locks are gone.
+      watchesClient: true
+    }
+  } as const satisfies Readonly<Record<string, Pool>>
+}
+
 /** All databases. */
 export const layer = (settings: DatabaseSettings, options: Options) =>
   Option.match(settings.databaseUrl, {
     onNone: () => embedded(settings, options),
     onSome: (url) => {
-      const { connectTimeout = "1 second" } = options
-      const pool = { maxConnections: settings.poolSize, connectTimeout, statementTimeout: "5 seconds" } as const
+      const pools = poolsOf(settings, url, options.connectTimeout ?? "1 second")
       const databases = Layer.mergeAll(
-        Layer.effect(
-          RecordDatabase,
-          connect({
-            ...pool,
-            url: Option.getOrElse(settings.readDatabaseUrl, () => url),
-            name: "record store",
-            applicationName: "practice-data-records",
-            settings: { ...inOrder, ...lockTimeout }
-          })
-        ),
-        Layer.effect(
-          CredentialDatabase,
-          connect({
-            ...pool,
-            url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
-            name: "credential store",
-            applicationName: "practice-data-credentials",
-            settings: lockTimeout
-          })
-        ),
-        Layer.effect(
-          TaskDatabase,
-          connect({
-            ...pool,
-            url,
-            name: "task store",
-            applicationName: "practice-data-tasks",
-            // A delivery may name ten thousand invoices.
-            statementTimeout: "1 minute",
-            // The tasks of a worker that was killed are taken over as soon as their locks are gone.
-            watchesClient: true
-          })
-        )
+        Layer.effect(RecordDatabase, connect(pools.records)),
+        Layer.effect(CredentialDatabase, connect(pools.credentials)),
+        Layer.effect(TaskDatabase, connect(pools.tasks))
       )
       const migrated = Option.getOrElse(settings.migrate, () => false) ? Layer.effectDiscard(migrating) : Layer.empty
       return migrated.pipe(Layer.provideMerge(databases), Layer.provide(Reactivity.layer))

@@ -1,70 +1,22 @@
 /**
  * The embedded database: Postgres in the process (PGlite), under a data folder or in memory, reached over a socket by
- * the same client as any other Postgres. It is a single session, so its client has exactly one connection.
+ * the same client as any other Postgres. It is a single session, so its client has exactly one connection. One process
+ * has it open, and shares it with the commands of operators.
  */
-import { createHash } from "node:crypto"
-import * as Net from "node:net"
-import * as Os from "node:os"
+import type { Socket } from "node:net"
 import { PGlite } from "@electric-sql/pglite"
 import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
 import { PgClient } from "@effect/sql-pg"
-import { Effect, FileSystem, Path, Schema } from "effect"
-import { guarded } from "./Database.ts"
+import { Duration, Effect, Exit, FileSystem, Option, Path, type Queue, Schedule, Schema, Scope } from "effect"
+import { type Database, guarded } from "./Database.ts"
+import * as EmbeddedGuests from "./EmbeddedGuests.ts"
+import * as FolderLock from "./FolderLock.ts"
 
 /** The embedded database cannot be opened. */
 export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseError>()("EmbeddedDatabaseError", {
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
-
-// The system allows a socket about 100 bytes of path.
-const longestSocketPath = 100
-
-/**
- * Takes the folder for this process, until the scope closes or the process dies. The lock is a socket that listens in
- * the folder: unlike a file, it stops answering when its process is killed.
- */
-const lockFolder = Effect.fnUntraced(function* (folder: string) {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const inFolder = path.join(folder, "lock.sock")
-  const socket =
-    Buffer.byteLength(inFolder) <= longestSocketPath
-      ? inFolder
-      : path.join(Os.tmpdir(), `practice-data-${createHash("sha256").update(folder).digest("hex").slice(0, 16)}.sock`)
-  const isAnswered = Effect.callback<boolean>((resume) => {
-    const probe = Net.connect(socket)
-    probe.once("connect", () => {
-      probe.destroy()
-      resume(Effect.succeed(true))
-    })
-    probe.once("error", () => resume(Effect.succeed(false)))
-  })
-  if (yield* isAnswered) {
-    return yield* new EmbeddedDatabaseError({
-      message: `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`
-    })
-  }
-  yield* fs.remove(socket, { force: true })
-  yield* Effect.acquireRelease(
-    Effect.callback<Net.Server, EmbeddedDatabaseError>((resume) => {
-      const server = Net.createServer((connection) => connection.destroy())
-      server.unref()
-      server.once("error", (cause) =>
-        resume(
-          Effect.fail(
-            new EmbeddedDatabaseError({
-              message: `The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`,
-              cause
-            })
-          )
-        )
-      )
-      server.listen(socket, () => resume(Effect.succeed(server)))
-    }),
-    (server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
-  )
-})
 
 /**
  * Readies the folder of the cluster. Making a cluster takes a moment, and one that was cut short cannot be opened: what
@@ -89,63 +41,136 @@ const open = (cluster: string) =>
     (database) => Effect.promise(() => database.close())
   )
 
-/**
- * A client of the embedded database.
- *
- * @param dataDir the folder it is kept in, or `memory` to keep nothing
- */
-export const connect = Effect.fn("Embedded.connect")(
-  function* (dataDir: string) {
-    const fs = yield* FileSystem.FileSystem
-    const path = yield* Path.Path
-    const folder = path.resolve(dataDir)
-    let database: PGlite
-    if (dataDir === "memory") {
-      database = yield* open("memory://")
-    } else {
-      yield* fs.makeDirectory(folder, { recursive: true })
-      yield* lockFolder(folder)
-      const { cluster, made } = yield* clusterIn(folder)
-      database = yield* open(cluster)
-      yield* made
-    }
-    const sockets = yield* fs.makeTempDirectoryScoped({ prefix: "practice-data-" })
-    const socket = path.join(sockets, ".s.PGSQL.5432")
-    yield* Effect.acquireRelease(
-      Effect.tryPromise({
-        try: () => {
-          const server = new PGLiteSocketServer({ db: database, path: socket, maxConnections: 2 })
-          return server.start().then(() => server)
-        },
-        catch: (cause) => new EmbeddedDatabaseError({ message: "The embedded database cannot listen.", cause })
-      }),
-      (server) => Effect.promise(() => server.stop())
-    )
-    const client = yield* PgClient.make({
+/** A client of the embedded database. */
+export interface Embedded {
+  readonly sql: Database
+  /** Whether another process has it open, which then serves this one as a guest. */
+  readonly isGuest: boolean
+  /** Lets other processes in, until the scope closes. For its owner, once the database is ready for them. */
+  readonly admitGuests: Effect.Effect<void, never, Scope.Scope>
+}
+
+const clientOf = (socket: string, connectTimeout?: Duration.Input) =>
+  Effect.flatMap(
+    PgClient.make({
       path: socket,
       username: "postgres",
       database: "postgres",
       maxConnections: 1,
       maxMessageSize: 256 * 1024 * 1024,
       // All connections are one session there, which still has the names that an earlier connection prepared.
-      prepare: false
-    })
-    return yield* guarded(client, {
-      name: "embedded database",
-      connections: 1,
-      // Its socket knows no cancel: a statement that is cut short would keep all others waiting for seconds.
-      isCancellable: false,
-      // It is there as long as the process is.
-      probe: Effect.void
-    })
-  },
-  (connected, dataDir) =>
-    Effect.catchTag(connected, "PlatformError", (cause) =>
-      Effect.fail(
+      prepare: false,
+      ...(connectTimeout === undefined ? {} : { connectTimeout })
+    }),
+    (client) =>
+      guarded(client, {
+        name: "embedded database",
+        connections: 1,
+        // Its socket knows no cancel: a statement that is cut short would keep all others waiting for seconds.
+        isCancellable: false,
+        // It is there as long as the process is.
+        probe: Effect.void
+      })
+  )
+
+/** Opens a database in this process. */
+const host = Effect.fnUntraced(function* (dataDir: string, guests?: Queue.Dequeue<Socket>) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const database = yield* open(dataDir)
+  const sockets = yield* fs.makeTempDirectoryScoped({ prefix: "practice-data-" })
+  const socket = path.join(sockets, ".s.PGSQL.5432")
+  yield* Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () => {
+        const server = new PGLiteSocketServer({ db: database, path: socket, maxConnections: 2 })
+        return server.start().then(() => server)
+      },
+      catch: (cause) => new EmbeddedDatabaseError({ message: "The embedded database cannot listen.", cause })
+    }),
+    (server) => Effect.promise(() => server.stop())
+  )
+  const sql = yield* clientOf(socket)
+  const admitGuests = guests === undefined ? Effect.void : EmbeddedGuests.serve({ database, sql }, guests)
+  return { sql, isGuest: false, admitGuests } satisfies Embedded
+})
+
+/** Another user's socket: a data folder whose path is too long for one has it where anybody could put one. */
+const isForeign = Effect.fnUntraced(function* (socket: string) {
+  const { uid } = yield* Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(socket))
+  return Option.exists(uid, (owner) => process.getuid !== undefined && owner !== process.getuid())
+})
+
+/** Connects to the process that has the folder, and waits for its turn. Fails if that process ends meanwhile. */
+const visit = Effect.fnUntraced(function* (socket: string) {
+  const sql = yield* clientOf(socket, EmbeddedGuests.longestWait)
+  yield* sql`select 1`
+  return { sql, isGuest: true, admitGuests: Effect.void } satisfies Embedded
+})
+
+/** Runs an effect in a scope of its own, which closes with this one, or at once if the effect fails. */
+const attempt = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.flatMap(Effect.scope, Scope.fork)
+    return yield* effect.pipe(
+      Scope.provide(scope),
+      Effect.tapCause((cause) => Scope.close(scope, Exit.failCause(cause)))
+    )
+  })
+
+/** The folder is another process's, which may be about to end. */
+class Taken extends Schema.TaggedError<Taken>()("Taken", {}) {}
+
+const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean) {
+  const taking = yield* FolderLock.take(folder)
+  if (FolderLock.Taking.$is("Taken")(taking)) {
+    const { cluster, made } = yield* clusterIn(folder)
+    const opened = yield* host(cluster, taking.guests)
+    yield* made
+    return opened
+  }
+  if (!asGuest || (yield* isForeign(taking.socket))) return yield* new Taken()
+  return yield* Effect.catchTag(attempt(visit(taking.socket)), "SqlError", () => new Taken())
+})
+
+export interface Options {
+  /** Whether the process that has the folder open may be asked to share it. */
+  readonly asGuest?: boolean
+}
+
+// Another command may have it for a moment, or many of them one after the other.
+const patience = (asGuest: boolean) => (asGuest ? EmbeddedGuests.longestWait : Duration.seconds(3))
+
+/**
+ * Opens the embedded database.
+ *
+ * @param dataDir the folder it is kept in, or `memory` to keep nothing
+ */
+export const connect = Effect.fn("Embedded.connect")(function* (dataDir: string, { asGuest = false }: Options = {}) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const folder = path.resolve(dataDir)
+  const opened = fs.makeDirectory(folder, { recursive: true }).pipe(Effect.andThen(openFolder(folder, asGuest)))
+  return yield* (dataDir === "memory" ? host("memory://") : opened).pipe(
+    Effect.retry({
+      while: Schema.is(Taken),
+      schedule: Schedule.upTo(Schedule.spaced("100 millis"), { duration: patience(asGuest) })
+    }),
+    Effect.catchTags({
+      LockError: ({ cause }) =>
+        new EmbeddedDatabaseError({
+          message: `The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`,
+          cause
+        }),
+      PlatformError: (cause) =>
         new EmbeddedDatabaseError({
           message: `The data folder of DATA_DIR, ${dataDir}, cannot be used: ${cause.message}`,
           cause
+        }),
+      Taken: () =>
+        new EmbeddedDatabaseError({
+          message: `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`
         })
-      )
-    )
-)
+    })
+  )
+})

@@ -5,6 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Predicate, Ref, Schedule, Schema } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
+import { invocation } from "../process/Invocation.ts"
 import type { Database } from "./Database.ts"
 import records from "./migrations/00001_records.ts"
 import deletionTasks from "./migrations/00002_deletion_tasks.ts"
@@ -120,7 +121,7 @@ export const requireMigrated = Effect.fnUntraced(function* (name: string, sql: P
   )
   if (files.length === 0) return
   const what = isEmpty ? "is not migrated" : `lacks the migrations ${files.join(", ")}`
-  return yield* new NotMigrated({ message: `${name} ${what}. Run: npm run cli -- migrate` })
+  return yield* new NotMigrated({ message: `${name} ${what}. Run: ${invocation("migrate")}` })
 })
 
 /**

@@ -9,6 +9,7 @@ import { randomBytes } from "node:crypto"
 import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { TaskDatabase } from "../database/Database.ts"
+import { isoTime } from "../database/Time.ts"
 import { SchedulerUnavailable } from "./Task.ts"
 
 export class IntakeSecrets extends Context.Service<
@@ -58,13 +59,14 @@ export class IntakeSecrets extends Context.Service<
     )
 }
 
-/** What operators see of a secret: everything but the secret. */
-const IntakeSecret = Schema.Struct({
+/** What operators see of a secret: everything but the secret. Times are ISO 8601 in UTC. */
+export const IntakeSecret = Schema.Struct({
   organization_id: Schema.String,
   id: Schema.String,
   created_at: Schema.String,
   revoked_at: Schema.NullOr(Schema.String)
 })
+export type IntakeSecret = typeof IntakeSecret.Type
 
 /** A new secret. */
 export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() =>
@@ -88,10 +90,10 @@ export const list = SqlSchema.findAll({
     Effect.flatMap(
       TaskDatabase,
       (sql) => sql`
-        select organization_id, id, created_at::text, revoked_at::text
+        select organization_id, id, ${sql.literal(["created_at", "revoked_at"].map(isoTime).join(", "))}
         from intake_secrets
         where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
-        order by created_at, id`
+        order by intake_secrets.created_at, id`
     )
 })
 

@@ -3,20 +3,23 @@ import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { Outcome, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
+import { isoTime } from "../database/Time.ts"
 
-/** A task in a list. */
+/** A task in a list. Times are ISO 8601 in UTC. */
 export const TaskSummary = Schema.Struct({
   organization_id: Schema.String,
   id: Schema.String,
+  idempotency_key: Schema.String,
   state: State,
   scheduled_for: Schema.String,
   attempts: Schema.Int,
-  last_error: Schema.NullOr(Schema.String)
+  last_error: Schema.NullOr(Schema.String),
+  outcome: Schema.NullOr(Outcome)
 })
 export type TaskSummary = typeof TaskSummary.Type
 
 /** Everything about a task. */
-const Task = Schema.Struct({
+export const Task = Schema.Struct({
   organization_id: Schema.String,
   id: Schema.String,
   idempotency_key: Schema.String,
@@ -34,6 +37,7 @@ const Task = Schema.Struct({
   outcome: Schema.NullOr(Outcome),
   payload: Schema.Unknown
 })
+export type Task = typeof Task.Type
 
 /** Which task: its id, and its organization where that is known, which finds it faster. */
 const Identity = Schema.Struct({ id: Schema.String, organization: Schema.UndefinedOr(Schema.String) })
@@ -64,12 +68,15 @@ export const list = SqlSchema.findAll({
     Effect.flatMap(
       TaskDatabase,
       (sql) => sql`
-        select t.organization_id, t.id, t.state, t.scheduled_for::text, t.attempts, t.last_error
+        select t.organization_id, t.id, t.idempotency_key, t.state, ${sql.literal(isoTime("t.scheduled_for"))},
+          t.attempts, t.last_error, t.outcome
         from deletion_tasks t
         where ${ownedBy(sql, organization)} and ${state === undefined ? sql`true` : sql`t.state = ${state}`}
         order by t.scheduled_for desc, t.organization_id, t.id limit ${limit}`
     )
 })
+
+const times = ["t.received_at", "t.scheduled_for", "t.due_at", "t.started_at", "t.finished_at"].map(isoTime).join(", ")
 
 /** Everything about a task; nothing when there is no such task. */
 export const show = SqlSchema.findOneOption({
@@ -79,8 +86,7 @@ export const show = SqlSchema.findOneOption({
     Effect.flatMap(
       TaskDatabase,
       (sql) => sql`
-        select t.organization_id, t.id, t.idempotency_key, t.state, t.received_at::text, t.scheduled_for::text,
-          t.due_at::text, t.started_at::text, t.finished_at::text, t.attempts, t.last_error,
+        select t.organization_id, t.id, t.idempotency_key, t.state, ${sql.literal(times)}, t.attempts, t.last_error,
           t.invoices_count, t.invoice_lines_count, t.outcome, t.payload
         from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${id}`
     )

@@ -9,6 +9,7 @@ import { TaskNotFound, TaskStoreDown } from "../api/Errors.ts"
 import * as Instant from "../api/records/Instant.ts"
 import { atMost } from "../database/Admission.ts"
 import { inOrder, TaskDatabase } from "../database/Database.ts"
+import { isoTime } from "../database/Time.ts"
 import type { Page } from "../records/Repository.ts"
 
 /** Which tasks a search asks for. */
@@ -21,12 +22,10 @@ export interface Criteria {
 
 const unionAll = join(" union all ", false)
 
-const time = (column: string) => `to_char(t.${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${column}`
-
 // The role of the data API may read no others.
 const columns = [
   "t.id as task_id, t.idempotency_key, t.state",
-  ...["received_at", "scheduled_for", "started_at", "finished_at"].map(time),
+  ...["t.received_at", "t.scheduled_for", "t.started_at", "t.finished_at"].map(isoTime),
   "t.attempts, t.invoices_count, t.invoice_lines_count, t.outcome"
 ].join(", ")
 

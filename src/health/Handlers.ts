@@ -2,8 +2,8 @@
 import { Effect, Predicate, Record } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import packageJson from "../../package.json" with { type: "json" }
 import { OperationsApi } from "../api/OperationsApi.ts"
+import { version } from "../process/Version.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 
 export const layer = HttpApiBuilder.group(
@@ -19,7 +19,7 @@ export const layer = HttpApiBuilder.group(
           )
           const isFine = Object.values(found).every(Predicate.isUndefined)
           const status = isFine ? ("pass" as const) : ("warn" as const)
-          return { status, version: packageJson.version, checks }
+          return { status, version, checks }
         }),
       ready: () =>
         Effect.map(health.isReady, (ready) => HttpServerResponse.jsonUnsafe({ ready }, { status: ready ? 200 : 503 }))

@@ -62,3 +62,18 @@ export const unexpectedErrors = HttpMiddleware.make((httpEffect) =>
     return Effect.as(Effect.logError("A request failed", cause), errorResponse(500, "Internal Server Error"))
   })
 )
+
+/** A middleware that needs the request and adds no error. */
+interface Around {
+  <E, R>(
+    httpEffect: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest>
+  ): Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest>
+}
+
+/** The same around the requests below these prefixes, and nothing around any other. */
+export const below = (prefixes: ReadonlyArray<string>, around: Around): Around =>
+  HttpMiddleware.make((httpEffect) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
+      prefixes.some((prefix) => url.startsWith(`${prefix}/`)) ? around(httpEffect) : httpEffect
+    )
+  )

@@ -9,6 +9,7 @@ import { crc32 } from "node:zlib"
 import { Effect, Redacted, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { CredentialDatabase } from "../database/Database.ts"
+import { isoTime } from "../database/Time.ts"
 import { hashOf } from "./KeyLookup.ts"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -35,7 +36,7 @@ export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() => {
   return Redacted.make(text + checksumOf(text))
 })
 
-/** What is known of a key: everything but the key. Times and days are Postgres's text of them. */
+/** What is known of a key: everything but the key. Times are ISO 8601 in UTC. */
 const ApiKey = Schema.Struct({
   organization_id: Schema.String,
   id: Schema.String,
@@ -72,10 +73,11 @@ export const list = Effect.fn("ApiKeys.list")(function* (organization: string | 
     Request: Schema.UndefinedOr(Schema.String),
     Result: ApiKey,
     execute: (owner) => sql`
-      select organization_id, id, name, prefix, created_at::text, last_used_on::text, revoked_at::text
+      select organization_id, id, name, prefix, last_used_on::text,
+        ${sql.literal(["created_at", "revoked_at"].map(isoTime).join(", "))}
       from api_keys
       where ${owner === undefined ? sql`true` : sql`organization_id = ${owner}`}
-      order by created_at, id`
+      order by api_keys.created_at, id`
   })
   return yield* find(organization).pipe(Effect.catchTag("SchemaError", Effect.die))
 })

@@ -30,10 +30,13 @@ type AnyFailure = Failure | Explained<"NotMigrated"> | Explained<"Refused">
 
 const database = "The database of DATABASE_URL or CREDENTIALS_DATABASE_URL"
 
-const sqlFailure = ({ reason }: SqlError) =>
-  reason._tag === "ConnectionError"
-    ? `${database} does not answer: ${reasonOf(reason.cause)}`
-    : `${database} refuses: ${reasonOf(reason.cause)}`
+/** Why a database failed, in its own words or the driver's. */
+export const sqlReason = ({ reason }: SqlError) => reasonOf(reason.cause)
+
+const sqlFailure = (error: SqlError) =>
+  error.reason._tag === "ConnectionError"
+    ? `${database} does not answer: ${sqlReason(error)}`
+    : `${database} refuses: ${sqlReason(error)}`
 
 /** A failure in one line, without a secret. */
 export const explain = (failure: AnyFailure): string => {

@@ -5,12 +5,15 @@
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { createServer } from "node:net"
-import { join } from "node:path"
+import { extname, join } from "node:path"
 import { Deferred, Duration, Effect, Exit, Schema, Scope } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
 import { grace } from "../http/Listener.ts"
 
 const [, , role, sharedPort] = process.argv
+
+// Beside this module, compiled or not.
+const main = join(import.meta.dirname, `../main${extname(import.meta.filename)}`)
 
 /** Whether this process was started by another one, to share its port. */
 export const isChild = role === "child" && process.connected
@@ -64,7 +67,7 @@ const start = Effect.fnUntraced(function* (wantedPort: number, drain: Duration.D
   const ended = yield* Deferred.make<string>()
   yield* Effect.acquireRelease(
     Effect.sync(() => {
-      const child = fork(join(import.meta.dirname, "../main.ts"), ["child", String(wantedPort)])
+      const child = fork(main, ["child", String(wantedPort)])
       child.once("message", (message) => {
         if (isAnnouncement(message)) Deferred.doneUnsafe(listening, Effect.succeed(message.address))
       })

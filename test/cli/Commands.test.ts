@@ -1,21 +1,26 @@
 /** The commands about tasks and secrets, run as operators run them. */
 import { assert, layer } from "@effect/vitest"
-import { NodeServices } from "@effect/platform-node"
 import { Effect, Option, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
-import * as Embedded from "../../src/database/Embedded.ts"
 import * as IntakeSecrets from "../../src/deletions/IntakeSecrets.ts"
 import * as TaskAdmin from "../../src/deletions/TaskAdmin.ts"
-import { temporaryFolder } from "../blackbox/support/Process.ts"
 import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
-import { long } from "../support/tries.ts"
 import { cli, cliProcess, type Ended, runWith } from "./cli.ts"
 import { makeDead, parse, reason, Tasks } from "../deletions/taskFixture.ts"
 
+/** What a command does that has nothing to say beside its data. */
 const succeeds = (...command: ReadonlyArray<string>) =>
   Effect.map(cli(...command), ({ code, stdout, stderr }) => {
     assert.deepStrictEqual({ code, stderr }, { code: 0, stderr: "" })
     return stdout
+  })
+
+/** What a command prints that makes a secret, and says about it. */
+const makes = (...command: ReadonlyArray<string>) =>
+  Effect.map(cli(...command), ({ code, stdout, stderr }) => {
+    assert.strictEqual(code, 0)
+    assert.match(stdout, /^\S+\n$/)
+    const [id = ""] = /(?<=^Created )\w+/.exec(stderr) ?? []
+    return { id, secret: stdout.trim(), words: stderr }
   })
 
 /** The one line of a command that ends with a code and does nothing. */
@@ -58,7 +63,18 @@ const wrong = [
   { command: "secrets add", names: "organization" },
   { command: "keys create --organization org_a", names: "name" },
   { command: "keys destroy", names: "destroy" },
-  { command: "keys list --everything", names: "--everything" }
+  { command: "keys list --everything", names: "--everything" },
+  { command: "tasks show", names: "Give either a task-id" },
+  { command: "tasks replay --idempotency-key k", names: "--organization" },
+  { command: "search chrges", names: "Did you mean charges?" },
+  { command: "search charges --filter statos=open", names: "Did you mean status?" },
+  { command: "search charges --limit 3 --all", names: "either --limit or --all" },
+  { command: "search invoices --filter include_deleted=maybe", names: "true or false" },
+  { command: "get organization --api-key k org_a", names: "takes no id" },
+  { command: "get charges --api-key k", names: "Give the id" },
+  { command: "get charges charge_1", names: "PRACTICE_DATA_API_KEY" },
+  { command: "send --organization org_a", names: "--invoice" },
+  { command: "openapi v2", names: "v1" }
 ]
 
 const unanswering = "postgres://someone:s3cret@127.0.0.1:1/nothing"
@@ -83,10 +99,24 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     })
   )
 
-  it.effect("`tasks show` prints a task as JSON, and fails when there is no such task", () =>
+  it.effect("`tasks show` tells a task and its outcome, by its id or the Idempotency-Key of its delivery", () =>
     Effect.gen(function* () {
       const { completed } = yield* Tasks
-      const shown = yield* parse(yield* succeeds("tasks", "show", completed))
+      const shown = yield* succeeds("tasks", "show", completed)
+      assert.match(shown, /^State +completed$/m)
+      assert.match(shown, /^Deleted +nothing$/m)
+      assert.match(shown, /^Not deleted +1 invoice: the organization has no such invoice\n +1 line: .+ no such line$/m)
+      assert.match(shown, /^Received +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/m)
+      const byKey = ["tasks", "show", "--organization", "org_a", "--idempotency-key", "completed"]
+      assert.strictEqual(yield* succeeds(...byKey), shown)
+      assert.include(yield* refuses("tasks", "show", "--organization", "org_a", "--idempotency-key", "nope"), "nope")
+    })
+  )
+
+  it.effect("`tasks show` prints everything as JSON, and fails when there is no such task", () =>
+    Effect.gen(function* () {
+      const { completed } = yield* Tasks
+      const shown = yield* parse(yield* succeeds("tasks", "show", completed, "--json"))
       const task = yield* TaskAdmin.show({ id: completed, organization: undefined })
       assert.deepStrictEqual<unknown>(shown, Option.getOrUndefined(task))
       assert.strictEqual(
@@ -110,14 +140,14 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     })
   )
 
-  it.effect("`secrets add` shows a new secret once, with its id, and says what changes for the organization", () =>
+  it.effect("`secrets add` prints a new secret alone, and says what changes for the organization", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const [id, secret, notice] = (yield* succeeds("secrets", "add", "--organization", "org_new")).split("\n")
+      const { id, secret, words } = yield* makes("secrets", "add", "--organization", "org_new")
       assert.deepStrictEqual(yield* sql`select id, secret from intake_secrets where organization_id = 'org_new'`, [
         { id, secret }
       ])
-      assert.include(notice, "deliveries of org_new must be signed")
+      assert.include(words, "deliveries of org_new must be signed")
     })
   )
 
@@ -132,17 +162,45 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     })
   )
 
-  it.effect("`keys create` shows a new key once, which `keys revoke` revokes once", () =>
+  it.effect("`keys create` prints a new key alone, which `keys revoke` revokes once", () =>
     Effect.gen(function* () {
-      const made = yield* succeeds("keys", "create", "--organization", "org_keys", "--name", "Warehouse sync")
-      const [id = "", key = ""] = made.split("\n")
+      const creating = ["keys", "create", "--organization", "org_keys", "--name", "Warehouse sync"]
+      const { id, secret: key } = yield* makes(...creating)
       const listed = yield* succeeds("keys", "list", "--organization", "org_keys")
-      assert.include(listed, id)
-      assert.include(listed, "Warehouse sync")
+      assert.match(listed, new RegExp(`^ID .+\n${id}  org_keys +${key.slice(0, 13)}…  Warehouse sync .+ -  +-\n$`))
       assert.notInclude(listed, key)
       assert.strictEqual(yield* succeeds("keys", "revoke", id), `Revoked ${id}\n`)
       assert.strictEqual(yield* refuses("keys", "revoke", id), `There is no key ${id} that could be revoked.`)
     })
+  )
+
+  it.effect("with `--json`, `keys create` and `secrets add` print one object, and lists one a line", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      for (const command of ["keys create --name Test", "secrets add"]) {
+        const { stdout } = yield* cli(...command.split(" "), "--organization", "org_json", "--json")
+        const made = yield* parse(stdout)
+        assert.strictEqual(made["organization_id"], "org_json")
+        const list = [...command.split(" ").slice(0, 1), "list", "--organization", "org_json", "--json"]
+        assert.deepInclude(yield* parse(yield* succeeds(...list)), { id: made["id"] })
+      }
+      const lines = (yield* succeeds("tasks", "list", "--json")).trim().split("\n")
+      const tasks = yield* Effect.forEach(lines, parse)
+      const [{ count } = { count: 0 }] = yield* sql<{
+        count: number
+      }>`select count(*)::int as count from deletion_tasks`
+      assert.lengthOf(tasks, count)
+    })
+  )
+
+  it.effect.each(["keys list", "secrets list", "tasks list", "tasks list --json"])(
+    "says of an empty list that it is one, beside no data: `%s`",
+    (command) =>
+      Effect.gen(function* () {
+        const { code, stdout, stderr } = yield* cli(...command.split(" "), "--organization", "org_none")
+        assert.deepStrictEqual({ code, stdout }, { code: 0, stdout: "" })
+        assert.match(stderr, /^.*org_none.+\n$/)
+      })
   )
 
   it.effect("`keys create` and `secrets add` say what follows when the organization has no row yet", () =>
@@ -150,12 +208,12 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const { sql } = yield* TestDatabase
       yield* sql`insert into organizations (organization_id, id) values ('org_there', 'org_there')`
       const commands = (organization: string) => [
-        succeeds("keys", "create", "--organization", organization, "--name", "Test"),
-        succeeds("secrets", "add", "--organization", organization)
+        makes("keys", "create", "--organization", organization, "--name", "Test"),
+        makes("secrets", "add", "--organization", organization)
       ]
-      for (const command of commands("org_there")) assert.notInclude(yield* command, "no organization")
+      for (const command of commands("org_there")) assert.notInclude((yield* command).words, "no organization")
       for (const command of commands("org_absent")) {
-        assert.include(yield* command, "There is no organization org_absent in the table organizations yet.")
+        assert.include((yield* command).words, "There is no organization org_absent in the table organizations yet.")
       }
     })
   )
@@ -168,7 +226,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         ["secrets", "add", "--organization", organization]
       ]) {
         const { code, stderr } = yield* cli(...command)
-        assert.strictEqual(code, 1)
+        assert.strictEqual(code, 2)
         assert.include(stderr, "the id of an organization")
       }
       const made = yield* sql`
@@ -181,7 +239,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
   it.effect("makes no key without a name", () =>
     Effect.gen(function* () {
       const { code, stderr } = yield* cli("keys", "create", "--organization", "org_unnamed", "--name", " ")
-      assert.strictEqual(code, 1)
+      assert.strictEqual(code, 2)
       assert.include(stderr, "what the key is for")
     })
   )
@@ -189,9 +247,10 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
   it.effect.each(wrong)("refuses `$command` with a code, and names what it expected", ({ command, names }) =>
     Effect.gen(function* () {
       const { code, stdout, stderr } = yield* cli(...command.split(" "))
-      assert.strictEqual(code, 1)
-      assert.include(stdout, "USAGE")
+      assert.deepStrictEqual({ code, stdout }, { code: 2, stdout: "" })
       assert.include(stderr, names)
+      assert.match(stderr, /^Usage: practice-data /m)
+      assert.notInclude(stderr, "\u001b")
     })
   )
 
@@ -233,27 +292,14 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     })
   )
 
-  it.effect(
-    "says in one line that the service is running on the embedded database",
-    () =>
-      Effect.gen(function* () {
-        const folder = yield* temporaryFolder
-        yield* Embedded.connect(folder).pipe(Effect.provide([NodeServices.layer, Reactivity.layer]))
-        const line = lineOf(yield* runWith({ DATA_DIR: folder }, ["keys", "list"]))
-        assert.include(line, "in use by another process")
-        assert.include(line, folder)
-      }),
-    long
-  )
-
   it.effect("ends as a process with the same codes and the same words", () =>
     Effect.gen(function* () {
       assert.strictEqual(lineOf(yield* cliProcess("keys", "revoke", "nope")), yield* refuses("keys", "revoke", "nope"))
-      assert.deepStrictEqual(yield* cliProcess("tasks", "list", "--organization", "org_none"), {
-        code: 0,
-        stderr: "",
-        stdout: yield* succeeds("tasks", "list", "--organization", "org_none")
-      })
+      assert.deepStrictEqual(
+        yield* cliProcess("tasks", "list", "--organization", "org_none"),
+        yield* cli("tasks", "list", "--organization", "org_none")
+      )
+      assert.strictEqual((yield* cliProcess("keys", "destroy")).code, 2)
     })
   )
 })

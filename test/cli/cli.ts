@@ -1,11 +1,12 @@
-/** Runs the commands of the operators, over the database of the test. */
+/** Runs commands, over the database of the test. */
 import { execFile } from "node:child_process"
 import { Console as NodeConsole } from "node:console"
 import { join } from "node:path"
 import { Writable } from "node:stream"
 import { NodeServices } from "@effect/platform-node"
-import { ConfigProvider, Console, Effect, Exit } from "effect"
+import { ConfigProvider, Console, Effect } from "effect"
 import { run } from "../../src/cli/Cli.ts"
+import { exitCode } from "../../src/cli/Usage.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -39,7 +40,7 @@ export const runWith = (environment: Readonly<Record<string, string>>, command: 
       Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { ...environment } })),
       Effect.exit
     )
-    const ended: Ended = { code: Exit.isSuccess(exit) ? 0 : 1, stdout: stdout.text(), stderr: stderr.text() }
+    const ended: Ended = { code: exitCode(exit), stdout: stdout.text(), stderr: stderr.text() }
     return ended
   })
 
@@ -47,15 +48,24 @@ export const runWith = (environment: Readonly<Record<string, string>>, command: 
 export const cli = (...command: ReadonlyArray<string>) =>
   Effect.flatMap(TestDatabase, ({ url }) => runWith({ DATABASE_URL: url }, command))
 
-/** Runs a command as operators do, as a process of its own, to its end, which a slow one meets after 30 seconds. */
+/** How a process runs a command. */
+interface Options {
+  readonly environment: Readonly<Record<string, string>>
+  /** After how many milliseconds it is killed. By default a slow one is, after a minute. */
+  readonly killedAfter?: number
+}
+
+/** Runs a command as a process of its own, to its end. */
+export const processWith = ({ environment, killedAfter = 60_000 }: Options, command: ReadonlyArray<string>) =>
+  Effect.callback<Ended>((resume) => {
+    const child = execFile(
+      join(root, "node_modules/.bin/node"),
+      [join(root, "src/cli.ts"), ...command],
+      { env: { NO_COLOR: "1", ...environment }, timeout: killedAfter, killSignal: "SIGKILL" },
+      (_, stdout, stderr) => resume(Effect.succeed({ code: child.exitCode ?? -1, stdout, stderr }))
+    )
+  })
+
+/** Runs a command as operators do, as a process of its own, on the database of the test. */
 export const cliProcess = (...command: ReadonlyArray<string>) =>
-  Effect.flatMap(TestDatabase, ({ url }) =>
-    Effect.callback<Ended>((resume) => {
-      const child = execFile(
-        join(root, "node_modules/.bin/node"),
-        [join(root, "src/cli.ts"), ...command],
-        { env: { DATABASE_URL: url, NO_COLOR: "1" }, timeout: 30_000 },
-        (_, stdout, stderr) => resume(Effect.succeed({ code: child.exitCode ?? -1, stdout, stderr }))
-      )
-    })
-  )
+  Effect.flatMap(TestDatabase, ({ url }) => processWith({ environment: { DATABASE_URL: url } }, command))

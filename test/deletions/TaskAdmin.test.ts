@@ -41,10 +41,12 @@ layer(Tasks.layer, { excludeTestServices: true })("TaskAdmin", (it) => {
       assert.deepStrictEqual(task, {
         organization_id: "org_a",
         id: dead,
+        idempotency_key: "dead",
         state: "dead",
         scheduled_for: task?.scheduled_for ?? "",
         attempts: maximumAttempts,
-        last_error: reason
+        last_error: reason,
+        outcome: null
       })
     })
   )

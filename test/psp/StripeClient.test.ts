@@ -7,6 +7,7 @@ import type { PspError } from "../../src/psp/PspPage.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
 import { StripeDouble } from "../support/StripeDouble.ts"
 import * as Faults from "../support/stripe/faults.ts"
+import { long } from "../support/tries.ts"
 import { accounts, oak, platform, secretKey } from "./accounts.ts"
 
 const rules = { key: secretKey, accounts, platform }
@@ -228,7 +229,7 @@ layer(services, live)("PspClient.layerStripe", (it) => {
     })
   )
 
-  it.effect("leaves no socket open, once those that wait for another call have waited", () => socketsClose)
+  it.effect("leaves no socket open, once those that wait for another call have waited", () => socketsClose, long)
 })
 
 layer(layerWith(secretKey).pipe(Layer.provideMerge(StripeDouble.layer(rules))), live)(

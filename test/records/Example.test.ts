@@ -64,7 +64,7 @@ const root = join(import.meta.dirname, "../..")
 /** The code of a file, from its first declaration on, as it may be indented in a list. */
 const codeOf = (file: string) => {
   const text = readFileSync(join(root, file), "utf8")
-  return text.slice(text.search(/^(export|const services)/m)).trim()
+  return text.slice(text.search(/^export/m)).trim()
 }
 
 const unindented = (text: string) => text.replace(/^ +/gm, "")
@@ -147,6 +147,4 @@ test("the README quotes the examples as they are", () => {
   for (const file of ["example/00009_pets_breed.ts", "example/OffsetTooDeep.ts"]) {
     assert.include(readme, unindented(codeOf(`test/records/${file}`)))
   }
-  const [composed = ""] = codeOf("test/Api.test.ts").split("\n\nit.effect")
-  assert.include(readme, unindented(composed))
 })

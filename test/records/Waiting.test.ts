@@ -11,6 +11,7 @@ import type { Changes, ReadError } from "../../src/records/Repository.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
 import { settled } from "../support/settled.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
+import { long } from "../support/tries.ts"
 
 const wait = Duration.seconds(20)
 
@@ -78,26 +79,29 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
     })
   )
 
-  it.effect("costs no statement while nothing happens, beside the few of the watch, with a thousand of them", () =>
-    Effect.gen(function* () {
-      const { changes, clock, statements, waiters } = yield* feed
-      const waiting: Array<Fiber.Fiber<Changes, CursorInvalid | CursorExpired | ReadError>> = []
-      for (const group of Array.range(1, 40)) {
-        const readers = Array.makeBy(25, () =>
-          Effect.forkChild(changes({ limit: 10, wait }, `org_without_records_${group}`), { startImmediately: true })
-        )
-        waiting.push(...(yield* Effect.all(readers)))
-        yield* eventually(
-          "all wait",
-          Effect.sync(() => waiters() === 25 * group)
-        )
-      }
-      const before = statements()
-      yield* Effect.sleep("2 seconds")
-      assert.isBelow(statements() - before, 20)
-      yield* clock.stopWaiting
-      assert.strictEqual((yield* Fiber.joinAll(waiting)).length, 1000)
-    })
+  it.effect(
+    "costs no statement while nothing happens, beside the few of the watch, with a thousand of them",
+    () =>
+      Effect.gen(function* () {
+        const { changes, clock, statements, waiters } = yield* feed
+        const waiting: Array<Fiber.Fiber<Changes, CursorInvalid | CursorExpired | ReadError>> = []
+        for (const group of Array.range(1, 40)) {
+          const readers = Array.makeBy(25, () =>
+            Effect.forkChild(changes({ limit: 10, wait }, `org_without_records_${group}`), { startImmediately: true })
+          )
+          waiting.push(...(yield* Effect.all(readers)))
+          yield* eventually(
+            "all wait",
+            Effect.sync(() => waiters() === 25 * group)
+          )
+        }
+        const before = statements()
+        yield* Effect.sleep("2 seconds")
+        assert.isBelow(statements() - before, 20)
+        yield* clock.stopWaiting
+        assert.strictEqual((yield* Fiber.joinAll(waiting)).length, 1000)
+      }),
+    long
   )
 
   it.effect("waits no more once the service stops", () =>

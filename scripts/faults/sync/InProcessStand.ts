@@ -72,7 +72,7 @@ const onlySession = (sql: Database): Session.Session => {
 
 /** On an embedded database in memory, which is gone when the scope closes. */
 export const embedded = Effect.gen(function* () {
-  const sql = yield* Embedded.connect("memory")
+  const { sql } = yield* Embedded.connect("memory")
   yield* migrate(sql)
   yield* sql.unsafe(`create sequence if not exists ${sequence}`)
   const session = onlySession(sql)

@@ -188,9 +188,36 @@ const getOwn = <const Name extends string, Fields extends Field.Fields>(
 const groupOf = <const Name extends string>({ name, record }: Pick<Resource<Name>, "name" | "record">) =>
   HttpApiGroup.make(name).annotateMerge(OpenApi.annotations({ description: SchemaAST.resolveDescription(record.ast) }))
 
+/** What `make` takes: a description, in which a filter and `orderedBy` name a field of the record or a hidden one. */
+interface Described<
+  Name extends string,
+  Fields extends Field.Fields,
+  Hidden extends Field.Fields,
+  F extends Filters
+> extends Resource<Name, Fields, Hidden, F> {
+  readonly orderedBy: OrderOf<Fields & Hidden>
+  readonly search: Stability
+  readonly get: Stability
+}
+
+const endpoints = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
+  resource: Resource<Name, Fields, Field.Fields, F> & { readonly search: Stability; readonly get: Stability }
+) => groupOf(resource).add(search(resource, resource.search), get(resource, resource.get), changes(resource))
+
+/** A resource with its endpoints. An interface, so that declarations name it instead of repeating all that it has. */
+export interface Searchable<
+  Name extends string,
+  Fields extends Field.Fields,
+  Hidden extends Field.Fields,
+  F extends Filters
+> extends Described<Name, Fields, Hidden, F> {
+  /** Its endpoints. */
+  readonly group: ReturnType<typeof endpoints<Name, Fields, F>>
+}
+
 /**
  * A resource with three endpoints: `POST /NAME/search` returns the organization's records that satisfy every filter,
- * `POST /NAME/get` one record, and `POST /NAME/changes` what has changed. A filter and `orderedBy` may name a field of the record or a hidden one.
+ * `POST /NAME/get` one record, and `POST /NAME/changes` what has changed.
  */
 export const make = <
   const Name extends string,
@@ -198,24 +225,34 @@ export const make = <
   Hidden extends Field.Fields,
   F extends Readonly<Record<string, FilterOf<Fields & Hidden>>>
 >(
-  options: Resource<Name, Fields, Hidden, F> & {
-    readonly orderedBy: OrderOf<Fields & Hidden>
-    readonly search: Stability
-    readonly get: Stability
-  }
-) => ({
-  ...options,
-  /** Its endpoints. */
-  group: groupOf(options).add(search(options, options.search), get(options, options.get), changes(options))
-})
+  options: Described<Name, Fields, Hidden, F>
+): Searchable<Name, Fields, Hidden, F> => ({ ...options, group: endpoints(options) })
+
+/** What `own` takes. */
+interface OwnDescribed<Name extends string, Fields extends Field.Fields> extends Omit<
+  Resource<Name, Fields>,
+  "hidden" | "filters"
+> {
+  readonly orderedBy: OrderOf<Fields>
+  readonly get: Stability
+}
+
+const ownEndpoint = <const Name extends string, Fields extends Field.Fields>(
+  resource: Resource<Name, Fields> & { readonly get: Stability }
+) => groupOf(resource).add(getOwn(resource, resource.get))
+
+/** A resource of which each organization has one record, with its endpoint. */
+export interface Own<Name extends string, Fields extends Field.Fields> extends OwnDescribed<Name, Fields> {
+  readonly hidden: Record<never, never>
+  readonly filters: Record<never, never>
+  /** Its endpoint. */
+  readonly group: ReturnType<typeof ownEndpoint<Name, Fields>>
+}
 
 /** A resource of which each organization has one record, its own: `POST /NAME/get` returns it. */
 export const own = <const Name extends string, Fields extends Field.Fields>(
-  options: Omit<Resource<Name, Fields>, "hidden" | "filters"> & {
-    readonly orderedBy: OrderOf<Fields>
-    readonly get: Stability
-  }
-) => {
+  options: OwnDescribed<Name, Fields>
+): Own<Name, Fields> => {
   const resource = { ...options, hidden: {}, filters: {} }
-  return { ...resource, group: groupOf(options).add(getOwn(resource, options.get)) }
+  return { ...resource, group: ownEndpoint(resource) }
 }

@@ -58,9 +58,24 @@ export const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
 )
 
+/** How to start a program. */
+export interface Command {
+  readonly file: string
+  readonly args: ReadonlyArray<string>
+  readonly cwd: string
+  /** The user and group to run it as; otherwise those of the test. */
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined
+}
+
 /** Starts the program, in an empty folder unless one is given. When the scope closes, it is gone. */
 export const start = Effect.fnUntraced(function* (environment: Environment, folder?: string) {
   const cwd = folder ?? (yield* temporaryFolder)
+  return yield* startCommand({ file: node, args: [main], cwd }, environment)
+})
+
+/** Starts the program in another way, as `start` does. */
+export const startCommand = Effect.fnUntraced(function* (command: Command, environment: Environment) {
+  const { args, cwd, file, user } = command
   const scratch = yield* temporaryFolder
   const ended = yield* Deferred.make<End>()
   const address = yield* Deferred.make<string>()
@@ -68,8 +83,9 @@ export const start = Effect.fnUntraced(function* (environment: Environment, fold
   let stdout = ""
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
-      const spawned = spawn(node, [main], {
+      const spawned = spawn(file, args, {
         cwd,
+        ...user,
         env: {
           TMPDIR: scratch,
           NODE_COMPILE_CACHE: compileCache,

@@ -1,0 +1,154 @@
+/** JSON Schema as TypeScript: the part of it that our OpenAPI documents use. */
+import { Schema } from "effect"
+
+export interface JsonSchema {
+  readonly $ref?: string
+  readonly type?: string | ReadonlyArray<string>
+  readonly format?: string
+  readonly description?: string
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly required?: ReadonlyArray<string>
+  readonly items?: JsonSchema
+  readonly prefixItems?: ReadonlyArray<JsonSchema>
+  readonly anyOf?: ReadonlyArray<JsonSchema>
+  readonly enum?: ReadonlyArray<string | number | boolean | null>
+  readonly const?: string | number | boolean | null
+  readonly additionalProperties?: unknown
+  readonly default?: unknown
+  readonly examples?: ReadonlyArray<unknown>
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly "x-provisional"?: boolean
+}
+
+const Literal = Schema.Union([Schema.String, Schema.Finite, Schema.Boolean, Schema.Null])
+
+const self = Schema.suspend((): Schema.Codec<JsonSchema> => jsonSchema)
+
+/** What is not listed says nothing of the type. */
+export const jsonSchema: Schema.Codec<JsonSchema> = Schema.Struct({
+  $ref: Schema.optionalKey(Schema.String),
+  type: Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)])),
+  format: Schema.optionalKey(Schema.String),
+  description: Schema.optionalKey(Schema.String),
+  properties: Schema.optionalKey(Schema.Record(Schema.String, self)),
+  required: Schema.optionalKey(Schema.Array(Schema.String)),
+  items: Schema.optionalKey(self),
+  prefixItems: Schema.optionalKey(Schema.Array(self)),
+  anyOf: Schema.optionalKey(Schema.Array(self)),
+  enum: Schema.optionalKey(Schema.Array(Literal)),
+  const: Schema.optionalKey(Literal),
+  additionalProperties: Schema.optionalKey(Schema.Unknown),
+  default: Schema.optionalKey(Schema.Unknown),
+  examples: Schema.optionalKey(Schema.Array(Schema.Unknown)),
+  minimum: Schema.optionalKey(Schema.Finite),
+  maximum: Schema.optionalKey(Schema.Finite),
+  "x-provisional": Schema.optionalKey(Schema.Boolean)
+})
+
+/**
+ * Where a value is. One gets what the schema says; what one sends may also be undefined. A filter is never null: that
+ * counts as absent, so that a null by mistake would widen a result.
+ */
+export type Side = "filters" | "delivery" | "response"
+
+export const nameOf = ($ref: string) => $ref.replace("#/components/schemas/", "")
+
+const isNull = ({ type }: JsonSchema) => type === "null"
+
+/** What a schema says of itself, or, where it may be null, of what it is otherwise. */
+const annotationsOf = (schema: JsonSchema): JsonSchema => {
+  const [only, ...others] = (schema.anyOf ?? []).filter((member) => !isNull(member))
+  return only === undefined || others.length > 0 ? schema : { ...annotationsOf(only), ...schema }
+}
+
+const literal = (value: unknown) => JSON.stringify(value)
+
+const rangeOf = ({ maximum, minimum }: JsonSchema) =>
+  minimum === undefined || maximum === undefined || maximum >= 2147483647 ? [] : [`From ${minimum} to ${maximum}.`]
+
+/** The comment of a schema, as lines without their indentation. */
+export const comment = (schema: JsonSchema, side: Side, more: ReadonlyArray<string> = []): ReadonlyArray<string> => {
+  const { description, default: preset, examples = [], format, ...others } = annotationsOf(schema)
+  const text = [
+    ...(description === undefined ? [] : [description]),
+    ...(side === "filters" ? rangeOf(others) : []),
+    ...(schema["x-provisional"] === true ? ["Provisional: its shape may still change."] : []),
+    ...more
+  ].join(" ")
+  const tags = [
+    ...(format === "date-time" && side === "response" ? ["@format date-time"] : []),
+    ...(preset === undefined ? [] : [`@default ${literal(preset)}`]),
+    ...examples.slice(0, 1).map((example) => `@example ${literal(example)}`)
+  ]
+  const lines = [...(text === "" ? [] : [text]), ...tags].map((line) => line.replaceAll("*/", "*\\/"))
+  if (lines.length === 0) return []
+  return lines.length === 1 ? [`/** ${lines.join("")} */`] : ["/**", ...lines.map((line) => ` * ${line}`), " */"]
+}
+
+const indented = (lines: ReadonlyArray<string>) => lines.map((line) => (line === "" ? line : `  ${line}`))
+
+const unionOf = (types: ReadonlyArray<string>) => [...new Set(types)].join(" | ")
+
+/** The members of an object type, as lines. */
+export const members = (schema: JsonSchema, side: Side): ReadonlyArray<string> => {
+  const { additionalProperties, properties = {}, required = [] } = schema
+  const named = Object.entries(properties).flatMap(([name, property]) => {
+    const key = /^[A-Za-z_$][\w$]*$/.test(name) ? name : literal(name)
+    const isOptional = !required.includes(name)
+    const type = typeOf(property, side)
+    const ending = isOptional ? `?: ${type}${side === "response" ? "" : " | undefined"}` : `: ${type}`
+    return [...comment(property, side), `${key}${ending}`]
+  })
+  const isOpen = side === "response" && (additionalProperties === true || Object.keys(properties).length === 0)
+  return [...named, ...(isOpen ? ["[field: string]: unknown"] : [])]
+}
+
+const single = (type: string, schema: JsonSchema, side: Side): string => {
+  switch (type) {
+    case "string":
+      // A Date becomes such a text in JSON.
+      return schema.format === "date-time" && side === "filters" ? "string | Date" : "string"
+    case "integer":
+    case "number":
+      return "number"
+    case "boolean":
+    case "null":
+      return type
+    case "array":
+      return `Array<${typeOf(schema.items ?? {}, side)}>`
+    case "object":
+      return ["{", ...indented(members(schema, side)), "}"].join("\n")
+    default:
+      throw new Error(`no TypeScript for ${literal(schema)}`)
+  }
+}
+
+/** The type of a schema; one of several lines where it is an object. */
+export const typeOf = (schema: JsonSchema, side: Side): string => {
+  if (schema.$ref !== undefined) return nameOf(schema.$ref)
+  const isSent = (type: string) => type !== "" && (side !== "filters" || type !== "null")
+  if (schema.const !== undefined) return literal(schema.const)
+  if (schema.enum !== undefined) return unionOf(schema.enum.map(literal).filter(isSent))
+  if (schema.anyOf !== undefined) return unionOf(schema.anyOf.map((member) => typeOf(member, side)).filter(isSent))
+  if (schema.type === undefined) return "unknown"
+  const types = typeof schema.type === "string" ? [schema.type] : schema.type
+  return unionOf(types.filter(isSent).map((type) => single(type, schema, side)))
+}
+
+/** An interface. */
+export const declaration = (name: string, schema: JsonSchema, side: Side): string =>
+  [
+    ...comment(schema, side),
+    `export interface ${name} {`,
+    ...indented(members(schema, side).flatMap((line) => line.split("\n"))),
+    "}"
+  ].join("\n")
+
+/** The names of the schemas that a schema refers to. */
+export const referencesOf = (schema: JsonSchema): ReadonlyArray<string> => [
+  ...(schema.$ref === undefined ? [] : [nameOf(schema.$ref)]),
+  ...Object.values(schema.properties ?? {}).flatMap(referencesOf),
+  ...(schema.items === undefined ? [] : referencesOf(schema.items)),
+  ...(schema.anyOf ?? []).flatMap(referencesOf)
+]

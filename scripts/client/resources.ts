@@ -1,0 +1,98 @@
+/** The resources of the client as TypeScript. */
+import { String as Text } from "effect"
+import { comment } from "./JsonSchema.ts"
+import type { Resource } from "./shapes.ts"
+
+/** `consumption-logs` as `consumptionLogs`. */
+const camel = (name: string) => Text.uncapitalize(name.split("-").map(Text.capitalize).join(""))
+
+const psp = /^psp-/
+
+const isPsp = ({ name }: Resource) => psp.test(name)
+
+/** The name of a resource as a member of the client, or of its `psp`. */
+const memberName = ({ name }: Resource) => camel(name.replace(psp, ""))
+
+const indented = (lines: ReadonlyArray<string>) => lines.map((line) => (line === "" ? line : `  ${line}`))
+
+const verbs = ["search", "get", "changes"] as const
+
+/** What the client knows of a resource when it runs. */
+export const infoOf = ({ endpoints, kind, name, order }: Resource): string => {
+  const fields = {
+    name,
+    verbs: verbs.filter((verb) => endpoints[verb] !== undefined),
+    ...order,
+    ...(kind === "live" && { live: true })
+  }
+  const lines = Object.entries(fields).map(
+    ([field, value]) => `${field}: ${JSON.stringify(value).replaceAll(",", ", ")}`
+  )
+  return [`const ${camel(name)}: ResourceInfo = {`, indented(lines).join(",\n"), "}"].join("\n")
+}
+
+/** All of them. */
+export const listOf = (resources: ReadonlyArray<Resource>): string =>
+  [
+    "/** The resources of the API, by their names in its paths. */",
+    "export const resources: ReadonlyArray<ResourceInfo> = [",
+    indented(resources.map(({ name }) => camel(name))).join(",\n"),
+    "]"
+  ].join("\n")
+
+/** The type of a resource: the name, and its parameters. */
+const typeOf = ({ item, key = "", kind, search = "" }: Resource): readonly [string, ReadonlyArray<string>] => {
+  switch (kind) {
+    case "live":
+      return ["LiveResource", [item, search]]
+    case "own":
+      return ["OwnResource", [item]]
+    case "keyed":
+      return ["KeyedResource", [item, search, key]]
+    case "records":
+      return ["RecordResource", [item, search]]
+  }
+}
+
+const longestLine = 120
+
+/** A member with its type, wrapped as the formatter wraps it. */
+const member = (resource: Resource): ReadonlyArray<string> => {
+  const { description, kind, name } = resource
+  const words = name.replace(psp, "").replaceAll("-", " ")
+  const text = kind === "live" ? `The payment processor's ${words} of one clinic, read live.` : description
+  const [type, parameters] = typeOf(resource)
+  const line = `readonly ${memberName(resource)}: ${type}<${parameters.join(", ")}>`
+  const isLong = line.length + 2 > longestLine
+  const lines = isLong ? [line.slice(0, line.indexOf("<") + 1), ...indented([parameters.join(",\n    ")]), ">"] : [line]
+  return [...comment({ description: text ?? `The ${words}.` }, "response"), ...lines]
+}
+
+const made = (resource: Resource) => `make.${resource.kind}(${camel(resource.name)})`
+
+/** The class of which the client is one. */
+export const clientClass = (resources: ReadonlyArray<Resource>): string => {
+  const live = resources.filter(isPsp)
+  const others = resources.filter((resource) => !isPsp(resource))
+  return [
+    "/** The resources of the API, each with what can be asked of it. */",
+    "export class Resources {",
+    ...indented([
+      ...others.flatMap(member),
+      "/** Live reads of the payment processor account that is connected to a clinic. */",
+      "readonly psp: {",
+      ...indented(live.flatMap(member)),
+      "}",
+      "",
+      "constructor(make: Make) {",
+      ...indented([
+        ...others.map((resource) => `this.${memberName(resource)} = ${made(resource)}`),
+        "this.psp = {",
+        live.map((resource) => `  ${memberName(resource)}: ${made(resource)}`).join(",\n    "),
+        "}"
+      ]),
+      "}"
+    ]),
+    "}"
+  ].join("\n")
+}

@@ -1,0 +1,119 @@
+/**
+ * The source of `src/client/generated.ts`: the types of the client, with their descriptions, and its resources, as the
+ * OpenAPI documents of the two APIs say. Only the time that a resource is ordered by is in no document.
+ */
+import { Array } from "effect"
+import { OpenApi } from "effect/http-api"
+import { DataApi } from "../../src/api/DataApi.ts"
+import { VersionOneApi } from "../../src/api/IntakeApi.ts"
+import { version } from "../../src/process/Version.ts"
+import { decode, type Document, endpointsOf, resolve } from "./Document.ts"
+import { declaration, type JsonSchema, referencesOf, type Side } from "./JsonSchema.ts"
+import { clientClass, infoOf, listOf } from "./resources.ts"
+import { pspItem, type Resource, resourcesOf } from "./shapes.ts"
+
+/** The document of the data API. */
+export const data = decode(OpenApi.fromApi(DataApi))
+const intake = decode(OpenApi.fromApi(VersionOneApi))
+const resources = resourcesOf(data)
+
+const fail = (what: string): never => {
+  throw new Error(what)
+}
+
+/** The names that schemas refer to, and all that these refer to, in the order in which they are met. */
+const closure = (
+  document: Document,
+  schemas: ReadonlyArray<JsonSchema>,
+  known: ReadonlyArray<string> = []
+): ReadonlyArray<string> =>
+  schemas
+    .flatMap(referencesOf)
+    .reduce<ReadonlyArray<string>>(
+      (names, name) =>
+        names.includes(name) ? names : closure(document, [resolve(document, { $ref: name })], [...names, name]),
+      known
+    )
+
+const declared = (document: Document, side: Side, names: ReadonlyArray<string>) =>
+  names.map((name) => declaration(name, resolve(document, { $ref: name }), side))
+
+const isPage = (name: string) => {
+  const { properties = {} } = resolve(data, { $ref: name })
+  return "body" in properties || "data" in properties
+}
+
+const endpoints = resources.flatMap(({ endpoints: { changes, get, search } }) =>
+  [search, get, changes].filter((endpoint) => endpoint !== undefined)
+)
+
+const responses = closure(
+  data,
+  endpoints.map(({ response }) => response)
+).filter((name) => !isPage(name))
+
+/** What a caller gives: filters, and the keys of a resource that has several. */
+const requests = Array.dedupeWith(
+  resources.flatMap(({ endpoints: { get, search }, kind }) =>
+    [search, kind === "keyed" ? get : undefined].filter((endpoint) => endpoint !== undefined)
+  ),
+  (a, b) => a.request.name === b.request.name
+).map(({ request: { name, schema } }) => declaration(name, schema, "filters"))
+
+/** A page of items of any kind. */
+const pageOf = (name: string, description: string, response: JsonSchema, items: string, more: JsonSchema = {}) => {
+  const { properties = {}, required = [] } = resolve(data, response)
+  return declaration(
+    `${name}<Item>`,
+    {
+      description,
+      properties: { ...properties, [items]: { ...properties[items], items: { $ref: "Item" } }, ...more.properties },
+      required: [...required, ...(more.required ?? [])]
+    },
+    "response"
+  )
+}
+
+const first = (verb: "search" | "changes", kind: Resource["kind"]) =>
+  resources.find((resource) => resource.kind === kind)?.endpoints[verb]?.response ?? fail(`no ${verb} of ${kind}`)
+
+// The document says of it that it is a header.
+const lag: JsonSchema = {
+  properties: {
+    lag: {
+      type: "integer",
+      description: "For how many seconds an open transaction has held changes back; 0 where none are."
+    }
+  },
+  required: ["lag"]
+}
+
+const unnamedPspItem = resources.some(({ item }) => item === pspItem && !responses.includes(pspItem))
+  ? [declaration(pspItem, { description: "An object of the payment processor, as it gives it." }, "response")]
+  : []
+
+const delivery = endpointsOf(intake).get("/invoice-deletions") ?? fail("no intake")
+// The sender is called as the schema is.
+const deliveryName = `${delivery.request.name}Request`
+
+/** The text of the file. */
+export const source = (): string =>
+  `${[
+    [
+      "// Made by `npm run generate` from the OpenAPI documents of the APIs. Change these instead.",
+      'import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "./Resource.ts"'
+    ].join("\n"),
+    `/** The version of this package. */\nexport const version = ${JSON.stringify(version)}`,
+    ...declared(data, "response", responses),
+    ...unnamedPspItem,
+    pageOf("ChangesPage", "A page of changes.", first("changes", "records"), "body", lag),
+    pageOf("LivePage", "A page of objects of the payment processor.", first("search", "live"), "data"),
+    ...declared(data, "response", ["ValidationError"]),
+    ...requests,
+    ...declared(intake, "delivery", closure(intake, [delivery.request.schema])),
+    declaration(deliveryName, { description: "What to delete.", ...delivery.request.schema }, "delivery"),
+    ...declared(intake, "response", closure(intake, [delivery.response])),
+    ...resources.map(infoOf),
+    listOf(resources),
+    clientClass(resources)
+  ].join("\n\n")}\n`

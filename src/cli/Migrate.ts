@@ -1,0 +1,33 @@
+/** `migrate`. */
+import { Console, Effect } from "effect"
+import { Command } from "effect/cli"
+import { beginAnew } from "../database/ChangeOrder.ts"
+import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
+import { migrate as applyMissing } from "../database/Migrations.ts"
+import { invocation } from "../process/Invocation.ts"
+import * as OperatorDatabases from "./OperatorDatabases.ts"
+import * as Output from "./Output.ts"
+
+/** Applies what is missing. Doing nothing is a success, so that every deployment may run it. */
+export const migrate = Command.make(
+  "migrate",
+  { json: Output.json },
+  Effect.fn(function* ({ json }) {
+    const ofTasks = yield* applyMissing(yield* TaskDatabase)
+    const ofCredentials = yield* applyMissing(yield* CredentialDatabase)
+    const applied = [...ofTasks, ...ofCredentials]
+    const { begun, waiting } = yield* beginAnew(yield* TaskDatabase)
+    if (json) return yield* Output.record({ applied, begun_anew: begun, waiting })
+    yield* Console.log(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
+    if (begun.length > 0) {
+      yield* Console.log(`Changes begin anew, and their readers start again: ${begun.join(", ")}`)
+    }
+    if (waiting.length > 0) {
+      yield* Console.log(`Changes cannot begin anew yet, and the service tries again: ${waiting.join(", ")}`)
+    }
+  }, Effect.provide(OperatorDatabases.asTheyAre))
+).pipe(
+  Command.withDescription("Apply the migrations that are missing, and begin the order of changes anew after a restore"),
+  Command.withShortDescription("Apply the migrations that are missing"),
+  Command.withExamples([{ command: invocation("migrate"), description: "Prepare the Postgres of DATABASE_URL" }])
+)

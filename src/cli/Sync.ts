@@ -1,0 +1,123 @@
+/** `sync`: keeps a copy of the records in step. */
+import { Array, Config, Console, Duration, Effect, Layer, Option, Runtime, Schema } from "effect"
+import { Argument, Command, Flag, TerminalCapabilities } from "effect/cli"
+import { invocation } from "../process/Invocation.ts"
+import { endAtTheSecond } from "../process/StopSignals.ts"
+import * as ClientSource from "../sync/ClientSource.ts"
+import * as JsonProgress from "../sync/progress/JsonProgress.ts"
+import * as QuietProgress from "../sync/progress/QuietProgress.ts"
+import * as TextProgress from "../sync/progress/TextProgress.ts"
+import * as Sync from "../sync/Sync.ts"
+import { tables } from "../sync/Table.ts"
+import { targetOf } from "../sync/targetOf.ts"
+import { clientOf, connection } from "./Connection.ts"
+import { Refused } from "./Refused.ts"
+import { misused } from "./Usage.ts"
+
+/** The service or the target is down. The exit code is that of the system for "try again later". */
+export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", { message: Schema.String }) {
+  override readonly [Runtime.errorExitCode] = 75
+}
+
+const names = Array.map(tables, ({ resource }) => resource)
+
+const progressLayer = Effect.fnUntraced(function* (wanted: Option.Option<"text" | "json" | "none">, resources: number) {
+  const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
+  switch (Option.getOrElse(wanted, () => (canAnimate ? "text" : "json"))) {
+    case "text":
+      return TextProgress.layer({ resources })
+    case "json":
+      return JsonProgress.layer
+    case "none":
+      return QuietProgress.layer
+  }
+})
+
+/** `sync`. */
+export const sync = Command.make(
+  "sync",
+  {
+    target: Argument.String("target").pipe(
+      Argument.withDescription("postgres://USER@HOST/DATABASE, sqlite:FILE, or a folder for NDJSON: ndjson:FOLDER")
+    ),
+    resource: Flag.Literals("resource", names).pipe(
+      Flag.between(0, names.length),
+      Flag.withDescription("Only this resource. Repeatable; all of them by default")
+    ),
+    watch: Flag.Int("watch").pipe(
+      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 86_400 }))),
+      Flag.optional,
+      Flag.withDescription("Go on until a stop signal, and ask for changes every so many seconds")
+    ),
+    schema: Flag.String("schema").pipe(
+      Flag.optional,
+      Flag.withDescription("The schema of a Postgres, public by default. It is made if there is none")
+    ),
+    compact: Flag.Boolean("compact").pipe(
+      Flag.withDefault(false),
+      Flag.withDescription("Rewrite the files of a folder to the last state of each record")
+    ),
+    concurrency: Flag.Int("concurrency").pipe(
+      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 32 }))),
+      Flag.withDefault(4),
+      Flag.withDescription("How many resources are read at the same time, 4 by default")
+    ),
+    progress: Flag.Literals("progress", ["text", "json", "none"]).pipe(
+      Flag.optional,
+      Flag.withDescription("What is told: text with bars on a terminal, JSON lines otherwise")
+    ),
+    ...connection,
+    allowNewUrl: Flag.Boolean("allow-new-url").pipe(
+      Flag.withDefault(false),
+      Flag.withDescription("Go on with a copy that was made from another address, as the service has moved")
+    )
+  },
+  Effect.fn(function* (options) {
+    const client = yield* clientOf(["sync"], options)
+    const password = yield* Config.option(Config.Redacted("PGPASSWORD"))
+    const wanted = tables.filter(({ resource }) => options.resource.length === 0 || options.resource.includes(resource))
+    const progress = yield* progressLayer(options.progress, wanted.length)
+    yield* Effect.sync(endAtTheSecond)
+    yield* Effect.gen(function* () {
+      const target = yield* targetOf(options.target, { ...options, password })
+      yield* Sync.run({
+        target,
+        tables: wanted,
+        concurrency: options.concurrency,
+        watch: Option.getOrUndefined(Option.map(options.watch, Duration.seconds)),
+        allowNewUrl: options.allowNewUrl
+      })
+    }).pipe(
+      Effect.provide(Layer.merge(progress, ClientSource.layer({ url: options.url, client }))),
+      Effect.catchTags({
+        NotATarget: ({ message }) => misused(["sync"], message),
+        SourceRefused: ({ message }) => new Refused({ message }),
+        TargetRefused: ({ message }) => new Refused({ message }),
+        SourceUnavailable: ({ message }) => new Unavailable({ message }),
+        TargetUnavailable: ({ message }) => new Unavailable({ message })
+      }),
+      Effect.tapErrorTag("Unavailable", ({ message }) => Console.error(message))
+    )
+  })
+).pipe(
+  Command.withShortDescription("Keep a copy of the records in Postgres, SQLite or files"),
+  Command.withDescription(`Keep a copy of the records in Postgres, SQLite or files, in step with the service.
+
+The first run copies everything, a table or file for each resource. Each later run, or --watch, applies what has changed since. What was applied and how far it is are kept together, so that a run can be killed at any point; the next one goes on from there. A target that has something else under the same names is not touched.
+
+Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable, try again later; 130 and 143 stopped by a signal. With --watch, outages are waited out.`),
+  Command.withExamples([
+    {
+      command: `PRACTICE_DATA_API_KEY=pda_demo_oakridge ${invocation("sync sqlite:practice.db")}`,
+      description: "Copy the demo data to a SQLite file"
+    },
+    {
+      command: invocation("sync postgres://me@localhost/warehouse --schema practice --watch 10"),
+      description: "Keep a schema of a Postgres in step. PGPASSWORD has the password"
+    },
+    {
+      command: invocation("sync ndjson:copy --resource charges --compact"),
+      description: "Only the charges, in a file with one line for each"
+    }
+  ])
+)

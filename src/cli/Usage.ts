@@ -1,0 +1,43 @@
+/** How the command line answers a command that it does not understand: on standard error, and with exit code 2. */
+import { Cause, Console, Context, Effect, Exit, Layer, Runtime } from "effect"
+import { CliConfig, CliError, CliOutput, GlobalFlag, TerminalCapabilities } from "effect/cli"
+
+const formatter = Effect.contextWith((context: Context.Context<never>) =>
+  Effect.succeed(
+    CliOutput.defaultFormatter({ colors: Context.get(context, TerminalCapabilities.TerminalCapabilities).canColor })
+  )
+)
+
+const presenter: CliOutput.Presenter = {
+  present: Effect.fnUntraced(function* (event) {
+    if (event._tag !== "InvalidInvocation") return yield* CliOutput.defaultPresenter.present(event)
+    const { formatErrors } = yield* formatter
+    const { usage } = event.helpDoc
+    yield* Console.error(
+      `${formatErrors(event.errors).trim()}\n\nUsage: ${usage}\nRun '${event.commandPath.join(" ")} --help' for more.`
+    )
+  })
+}
+
+/** The output of the command line, and its global flags. */
+export const layer = Layer.mergeAll(
+  CliOutput.layerPresenter(presenter),
+  CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] })
+)
+
+/** The failure of a command whose arguments do not fit together. */
+export const misused = (command: ReadonlyArray<string>, message: string) =>
+  new CliError.ShowHelp({
+    commandPath: ["practice-data", ...command],
+    errors: [new CliError.ValidationError({ message })]
+  })
+
+const isMisused = (error: unknown) => CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0
+
+/** The exit code of a command: 2 when it was not understood, 1 when it did not do what it was asked. */
+export const exitCode = (exit: Exit.Exit<unknown, unknown>): number => {
+  if (Exit.isFailure(exit) && isMisused(Cause.squash(exit.cause))) return 2
+  let code = 0
+  Runtime.defaultTeardown(exit, (found) => (code = found))
+  return code
+}

@@ -1,0 +1,98 @@
+/**
+ * What the promises of the clients reject with: a class for each status that a program may want to tell apart, and for
+ * what happens without a response. A request that the caller aborts rejects with the reason of its signal instead.
+ */
+import type { ValidationError } from "./generated.ts"
+
+/** What is known of a request that failed. */
+export interface ErrorDetails {
+  /** The status of the response, where there was one. */
+  readonly status?: number | undefined
+  /** The `x-request-id` of the response, for whoever looks into the logs of the service. */
+  readonly requestId?: string | undefined
+  /** What the service said, for a person to read. */
+  readonly detail?: string | undefined
+  /** After how many seconds to try again, where the response said so. */
+  readonly retryAfter?: number | undefined
+  /** The Idempotency-Key of a delivery: send it again with the same one. */
+  readonly idempotencyKey?: string | undefined
+}
+
+/** Any failure of a request. The message has the status, the detail and the request id, and never a key or a secret. */
+export class PracticeDataError extends Error implements ErrorDetails {
+  override readonly name: string = "PracticeDataError"
+  // Declared, so that what is not known does not show as undefined.
+  declare readonly status?: number
+  declare readonly requestId?: string
+  declare readonly detail?: string
+  declare readonly retryAfter?: number
+  declare readonly idempotencyKey?: string
+
+  constructor(message: string, details: ErrorDetails = {}, options?: ErrorOptions) {
+    super(message, options)
+    const known = Object.entries(details).filter(([, value]) => value !== undefined)
+    Object.assign(this, Object.fromEntries(known))
+  }
+}
+
+/** 400: a number out of range, a missing or blank id, a damaged cursor, a clinic without a connected account. */
+export class BadRequestError extends PracticeDataError {
+  override readonly name: string = "BadRequestError"
+}
+
+/** 401: the API key is missing or invalid, or the signature of a delivery is. */
+export class AuthenticationError extends PracticeDataError {
+  override readonly name: string = "AuthenticationError"
+}
+
+/** 404: the organization has no such record. */
+export class NotFoundError extends PracticeDataError {
+  override readonly name: string = "NotFoundError"
+}
+
+/** 410: the order of changes that the cursor belongs to has ended. Start again without a cursor, with an empty copy. */
+export class CursorExpiredError extends PracticeDataError {
+  override readonly name: string = "CursorExpiredError"
+}
+
+/** 422: the request does not have the shape that the endpoint takes. */
+export class InvalidRequestError extends PracticeDataError {
+  override readonly name: string = "InvalidRequestError"
+  /** Every fault of the request: where it is, what is wrong, and its kind. */
+  readonly faults: ReadonlyArray<ValidationError>
+
+  constructor(message: string, details: ErrorDetails, faults: ReadonlyArray<ValidationError>) {
+    super(message, details)
+    this.faults = faults
+  }
+}
+
+/** 429: the organization sends more requests than it may. `retryAfter` says when to try again. */
+export class RateLimitError extends PracticeDataError {
+  override readonly name: string = "RateLimitError"
+}
+
+/** 503: a store or the payment processor is down or busy. `retryAfter` says when to try again. */
+export class ServiceUnavailableError extends PracticeDataError {
+  override readonly name: string = "ServiceUnavailableError"
+}
+
+/** Any other status from 500 on: a bug of the service, or a gateway before it that cannot reach it. */
+export class ServerError extends PracticeDataError {
+  override readonly name: string = "ServerError"
+}
+
+/** The response is not one that the service gives: of a proxy, redirected, cut off, or too large. Check `baseUrl`. */
+export class UnexpectedResponseError extends PracticeDataError {
+  override readonly name: string = "UnexpectedResponseError"
+}
+
+/** The service cannot be reached, or the connection broke. `cause` is what `fetch` said. */
+export class ConnectionError extends PracticeDataError {
+  override readonly name: string = "ConnectionError"
+}
+
+/** No whole response came within the timeout. */
+export class TimeoutError extends PracticeDataError {
+  override readonly name: string = "TimeoutError"
+}

@@ -1,0 +1,91 @@
+/** The options of the clients and of their requests, and what they are when they are left out. */
+
+/** Sends a request, as the global `fetch` does. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>
+
+/** Options of a request. They take precedence over those of the client. */
+export interface RequestOptions {
+  /** Aborts the request, its retries and the waits between them. The promise rejects with the reason of the signal. */
+  readonly signal?: AbortSignal | undefined
+  /** For how many milliseconds to wait for the whole response of each try. */
+  readonly timeout?: number | undefined
+  /** How many times to try again. */
+  readonly maxRetries?: number | undefined
+  /** More headers, such as `x-request-id`. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+}
+
+/** Options that both clients have. */
+export interface ClientOptions {
+  /** The address of the service, such as `https://practice-data.example`, with a path before `/api` if there is one. */
+  readonly baseUrl: string
+  /**
+   * Sends the requests: through a proxy, or with a log of your own.
+   * @default globalThis.fetch
+   */
+  readonly fetch?: Fetch | undefined
+  /**
+   * For how many milliseconds to wait for the whole response of each try.
+   * @default 30000
+   */
+  readonly timeout?: number | undefined
+  /**
+   * How many times a request is tried again: after 429, 503 and a gateway's 502 and 504, after a timeout and after a
+   * broken connection. After the seconds that `Retry-After` says, at most 60, otherwise after up to 0.5, 1, 2, 4 and
+   * then 8 seconds.
+   * @default 4
+   */
+  readonly maxRetries?: number | undefined
+  /** More headers of every request. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+}
+
+/** What a request needs of its client's options. */
+export interface Settings {
+  readonly origin: string
+  readonly fetch: Fetch
+  readonly timeout: number
+  readonly maxRetries: number
+  readonly headers: Readonly<Record<string, string>>
+}
+
+// Timers count to 2^31 milliseconds, and a response may be held back beyond the timeout.
+const longestTimeout = 2_000_000_000
+
+const checkedTimeout = (timeout: number) => {
+  if (timeout > 0 && timeout <= longestTimeout) return timeout
+  throw new RangeError(`timeout must be a number of milliseconds, more than 0 and at most ${longestTimeout}`)
+}
+
+const checkedRetries = (maxRetries: number) => {
+  if (Number.isInteger(maxRetries) && maxRetries >= 0) return maxRetries
+  throw new RangeError("maxRetries must be an integer, 0 or more")
+}
+
+/** The address before `/api`. What a URL may hold of a user and a password reaches no message. */
+const originOf = (baseUrl: string) => {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new TypeError("baseUrl must be an address such as https://practice-data.example")
+  }
+  if (url.username !== "" || url.password !== "") throw new TypeError("baseUrl must not have a user or a password")
+  if (url.search !== "" || url.hash !== "") throw new TypeError("baseUrl must not have a query or a fragment")
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, "").replace(/\/api\/v[13]$/, "")
+}
+
+/** The settings of a client. Throws where an option is none. */
+export const settingsOf = (options: ClientOptions): Settings => ({
+  origin: originOf(options.baseUrl),
+  fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
+  timeout: checkedTimeout(options.timeout ?? 30_000),
+  maxRetries: checkedRetries(options.maxRetries ?? 4),
+  headers: options.headers ?? {}
+})
+
+/** The settings of a request. */
+export const settingsWith = (settings: Settings, options: RequestOptions): Settings => ({
+  ...settings,
+  timeout: options.timeout === undefined ? settings.timeout : checkedTimeout(options.timeout),
+  maxRetries: options.maxRetries === undefined ? settings.maxRetries : checkedRetries(options.maxRetries),
+  headers: { ...settings.headers, ...options.headers }
+})

@@ -1,0 +1,205 @@
+/** What can be asked of a resource. */
+import { changes } from "./Changes.ts"
+import type { ChangesPage, LivePage } from "./generated.ts"
+import { walkLive } from "./Live.ts"
+import type { RequestOptions } from "./Options.ts"
+import { type Post, readBody, readLive, readRecord } from "./Pages.ts"
+import { walk } from "./Walk.ts"
+
+/** What can be asked of a resource. */
+export type Verb = "search" | "get" | "changes"
+
+/** A resource of the API. */
+export interface ResourceInfo {
+  /** Its name in the API's paths. */
+  readonly name: string
+  /** What can be asked of it. `search` comes with `all`. */
+  readonly verbs: ReadonlyArray<Verb>
+  /** The field that identifies a record. */
+  readonly id: string
+  /** The field that a search is ordered by, where records show it. */
+  readonly time?: string
+  /** The filter for records from such a time on. */
+  readonly since?: string
+  /** Whether it is read live from the payment processor, by `starting_after`. */
+  readonly live?: boolean
+}
+
+/** Options of a walk of all pages. */
+export interface AllOptions extends RequestOptions {
+  /**
+   * How many records to ask for at a time, from 2 to 1000; of the payment processor, at most 100.
+   * @default 1000, of the payment processor 100
+   */
+  readonly pageSize?: number | undefined
+}
+
+/** Options of changes. */
+export interface ChangesOptions extends RequestOptions {
+  /**
+   * How many changes a page has at most, `body` and `removed` together.
+   * @default 1000
+   */
+  readonly limit?: number | undefined
+  /**
+   * For how many seconds, at most 20, the service waits for a change where there is none yet.
+   * @default 0, with `follow` 20
+   */
+  readonly wait?: number | undefined
+  /**
+   * Whether to go on when there are no more changes yet, until the loop is left or the signal is aborted.
+   * @default false
+   */
+  readonly follow?: boolean | undefined
+}
+
+/** The filters of a search without those that a walk of all its pages sets itself. */
+export type Filters<Search> = Omit<Search, "limit" | "offset" | "starting_after">
+
+interface Searchable<Item, Search> {
+  /** One page: the records that satisfy every filter, by the time of their last change, then by `id`, ascending. */
+  readonly search: (request?: Search, options?: RequestOptions) => Promise<Array<Item>>
+  /**
+   * Every record that satisfies the filters, page after page, in the same order. Records that change while they are
+   * read may come again; none that stays as it is is missed. To keep a copy, use `changes`.
+   *
+   * @example
+   * for await (const charge of client.charges.all({ status: "open" })) console.log(charge.id)
+   */
+  readonly all: (filters?: Filters<Search>, options?: AllOptions) => AsyncGenerator<Item, void, undefined>
+}
+
+/** A resource whose records can be searched, read by their id, and kept in step with. */
+export interface RecordResource<Item, Search> extends Searchable<Item, Search> {
+  /** One record. Rejects with a `NotFoundError` where the organization has none with this id. */
+  readonly get: (id: string, options?: RequestOptions) => Promise<Item>
+  /**
+   * What has changed since a cursor, page after page; without one, every record that there is. It ends when there are
+   * no more changes yet, unless `follow` is set.
+   *
+   * Of each page, delete the ids in `removed` from the copy, insert or replace the records in `body` by their `id`, and
+   * save the copy and `cursor` in one transaction. After a `CursorExpiredError` start again without a cursor, with an
+   * empty copy.
+   *
+   * @example
+   * for await (const page of client.charges.changes(cursor)) await save(page.removed, page.body, page.cursor)
+   */
+  readonly changes: (
+    cursor?: string | null,
+    options?: ChangesOptions
+  ) => AsyncGenerator<ChangesPage<Item>, void, undefined>
+}
+
+/** A resource of which there is one record. */
+export interface OwnResource<Item> {
+  /** The record. */
+  readonly get: (options?: RequestOptions) => Promise<Item>
+}
+
+/** Objects of the payment processor, read live from the account that is connected to one clinic. */
+export interface LiveResource<Item, Search> {
+  /** One page, newest first. The next one starts after the id of its last object. */
+  readonly search: (request: Search, options?: RequestOptions) => Promise<LivePage<Item>>
+  /** Every object, page after page, newest first. */
+  readonly all: (filters: Filters<Search>, options?: AllOptions) => AsyncGenerator<Item, void, undefined>
+}
+
+/** A resource whose records can be searched, and read by one of several keys. */
+export interface KeyedResource<Item, Search, Key> extends Searchable<Item, Search> {
+  /** One record. Rejects with a `NotFoundError` where the organization has none with this key. */
+  readonly get: (key: Key, options?: RequestOptions) => Promise<Item>
+}
+
+/** A record of which no more is known. */
+export interface AnyRecord {
+  readonly [field: string]: unknown
+}
+
+/** A resource that was looked up by its name. It has what its verbs say. */
+export interface AnyResource extends ResourceInfo {
+  /** One page. */
+  readonly search?: (request?: object, options?: RequestOptions) => Promise<Array<AnyRecord>>
+  /** All pages. */
+  readonly all?: (filters?: object, options?: AllOptions) => AsyncGenerator<AnyRecord, void, undefined>
+  /** One record, by its id or by the fields of the request. */
+  readonly get?: (key?: string | object, options?: RequestOptions) => Promise<AnyRecord>
+  /** The pages of changes after a cursor. */
+  readonly changes?: (
+    cursor?: string | null,
+    options?: ChangesOptions
+  ) => AsyncGenerator<ChangesPage<AnyRecord>, void, undefined>
+}
+
+const searching = <Item, Search extends object>(post: Post, info: ResourceInfo): Searchable<Item, Search> => ({
+  search: (request, options) => post(`/${info.name}/search`, request ?? {}, readBody<Item>, options),
+  all: (filters, options = {}) => walk<Item>(post, info, filters ?? {}, options)
+})
+
+const live = <Item, Search extends object>(post: Post, { name }: ResourceInfo): LiveResource<Item, Search> => ({
+  search: (request, options) => post(`/${name}/search`, request, readLive<Item>, options),
+  all: (filters, options = {}) => walkLive<Item>(post, name, filters, options)
+})
+
+const getting =
+  <Item>(post: Post, { name }: ResourceInfo) =>
+  (request: object, options?: RequestOptions) =>
+    post(`/${name}/get`, request, readRecord<Item>, options)
+
+const changing =
+  <Item>(post: Post, { name }: ResourceInfo) =>
+  (cursor?: string | null, options: ChangesOptions = {}) =>
+    changes<Item>(post, name, cursor, options)
+
+/** Makes resources of each kind. */
+export interface Make {
+  readonly own: <Item>(info: ResourceInfo) => OwnResource<Item>
+  readonly records: <Item, Search extends object>(info: ResourceInfo) => RecordResource<Item, Search>
+  readonly live: <Item, Search extends object>(info: ResourceInfo) => LiveResource<Item, Search>
+  readonly keyed: <Item, Search extends object, Key extends object>(
+    info: ResourceInfo
+  ) => KeyedResource<Item, Search, Key>
+}
+
+/** Makes resources that are asked by `post`. */
+export const makeWith = (post: Post): Make => ({
+  own: <Item>(info: ResourceInfo) => {
+    const get = getting<Item>(post, info)
+    return { get: (options) => get({}, options) }
+  },
+  records: <Item, Search extends object>(info: ResourceInfo) => {
+    const get = getting<Item>(post, info)
+    return {
+      ...searching<Item, Search>(post, info),
+      get: (id, options) => get({ id }, options),
+      changes: changing<Item>(post, info)
+    }
+  },
+  live: (info) => live(post, info),
+  keyed: <Item, Search extends object>(info: ResourceInfo) => ({
+    ...searching<Item, Search>(post, info),
+    get: getting<Item>(post, info)
+  })
+})
+
+const searchingAny = (post: Post, info: ResourceInfo): Pick<AnyResource, "all" | "search"> => {
+  if (info.live !== true) return searching<AnyRecord, object>(post, info)
+  const { all, search } = live<AnyRecord, object>(post, info)
+  return {
+    search: (request = {}, options) => search(request, options).then(({ data }) => data),
+    all: (filters = {}, options) => all(filters, options)
+  }
+}
+
+/** Makes any resource. */
+export const makeAny = (post: Post, info: ResourceInfo): AnyResource => {
+  const has = (verb: Verb) => info.verbs.includes(verb)
+  const get = getting<AnyRecord>(post, info)
+  return {
+    ...info,
+    ...(has("search") && searchingAny(post, info)),
+    ...(has("get") && {
+      get: (key: string | object = {}, options) => get(typeof key === "string" ? { [info.id]: key } : key, options)
+    }),
+    ...(has("changes") && { changes: changing<AnyRecord>(post, info) })
+  }
+}

@@ -1,0 +1,2624 @@
+// Made by `npm run generate` from the OpenAPI documents of the APIs. Change these instead.
+import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "./Resource.ts"
+
+/** The version of this package. */
+export const version = "0.1.0"
+
+/** An organization: the owner of clinics and of all their records. Provisional: its shape may still change. */
+export interface Organization {
+  /**
+   * Identifier of the record.
+   * @example "org_oakridge"
+   */
+  id: string
+  /**
+   * Name of the organization.
+   * @example "Oakridge Veterinary Group"
+   */
+  name: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** A clinic of the organization. */
+export interface Clinic {
+  /**
+   * Identifier of the record.
+   * @example "clinic_oakridge_01"
+   */
+  id: string
+  /**
+   * Identifier in the practice software.
+   * @example "OAK-1"
+   */
+  clinic_pims_id: string | null
+  /**
+   * Name of the clinic.
+   * @example "Oakridge Animal Hospital"
+   */
+  name: string | null
+  /**
+   * Time zone, as in the IANA database.
+   * @example "America/Denver"
+   */
+  time_zone: string | null
+  /**
+   * Website of the clinic.
+   * @example "https://oakridge.example"
+   */
+  url: string | null
+  /**
+   * The organization.
+   * @example "org_oakridge"
+   */
+  organization: string | null
+}
+
+/** A product of a clinic. */
+export interface Product {
+  /**
+   * Identifier of the record.
+   * @example "product_oakridge_0001"
+   */
+  id: string
+  /**
+   * The clinic.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string | null
+  /**
+   * Code of the product.
+   * @example "EXAM-01"
+   */
+  product_code: string | null
+  /**
+   * Identifier in the practice software.
+   * @example "P-1001"
+   */
+  pims_id: string | null
+  /**
+   * Name of the product.
+   * @example "Wellness exam"
+   */
+  product_name: string | null
+  /**
+   * Price for anyone.
+   * @example 68
+   */
+  retail_price: number | null
+  /**
+   * Price for members of a plan.
+   * @example 55
+   */
+  member_price: number | null
+  /**
+   * Price that a cancellation settles at.
+   * @example 61.2
+   */
+  member_cancellation_price: number | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  modified_at: string
+}
+
+/** An invoice of a clinic to a client. Provisional: its shape may still change. */
+export interface Invoice {
+  /**
+   * Identifier of the record.
+   * @example "invoice_oakridge_0001"
+   */
+  id: string
+  /**
+   * The clinic that holds the plan.
+   * @example "clinic_oakridge_01"
+   */
+  home_clinic: string | null
+  /**
+   * The clinic that gave the service.
+   * @example "clinic_oakridge_01"
+   */
+  servicing_clinic: string | null
+  /**
+   * The client.
+   * @example "client_oakridge_0001"
+   */
+  client_id: string | null
+  /**
+   * The pet.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * Identifier of the invoice in the practice software.
+   * @example "100001"
+   */
+  invoice_pims_id: string | null
+  /**
+   * Date of the invoice.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  invoice_date: string | null
+  /**
+   * State of the invoice.
+   * @example "paid"
+   */
+  status: string | null
+  /**
+   * Sum of the lines.
+   * @example 130
+   */
+  subtotal: number | null
+  /**
+   * Discount.
+   * @example 10
+   */
+  discount: number | null
+  /**
+   * Tax.
+   * @example 9.6
+   */
+  tax: number | null
+  /**
+   * Amount to pay.
+   * @example 129.6
+   */
+  total: number | null
+  /** Whether the invoice was deleted. */
+  is_deleted: boolean
+  /**
+   * When it was deleted.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  deleted_at: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** One line of an invoice. Provisional: its shape may still change. */
+export interface InvoiceLine {
+  /**
+   * Identifier of the record.
+   * @example "line_oakridge_0001_1"
+   */
+  id: string
+  /**
+   * The invoice.
+   * @example "invoice_oakridge_0001"
+   */
+  invoice: string | null
+  /**
+   * The clinic.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string | null
+  /**
+   * The pet.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * Identifier of the line in the practice software.
+   * @example "100001-1"
+   */
+  invoice_line_pims_id: string | null
+  /**
+   * Code of the product.
+   * @example "EXAM-01"
+   */
+  product_code: string | null
+  /**
+   * Name of the product.
+   * @example "Wellness exam"
+   */
+  product_name: string | null
+  /**
+   * Quantity.
+   * @example 1
+   */
+  quantity: number | null
+  /**
+   * Price of a unit.
+   * @example 68
+   */
+  unit_price: number | null
+  /**
+   * Discount.
+   * @example 13
+   */
+  discount: number | null
+  /**
+   * Amount of the line.
+   * @example 55
+   */
+  total: number | null
+  /** Whether the line was deleted. */
+  is_deleted: boolean
+  /**
+   * When it was deleted.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  deleted_at: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** The use of a benefit by one line of an invoice. */
+export interface ConsumptionLog {
+  /**
+   * Identifier of the record.
+   * @example "consumption_oakridge_0001"
+   */
+  id: string
+  /**
+   * The clinic that holds the plan.
+   * @example "clinic_oakridge_01"
+   */
+  home_clinic: string | null
+  /**
+   * The clinic that gave the service.
+   * @example "clinic_oakridge_01"
+   */
+  servicing_clinic: string | null
+  /**
+   * Identifier of the invoice in the practice software.
+   * @example "100001"
+   */
+  invoice_pims_id: string | null
+  /**
+   * Date of the invoice.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  invoice_date: string | null
+  /**
+   * The invoice line.
+   * @example "line_oakridge_0001_1"
+   */
+  invoice_line: string | null
+  /**
+   * Adjusting entry of the line, discounted.
+   * @example -4.25
+   */
+  invoice_line_aje_delta_discounted: number | null
+  /**
+   * Adjusting entry of the line, gross.
+   * @example -5
+   */
+  invoice_line_aje_delta_gross: number | null
+  /**
+   * Identifier of the invoice line in the practice software.
+   * @example "100001-1"
+   */
+  invoice_line_pims_id: string | null
+  /**
+   * The pet.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * The benefit that was used.
+   * @example "benefit_oakridge_0001"
+   */
+  pet_benefit: string | null
+  /**
+   * Code of the product.
+   * @example "EXAM-01"
+   */
+  product_code: string | null
+  /**
+   * Name of the product.
+   * @example "Wellness exam"
+   */
+  product_name: string | null
+  /**
+   * Quantity available on the plan before.
+   * @example 2
+   */
+  qty_available_on_plan: number | null
+  /**
+   * Quantity used.
+   * @example 1
+   */
+  qty_consumed: number | null
+  /**
+   * Quantity covered by the plan.
+   * @example 1
+   */
+  qty_in_plan: number | null
+  /**
+   * Quantity not covered by the plan.
+   * @example 0
+   */
+  qty_out_of_plan: number | null
+  /**
+   * Quantity left on the plan.
+   * @example 1
+   */
+  qty_remaining: number | null
+  /**
+   * Revenue covered by the plan.
+   * @example 55
+   */
+  revenue_in_plan_total: number | null
+  /**
+   * Revenue not covered by the plan.
+   * @example 0
+   */
+  revenue_out_of_plan_total: number | null
+  /**
+   * Revenue to recognize.
+   * @example 55
+   */
+  revenue_to_recognize_total: number | null
+  /**
+   * Revenue to recognize for each unit.
+   * @example 55
+   */
+  revenue_to_recognize_per_unit: number | null
+  /** Whether the benefit has no limit. */
+  is_unlimited_benefit: boolean
+  /**
+   * The subscription.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+  /** Whether the log was deleted. */
+  is_deleted: boolean
+}
+
+/** A benefit that a plan grants a pet. */
+export interface PetBenefit {
+  /**
+   * Identifier of the record.
+   * @example "benefit_oakridge_0001"
+   */
+  id: string
+  /**
+   * The pet.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * The subscription that grants it.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription: string | null
+  /**
+   * Name of the benefit.
+   * @example "Wellness exam"
+   */
+  benefit_name: string | null
+  /**
+   * What the benefit covers.
+   * @example "Two wellness exams a year"
+   */
+  benefit_description: string | null
+  /**
+   * Name of the plan.
+   * @example "Gold Canine Wellness"
+   */
+  wellness_plan_name: string | null
+  /** Whether it was added to the plan. */
+  is_addon: boolean
+  /**
+   * Revenue to recognize for each unit.
+   * @example 55
+   */
+  revenue_to_recognize_per_unit: number | null
+  /**
+   * Retail value of a unit.
+   * @example 68
+   */
+  retail_value: number | null
+  /**
+   * Quantity granted.
+   * @example 2
+   */
+  provided: number | null
+  /**
+   * Quantity left.
+   * @example 1
+   */
+  remaining: number | null
+  /** Whether it has no limit. */
+  is_unlimited: boolean
+  /**
+   * Addition that evens out rounding.
+   * @example 0.01
+   */
+  rounding_addition: number | null
+  /** Whether it is a perk. */
+  is_perk: boolean
+  /**
+   * Discount in kind.
+   * @example 0
+   */
+  in_kind_discount: number | null
+  /**
+   * The benefit that it is part of.
+   * @example "benefit_oakridge_0001"
+   */
+  parent_petbenefit: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+  /**
+   * When it ended.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  inactivation_date: string | null
+  /**
+   * When it began.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  activation_date: string | null
+  /**
+   * The products that it covers.
+   * @example ["product_oakridge_0001"]
+   */
+  product_ids: Array<string>
+}
+
+/** What a client owes for an invoice, and what of it was paid. */
+export interface Charge {
+  /**
+   * Identifier of the record.
+   * @example "charge_oakridge_0001"
+   */
+  id: string
+  /**
+   * The clinic that holds the plan.
+   * @example "clinic_oakridge_01"
+   */
+  home_clinic: string | null
+  /**
+   * The clinic that gave the service.
+   * @example "clinic_oakridge_01"
+   */
+  servicing_clinic: string | null
+  /**
+   * The invoice.
+   * @example "invoice_oakridge_0001"
+   */
+  invoice: string | null
+  /**
+   * Number of the invoice in the practice software.
+   * @example 100001
+   */
+  invoice_pims_id: number | null
+  /**
+   * The payment method.
+   * @example "pm_1Oak0001"
+   */
+  payment_method_id: string | null
+  /**
+   * State of the charge.
+   * @example "paid"
+   */
+  status: string | null
+  /**
+   * Amount at first.
+   * @example 120
+   */
+  original_amount: number | null
+  /**
+   * Amount after adjustments.
+   * @example 110
+   */
+  current_amount: number | null
+  /**
+   * Amount paid less refunds.
+   * @example 110
+   */
+  net_paid: number | null
+  /**
+   * Amount paid.
+   * @example 110
+   */
+  paid_amount: number | null
+  /**
+   * Amount paid beyond what was owed.
+   * @example 0
+   */
+  overpaid_amount: number | null
+  /**
+   * Amount still owed.
+   * @example 0
+   */
+  outstanding_balance: number | null
+  /**
+   * Amount refunded.
+   * @example 0
+   */
+  refunded_amount: number | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** A payment towards a charge. */
+export interface ChargePayment {
+  /**
+   * Identifier of the record.
+   * @example "charge_payment_oakridge_0001"
+   */
+  id: string
+  /**
+   * Currency, as ISO 4217.
+   * @example "usd"
+   */
+  currency: string | null
+  /**
+   * State of the payment.
+   * @example "succeeded"
+   */
+  status: string | null
+  /**
+   * Amount of the payment.
+   * @example 110
+   */
+  amount: number | null
+  /**
+   * The charge.
+   * @example "charge_oakridge_0001"
+   */
+  charge: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** A correction of a charge's amount. Provisional: its shape may still change. */
+export interface ChargeAdjustment {
+  /**
+   * Identifier of the record.
+   * @example "charge_adjustment_oakridge_0001"
+   */
+  id: string
+  /**
+   * The charge.
+   * @example "charge_oakridge_0001"
+   */
+  charge: string | null
+  /**
+   * Amount of the correction.
+   * @example -10
+   */
+  amount: number | null
+  /**
+   * Why it was corrected.
+   * @example "Courtesy"
+   */
+  reason: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** Money returned on a charge. */
+export interface ChargeRefund {
+  /**
+   * Identifier of the record.
+   * @example "charge_refund_oakridge_0001"
+   */
+  id: string
+  /**
+   * When it was refunded.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  refund_date: string | null
+  /**
+   * Amount of the refund.
+   * @example 20
+   */
+  amount: number | null
+  /**
+   * The charge.
+   * @example "charge_oakridge_0001"
+   */
+  charge: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** How a subscription is paid. Provisional: its shape may still change. */
+export interface PaymentPlan {
+  /**
+   * Identifier of the record.
+   * @example "payment_plan_oakridge_0001"
+   */
+  id: string
+  /**
+   * The subscription.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription: string | null
+  /**
+   * The pet.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * The clinic.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string | null
+  /**
+   * State of the plan.
+   * @example "active"
+   */
+  status: string | null
+  /**
+   * Amount of a payment.
+   * @example 42.5
+   */
+  payment_amount: number | null
+  /**
+   * How many payments there are.
+   * @example 12
+   */
+  number_of_payments: number | null
+  /**
+   * How many payments were made.
+   * @example 3
+   */
+  payments_made: number | null
+  /**
+   * How often a payment is due.
+   * @example "monthly"
+   */
+  frequency: string | null
+  /**
+   * When the next payment is due.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  next_payment_date: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** A payment that a plan schedules, and what became of it. */
+export interface PaymentIntent {
+  /**
+   * Identifier of the record.
+   * @example "payment_intent_oakridge_0001"
+   */
+  id: string
+  /**
+   * Name of the clinic.
+   * @example "Oakridge Animal Hospital"
+   */
+  clinic_name: string | null
+  /**
+   * The clinic.
+   * @example "clinic_oakridge_01"
+   */
+  clinic_id: string | null
+  /**
+   * The pet on the plan.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * The subscription that is paid for.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription: string | null
+  /**
+   * Plan name, species and the clinic's plan header, joined by one space; blank parts are left out.
+   * @example "Gold Canine Wellness"
+   */
+  wellnes_plan_name: string | null
+  /**
+   * Amount of the payment.
+   * @example 42.5
+   */
+  payment_amount: number | null
+  /** The amount by where each portion settles. */
+  payment_split: {
+    /**
+     * Portion that settles with the platform.
+     * @example 2.5
+     */
+    to_Platform: number | null
+    /**
+     * Portion that settles with the payment processor.
+     * @example 1.25
+     */
+    to_Processor: number | null
+    /**
+     * Portion that settles with the clinic.
+     * @example 38.75
+     */
+    to_Clinic: number | null
+  }
+  /**
+   * When the payment is due.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  scheduled_date: string | null
+  /**
+   * When the payment was captured.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  captured_date: string | null
+  /** Whether it was paid. */
+  paid: boolean
+  /** Whether it was refunded. */
+  isRefunded: boolean
+  /** Whether it is a test payment. */
+  IsTest: boolean
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+  /** Whether it catches up on a modified plan. */
+  isModifyCatchupPayment: boolean
+  /**
+   * What was modified. Null, and never an empty list, when nothing was.
+   * @example null
+   */
+  payment_modifications: Array<string> | null
+  /**
+   * Identifier at the payment processor.
+   * @example "pi_3Oak0001"
+   */
+  processor_payment_intent_id: string | null
+  /**
+   * How many times the payment was attempted.
+   * @example 1
+   */
+  attempt_number: number | null
+  /**
+   * Amount received at first.
+   * @example 42.5
+   */
+  original_amount_received: number | null
+  /**
+   * Amount refunded since.
+   * @example 0
+   */
+  refunded_amount: number | null
+}
+
+/** The settlement of a cancelled plan. */
+export interface CancellationPaymentIntent {
+  /**
+   * Identifier of the record.
+   * @example "cancellation_oakridge_0001"
+   */
+  id: string
+  /**
+   * Name of the clinic.
+   * @example "Oakridge Animal Hospital"
+   */
+  clinic_name: string | null
+  /**
+   * The clinic.
+   * @example "clinic_oakridge_01"
+   */
+  clinic_id: string | null
+  /**
+   * Date of the cancellation.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  date: string | null
+  /** Whether the settlement was discounted. */
+  discounted: boolean
+  /**
+   * Amount of the discount.
+   * @example 10
+   */
+  discounted_amount: number | null
+  /**
+   * Price after the discount.
+   * @example 90
+   */
+  new_price: number | null
+  /**
+   * Discount in percent.
+   * @example 10
+   */
+  percent_discount: number | null
+  /**
+   * The pet on the plan.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * The subscription that was cancelled.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription: string | null
+  /**
+   * Plan name, species and the clinic's plan header, joined by one space; blank parts are left out.
+   * @example "Gold Canine Wellness"
+   */
+  wellnes_plan_name: string | null
+  /**
+   * Sum of the payments made.
+   * @example 127.5
+   */
+  payments: number | null
+  /**
+   * Amount to pay or to refund.
+   * @example 90
+   */
+  payment_amount: number | null
+  /**
+   * Whether the amount is paid or refunded.
+   * @example "payment"
+   */
+  payment_or_refund: string | null
+  /**
+   * Identifier of the payment or refund.
+   * @example "pi_3Oak0001"
+   */
+  paymentIntent_or_refund_id: string | null
+  /**
+   * Benefits used, at retail price.
+   * @example 230
+   */
+  total_benefits_consumed_at_retail_price: number | null
+  /**
+   * Benefits used, at the discounted price.
+   * @example 207
+   */
+  total_benefits_consumed_at_discounted_price: number | null
+  /**
+   * Why the plan was cancelled.
+   * @example "Moved away"
+   */
+  reason: string | null
+  /**
+   * Fee for cancelling early.
+   * @example 25
+   */
+  early_cancellation_fee: number | null
+  /**
+   * The refunds made.
+   * @example ["re_3Oak0001"]
+   */
+  refund_ids: Array<string>
+  /** Whether the settlement succeeded. */
+  isSucceeded: boolean
+  /** Whether it is a test. */
+  IsTest: boolean
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** A pet of a client. Provisional: its shape may still change. */
+export interface Pet {
+  /**
+   * Identifier of the record.
+   * @example "pet_oakridge_0001"
+   */
+  id: string
+  /**
+   * Name of the pet.
+   * @example "Biscuit"
+   */
+  name: string | null
+  /**
+   * Species.
+   * @example "Canine"
+   */
+  species: string | null
+  /**
+   * Breed.
+   * @example "Beagle"
+   */
+  breed: string | null
+  /**
+   * Sex.
+   * @example "female"
+   */
+  sex: string | null
+  /**
+   * Day of birth.
+   * @example "2019-04-12"
+   */
+  date_of_birth: string | null
+  /**
+   * The clinic.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string | null
+  /**
+   * The client.
+   * @example "client_oakridge_0001"
+   */
+  client_id: string | null
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** A pet on a wellness plan. Provisional: its shape may still change. */
+export interface Subscription {
+  /**
+   * Identifier of the record.
+   * @example "subscription_oakridge_0001"
+   */
+  id: string
+  /**
+   * The pet.
+   * @example "pet_oakridge_0001"
+   */
+  pet: string | null
+  /**
+   * The clinic.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string | null
+  /**
+   * Name of the plan.
+   * @example "Gold"
+   */
+  plan_name: string | null
+  /**
+   * State of the subscription.
+   * @example "active"
+   */
+  status: string | null
+  /**
+   * When it begins.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  start_date: string | null
+  /**
+   * When it ends.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  end_date: string | null
+  /**
+   * When it was cancelled.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  cancelled_at: string | null
+  /**
+   * Price of a billing period.
+   * @example 42.5
+   */
+  price: number | null
+  /**
+   * How often it is billed.
+   * @example "monthly"
+   */
+  billing_frequency: string | null
+  /** Whether it renews by itself. */
+  auto_renew: boolean
+  /**
+   * When the record was created.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  created_at: string
+  /**
+   * When the record was last changed. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  updated_at: string
+}
+
+/** An object of the payment processor, with all the fields that the processor gives it. Provisional: its shape may still change. */
+export interface PspObject {
+  /**
+   * Identifier at the processor.
+   * @example "txn_oakridge_0001"
+   */
+  id: string
+  /**
+   * The type of the object.
+   * @example "balance_transaction"
+   */
+  object: string
+  /**
+   * When it was created, in seconds since 1970.
+   * @example 1767600000
+   */
+  created: number
+  [field: string]: unknown
+}
+
+/** A delivery of invoice deletions, and what became of it. Provisional: its shape may still change. */
+export interface DeletionTask {
+  /**
+   * The `task_id` of the delivery's receipt.
+   * @example "81b8ad4e-04b1-5faa-8a32-d5097856a418"
+   */
+  task_id: string
+  /**
+   * The Idempotency-Key of the delivery.
+   * @example "demo-delivery-1"
+   */
+  idempotency_key: string
+  /** `scheduled`: due at its time, or for its next attempt. `running`: a worker has it. `completed`: it has run, and `outcome` says what it deleted. `dead`: every attempt failed and nothing was deleted, until an operator has it tried again. */
+  state: "scheduled" | "running" | "completed" | "dead"
+  /**
+   * When the delivery was received.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  received_at: string
+  /**
+   * When the deletion was to run. Results are ordered by it.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  scheduled_for: string
+  /**
+   * When its first attempt began.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  started_at: string | null
+  /**
+   * When it was completed, or its last attempt failed.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  finished_at: string | null
+  /**
+   * How many attempts have begun, at most 8. A task that waits after 1 or more has failed so often.
+   * @example 1
+   */
+  attempts: number
+  /**
+   * How many invoices the delivery names, repeated ones included.
+   * @example 1
+   */
+  invoices_count: number
+  /**
+   * How many invoice lines the delivery names, repeated ones included.
+   * @example 1
+   */
+  invoice_lines_count: number
+  /** What was deleted, and what was not. Null until it is completed. */
+  outcome: DeletionOutcome | null
+}
+
+/** How many items were deleted, and how many were not, by the reason. Repeated items count once. Provisional: its shape may still change. */
+export interface DeletionOutcome {
+  invoices: {
+    /**
+     * Invoices that were deleted.
+     * @example 1
+     */
+    deleted: number
+    /**
+     * The organization has no such invoice.
+     * @example 0
+     */
+    not_found: number
+    /**
+     * `clinic_id` is neither the home nor the servicing clinic of the invoice.
+     * @example 0
+     */
+    clinic_mismatch: number
+    /**
+     * `client_id` is not the client of the invoice.
+     * @example 0
+     */
+    client_mismatch: number
+  }
+  invoice_lines: {
+    /**
+     * Lines that were deleted because an item names them.
+     * @example 1
+     */
+    deleted: number
+    /**
+     * The organization has no such line.
+     * @example 0
+     */
+    not_found: number
+    /**
+     * `invoice_id` is not the invoice of the line.
+     * @example 0
+     */
+    invoice_mismatch: number
+    /**
+     * `clinic_id` is not the clinic of the line.
+     * @example 0
+     */
+    clinic_mismatch: number
+  }
+  /**
+   * Lines that were deleted with their invoices.
+   * @example 3
+   */
+  lines_of_invoices: number
+}
+
+/** A page of changes. */
+export interface ChangesPage<Item> {
+  /** The last committed state of records that are new or were changed: insert or replace each by its `id`. */
+  body: Array<Item>
+  /**
+   * The ids of records that do not exist any more: delete them. There may be some that you never had.
+   * @example []
+   */
+  removed: Array<string>
+  /**
+   * Where the next request goes on. Keep it together with what you keep of this response.
+   * @example "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"
+   */
+  cursor: string
+  /** Whether there are more changes to read at once. */
+  has_more: boolean
+  /** For how many seconds an open transaction has held changes back; 0 where none are. */
+  lag: number
+}
+
+/** A page of objects of the payment processor. */
+export interface LivePage<Item> {
+  /** The processor's objects as it gives them, newest first. */
+  data: Array<Item>
+  /** Whether there is another page. */
+  has_more: boolean
+}
+
+export interface ValidationError {
+  /** Where the fault is: `body`, `header` or `query`, then names and array positions. Of a name of more than 64 characters, the first 64 and an ellipsis. */
+  loc: Array<string | number>
+  /** What is wrong, for a person to read. */
+  msg: string
+  /** The kind of the fault, such as `string_type`. */
+  type: string
+}
+
+export interface ClinicsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `clinic_pims_id` is exactly this.
+   * @example "OAK-1"
+   */
+  clinic_pims_id?: string | undefined
+  /**
+   * Only records whose `name` is exactly this.
+   * @example "Oakridge Animal Hospital"
+   */
+  name?: string | undefined
+}
+
+export interface ProductsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "product_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `product_code` is exactly this.
+   * @example "EXAM-01"
+   */
+  product_code?: string | undefined
+  /**
+   * Only records whose `pims_id` is exactly this.
+   * @example "P-1001"
+   */
+  pims_id?: string | undefined
+  /**
+   * Only records whose `product_name` is exactly this.
+   * @example "Wellness exam"
+   */
+  product_name?: string | undefined
+  /**
+   * Only records whose `modified_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  modified_since?: string | Date | undefined
+}
+
+export interface InvoicesSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "invoice_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `home_clinic` or `servicing_clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `client_id` is exactly this.
+   * @example "client_oakridge_0001"
+   */
+  client_id?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  pet?: string | undefined
+  /**
+   * Only records whose `invoice_pims_id` is exactly this.
+   * @example "100001"
+   */
+  invoice_pims_id?: string | undefined
+  /**
+   * Only records whose `status` is exactly this.
+   * @example "paid"
+   */
+  status?: string | undefined
+  /**
+   * Whether to include deleted invoices. Default false.
+   * @default false
+   */
+  include_deleted?: boolean | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface InvoiceLinesSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "line_oakridge_0001_1"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `invoice` is exactly this.
+   * @example "invoice_oakridge_0001"
+   */
+  invoice?: string | undefined
+  /**
+   * Only records whose `clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  pet?: string | undefined
+  /**
+   * Only records whose `product_code` is exactly this.
+   * @example "EXAM-01"
+   */
+  product_code?: string | undefined
+  /**
+   * Whether to include deleted lines. Default false.
+   * @default false
+   */
+  include_deleted?: boolean | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface ConsumptionLogsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "consumption_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  pet?: string | undefined
+  /**
+   * Only records whose `subscription` is exactly this.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription?: string | undefined
+  /**
+   * Only records whose `home_clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  home_clinic?: string | undefined
+  /**
+   * Only records whose `product_code` is exactly this.
+   * @example "EXAM-01"
+   */
+  product_code?: string | undefined
+  /**
+   * Only records whose `invoice_line` is exactly this.
+   * @example "line_oakridge_0001_1"
+   */
+  invoice_line?: string | undefined
+  /**
+   * Only records whose `invoice_line` is exactly this.
+   * @example "line_oakridge_0001_1"
+   */
+  invoice_line_id?: string | undefined
+  /**
+   * Whether to include deleted logs. Default false.
+   * @default false
+   */
+  include_deleted?: boolean | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  modified_since?: string | Date | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface PetBenefitsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "benefit_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  pet_id?: string | undefined
+  /**
+   * Only records whose `subscription` is exactly this.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription_id?: string | undefined
+  /**
+   * Whether to include benefits that were removed from their plan. Default false.
+   * @default false
+   */
+  include_deleted?: boolean | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+  /**
+   * Only records whose `created_at` is before this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_before?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is before this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_before?: string | Date | undefined
+}
+
+export interface ChargesSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "charge_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `home_clinic` or `servicing_clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /** Only records whose `pet` is exactly this. */
+  pet?: string | undefined
+  /**
+   * Only records whose `status` is exactly this.
+   * @example "paid"
+   */
+  status?: string | undefined
+  /**
+   * Only records whose `invoice` is exactly this.
+   * @example "invoice_oakridge_0001"
+   */
+  invoice_id?: string | undefined
+  /**
+   * Only records whose `invoice_pims_id` is this number, written as `100001`, `-4.50` or `1e-7`.
+   * @example "100001"
+   */
+  invoice_pims_id?: string | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface ChargePaymentsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "charge_payment_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `charge` is exactly this.
+   * @example "charge_oakridge_0001"
+   */
+  charge?: string | undefined
+  /**
+   * Only records whose `status` is exactly this.
+   * @example "succeeded"
+   */
+  status?: string | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface ChargeAdjustmentsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "charge_adjustment_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `charge` is exactly this.
+   * @example "charge_oakridge_0001"
+   */
+  charge?: string | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface ChargeRefundsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "charge_refund_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `charge` is exactly this.
+   * @example "charge_oakridge_0001"
+   */
+  charge?: string | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface PaymentPlansSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "payment_plan_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `subscription` is exactly this.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  pet?: string | undefined
+  /**
+   * Only records whose `clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `status` is exactly this.
+   * @example "active"
+   */
+  status?: string | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface PaymentIntentsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "payment_intent_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `subscription` is exactly this.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription_id?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  pet_id?: string | undefined
+  /**
+   * Only records whose `clinic_id` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+}
+
+export interface CancellationPaymentIntentsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "cancellation_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  pet?: string | undefined
+  /**
+   * Only records whose `subscription` is exactly this.
+   * @example "subscription_oakridge_0001"
+   */
+  subscription?: string | undefined
+  /**
+   * Only records whose `clinic_id` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface PetsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `client_id` is exactly this.
+   * @example "client_oakridge_0001"
+   */
+  client_id?: string | undefined
+  /**
+   * Only records whose `species` is exactly this.
+   * @example "Canine"
+   */
+  species?: string | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface SubscriptionsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /**
+   * Only records whose `id` is exactly this.
+   * @example "subscription_oakridge_0001"
+   */
+  id?: string | undefined
+  /**
+   * Only records whose `pet` is exactly this.
+   * @example "pet_oakridge_0001"
+   */
+  pet?: string | undefined
+  /**
+   * Only records whose `clinic` is exactly this.
+   * @example "clinic_oakridge_01"
+   */
+  clinic?: string | undefined
+  /**
+   * Only records whose `status` is exactly this.
+   * @example "active"
+   */
+  status?: string | undefined
+  /**
+   * Only records whose `created_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  created_at_since?: string | Date | undefined
+  /**
+   * Only records whose `updated_at` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  updated_at_since?: string | Date | undefined
+}
+
+export interface PspPaymentsSearchRequest {
+  /**
+   * The clinic whose connected account is read.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many objects to return at most. More than 100 is read as 100.
+   * @default 100
+   */
+  limit?: number | undefined
+  /** The id of the last object of the page before. */
+  starting_after?: string | undefined
+  /** Only objects created at or after this, in seconds since 1970. */
+  created_gte?: number | undefined
+  /** Only objects created at or before this, in seconds since 1970. */
+  created_lte?: number | undefined
+}
+
+export interface PspChargesSearchRequest {
+  /**
+   * The clinic whose connected account is read.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many objects to return at most. More than 100 is read as 100.
+   * @default 100
+   */
+  limit?: number | undefined
+  /** The id of the last object of the page before. */
+  starting_after?: string | undefined
+  /** Only objects created at or after this, in seconds since 1970. */
+  created_gte?: number | undefined
+  /** Only objects created at or before this, in seconds since 1970. */
+  created_lte?: number | undefined
+}
+
+export interface PspRefundsSearchRequest {
+  /**
+   * The clinic whose connected account is read.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many objects to return at most. More than 100 is read as 100.
+   * @default 100
+   */
+  limit?: number | undefined
+  /** The id of the last object of the page before. */
+  starting_after?: string | undefined
+  /** Only objects created at or after this, in seconds since 1970. */
+  created_gte?: number | undefined
+  /** Only objects created at or before this, in seconds since 1970. */
+  created_lte?: number | undefined
+}
+
+export interface PspDisputesSearchRequest {
+  /**
+   * The clinic whose connected account is read.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many objects to return at most. More than 100 is read as 100.
+   * @default 100
+   */
+  limit?: number | undefined
+  /** The id of the last object of the page before. */
+  starting_after?: string | undefined
+  /** Only objects created at or after this, in seconds since 1970. */
+  created_gte?: number | undefined
+  /** Only objects created at or before this, in seconds since 1970. */
+  created_lte?: number | undefined
+}
+
+export interface PspPayoutsSearchRequest {
+  /**
+   * The clinic whose connected account is read.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many objects to return at most. More than 100 is read as 100.
+   * @default 100
+   */
+  limit?: number | undefined
+  /** The id of the last object of the page before. */
+  starting_after?: string | undefined
+  /** Only objects created at or after this, in seconds since 1970. */
+  created_gte?: number | undefined
+  /** Only objects created at or before this, in seconds since 1970. */
+  created_lte?: number | undefined
+}
+
+export interface PspBalanceTransactionsSearchRequest {
+  /**
+   * The clinic whose connected account is read.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many objects to return at most. More than 100 is read as 100.
+   * @default 100
+   */
+  limit?: number | undefined
+  /** The id of the last object of the page before. */
+  starting_after?: string | undefined
+  /** Only objects created at or after this, in seconds since 1970. */
+  created_gte?: number | undefined
+  /** Only objects created at or before this, in seconds since 1970. */
+  created_lte?: number | undefined
+}
+
+export interface InvoiceDeletionsSearchRequest {
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many records to return at most. From 1 to 1000.
+   * @default 100
+   */
+  limit?: number | undefined
+  /**
+   * How many records to skip.
+   * @default 0
+   */
+  offset?: number | undefined
+  /** Only records whose `state` is exactly this. */
+  state?: string | undefined
+  /**
+   * Only records whose `scheduled_for` is at or after this. ISO 8601; UTC without an offset.
+   * @example "2026-01-31T09:30:00Z"
+   */
+  scheduled_since?: string | Date | undefined
+}
+
+export interface InvoiceDeletionsGetRequest {
+  /**
+   * The task, by its id. Either this or idempotency_key is required.
+   * @example "81b8ad4e-04b1-5faa-8a32-d5097856a418"
+   */
+  task_id?: string | undefined
+  /**
+   * The task, by the Idempotency-Key of its delivery.
+   * @example "demo-delivery-1"
+   */
+  idempotency_key?: string | undefined
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+}
+
+export interface DeletedInvoice {
+  /**
+   * The invoice. All its lines are deleted with it.
+   * @example "invoice_oakridge_0001"
+   */
+  invoice_id: string
+  /**
+   * Its home or servicing clinic. Another clinic than these: nothing is deleted.
+   * @example "clinic_oakridge_01"
+   */
+  clinic_id?: string | null | undefined
+  /**
+   * Its client. Another client: nothing is deleted.
+   * @example "client_oakridge_0001"
+   */
+  client_id?: string | null | undefined
+}
+
+export interface DeletedInvoiceLine {
+  /**
+   * The invoice line.
+   * @example "line_oakridge_0002_1"
+   */
+  invoice_line_id: string
+  /**
+   * Its invoice. Another invoice: nothing is deleted.
+   * @example "invoice_oakridge_0002"
+   */
+  invoice_id?: string | null | undefined
+  /**
+   * Its clinic. Another clinic: nothing is deleted.
+   * @example "clinic_oakridge_01"
+   */
+  clinic_id?: string | null | undefined
+}
+
+/** What to delete: invoices, lines, or both; from 1 to 10000 items together. */
+export interface InvoiceDeletionsRequest {
+  /** The invoices to delete, each with all its lines. */
+  invoices?: Array<DeletedInvoice> | undefined
+  /** The invoice lines to delete. */
+  invoice_lines?: Array<DeletedInvoiceLine> | undefined
+}
+
+/** What became of a delivery. */
+export interface DeliveryReceipt {
+  /** Outcome of scheduling. `completed` is reserved. */
+  status: "scheduled" | "duplicate" | "completed" | "error"
+  /**
+   * Derived from the organization and the Idempotency-Key.
+   * @example "fedd6570-af5c-52fc-8fb8-9f96362f625f"
+   */
+  task_id: string
+  /**
+   * When the deletion runs.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  scheduled_for: string
+  /**
+   * The Idempotency-Key of the request.
+   * @example "delivery-1"
+   */
+  idempotency_key: string
+  /**
+   * How many invoices the delivery names.
+   * @example 1
+   */
+  invoices_count: number
+  /**
+   * How many invoice lines the delivery names.
+   * @example 1
+   */
+  invoice_lines_count: number
+  /**
+   * When the delivery was received.
+   * @format date-time
+   * @example "2026-01-31T09:30:00.000Z"
+   */
+  received_at: string | null
+}
+
+const organization: ResourceInfo = {
+  name: "organization",
+  verbs: ["get"],
+  id: "id"
+}
+
+const clinics: ResourceInfo = {
+  name: "clinics",
+  verbs: ["search", "get", "changes"],
+  id: "id"
+}
+
+const products: ResourceInfo = {
+  name: "products",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "modified_at",
+  since: "modified_since"
+}
+
+const invoices: ResourceInfo = {
+  name: "invoices",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const invoiceLines: ResourceInfo = {
+  name: "invoice-lines",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const consumptionLogs: ResourceInfo = {
+  name: "consumption-logs",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const petBenefits: ResourceInfo = {
+  name: "pet-benefits",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const charges: ResourceInfo = {
+  name: "charges",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const chargePayments: ResourceInfo = {
+  name: "charge-payments",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const chargeAdjustments: ResourceInfo = {
+  name: "charge-adjustments",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const chargeRefunds: ResourceInfo = {
+  name: "charge-refunds",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const paymentPlans: ResourceInfo = {
+  name: "payment-plans",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const paymentIntents: ResourceInfo = {
+  name: "payment-intents",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const cancellationPaymentIntents: ResourceInfo = {
+  name: "cancellation-payment-intents",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const pets: ResourceInfo = {
+  name: "pets",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const subscriptions: ResourceInfo = {
+  name: "subscriptions",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const pspPayments: ResourceInfo = {
+  name: "psp-payments",
+  verbs: ["search"],
+  id: "id",
+  live: true
+}
+
+const pspCharges: ResourceInfo = {
+  name: "psp-charges",
+  verbs: ["search"],
+  id: "id",
+  live: true
+}
+
+const pspRefunds: ResourceInfo = {
+  name: "psp-refunds",
+  verbs: ["search"],
+  id: "id",
+  live: true
+}
+
+const pspDisputes: ResourceInfo = {
+  name: "psp-disputes",
+  verbs: ["search"],
+  id: "id",
+  live: true
+}
+
+const pspPayouts: ResourceInfo = {
+  name: "psp-payouts",
+  verbs: ["search"],
+  id: "id",
+  live: true
+}
+
+const pspBalanceTransactions: ResourceInfo = {
+  name: "psp-balance-transactions",
+  verbs: ["search"],
+  id: "id",
+  live: true
+}
+
+const invoiceDeletions: ResourceInfo = {
+  name: "invoice-deletions",
+  verbs: ["search", "get"],
+  id: "task_id",
+  time: "scheduled_for",
+  since: "scheduled_since"
+}
+
+/** The resources of the API, by their names in its paths. */
+export const resources: ReadonlyArray<ResourceInfo> = [
+  organization,
+  clinics,
+  products,
+  invoices,
+  invoiceLines,
+  consumptionLogs,
+  petBenefits,
+  charges,
+  chargePayments,
+  chargeAdjustments,
+  chargeRefunds,
+  paymentPlans,
+  paymentIntents,
+  cancellationPaymentIntents,
+  pets,
+  subscriptions,
+  pspPayments,
+  pspCharges,
+  pspRefunds,
+  pspDisputes,
+  pspPayouts,
+  pspBalanceTransactions,
+  invoiceDeletions
+]
+
+/** The resources of the API, each with what can be asked of it. */
+export class Resources {
+  /** An organization: the owner of clinics and of all their records. */
+  readonly organization: OwnResource<Organization>
+  /** A clinic of the organization. */
+  readonly clinics: RecordResource<Clinic, ClinicsSearchRequest>
+  /** A product of a clinic. */
+  readonly products: RecordResource<Product, ProductsSearchRequest>
+  /** An invoice of a clinic to a client. */
+  readonly invoices: RecordResource<Invoice, InvoicesSearchRequest>
+  /** One line of an invoice. */
+  readonly invoiceLines: RecordResource<InvoiceLine, InvoiceLinesSearchRequest>
+  /** The use of a benefit by one line of an invoice. */
+  readonly consumptionLogs: RecordResource<ConsumptionLog, ConsumptionLogsSearchRequest>
+  /** A benefit that a plan grants a pet. */
+  readonly petBenefits: RecordResource<PetBenefit, PetBenefitsSearchRequest>
+  /** What a client owes for an invoice, and what of it was paid. */
+  readonly charges: RecordResource<Charge, ChargesSearchRequest>
+  /** A payment towards a charge. */
+  readonly chargePayments: RecordResource<ChargePayment, ChargePaymentsSearchRequest>
+  /** A correction of a charge's amount. */
+  readonly chargeAdjustments: RecordResource<ChargeAdjustment, ChargeAdjustmentsSearchRequest>
+  /** Money returned on a charge. */
+  readonly chargeRefunds: RecordResource<ChargeRefund, ChargeRefundsSearchRequest>
+  /** How a subscription is paid. */
+  readonly paymentPlans: RecordResource<PaymentPlan, PaymentPlansSearchRequest>
+  /** A payment that a plan schedules, and what became of it. */
+  readonly paymentIntents: RecordResource<PaymentIntent, PaymentIntentsSearchRequest>
+  /** The settlement of a cancelled plan. */
+  readonly cancellationPaymentIntents: RecordResource<
+    CancellationPaymentIntent,
+    CancellationPaymentIntentsSearchRequest
+  >
+  /** A pet of a client. */
+  readonly pets: RecordResource<Pet, PetsSearchRequest>
+  /** A pet on a wellness plan. */
+  readonly subscriptions: RecordResource<Subscription, SubscriptionsSearchRequest>
+  /** A delivery of invoice deletions, and what became of it. */
+  readonly invoiceDeletions: KeyedResource<DeletionTask, InvoiceDeletionsSearchRequest, InvoiceDeletionsGetRequest>
+  /** Live reads of the payment processor account that is connected to a clinic. */
+  readonly psp: {
+    /** The payment processor's payments of one clinic, read live. */
+    readonly payments: LiveResource<PspObject, PspPaymentsSearchRequest>
+    /** The payment processor's charges of one clinic, read live. */
+    readonly charges: LiveResource<PspObject, PspChargesSearchRequest>
+    /** The payment processor's refunds of one clinic, read live. */
+    readonly refunds: LiveResource<PspObject, PspRefundsSearchRequest>
+    /** The payment processor's disputes of one clinic, read live. */
+    readonly disputes: LiveResource<PspObject, PspDisputesSearchRequest>
+    /** The payment processor's payouts of one clinic, read live. */
+    readonly payouts: LiveResource<PspObject, PspPayoutsSearchRequest>
+    /** The payment processor's balance transactions of one clinic, read live. */
+    readonly balanceTransactions: LiveResource<PspObject, PspBalanceTransactionsSearchRequest>
+  }
+
+  constructor(make: Make) {
+    this.organization = make.own(organization)
+    this.clinics = make.records(clinics)
+    this.products = make.records(products)
+    this.invoices = make.records(invoices)
+    this.invoiceLines = make.records(invoiceLines)
+    this.consumptionLogs = make.records(consumptionLogs)
+    this.petBenefits = make.records(petBenefits)
+    this.charges = make.records(charges)
+    this.chargePayments = make.records(chargePayments)
+    this.chargeAdjustments = make.records(chargeAdjustments)
+    this.chargeRefunds = make.records(chargeRefunds)
+    this.paymentPlans = make.records(paymentPlans)
+    this.paymentIntents = make.records(paymentIntents)
+    this.cancellationPaymentIntents = make.records(cancellationPaymentIntents)
+    this.pets = make.records(pets)
+    this.subscriptions = make.records(subscriptions)
+    this.invoiceDeletions = make.keyed(invoiceDeletions)
+    this.psp = {
+      payments: make.live(pspPayments),
+      charges: make.live(pspCharges),
+      refunds: make.live(pspRefunds),
+      disputes: make.live(pspDisputes),
+      payouts: make.live(pspPayouts),
+      balanceTransactions: make.live(pspBalanceTransactions)
+    }
+  }
+}

@@ -1,0 +1,67 @@
+/** Checks every variable for itself. */
+import { type Config, ConfigProvider, Effect, Exit, Option, Redacted } from "effect"
+import { variables } from "../Config.ts"
+import * as Failure from "../process/Failure.ts"
+import { nearest } from "../process/Nearest.ts"
+import { fail, ok, type Said, warn } from "./Finding.ts"
+
+const area = "Configuration"
+
+/** A shorter name may be anybody's. */
+const shortest = 6
+
+/** A URL without its password and parameters. */
+export const masked = (text: string) => {
+  const url = URL.parse(text)
+  if (url === null || url.hostname === "") return "(set)"
+  const user = url.username === "" ? "" : `${url.username}@`
+  return `${url.protocol}//${user}${url.host}${url.pathname}`
+}
+
+const shown = (value: unknown, text: string) => {
+  const inner = Option.isOption(value) ? Option.getOrUndefined(value) : value
+  return Redacted.isRedacted(inner) ? masked(text) : text
+}
+
+/** The variable that a setting reads, its text, and what is wrong with it. */
+const read = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
+  const provider = yield* ConfigProvider.ConfigProvider
+  let name = ""
+  let text = ""
+  const recording = ConfigProvider.make((path) => {
+    name = path.join("_")
+    return Effect.tap(provider.load(path), (node) => Effect.sync(() => (text = node?.value ?? "")))
+  })
+  const value = yield* Effect.exit(setting.parse(recording))
+  return { name, text, value }
+})
+
+const sayOf = ({ name, text, value }: Effect.Success<ReturnType<typeof read>>): ReadonlyArray<Said> => {
+  if (Exit.isSuccess(value)) return text === "" ? [] : [ok(`${name}=${shown(value.value, text)}`)]
+  const error = Option.getOrUndefined(Exit.findErrorOption(value))
+  return [
+    fail(
+      error === undefined ? `${name} cannot be read.` : Failure.explain(error),
+      `Set ${name} to what is expected, or unset it.`
+    )
+  ]
+}
+
+/**
+ * What is set, without secrets, and what is wrong.
+ *
+ * @param environment the names that are set
+ */
+export const check = Effect.fnUntraced(function* (environment: ReadonlyArray<string>) {
+  const found = yield* Effect.forEach(Object.values<Config.Config<unknown>>(variables), read)
+  const names = found.map(({ name }) => name)
+  const said = found.flatMap(sayOf)
+  const unset = found.filter(({ text }) => text === "").length
+  const mistyped = environment.flatMap((name) => {
+    const meant = names.includes(name) || name.length < shortest ? undefined : nearest(name, names)
+    return meant === undefined
+      ? []
+      : [warn(`${name} is set, and nothing reads it.`, `If ${meant} is meant, set that instead.`)]
+  })
+  return [...said, ...mistyped, ok(`${unset} more have their defaults.`)].map((each) => ({ area, ...each }))
+})

@@ -1,0 +1,37 @@
+/**
+ * The contract: the APIs, the records with their schemas, the errors, and what the typed client needs. Imports nothing
+ * that serves it, and runs wherever `effect` does.
+ */
+export * as Client from "../api/Client.ts"
+export { DataApi } from "../api/DataApi.ts"
+export { DeletionTask } from "../api/DeletionTasks.ts"
+export * as Errors from "../api/Errors.ts"
+export {
+  DeletedInvoice,
+  DeletedInvoiceLine,
+  DeliveryHeaders,
+  DeliveryReceipt,
+  IntakeApi,
+  IntakeUnavailable,
+  InvoiceDeletions,
+  VersionOneApi
+} from "../api/IntakeApi.ts"
+export { Health, OperationsApi, Readiness } from "../api/OperationsApi.ts"
+export * from "../api/records/CancellationPaymentIntents.ts"
+export * from "../api/records/ChargeAdjustments.ts"
+export * from "../api/records/ChargePayments.ts"
+export * from "../api/records/ChargeRefunds.ts"
+export * from "../api/records/Charges.ts"
+export * from "../api/records/Clinics.ts"
+export * from "../api/records/ConsumptionLogs.ts"
+export * from "../api/records/InvoiceLines.ts"
+export * from "../api/records/Invoices.ts"
+export * from "../api/records/Organizations.ts"
+export * from "../api/records/PaymentIntents.ts"
+export * from "../api/records/PaymentPlans.ts"
+export * from "../api/records/PetBenefits.ts"
+export * from "../api/records/Pets.ts"
+export * from "../api/records/Products.ts"
+export * from "../api/records/Subscriptions.ts"
+export { type Records, resources } from "../api/records/index.ts"
+export type { Resource, Stored } from "../api/records/Resource.ts"

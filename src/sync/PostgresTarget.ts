@@ -1,0 +1,125 @@
+/** A copy in a schema of a Postgres. */
+import { PgClient } from "@effect/sql-pg"
+import { Effect, Redacted, Schedule } from "effect"
+import { Reactivity } from "effect/reactivity"
+import type { SqlError } from "effect/sql/SqlError"
+import * as SqlFailure from "../database/SqlFailure.ts"
+import * as SqlCopy from "./SqlCopy.ts"
+import type { Table } from "./Table.ts"
+import * as Target from "./Target.ts"
+
+export interface Options {
+  /** With a password, or without one where `PGPASSWORD` has it. */
+  readonly url: Redacted.Redacted
+  readonly schema: string
+  readonly password: Redacted.Redacted | undefined
+  /** How many pages are applied at the same time. */
+  readonly concurrency: number
+}
+
+/** The name without user and password. */
+const nameOf = ({ schema, url }: Options) => {
+  const { hostname, pathname, port } = new URL(Redacted.value(url))
+  return `postgres://${hostname}${port === "" ? "" : `:${port}`}${pathname}, schema ${schema}`
+}
+
+const reasonOf = ({ reason }: SqlError) => {
+  const text = reason.cause instanceof Error ? reason.cause.message : reason.message
+  return text === "" ? reason._tag : text
+}
+
+/** Postgres is stopping or starting. */
+const isStopping = (error: SqlError) => SqlFailure.codeOf(error).startsWith("57P")
+
+const failureOf = (name: string) => (error: SqlError) =>
+  error.reason._tag === "ConnectionError" || SqlFailure.isBusy(error) || isStopping(error)
+    ? new Target.TargetUnavailable({ message: `${name} does not respond: ${reasonOf(error)}` })
+    : new Target.TargetRefused({ message: `${name} refuses: ${reasonOf(error)}` })
+
+/** A definition for `jsonb_to_recordset`. */
+const shapeOf = ({ columns }: Table) => columns.map(({ name, type }) => `${SqlCopy.quoteName(name)} ${type}`).join(", ")
+
+// A process that was killed holds its lock until the server has noticed.
+const lockAttempts = { schedule: Schedule.spaced("250 millis"), times: 20 }
+
+/** The target of a `postgres://` URL. */
+export const make = (options: Options): Target.Target => {
+  const name = nameOf(options)
+  const schema = SqlCopy.quoteName(options.schema)
+  const quote = (table: string) => `${schema}.${SqlCopy.quoteName(table)}`
+  const toTargetError = failureOf(name)
+
+  const lock = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+    const session = yield* sql.reserve
+    const attempt = Effect.map(
+      session.executeUnprepared(
+        "select pg_try_advisory_lock(hashtextextended('practice-data sync ' || $1, 0)) as taken",
+        [options.schema],
+        undefined
+      ),
+      ([row]) => row?.["taken"] === true
+    )
+    return yield* Effect.repeat(attempt, { until: (isTaken) => isTaken, ...lockAttempts })
+  })
+
+  const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
+    const sql = yield* PgClient.make({
+      url: options.url,
+      ...(options.password === undefined ? {} : { password: options.password }),
+      applicationName: "practice-data-sync",
+      maxConnections: options.concurrency + 1,
+      connectTimeout: "10 seconds",
+      // Poolers that share sessions do not keep prepared statements.
+      prepare: false
+    }).pipe(Effect.provideServiceEffect(Reactivity.Reactivity, Reactivity.make), Effect.mapError(toTargetError))
+    const run: SqlCopy.Dialect["run"] = (statement, params) =>
+      Effect.mapError(sql.unsafe<Readonly<Record<string, unknown>>>(statement, params).unprepared, toTargetError)
+
+    yield* makeSchema(run)
+    if (!(yield* Effect.mapError(lock(sql), toTargetError))) {
+      return yield* new Target.TargetRefused({
+        message: `Another process keeps the copy in ${name} in step. Stop it first, or choose another schema with --schema NAME.`
+      })
+    }
+    const dialect: SqlCopy.Dialect = {
+      name,
+      elsewhere: "another schema with --schema NAME",
+      quote,
+      typeOf: (type) => type,
+      now: "now()",
+      run,
+      transaction: (work) =>
+        Effect.catchIf(
+          sql.withTransaction(work),
+          (error) => error._tag === "SqlError",
+          (error) => Effect.fail(toTargetError(error))
+        ),
+      columnsOf: (table) =>
+        Effect.map(
+          run(
+            `select attname as name from pg_attribute
+             where attrelid = to_regclass($1) and attnum > 0 and not attisdropped`,
+            [quote(table)]
+          ),
+          (rows) => (rows.length === 0 ? undefined : rows.map((row) => String(row["name"])))
+        ),
+      idsIn: (param) => `jsonb_array_elements_text(${param}::text::jsonb) given (id)`,
+      upsert: (table, records) =>
+        run(
+          `insert into ${quote(table.name)} (${SqlCopy.namesOf(table.columns)})
+           select ${SqlCopy.namesOf(table.columns)} from jsonb_to_recordset($1::text::jsonb) given (${shapeOf(table)})
+           ${SqlCopy.onConflict(table)}`,
+          [JSON.stringify(records)]
+        )
+    }
+    return yield* SqlCopy.open(dialect, opening)
+  })
+
+  /** Makes the schema if there is none. Whoever may not make one can have it made by another. */
+  const makeSchema = Effect.fnUntraced(function* (run: SqlCopy.Dialect["run"]) {
+    const [row] = yield* run("select to_regnamespace($1) is not null as exists", [schema])
+    if (row?.["exists"] !== true) yield* run(`create schema if not exists ${schema}`)
+  })
+
+  return { name, open }
+}

@@ -1,0 +1,174 @@
+/**
+ * Keeps a copy of the resources in step by their changes. Where a copy is stands in its target, so that a sync which is
+ * killed, or meets an outage, begins again from there.
+ */
+import { Clock, Duration, Effect, Stream } from "effect"
+import { Event, Progress } from "./progress/Progress.ts"
+import { Source, type SourceUnavailable } from "./Source.ts"
+import type { Table } from "./Table.ts"
+import type { Copy, Page, State, Target, TargetUnavailable } from "./Target.ts"
+
+export interface Options {
+  readonly target: Target
+  readonly tables: ReadonlyArray<Table>
+  /** How many resources are read at the same time. */
+  readonly concurrency: number
+  /** How long to pause before the changes are asked for again. Undefined: the sync ends when all resources are in step. */
+  readonly watch: Duration.Duration | undefined
+  /** Whether a copy that was made from another address is to be taken over. */
+  readonly allowNewUrl: boolean
+}
+
+/** How long an outage may last where nobody watches. One that is met at the start is not waited out. */
+const patience = Duration.minutes(1)
+
+const longestPause = Duration.seconds(15)
+
+type Unavailable = SourceUnavailable | TargetUnavailable
+
+const note = (message: string) => Effect.flatMap(Progress, ({ report }) => report(Event.Note({ message })))
+
+/** Says once for each resource which fields of its records are not copied. */
+const makeFieldCheck = () => {
+  const checked = new Set<string>()
+  return Effect.fnUntraced(function* ({ columns, resource }: Table, { records }: Page) {
+    const [record] = records
+    if (record === undefined || checked.has(resource)) return
+    checked.add(resource)
+    const known = new Set(columns.map(({ name }) => name))
+    const unknown = Object.keys(record).filter((field) => !known.has(field))
+    if (unknown.length > 0) {
+      yield* note(
+        `Records of ${resource} have fields that this version of practice-data does not know: ${unknown.join(", ")}. A newer version copies them.`
+      )
+    }
+  })
+}
+
+/** Says once from when to when changes are held back. */
+const makeLagNote = () => {
+  let isLagging = false
+  return Effect.fnUntraced(function* (lags: ReadonlyArray<number>) {
+    const lag = Math.max(0, ...lags)
+    if (lag > 0 && !isLagging) {
+      yield* note(
+        `The last ${lag} seconds of changes are held back: a transaction is open in the service's database. They come once it has ended.`
+      )
+    }
+    isLagging = lag > 0
+  })
+}
+
+/** What an outage is of before any resource is read. */
+const start = "start"
+
+/** Waits out when the service or the target does not respond, and says when that begins and ends. */
+const makeOutage = (isWatching: boolean) => {
+  let hasBegun = false
+  /** What failed, and since when. */
+  let failed = start
+  let since: number | undefined
+  let pause = Duration.seconds(1)
+  return {
+    /** Notes that something works. That ends an outage of it; of an outage of something else it says nothing. */
+    works: (what: string) =>
+      Effect.suspend(() => {
+        hasBegun = true
+        if (since === undefined || failed !== what) return Effect.void
+        since = undefined
+        pause = Duration.seconds(1)
+        return note("It responds again.")
+      }),
+    /** Notes what fails first. */
+    fails: (what: string) => Effect.sync(() => void (failed = what)),
+    /** Returns when it is time to try again. Fails when that has been done for long enough. */
+    wait: Effect.fnUntraced(function* (error: Unavailable) {
+      const now = yield* Clock.currentTimeMillis
+      if (!isWatching && (!hasBegun || now - (since ?? now) > Duration.toMillis(patience))) return yield* error
+      if (since === undefined) yield* note(`${error.message}. Trying again.`)
+      since ??= now
+      yield* Effect.sleep(pause)
+      pause = Duration.min(Duration.times(pause, 2), longestPause)
+    })
+  }
+}
+
+/**
+ * Brings the copy up to date, and keeps it so if it is to be watched. Fails when trying again does not help, or when the
+ * service or the target was unavailable for longer than a minute; never for that while it watches.
+ */
+export const run = Effect.fnUntraced(function* (options: Options) {
+  const source = yield* Source
+  const { report } = yield* Progress
+  const checkFields = makeFieldCheck()
+  const noteLag = makeLagNote()
+  const outage = makeOutage(options.watch !== undefined)
+
+  const follow = Effect.fnUntraced(function* (copy: Copy, table: Table, from: State) {
+    let state = from
+    let lag = 0
+    const applied = Stream.runForEach(
+      Stream.buffer(source.changes(table.resource, state.cursor), { capacity: 1 }),
+      (page) =>
+        Effect.gen(function* () {
+          yield* checkFields(table, page)
+          // A stop signal is heard when the page is applied.
+          state = yield* Effect.uninterruptible(copy.apply(table, state, page))
+          lag = page.lag
+          yield* outage.works(table.resource)
+          const { records, removed } = page
+          yield* report(Event.Applied({ resource: table.resource, records: records.length, removed: removed.length }))
+        })
+    )
+    const isExpired = yield* Effect.as(applied, false).pipe(
+      Effect.catchTag("CursorExpired", () => Effect.succeed(true))
+    )
+    return isExpired ? ({ _tag: "Expired", state } as const) : ({ _tag: "InStep", lag } as const)
+  })
+
+  const syncResource = Effect.fnUntraced(function* (copy: Copy, table: Table) {
+    const { resource } = table
+    yield* report(Event.Started({ resource }))
+    let outcome = yield* follow(copy, table, yield* copy.stateOf(table))
+    while (outcome._tag === "Expired") {
+      yield* note(`The order of changes of ${resource} began anew: all of its records are read again.`)
+      outcome = yield* follow(copy, table, yield* Effect.uninterruptible(copy.restart(table, outcome.state)))
+    }
+    yield* report(Event.InStep({ resource, lag: outcome.lag }))
+    return outcome.lag
+  })
+
+  const round = (copy: Copy) =>
+    Effect.forEach(
+      options.tables,
+      (table) => Effect.tapError(syncResource(copy, table), () => outage.fails(table.resource)),
+      { concurrency: options.concurrency }
+    )
+
+  const opened = Effect.gen(function* () {
+    const origin = { organization: yield* source.organization, url: source.url }
+    return yield* options.target.open({ origin, tables: options.tables, allowNewUrl: options.allowNewUrl })
+  }).pipe(
+    Effect.tapError(() => outage.fails(start)),
+    Effect.tap(() => outage.works(start))
+  )
+
+  const session = Effect.gen(function* () {
+    const copy = yield* opened
+    let lags = yield* round(copy)
+    yield* Effect.uninterruptible(copy.finish)
+    while (true) {
+      yield* report(Event.RoundEnded())
+      yield* noteLag(lags)
+      if (options.watch === undefined) return
+      yield* Effect.sleep(options.watch)
+      lags = yield* round(copy)
+    }
+  }).pipe(Effect.scoped)
+
+  const attempt = session.pipe(
+    Effect.as(true),
+    Effect.catchTag(["SourceUnavailable", "TargetUnavailable"], (error) => Effect.as(outage.wait(error), false))
+  )
+  while (!(yield* attempt)) continue
+})

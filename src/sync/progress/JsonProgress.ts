@@ -1,0 +1,60 @@
+/** Tells a program what happens: a line of JSON for each event, and for pages at most one a second of a resource. */
+import { Clock, Console, DateTime, Effect, Layer } from "effect"
+import { type Event, Progress } from "./Progress.ts"
+import * as Tally from "./Tally.ts"
+
+/** Milliseconds between two lines about pages of a resource. */
+const interval = 1000
+
+const textOf = (now: number, line: object) =>
+  JSON.stringify({ at: DateTime.formatIso(DateTime.makeUnsafe(now)), ...line })
+
+const make = Effect.sync(() => {
+  const tally = Tally.make()
+  const told = new Map<string, number>()
+  let rounds = 0
+
+  const linesOf = (event: Event, now: number): ReadonlyArray<object> => {
+    switch (event._tag) {
+      case "Started":
+        return []
+      case "Applied": {
+        const { resource } = event
+        const { records, removed, since } = tally.count(resource) ?? { ...event, since: now }
+        if (now - (told.get(resource) ?? since) < interval) return []
+        told.set(resource, now)
+        return [{ event: "applied", resource, records, removed }]
+      }
+      case "InStep": {
+        const { lag, resource } = event
+        const count = tally.count(resource)
+        if (count === undefined || (rounds > 0 && count.records + count.removed === 0)) return []
+        const { records, removed } = count
+        return [{ event: "in_step", resource, records, removed, seconds: Tally.secondsOf(count, now), lag }]
+      }
+      case "RoundEnded": {
+        const { records, removed, since } = Tally.totalOf(tally.counts())
+        if (rounds > 0 && records + removed === 0) return []
+        return [{ event: "done", records, removed, seconds: (now - since) / 1000 }]
+      }
+      case "Note":
+        return [{ event: "note", message: event.message }]
+    }
+  }
+
+  return Progress.of({
+    report: Effect.fnUntraced(function* (event) {
+      const now = yield* Clock.currentTimeMillis
+      if (event._tag !== "RoundEnded") tally.add(event, now)
+      for (const line of linesOf(event, now)) {
+        yield* Console.log(textOf(now, line))
+      }
+      if (event._tag === "RoundEnded") {
+        tally.add(event, now)
+        rounds += 1
+      }
+    })
+  })
+})
+
+export const layer = Layer.effect(Progress, make)

@@ -1,0 +1,51 @@
+/** Which target a text names. */
+import { Effect, Option, Redacted, Schema } from "effect"
+import * as NdjsonTarget from "./NdjsonTarget.ts"
+import * as PostgresTarget from "./PostgresTarget.ts"
+import * as SqliteTarget from "./SqliteTarget.ts"
+
+export interface Options {
+  readonly schema: Option.Option<string>
+  readonly compact: boolean
+  readonly concurrency: number
+  /** The password of a Postgres whose URL has none. */
+  readonly password: Option.Option<Redacted.Redacted>
+}
+
+/** The text names no target, or one that an option is not for. */
+export class NotATarget extends Schema.TaggedError<NotATarget>()("NotATarget", { message: Schema.String }) {}
+
+const refuse = (message: string) => Effect.fail(new NotATarget({ message }))
+
+const postgres = (text: string, options: Options) => {
+  if (!URL.canParse(text)) return refuse("The target is not a URL such as postgres://user@host:5432/database.")
+  const url = new URL(text)
+  const schema = Option.getOrElse(options.schema, () => url.searchParams.get("schema") ?? "public")
+  url.searchParams.delete("schema")
+  const password = url.password === "" ? Option.getOrUndefined(options.password) : undefined
+  const { concurrency } = options
+  return Effect.succeed(PostgresTarget.make({ url: Redacted.make(url.href), schema, password, concurrency }))
+}
+
+const looksLikeFile = /\.(db|sqlite3?)$/i
+const scheme = /^[a-z][a-z\d+.-]+:/i
+
+/** The target that a text names: `postgres://...`, `sqlite:FILE`, `ndjson:FOLDER`, or the path of a folder. */
+export const targetOf = Effect.fnUntraced(function* (text: string, options: Options) {
+  const isPostgres = /^postgres(ql)?:/i.test(text)
+  const isFolder = !isPostgres && !text.startsWith("sqlite:")
+  if (Option.isSome(options.schema) && !isPostgres) return yield* refuse("--schema is for a postgres:// target.")
+  if (options.compact && !isFolder) return yield* refuse("--compact is for a folder.")
+  if (isPostgres) return yield* postgres(text, options)
+  const path = text.replace(/^(sqlite|ndjson):/, "")
+  if (path === "") return yield* refuse("The target has no path.")
+  if (!isFolder) return SqliteTarget.make(path)
+  if (!text.startsWith("ndjson:")) {
+    if (looksLikeFile.test(text))
+      return yield* refuse(`For a SQLite file write sqlite:${text}, for a folder ndjson:${text}.`)
+    if (scheme.test(text)) {
+      return yield* refuse(`The target must be postgres://..., sqlite:FILE or ndjson:FOLDER.`)
+    }
+  }
+  return yield* NdjsonTarget.make({ folder: path, compact: options.compact })
+})

@@ -1,0 +1,49 @@
+/**
+ * What the doctor says of replicas, and of a server whose roles are missing.
+ *
+ * @module-tag long
+ */
+import { assert, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { connect } from "../../src/database/Database.ts"
+import { migrate } from "../../src/database/Migrations.ts"
+import { eventually } from "../blackbox/support/eventually.ts"
+import * as StreamingReplica from "../support/StreamingReplica.ts"
+import { examined, has } from "./examined.ts"
+
+const client = (url: string) =>
+  connect({
+    url: Redacted.make(url),
+    applicationName: "practice-data-test",
+    maxConnections: 1,
+    statementTimeout: "1 minute"
+  })
+
+it.live("The doctor tells of replicas that cannot be written, and that follow no more, and of missing roles", () =>
+  Effect.gen(function* () {
+    const { primary, replica } = yield* StreamingReplica.make()
+    const [onPrimary, onReplica] = [yield* client(primary.url), yield* client(replica.url)]
+    yield* migrate(onPrimary)
+    yield* eventually(
+      "the replica has the tables",
+      Effect.map(
+        onReplica`select to_regclass('change_marks') is not null as is_there`,
+        ([row]) => row?.["is_there"] === true
+      )
+    )
+    const both = { DATABASE_URL: primary.url, READ_DATABASE_URL: replica.url }
+    const fine = yield* examined(both)
+    has(fine, "ok", "It is a replica.", "READ_DATABASE_URL")
+    has(fine, "ok", "It follows DATABASE_URL", "READ_DATABASE_URL")
+    assert.deepStrictEqual(
+      fine.filter(({ status }) => status === "fail"),
+      []
+    )
+    has(yield* examined({ DATABASE_URL: replica.url }), "fail", "It is a replica, which cannot be written.")
+    yield* onReplica`select pg_promote()`
+    has(yield* examined(both), "fail", "does not follow its primary any more", "READ_DATABASE_URL")
+    yield* onPrimary`alter role practice_data_intake rename to gone`
+    has(yield* examined(both), "fail", "The role practice_data_intake does not exist.", "DATABASE_URL")
+  }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+)

@@ -1,0 +1,43 @@
+/** What the doctor finds, for tests. */
+import { assert } from "@effect/vitest"
+import { NodeServices } from "@effect/platform-node"
+import { ConfigProvider, Effect, Layer } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { Reactivity } from "effect/reactivity"
+import * as Doctor from "../../src/doctor/Doctor.ts"
+import type { Finding } from "../../src/doctor/Finding.ts"
+
+const services = Layer.mergeAll(NodeServices.layer, Reactivity.layer, FetchHttpClient.layer)
+
+/** Examines an installation that has these variables. It takes a free port unless one is given. */
+export const examined = (environment: Readonly<Record<string, string>>) => {
+  const env = { PORT: "0", ...environment }
+  return Doctor.examine(Object.keys(env)).pipe(
+    Effect.scoped,
+    Effect.provide(services),
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env }))
+  )
+}
+
+const textOf = ({ advice = "", area, message, status }: Finding) => `${status} ${area}: ${message} ${advice}`
+
+/** Fails unless there is such a finding, with advice where something is wrong. */
+export const has = (
+  findings: ReadonlyArray<Finding>,
+  status: Finding["status"],
+  message: RegExp | string,
+  area?: string
+) => {
+  const found = findings.filter(
+    (each) =>
+      each.status === status &&
+      (area === undefined || each.area === area) &&
+      (typeof message === "string" ? each.message.includes(message) : message.test(each.message))
+  )
+  assert.isAbove(found.length, 0, `${status} ${String(message)} is not among:\n${findings.map(textOf).join("\n")}`)
+  for (const each of found) assert.strictEqual(each.advice === undefined, status === "ok")
+}
+
+/** Fails if something is wrong. */
+export const isFine = (findings: ReadonlyArray<Finding>) =>
+  assert.deepStrictEqual(findings.filter(({ status }) => status !== "ok").map(textOf), [])

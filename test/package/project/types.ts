@@ -1,0 +1,29 @@
+/** What a strict project sees: the types of records, requests and errors reach it whole. */
+import type { Effect } from "effect"
+import { HttpApiClient } from "effect/http-api"
+import { type Charge, charges, DataApi, Errors, type Records, type Stored } from "practice-data"
+import { PracticeData, type Charge as PlainCharge } from "practice-data/client"
+import { build } from "practice-data/testing"
+
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+const isTrue = <T extends true>(): T | undefined => undefined
+
+isTrue<Equal<(typeof Charge)["Type"]["outstanding_balance"], number | null>>()
+isTrue<Equal<Stored<typeof charges>["pet"], string | null | undefined>>()
+isTrue<Equal<Records["charges"][number]["id"], string>>()
+isTrue<Equal<PlainCharge["outstanding_balance"], number | null>>()
+
+const client = HttpApiClient.make(DataApi, { baseUrl: "http://127.0.0.1:3000/api/v3" })
+type Client = Effect.Success<typeof client>
+type Get = ReturnType<Client["charges"]["get"]>
+isTrue<Equal<Extract<Effect.Error<Get>, Errors.RecordNotFound>, Errors.RecordNotFound>>()
+isTrue<Equal<unknown extends Effect.Error<Get> ? true : false, false>>()
+
+export const wrong = (effectClient: Client) => [
+  // @ts-expect-error a filter that charges do not have
+  effectClient.charges.search({ payload: { statsu: "open" } }),
+  // @ts-expect-error the same, of the client of promises
+  new PracticeData({ baseUrl: "http://127.0.0.1:3000", apiKey: "key" }).charges.search({ statsu: "open" }),
+  // @ts-expect-error a field that charges do not have
+  build(charges, { statsu: "open" })
+]

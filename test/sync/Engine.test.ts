@@ -1,0 +1,227 @@
+/** How a sync goes on: page after page, through outages, an order that began anew, and stops. */
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Duration, Effect, Exit, Fiber, Option, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { type Event, Progress } from "../../src/sync/progress/Progress.ts"
+import { CursorExpired, Source, SourceRefused, SourceUnavailable } from "../../src/sync/Source.ts"
+import * as SqliteTarget from "../../src/sync/SqliteTarget.ts"
+import * as Sync from "../../src/sync/Sync.ts"
+import { tables } from "../../src/sync/Table.ts"
+import type { Page } from "../../src/sync/Target.ts"
+import { temporaryFolder } from "../blackbox/support/Process.ts"
+import { inSqlite } from "./readers.ts"
+
+type Answer = Effect.Effect<Page, CursorExpired | SourceRefused | SourceUnavailable>
+
+/** What the service answers to a cursor; the cursor of a page is the number of the next one. */
+type Script = (resource: string, page: number) => Answer
+
+const down = new SourceUnavailable({ message: "The service does not respond" })
+const refused = new SourceRefused({ message: "The service refuses" })
+
+const refund = (id: string, amount: number) => ({
+  id,
+  refund_date: null,
+  amount,
+  charge: null,
+  created_at: "2026-01-31T09:30:00.000Z",
+  updated_at: "2026-01-31T09:30:00.000Z"
+})
+
+const page = (next: number, over: Partial<Page> = {}): Answer =>
+  Effect.succeed({ records: [], removed: [], cursor: `${next}`, hasMore: false, lag: 0, ...over })
+
+const changes = (script: Script, resource: string, from: string | undefined) =>
+  Stream.paginate(Number(from ?? 0), (at) =>
+    Effect.map(script(resource, at), (answer) => [
+      [answer],
+      answer.hasMore ? Option.some(Number(answer.cursor)) : Option.none()
+    ])
+  )
+
+interface Given {
+  readonly resources?: ReadonlyArray<string>
+  readonly watch?: Duration.Duration
+  readonly concurrency?: number
+  readonly organization?: Effect.Effect<string, SourceRefused | SourceUnavailable>
+}
+
+/** A copy in a file, and runs of the sync. */
+const stand = Effect.gen(function* () {
+  const file = join(yield* temporaryFolder, "copy.db")
+  const events: Array<Event> = []
+  const run = (script: Script, given: Given = {}) => {
+    const { concurrency = 4, organization = Effect.succeed("org_a"), resources = ["charge-refunds"], watch } = given
+    return Sync.run({
+      target: SqliteTarget.make(file),
+      tables: tables.filter(({ resource }) => resources.includes(resource)),
+      concurrency,
+      watch,
+      allowNewUrl: false
+    }).pipe(
+      Effect.provideService(Source, {
+        url: "http://service",
+        organization,
+        changes: (resource, cursor) => changes(script, resource, cursor)
+      }),
+      Effect.provideService(Progress, { report: (event) => Effect.sync(() => void events.push(event)) })
+    )
+  }
+  return {
+    run,
+    amounts: () =>
+      Object.fromEntries([...inSqlite(file, "charge-refunds")].map(([id, json]) => [id, JSON.parse(json).amount])),
+    notes: () => events.flatMap((event) => (event._tag === "Note" ? [event.message] : [])),
+    tags: () => events.map(({ _tag }) => _tag)
+  }
+})
+
+/** Lets what is due run, again and again, while so much time goes by. */
+const pass = (time: Duration.Input) => {
+  const step = Duration.millis(500)
+  const steps = Math.ceil(Duration.toMillis(time) / Duration.toMillis(step))
+  return Effect.repeat(TestClock.adjust(step), { times: steps })
+}
+
+it.effect("applies page after page, and the next run only what has come since", () =>
+  Effect.gen(function* () {
+    const { amounts, run, tags } = yield* stand
+    const asked: Array<number> = []
+    const script: Script = (_, at) => {
+      asked.push(at)
+      if (at === 0) return page(1, { records: [refund("a", 1), refund("b", 1)], hasMore: true })
+      if (at === 1) return page(2, { records: [refund("c", 1)], removed: ["a"] })
+      return page(at, { records: [refund("b", 2)] })
+    }
+    yield* run(script)
+    assert.deepStrictEqual(amounts(), { b: 1, c: 1 })
+    assert.deepStrictEqual(tags(), ["Started", "Applied", "Applied", "InStep", "RoundEnded"])
+    yield* run(script)
+    assert.deepStrictEqual(amounts(), { b: 2, c: 1 })
+    assert.deepStrictEqual(asked, [0, 1, 2])
+  })
+)
+
+it.effect("keeps what it has applied when the service then refuses", () =>
+  Effect.gen(function* () {
+    const { amounts, run } = yield* stand
+    const first = page(1, { records: [refund("a", 1)], hasMore: true })
+    assert.strictEqual(yield* Effect.flip(run((_, at) => (at === 0 ? first : Effect.fail(refused)))), refused)
+    assert.deepStrictEqual(amounts(), { a: 1 })
+    yield* run((_, at) => page(at, { records: [refund(`after ${at}`, 2)] }))
+    assert.deepStrictEqual(amounts(), { a: 1, "after 1": 2 })
+  })
+)
+
+it.effect("reads a resource anew where the order of its changes began anew, and says so", () =>
+  Effect.gen(function* () {
+    const { amounts, notes, run } = yield* stand
+    yield* run(() => page(7, { records: [refund("a", 1), refund("b", 1)] }))
+    yield* run((_, at) =>
+      at === 7 ? Effect.fail(new CursorExpired()) : page(at + 1, { records: [refund(`${at}`, 2)], hasMore: at === 0 })
+    )
+    assert.deepStrictEqual(amounts(), { 0: 2, 1: 2 })
+    assert.deepStrictEqual(notes(), [
+      "The order of changes of charge-refunds began anew: all of its records are read again."
+    ])
+  })
+)
+
+it.effect("fails at once when the service is down from the start", () =>
+  Effect.gen(function* () {
+    const { notes, run } = yield* stand
+    assert.strictEqual(yield* Effect.flip(run(() => page(1), { organization: Effect.fail(down) })), down)
+    assert.deepStrictEqual(notes(), [])
+  })
+)
+
+it.effect("waits out an outage, and says when it begins and ends", () =>
+  Effect.gen(function* () {
+    const { amounts, notes, run } = yield* stand
+    let outages = 4
+    const running = yield* Effect.forkScoped(
+      run((_, at) => {
+        if (at === 0) return page(1, { records: [refund("a", 1)], hasMore: true })
+        return outages-- > 0 ? Effect.fail(down) : page(2, { records: [refund("b", 1)] })
+      })
+    )
+    yield* pass("30 seconds")
+    yield* Fiber.join(running)
+    assert.deepStrictEqual(amounts(), { a: 1, b: 1 })
+    assert.deepStrictEqual(notes(), ["The service does not respond. Trying again.", "It responds again."])
+  }).pipe(Effect.scoped)
+)
+
+it.effect("gives up after a minute", () =>
+  Effect.gen(function* () {
+    const { run } = yield* stand
+    const running = yield* Effect.forkScoped(
+      Effect.flip(
+        run((_, at) => (at === 0 ? page(1, { records: [refund("a", 1)], hasMore: true }) : Effect.fail(down)))
+      )
+    )
+    yield* pass("50 seconds")
+    assert.isUndefined(running.pollUnsafe())
+    yield* pass("40 seconds")
+    assert.strictEqual(yield* Fiber.join(running), down)
+  }).pipe(Effect.scoped)
+)
+
+it.effect("watches: asks every so many seconds, through an outage of ten minutes", () =>
+  Effect.gen(function* () {
+    const { amounts, notes, run } = yield* stand
+    let isDown = true
+    let asked = 0
+    const running = yield* Effect.forkScoped(
+      run(
+        (_, at) => {
+          asked += 1
+          return isDown
+            ? Effect.fail(down)
+            : page(at + 1, { records: [refund("a", at)], lag: at === 1 || at === 2 ? 9 : 0 })
+        },
+        { watch: Duration.seconds(10) }
+      )
+    )
+    yield* pass("10 minutes")
+    assert.isAbove(asked, 35)
+    isDown = false
+    yield* pass("16 seconds")
+    assert.hasAllKeys(amounts(), ["a"])
+    const seen = amounts()["a"]
+    yield* pass("30 seconds")
+    assert.strictEqual(amounts()["a"], seen + 3)
+    assert.strictEqual(notes().length, 3)
+    assert.match(notes()[2] ?? "", /^The last 9 seconds of changes are held back/)
+    yield* Fiber.interrupt(running)
+    assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(running)))
+  }).pipe(Effect.scoped)
+)
+
+it.effect("says once which fields it does not copy", () =>
+  Effect.gen(function* () {
+    const { notes, run } = yield* stand
+    const record = { ...refund("a", 1), mood: "good" }
+    yield* run((_, at) => page(at + 1, { records: [record], hasMore: at < 3 }))
+    assert.deepStrictEqual(notes(), [
+      "Records of charge-refunds have fields that this version of practice-data does not know: mood. A newer version copies them."
+    ])
+  })
+)
+
+it.effect("reads several resources at a time, and no more than it may", () =>
+  Effect.gen(function* () {
+    const { run } = yield* stand
+    let [reading, most] = [0, 0]
+    const resources = tables.map(({ resource }) => resource)
+    const script: Script = () =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => (most = Math.max(most, ++reading))),
+        () => Effect.andThen(Effect.yieldNow, page(1)),
+        () => Effect.sync(() => void (reading -= 1))
+      )
+    yield* run(script, { resources, concurrency: 3 })
+    assert.strictEqual(most, 3)
+  })
+)

@@ -1,0 +1,77 @@
+/** A target of each kind, empty and of the test's own, with a reader of the copy in it. */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { NodeServices } from "@effect/platform-node"
+import { Effect, Redacted, type Scope } from "effect"
+import type { Target } from "../../src/sync/Target.ts"
+import * as NdjsonTarget from "../../src/sync/NdjsonTarget.ts"
+import * as PostgresTarget from "../../src/sync/PostgresTarget.ts"
+import * as SqliteTarget from "../../src/sync/SqliteTarget.ts"
+import { temporaryFolder } from "../blackbox/support/Process.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import * as Readers from "./readers.ts"
+
+export interface Stand {
+  readonly target: Target
+  readonly rowsOf: (resource: string) => Effect.Effect<Readers.Rows>
+  /** Has somebody else make something with the name of charges. */
+  readonly occupy: Effect.Effect<void>
+  /** Takes a column from the copy of charges, as if it had been made before the field was added. */
+  readonly forget: ((column: string) => Effect.Effect<void>) | undefined
+}
+
+let schemas = 0
+
+const postgres = Effect.gen(function* () {
+  const { sql, url } = yield* TestDatabase
+  const schema = `Copy ${++schemas}`
+  const run = (statement: string) => Effect.orDie(Effect.asVoid(sql.unsafe(statement)))
+  const stand: Stand = {
+    target: PostgresTarget.make({ url: Redacted.make(url), schema, password: undefined, concurrency: 2 }),
+    rowsOf: (resource) => Effect.orDie(Readers.inPostgres(sql, schema, resource)),
+    occupy: Effect.andThen(run(`create schema "${schema}"`), run(`create table "${schema}".charges (id text)`)),
+    forget: (column) => run(`alter table "${schema}".charges drop column "${column}"`)
+  }
+  return stand
+})
+
+const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
+  const file = join(folder, "copy.db")
+  const run = (statement: string) =>
+    Effect.sync(() => {
+      const database = new DatabaseSync(file)
+      database.exec(statement)
+      database.close()
+    })
+  return {
+    target: SqliteTarget.make(file),
+    rowsOf: (resource) => Effect.sync(() => Readers.inSqlite(file, resource)),
+    occupy: run("create table charges (id text)"),
+    forget: (column) => run(`alter table charges drop column "${column}"`)
+  }
+})
+
+const ndjson = Effect.gen(function* () {
+  const folder = join(yield* temporaryFolder, "copy")
+  const stand: Stand = {
+    target: yield* NdjsonTarget.make({ folder, compact: true }),
+    rowsOf: (resource) => Effect.sync(() => Readers.inFolder(folder, resource)),
+    occupy: Effect.sync(() => {
+      mkdirSync(folder)
+      writeFileSync(join(folder, "charges.ndjson"), "")
+    }),
+    forget: undefined
+  }
+  return stand
+}).pipe(Effect.provide(NodeServices.layer))
+
+/** The kinds of target. */
+export const stands: ReadonlyArray<{
+  readonly kind: string
+  readonly make: Effect.Effect<Stand, never, TestDatabase | Scope.Scope>
+}> = [
+  { kind: "Postgres", make: postgres },
+  { kind: "SQLite", make: sqlite },
+  { kind: "a folder", make: ndjson }
+]
