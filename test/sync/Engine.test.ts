@@ -96,7 +96,7 @@ it.effect("applies page after page, and the next run only what has come since", 
     }
     yield* run(script)
     assert.deepStrictEqual(amounts(), { b: 1, c: 1 })
-    assert.deepStrictEqual(tags(), ["Started", "Applied", "Applied", "InStep", "RoundEnded"])
+    assert.deepStrictEqual(tags(), ["Opened", "Started", "Applied", "Applied", "InStep", "RoundEnded"])
     yield* run(script)
     assert.deepStrictEqual(amounts(), { b: 2, c: 1 })
     assert.deepStrictEqual(asked, [0, 1, 2])
