@@ -186,6 +186,15 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
       })
   )
 
+  it.effect("its APIs are served beside other routes, and asked by their typed clients", () =>
+    Effect.gen(function* () {
+      const { nodes, whole } = yield* Project
+      for (const node of Object.values(nodes)) {
+        yield* succeed(node, ["mounted.ts"], { cwd: whole, env: { DATA_DIR: "memory" } })
+      }
+    })
+  )
+
   it.effect("a clone without dev dependencies starts on the oldest Node, and tells an older one what to do", () =>
     Effect.gen(function* () {
       const { folder, nodes } = yield* Project
