@@ -2,9 +2,10 @@
 import { createServer } from "node:net"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import * as ServerCheck from "../../src/doctor/ServerCheck.ts"
+import { json } from "../blackbox/support/Client.ts"
 import * as Process from "../blackbox/support/Process.ts"
 import * as TcpProxy from "../blackbox/support/TcpProxy.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
@@ -20,7 +21,7 @@ const secret = "s3cret-passw0rd"
 const nowhere = `postgres://someone:${secret}@127.0.0.1:1/nothing`
 
 describe.concurrent("The doctor", () => {
-  it.live("tells what is set, without secrets, and each variable that is wrong or mistyped", () =>
+  test.live("tells what is set, without secrets, and each variable that is wrong or mistyped", () =>
     Effect.gen(function* () {
       const findings = yield* examined({
         DATABASE_URL: nowhere,
@@ -34,11 +35,11 @@ describe.concurrent("The doctor", () => {
       has(findings, "fail", "DELETION_DELAY: expected a duration")
       has(findings, "fail", "RATE_LIMIT: expected an integer")
       has(findings, "warn", "DATABSE_URL")
-      assert.notInclude(JSON.stringify(findings), secret)
+      assert.notInclude(json(findings), secret)
     })
   )
 
-  it.live("tells of each database that cannot be reached, and goes on", () =>
+  test.live("tells of each database that cannot be reached, and goes on", () =>
     Effect.gen(function* () {
       const findings = yield* examined({
         DATABASE_URL: nowhere,
@@ -47,11 +48,11 @@ describe.concurrent("The doctor", () => {
       for (const area of ["DATABASE_URL", "CREDENTIALS_DATABASE_URL"]) has(findings, "fail", "cannot be reached", area)
       has(findings, "warn", "It is not configured", "Payment processor")
       has(findings, "ok", "PORT=0", "Service")
-      assert.notInclude(JSON.stringify(findings), secret)
+      assert.notInclude(json(findings), secret)
     })
   )
 
-  it.live("tells of a folder that cannot be written, and of processes that the embedded database cannot have", () =>
+  test.live("tells of a folder that cannot be written, and of processes that the embedded database cannot have", () =>
     Effect.gen(function* () {
       const folder = yield* Process.temporaryFolder
       yield* Effect.sync(() => writeFileSync(join(folder, "file"), ""))
@@ -63,7 +64,7 @@ describe.concurrent("The doctor", () => {
     })
   )
 
-  it.live("tells of an address that cannot be listened on", () =>
+  test.live("tells of an address that cannot be listened on", () =>
     Effect.gen(function* () {
       const port = yield* Effect.acquireRelease(
         Effect.callback<number>((resume) => {
