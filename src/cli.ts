@@ -5,4 +5,11 @@ import "./requireNode.cjs"
 // An older Node lacks it: a static import would fail before the line above says what to do.
 const { enableCompileCache } = await import("node:module")
 enableCompileCache()
-await import("./cli/Program.ts")
+await import("./cli/Program.ts").catch((error: unknown) => {
+  // Whoever uses the client alone may have left them out.
+  if (!/Cannot find package '@?effect/.test(String(error))) throw error
+  process.stderr.write(
+    "practice-data needs its peer dependencies: npm install effect @effect/platform-node @effect/sql-pg\n"
+  )
+  process.exitCode = 1
+})

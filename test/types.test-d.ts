@@ -5,7 +5,7 @@
 // The compiler reports these errors, where they can be expected, and Effect's plugin once more, where they cannot.
 // @effect-diagnostics missingEffectError:off missingEffectContext:off
 import { Effect, Schema } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder, HttpApiClient } from "effect/http-api"
 import { DataApi } from "../src/api/DataApi.ts"
 import { CursorExpired, OutOfRange, RecordNotFound, RecordStoreDown, Unauthorized } from "../src/api/Errors.ts"
 import { CurrentOrganization } from "../src/api/CurrentOrganization.ts"
@@ -139,3 +139,14 @@ export const markerOnNumber = Resource.make({ ...toy, filters: { all: Filter.inc
 
 // @ts-expect-error A toy has no such field.
 export const orderedByNoField = Resource.make({ ...toy, orderedBy: "created_at", filters: {} })
+
+export const requiredId = Effect.gen(function* () {
+  const client = yield* HttpApiClient.make(DataApi)
+  yield* client.charges.get({ payload: { id: "charge_1" } })
+  // @ts-expect-error The id of a record is required.
+  yield* client.charges.get({ payload: {} })
+  // @ts-expect-error The id of a record is never null.
+  yield* client.charges.get({ payload: { id: null } })
+  // @ts-expect-error The clinic of a processor read is never null.
+  yield* client["psp-charges"].search({ payload: { clinic: null } })
+})

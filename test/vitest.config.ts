@@ -11,6 +11,11 @@ export default defineConfig({
       {
         name: "long",
         description: "Large tables, many runs of a property, processes that are killed and cut off: `npm run test:long`"
+      },
+      {
+        name: "browser",
+        description:
+          "Pages in a real Chromium, each request of theirs sent: `npm run test:browser`. Some are long tests too"
       }
     ],
     // Every file needs the same modules, which take longer to load than most files take to run.

@@ -12,7 +12,8 @@ import { declaration, type JsonSchema, referencesOf, type Side } from "./JsonSch
 import { clientClass, infoOf, listOf } from "./resources.ts"
 import { pspItem, type Resource, resourcesOf } from "./shapes.ts"
 
-const data = decode(OpenApi.fromApi(DataApi))
+/** The document of the data API. */
+export const data = decode(OpenApi.fromApi(DataApi))
 const intake = decode(OpenApi.fromApi(VersionOneApi))
 const resources = resourcesOf(data)
 

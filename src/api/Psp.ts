@@ -19,7 +19,7 @@ import {
   responses,
   ServiceBusy
 } from "./Errors.ts"
-import { annotations, type Stability } from "./openapi/Endpoint.ts"
+import { annotations, type Stability, typeName } from "./openapi/Endpoint.ts"
 import * as Filter from "./records/Filter.ts"
 import { integer, organization } from "./records/Search.ts"
 import { faults, refuse } from "./Faults.ts"
@@ -54,7 +54,7 @@ const clinic = Schema.NullOr(Filter.Text("The clinic whose connected account is 
 )
 
 /** A page of a clinic's connected account. */
-const PspSearchRequest = Schema.Struct({
+const pspSearchRequest = Schema.Struct({
   clinic,
   organization,
   limit: Filter.optional(
@@ -63,8 +63,8 @@ const PspSearchRequest = Schema.Struct({
   starting_after: Filter.optional(Filter.Text("The id of the last object of the page before.")),
   created_gte: epochSeconds("Only objects created at or after this, in seconds since 1970."),
   created_lte: epochSeconds("Only objects created at or before this, in seconds since 1970.")
-}).annotate({ identifier: "PspSearchRequest" })
-export type PspSearchRequest = typeof PspSearchRequest.Type
+})
+export type PspSearchRequest = typeof pspSearchRequest.Type
 
 /** An object of the processor. Which other fields it has is the processor's business. */
 export interface PspObject {
@@ -99,6 +99,7 @@ const PspObject = Schema.declare(isPspObject, { toCodecJson: () => undefined })
           }
         },
         required: ["id", "object", "created"],
+        additionalProperties: true,
         "x-provisional": true
       })
     })
@@ -125,7 +126,7 @@ const group = <const Kind extends string>(
     )
     .add(
       HttpApiEndpoint.post("search", `/psp-${kind}/search`, {
-        payload: PspSearchRequest,
+        payload: pspSearchRequest.annotate({ identifier: `${typeName(`psp-${kind}`)}SearchRequest` }),
         success: PspPage,
         error: responses(
           OrgMismatch,

@@ -16,7 +16,7 @@ export interface Reply {
   readonly text: string
 }
 
-/** In bytes: twice the largest response that the service gives. */
+/** In bytes: twice what the service passes on of the payment processor, and some sixty pages of 1000 records. */
 const largestBody = 64 * 1024 * 1024
 
 const textOf = async (response: Response, signal: AbortSignal): Promise<string> => {
@@ -52,11 +52,12 @@ const perform = async (fetch: Fetch, { body, headers, url }: Request, signal: Ab
   return { status, headers: response.headers, text: await textOf(response, signal) }
 }
 
-/** Why a connection failed, in the words of the deepest cause that has a code, as `ECONNREFUSED`. */
+/** Why a connection failed, in the words of the deepest cause. */
 const reasonOf = (cause: unknown): string => {
   let reason = ""
   for (let at = cause, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth += 1) {
-    reason = "code" in at && typeof at.code === "string" ? at.code : reason || at.message
+    const code = "code" in at && typeof at.code === "string" ? at.code : undefined
+    reason = at.message || code || reason
   }
   return reason || String(cause)
 }

@@ -20,7 +20,7 @@ export interface ClientOptions {
   /** The address of the service, such as `https://practice-data.example`, with a path before `/api` if there is one. */
   readonly baseUrl: string
   /**
-   * Sends the requests.
+   * Sends the requests: through a proxy, or with a log of your own.
    * @default globalThis.fetch
    */
   readonly fetch?: Fetch | undefined
@@ -49,7 +49,8 @@ export interface Settings {
   readonly headers: Readonly<Record<string, string>>
 }
 
-const longestTimeout = 2_147_483_647
+// Timers count to 2^31 milliseconds, and a response may be held back beyond the timeout.
+const longestTimeout = 2_000_000_000
 
 const checkedTimeout = (timeout: number) => {
   if (timeout > 0 && timeout <= longestTimeout) return timeout

@@ -7,10 +7,13 @@ const largestPage = 1000
 /** How many of the records that were read last are remembered, so that memory is bounded. */
 const remembered = 10_000
 
+const paging = new Set(["limit", "offset", "starting_after"])
+
 /** A walk sets these itself. Whoever gives one means something else than the walk would do. */
 export const refusePaging = (filters: object): void => {
-  for (const name of ["limit", "offset", "starting_after"]) {
-    if (name in filters) throw new TypeError(`all does not take ${name}: it reads all pages, of pageSize records each`)
+  const given = Object.entries(filters).find(([name, value]) => paging.has(name) && value !== undefined)
+  if (given !== undefined) {
+    throw new TypeError(`all does not take ${given[0]}: it reads all pages, of pageSize records each`)
   }
 }
 

@@ -1167,6 +1167,7 @@ export interface PspObject {
    * @example 1767600000
    */
   created: number
+  [field: string]: unknown
 }
 
 /** A delivery of invoice deletions, and what became of it. Provisional: its shape may still change. */
@@ -2068,7 +2069,127 @@ export interface SubscriptionsSearchRequest {
   updated_at_since?: string | Date | undefined
 }
 
-export interface PspSearchRequest {
+export interface PspPaymentsSearchRequest {
+  /**
+   * The clinic whose connected account is read.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many objects to return at most. More than 100 is read as 100.
+   * @default 100
+   */
+  limit?: number | undefined
+  /** The id of the last object of the page before. */
+  starting_after?: string | undefined
+  /** Only objects created at or after this, in seconds since 1970. */
+  created_gte?: number | undefined
+  /** Only objects created at or before this, in seconds since 1970. */
+  created_lte?: number | undefined
+}
+
+export interface PspChargesSearchRequest {
+  /**
+   * The clinic whose connected account is read.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many objects to return at most. More than 100 is read as 100.
+   * @default 100
+   */
+  limit?: number | undefined
+  /** The id of the last object of the page before. */
+  starting_after?: string | undefined
+  /** Only objects created at or after this, in seconds since 1970. */
+  created_gte?: number | undefined
+  /** Only objects created at or before this, in seconds since 1970. */
+  created_lte?: number | undefined
+}
+
+export interface PspRefundsSearchRequest {
+  /**
+   * The clinic whose connected account is read.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many objects to return at most. More than 100 is read as 100.
+   * @default 100
+   */
+  limit?: number | undefined
+  /** The id of the last object of the page before. */
+  starting_after?: string | undefined
+  /** Only objects created at or after this, in seconds since 1970. */
+  created_gte?: number | undefined
+  /** Only objects created at or before this, in seconds since 1970. */
+  created_lte?: number | undefined
+}
+
+export interface PspDisputesSearchRequest {
+  /**
+   * The clinic whose connected account is read.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many objects to return at most. More than 100 is read as 100.
+   * @default 100
+   */
+  limit?: number | undefined
+  /** The id of the last object of the page before. */
+  starting_after?: string | undefined
+  /** Only objects created at or after this, in seconds since 1970. */
+  created_gte?: number | undefined
+  /** Only objects created at or before this, in seconds since 1970. */
+  created_lte?: number | undefined
+}
+
+export interface PspPayoutsSearchRequest {
+  /**
+   * The clinic whose connected account is read.
+   * @example "clinic_oakridge_01"
+   */
+  clinic: string
+  /**
+   * The organization of the API key. Optional; another one is refused with 400.
+   * @example "org_oakridge"
+   */
+  organization?: string | undefined
+  /**
+   * How many objects to return at most. More than 100 is read as 100.
+   * @default 100
+   */
+  limit?: number | undefined
+  /** The id of the last object of the page before. */
+  starting_after?: string | undefined
+  /** Only objects created at or after this, in seconds since 1970. */
+  created_gte?: number | undefined
+  /** Only objects created at or before this, in seconds since 1970. */
+  created_lte?: number | undefined
+}
+
+export interface PspBalanceTransactionsSearchRequest {
   /**
    * The clinic whose connected account is read.
    * @example "clinic_oakridge_01"
@@ -2460,17 +2581,17 @@ export class Resources {
   /** Live reads of the payment processor account that is connected to a clinic. */
   readonly psp: {
     /** The payment processor's payments of one clinic, read live. */
-    readonly payments: LiveResource<PspObject, PspSearchRequest>
+    readonly payments: LiveResource<PspObject, PspPaymentsSearchRequest>
     /** The payment processor's charges of one clinic, read live. */
-    readonly charges: LiveResource<PspObject, PspSearchRequest>
+    readonly charges: LiveResource<PspObject, PspChargesSearchRequest>
     /** The payment processor's refunds of one clinic, read live. */
-    readonly refunds: LiveResource<PspObject, PspSearchRequest>
+    readonly refunds: LiveResource<PspObject, PspRefundsSearchRequest>
     /** The payment processor's disputes of one clinic, read live. */
-    readonly disputes: LiveResource<PspObject, PspSearchRequest>
+    readonly disputes: LiveResource<PspObject, PspDisputesSearchRequest>
     /** The payment processor's payouts of one clinic, read live. */
-    readonly payouts: LiveResource<PspObject, PspSearchRequest>
+    readonly payouts: LiveResource<PspObject, PspPayoutsSearchRequest>
     /** The payment processor's balance transactions of one clinic, read live. */
-    readonly balanceTransactions: LiveResource<PspObject, PspSearchRequest>
+    readonly balanceTransactions: LiveResource<PspObject, PspBalanceTransactionsSearchRequest>
   }
 
   constructor(make: Make) {

@@ -1,7 +1,7 @@
 /** The documentation page of an API: everything in one response, with requests that can be sent from it. */
-import { Effect, Function, Layer } from "effect"
+import { Effect, Function, Layer, Record } from "effect"
 import { HttpRouter, type HttpServerResponse } from "effect/http"
-import { type HttpApi, type HttpApiGroup, HttpApiScalar } from "effect/http-api"
+import { type HttpApi, type HttpApiGroup, HttpApiScalar, OpenApi } from "effect/http-api"
 import { DemoKeys } from "./Demo.ts"
 import * as Page from "./Page.ts"
 
@@ -13,16 +13,13 @@ const options = {
   showDeveloperTools: "never",
   hideClientButton: true,
   persistAuth: false,
-  orderSchemaPropertiesBy: "preserve",
-  customCss: ""
+  orderSchemaPropertiesBy: "preserve"
 }
 
-const withKey = (key: string | undefined) => ({
-  ...options,
-  authentication: {
-    preferredSecurityScheme: "bearer",
-    ...(key === undefined ? {} : { securitySchemes: { bearer: { token: key } } })
-  }
+/** What is filled in for the security schemes of an API. One that the API does not have would become a query string. */
+const authentication = (token: string | undefined, { components }: OpenApi.OpenAPISpec) => ({
+  preferredSecurityScheme: Object.keys(components.securitySchemes),
+  securitySchemes: token === undefined ? {} : Record.map(components.securitySchemes, () => ({ token }))
 })
 
 const textOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
@@ -34,5 +31,10 @@ const protect = Function.memoize((response: HttpServerResponse.HttpServerRespons
 /** Serves the page at `/docs`. On the demo data, the first demo key is filled in. */
 export const layer = <Id extends string, Groups extends HttpApiGroup.Constraint>(api: HttpApi.HttpApi<Id, Groups>) =>
   Layer.unwrap(
-    Effect.map(DemoKeys, ([demo]) => HttpApiScalar.layer(api, { path: "/docs", scalar: withKey(demo?.key) }))
+    Effect.map(DemoKeys, ([demo]) =>
+      HttpApiScalar.layer(api, {
+        path: "/docs",
+        scalar: { ...options, authentication: authentication(demo?.key, OpenApi.fromApi(api)) }
+      })
+    )
   ).pipe(Layer.provide(HttpRouter.middleware((page) => Effect.map(page, protect)).layer))

@@ -145,9 +145,13 @@ export const run = Effect.fnUntraced(function* (options: Options) {
       { concurrency: options.concurrency }
     )
 
+  let isFirst = true
   const opened = Effect.gen(function* () {
     const origin = { organization: yield* source.organization, url: source.url }
-    return yield* options.target.open({ origin, tables: options.tables, allowNewUrl: options.allowNewUrl })
+    const copy = yield* options.target.open({ origin, tables: options.tables, allowNewUrl: options.allowNewUrl })
+    if (isFirst) yield* report(Event.Opened({ ...origin, target: options.target.name }))
+    isFirst = false
+    return copy
   }).pipe(
     Effect.tapError(() => outage.fails(start)),
     Effect.tap(() => outage.works(start))

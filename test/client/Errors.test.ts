@@ -21,6 +21,7 @@ import { CredentialStoreDown } from "../../src/api/Errors.ts"
 import * as RequestLimit from "../../src/keys/RequestLimit.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { InProcess, key, layerDemo, organization } from "../http/inProcess.ts"
+import { long } from "../support/tries.ts"
 import { baseUrl, broken, collect, failureOf, json, over, refused, type Step, steps } from "./support.ts"
 
 const clientOf = (fetch: ReturnType<typeof steps>["fetch"], apiKey: string = key) =>
@@ -168,7 +169,7 @@ describe("a response that is not the service's", () => {
     assert.isUndefined(error.detail)
   })
 
-  test("is given up where it does not end", async () => {
+  test("is given up where it does not end", long, async () => {
     const megabyte = new Uint8Array(1024 * 1024)
     let sent = 0
     const endless: Step = () => new Response(new ReadableStream({ pull: (to) => (sent++, to.enqueue(megabyte)) }))

@@ -128,12 +128,15 @@ describe("retries", () => {
     assert.isTrue(state.isCancelled)
   })
 
-  it("end in the error of the last try, with what there is of a cause", async () => {
-    const cause = Object.assign(new Error("connect"), { code: "ECONNREFUSED" })
+  it.each([
+    [new Error("connect ECONNREFUSED 127.0.0.1:3000"), "connect ECONNREFUSED 127.0.0.1:3000"],
+    [Object.assign(new AggregateError([]), { code: "ECONNREFUSED" }), "ECONNREFUSED"],
+    [undefined, "fetch failed"]
+  ])("end in the error of the last try, with what there is of a cause", async (cause, reason) => {
     const refusing: Step = () => Promise.reject(new TypeError("fetch failed", { cause }))
     const { result } = await timed([refusing], { maxRetries: 0 })
     assert.instanceOf(result, ConnectionError)
-    assert.strictEqual(result.message, `Cannot get a response from ${baseUrl}: ECONNREFUSED`)
+    assert.strictEqual(result.message, `Cannot get a response from ${baseUrl}: ${reason}`)
   })
 })
 

@@ -10,12 +10,12 @@ const document = OpenApi.fromApi(VersionOneApi)
 
 const Content = Schema.Struct({ "application/json": Schema.Struct({ schema: Schema.Struct({ $ref: Schema.String }) }) })
 
-const Example = Schema.Struct({ demo: Schema.Struct({ value: Schema.Json }) })
+const exampleOf = <S extends Schema.Constraint>(value: S) => Schema.Struct({ demo: Schema.Struct({ value }) })
 
 const RequestContent = Schema.Struct({
   "application/json": Schema.Struct({
     schema: Schema.Struct({ $ref: Schema.String }),
-    examples: Example
+    examples: exampleOf(Schema.Json)
   })
 })
 
@@ -37,7 +37,7 @@ const read = Schema.decodeUnknownEffect(
               in: Schema.String,
               required: Schema.Boolean,
               schema: Schema.Record(Schema.String, Schema.Unknown),
-              examples: Schema.optionalKey(Example)
+              examples: Schema.optionalKey(exampleOf(Schema.String))
             })
           ),
           requestBody: Schema.Struct({ content: RequestContent, required: Schema.Boolean }),
@@ -192,7 +192,7 @@ layer(layerIntake(layerMemory))("the server", (it) => {
     Effect.gen(function* () {
       const { parameters, requestBody } = yield* operation
       const headers = Object.fromEntries(
-        parameters.filter(({ required }) => required).map(({ examples, name }) => [name, String(examples?.demo.value)])
+        parameters.filter(({ required }) => required).map(({ examples, name }) => [name, examples?.demo.value])
       )
       const json = requestBody.content["application/json"].examples.demo.value
       const response = yield* send({ path: "/api/v1/invoice-deletions", headers, json })

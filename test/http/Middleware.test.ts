@@ -8,7 +8,6 @@ import { compact, InProcess, layerDemoBut, paths, processorPaths, send, type Sen
 const clinic = "clinic_oakridge_01"
 
 const unknown = [
-  "/",
   "/api",
   "/api/v3",
   "/api/v3/",

@@ -3,27 +3,43 @@
  *
  * @module-tag long
  */
-import { cpSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Config, Context, Effect, Layer } from "effect"
 import * as Client from "../blackbox/support/Client.ts"
 import { startCommand } from "../blackbox/support/Process.ts"
-import { TestDatabase } from "../support/TestDatabase.ts"
+import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
 import { node24, Project, root } from "./Project.ts"
 import { snippetsOf } from "./readme.ts"
 import { npm, run, succeed } from "./run.ts"
 
 const binOf = (project: string) => join(project, "node_modules/practice-data/dist/cli.js")
 
+/** A script that makes a Node say that it is an older one. */
+const olderIn = (folder: string) => {
+  const script = join(folder, "older.cjs")
+  writeFileSync(
+    script,
+    `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } })`
+  )
+  return script
+}
+
+const tooOld = /^practice-data needs Node 22\.19 or later, and this is 20\.20\.2\. .+\n$/
+
+/** A PATH on which `node` is a script in a folder. */
+const pathOf = Effect.fnUntraced(function* (folder: string, script: string) {
+  mkdirSync(folder)
+  writeFileSync(join(folder, "node"), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  return `${folder}:${yield* Config.String("PATH")}`
+})
+
 /** Starts the installed service. */
 const serve = (environment: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
     const { bare } = yield* Project
-    const program = yield* startCommand(
-      { file: node24, args: [join(bare, "node_modules/practice-data/dist/main.js")], cwd: bare },
-      environment
-    )
+    const program = yield* startCommand({ file: node24, args: [binOf(bare), "serve"], cwd: bare }, environment)
     return { ...program, url: yield* program.address }
   })
 
@@ -55,14 +71,17 @@ const compilers = [
 const readme = snippetsOf(join(root, "README.md"))
 
 /** The commands in the README that are tried elsewhere, or that need what a reader has: his Postgres, his shell. */
-const untried = [
-  "npm ci && npm start",
-  "npm ci && npm test",
-  "npm install practice-data",
-  "export DATABASE_URL=postgres://...   # Postgres 15 or later"
-]
+const untried = ["npm ci && npm start", "npm ci && npm test", "npm install practice-data"]
 
 const isCurl = (code: string) => code.startsWith("curl ")
+
+const isSync = (code: string) => code.includes(" sync ")
+
+const isOperate = (code: string) => code.includes(" migrate\n")
+
+/** The commands of a block of the README, as the package has them, on a Node. */
+const byPackage = (code: string, node: string, project: string) =>
+  code.replaceAll(/npm run (--silent )?cli --/g, `${node} ${binOf(project)}`)
 
 /** What a reader's address stands for. */
 const at = (url: string, code: string) => code.replaceAll("http://127.0.0.1:3000", url)
@@ -102,20 +121,33 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
     })
   )
 
+  it.effect("without its peers, the client of promises works, and the command says what it lacks", () =>
+    Effect.gen(function* () {
+      const { bare, folder } = yield* Project
+      const { url } = yield* DemoService
+      const alone = join(folder, "alone")
+      cpSync(join(bare, "node_modules/practice-data"), join(alone, "node_modules/practice-data"), { recursive: true })
+      const program = `
+        import { PracticeData } from "practice-data/client"
+        const client = new PracticeData({ baseUrl: "${url}", apiKey: "pda_demo_harbor" })
+        console.log((await client.organization.get()).id)`
+      const { stdout } = yield* succeed(node24, ["--input-type=module", "--eval", program], { cwd: alone, env: {} })
+      assert.strictEqual(stdout, "org_harbor\n")
+      const { code, stderr } = yield* run(node24, [binOf(alone), "serve"], { cwd: alone, env: {} })
+      assert.strictEqual(code, 1)
+      assert.match(stderr, /^practice-data needs its peer dependencies: npm install .+\n$/)
+    })
+  )
+
   it.effect("says what to do on an older Node, in one line", () =>
     Effect.gen(function* () {
       const { bare, folder } = yield* Project
-      const older = join(folder, "older.cjs")
-      writeFileSync(
-        older,
-        `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } })`
-      )
-      const { code, stderr } = yield* run(node24, ["--require", older, binOf(bare), "--version"], {
+      const { code, stderr } = yield* run(node24, ["--require", olderIn(folder), binOf(bare), "--version"], {
         cwd: bare,
         env: {}
       })
       assert.strictEqual(code, 1)
-      assert.match(stderr, /^practice-data needs Node 22\.19 or later, and this is 20\.20\.2\. .+\n$/)
+      assert.match(stderr, tooOld)
     })
   )
 
@@ -154,6 +186,37 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
       })
   )
 
+  it.effect("a clone without dev dependencies starts on the oldest Node, and tells an older one what to do", () =>
+    Effect.gen(function* () {
+      const { folder, nodes } = yield* Project
+      const clone = join(folder, "production")
+      for (const name of ["src", "package.json", "package-lock.json", ".npmrc"]) {
+        cpSync(join(root, name), join(clone, name), { recursive: true })
+      }
+      const [oldest = node24] = Object.values(nodes)
+      const onOldest = yield* pathOf(join(folder, "oldest"), `exec ${oldest} "$@"`)
+      const { stderr } = yield* npm(["ci", "--omit=dev"], clone, { PATH: onOldest })
+      assert.strictEqual(stderr, "")
+      const program = yield* startCommand(
+        { file: "npm", args: ["start"], cwd: clone },
+        { PATH: onOldest, DATA_DIR: "memory" }
+      )
+      yield* Effect.flatMap(program.address, Client.make).pipe(
+        Effect.flatMap(({ ask }) => ask("/charges/search")),
+        Effect.map(({ status }) => assert.strictEqual(status, 200)),
+        // Npm passes this signal on. It cannot pass on the one at the end of the scope.
+        Effect.ensuring(Effect.andThen(program.kill("SIGTERM"), program.ended))
+      )
+      assert.deepStrictEqual(yield* program.ended, { code: 0, signal: null })
+      const { code, stderr: said } = yield* run("npm", ["start", "--silent"], {
+        cwd: clone,
+        env: { PATH: yield* pathOf(join(folder, "older"), `exec ${node24} --require ${olderIn(folder)} "$@"`) }
+      })
+      assert.strictEqual(code, 1)
+      assert.match(said, tooOld)
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("the README's programs run as they are", () =>
     Effect.gen(function* () {
       const { nodes, programs, whole } = yield* Project
@@ -186,10 +249,47 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
     }).pipe(Effect.scoped)
   )
 
+  it.effect("the README's copies are made, by the package's command on the oldest Node", () =>
+    Effect.gen(function* () {
+      const { bare, folder, nodes } = yield* Project
+      const { url } = yield* DemoService
+      const postgres = new URL((yield* TestDatabase).url)
+      postgres.searchParams.set("schema", "practice")
+      const [oldest = node24] = Object.values(nodes)
+      const copies = join(folder, "copies")
+      mkdirSync(copies)
+      const [block] = readme.filter(({ code, language }) => language === "sh" && isSync(code))
+      assert.isDefined(block)
+      const commands = byPackage(at(url, block.code), oldest, bare)
+        .replaceAll(/postgres:[^']+/g, postgres.href)
+        // It goes on until it is stopped.
+        .replaceAll(/ --watch \d+/g, "")
+      const env = { PATH: yield* Config.String("PATH") }
+      const { stderr } = yield* succeed("sh", ["-ec", commands], { cwd: copies, env })
+      assert.notInclude(stderr, "Warning")
+      const made = readdirSync(copies)
+      assert.includeMembers(made, ["practice.db", "copy"])
+    })
+  )
+
+  it.effect("the README's commands for operators prepare a Postgres", () =>
+    Effect.gen(function* () {
+      const { bare } = yield* Project
+      const [block] = readme.filter(({ code, language }) => language === "sh" && isOperate(code))
+      assert.isDefined(block)
+      const commands = byPackage(block.code, node24, bare)
+        .replace("postgres://...", yield* emptyDatabase)
+        // It goes on until it is stopped.
+        .replace(/^npm start$/m, "")
+      const { stdout } = yield* succeed("sh", ["-ec", commands], { cwd: bare, env: {} })
+      assert.match(stdout, /pda_live_\w+/)
+    })
+  )
+
   it.effect("no command of the README is left out by oversight", () =>
     Effect.sync(() => {
       const left = readme
-        .filter(({ code, language }) => language === "sh" && !isCurl(code))
+        .filter(({ code, language }) => language === "sh" && !isCurl(code) && !isSync(code) && !isOperate(code))
         .map(({ code }) => code.split("\n", 1).join(""))
       assert.sameMembers(left, untried)
     })

@@ -56,8 +56,12 @@ export const npmEnvironment = Effect.map(
 const isOffline = (output: string) => /E(NOTFOUND|CONNREFUSED|CONNRESET|TIMEDOUT|AI_AGAIN)/.test(output)
 
 /** Runs npm, which downloads what it has not downloaded before. */
-export const npm = Effect.fnUntraced(function* (args: ReadonlyArray<string>, cwd: string) {
-  return yield* succeed("npm", args, { cwd, env: yield* npmEnvironment }).pipe(
+export const npm = Effect.fnUntraced(function* (
+  args: ReadonlyArray<string>,
+  cwd: string,
+  env: Readonly<Record<string, string>> = {}
+) {
+  return yield* succeed("npm", args, { cwd, env: { ...(yield* npmEnvironment), ...env } }).pipe(
     Effect.mapError(({ command, output }) => {
       const reason = isOffline(output) ? "This test installs packages, and npm does not reach its registry.\n" : ""
       return new CommandFailed({ command, output: reason + output })

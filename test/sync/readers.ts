@@ -1,7 +1,7 @@
 /** Reads copies as their users do, and renders each row as the API's JSON of the record. Nothing here is from the sources. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { DatabaseSync } from "node:sqlite"
+import { DatabaseSync, type SQLOutputValue } from "node:sqlite"
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Predicate } from "effect"
 import { resourceOf } from "../contract/Contract.ts"
@@ -55,14 +55,14 @@ export const inPostgres = Effect.fnUntraced(function* (sql: PgClient.PgClient, s
   return byId(rows.map(({ record }) => JSON.parse(record)))
 })
 
-const fromSqlite = (value: unknown, type: FieldType): unknown => {
+const fromSqlite = (value: SQLOutputValue | undefined, type: FieldType): unknown => {
   if (value === null) return null
   switch (type.replace("!", "")) {
     case "boolean":
       return value === 1
     case "strings":
     case "split":
-      return JSON.parse(String(value))
+      return typeof value === "string" ? JSON.parse(value) : undefined
     default:
       return value
   }

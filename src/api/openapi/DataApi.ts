@@ -106,7 +106,7 @@ const schemasOf = (spec: Pick<OpenApi.OpenAPISpec, "components" | "paths">): Jso
     const simple = simplify(schema, !requests.has(name))
     // A get without an id is refused with 400, and a processor read without a clinic is told so, not by their schemas.
     if (name.endsWith("GetRequest")) return requiring(simple, "id")
-    if (name === "PspSearchRequest") return requiring(simple, "clinic")
+    if (/^Psp\w+SearchRequest$/.test(name)) return requiring(simple, "clinic")
     // Records that only provisional endpoints return.
     return shown.has(name) || requests.has(name) ? simple : { ...simple, "x-provisional": true }
   })

@@ -16,6 +16,10 @@ const make = Effect.sync(() => {
 
   const linesOf = (event: Event, now: number): ReadonlyArray<object> => {
     switch (event._tag) {
+      case "Opened": {
+        const { organization, target, url } = event
+        return [{ event: "opened", organization, url, target }]
+      }
       case "Started":
         return []
       case "Applied": {

@@ -3,6 +3,8 @@ import { Context, Data, type Effect } from "effect"
 
 /** Something that happened. */
 export type Event = Data.TaggedEnum<{
+  /** The target was opened, for the first time. */
+  Opened: { readonly organization: string; readonly url: string; readonly target: string }
   /** A resource is being read. */
   Started: { readonly resource: string }
   /** A page was applied. */

@@ -36,6 +36,7 @@ export const make = () => {
         case "RoundEnded":
           counts = new Map()
           return
+        case "Opened":
         case "Note":
           return
       }

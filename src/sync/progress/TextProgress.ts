@@ -93,6 +93,7 @@ const make = Effect.fnUntraced(function* ({ resources }: Options) {
 
   const linesOf = (event: Event, now: number): ReadonlyArray<string> => {
     if (event._tag === "Note") return [event.message]
+    if (event._tag === "Opened") return [`${event.organization} at ${event.url}, to ${event.target}`]
     if (event._tag !== "RoundEnded") return []
     return rounds === 0 ? summaryOf(tally.counts(), now) : newsOf(tally.counts(), now)
   }

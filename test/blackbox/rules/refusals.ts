@@ -273,7 +273,13 @@ export const refusals = (it: Tests) => {
   it.effect("an unknown path is 404 and a wrong method 405 with Allow, each with a detail", () =>
     Effect.gen(function* () {
       const client = yield* Service
-      for (const path of ["/", "/api/v3", "/api/v3/charges", "/api/v3/organization/search", "/api/v2/charges/search"]) {
+      for (const path of [
+        "/api",
+        "/api/v3",
+        "/api/v3/charges",
+        "/api/v3/organization/search",
+        "/api/v2/charges/search"
+      ]) {
         yield* detail(yield* client.call({ path, body: "{}" }), 404)
       }
       for (const method of ["GET", "PUT", "PATCH", "DELETE"] as const) {

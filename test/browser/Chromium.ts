@@ -1,0 +1,80 @@
+/** A real Chromium, headless: Debian's, or the one of `CHROMIUM`. */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { Context, Effect, Layer } from "effect"
+import type { Browser, BrowserContextOptions } from "playwright-core"
+
+const { CHROMIUM: executablePath = "/usr/bin/chromium" } = process.env
+
+/** Whether there is one. */
+export const isInstalled = existsSync(executablePath)
+
+/** Why tests that need one are left out. */
+export const missing = `There is no Chromium at ${executablePath}: the tests in a browser are left out. CHROMIUM names another one.`
+
+/** The browser, which ends with the layer. */
+export class Chromium extends Context.Service<Chromium, Browser>()("practice-data/test/browser/Chromium") {
+  static readonly layer = Layer.effect(
+    Chromium,
+    Effect.acquireRelease(
+      // The pages are our own, and a container has no sandbox to offer.
+      Effect.flatMap(
+        Effect.promise(() => import("playwright-core")),
+        ({ chromium }) => Effect.promise(() => chromium.launch({ executablePath, args: ["--no-sandbox"] }))
+      ),
+      (browser) => Effect.promise(() => browser.close())
+    )
+  )
+}
+
+/** The width of a screen, its color scheme, and what it is called. */
+export interface Screen {
+  readonly name: string
+  readonly options: BrowserContextOptions
+}
+
+const desktopSize = { width: 1280, height: 900 }
+const phoneSize = { width: 390, height: 844 }
+
+/** A screen on a desk. */
+export const desktop: Screen = { name: "desktop", options: { viewport: desktopSize, colorScheme: "light" } }
+
+/** A phone, at night. */
+export const phone: Screen = {
+  name: "dark phone",
+  options: { viewport: phoneSize, colorScheme: "dark", hasTouch: true }
+}
+
+/** The screens that pages are looked at on. */
+export const screens: ReadonlyArray<Screen> = [
+  desktop,
+  { name: "dark desktop", options: { viewport: desktopSize, colorScheme: "dark" } },
+  { name: "phone", options: { viewport: phoneSize, colorScheme: "light", hasTouch: true } },
+  phone
+]
+
+/** Where a screenshot goes. The folder is not part of the repository. */
+export const screenshot = (page: string, { name }: Screen) =>
+  join(import.meta.dirname, "screenshots", `${page}-${name.replaceAll(" ", "-")}.png`)
+
+/** A page on a screen, with what went wrong on it so far: errors, and requests to another host. */
+export const openPage = Effect.fnUntraced(function* (url: string, { options }: Screen) {
+  const browser = yield* Chromium
+  const context = yield* Effect.acquireRelease(
+    Effect.promise(() => browser.newContext({ ...options, reducedMotion: "reduce" })),
+    (opened) => Effect.promise(() => opened.close())
+  )
+  context.setDefaultTimeout(30_000)
+  const page = yield* Effect.promise(() => context.newPage())
+  const problems: Array<string> = []
+  page.on("pageerror", ({ message }) => problems.push(message))
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) problems.push(message.text())
+  })
+  page.on("request", (request) => {
+    const { host, protocol } = new URL(request.url())
+    if (protocol.startsWith("http") && host !== new URL(url).host) problems.push(`asked ${request.url()}`)
+  })
+  yield* Effect.promise(() => page.goto(url, { waitUntil: "networkidle" }))
+  return { page, problems }
+})

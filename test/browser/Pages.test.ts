@@ -1,0 +1,159 @@
+/**
+ * The pages as a person finds them, in a real Chromium, on the demo data: whole without another host, and every request
+ * of the documentation can be sent as it stands.
+ *
+ * @module-tag browser
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Schema } from "effect"
+import type { Page } from "playwright-core"
+import { long } from "../support/tries.ts"
+import * as Process from "../blackbox/support/Process.ts"
+import {
+  Chromium,
+  desktop,
+  isInstalled,
+  missing,
+  openPage,
+  phone,
+  type Screen,
+  screens,
+  screenshot
+} from "./Chromium.ts"
+
+class Service extends Context.Service<Service, string>()("practice-data/test/browser/Pages/Service") {
+  static readonly layer = Layer.effect(
+    Service,
+    Effect.flatMap(Process.start({ DATA_DIR: "memory" }), ({ address }) => address)
+  )
+}
+
+const Document = Schema.Struct({
+  paths: Schema.Record(
+    Schema.String,
+    Schema.Record(Schema.String, Schema.Struct({ tags: Schema.NonEmptyArray(Schema.String) }))
+  )
+})
+
+interface Operation {
+  readonly method: string
+  readonly path: string
+  readonly tag: string
+}
+
+const operationsOf = Effect.fnUntraced(function* (page: Page, api: string) {
+  const document = yield* Effect.promise(() => page.request.get(`${api}/openapi.json`).then((found) => found.json()))
+  const { paths } = yield* Schema.decodeUnknownEffect(Document)(document)
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, { tags }]): Operation => ({ method, path, tag: tags[0] }))
+  )
+})
+
+/** Opens an operation of the documentation, sends its request as it stands, and returns the status of the response. */
+const tryIt = Effect.fnUntraced(function* (page: Page, { method, path, tag }: Operation, docs: string) {
+  const verb = method.toUpperCase()
+  yield* Effect.promise(() => page.goto(`${docs}#tag/${tag}/${verb}${path}`))
+  const test = page.getByRole("button", { name: new RegExp(`Test Request\\s*\\(${method} ${path}\\)`) })
+  yield* Effect.promise(() => test.click())
+  const send = page.getByRole("button", { name: `Send ${method} request to` })
+  const [response] = yield* Effect.all(
+    [
+      Effect.promise(() => page.waitForResponse((one) => one.url().endsWith(path) && one.request().method() === verb)),
+      Effect.promise(() => send.click())
+    ],
+    { concurrency: 2 }
+  )
+  yield* Effect.promise(() => page.getByText(`${response.status()} `).first().waitFor())
+  return response.status()
+})
+
+const close = (page: Page) => Effect.promise(() => page.getByRole("button", { name: "Close Client" }).first().click())
+
+/** What the page would show by default, and what leads to other hosts. */
+const unwanted = ["Share", "Generate SDK", "Ask AI", "Open API Client", "Developer Tools"]
+
+/** The page keeps all that it has shown, and slows down: after so many operations it is loaded anew. */
+const operationsOfLoad = 8
+
+const tryAll = Effect.fnUntraced(function* (version: "v1" | "v3", screen: Screen, every: number) {
+  const api = `${yield* Service}/api/${version}`
+  const docs = `${api}/docs`
+  const { page, problems } = yield* openPage(docs, screen)
+  const shown = yield* Effect.promise(() => page.locator("body").innerText())
+  for (const text of unwanted) assert.notInclude(shown, text)
+  const operations = (yield* operationsOf(page, api)).filter((_, index) => index % every === 0)
+  yield* Effect.forEach(operations, (operation, index) =>
+    Effect.gen(function* () {
+      const status = yield* tryIt(page, operation, `${docs}?${Math.floor(index / operationsOfLoad)}`)
+      assert.include([200, 202], status, operation.path)
+      if (index === 0) yield* Effect.promise(() => page.screenshot({ path: screenshot(`${version}-sent`, screen) }))
+      yield* close(page)
+    })
+  )
+  assert.deepStrictEqual(problems, [])
+}, Effect.scoped)
+
+/** A page, and the heading that it has once it is there. */
+interface Looked {
+  readonly name: string
+  readonly path: string
+  readonly heading: string
+}
+
+const pages: ReadonlyArray<Looked> = [
+  { name: "landing", path: "/", heading: "Practice Data" },
+  { name: "v3", path: "/api/v3/docs", heading: "Practice data API" },
+  { name: "v3-search", path: "/api/v3/docs#tag/charges/POST/charges/search", heading: "Search charges" },
+  { name: "v1", path: "/api/v1/docs", heading: "Invoice deletion intake" }
+]
+
+const look = Effect.fnUntraced(function* ({ heading, name, path }: Looked, screen: Screen) {
+  const { page, problems } = yield* openPage(`${yield* Service}${path}`, screen)
+  yield* Effect.promise(() => page.getByRole("heading", { name: heading }).first().waitFor())
+  yield* Effect.promise(() => page.screenshot({ path: screenshot(name, screen) }))
+  assert.deepStrictEqual(problems, [])
+}, Effect.scoped)
+
+if (!isInstalled) process.stderr.write(`${missing}\n`)
+
+describe.skipIf(!isInstalled)("In Chromium", () => {
+  layer(Layer.merge(Chromium.layer, Service.layer), { excludeTestServices: true })((it) => {
+    for (const screen of screens) {
+      it.effect(
+        `every page is whole on a ${screen.name}`,
+        () => Effect.forEach(pages, (page) => look(page, screen), { discard: true }),
+        screen === desktop || screen === phone ? long : {}
+      )
+    }
+
+    it.effect(
+      "every link of / leads to something",
+      () =>
+        Effect.gen(function* () {
+          const { page } = yield* openPage(`${yield* Service}/`, phone)
+          const links = yield* Effect.promise(() =>
+            page.locator("a").evaluateAll((found) => found.map((link) => link.getAttribute("href") ?? ""))
+          )
+          assert.isNotEmpty(links)
+          for (const link of links) {
+            const response = yield* Effect.promise(() => page.request.get(new URL(link, page.url()).href))
+            assert.strictEqual(response.status(), 200, link)
+          }
+        }).pipe(Effect.scoped),
+      long
+    )
+
+    it.effect("every request of the documentation of v1 can be sent as it stands", () => tryAll("v1", desktop, 1), long)
+
+    it.effect("every request of the documentation of v3 can be sent as it stands", () => tryAll("v3", desktop, 1))
+
+    it.effect(
+      "so can requests on a phone, of which a few are enough: the page is the same",
+      () =>
+        Effect.forEach(["v1", "v3"] as const, (version) => tryAll(version, phone, version === "v1" ? 1 : 8), {
+          discard: true
+        }),
+      long
+    )
+  })
+})
