@@ -106,6 +106,18 @@ layer(database, { excludeTestServices: true })("Of a database the doctor", (it) 
     })
   )
 
+  it.effect("tells whether keys may be looked up that have a database of their own", () =>
+    Effect.gen(function* () {
+      const keys = (url: string) =>
+        Effect.map(examined({ DATABASE_URL: `${url}?keys=apart`, CREDENTIALS_DATABASE_URL: url }), (findings) =>
+          findings.filter((finding) => finding.area === "CREDENTIALS_DATABASE_URL")
+        )
+      const { url, name } = yield* login("in role practice_data_intake")
+      has(yield* keys(url), "fail", `The login ${name} may not look API keys up.`)
+      has(yield* keys((yield* TestDatabase).url), "ok", "may look API keys up")
+    })
+  )
+
   it.effect("tells of roles that may do too much, and of roles without grants", () =>
     Effect.gen(function* () {
       yield* during(

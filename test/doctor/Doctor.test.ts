@@ -101,48 +101,61 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("The doctor", (it) 
     long
   )
 
-  it.effect("tells of a pooler that swallows settings, that refuses them, and that is far away", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const far = yield* Pooler.before(url, { parameters: "swallowed", delay: 25 })
-      const swallowed = yield* examined({ DATABASE_URL: far })
-      has(swallowed, "fail", "statement_timeout is 0 instead of 60000", "DATABASE_URL")
-      has(swallowed, "fail", "enable_seqscan is on instead of off", "DATABASE_URL")
-      has(swallowed, "warn", "It is far away", "DATABASE_URL")
-      const refused = yield* examined({ DATABASE_URL: yield* Pooler.before(url, { parameters: "refused" }) })
-      has(refused, "fail", "The connection pooler refuses what the sessions ask for", "DATABASE_URL")
-    })
+  it.effect(
+    "tells of a pooler that swallows settings, that refuses them, and that is far away",
+    () =>
+      Effect.gen(function* () {
+        const { url } = yield* TestDatabase
+        const far = yield* Pooler.before(url, { parameters: "swallowed", delay: 25 })
+        const swallowed = yield* examined({ DATABASE_URL: far })
+        has(swallowed, "fail", "statement_timeout is 0 instead of 60000", "DATABASE_URL")
+        has(swallowed, "fail", "enable_seqscan is on instead of off", "DATABASE_URL")
+        has(swallowed, "warn", "It is far away", "DATABASE_URL")
+        const refused = yield* examined({ DATABASE_URL: yield* Pooler.before(url, { parameters: "refused" }) })
+        has(refused, "fail", "The connection pooler refuses what the sessions ask for", "DATABASE_URL")
+      }),
+    long
   )
 
-  it.effect("tells of a connection to another machine that is not encrypted", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const said = yield* ServerCheck.check(sql, { variable: "DATABASE_URL", host: "db.example.com", isWritten: true })
-      assert.include(said.find(({ status }) => status === "warn")?.message, "not encrypted")
-    })
+  it.effect(
+    "tells of a connection to another machine that is not encrypted",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const said = yield* ServerCheck.check(sql, {
+          variable: "DATABASE_URL",
+          host: "db.example.com",
+          isWritten: true
+        })
+        assert.include(said.find(({ status }) => status === "warn")?.message, "not encrypted")
+      }),
+    long
   )
 })
 
 const secretKey = "sk_test_of_the_double"
 
 layer(TestDatabase.layerDemo, { excludeTestServices: true })("The doctor", (it) => {
-  it.effect("tries the payment processor with an account that is connected", () =>
-    Effect.gen(function* () {
-      const { url, sql } = yield* TestDatabase
-      const stripe = yield* StripeDouble
-      const environment = { DATABASE_URL: url, STRIPE_SECRET_KEY: secretKey, STRIPE_API_URL: stripe.url.href }
-      const fine = yield* examined(environment)
-      has(fine, "ok", "It is configured with a test key", "Payment processor")
-      has(fine, "ok", "The processor answers", "Payment processor")
-      const wrongKey = yield* examined({ ...environment, STRIPE_SECRET_KEY: "sk_live_wrong" })
-      has(wrongKey, "fail", "The processor cannot be used", "Payment processor")
-      const down = yield* examined({ ...environment, STRIPE_API_URL: "http://127.0.0.1:1" })
-      has(down, "fail", /StripeConnectionError/, "Payment processor")
-      yield* stripe.fail(Faults.rateLimit())
-      has(yield* examined(environment), "warn", "limits our rate", "Payment processor")
-      yield* sql`update clinics set processor_account = null`
-      has(yield* examined(environment), "ok", "No clinic has a connected account", "Payment processor")
-    }).pipe(Effect.provide(StripeDouble.layer({ key: secretKey, accounts, platform: "acct_platform" })))
+  it.effect(
+    "tries the payment processor with an account that is connected",
+    () =>
+      Effect.gen(function* () {
+        const { url, sql } = yield* TestDatabase
+        const stripe = yield* StripeDouble
+        const environment = { DATABASE_URL: url, STRIPE_SECRET_KEY: secretKey, STRIPE_API_URL: stripe.url.href }
+        const fine = yield* examined(environment)
+        has(fine, "ok", "It is configured with a test key", "Payment processor")
+        has(fine, "ok", "The processor answers", "Payment processor")
+        const wrongKey = yield* examined({ ...environment, STRIPE_SECRET_KEY: "sk_live_wrong" })
+        has(wrongKey, "fail", "The processor cannot be used", "Payment processor")
+        const down = yield* examined({ ...environment, STRIPE_API_URL: "http://127.0.0.1:1" })
+        has(down, "fail", /StripeConnectionError/, "Payment processor")
+        yield* stripe.fail(Faults.rateLimit())
+        has(yield* examined(environment), "warn", "limits our rate", "Payment processor")
+        yield* sql`update clinics set processor_account = null`
+        has(yield* examined(environment), "ok", "No clinic has a connected account", "Payment processor")
+      }).pipe(Effect.provide(StripeDouble.layer({ key: secretKey, accounts, platform: "acct_platform" }))),
+    long
   )
 
   it.effect(
