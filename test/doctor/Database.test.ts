@@ -38,6 +38,12 @@ const during = (statements: string, undone: string) =>
     return Effect.acquireRelease(run(statements), () => Effect.orDie(run(undone)))
   })
 
+/** What is said of keys in a database of their own. */
+const keys = (url: string) =>
+  Effect.map(examined({ DATABASE_URL: `${url}?keys=apart`, CREDENTIALS_DATABASE_URL: url }), (findings) =>
+    findings.filter((finding) => finding.area === "CREDENTIALS_DATABASE_URL")
+  )
+
 /** A database whose order of changes has begun: that of a copy of another has not. */
 const database = Layer.tap(TestDatabase.layer, (context) => {
   const { sql } = Context.get(context, TestDatabase)
@@ -108,10 +114,6 @@ layer(database, { excludeTestServices: true })("Of a database the doctor", (it) 
 
   it.effect("tells whether keys may be looked up that have a database of their own", () =>
     Effect.gen(function* () {
-      const keys = (url: string) =>
-        Effect.map(examined({ DATABASE_URL: `${url}?keys=apart`, CREDENTIALS_DATABASE_URL: url }), (findings) =>
-          findings.filter((finding) => finding.area === "CREDENTIALS_DATABASE_URL")
-        )
       const { url, name } = yield* login("in role practice_data_intake")
       has(yield* keys(url), "fail", `The login ${name} may not look API keys up.`)
       has(yield* keys((yield* TestDatabase).url), "ok", "may look API keys up")
