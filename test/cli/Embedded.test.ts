@@ -58,7 +58,7 @@ describe("Commands on the embedded database", () => {
       assert.strictEqual(succeeded(yield* command("migrate")), "Nothing to apply")
       assert.strictEqual((yield* command("demo")).code, 1)
       const doctor = yield* command("doctor", "--json")
-      assert.include(doctor.stdout, "It is open in another process, which let us in.")
+      assert.include(doctor.stdout, "Another process has it open, and shares it.")
       const PRACTICE_DATA_URL = yield* process.address
       const sending = ["send", "--organization", "org_oakridge", "--invoice", "invoice_oakridge_0002", "--key", "k1"]
       const sent = yield* runWith({ PRACTICE_DATA_URL, PRACTICE_DATA_API_KEY: key }, [...sending, "--wait"])
