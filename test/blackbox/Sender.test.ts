@@ -160,7 +160,10 @@ layer(Started.layer, options)("A sender", (it) => {
         assert.deepStrictEqual(Object(task)[name], Object(receipt)[name], name)
       }
       assert.strictEqual((yield* get({ task_id: id })).text, text)
-      assert.strictEqual((yield* client.ask("/invoice-deletions/search")).text, `{"body":[${text}]}`)
+      assert.strictEqual(
+        (yield* client.ask("/invoice-deletions/search", { scheduled_since: Object(receipt).scheduled_for })).text,
+        `{"body":[${text}]}`
+      )
       assert.strictEqual((yield* get({ task_id: id }, "harbor")).status, 404)
       assert.notInclude((yield* client.ask("/invoice-deletions/search", {}, "harbor")).text, id)
     })

@@ -188,7 +188,7 @@ layer(InProcess.layer(Layer.orDie(services.pipe(Layer.provide(store)))), { exclu
 
     it.effect("find nothing where nothing was delivered", () =>
       Effect.gen(function* () {
-        assert.strictEqual((yield* send({ path: search })).text, `{"body":[]}`)
+        assert.strictEqual((yield* send({ path: search, json: { state: "dead" } })).text, `{"body":[]}`)
         assert.strictEqual((yield* send({ path: get, json: { idempotency_key: "k" } })).status, 404)
         assert.strictEqual((yield* send({ path: search, json: { offset: 2147483647, limit: 1000 } })).status, 200)
       })

@@ -3,13 +3,13 @@
  *
  * @module-tag long
  */
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Config, Context, Effect, Layer } from "effect"
 import * as Client from "../blackbox/support/Client.ts"
 import { startCommand } from "../blackbox/support/Process.ts"
-import { TestDatabase } from "../support/TestDatabase.ts"
+import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
 import { node24, Project, root } from "./Project.ts"
 import { snippetsOf } from "./readme.ts"
 import { npm, run, succeed } from "./run.ts"
@@ -71,14 +71,17 @@ const compilers = [
 const readme = snippetsOf(join(root, "README.md"))
 
 /** The commands in the README that are tried elsewhere, or that need what a reader has: his Postgres, his shell. */
-const untried = [
-  "npm ci && npm start",
-  "npm ci && npm test",
-  "npm install practice-data",
-  "export DATABASE_URL=postgres://...   # Postgres 15 or later"
-]
+const untried = ["npm ci && npm start", "npm ci && npm test", "npm install practice-data"]
 
 const isCurl = (code: string) => code.startsWith("curl ")
+
+const isSync = (code: string) => code.includes(" sync ")
+
+const isOperate = (code: string) => code.includes(" migrate\n")
+
+/** The commands of a block of the README, as the package has them, on a Node. */
+const byPackage = (code: string, node: string, project: string) =>
+  code.replaceAll(/npm run (--silent )?cli --/g, `${node} ${binOf(project)}`)
 
 /** What a reader's address stands for. */
 const at = (url: string, code: string) => code.replaceAll("http://127.0.0.1:3000", url)
@@ -183,6 +186,15 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
       })
   )
 
+  it.effect("its APIs are served beside other routes, and asked by their typed clients", () =>
+    Effect.gen(function* () {
+      const { nodes, whole } = yield* Project
+      for (const node of Object.values(nodes)) {
+        yield* succeed(node, ["mounted.ts"], { cwd: whole, env: { DATA_DIR: "memory" } })
+      }
+    })
+  )
+
   it.effect("a clone without dev dependencies starts on the oldest Node, and tells an older one what to do", () =>
     Effect.gen(function* () {
       const { folder, nodes } = yield* Project
@@ -246,10 +258,47 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
     }).pipe(Effect.scoped)
   )
 
+  it.effect("the README's copies are made, by the package's command on the oldest Node", () =>
+    Effect.gen(function* () {
+      const { bare, folder, nodes } = yield* Project
+      const { url } = yield* DemoService
+      const postgres = new URL((yield* TestDatabase).url)
+      postgres.searchParams.set("schema", "practice")
+      const [oldest = node24] = Object.values(nodes)
+      const copies = join(folder, "copies")
+      mkdirSync(copies)
+      const [block] = readme.filter(({ code, language }) => language === "sh" && isSync(code))
+      assert.isDefined(block)
+      const commands = byPackage(at(url, block.code), oldest, bare)
+        .replaceAll(/postgres:[^']+/g, postgres.href)
+        // It goes on until it is stopped.
+        .replaceAll(/ --watch \d+/g, "")
+      const env = { PATH: yield* Config.String("PATH") }
+      const { stderr } = yield* succeed("sh", ["-ec", commands], { cwd: copies, env })
+      assert.notInclude(stderr, "Warning")
+      const made = readdirSync(copies)
+      assert.includeMembers(made, ["practice.db", "copy"])
+    })
+  )
+
+  it.effect("the README's commands for operators prepare a Postgres", () =>
+    Effect.gen(function* () {
+      const { bare } = yield* Project
+      const [block] = readme.filter(({ code, language }) => language === "sh" && isOperate(code))
+      assert.isDefined(block)
+      const commands = byPackage(block.code, node24, bare)
+        .replace("postgres://...", yield* emptyDatabase)
+        // It goes on until it is stopped.
+        .replace(/^npm start$/m, "")
+      const { stdout } = yield* succeed("sh", ["-ec", commands], { cwd: bare, env: {} })
+      assert.match(stdout, /pda_live_\w+/)
+    })
+  )
+
   it.effect("no command of the README is left out by oversight", () =>
     Effect.sync(() => {
       const left = readme
-        .filter(({ code, language }) => language === "sh" && !isCurl(code))
+        .filter(({ code, language }) => language === "sh" && !isCurl(code) && !isSync(code) && !isOperate(code))
         .map(({ code }) => code.split("\n", 1).join(""))
       assert.sameMembers(left, untried)
     })

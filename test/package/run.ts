@@ -50,7 +50,13 @@ export const succeed = (file: string, args: ReadonlyArray<string>, options: Opti
 /** What npm needs of the environment. It takes what was downloaded before from its cache. */
 export const npmEnvironment = Effect.map(
   Config.all({ PATH: Config.String("PATH"), HOME: Config.String("HOME") }),
-  (given) => ({ ...given, npm_config_prefer_offline: "true", npm_config_audit: "false", npm_config_fund: "false" })
+  (given) => ({
+    ...given,
+    npm_config_prefer_offline: "true",
+    npm_config_audit: "false",
+    npm_config_fund: "false",
+    npm_config_fetch_retries: "1"
+  })
 )
 
 const isOffline = (output: string) => /E(NOTFOUND|CONNREFUSED|CONNRESET|TIMEDOUT|AI_AGAIN)/.test(output)

@@ -1,0 +1,54 @@
+/** Both APIs beside a route of the project's own, in its own server, asked by their typed clients. */
+import { deepStrictEqual } from "node:assert"
+import { createServer } from "node:http"
+import { NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { Duration, Effect, Layer, Redacted } from "effect"
+import { FetchHttpClient, HttpClient, HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
+import { HttpApiClient } from "effect/http-api"
+import { Client, DataApi, IntakeApi } from "practice-data"
+import { App, PspClient } from "practice-data/server"
+
+const routes = Layer.mergeAll(
+  HttpRouter.add("GET", "/hello", HttpServerResponse.text("Hello")),
+  App.dataApi,
+  App.intake(Duration.minutes(1))
+)
+
+const server = HttpRouter.serve(routes, { disableLogger: true }).pipe(
+  Layer.provideMerge(NodeHttpServer.layer(createServer, { host: "127.0.0.1", port: 0 })),
+  Layer.provide([App.databases, PspClient.layerNotConfigured]),
+  Layer.provide(NodeServices.layer)
+)
+
+const program = Effect.gen(function* () {
+  const url = HttpServer.formatAddress((yield* HttpServer.HttpServer).address)
+  const data = yield* HttpApiClient.make(DataApi, { baseUrl: `${url}/api/v3` })
+  const intake = yield* HttpApiClient.make(IntakeApi, { baseUrl: `${url}/api/v1` })
+  const key = "delivery-1"
+
+  const { body } = yield* data.clinics.search({ payload: {} })
+  deepStrictEqual(
+    body.map(({ id }) => id),
+    ["clinic_oakridge_01", "clinic_oakridge_02"]
+  )
+  const missing = yield* Effect.flip(data.charges.get({ payload: { id: "charge_nowhere" } }))
+  deepStrictEqual(missing._tag, "RecordNotFound")
+
+  const receipt = yield* intake["invoice-deletions"].schedule({
+    headers: { "idempotency-key": key, "x-organization-id": "org_oakridge" },
+    payload: { invoices: [{ invoice_id: "invoice_oakridge_0001" }] }
+  })
+  deepStrictEqual(receipt.status, "scheduled")
+  const task = yield* data["deletion-tasks"].get({ payload: { idempotency_key: key } })
+  deepStrictEqual(task.task_id, receipt.task_id)
+
+  const hello = yield* Effect.flatMap(HttpClient.get(`${url}/hello`), ({ text }) => text)
+  deepStrictEqual(hello, "Hello")
+})
+
+await program.pipe(
+  Effect.provide(server),
+  Effect.provide([Client.layerKey(Redacted.make("pda_demo_oakridge")), FetchHttpClient.layer]),
+  Effect.scoped,
+  Effect.runPromise
+)
