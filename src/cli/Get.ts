@@ -22,7 +22,7 @@ const keyOf = Effect.fnUntraced(function* ({ id, idempotencyKey, resource: name 
   if (Option.isSome(idempotencyKey)) {
     return name === deletions && Option.isNone(id)
       ? { idempotency_key: idempotencyKey.value }
-      : yield* misused(["get"], `--idempotency-key is for ${deletions}, in the place of an id.`)
+      : yield* misused(["get"], `--idempotency-key is for ${deletions}, instead of an id.`)
   }
   if (name === organization) {
     return Option.isNone(id) ? {} : yield* misused(["get"], "organization takes no id: it is that of the API key.")

@@ -4,7 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import { invocation } from "../process/Invocation.ts"
 import * as OperatorDatabases from "./OperatorDatabases.ts"
-import { Line, noteIfUnknown, organization } from "./Organization.ts"
+import { Line, noteIfUnknown, ofOne, organization } from "./Organization.ts"
 import * as Output from "./Output.ts"
 import { Refused } from "./Refused.ts"
 import { type Column, second } from "./Table.ts"
@@ -15,7 +15,7 @@ const create = Command.make(
     organization,
     name: Flag.String("name").pipe(
       Flag.withSchema(Line("what the key is for")),
-      Flag.withDescription("What the key is for")
+      Flag.withDescription("What the key is for (required)")
     ),
     json: Output.json
   },
@@ -51,7 +51,7 @@ const columns: ReadonlyArray<Column<ApiKeys.ApiKey>> = [
 
 const list = Command.make(
   "list",
-  { organization: Flag.optional(organization), json: Output.json },
+  { organization: ofOne("keys"), json: Output.json },
   Effect.fn(function* (options) {
     const owner = Option.getOrUndefined(options.organization)
     yield* Output.rows(yield* ApiKeys.list(owner), {

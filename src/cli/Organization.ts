@@ -23,8 +23,12 @@ export const Line = (what: string) =>
 /** The id of an organization, as the intake takes it in a header. */
 export const organization = Flag.String("organization").pipe(
   Flag.withSchema(Line("the id of an organization")),
-  Flag.withDescription("Id of the organization")
+  Flag.withDescription("Id of the organization (required)")
 )
+
+/** The organization that a list is of; of all without it. */
+export const ofOne = (what: string) =>
+  Flag.optional(Flag.withDescription(organization, `Only ${what} of the organization with this id`))
 
 /** Says what follows from it when the organization has no row in the table of organizations. */
 export const noteIfUnknown = Effect.fnUntraced(function* (id: string, consequence: string) {

@@ -10,23 +10,12 @@ import { misused } from "./Usage.ts"
 /** The names of the resources that can be asked so. */
 export const namesOf = (verb: Verb) => resources.filter(({ verbs }) => verbs.includes(verb)).map(({ name }) => name)
 
-const unknown = (name: string, names: ReadonlyArray<string>) => {
-  const word = name.toLowerCase().replaceAll("_", "-")
-  const meant = names.includes(word) ? word : nearest(word, names)
-  return `Expected the name of a resource.${meant === undefined ? "" : ` Did you mean ${meant}?`} There are ${names.join(", ")}.`
-}
-
 /** The argument that names a resource. */
-export const resource = (verb: Verb) => {
-  const names = namesOf(verb)
-  return Argument.String("resource").pipe(
-    Argument.filter(
-      (name) => names.includes(name),
-      (name) => unknown(name, names)
-    ),
-    Argument.withDescription(`The resource, as in the API's paths: ${names.join(", ")}`)
+export const resource = (verb: Verb) =>
+  Argument.Literals("resource", namesOf(verb)).pipe(
+    Argument.withMetavar("resource"),
+    Argument.withDescription("The resource, as in the API's paths")
   )
-}
 
 const dig = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((found, key) => (Predicate.hasProperty(found, key) ? found[key] : undefined), value)

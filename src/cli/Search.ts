@@ -112,7 +112,7 @@ export const search = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Read records of the organization that the API key belongs to, by the filters of the API, oldest change first. Times are in UTC. To keep a copy of all, use changes."
+    "Read records of the organization that the API key belongs to, by the filters of the API, oldest change first. Times are in UTC. To keep a copy of all, use sync."
   ),
   Command.withShortDescription("Read the records of a resource"),
   Command.withExamples([

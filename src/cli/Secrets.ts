@@ -1,10 +1,10 @@
 /** `secrets`: the signing secrets of the intake. */
 import { Console, Effect, Option, Redacted } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import { invocation } from "../process/Invocation.ts"
 import * as OperatorDatabases from "./OperatorDatabases.ts"
-import { noteIfUnknown, organization } from "./Organization.ts"
+import { noteIfUnknown, ofOne, organization } from "./Organization.ts"
 import * as Output from "./Output.ts"
 import { Refused } from "./Refused.ts"
 import { type Column, second } from "./Table.ts"
@@ -39,7 +39,7 @@ const columns: ReadonlyArray<Column<IntakeSecrets.IntakeSecret>> = [
 
 const list = Command.make(
   "list",
-  { organization: Flag.optional(organization), json: Output.json },
+  { organization: ofOne("secrets"), json: Output.json },
   Effect.fn(function* (options) {
     const owner = Option.getOrUndefined(options.organization)
     yield* Output.rows(yield* IntakeSecrets.list(owner), {

@@ -38,7 +38,7 @@ export const sync = Command.make(
   "sync",
   {
     target: Argument.String("target").pipe(
-      Argument.withDescription("postgres://USER@HOST/DATABASE, sqlite:FILE, or a folder for NDJSON: ndjson:FOLDER")
+      Argument.withDescription("postgres://USER@HOST/DATABASE, sqlite:FILE, or a folder: ndjson:FOLDER, parquet:FOLDER")
     ),
     resource: Flag.Literals("resource", names).pipe(
       Flag.between(0, names.length),
@@ -55,7 +55,7 @@ export const sync = Command.make(
     ),
     compact: Flag.Boolean("compact").pipe(
       Flag.withDefault(false),
-      Flag.withDescription("Rewrite the files of a folder to the last state of each record")
+      Flag.withDescription("Rewrite the files of NDJSON to the last state of each record")
     ),
     concurrency: Flag.Int("concurrency").pipe(
       Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 32 }))),
@@ -101,7 +101,7 @@ export const sync = Command.make(
   })
 ).pipe(
   Command.withShortDescription("Keep a copy of the records in Postgres, SQLite or files"),
-  Command.withDescription(`Keep a copy of the records in Postgres, SQLite or files, in step with the service.
+  Command.withDescription(`Keep a copy of the records in Postgres, SQLite, NDJSON or Parquet, in step with the service.
 
 The first run copies everything, a table or file for each resource. Each later run, or --watch, applies what has changed since. What was applied and how far it is are kept together, so that a run can be killed at any point; the next one goes on from there. A target that has something else under the same names is not touched.
 

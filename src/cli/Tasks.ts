@@ -6,16 +6,14 @@ import { taskIdOf } from "../deletions/Delivery.ts"
 import * as TaskAdmin from "../deletions/TaskAdmin.ts"
 import { invocation } from "../process/Invocation.ts"
 import * as OperatorDatabases from "./OperatorDatabases.ts"
-import * as Organization from "./Organization.ts"
+import { ofOne } from "./Organization.ts"
 import * as Output from "./Output.ts"
 import { Refused } from "./Refused.ts"
 import { type Column, second } from "./Table.ts"
 import * as TaskText from "./TaskText.ts"
 import { misused } from "./Usage.ts"
 
-const organization = Flag.optional(
-  Organization.organization.pipe(Flag.withDescription("Only tasks of the organization with this id"))
-)
+const organization = ofOne("tasks")
 
 const columns: ReadonlyArray<Column<TaskAdmin.TaskSummary>> = [
   { title: "TASK", value: ({ id }) => id },

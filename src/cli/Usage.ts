@@ -1,6 +1,7 @@
 /** How the command line answers a command that it does not understand: on standard error, and with exit code 2. */
 import { Cause, Console, Context, Effect, Exit, Layer, Runtime } from "effect"
 import { CliConfig, CliError, CliOutput, GlobalFlag, TerminalCapabilities } from "effect/cli"
+import { nearest } from "../process/Nearest.ts"
 
 const formatter = Effect.contextWith((context: Context.Context<never>) =>
   Effect.succeed(
@@ -8,13 +9,23 @@ const formatter = Effect.contextWith((context: Context.Context<never>) =>
   )
 )
 
+/** Of a word that is none of several: what was probably meant. */
+const clarified = (error: CliError.NonShowHelpErrors): CliError.NonShowHelpErrors => {
+  if (error._tag !== "InvalidValue" || !/^("[^"]*"( \| )?)+$/.test(error.expected)) return error
+  const choices = error.expected.slice(1, -1).split('" | "')
+  const meant = nearest(error.value.toLowerCase().replaceAll("_", "-"), choices)
+  const { kind, option, value } = error
+  const hint = meant === undefined ? "" : `. Did you mean ${meant}?`
+  return new CliError.InvalidValue({ kind, option, value, expected: `${choices.join(", ")}${hint}` })
+}
+
 const presenter: CliOutput.Presenter = {
   present: Effect.fnUntraced(function* (event) {
     if (event._tag !== "InvalidInvocation") return yield* CliOutput.defaultPresenter.present(event)
     const { formatErrors } = yield* formatter
     const { usage } = event.helpDoc
     yield* Console.error(
-      `${formatErrors(event.errors).trim()}\n\nUsage: ${usage}\nRun '${event.commandPath.join(" ")} --help' for more.`
+      `${formatErrors(event.errors.map(clarified)).trim()}\n\nUsage: ${usage}\nRun '${event.commandPath.join(" ")} --help' for more.`
     )
   })
 }

@@ -85,7 +85,8 @@ const ofDatabase = (settings: Settings, { pools, variable }: Named, sql: Databas
     ),
     check(variable, "Its connections", ConnectionsCheck.check(sql, needed)),
     ...(isRead ? [] : [check(variable, "Its migrations", MigrationsCheck.check(sql))]),
-    ...(isMain ? migratedChecks(variable, sql, settings) : [])
+    ...(isMain ? migratedChecks(variable, sql, settings) : []),
+    ...(variable === "CREDENTIALS_DATABASE_URL" ? [check(variable, "Its keys", RolesCheck.keys(sql))] : [])
   ]
 }
 

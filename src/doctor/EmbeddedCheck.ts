@@ -60,5 +60,5 @@ export const check = Effect.fnUntraced(function* ({ dataDir, processes }: Settin
 export const open = (settings: Settings) =>
   Effect.map(Embedded.connect(settings.dataDir, { asGuest: true }), ({ isGuest, sql }) => ({
     sql,
-    said: ok(isGuest ? "It is open in another process, which let us in." : "It opens.")
+    said: ok(isGuest ? "Another process has it open, and shares it." : "It opens.")
   }))

@@ -99,3 +99,12 @@ export const check = Effect.fnUntraced(function* (sql: PgClient.PgClient, needed
   }
   return said
 })
+
+/** Whether the login may look keys up, where they have a database of their own. */
+export const keys = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const [found] = yield* sql<{ login: string; may_read: boolean }>`
+    select current_user as login, has_table_privilege('api_keys', 'SELECT') as may_read`
+  return found === undefined || found.may_read
+    ? [ok("The login may look API keys up.")]
+    : [fail(`The login ${found.login} may not look API keys up.`, `grant practice_data_api to ${found.login}`)]
+})

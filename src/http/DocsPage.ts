@@ -37,4 +37,8 @@ export const layer = <Id extends string, Groups extends HttpApiGroup.Constraint>
         scalar: { ...options, authentication: authentication(demo?.key, OpenApi.fromApi(api)) }
       })
     )
-  ).pipe(Layer.provide(HttpRouter.middleware((page) => Effect.map(page, protect)).layer))
+  ).pipe(
+    Layer.provide(
+      HttpRouter.middleware((page) => Effect.flatMap(page, (response) => Page.unlessKnown(protect(response)))).layer
+    )
+  )

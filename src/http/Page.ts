@@ -1,6 +1,7 @@
 /** What pages in a browser have in common: they load nothing from other hosts, and run no script but their own. */
 import { hash } from "node:crypto"
-import { HttpServerResponse } from "effect/http"
+import { Effect } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 
 /** The icon of a page. */
 export const icon = `data:image/svg+xml,${encodeURIComponent(
@@ -24,12 +25,24 @@ const policyOf = (html: string) => {
   ].join("; ")
 }
 
-/** The headers of a page. */
-export const headersOf = (html: string) => ({
-  "content-security-policy": policyOf(html),
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff"
-})
+/** A page. A browser asks each time whether the one that it has is still the same. */
+export const page = (html: string) =>
+  HttpServerResponse.html(html).pipe(
+    HttpServerResponse.setHeaders({
+      "cache-control": "no-cache",
+      "content-security-policy": policyOf(html),
+      // Weak: the same for each content encoding.
+      etag: `W/"${hash("sha256", html, "base64url")}"`,
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff"
+    })
+  )
 
-/** A page. */
-export const page = (html: string) => HttpServerResponse.html(html).pipe(HttpServerResponse.setHeaders(headersOf(html)))
+/** The page, or that the browser has it already. */
+export const unlessKnown = (response: HttpServerResponse.HttpServerResponse) =>
+  Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) => {
+    const { etag = "" } = response.headers
+    return headers["if-none-match"]?.includes(etag) === true
+      ? HttpServerResponse.empty({ status: 304, headers: { etag, "cache-control": "no-cache" } })
+      : response
+  })

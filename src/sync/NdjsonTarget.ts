@@ -35,16 +35,13 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
   const stateFile = path.join(folder, stateName)
   const fileOf = (table: Table) => path.join(folder, `${table.name}.ndjson`)
 
-  /** What fails is not tried again: the disk is full, or the folder is not ours to use. */
   const guarded = <A, R>(effect: Effect.Effect<A, Target.TargetError | PlatformError | Schema.SchemaError, R>) =>
-    effect.pipe(
-      Effect.catchTags({
-        PlatformError: ({ message }) => Effect.fail(refuse(`${name} cannot be used: ${message}`)),
-        SchemaError: () => Effect.fail(refuse(`${stateFile} is damaged. Choose ${elsewhere}, or remove this one.`))
-      }),
-      Effect.provideService(FileSystem.FileSystem, fs),
-      Effect.provideService(Path.Path, path)
-    )
+    Files.guarded(
+      name,
+      Effect.catchTag(effect, "SchemaError", () =>
+        Effect.fail(refuse(`${stateFile} is damaged. Choose ${elsewhere}, or remove this one.`))
+      )
+    ).pipe(Effect.provideService(FileSystem.FileSystem, fs), Effect.provideService(Path.Path, path))
 
   const takeFolder = Effect.gen(function* () {
     yield* fs.makeDirectory(folder, { recursive: true })
@@ -122,11 +119,12 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
       return yield* Files.writeAt(fileOf(table), bytes, removals)
     }, Effect.scoped)
 
+    const compactedTo = new Map<string, number>()
     const compactFile = Effect.fnUntraced(function* (table: Table) {
       const file = fileOf(table)
       const compacting = `${file}.compacting`
       const state = stateOf(table)
-      if (state.reload_from !== null) return
+      if (state.reload_from !== null || state.bytes === compactedTo.get(table.resource)) return
       const { positions } = yield* Index.make(name, file, state.bytes)
       const remaining = positions()
       let next = remaining.next()
@@ -147,6 +145,7 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
       yield* save(table, { ...state, compacted })
       yield* Files.replace(compacting, file)
       yield* save(table, { ...state, bytes: compacted, compacted: null })
+      compactedTo.set(table.resource, compacted)
     }, Effect.scoped)
 
     const copy: Target.Copy = {

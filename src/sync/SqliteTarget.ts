@@ -40,14 +40,20 @@ const upsertOf = (table: Table) => {
   return `insert into ${SqlCopy.quoteName(table.name)} (${SqlCopy.namesOf(table.columns)}) values (${params}) ${SqlCopy.onConflict(table)}`
 }
 
-/** The target of a file, which is made if there is none. */
-export const make = (file: string): Target.Target => {
-  const name = `sqlite:${file}`
+export interface Options {
+  readonly file: string
+  /** What it is called in messages. */
+  readonly name: string
+  /** How to name another place for the copy. */
+  readonly elsewhere: string
+}
 
+/** The target of a file, which is made if there is none. */
+export const make = ({ elsewhere, file, name }: Options): Target.Target => {
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
     if (!(yield* Sqlite.lock(name, `${file}.sync-lock`))) {
       return yield* new Target.TargetRefused({
-        message: `Another process keeps the copy in ${name} in step. Stop it first, or choose another file.`
+        message: `Another process keeps the copy in ${name} in step. Stop it first, or choose ${elsewhere}.`
       })
     }
     const database = yield* Sqlite.open(name, file)
@@ -57,7 +63,7 @@ export const make = (file: string): Target.Target => {
     const execute = (statement: string) => Sqlite.attempt(name, () => database.exec(statement))
     const dialect: SqlCopy.Dialect = {
       name,
-      elsewhere: "another file",
+      elsewhere,
       quote: SqlCopy.quoteName,
       typeOf: (type) => types[type],
       now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",

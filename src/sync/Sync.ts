@@ -159,14 +159,13 @@ export const run = Effect.fnUntraced(function* (options: Options) {
 
   const session = Effect.gen(function* () {
     const copy = yield* opened
-    let lags = yield* round(copy)
-    yield* Effect.uninterruptible(copy.finish)
     while (true) {
+      const lags = yield* round(copy)
+      yield* Effect.uninterruptible(copy.finish)
       yield* report(Event.RoundEnded())
       yield* noteLag(lags)
       if (options.watch === undefined) return
       yield* Effect.sleep(options.watch)
-      lags = yield* round(copy)
     }
   }).pipe(Effect.scoped)
 

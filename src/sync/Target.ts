@@ -58,7 +58,7 @@ export interface Copy {
   readonly apply: (table: Table, state: State, page: Page) => Effect.Effect<State, TargetError>
   /** Has all records read anew, and keeps what the copy has until they have been. */
   readonly restart: (table: Table, state: State) => Effect.Effect<State, TargetError>
-  /** Called when all resources are in step. */
+  /** Called each time that all resources are in step. */
   readonly finish: Effect.Effect<void, TargetError>
 }
 

@@ -1,6 +1,7 @@
 /** Which target a text names. */
 import { Effect, Option, Redacted, Schema } from "effect"
 import * as NdjsonTarget from "./NdjsonTarget.ts"
+import * as ParquetTarget from "./ParquetTarget.ts"
 import * as PostgresTarget from "./PostgresTarget.ts"
 import * as SqliteTarget from "./SqliteTarget.ts"
 
@@ -30,21 +31,22 @@ const postgres = (text: string, options: Options) => {
 const looksLikeFile = /\.(db|sqlite3?)$/i
 const scheme = /^[a-z][a-z\d+.-]+:/i
 
-/** The target that a text names: `postgres://...`, `sqlite:FILE`, `ndjson:FOLDER`, or the path of a folder. */
+/** The target that a text names: `postgres://...`, `sqlite:FILE`, `ndjson:FOLDER`, the path of a folder, or `parquet:FOLDER`. */
 export const targetOf = Effect.fnUntraced(function* (text: string, options: Options) {
   const isPostgres = /^postgres(ql)?:/i.test(text)
-  const isFolder = !isPostgres && !text.startsWith("sqlite:")
+  const isFolder = !isPostgres && !/^(sqlite|parquet):/.test(text)
   if (Option.isSome(options.schema) && !isPostgres) return yield* refuse("--schema is for a postgres:// target.")
-  if (options.compact && !isFolder) return yield* refuse("--compact is for a folder.")
+  if (options.compact && !isFolder) return yield* refuse("--compact is for a folder of NDJSON.")
   if (isPostgres) return yield* postgres(text, options)
-  const path = text.replace(/^(sqlite|ndjson):/, "")
+  const path = text.replace(/^(sqlite|ndjson|parquet):/, "")
   if (path === "") return yield* refuse("The target has no path.")
-  if (!isFolder) return SqliteTarget.make(path)
+  if (text.startsWith("parquet:")) return yield* ParquetTarget.make(path)
+  if (!isFolder) return SqliteTarget.make({ file: path, name: text, elsewhere: "another file" })
   if (!text.startsWith("ndjson:")) {
     if (looksLikeFile.test(text))
       return yield* refuse(`For a SQLite file write sqlite:${text}, for a folder ndjson:${text}.`)
     if (scheme.test(text)) {
-      return yield* refuse(`The target must be postgres://..., sqlite:FILE or ndjson:FOLDER.`)
+      return yield* refuse(`The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.`)
     }
   }
   return yield* NdjsonTarget.make({ folder: path, compact: options.compact })

@@ -5,7 +5,8 @@
  * @module-tag browser
  */
 import { assert, describe, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Array, Context, Effect, Layer, Schema } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
 import type { Page } from "playwright-core"
 import { long } from "../support/tries.ts"
 import * as Process from "../blackbox/support/Process.ts"
@@ -41,9 +42,9 @@ interface Operation {
   readonly tag: string
 }
 
-const operationsOf = Effect.fnUntraced(function* (page: Page, api: string) {
-  const document = yield* Effect.promise(() => page.request.get(`${api}/openapi.json`).then((found) => found.json()))
-  const { paths } = yield* Schema.decodeUnknownEffect(Document)(document)
+const operationsOf = Effect.fnUntraced(function* (api: string) {
+  const response = yield* HttpClient.get(`${api}/openapi.json`)
+  const { paths } = yield* HttpClientResponse.schemaBodyJson(Document)(response)
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, { tags }]): Operation => ({ method, path, tag: tags[0] }))
   )
@@ -72,26 +73,37 @@ const close = (page: Page) => Effect.promise(() => page.getByRole("button", { na
 /** What the page would show by default, and what leads to other hosts. */
 const unwanted = ["Share", "Generate SDK", "Ask AI", "Open API Client", "Developer Tools"]
 
-/** The page keeps all that it has shown, and slows down: after so many operations it is loaded anew. */
-const operationsOfLoad = 8
+/** The page keeps all that it has shown, and slows down: so many operations are tried on one. */
+const operationsOfPage = 8
 
-const tryAll = Effect.fnUntraced(function* (version: "v1" | "v3", screen: Screen, every: number) {
-  const api = `${yield* Service}/api/${version}`
-  const docs = `${api}/docs`
+const tryThese = Effect.fnUntraced(function* (
+  docs: string,
+  operations: ReadonlyArray<Operation>,
+  screen: Screen,
+  shot: string | undefined
+) {
   const { page, problems } = yield* openPage(docs, screen)
   const shown = yield* Effect.promise(() => page.locator("body").innerText())
   for (const text of unwanted) assert.notInclude(shown, text)
-  const operations = (yield* operationsOf(page, api)).filter((_, index) => index % every === 0)
-  yield* Effect.forEach(operations, (operation, index) =>
-    Effect.gen(function* () {
-      const status = yield* tryIt(page, operation, `${docs}?${Math.floor(index / operationsOfLoad)}`)
-      assert.include([200, 202], status, operation.path)
-      if (index === 0) yield* Effect.promise(() => page.screenshot({ path: screenshot(`${version}-sent`, screen) }))
-      yield* close(page)
-    })
-  )
+  for (const operation of operations) {
+    const status = yield* tryIt(page, operation, docs)
+    assert.include([200, 202], status, operation.path)
+    if (shot !== undefined) yield* Effect.promise(() => page.screenshot({ path: shot }))
+    yield* close(page)
+  }
   assert.deepStrictEqual(problems, [])
 }, Effect.scoped)
+
+const tryAll = Effect.fnUntraced(function* (version: "v1" | "v3", screen: Screen, every: number) {
+  const api = `${yield* Service}/api/${version}`
+  const operations = (yield* operationsOf(api)).filter((_, index) => index % every === 0)
+  yield* Effect.forEach(
+    Array.chunksOf(operations, operationsOfPage),
+    (chunk, index) =>
+      tryThese(`${api}/docs`, chunk, screen, index === 0 ? screenshot(`${version}-sent`, screen) : undefined),
+    { concurrency: 2, discard: true }
+  )
+})
 
 /** A page, and the heading that it has once it is there. */
 interface Looked {
@@ -117,7 +129,7 @@ const look = Effect.fnUntraced(function* ({ heading, name, path }: Looked, scree
 if (!isInstalled) process.stderr.write(`${missing}\n`)
 
 describe.skipIf(!isInstalled)("In Chromium", () => {
-  layer(Layer.merge(Chromium.layer, Service.layer), { excludeTestServices: true })((it) => {
+  layer(Layer.mergeAll(Chromium.layer, Service.layer, FetchHttpClient.layer), { excludeTestServices: true })((it) => {
     for (const screen of screens) {
       it.effect(
         `every page is whole on a ${screen.name}`,

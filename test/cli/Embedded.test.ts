@@ -6,7 +6,7 @@
 import { connect } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Random } from "effect"
 import * as Client from "../blackbox/support/Client.ts"
 import * as Process from "../blackbox/support/Process.ts"
 import { usedFolder } from "../blackbox/support/usedFolder.ts"
@@ -58,13 +58,27 @@ describe("Commands on the embedded database", () => {
       assert.strictEqual(succeeded(yield* command("migrate")), "Nothing to apply")
       assert.strictEqual((yield* command("demo")).code, 1)
       const doctor = yield* command("doctor", "--json")
-      assert.include(doctor.stdout, "It is open in another process, which let us in.")
+      assert.include(doctor.stdout, "Another process has it open, and shares it.")
       const PRACTICE_DATA_URL = yield* process.address
       const sending = ["send", "--organization", "org_oakridge", "--invoice", "invoice_oakridge_0002", "--key", "k1"]
       const sent = yield* runWith({ PRACTICE_DATA_URL, PRACTICE_DATA_API_KEY: key }, [...sending, "--wait"])
       assert.match(succeeded(sent), /^Deleted +1 invoice with 3 lines$/m)
       const shown = yield* command("tasks", "show", "--organization", "org_oakridge", "--idempotency-key", "k1")
       assert.match(succeeded(shown), /^State +completed$/m)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("make secrets, with which `send` signs", () =>
+    Effect.gen(function* () {
+      const { command, process } = yield* service
+      const PRACTICE_DATA_URL = yield* process.address
+      const sending = ["send", "--organization", "org_oakridge", "--invoice", "invoice_oakridge_0003"]
+      const secret = succeeded(yield* command("secrets", "add", "--organization", "org_oakridge"))
+      const unsigned = yield* runWith({ PRACTICE_DATA_URL }, sending)
+      assert.strictEqual(unsigned.code, 1)
+      assert.match(unsigned.stderr, /^401 /)
+      const signed = yield* runWith({ PRACTICE_DATA_URL, PRACTICE_DATA_SIGNING_SECRET: secret }, sending)
+      assert.match(succeeded(signed), /^Status +scheduled$/m)
     }).pipe(Effect.scoped)
   )
 
@@ -86,7 +100,7 @@ describe("Commands on the embedded database", () => {
   it.live("leave the service and the data whole when they are killed", () =>
     Effect.gen(function* () {
       const { client, command, environment } = yield* service
-      const times = Array.from({ length: 8 }, () => 300 + Math.floor(Math.random() * 700))
+      const times = yield* Effect.replicateEffect(Random.nextIntBetween(300, 1000), 8)
       let made = 0
       for (const killedAfter of times) {
         const { stdout } = yield* processWith({ environment, killedAfter }, creating("org_killed"))

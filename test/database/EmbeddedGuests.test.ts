@@ -120,7 +120,9 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
           Effect.andThen(other`insert into notes values ('slow', 'begun')`, Effect.never)
         )
         const waiting = Effect.timed(Effect.delay(sql`select 1`, "100 millis"))
-        const held = yield* Effect.raceFirst(waiting, writing)
+        const busy = Effect.delay(Effect.flip(request("a caller")), "100 millis")
+        const [held, refused] = yield* Effect.raceFirst(Effect.all([waiting, busy], { concurrency: 2 }), writing)
+        assert.strictEqual(refused, "unavailable")
         assert.isBelow(Duration.toSeconds(held[0]), inTime(Duration.toSeconds(longestTurn)))
         assert.deepStrictEqual(yield* notesOf("slow"), [])
       }).pipe(Effect.scoped),
@@ -142,6 +144,25 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
         yield* Effect.raceFirst(visits, requests)
         assert.lengthOf(yield* notesOf("many"), 30)
         assert.isAbove(served, 10)
+      }),
+    long
+  )
+
+  it.effect(
+    "speaks as a client of Postgres does, or is cut off",
+    () =>
+      Effect.gen(function* () {
+        const { folder, sql } = yield* Owner
+        const tooLong = Buffer.from([0x51, 0x7f, 0xff, 0xff, 0xff])
+        const cancel = Buffer.from("\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\0\0\0\0\0", "latin1")
+        for (const said of ["GET / HTTP/1.1\r\n\r\n", Buffer.concat([startup, tooLong]), cancel]) {
+          yield* Effect.callback<void>((resume) => {
+            const socket = Net.connect(join(folder, "lock.sock"))
+            socket.resume().once("close", () => resume(Effect.void))
+            socket.write(said)
+          })
+        }
+        assert.deepStrictEqual(yield* sql`select 1 as one`, [{ one: 1 }])
       }),
     long
   )

@@ -38,6 +38,12 @@ const during = (statements: string, undone: string) =>
     return Effect.acquireRelease(run(statements), () => Effect.orDie(run(undone)))
   })
 
+/** What is said of keys in a database of their own. */
+const keys = (url: string) =>
+  Effect.map(examined({ DATABASE_URL: `${url}?keys=apart`, CREDENTIALS_DATABASE_URL: url }), (findings) =>
+    findings.filter((finding) => finding.area === "CREDENTIALS_DATABASE_URL")
+  )
+
 /** A database whose order of changes has begun: that of a copy of another has not. */
 const database = Layer.tap(TestDatabase.layer, (context) => {
   const { sql } = Context.get(context, TestDatabase)
@@ -103,6 +109,14 @@ layer(database, { excludeTestServices: true })("Of a database the doctor", (it) 
       const own = yield* of(url, { ROLES: "intake" })
       isFine(own)
       has(own, "ok", `The login ${name} may: take deliveries in.`)
+    })
+  )
+
+  it.effect("tells whether keys may be looked up that have a database of their own", () =>
+    Effect.gen(function* () {
+      const { url, name } = yield* login("in role practice_data_intake")
+      has(yield* keys(url), "fail", `The login ${name} may not look API keys up.`)
+      has(yield* keys((yield* TestDatabase).url), "ok", "may look API keys up")
     })
   )
 

@@ -2,9 +2,10 @@
 import { createServer } from "node:net"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import * as ServerCheck from "../../src/doctor/ServerCheck.ts"
+import { json } from "../blackbox/support/Client.ts"
 import * as Process from "../blackbox/support/Process.ts"
 import * as TcpProxy from "../blackbox/support/TcpProxy.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
@@ -20,7 +21,7 @@ const secret = "s3cret-passw0rd"
 const nowhere = `postgres://someone:${secret}@127.0.0.1:1/nothing`
 
 describe.concurrent("The doctor", () => {
-  it.live("tells what is set, without secrets, and each variable that is wrong or mistyped", () =>
+  test.live("tells what is set, without secrets, and each variable that is wrong or mistyped", () =>
     Effect.gen(function* () {
       const findings = yield* examined({
         DATABASE_URL: nowhere,
@@ -34,11 +35,11 @@ describe.concurrent("The doctor", () => {
       has(findings, "fail", "DELETION_DELAY: expected a duration")
       has(findings, "fail", "RATE_LIMIT: expected an integer")
       has(findings, "warn", "DATABSE_URL")
-      assert.notInclude(JSON.stringify(findings), secret)
+      assert.notInclude(json(findings), secret)
     })
   )
 
-  it.live("tells of each database that cannot be reached, and goes on", () =>
+  test.live("tells of each database that cannot be reached, and goes on", () =>
     Effect.gen(function* () {
       const findings = yield* examined({
         DATABASE_URL: nowhere,
@@ -47,11 +48,11 @@ describe.concurrent("The doctor", () => {
       for (const area of ["DATABASE_URL", "CREDENTIALS_DATABASE_URL"]) has(findings, "fail", "cannot be reached", area)
       has(findings, "warn", "It is not configured", "Payment processor")
       has(findings, "ok", "PORT=0", "Service")
-      assert.notInclude(JSON.stringify(findings), secret)
+      assert.notInclude(json(findings), secret)
     })
   )
 
-  it.live("tells of a folder that cannot be written, and of processes that the embedded database cannot have", () =>
+  test.live("tells of a folder that cannot be written, and of processes that the embedded database cannot have", () =>
     Effect.gen(function* () {
       const folder = yield* Process.temporaryFolder
       yield* Effect.sync(() => writeFileSync(join(folder, "file"), ""))
@@ -63,7 +64,7 @@ describe.concurrent("The doctor", () => {
     })
   )
 
-  it.live("tells of an address that cannot be listened on", () =>
+  test.live("tells of an address that cannot be listened on", () =>
     Effect.gen(function* () {
       const port = yield* Effect.acquireRelease(
         Effect.callback<number>((resume) => {
@@ -100,48 +101,61 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("The doctor", (it) 
     long
   )
 
-  it.effect("tells of a pooler that swallows settings, that refuses them, and that is far away", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const far = yield* Pooler.before(url, { parameters: "swallowed", delay: 25 })
-      const swallowed = yield* examined({ DATABASE_URL: far })
-      has(swallowed, "fail", "statement_timeout is 0 instead of 60000", "DATABASE_URL")
-      has(swallowed, "fail", "enable_seqscan is on instead of off", "DATABASE_URL")
-      has(swallowed, "warn", "It is far away", "DATABASE_URL")
-      const refused = yield* examined({ DATABASE_URL: yield* Pooler.before(url, { parameters: "refused" }) })
-      has(refused, "fail", "The connection pooler refuses what the sessions ask for", "DATABASE_URL")
-    })
+  it.effect(
+    "tells of a pooler that swallows settings, that refuses them, and that is far away",
+    () =>
+      Effect.gen(function* () {
+        const { url } = yield* TestDatabase
+        const far = yield* Pooler.before(url, { parameters: "swallowed", delay: 25 })
+        const swallowed = yield* examined({ DATABASE_URL: far })
+        has(swallowed, "fail", "statement_timeout is 0 instead of 60000", "DATABASE_URL")
+        has(swallowed, "fail", "enable_seqscan is on instead of off", "DATABASE_URL")
+        has(swallowed, "warn", "It is far away", "DATABASE_URL")
+        const refused = yield* examined({ DATABASE_URL: yield* Pooler.before(url, { parameters: "refused" }) })
+        has(refused, "fail", "The connection pooler refuses what the sessions ask for", "DATABASE_URL")
+      }),
+    long
   )
 
-  it.effect("tells of a connection to another machine that is not encrypted", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const said = yield* ServerCheck.check(sql, { variable: "DATABASE_URL", host: "db.example.com", isWritten: true })
-      assert.include(said.find(({ status }) => status === "warn")?.message, "not encrypted")
-    })
+  it.effect(
+    "tells of a connection to another machine that is not encrypted",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const said = yield* ServerCheck.check(sql, {
+          variable: "DATABASE_URL",
+          host: "db.example.com",
+          isWritten: true
+        })
+        assert.include(said.find(({ status }) => status === "warn")?.message, "not encrypted")
+      }),
+    long
   )
 })
 
 const secretKey = "sk_test_of_the_double"
 
 layer(TestDatabase.layerDemo, { excludeTestServices: true })("The doctor", (it) => {
-  it.effect("tries the payment processor with an account that is connected", () =>
-    Effect.gen(function* () {
-      const { url, sql } = yield* TestDatabase
-      const stripe = yield* StripeDouble
-      const environment = { DATABASE_URL: url, STRIPE_SECRET_KEY: secretKey, STRIPE_API_URL: stripe.url.href }
-      const fine = yield* examined(environment)
-      has(fine, "ok", "It is configured with a test key", "Payment processor")
-      has(fine, "ok", "The processor answers", "Payment processor")
-      const wrongKey = yield* examined({ ...environment, STRIPE_SECRET_KEY: "sk_live_wrong" })
-      has(wrongKey, "fail", "The processor cannot be used", "Payment processor")
-      const down = yield* examined({ ...environment, STRIPE_API_URL: "http://127.0.0.1:1" })
-      has(down, "fail", /StripeConnectionError/, "Payment processor")
-      yield* stripe.fail(Faults.rateLimit())
-      has(yield* examined(environment), "warn", "limits our rate", "Payment processor")
-      yield* sql`update clinics set processor_account = null`
-      has(yield* examined(environment), "ok", "No clinic has a connected account", "Payment processor")
-    }).pipe(Effect.provide(StripeDouble.layer({ key: secretKey, accounts, platform: "acct_platform" })))
+  it.effect(
+    "tries the payment processor with an account that is connected",
+    () =>
+      Effect.gen(function* () {
+        const { url, sql } = yield* TestDatabase
+        const stripe = yield* StripeDouble
+        const environment = { DATABASE_URL: url, STRIPE_SECRET_KEY: secretKey, STRIPE_API_URL: stripe.url.href }
+        const fine = yield* examined(environment)
+        has(fine, "ok", "It is configured with a test key", "Payment processor")
+        has(fine, "ok", "The processor answers", "Payment processor")
+        const wrongKey = yield* examined({ ...environment, STRIPE_SECRET_KEY: "sk_live_wrong" })
+        has(wrongKey, "fail", "The processor cannot be used", "Payment processor")
+        const down = yield* examined({ ...environment, STRIPE_API_URL: "http://127.0.0.1:1" })
+        has(down, "fail", /StripeConnectionError/, "Payment processor")
+        yield* stripe.fail(Faults.rateLimit())
+        has(yield* examined(environment), "warn", "limits our rate", "Payment processor")
+        yield* sql`update clinics set processor_account = null`
+        has(yield* examined(environment), "ok", "No clinic has a connected account", "Payment processor")
+      }).pipe(Effect.provide(StripeDouble.layer({ key: secretKey, accounts, platform: "acct_platform" }))),
+    long
   )
 
   it.effect(

@@ -1,5 +1,6 @@
 /** A stand-in for a connection pooler: it passes on what it likes of what a session asks for, as pgbouncer does. */
 import { connect, createServer } from "node:net"
+import { setTimeout as after } from "node:timers/promises"
 import { Effect } from "effect"
 
 /** What it does. */
@@ -43,7 +44,7 @@ export const before = (url: string, { delay = 0, parameters }: Manner) =>
           near.once("data", (startup) => {
             if (parameters === "refused") return near.end(refusal())
             far.write(startupOf(startup))
-            near.on("data", (data) => setTimeout(() => far.write(data), delay))
+            near.on("data", (data) => void after(delay).then(() => far.write(data)))
             return far.pipe(near)
           })
         })

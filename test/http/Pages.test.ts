@@ -63,6 +63,8 @@ describe("with demo data", () => {
           assert.deepInclude(json, { health: "/api/v1/health" })
         }
         assert.strictEqual((yield* get("/", html)).headers["vary"], "accept")
+        const compressed = yield* get("/", { ...html, "accept-encoding": "gzip" })
+        assert.strictEqual(compressed.headers["vary"], "accept, accept-encoding")
       })
     )
 
@@ -71,6 +73,15 @@ describe("with demo data", () => {
         const { headers, status } = yield* send({ path: "/" })
         assert.deepStrictEqual([status, headers["allow"]], [405, "GET, HEAD"])
         assert.strictEqual((yield* send({ path: "/", method: "HEAD" })).status, 200)
+      })
+    )
+
+    it.effect("the documentation is sent once to a browser that asks again", () =>
+      Effect.gen(function* () {
+        const { headers } = yield* get("/api/v3/docs")
+        const again = yield* get("/api/v3/docs", { "if-none-match": headers["etag"] })
+        assert.deepStrictEqual([again.status, again.text, again.headers["etag"]], [304, "", headers["etag"]])
+        assert.strictEqual((yield* get("/api/v3/docs", { "if-none-match": `W/"another"` })).status, 200)
       })
     )
 

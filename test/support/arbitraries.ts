@@ -70,6 +70,11 @@ const formatOf = SchemaAST.resolveAt<string>("format")
 
 const isWholeOnly = (ast: SchemaAST.AST) => !Schema.is(Schema.make(ast))(0.5)
 
+const isDay = (ast: SchemaAST.AST) => {
+  const fits = Schema.is(Schema.make(ast))
+  return fits("2019-04-12") && !fits("")
+}
+
 /** Values of the JSON form that a schema describes. */
 const encoded = (ast: SchemaAST.AST): Arbitrary.Arbitrary<unknown> => {
   switch (ast._tag) {
@@ -80,7 +85,7 @@ const encoded = (ast: SchemaAST.AST): Arbitrary.Arbitrary<unknown> => {
     case "Null":
       return Arbitrary.Constant(null)
     case "String":
-      return formatOf(ast) === "date-time" ? instant : formatOf(ast) === "date" ? day : text
+      return formatOf(ast) === "date-time" ? instant : isDay(ast) ? day : text
     case "Number":
       return isWholeOnly(ast) ? int32 : decimal
     case "Boolean":

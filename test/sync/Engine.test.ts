@@ -54,7 +54,7 @@ const stand = Effect.gen(function* () {
   const run = (script: Script, given: Given = {}) => {
     const { concurrency = 4, organization = Effect.succeed("org_a"), resources = ["charge-refunds"], watch } = given
     return Sync.run({
-      target: SqliteTarget.make(file),
+      target: SqliteTarget.make({ file, name: "sqlite:copy.db", elsewhere: "another file" }),
       tables: tables.filter(({ resource }) => resources.includes(resource)),
       concurrency,
       watch,

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { DatabaseSync, type SQLOutputValue } from "node:sqlite"
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Predicate } from "effect"
+import { asyncBufferFromFile, parquetReadObjects } from "hyparquet"
 import { resourceOf } from "../contract/Contract.ts"
 import type { FieldType } from "../contract/Resource.ts"
 
@@ -82,6 +83,23 @@ export const inSqlite = (file: string, resource: string): Rows => {
     database.close()
   }
 }
+
+const fromParquet = (value: unknown, type: FieldType): unknown => {
+  if (!(value instanceof Date)) return value
+  return type.startsWith("date-time") ? value.toISOString() : value.toISOString().slice(0, 10)
+}
+
+/** The rows of a Parquet file. */
+export const inParquet = (folder: string, resource: string): Promise<Rows> =>
+  asyncBufferFromFile(join(folder, `${tableOf(resource)}.parquet`))
+    .then((file) => parquetReadObjects({ file }))
+    .then((rows) =>
+      byId(
+        rows.map((row) =>
+          Object.fromEntries(fieldsOf(resource).map(([name, type]) => [name, fromParquet(row[name], type)]))
+        )
+      )
+    )
 
 /** The records that the changes in a file make, as far as the folder's state says that they count. */
 export const inFolder = (folder: string, resource: string): Rows => {

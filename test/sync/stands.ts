@@ -45,7 +45,7 @@ const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
       database.close()
     })
   return {
-    target: SqliteTarget.make(file),
+    target: SqliteTarget.make({ file, name: "sqlite:copy.db", elsewhere: "another file" }),
     rowsOf: (resource) => Effect.sync(() => Readers.inSqlite(file, resource)),
     occupy: run("create table charges (id text)"),
     forget: (column) => run(`alter table charges drop column "${column}"`)

@@ -1,5 +1,13 @@
 /** What makes a change of a file last, so that neither a kill nor a power cut leaves half of it. */
 import { ByteSize, Effect, FileSystem, Path, Stream } from "effect"
+import type { PlatformError } from "effect/PlatformError"
+import * as Target from "../Target.ts"
+
+/** What fails with files is not tried again: the disk is full, or the folder is not ours to use. */
+export const guarded = <A, R>(name: string, effect: Effect.Effect<A, Target.TargetError | PlatformError, R>) =>
+  Effect.catchTag(effect, "PlatformError", ({ message }) =>
+    Effect.fail(new Target.TargetRefused({ message: `${name} cannot be used: ${message}` }))
+  )
 
 /** Has the names in a folder on disk. Not every system can: there, a rename lasts when the system has written it. */
 const syncFolder = Effect.fnUntraced(function* (folder: string) {
@@ -14,6 +22,12 @@ export const replace = Effect.fnUntraced(function* (from: string, to: string) {
   yield* fs.rename(from, to)
   yield* syncFolder(path.dirname(to))
 })
+
+/** Has what was written to a file on disk. */
+export const sync = Effect.fnUntraced(function* (file: string) {
+  const fs = yield* FileSystem.FileSystem
+  yield* Effect.flatMap(fs.open(file, { flag: "r+" }), (handle) => handle.sync)
+}, Effect.scoped)
 
 /** Writes a new file, and has it on disk. Returns how many bytes were written. */
 export const write = Effect.fnUntraced(function* <E, R>(file: string, pieces: Stream.Stream<Uint8Array, E, R>) {

@@ -21,12 +21,13 @@ const make = Effect.sync(() => {
         return [{ event: "opened", organization, url, target }]
       }
       case "Started":
+        told.set(event.resource, now)
         return []
       case "Applied": {
         const { resource } = event
-        const { records, removed, since } = tally.count(resource) ?? { ...event, since: now }
-        if (now - (told.get(resource) ?? since) < interval) return []
+        if (now - (told.get(resource) ?? now) < interval) return []
         told.set(resource, now)
+        const { records, removed } = tally.count(resource) ?? event
         return [{ event: "applied", resource, records, removed }]
       }
       case "InStep": {
