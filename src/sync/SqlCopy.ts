@@ -5,7 +5,7 @@ import * as Target from "./Target.ts"
 
 type Row = Readonly<Record<string, unknown>>
 
-/** What databases do differently. Statements have parameters `$1`, `$2`. */
+/** What databases do differently. Statements have parameters `$1`, `$2`, each once and in this order. */
 export interface Dialect {
   /** What the database is called in messages. */
   readonly name: string

@@ -36,7 +36,7 @@ const valueOf = (value: unknown): Value => {
 }
 
 const upsertOf = (table: Table) => {
-  const params = table.columns.map((_, index) => `?${index + 1}`).join(", ")
+  const params = table.columns.map(() => "?").join(", ")
   return `insert into ${SqlCopy.quoteName(table.name)} (${SqlCopy.namesOf(table.columns)}) values (${params}) ${SqlCopy.onConflict(table)}`
 }
 
@@ -67,8 +67,9 @@ export const make = ({ elsewhere, file, name }: Options): Target.Target => {
       quote: SqlCopy.quoteName,
       typeOf: (type) => types[type],
       now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
+      // Node 22 takes no numbers of parameters.
       run: (statement, params = []) =>
-        Sqlite.attempt(name, () => database.prepare(statement.replaceAll("$", "?")).all(...params.map(valueOf))),
+        Sqlite.attempt(name, () => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params.map(valueOf))),
       transaction: (work) =>
         Effect.acquireUseRelease(
           execute("begin immediate"),

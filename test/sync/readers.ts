@@ -5,6 +5,7 @@ import { DatabaseSync, type SQLOutputValue } from "node:sqlite"
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Predicate } from "effect"
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet"
+import { DEFAULT_PARSERS } from "hyparquet/src/convert.js"
 import { resourceOf } from "../contract/Contract.ts"
 import type { FieldType } from "../contract/Resource.ts"
 
@@ -84,15 +85,22 @@ export const inSqlite = (file: string, resource: string): Rows => {
   }
 }
 
+// Its own one takes U+FEFF from the beginning of a text.
+const parsers = {
+  ...DEFAULT_PARSERS,
+  stringFromBytes: (bytes: Uint8Array | undefined) => (bytes === undefined ? undefined : Buffer.from(bytes).toString())
+}
+
 const fromParquet = (value: unknown, type: FieldType): unknown => {
-  if (!(value instanceof Date)) return value
+  // A list of no value is undefined.
+  if (!(value instanceof Date)) return value ?? null
   return type.startsWith("date-time") ? value.toISOString() : value.toISOString().slice(0, 10)
 }
 
 /** The rows of a Parquet file. */
 export const inParquet = (folder: string, resource: string): Promise<Rows> =>
   asyncBufferFromFile(join(folder, `${tableOf(resource)}.parquet`))
-    .then((file) => parquetReadObjects({ file }))
+    .then((file) => parquetReadObjects({ file, parsers }))
     .then((rows) =>
       byId(
         rows.map((row) =>
