@@ -3,18 +3,17 @@
  *
  * @module-tag long
  */
-import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Config, Context, Effect, Layer } from "effect"
+import { Config, Effect, Layer } from "effect"
 import * as Client from "../blackbox/support/Client.ts"
 import { startCommand } from "../blackbox/support/Process.ts"
-import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
 import { node24, Project, root } from "./Project.ts"
-import { snippetsOf } from "./readme.ts"
+import { readmeTests } from "./readmeTests.ts"
 import { npm, run, succeed } from "./run.ts"
-
-const binOf = (project: string) => join(project, "node_modules/practice-data/dist/cli.js")
+import { binOf, DemoService, serve } from "./Service.ts"
 
 /** A script that makes a Node say that it is an older one. */
 const olderIn = (folder: string) => {
@@ -35,56 +34,11 @@ const pathOf = Effect.fnUntraced(function* (folder: string, script: string) {
   return `${folder}:${yield* Config.String("PATH")}`
 })
 
-/** Starts the installed service. */
-const serve = (environment: Readonly<Record<string, string>>) =>
-  Effect.gen(function* () {
-    const { bare } = yield* Project
-    const program = yield* startCommand({ file: node24, args: [binOf(bare), "serve"], cwd: bare }, environment)
-    return { ...program, url: yield* program.address }
-  })
-
-/** The service with the demo data. */
-class DemoService extends Context.Service<DemoService, { readonly url: string }>()(
-  "practice-data/test/package/Package/DemoService"
-) {
-  static readonly layer = Layer.effect(DemoService, serve({ DATA_DIR: "memory" }))
-}
-
-/** A server that has the data API beside a route of its own. */
-const servesBesideOthers = Effect.fnUntraced(function* (address: string) {
-  const { ask, call } = yield* Client.make(address)
-  const hello = yield* call({ path: "/hello", method: "GET", headers: {} })
-  assert.deepStrictEqual([hello.status, hello.text], [200, "Hello"])
-  const records = yield* ask("/charges/search", { limit: 1 })
-  assert.strictEqual(records.status, 200)
-  assert.property(records.headers, "x-request-id")
-  const nothing = yield* ask("/nothing")
-  assert.deepStrictEqual([nothing.status, nothing.text], [404, `{"detail":"Not Found"}`])
-})
-
 const compilers = [
   { compiler: "typescript5", resolution: "nodenext" },
   { compiler: "typescript7", resolution: "nodenext" },
   { compiler: "typescript7", resolution: "bundler" }
 ] as const
-
-const readme = snippetsOf(join(root, "README.md"))
-
-/** The commands in the README that are tried elsewhere, or that need what a reader has: his Postgres, his shell. */
-const untried = ["npm ci && npm start", "npm ci && npm test", "npm install practice-data"]
-
-const isCurl = (code: string) => code.startsWith("curl ")
-
-const isSync = (code: string) => code.includes(" sync ")
-
-const isOperate = (code: string) => code.includes(" migrate\n")
-
-/** The commands of a block of the README, as the package has them, on a Node. */
-const byPackage = (code: string, node: string, project: string) =>
-  code.replaceAll(/npm run (--silent )?cli --/g, `${node} ${binOf(project)}`)
-
-/** What a reader's address stands for. */
-const at = (url: string, code: string) => code.replaceAll("http://127.0.0.1:3000", url)
 
 const installed = Layer.provideMerge(DemoService.layer, Project.layer)
 
@@ -189,9 +143,8 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
   it.effect("its APIs are served beside other routes, and asked by their typed clients", () =>
     Effect.gen(function* () {
       const { nodes, whole } = yield* Project
-      for (const node of Object.values(nodes)) {
-        yield* succeed(node, ["mounted.ts"], { cwd: whole, env: { DATA_DIR: "memory" } })
-      }
+      const [oldest = node24] = Object.values(nodes)
+      yield* succeed(oldest, ["mounted.ts"], { cwd: whole, env: { DATA_DIR: "memory" } })
     })
   )
 
@@ -226,108 +179,6 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
     }).pipe(Effect.scoped)
   )
 
-  it.effect("the README's programs run as they are", () =>
-    Effect.gen(function* () {
-      const { nodes, programs, whole } = yield* Project
-      const { url } = yield* DemoService
-      assert.isNotEmpty(programs)
-      for (const { code, name } of programs) {
-        const [oldest = node24] = Object.values(nodes)
-        if (code.includes("Layer.launch")) {
-          writeFileSync(join(whole, name), code.replace("port: 3000", "port: 0"))
-          const server = yield* startCommand({ file: oldest, args: [name], cwd: whole }, { DATA_DIR: "memory" })
-          yield* servesBesideOthers(yield* server.address)
-        } else {
-          writeFileSync(join(whole, name), at(url, code))
-          yield* succeed(oldest, [name], { cwd: whole, env: {} })
-        }
-      }
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("the README's commands of curl are answered", () =>
-    Effect.gen(function* () {
-      const { folder } = yield* Project
-      const { url } = yield* DemoService
-      const commands = readme.filter(({ code, language }) => language === "sh" && isCurl(code))
-      assert.isNotEmpty(commands)
-      for (const { code } of commands) {
-        const strict = `curl() { command curl --fail-with-body "$@"; }\n${at(url, code)}`
-        yield* succeed("sh", ["-c", strict], { cwd: folder, env: { PATH: yield* Config.String("PATH") } })
-      }
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("the README's copies are made, by the package's command on the oldest Node", () =>
-    Effect.gen(function* () {
-      const { bare, folder, nodes } = yield* Project
-      const { url } = yield* DemoService
-      const postgres = new URL((yield* TestDatabase).url)
-      postgres.searchParams.set("schema", "practice")
-      const [oldest = node24] = Object.values(nodes)
-      const copies = join(folder, "copies")
-      mkdirSync(copies)
-      const [block] = readme.filter(({ code, language }) => language === "sh" && isSync(code))
-      assert.isDefined(block)
-      const commands = byPackage(at(url, block.code), oldest, bare)
-        .replaceAll(/postgres:[^']+/g, postgres.href)
-        // It goes on until it is stopped.
-        .replaceAll(/ --watch \d+/g, "")
-      const env = { PATH: yield* Config.String("PATH") }
-      const { stderr } = yield* succeed("sh", ["-ec", commands], { cwd: copies, env })
-      assert.notInclude(stderr, "Warning")
-      const made = readdirSync(copies)
-      assert.includeMembers(made, ["practice.db", "copy"])
-    })
-  )
-
-  it.effect("the README's commands for operators prepare a Postgres", () =>
-    Effect.gen(function* () {
-      const { bare } = yield* Project
-      const [block] = readme.filter(({ code, language }) => language === "sh" && isOperate(code))
-      assert.isDefined(block)
-      const commands = byPackage(block.code, node24, bare)
-        .replace("postgres://...", yield* emptyDatabase)
-        // It goes on until it is stopped.
-        .replace(/^npm start$/m, "")
-      const { stdout } = yield* succeed("sh", ["-ec", commands], { cwd: bare, env: {} })
-      assert.match(stdout, /pda_live_\w+/)
-    })
-  )
-
-  it.effect("no command of the README is left out by oversight", () =>
-    Effect.sync(() => {
-      const left = readme
-        .filter(({ code, language }) => language === "sh" && !isCurl(code) && !isSync(code) && !isOperate(code))
-        .map(({ code }) => code.split("\n", 1).join(""))
-      assert.sameMembers(left, untried)
-    })
-  )
-
-  it.effect("the README's files of the clone compile where they say they are", () =>
-    Effect.gen(function* () {
-      const { folder } = yield* Project
-      const clone = join(folder, "clone")
-      for (const name of ["src", "package.json", "tsconfig.json"]) {
-        cpSync(join(root, name), join(clone, name), { recursive: true })
-      }
-      symlinkSync(join(root, "node_modules"), join(clone, "node_modules"))
-      const files = readme.flatMap(({ code, file }) => (file === undefined ? [] : [{ code, file }]))
-      assert.isNotEmpty(files)
-      for (const { code, file } of files) writeFileSync(join(clone, file), code, { flag: "wx" })
-      writeFileSync(
-        join(clone, "tsconfig.readme.json"),
-        Client.json({ extends: "./tsconfig.json", include: files.map(({ file }) => file), exclude: [] })
-      )
-      const tsc = join(root, "node_modules/typescript/bin/tsc")
-      yield* succeed(node24, [tsc, "--project", "tsconfig.readme.json"], { cwd: clone, env: {} })
-      yield* succeed(node24, files.map(({ file }) => `--import=./${file}`).concat("--eval", ""), {
-        cwd: clone,
-        env: {}
-      })
-    })
-  )
-
   it.effect("its fakes serve the tests of others", () =>
     Effect.gen(function* () {
       const { whole } = yield* Project
@@ -338,4 +189,6 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
       assert.match(stdout, /Tests\s+2 passed \(2\)/)
     })
   )
+
+  readmeTests(it)
 })
