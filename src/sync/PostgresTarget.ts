@@ -39,8 +39,7 @@ const failureOf = (name: string) => (error: SqlError) =>
 /** A definition for `jsonb_to_recordset`. */
 const shapeOf = ({ columns }: Table) => columns.map(({ name, type }) => `${SqlCopy.quoteName(name)} ${type}`).join(", ")
 
-const isFailure = (defect: unknown) =>
-  isSqlError(defect) || defect instanceof Target.TargetUnavailable || defect instanceof Target.TargetRefused
+const isFailure = (defect: unknown) => isSqlError(defect) || Target.isTargetError(defect)
 
 // A process that was killed holds its lock until the server has noticed.
 const lockAttempts = { schedule: Schedule.spaced("250 millis"), times: 20 }

@@ -46,7 +46,10 @@ export class TargetUnavailable extends Schema.TaggedError<TargetUnavailable>()("
   message: Schema.String
 }) {}
 
-export type TargetError = TargetRefused | TargetUnavailable
+const TargetError = Schema.Union([TargetRefused, TargetUnavailable])
+export type TargetError = typeof TargetError.Type
+
+export const isTargetError = Schema.is(TargetError)
 
 /** A target that was opened: the copy in it. */
 export interface Copy {
