@@ -44,5 +44,6 @@ export const run = (args: ReadonlyArray<string>) =>
     ),
     // A row that does not decode.
     Effect.tapErrorTag("SchemaError", ({ message }) => Console.error(message)),
+    Effect.tapDefect((defect) => Console.error("This is a bug of practice-data:", defect)),
     Effect.provide(Usage.layer)
   )

@@ -54,6 +54,7 @@ export const sync = Command.make(
       Flag.withDescription("The schema of a Postgres, public by default. It is made if there is none")
     ),
     compact: Flag.Boolean("compact").pipe(
+      Flag.withoutNegation,
       Flag.withDefault(false),
       Flag.withDescription("Rewrite the files of NDJSON to the last state of each record")
     ),
@@ -68,6 +69,7 @@ export const sync = Command.make(
     ),
     ...connection,
     allowNewUrl: Flag.Boolean("allow-new-url").pipe(
+      Flag.withoutNegation,
       Flag.withDefault(false),
       Flag.withDescription("Go on with a copy that was made from another address, as the service has moved")
     )

@@ -2,7 +2,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
-import type { SqlError } from "effect/sql/SqlError"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import * as SqlFailure from "../database/SqlFailure.ts"
 import * as SqlCopy from "./SqlCopy.ts"
 import type { Table } from "./Table.ts"
@@ -38,6 +38,9 @@ const failureOf = (name: string) => (error: SqlError) =>
 
 /** A definition for `jsonb_to_recordset`. */
 const shapeOf = ({ columns }: Table) => columns.map(({ name, type }) => `${SqlCopy.quoteName(name)} ${type}`).join(", ")
+
+const isFailure = (defect: unknown) =>
+  isSqlError(defect) || defect instanceof Target.TargetUnavailable || defect instanceof Target.TargetRefused
 
 // A process that was killed holds its lock until the server has noticed.
 const lockAttempts = { schedule: Schedule.spaced("250 millis"), times: 20 }
@@ -89,10 +92,13 @@ export const make = (options: Options): Target.Target => {
       now: "now()",
       run,
       transaction: (work) =>
-        Effect.catchIf(
-          sql.withTransaction(work),
-          (error) => error._tag === "SqlError",
-          (error) => Effect.fail(toTargetError(error))
+        sql.withTransaction(work).pipe(
+          // Where a connection breaks, there is no rollback either, and both failures come as defects.
+          Effect.catchDefect((defect) => (isFailure(defect) ? Effect.fail(defect) : Effect.die(defect))),
+          Effect.catchIf(
+            (error) => error._tag === "SqlError",
+            (error) => Effect.fail(toTargetError(error))
+          )
         ),
       columnsOf: (table) =>
         Effect.map(

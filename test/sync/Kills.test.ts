@@ -18,7 +18,7 @@ import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Command from "./command.ts"
 import * as Readers from "./readers.ts"
 
-const kills = 20
+const kills = 50
 const owner = "org_oakridge"
 
 const tableOf = (resource: string) => (resource === "organization" ? "organizations" : resource.replaceAll("-", "_"))

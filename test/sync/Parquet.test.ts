@@ -21,7 +21,7 @@ const stand = Effect.gen(function* () {
   return { folder, target, read: (resource: string) => Effect.promise(() => inParquet(folder, resource)) }
 }).pipe(Effect.provide(NodeServices.layer))
 
-for (const { often, options } of tries({ few: 2, many: 8, size: 24, maxShrinks: 100 }))
+for (const { often, options } of tries({ few: 2, many: 5, size: 24, maxShrinks: 100 }))
   // They have a field of every type.
   for (const resource of options.tags.length > 0 ? resources : [paymentIntents, pets])
     it.effect.prop(

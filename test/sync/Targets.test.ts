@@ -40,7 +40,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
       return { ...stand, open, statuses }
     })
 
-    for (const { often, options } of tries({ few: 1, many: 8, size: 24, maxShrinks: 100 }))
+    for (const { often, options } of tries({ few: 1, many: 5, size: 24, maxShrinks: 100 }))
       // They have a field of every type.
       for (const resource of options.tags.length > 0 ? resources : [paymentIntents, pets])
         it.effect.prop(
@@ -167,6 +167,23 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
           const copy = yield* open
           assert.include(yield* messageOf(Effect.scoped(open)), "Another process keeps the copy")
           yield* copy.apply(charges, beginning, page([charge("a", "1")]))
+        }).pipe(Effect.scoped),
+      tier
+    )
+
+    it.effect(
+      `${kind} begins again with a resource whose copy was removed`,
+      () =>
+        Effect.gen(function* () {
+          const { drop, open, statuses } = yield* opened()
+          yield* Effect.scoped(
+            Effect.flatMap(open, (copy) => copy.apply(charges, beginning, page([charge("a", "1"), charge("b", "1")])))
+          )
+          yield* drop
+          const copy = yield* open
+          assert.deepStrictEqual(yield* copy.stateOf(charges), beginning)
+          yield* copy.apply(charges, beginning, page([charge("b", "2")]))
+          assert.deepStrictEqual(yield* statuses, { b: "2" })
         }).pipe(Effect.scoped),
       tier
     )

@@ -1,5 +1,5 @@
 /** A target of each kind, empty and of the test's own, with a reader of the copy in it. */
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { NodeServices } from "@effect/platform-node"
@@ -17,6 +17,8 @@ export interface Stand {
   readonly rowsOf: (resource: string) => Effect.Effect<Readers.Rows>
   /** Has somebody else make something with the name of charges. */
   readonly occupy: Effect.Effect<void>
+  /** Removes the copy of charges. */
+  readonly drop: Effect.Effect<void>
   /** Takes a column from the copy of charges, as if it had been made before the field was added. */
   readonly forget: ((column: string) => Effect.Effect<void>) | undefined
 }
@@ -31,6 +33,7 @@ const postgres = Effect.gen(function* () {
     target: PostgresTarget.make({ url: Redacted.make(url), schema, password: undefined, concurrency: 2 }),
     rowsOf: (resource) => Effect.orDie(Readers.inPostgres(sql, schema, resource)),
     occupy: Effect.andThen(run(`create schema "${schema}"`), run(`create table "${schema}".charges (id text)`)),
+    drop: run(`drop table "${schema}".charges`),
     forget: (column) => run(`alter table "${schema}".charges drop column "${column}"`)
   }
   return stand
@@ -48,6 +51,7 @@ const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
     target: SqliteTarget.make({ file, name: "sqlite:copy.db", elsewhere: "another file" }),
     rowsOf: (resource) => Effect.sync(() => Readers.inSqlite(file, resource)),
     occupy: run("create table charges (id text)"),
+    drop: run("drop table charges"),
     forget: (column) => run(`alter table charges drop column "${column}"`)
   }
 })
@@ -61,6 +65,7 @@ const ndjson = Effect.gen(function* () {
       mkdirSync(folder)
       writeFileSync(join(folder, "charges.ndjson"), "")
     }),
+    drop: Effect.sync(() => rmSync(join(folder, "charges.ndjson"))),
     forget: undefined
   }
   return stand
