@@ -1,6 +1,8 @@
-/** Writes `src/client/generated.ts`. */
+/** Writes `src/client/generated`. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { source } from "./source.ts"
 
-writeFileSync(join(import.meta.dirname, "../../src/client/generated.ts"), source())
+for (const [name, text] of Object.entries(source())) {
+  writeFileSync(join(import.meta.dirname, "../../src/client/generated", name), text)
+}

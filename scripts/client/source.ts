@@ -1,5 +1,5 @@
 /**
- * The source of `src/client/generated.ts`: the types of the client, with their descriptions, and its resources, as the
+ * The source of `src/client/generated`: the types of the client, with their descriptions, and its resources, as the
  * OpenAPI documents of the two APIs say. Only the time that a resource is ordered by is in no document.
  */
 import { Array } from "effect"
@@ -96,14 +96,16 @@ const delivery = endpointsOf(intake).get("/invoice-deletions") ?? fail("no intak
 // The sender is called as the schema is.
 const deliveryName = `${delivery.request.name}Request`
 
-/** The text of the file. */
-export const source = (): string =>
-  `${[
-    [
-      "// Made by `npm run generate` from the OpenAPI documents of the APIs. Change these instead.",
-      'import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "./Resource.ts"'
-    ].join("\n"),
-    `/** The version of this package. */\nexport const version = ${JSON.stringify(version)}`,
+const note = "// Made by `npm run generate` from the OpenAPI documents of the APIs. Change these instead."
+
+const file = (...parts: ReadonlyArray<string>) => `${[note, ...parts].join("\n\n")}\n`
+
+const typesOf = (text: string) =>
+  [...text.matchAll(/^export (?:interface|type) (\w+)/gm)].flatMap(([, name = ""]) => name)
+
+/** The text of each file, by its name in `src/client/generated`. */
+export const source = (): Readonly<Record<string, string>> => {
+  const types = file(
     ...declared(data, "response", responses),
     ...unnamedPspItem,
     pageOf("ChangesPage", "A page of changes.", first("changes", "records"), "body", lag),
@@ -112,8 +114,21 @@ export const source = (): string =>
     ...requests,
     ...declared(intake, "delivery", closure(intake, [delivery.request.schema])),
     declaration(deliveryName, { description: "What to delete.", ...delivery.request.schema }, "delivery"),
-    ...declared(intake, "response", closure(intake, [delivery.response])),
-    ...resources.map(infoOf),
-    listOf(resources),
-    clientClass(resources)
-  ].join("\n\n")}\n`
+    ...declared(intake, "response", closure(intake, [delivery.response]))
+  )
+  const resourceClass = clientClass(resources)
+  const used = typesOf(types).filter((name) => new RegExp(`[<, ]${name}[,>\\n]`).test(resourceClass))
+  return {
+    "version.ts": file(`/** The version of this package. */\nexport const version = ${JSON.stringify(version)}`),
+    "types.ts": types,
+    "resources.ts": file(
+      [
+        'import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "../Resource.ts"',
+        `import type {\n${used.map((name) => `  ${name}`).join(",\n")}\n} from "./types.ts"`
+      ].join("\n"),
+      ...resources.map(infoOf),
+      listOf(resources),
+      resourceClass
+    )
+  }
+}

@@ -1,5 +1,5 @@
 /** Follows the changes of a resource. */
-import type { ChangesPage } from "./generated.ts"
+import type { ChangesPage } from "./generated/types.ts"
 import { type Post, readChanges } from "./Pages.ts"
 import type { ChangesOptions } from "./Resource.ts"
 import { pause } from "./Retry.ts"

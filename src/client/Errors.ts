@@ -2,7 +2,7 @@
  * What the promises of the clients reject with: a class for each status that a program may want to tell apart, and for
  * what happens without a response. A request that the caller aborts rejects with the reason of its signal instead.
  */
-import type { ValidationError } from "./generated.ts"
+import type { ValidationError } from "./generated/types.ts"
 
 /** What is known of a request that failed. */
 export interface ErrorDetails {

@@ -13,7 +13,7 @@ import {
   ServiceUnavailableError,
   UnexpectedResponseError
 } from "./Errors.ts"
-import type { ValidationError } from "./generated.ts"
+import type { ValidationError } from "./generated/types.ts"
 import { isObject, parse } from "./Json.ts"
 
 /** What the message of an error names: the endpoint, and of a delivery its key. */

@@ -1,6 +1,6 @@
 /** The sender of invoice deletions. */
 import { isObject, stringify } from "./Json.ts"
-import type { DeliveryReceipt, InvoiceDeletionsRequest } from "./generated.ts"
+import type { DeliveryReceipt, InvoiceDeletionsRequest } from "./generated/types.ts"
 import { type ClientOptions, type RequestOptions, type Settings, settingsOf } from "./Options.ts"
 import { send } from "./Send.ts"
 import { keyOf, signed } from "./Signature.ts"

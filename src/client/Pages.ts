@@ -1,6 +1,6 @@
 /** Requests of the data API, and what their responses have to be. */
 import { isObject, stringify } from "./Json.ts"
-import type { ChangesPage } from "./generated.ts"
+import type { ChangesPage } from "./generated/types.ts"
 import type { RequestOptions, Settings } from "./Options.ts"
 import { send } from "./Send.ts"
 

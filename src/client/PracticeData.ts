@@ -1,8 +1,9 @@
 /** The client of the data API. */
-import { Resources, resources } from "./generated.ts"
+import { Resources, resources } from "./generated/resources.ts"
 import { type ClientOptions, settingsOf } from "./Options.ts"
 import { type Post, postWith } from "./Pages.ts"
-import { type AnyResource, makeAny, makeWith } from "./Resource.ts"
+import { makeAny, makeWith } from "./MakeResource.ts"
+import type { AnyResource } from "./Resource.ts"
 
 /** Options of the client of the data API. */
 export interface PracticeDataOptions extends ClientOptions {

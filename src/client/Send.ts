@@ -1,7 +1,7 @@
 /** Sends a request until there is a response, and reads it. */
 import { exchange, type Reply } from "./Exchange.ts"
 import { failureOf, type Subject, unexpected } from "./Failure.ts"
-import { version } from "./generated.ts"
+import { version } from "./generated/version.ts"
 import { parse } from "./Json.ts"
 import { type RequestOptions, type Settings, settingsWith } from "./Options.ts"
 import { withRetries } from "./Retry.ts"

@@ -4,6 +4,7 @@ import { Effect, Option, Redacted } from "effect"
 import * as IntakeSecrets from "../../src/deletions/IntakeSecrets.ts"
 import * as TaskAdmin from "../../src/deletions/TaskAdmin.ts"
 import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
+import { long } from "../support/tries.ts"
 import { cli, cliProcess, type Ended, runWith } from "./cli.ts"
 import { makeDead, parse, reason, Tasks } from "../deletions/taskFixture.ts"
 
@@ -292,14 +293,20 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     })
   )
 
-  it.effect("ends as a process with the same codes and the same words", () =>
-    Effect.gen(function* () {
-      assert.strictEqual(lineOf(yield* cliProcess("keys", "revoke", "nope")), yield* refuses("keys", "revoke", "nope"))
-      assert.deepStrictEqual(
-        yield* cliProcess("tasks", "list", "--organization", "org_none"),
-        yield* cli("tasks", "list", "--organization", "org_none")
-      )
-      assert.strictEqual((yield* cliProcess("keys", "destroy")).code, 2)
-    })
+  it.effect(
+    "ends as a process with the same codes and the same words",
+    () =>
+      Effect.gen(function* () {
+        assert.strictEqual(
+          lineOf(yield* cliProcess("keys", "revoke", "nope")),
+          yield* refuses("keys", "revoke", "nope")
+        )
+        assert.deepStrictEqual(
+          yield* cliProcess("tasks", "list", "--organization", "org_none"),
+          yield* cli("tasks", "list", "--organization", "org_none")
+        )
+        assert.strictEqual((yield* cliProcess("keys", "destroy")).code, 2)
+      }),
+    long
   )
 })

@@ -4,9 +4,9 @@ import { assert, it } from "@effect/vitest"
 import { data, source } from "../../scripts/client/source.ts"
 import { resources } from "../../src/client/index.ts"
 
-it("src/client/generated.ts is up to date", () => {
-  const committed = readFileSync(new URL("../../src/client/generated.ts", import.meta.url), "utf8")
-  assert.isTrue(committed === source(), "src/client/generated.ts is stale: run `npm run generate`")
+it.each(Object.entries(source()))("src/client/generated/%s is up to date", (name, text) => {
+  const committed = readFileSync(new URL(`../../src/client/generated/${name}`, import.meta.url), "utf8")
+  assert.isTrue(committed === text, `src/client/generated/${name} is stale: run \`npm run generate\``)
 })
 
 it("the client has every endpoint of the document", () => {

@@ -307,56 +307,66 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
     long
   )
 
-  it.effect("an index that another process finishes in the moment in which it is found broken is left as it is", () =>
-    Effect.gen(function* () {
-      const sql = yield* withPets
-      const breed = addIndex({ table: "pets", name: "pets_breed", columns: "(organization_id, breed, updated_at, id)" })
-      const provided = Effect.provideService(breed.online, SqlClient.SqlClient, sql)
-      yield* provided
-      const index = sql<{ oid: number; isValid: boolean }>`
+  it.effect(
+    "an index that another process finishes in the moment in which it is found broken is left as it is",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* withPets
+        const breed = addIndex({
+          table: "pets",
+          name: "pets_breed",
+          columns: "(organization_id, breed, updated_at, id)"
+        })
+        const provided = Effect.provideService(breed.online, SqlClient.SqlClient, sql)
+        yield* provided
+        const index = sql<{ oid: number; isValid: boolean }>`
         select indexrelid::integer as oid, indisvalid as "isValid" from pg_index
         where indexrelid = 'pets_breed'::regclass`
-      const built = yield* index
-      const setValid = (isValid: boolean) =>
-        sql`update pg_index set indisvalid = ${isValid} where indexrelid = 'pets_breed'::regclass`
-      yield* setValid(false)
-      const finishing = yield* Deferred.make<void>()
-      const other = yield* Effect.forkScoped(
-        sql.withTransaction(
-          Effect.andThen(
-            setValid(true),
-            Effect.andThen(Deferred.succeed(finishing, undefined), Effect.sleep("100 millis"))
+        const built = yield* index
+        const setValid = (isValid: boolean) =>
+          sql`update pg_index set indisvalid = ${isValid} where indexrelid = 'pets_breed'::regclass`
+        yield* setValid(false)
+        const finishing = yield* Deferred.make<void>()
+        const other = yield* Effect.forkScoped(
+          sql.withTransaction(
+            Effect.andThen(
+              setValid(true),
+              Effect.andThen(Deferred.succeed(finishing, undefined), Effect.sleep("100 millis"))
+            )
           )
         )
-      )
-      yield* Deferred.await(finishing)
-      yield* provided
-      yield* Fiber.join(other)
-      assert.deepStrictEqual(yield* index, built)
-    })
+        yield* Deferred.await(finishing)
+        yield* provided
+        yield* Fiber.join(other)
+        assert.deepStrictEqual(yield* index, built)
+      }),
+    long
   )
 
-  it.effect("an index that replaces another is there before the other is dropped, and it can run again", () =>
-    Effect.gen(function* () {
-      const sql = yield* withPets
-      const { online } = addIndex({
-        table: "pets",
-        name: "pets_breed",
-        columns: "(organization_id, breed, updated_at, id)",
-        replaces: "pets_species"
-      })
-      const names = Effect.map(
-        sql<{ name: string }>`select indexname as name from pg_indexes where tablename = 'pets' order by 1`,
-        (rows) => rows.map(({ name }) => name)
-      )
-      const before = yield* names
-      assert.include(before, "pets_species")
-      for (let times = 0; times < 2; times++) {
-        yield* Effect.provideService(online, SqlClient.SqlClient, sql)
-        const after = [...before.filter((name) => name !== "pets_species"), "pets_breed"].toSorted()
-        assert.deepStrictEqual((yield* names).toSorted(), after)
-      }
-    })
+  it.effect(
+    "an index that replaces another is there before the other is dropped, and it can run again",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* withPets
+        const { online } = addIndex({
+          table: "pets",
+          name: "pets_breed",
+          columns: "(organization_id, breed, updated_at, id)",
+          replaces: "pets_species"
+        })
+        const names = Effect.map(
+          sql<{ name: string }>`select indexname as name from pg_indexes where tablename = 'pets' order by 1`,
+          (rows) => rows.map(({ name }) => name)
+        )
+        const before = yield* names
+        assert.include(before, "pets_species")
+        for (let times = 0; times < 2; times++) {
+          yield* Effect.provideService(online, SqlClient.SqlClient, sql)
+          const after = [...before.filter((name) => name !== "pets_species"), "pets_breed"].toSorted()
+          assert.deepStrictEqual((yield* names).toSorted(), after)
+        }
+      }),
+    long
   )
 
   const refused = {
@@ -365,16 +375,19 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
     "the function does not render": { ...weight, record: microchip.record }
   }
   for (const [name, field] of Object.entries(refused)) {
-    it.effect(`a column that ${name} is refused, and nothing changes`, () =>
-      Effect.gen(function* () {
-        const sql = yield* withPets
-        const error = yield* Effect.flip(migrate(sql, { ...all, "90001_weight": addField(field) }))
-        assert.match(String(error.cause), /would rewrite the table pets|No pets_record renders \w+ from an argument/)
-        yield* sql`insert into pets (organization_id, id) values ('org_1', 'new')`
-        const columns =
-          yield* sql`select attname from pg_attribute where attrelid = 'pets'::regclass and attgenerated = 's'`
-        assert.deepStrictEqual(columns, [{ attname: "record" }])
-      })
+    it.effect(
+      `a column that ${name} is refused, and nothing changes`,
+      () =>
+        Effect.gen(function* () {
+          const sql = yield* withPets
+          const error = yield* Effect.flip(migrate(sql, { ...all, "90001_weight": addField(field) }))
+          assert.match(String(error.cause), /would rewrite the table pets|No pets_record renders \w+ from an argument/)
+          yield* sql`insert into pets (organization_id, id) values ('org_1', 'new')`
+          const columns =
+            yield* sql`select attname from pg_attribute where attrelid = 'pets'::regclass and attgenerated = 's'`
+          assert.deepStrictEqual(columns, [{ attname: "record" }])
+        }),
+      long
     )
   }
 })

@@ -14,7 +14,7 @@ import { outcomeOf } from "./invoiceFixture.ts"
 
 const rule = "each accepted task is run exactly once in effect, or dead after 8 attempts, and never before its time"
 
-for (const { often, options } of tries({ few: 60, many: 2000, size: 60, maxShrinks: 500 }))
+for (const { often, options } of tries({ few: 25, many: 2000, size: 60, maxShrinks: 500 }))
   it.effect.prop(
     `in memory ${rule}${often}`,
     schedules,
@@ -50,7 +50,7 @@ layer(
   TestDatabase.layerDatabases,
   onDatabase
 )((test) => {
-  for (const { often, options } of tries({ few: 8, many: 160, size: 60, maxShrinks: 50 }))
+  for (const { often, options } of tries({ few: 4, many: 160, size: 60, maxShrinks: 50 }))
     test.effect.prop(
       `over Postgres ${rule}${often}`,
       schedules,

@@ -26,7 +26,7 @@ const servesBesideOthers = Effect.fnUntraced(function* (address: string) {
 const readme = snippetsOf(join(root, "README.md"))
 
 /** The commands in the README that are tried elsewhere, or that need what a reader has: his Postgres, his shell. */
-const untried = ["npm ci && npm start", "npm ci && npm test", "npm install practice-data"]
+const untried = ["npm ci && npm start", "npm ci && npm test", "npm install ./practice-data-0.1.0.tgz"]
 
 const isCurl = (code: string) => code.startsWith("curl ")
 

@@ -32,7 +32,7 @@ layer(TestDatabase.layer, options)("Histories lose nothing", (it) => {
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
       const stand = yield* InProcessStand.over(url, sql)
-      assert.isUndefined((yield* failure(stand, Array.range(1, 10)))?.story())
+      assert.isUndefined((yield* failure(stand, Array.range(1, 5)))?.story())
     })
   )
 

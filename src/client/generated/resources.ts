@@ -1,0 +1,331 @@
+// Made by `npm run generate` from the OpenAPI documents of the APIs. Change these instead.
+
+import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "../Resource.ts"
+import type {
+  Organization,
+  Clinic,
+  Product,
+  Invoice,
+  InvoiceLine,
+  ConsumptionLog,
+  PetBenefit,
+  Charge,
+  ChargePayment,
+  ChargeAdjustment,
+  ChargeRefund,
+  PaymentPlan,
+  PaymentIntent,
+  CancellationPaymentIntent,
+  Pet,
+  Subscription,
+  PspObject,
+  DeletionTask,
+  ClinicsSearchRequest,
+  ProductsSearchRequest,
+  InvoicesSearchRequest,
+  InvoiceLinesSearchRequest,
+  ConsumptionLogsSearchRequest,
+  PetBenefitsSearchRequest,
+  ChargesSearchRequest,
+  ChargePaymentsSearchRequest,
+  ChargeAdjustmentsSearchRequest,
+  ChargeRefundsSearchRequest,
+  PaymentPlansSearchRequest,
+  PaymentIntentsSearchRequest,
+  CancellationPaymentIntentsSearchRequest,
+  PetsSearchRequest,
+  SubscriptionsSearchRequest,
+  PspPaymentsSearchRequest,
+  PspChargesSearchRequest,
+  PspRefundsSearchRequest,
+  PspDisputesSearchRequest,
+  PspPayoutsSearchRequest,
+  PspBalanceTransactionsSearchRequest,
+  InvoiceDeletionsSearchRequest,
+  InvoiceDeletionsGetRequest
+} from "./types.ts"
+
+const organization: ResourceInfo = {
+  name: "organization",
+  verbs: ["get"],
+  id: "id"
+}
+
+const clinics: ResourceInfo = {
+  name: "clinics",
+  verbs: ["search", "get", "changes"],
+  id: "id"
+}
+
+const products: ResourceInfo = {
+  name: "products",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "modified_at",
+  since: "modified_since"
+}
+
+const invoices: ResourceInfo = {
+  name: "invoices",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const invoiceLines: ResourceInfo = {
+  name: "invoice-lines",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const consumptionLogs: ResourceInfo = {
+  name: "consumption-logs",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const petBenefits: ResourceInfo = {
+  name: "pet-benefits",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const charges: ResourceInfo = {
+  name: "charges",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const chargePayments: ResourceInfo = {
+  name: "charge-payments",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const chargeAdjustments: ResourceInfo = {
+  name: "charge-adjustments",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const chargeRefunds: ResourceInfo = {
+  name: "charge-refunds",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const paymentPlans: ResourceInfo = {
+  name: "payment-plans",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const paymentIntents: ResourceInfo = {
+  name: "payment-intents",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const cancellationPaymentIntents: ResourceInfo = {
+  name: "cancellation-payment-intents",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const pets: ResourceInfo = {
+  name: "pets",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const subscriptions: ResourceInfo = {
+  name: "subscriptions",
+  verbs: ["search", "get", "changes"],
+  id: "id",
+  time: "updated_at",
+  since: "updated_at_since"
+}
+
+const pspPayments: ResourceInfo = {
+  name: "psp-payments",
+  verbs: ["search"],
+  id: "id",
+  live: true
+}
+
+const pspCharges: ResourceInfo = {
+  name: "psp-charges",
+  verbs: ["search"],
+  id: "id",
+  live: true
+}
+
+const pspRefunds: ResourceInfo = {
+  name: "psp-refunds",
+  verbs: ["search"],
+  id: "id",
+  live: true
+}
+
+const pspDisputes: ResourceInfo = {
+  name: "psp-disputes",
+  verbs: ["search"],
+  id: "id",
+  live: true
+}
+
+const pspPayouts: ResourceInfo = {
+  name: "psp-payouts",
+  verbs: ["search"],
+  id: "id",
+  live: true
+}
+
+const pspBalanceTransactions: ResourceInfo = {
+  name: "psp-balance-transactions",
+  verbs: ["search"],
+  id: "id",
+  live: true
+}
+
+const invoiceDeletions: ResourceInfo = {
+  name: "invoice-deletions",
+  verbs: ["search", "get"],
+  id: "task_id",
+  time: "scheduled_for",
+  since: "scheduled_since"
+}
+
+/** The resources of the API, by their names in its paths. */
+export const resources: ReadonlyArray<ResourceInfo> = [
+  organization,
+  clinics,
+  products,
+  invoices,
+  invoiceLines,
+  consumptionLogs,
+  petBenefits,
+  charges,
+  chargePayments,
+  chargeAdjustments,
+  chargeRefunds,
+  paymentPlans,
+  paymentIntents,
+  cancellationPaymentIntents,
+  pets,
+  subscriptions,
+  pspPayments,
+  pspCharges,
+  pspRefunds,
+  pspDisputes,
+  pspPayouts,
+  pspBalanceTransactions,
+  invoiceDeletions
+]
+
+/** The resources of the API, each with what can be asked of it. */
+export class Resources {
+  /** An organization: the owner of clinics and of all their records. */
+  readonly organization: OwnResource<Organization>
+  /** A clinic of the organization. */
+  readonly clinics: RecordResource<Clinic, ClinicsSearchRequest>
+  /** A product of a clinic. */
+  readonly products: RecordResource<Product, ProductsSearchRequest>
+  /** An invoice of a clinic to a client. */
+  readonly invoices: RecordResource<Invoice, InvoicesSearchRequest>
+  /** One line of an invoice. */
+  readonly invoiceLines: RecordResource<InvoiceLine, InvoiceLinesSearchRequest>
+  /** The use of a benefit by one line of an invoice. */
+  readonly consumptionLogs: RecordResource<ConsumptionLog, ConsumptionLogsSearchRequest>
+  /** A benefit that a plan grants a pet. */
+  readonly petBenefits: RecordResource<PetBenefit, PetBenefitsSearchRequest>
+  /** What a client owes for an invoice, and what of it was paid. */
+  readonly charges: RecordResource<Charge, ChargesSearchRequest>
+  /** A payment towards a charge. */
+  readonly chargePayments: RecordResource<ChargePayment, ChargePaymentsSearchRequest>
+  /** A correction of a charge's amount. */
+  readonly chargeAdjustments: RecordResource<ChargeAdjustment, ChargeAdjustmentsSearchRequest>
+  /** Money returned on a charge. */
+  readonly chargeRefunds: RecordResource<ChargeRefund, ChargeRefundsSearchRequest>
+  /** How a subscription is paid. */
+  readonly paymentPlans: RecordResource<PaymentPlan, PaymentPlansSearchRequest>
+  /** A payment that a plan schedules, and what became of it. */
+  readonly paymentIntents: RecordResource<PaymentIntent, PaymentIntentsSearchRequest>
+  /** The settlement of a cancelled plan. */
+  readonly cancellationPaymentIntents: RecordResource<
+    CancellationPaymentIntent,
+    CancellationPaymentIntentsSearchRequest
+  >
+  /** A pet of a client. */
+  readonly pets: RecordResource<Pet, PetsSearchRequest>
+  /** A pet on a wellness plan. */
+  readonly subscriptions: RecordResource<Subscription, SubscriptionsSearchRequest>
+  /** A delivery of invoice deletions, and what became of it. */
+  readonly invoiceDeletions: KeyedResource<DeletionTask, InvoiceDeletionsSearchRequest, InvoiceDeletionsGetRequest>
+  /** Live reads of the payment processor account that is connected to a clinic. */
+  readonly psp: {
+    /** The payment processor's payments of one clinic, read live. */
+    readonly payments: LiveResource<PspObject, PspPaymentsSearchRequest>
+    /** The payment processor's charges of one clinic, read live. */
+    readonly charges: LiveResource<PspObject, PspChargesSearchRequest>
+    /** The payment processor's refunds of one clinic, read live. */
+    readonly refunds: LiveResource<PspObject, PspRefundsSearchRequest>
+    /** The payment processor's disputes of one clinic, read live. */
+    readonly disputes: LiveResource<PspObject, PspDisputesSearchRequest>
+    /** The payment processor's payouts of one clinic, read live. */
+    readonly payouts: LiveResource<PspObject, PspPayoutsSearchRequest>
+    /** The payment processor's balance transactions of one clinic, read live. */
+    readonly balanceTransactions: LiveResource<PspObject, PspBalanceTransactionsSearchRequest>
+  }
+
+  constructor(make: Make) {
+    this.organization = make.own(organization)
+    this.clinics = make.records(clinics)
+    this.products = make.records(products)
+    this.invoices = make.records(invoices)
+    this.invoiceLines = make.records(invoiceLines)
+    this.consumptionLogs = make.records(consumptionLogs)
+    this.petBenefits = make.records(petBenefits)
+    this.charges = make.records(charges)
+    this.chargePayments = make.records(chargePayments)
+    this.chargeAdjustments = make.records(chargeAdjustments)
+    this.chargeRefunds = make.records(chargeRefunds)
+    this.paymentPlans = make.records(paymentPlans)
+    this.paymentIntents = make.records(paymentIntents)
+    this.cancellationPaymentIntents = make.records(cancellationPaymentIntents)
+    this.pets = make.records(pets)
+    this.subscriptions = make.records(subscriptions)
+    this.invoiceDeletions = make.keyed(invoiceDeletions)
+    this.psp = {
+      payments: make.live(pspPayments),
+      charges: make.live(pspCharges),
+      refunds: make.live(pspRefunds),
+      disputes: make.live(pspDisputes),
+      payouts: make.live(pspPayouts),
+      balanceTransactions: make.live(pspBalanceTransactions)
+    }
+  }
+}
