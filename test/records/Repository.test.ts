@@ -86,13 +86,13 @@ const extents = [
   {
     extent: "",
     tried: <A>(values: ReadonlyArray<A>) => [...values.slice(0, 2), ...values.slice(-1)],
-    organizations: demoOwners.slice(0, 1),
+    asking: demoOwners.slice(0, 1),
     options: {}
   },
   {
     extent: " (every value)",
     tried: <A>(values: ReadonlyArray<A>) => values,
-    organizations: [...demoOwners, "org_nowhere"],
+    asking: [...demoOwners, "org_nowhere"],
     options: long
   }
 ]
@@ -144,13 +144,13 @@ layer(Layer.provideMerge(keys, TestDatabase.layerDatabases), { excludeTestServic
       Effect.sync(() => assert.deepStrictEqual(Object.keys(resource.filters), Object.keys(filters[name] ?? {})))
     )
 
-    for (const { extent, options, organizations, tried } of extents)
+    for (const { asking, extent, options, tried } of extents)
       it.effect(
         `${name}: on the demo data each filter, alone and null, means the same in memory and in Postgres${extent}`,
         () =>
           Effect.gen(function* () {
             const stores = yield* storesOf(demoOf(resource))
-            for (const organization of organizations) {
+            for (const organization of asking) {
               yield* checkSearch(stores, organization, {})
               for (const filter of Object.keys(resource.filters)) {
                 for (const value of tried(candidates(name, filter, stores.rows))) {
