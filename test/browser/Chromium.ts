@@ -64,7 +64,7 @@ export const openPage = Effect.fnUntraced(function* (url: string, { options }: S
     Effect.promise(() => browser.newContext({ ...options, reducedMotion: "reduce" })),
     (opened) => Effect.promise(() => opened.close())
   )
-  context.setDefaultTimeout(30_000)
+  context.setDefaultTimeout(60_000)
   const page = yield* Effect.promise(() => context.newPage())
   const problems: Array<string> = []
   page.on("pageerror", ({ message }) => problems.push(message))

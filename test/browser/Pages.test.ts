@@ -57,13 +57,13 @@ const tryIt = Effect.fnUntraced(function* (page: Page, { method, path, tag }: Op
   const test = page.getByRole("button", { name: new RegExp(`Test Request\\s*\\(${method} ${path}\\)`) })
   yield* Effect.promise(() => test.click())
   const send = page.getByRole("button", { name: `Send ${method} request to` })
-  const [response] = yield* Effect.all(
-    [
-      Effect.promise(() => page.waitForResponse((one) => one.url().endsWith(path) && one.request().method() === verb)),
-      Effect.promise(() => send.click())
-    ],
-    { concurrency: 2 }
-  )
+  // On a busy machine the button can be seen before it does anything.
+  const response = yield* Effect.tryPromise(() => {
+    const responded = page.waitForResponse((one) => one.url().endsWith(path) && one.request().method() === verb, {
+      timeout: 5000
+    })
+    return Promise.all([responded, send.click()]).then(([one]) => one)
+  }).pipe(Effect.retry({ times: 9 }), Effect.orDie)
   yield* Effect.promise(() => page.getByText(`${response.status()} `).first().waitFor())
   return response.status()
 })
