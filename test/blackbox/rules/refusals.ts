@@ -4,9 +4,22 @@ import { Effect } from "effect"
 import { type Endpoint, endpoints } from "../../contract/Contract.ts"
 import { type Answer, headersOf, type Headers, json, keys, parse } from "../support/Client.ts"
 import { Service, type Tests } from "../support/Service.ts"
+import { long } from "../../support/tries.ts"
 
 const searches = endpoints.filter(({ request }) => "offset" in request)
 const gets = endpoints.filter(({ request }) => "id" in request && !("limit" in request))
+
+const kindOf = ({ path }: Endpoint) => (path.startsWith("/psp-") ? "psp" : path.split("/").at(-1))
+
+const firstOfEachKind = endpoints.filter(
+  (endpoint, index) => endpoints.findIndex((one) => kindOf(one) === kindOf(endpoint)) === index
+)
+
+/** The same code takes the bodies of all endpoints: one of each kind in `npm test`, the others among the long tests. */
+const tiers = [
+  { of: firstOfEachKind, options: {} },
+  { of: endpoints.filter((endpoint) => !firstOfEachKind.includes(endpoint)), options: long }
+]
 
 const detail = ({ status, text }: Answer, expected: number) =>
   Effect.gen(function* () {
@@ -198,53 +211,65 @@ export const refusals = (it: Tests) => {
     })
   )
 
-  it.effect.each(endpoints)("$path answers 422 for a body that is no JSON object", ({ path }) =>
-    Effect.gen(function* () {
-      const client = yield* Service
-      const send = (body: string | Uint8Array) => client.call({ path: `/api/v3${path}`, body })
-      const missing = fault(["body"], "missing", "Field required")
-      for (const body of ["", "null", "  "]) invalid(yield* send(body), missing)
-      const msg = "Input should be a valid dictionary or object to extract fields from"
-      const noObject = fault(["body"], "model_attributes_type", msg)
-      for (const body of ["[]", "1", '"text"', "true", "[{}]"]) invalid(yield* send(body), noObject)
-      for (const [name, body] of notJson) {
-        const { status, text } = yield* send(body)
-        assert.strictEqual(status, 422, name)
-        assert.match(
-          text,
-          /^\{"detail":\[\{"loc":\["body",\d+\],"msg":"JSON decode error","type":"json_invalid"\}\]\}$/,
-          name
-        )
-      }
-    })
-  )
+  for (const { of, options } of tiers)
+    it.effect.each(of)(
+      "$path answers 422 for a body that is no JSON object",
+      ({ path }) =>
+        Effect.gen(function* () {
+          const client = yield* Service
+          const send = (body: string | Uint8Array) => client.call({ path: `/api/v3${path}`, body })
+          const missing = fault(["body"], "missing", "Field required")
+          for (const body of ["", "null", "  "]) invalid(yield* send(body), missing)
+          const msg = "Input should be a valid dictionary or object to extract fields from"
+          const noObject = fault(["body"], "model_attributes_type", msg)
+          for (const body of ["[]", "1", '"text"', "true", "[{}]"]) invalid(yield* send(body), noObject)
+          for (const [name, body] of notJson) {
+            const { status, text } = yield* send(body)
+            assert.strictEqual(status, 422, name)
+            assert.match(
+              text,
+              /^\{"detail":\[\{"loc":\["body",\d+\],"msg":"JSON decode error","type":"json_invalid"\}\]\}$/,
+              name
+            )
+          }
+        }),
+      options
+    )
 
-  it.effect.each(endpoints)("$path answers 422 for a content type other than application/json", ({ path, least }) =>
-    Effect.gen(function* () {
-      const client = yield* Service
-      const { authorization = "" } = headersOf("oakridge")
-      const send = (type: string | undefined) =>
-        client.call({
-          path: `/api/v3${path}`,
-          headers: { authorization, ...(type === undefined ? {} : { "content-type": type }) },
-          body: json(least)
-        })
-      for (const type of badContentTypes) {
-        const msg = "Content-Type should be application/json"
-        invalid(yield* send(type), fault(["header", "content-type"], "content_type", msg))
-      }
-      for (const type of goodContentTypes) assert.notStrictEqual((yield* send(type)).status, 422, type)
-    })
-  )
+  for (const { of, options } of tiers)
+    it.effect.each(of)(
+      "$path answers 422 for a content type other than application/json",
+      ({ path, least }) =>
+        Effect.gen(function* () {
+          const client = yield* Service
+          const { authorization = "" } = headersOf("oakridge")
+          const send = (type: string | undefined) =>
+            client.call({
+              path: `/api/v3${path}`,
+              headers: { authorization, ...(type === undefined ? {} : { "content-type": type }) },
+              body: json(least)
+            })
+          for (const type of badContentTypes) {
+            const msg = "Content-Type should be application/json"
+            invalid(yield* send(type), fault(["header", "content-type"], "content_type", msg))
+          }
+          for (const type of goodContentTypes) assert.notStrictEqual((yield* send(type)).status, 422, type)
+        }),
+      options
+    )
 
-  it.effect.each(endpoints)("$path answers 413 for a body over 1 MiB, and reads one of 1 MiB", ({ path }) =>
-    Effect.gen(function* () {
-      const client = yield* Service
-      const send = (bytes: number) => client.call({ path: `/api/v3${path}`, body: `{${" ".repeat(bytes - 2)}}` })
-      yield* detail(yield* send(1024 * 1024 + 1), 413)
-      assert.notStrictEqual((yield* send(1024 * 1024)).status, 413)
-    })
-  )
+  for (const { of, options } of tiers)
+    it.effect.each(of)(
+      "$path answers 413 for a body over 1 MiB, and reads one of 1 MiB",
+      ({ path }) =>
+        Effect.gen(function* () {
+          const client = yield* Service
+          const send = (bytes: number) => client.call({ path: `/api/v3${path}`, body: `{${" ".repeat(bytes - 2)}}` })
+          yield* detail(yield* send(1024 * 1024 + 1), 413)
+          assert.notStrictEqual((yield* send(1024 * 1024)).status, 413)
+        }),
+      options
+    )
 
   it.effect.each(endpoints)(
     "$path checks the key, then the body, then the organization, pagination and id",
