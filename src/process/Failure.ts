@@ -28,7 +28,7 @@ export type Failure = ConfigError | Explained<"EmbeddedDatabaseError"> | Migrati
 /** Why a process cannot start, or a command did not do what it was asked. */
 type AnyFailure = Failure | Explained<"NotMigrated"> | Explained<"Refused">
 
-const database = "The database of DATABASE_URL or CREDENTIALS_DATABASE_URL"
+const database = "The database (of DATABASE_URL or CREDENTIALS_DATABASE_URL, or the embedded one)"
 
 /** Why a database failed, in its own words or the driver's. */
 export const sqlReason = ({ reason }: SqlError) => reasonOf(reason.cause)
