@@ -103,7 +103,11 @@ export const serve = Effect.fnUntraced(function* (host: Host, guests: Queue.Dequ
     })
     const attempt = Effect.ignore(host.sql.run(request, Semaphore.withPermit(database, begin)))
     const untilServed = Effect.gen(function* () {
-      while (!state.hasBegun && !guest.destroyed) yield* attempt
+      while (!state.hasBegun && !guest.destroyed) {
+        yield* attempt
+        // Where as many wait as may, it is refused at once.
+        if (!state.hasBegun) yield* Effect.sleep("20 millis")
+      }
     })
     return Effect.timeoutOrElse(untilServed, {
       duration: longestWait,

@@ -29,10 +29,7 @@ export const sync = Effect.fnUntraced(function* (file: string) {
   yield* Effect.flatMap(fs.open(file, { flag: "r+" }), (handle) => handle.sync)
 }, Effect.scoped)
 
-/** Writes a new file, and has it on disk. Returns how many bytes were written. */
-export const write = Effect.fnUntraced(function* <E, R>(file: string, pieces: Stream.Stream<Uint8Array, E, R>) {
-  const fs = yield* FileSystem.FileSystem
-  const handle = yield* fs.open(file, { flag: "w" })
+const writeTo = Effect.fnUntraced(function* <E, R>(handle: FileSystem.File, pieces: Stream.Stream<Uint8Array, E, R>) {
   let bytes = 0
   yield* Stream.runForEach(pieces, (piece) => {
     bytes += piece.length
@@ -40,6 +37,13 @@ export const write = Effect.fnUntraced(function* <E, R>(file: string, pieces: St
   })
   yield* handle.sync
   return bytes
+})
+
+/** Writes a new file, and has it on disk. Returns how many bytes were written. */
+export const write = Effect.fnUntraced(function* <E, R>(file: string, pieces: Stream.Stream<Uint8Array, E, R>) {
+  const fs = yield* FileSystem.FileSystem
+  const handle = yield* fs.open(file, { flag: "w" })
+  return yield* writeTo(handle, pieces)
 }, Effect.scoped)
 
 /** Replaces a file by one with this text, at once. */
@@ -59,13 +63,7 @@ export const writeAt = Effect.fnUntraced(function* <E, R>(
   const handle = yield* fs.open(file, { flag: "r+" })
   yield* handle.truncate(position)
   yield* handle.seek(BigInt(position), "start")
-  let bytes = 0
-  yield* Stream.runForEach(pieces, (piece) => {
-    bytes += piece.length
-    return handle.writeAll(piece)
-  })
-  yield* handle.sync
-  return bytes
+  return yield* writeTo(handle, pieces)
 }, Effect.scoped)
 
 /** The size of a file in bytes; undefined where there is none. */
