@@ -89,7 +89,29 @@ export const variables = {
   /** The least severe messages to log. */
   logLevel: Variable.choice("LOG_LEVEL", LogLevel.values, "Debug").pipe(Config.withDefault("Info")),
   /** How to write log messages. */
-  logFormat: Variable.choice("LOG_FORMAT", ["pretty", "json", "logfmt"], "json").pipe(Config.withDefault("pretty"))
+  logFormat: Variable.choice("LOG_FORMAT", ["pretty", "json", "logfmt"], "json").pipe(Config.withDefault("pretty")),
+  /** Whether to log a line for each request. Unset: where the log is json or logfmt. */
+  accessLog: Config.option(Variable.boolean("ACCESS_LOG")),
+  /**
+   * The port of the operators' listener, which has metrics, health and the operators' page; 0 takes a free one. Unset:
+   * a free one on the embedded database, otherwise there is no listener.
+   */
+  operationsPort: Config.option(Variable.integer("OPERATIONS_PORT", { minimum: 0, maximum: 65535, example: 9464 })),
+  /** The address of the operators' listener. */
+  operationsHost: Variable.text("OPERATIONS_HOST", "an address to listen on, such as 127.0.0.1", 255).pipe(
+    Config.withDefault("127.0.0.1")
+  ),
+  /** What operators show to change something on their page. Unset: nothing can be changed there. */
+  operationsToken: Config.option(
+    Variable.variable(
+      "OPERATIONS_TOKEN",
+      "16 to 255 visible ASCII characters, such as those of openssl rand -hex 16",
+      (given) => (/^[\x21-\x7e]{16,255}$/.test(given) ? Redacted.make(given) : undefined),
+      true
+    )
+  ),
+  /** Whether requests are also counted by organization, of which the first 1,000 are told apart. */
+  metricsByOrganization: Variable.boolean("METRICS_BY_ORGANIZATION").pipe(Config.withDefault(false))
 }
 
 export const config = Config.all(variables)

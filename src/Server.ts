@@ -78,7 +78,7 @@ const around = Function.flow(
   Middleware.compression,
   Middleware.privateResponses,
   Middleware.onlyPaths(paths),
-  Middleware.requestId
+  Middleware.observed(paths)
 )
 
 /** What happens around every request. */

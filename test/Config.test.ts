@@ -48,6 +48,10 @@ const named: ReadonlyArray<Case> = [
   ]),
   ...wrong("PROCESSES", "an integer from 1 to 256, such as 1", ["0", "257", "many"]),
   ...wrong("MAX_CONNECTIONS", "an integer from 1 to 1000000, such as 2000", ["0", "many"]),
+  ...wrong("OPERATIONS_PORT", "an integer from 0 to 65535, such as 9464", ["abc", "65536"]),
+  ...wrong("OPERATIONS_HOST", "an address to listen on, such as 127.0.0.1", [" ", long]),
+  ...wrong("ACCESS_LOG", "a boolean such as true or false", ["maybe"]),
+  ...wrong("METRICS_BY_ORGANIZATION", "a boolean such as true or false", ["some"]),
   ...wrong("DRAIN", "a duration of at most 10 minutes, such as 2 seconds", ["5", "11 minutes", "-1 second"]),
   ...wrong("HEADERS_TIMEOUT", "a duration from 100 millis to 1 hour, such as 10 seconds", ["0 seconds", "2 hours"]),
   ...wrong("BODY_TIMEOUT", "a duration from 100 millis to 1 hour, such as 15 seconds", ["1", "Infinity"]),
@@ -103,7 +107,12 @@ const unnamed: ReadonlyArray<Case> = [
     wrong(variable, aUrl, notPostgres)
   ),
   ...wrong("STRIPE_API_URL", "a URL of a host and a port alone, such as http://127.0.0.1:12111", notAnOrigin),
-  ...wrong("STRIPE_SECRET_KEY", "a key of visible ASCII characters, such as sk_live_...", notAHeader)
+  ...wrong("STRIPE_SECRET_KEY", "a key of visible ASCII characters, such as sk_live_...", notAHeader),
+  ...wrong("OPERATIONS_TOKEN", "16 to 255 visible ASCII characters, such as those of openssl rand -hex 16", [
+    "short",
+    `${secret} ${secret}`,
+    long
+  ])
 ]
 
 const variables = [...new Set([...named, ...unnamed].map(({ variable }) => variable))]

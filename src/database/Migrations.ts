@@ -15,6 +15,8 @@ import changes from "./migrations/00005_changes.ts"
 import taskReads from "./migrations/00006_task_reads.ts"
 import taskOrder from "./migrations/00007_task_order.ts"
 import trackChanges from "./migrations/00008_track_changes.ts"
+import operations from "./migrations/00009_operations.ts"
+import deadTasks from "./migrations/00010_dead_tasks.ts"
 import type { AddFieldError } from "./migrations/addField.ts"
 import { codeOf } from "./SqlFailure.ts"
 
@@ -41,7 +43,9 @@ export const all: Migrations = {
   "00005_changes": changes,
   "00006_task_reads": taskReads,
   "00007_task_order": taskOrder,
-  "00008_track_changes": trackChanges
+  "00008_track_changes": trackChanges,
+  "00009_operations": operations,
+  "00010_dead_tasks": deadTasks
 }
 
 const lock = 7_240_618_273

@@ -1,7 +1,8 @@
 /** What happens around every request: middleware of the HTTP server, each for one thing. */
-import { Cause, Effect } from "effect"
+import { Cause, Clock, Context, Effect, Exit } from "effect"
 import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { compress } from "./Compression.ts"
+import * as RequestFacts from "../observability/RequestFacts.ts"
 import type { Paths } from "./Paths.ts"
 import { requestIdOf } from "./RequestId.ts"
 
@@ -10,16 +11,48 @@ const errorResponse = (status: number, detail: string, headers?: Readonly<Record
 
 const notFound = errorResponse(404, "Not Found")
 
-/** Gives the request an id: the response has it as `x-request-id`, log lines as `request_id`. */
-export const requestId = HttpMiddleware.make((httpEffect) =>
-  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
-    const id = requestIdOf(headers["x-request-id"])
-    return Effect.map(
-      Effect.annotateLogs(httpEffect, "request_id", id),
-      HttpServerResponse.setHeader("x-request-id", id)
-    )
-  })
-)
+const pathOf = (url: string) => url.split("?", 1)[0] ?? ""
+
+const lengthOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
+  body._tag === "Empty" ? 0 : (body.contentLength ?? 0)
+
+/** The status of a request whose client left before the response was there. */
+const clientLeft = 499
+
+/**
+ * Gives the request an id, which the response has as `x-request-id` and log lines as `request_id`, and facts, which
+ * observers see once the response is there.
+ */
+export const observed = (paths: Paths) =>
+  HttpMiddleware.make((httpEffect) =>
+    Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
+      const { headers, method, url } = Context.get(context, HttpServerRequest.HttpServerRequest)
+      const clock = Context.get(context, Clock.Clock)
+      const observers = Context.get(context, RequestFacts.RequestObservers)
+      const id = requestIdOf(headers["x-request-id"])
+      const path = pathOf(url)
+      const facts = RequestFacts.make({
+        id,
+        method,
+        path,
+        endpoint: paths.has(path) ? path : "other",
+        userAgent: headers["user-agent"],
+        started: RequestFacts.now(clock)
+      })
+      return Effect.annotateLogs(httpEffect, "request_id", id).pipe(
+        Effect.provideService(RequestFacts.CurrentRequest, facts),
+        Effect.map(HttpServerResponse.setHeader("x-request-id", id)),
+        Effect.onExit((exit) =>
+          Effect.sync(() => {
+            facts.duration = RequestFacts.now(clock) - facts.started
+            facts.status = Exit.isSuccess(exit) ? exit.value.status : clientLeft
+            facts.bytes = Exit.isSuccess(exit) ? lengthOf(exit.value) : 0
+            for (const observer of observers) observer(facts)
+          })
+        )
+      )
+    })
+  )
 
 /**
  * Responds 404 to a path that is not among these, and 405 to another method than the path has. Paths match exactly; the
@@ -28,7 +61,7 @@ export const requestId = HttpMiddleware.make((httpEffect) =>
 export const onlyPaths = (paths: Paths) =>
   HttpMiddleware.make((httpEffect) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ method, url }) => {
-      const methods = paths.get(url.split("?", 1)[0] ?? "")
+      const methods = paths.get(pathOf(url))
       if (methods === undefined) return Effect.succeed(notFound)
       if (methods.includes(method)) return httpEffect
       return Effect.succeed(errorResponse(405, "Method Not Allowed", { allow: methods.join(", ") }))

@@ -180,7 +180,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
     "the data API reads what became of deletion tasks, and neither their payload nor why an attempt failed",
     () =>
       Effect.gen(function* () {
-        const hidden = ["fingerprint", "payload", "due_at", "claim_token", "last_error"]
+        const hidden = ["fingerprint", "payload", "due_at", "claim_token", "last_error", "trace_parent"]
         const shown = (yield* columnsOf("deletion_tasks")).filter((column) => !hidden.includes(column))
         yield* isAllowed(roleOf("api"), `select ${shown.join(", ")} from deletion_tasks`)
         for (const column of hidden) yield* isDenied(roleOf("api"), `select ${column} from deletion_tasks`)

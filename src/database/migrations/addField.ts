@@ -203,7 +203,7 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
  * ten minutes without a gap.
  *
  * @example
- *   // src/database/migrations/00009_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
+ *   // src/database/migrations/00011_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
  *   export default addField({
  *     table: "pets",
  *     field: "microchip",

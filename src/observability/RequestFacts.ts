@@ -1,0 +1,92 @@
+/**
+ * What becomes known of a request while it is handled: for the access log, the metrics and the operators' page. The
+ * outermost middleware makes it, what handles the request writes to it, and observers read it when the response is there.
+ */
+import { Clock, Context } from "effect"
+
+/** Why a request was refused, other than for what it says. */
+export type Refusal = "key" | "limit" | "load" | "outage" | "too_large" | "protocol"
+
+/** What is known of a request. Times are in milliseconds. Absent is what is not known, or does not apply. */
+export interface RequestFacts {
+  /** Its `x-request-id`: 1 to 128 visible ASCII characters. */
+  readonly id: string
+  readonly method: string
+  /** The path that was asked, without its query: at most 256 characters, which may be anything. */
+  readonly path: string
+  /** The path where this service has it, otherwise `other`: one of a few. */
+  readonly endpoint: string
+  /** At most 256 characters, which may be anything. */
+  readonly userAgent: string | undefined
+  /** When it began, on the monotonic clock. */
+  readonly started: number
+  /** 499 for a client that left before the response was there. */
+  status: number
+  /** The length of the response's body, as it is sent. */
+  bytes: number
+  /** From the request to its response. */
+  duration: number
+  /** In which statements ran. */
+  database: number
+  /** In which statements waited for a connection. */
+  waited: number
+  /** In which the service waited for something to happen, since the client asked it to. */
+  polled: number
+  organization: string | undefined
+  /** The first characters of the API key, as operators see it in lists; never more of it. */
+  keyPrefix: string | undefined
+  /** How many records the response has. */
+  rows: number | undefined
+  refusal: Refusal | undefined
+  /** Of a delivery to the intake. */
+  idempotencyKey: string | undefined
+  taskId: string | undefined
+  outcome: "scheduled" | "duplicate" | "key_reused" | "unavailable" | "unsigned" | undefined
+}
+
+/** The facts of the request that the current fiber handles; nothing in other fibers. */
+export const CurrentRequest = Context.Reference<RequestFacts | undefined>(
+  "practice-data/observability/CurrentRequest",
+  {
+    defaultValue: () => undefined
+  }
+)
+
+/**
+ * What looks at each request once its response is there. They are called one after the other, synchronously, with facts
+ * that they must neither change nor keep. By default, none.
+ */
+export const RequestObservers = Context.Reference<ReadonlyArray<(facts: Readonly<RequestFacts>) => void>>(
+  "practice-data/observability/RequestObservers",
+  { defaultValue: () => [] }
+)
+
+const longest = 256
+
+/** The monotonic clock, in milliseconds. */
+export const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
+
+/** The facts of a request that has just begun. */
+export const make = (
+  request: Pick<RequestFacts, "id" | "method" | "path" | "endpoint" | "userAgent" | "started">
+): RequestFacts => ({
+  id: request.id,
+  method: request.method,
+  path: request.path.slice(0, longest),
+  endpoint: request.endpoint,
+  userAgent: request.userAgent?.slice(0, longest),
+  started: request.started,
+  status: 0,
+  bytes: 0,
+  duration: 0,
+  database: 0,
+  waited: 0,
+  polled: 0,
+  organization: undefined,
+  keyPrefix: undefined,
+  rows: undefined,
+  refusal: undefined,
+  idempotencyKey: undefined,
+  taskId: undefined,
+  outcome: undefined
+})
