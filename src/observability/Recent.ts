@@ -2,6 +2,8 @@
  * What was requested in the last hour, by minute, and in the last day, by five minutes: for the operators' page, also
  * where nobody collects metrics. It takes at most 8 MB, whatever is requested, and a fraction of a microsecond a request.
  */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { RequestFacts } from "./RequestFacts.ts"
 
 /** The upper ends of the buckets of latencies, in milliseconds. A last bucket has what took longer. */
 export const bounds = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] as const
@@ -48,23 +50,34 @@ export interface Snapshot {
   readonly day: Window
 }
 
-/** A request that was responded to. */
-export interface Observed {
-  /** When, in milliseconds since 1970. */
-  readonly at: number
-  readonly endpoint: string
-  readonly organization: string | undefined
-  readonly status: number
-  /** In milliseconds. */
-  readonly duration: number
-  /** Why it was refused, if it was. */
-  readonly refused: string | undefined
+/** Of a request that was responded to, what is counted. */
+export type Observed = Pick<RequestFacts, "endpoint" | "organization" | "status" | "duration" | "polled" | "refusal">
+
+/** What counts, and tells. Times are in milliseconds since 1970. */
+export interface Counter {
+  readonly record: (now: number, observed: Observed) => void
+  readonly snapshot: (now: number) => Snapshot
 }
 
-export interface Recent {
-  readonly record: (observed: Observed) => void
-  /** @param now in milliseconds since 1970 */
-  readonly snapshot: (now: number) => Snapshot
+export class Recent extends Context.Service<
+  Recent,
+  {
+    /** Counts a request: for `RequestObservers`. */
+    readonly observe: (facts: Observed) => void
+    readonly snapshot: Effect.Effect<Snapshot>
+  }
+>()("practice-data/observability/Recent") {
+  /** Counts what is observed from now on. */
+  static readonly layer = Layer.effect(
+    Recent,
+    Effect.map(Clock.Clock, (clock) => {
+      const counter = make()
+      return Recent.of({
+        observe: (facts) => counter.record(clock.currentTimeMillisUnsafe(), facts),
+        snapshot: Effect.sync(() => counter.snapshot(clock.currentTimeMillisUnsafe()))
+      })
+    })
+  )
 }
 
 /** What stands for all that are not counted by their name. */
@@ -74,7 +87,7 @@ export const others = "others"
 const mostNames = { endpoints: 200, organizations: 1000, refused: 30 } as const
 
 /** How many organizations a finished slot keeps, and a snapshot tells: those with the most requests. */
-const mostOrganizations = { slot: 100, snapshot: 200 } as const
+const mostOrganizations = { slot: 80, snapshot: 200 } as const
 
 const longestName = 64
 
@@ -183,8 +196,8 @@ class Running {
     this.start = start
   }
 
-  record({ duration, endpoint, organization, refused, status }: Observed) {
-    const bucket = latency + bucketOf(duration)
+  record({ duration, endpoint, organization, polled, refusal, status }: Observed) {
+    const bucket = latency + bucketOf(duration - polled)
     const error = status >= 500 ? serverErrors : status >= 400 ? clientErrors : undefined
     this.#count(this.total, 0, bucket, error)
     const ofEndpoint = this.endpoints.rowOf(endpoint)
@@ -193,7 +206,7 @@ class Running {
       const ofOrganization = this.organizations.rowOf(organization)
       this.#count(this.organizations.counts, ofOrganization, bucket, error)
     }
-    if (refused !== undefined) increase(this.refused, refused, 1)
+    if (refusal !== undefined) increase(this.refused, refusal, 1)
   }
 
   addSlot(slot: Slot) {
@@ -268,12 +281,11 @@ const mostActive = (all: ReadonlyMap<string, Counts>): ByName => {
   ])
 }
 
-const sumOf = (parts: ReadonlyArray<Finished>) => {
+const sumOf = (parts: ReadonlyArray<Finished>, most: number): ByName => {
   const tally = new Tally(Infinity)
   for (const part of parts) tally.addAll(part)
-  const sum = new Map(Array.from(tally.rows, ([name, row]) => [name, countsOf(tally.counts, row)]))
-  const rest = countsOf(tally.counts, 0)
-  return rest.requests === 0 ? sum : sum.set(others, rest)
+  const { counts, names } = tally.finish(most, (name) => name)
+  return Object.fromEntries(names.map((name, row) => [name, countsOf(counts, row)]))
 }
 
 const windowOf = (step: number, slots: ReadonlyArray<Slot>): Window => {
@@ -288,14 +300,20 @@ const windowOf = (step: number, slots: ReadonlyArray<Slot>): Window => {
   return {
     step,
     points: Array.from(points.values()),
-    endpoints: Object.fromEntries(sumOf(slots.map(({ endpoints }) => endpoints))),
-    organizations: mostActive(sumOf(slots.map(({ organizations }) => organizations))),
+    endpoints: sumOf(
+      slots.map(({ endpoints }) => endpoints),
+      mostNames.endpoints
+    ),
+    organizations: sumOf(
+      slots.map(({ organizations }) => organizations),
+      mostOrganizations.snapshot
+    ),
     refused: Object.fromEntries(refused)
   }
 }
 
 /** Counts from now on. */
-export const make = (): Recent => {
+export const make = (): Counter => {
   let minutes: Array<Slot> = []
   let fives: Array<Slot> = []
   let running: Running | undefined
@@ -328,10 +346,10 @@ export const make = (): Recent => {
   }
 
   return {
-    record: (observed) => {
-      if (running === undefined || observed.at >= running.start + minute) {
-        finishMinute(observed.at)
-        running = new Running(startOf(observed.at, minute))
+    record: (now, observed) => {
+      if (running === undefined || now >= running.start + minute) {
+        finishMinute(now)
+        running = new Running(startOf(now, minute))
       }
       running.record(observed)
     },
