@@ -5,6 +5,7 @@
 import { type Cause, Clock, Context, Data, Duration, Effect, type Fiber, type Scope } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import * as Admission from "./Admission.ts"
+import { CurrentRequest, now } from "../observability/RequestFacts.ts"
 import * as Outage from "./Outage.ts"
 import { isBusy, isUnreachable, reasonOf } from "./SqlFailure.ts"
 import * as Throttle from "./Throttle.ts"
@@ -97,15 +98,29 @@ export const make = Effect.fnUntraced(function* ({
     Effect.contextWith((context: Context.Context<R>) =>
       Effect.callback<A, Own<E> | E1>((resume) => {
         const { key, share = Admission.fair, unavailable, within } = request
-        const down = Effect.suspend(() => Effect.fail(unavailable(isDown)))
-        if (outage.isDown()) return resume(down)
         const clock = Context.get(context, Clock.Clock)
+        const facts = Context.get(context, CurrentRequest)
+        const refused = (failure: Failure) =>
+          Effect.suspend(() => {
+            if (failure._tag === "Unreachable") outage.refused()
+            if (facts !== undefined) facts.refusal = failure._tag === "Busy" ? "load" : "outage"
+            return Effect.fail(unavailable(failure))
+          })
+        if (outage.isDown()) return resume(refused(isDown))
+        const asked = facts === undefined ? 0 : now(clock)
+        let started: number | undefined
         const fork = Effect.runForkWith(context)
         const successes = outage.successes()
         let running: Fiber.Fiber<void> | undefined
         let timeouts: ReadonlyArray<() => void> = []
         let isDone = false
 
+        const account = () => {
+          if (facts === undefined) return
+          const ended = now(clock)
+          facts.waited += (started ?? ended) - asked
+          facts.database += ended - (started ?? ended)
+        }
         const end = () => {
           isDone = true
           for (const cancel of timeouts) cancel()
@@ -115,22 +130,25 @@ export const make = Effect.fnUntraced(function* ({
         }
         const complete = (result: Effect.Effect<A, Own<E> | E1>) => {
           if (isDone) return
+          // The response may be sent before this returns.
+          account()
           resume(result)
           end()
         }
-        const failDown = () => complete(down)
+        const failDown = () => complete(refused(isDown))
         const fail = (failure: Failure) => {
           fork(warn(failure.reason))
-          complete(Effect.fail(unavailable(failure)))
+          complete(refused(failure))
         }
         const isQuiet = () => outage.successes() === successes
 
         const failed = (error: SqlError) => {
           if (isUnreachable(error) && isQuiet()) outage.begin(error)
           if (!outage.isDown()) fork(warn(reasonOf(error)))
-          return Effect.fail(unavailable(failureOf(error)))
+          return refused(failureOf(error))
         }
         const start = () => {
+          if (facts !== undefined) started = now(clock)
           listeners.delete(failDown)
           // The fiber ends with nothing: otherwise what has waited for it would keep its rows in memory for a while.
           running = fork(
@@ -160,7 +178,10 @@ export const make = Effect.fnUntraced(function* ({
         ]
         if (admitted === "queued") listeners.add(failDown)
         else start()
-        return Effect.sync(end)
+        return Effect.sync(() => {
+          account()
+          end()
+        })
       })
     )
   return { run }
