@@ -4,6 +4,7 @@
  */
 import { Cause, Clock, Data, Duration, Effect, Exit, Option } from "effect"
 import * as CircuitBreaker from "./CircuitBreaker.ts"
+import type { PspMetrics } from "./PspMetrics.ts"
 import type { PspError } from "./PspPage.ts"
 
 const failures = 5
@@ -75,7 +76,7 @@ const logClosed = (name: string) => Effect.logInfo(`Circuit breaker closed: ${na
 const names = { psp: "the payment processor", account: "the payment processor account of a clinic" } as const
 
 /** Circuits, all of them closed. */
-export const make = () => {
+export const make = (metrics: Pick<PspMetrics, "ended" | "outageBegan">) => {
   const accounts = CircuitBreaker.make(options)
   const psp = CircuitBreaker.make({ ...options, maximumCircuits: 1 })
   // The accounts for which our key was refused since the PSP last responded. Each counts once against the PSP: the
@@ -97,6 +98,7 @@ export const make = () => {
     return Effect.onExit(call, (exit) =>
       Effect.gen(function* () {
         const ended = yield* now
+        metrics.ended(exit, ended - started)
         const verdict = verdictOf(exit, ended - started)
         if (verdict.psp === "success") {
           keyRefusedFor.clear()
@@ -105,7 +107,10 @@ export const make = () => {
           verdict.psp === "failure" ||
           (verdict.psp === "key refused" && countsAgainstPsp(account, permit.psp.opening !== undefined))
         ) {
-          if (psp.fail(all, permit.psp, ended)) yield* logOpened(names.psp, exit)
+          if (psp.fail(all, permit.psp, ended)) {
+            metrics.outageBegan()
+            yield* logOpened(names.psp, exit)
+          }
         }
         if (verdict.account === "success") {
           if (accounts.succeed(account, permit.account)) yield* logClosed(names.account)
@@ -119,6 +124,8 @@ export const make = () => {
   return {
     /** Whether the PSP is called at all. */
     isUp: Effect.sync(() => !psp.isOpen(all)),
+    /** The state of the circuit breakers, for the metrics. */
+    state: { isOpen: () => psp.isOpen(all), openAccounts: accounts.open },
     /** Whether calls for an account are being refused, whoever is to blame. */
     isOpen: (account: string) => Effect.sync(() => psp.isOpen(all) || accounts.isOpen(account)),
     /** How long it is until a call for an account may be made. */
