@@ -28,6 +28,8 @@ import { ClinicAccounts } from "./psp/ClinicAccounts.ts"
 import { PspReads } from "./psp/PspReads.ts"
 import { ChangeClock } from "./records/ChangeClock.ts"
 import { Repositories } from "./records/Repositories.ts"
+import * as Otlp from "./observability/Otlp.ts"
+import * as OtlpConfig from "./observability/OtlpConfig.ts"
 import * as Processes from "./process/Processes.ts"
 
 /** What the data API needs, over the databases and a processor. */
@@ -82,12 +84,16 @@ const formats = {
   logfmt: Logger.consoleLogFmt
 } as const
 
-const observing = ({ logFormat, logLevel }: Settings) =>
-  Layer.mergeAll(
-    Logger.layer([formats[logFormat]]),
-    Layer.succeed(References.MinimumLogLevel, logLevel),
-    // Nobody collects the spans, and making them costs a tenth of a page's CPU time.
-    Layer.succeed(References.TracerEnabled, false)
+const observing = ({ logFormat, logLevel, otlp }: Settings) =>
+  (OtlpConfig.isOn(otlp) ? Otlp.layer(otlp) : Layer.empty).pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        Logger.layer([formats[logFormat]]),
+        Layer.succeed(References.MinimumLogLevel, logLevel),
+        // Requests and runs that are sampled turn it on. Spans cost a tenth of a page's CPU time.
+        Layer.succeed(References.TracerEnabled, false)
+      )
+    )
   )
 
 const demoNotice = (address: string) => `

@@ -2,7 +2,7 @@
  * What becomes known of a request while it is handled: for the access log, the metrics and the operators' page. The
  * outermost middleware makes it, what handles the request writes to it, and observers read it when the response is there.
  */
-import { Clock, Context } from "effect"
+import { type Clock, Context, type Tracer } from "effect"
 
 /** Why a request was refused, other than for what it says. */
 export type Refusal = "key" | "limit" | "load" | "outage" | "too_large" | "protocol"
@@ -38,6 +38,8 @@ export interface RequestFacts {
   /** How many records the response has. */
   rows: number | undefined
   refusal: Refusal | undefined
+  /** Its span, where the request is sampled; otherwise the caller's, where traces are made. */
+  trace: Tracer.AnySpan | undefined
   /** Of a delivery to the intake. */
   idempotencyKey: string | undefined
   taskId: string | undefined
@@ -86,6 +88,7 @@ export const make = (
   keyPrefix: undefined,
   rows: undefined,
   refusal: undefined,
+  trace: undefined,
   idempotencyKey: undefined,
   taskId: undefined,
   outcome: undefined
