@@ -1,5 +1,5 @@
 /** What happens around every request: middleware of the HTTP server, each for one thing. */
-import { Cause, Clock, Context, Effect, Exit } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Option } from "effect"
 import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
@@ -28,7 +28,7 @@ export const observed = (paths: Paths) =>
   HttpMiddleware.make((httpEffect) =>
     Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
       const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-      const { headers, method, url } = request
+      const { headers, method, remoteAddress, url } = request
       const clock = Context.get(context, Clock.Clock)
       const observers = Context.get(context, RequestFacts.RequestObservers)
       const id = requestIdOf(headers["x-request-id"])
@@ -39,6 +39,7 @@ export const observed = (paths: Paths) =>
         path,
         endpoint: paths.has(path) ? path : "other",
         userAgent: headers["user-agent"],
+        address: Option.getOrUndefined(remoteAddress),
         started: RequestFacts.now(clock)
       })
       const span = ServerSpan.start(context, request, facts)
@@ -49,9 +50,11 @@ export const observed = (paths: Paths) =>
           Effect.sync(() => {
             facts.duration = RequestFacts.now(clock) - facts.started
             facts.status = Exit.isSuccess(exit) ? exit.value.status : clientLeft
-            facts.bytes = Exit.isSuccess(exit) ? lengthOf(exit.value) : 0
+            facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
+            // A part of it was refused, and it was answered all the same.
+            if (facts.status < 400) facts.refusal = undefined
             for (const observer of observers) observer(facts)
-            if (span !== undefined) ServerSpan.end(context, span, facts, exit)
+            if (span !== undefined) ServerSpan.end(context, span, facts)
           })
         )
       )

@@ -176,6 +176,3 @@ export const config = Config.map(all, (found) => ({
   sampler: Sampler.make(found.common.sampler, found.common.ratio)
 }))
 export type OtlpSettings = Config.Success<typeof config>
-
-/** Whether anything is exported. */
-export const isOn = ({ logs, metrics, traces }: OtlpSettings) => [traces, metrics, logs].some(Option.isSome)

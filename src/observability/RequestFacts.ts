@@ -2,10 +2,19 @@
  * What becomes known of a request while it is handled: for the access log, the metrics and the operators' page. The
  * outermost middleware makes it, what handles the request writes to it, and observers read it when the response is there.
  */
-import { type Clock, Context, type Tracer } from "effect"
+import { Clock, Context, type Tracer } from "effect"
 
 /** Why a request was refused, other than for what it says. */
-export type Refusal = "key" | "limit" | "load" | "outage" | "too_large" | "protocol"
+export type Refusal =
+  | "key"
+  | "signature"
+  | "limit"
+  | "load"
+  | "outage"
+  | "processor"
+  | "too_large"
+  | "timeout"
+  | "protocol"
 
 /** What is known of a request. Times are in milliseconds. Absent is what is not known, or does not apply. */
 export interface RequestFacts {
@@ -18,6 +27,8 @@ export interface RequestFacts {
   readonly endpoint: string
   /** At most 256 characters, which may be anything. */
   readonly userAgent: string | undefined
+  /** The address that the connection comes from: the client's, or its proxy's. */
+  readonly address: string | undefined
   /** When it began, on the monotonic clock. */
   readonly started: number
   /** 499 for a client that left before the response was there. */
@@ -38,12 +49,12 @@ export interface RequestFacts {
   /** How many records the response has. */
   rows: number | undefined
   refusal: Refusal | undefined
-  /** Its span, where the request is sampled; otherwise the caller's, where traces are made. */
-  trace: Tracer.AnySpan | undefined
   /** Of a delivery to the intake. */
   idempotencyKey: string | undefined
   taskId: string | undefined
   outcome: "scheduled" | "duplicate" | "key_reused" | "unavailable" | "unsigned" | undefined
+  /** The span of a sampled request; the caller's trace where the request is not sampled. */
+  trace: Tracer.AnySpan | undefined
 }
 
 /** The facts of the request that the current fiber handles; nothing in other fibers. */
@@ -70,13 +81,14 @@ export const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe
 
 /** The facts of a request that has just begun. */
 export const make = (
-  request: Pick<RequestFacts, "id" | "method" | "path" | "endpoint" | "userAgent" | "started">
+  request: Pick<RequestFacts, "id" | "method" | "path" | "endpoint" | "userAgent" | "address" | "started">
 ): RequestFacts => ({
   id: request.id,
   method: request.method,
   path: request.path.slice(0, longest),
   endpoint: request.endpoint,
   userAgent: request.userAgent?.slice(0, longest),
+  address: request.address,
   started: request.started,
   status: 0,
   bytes: 0,
@@ -88,8 +100,8 @@ export const make = (
   keyPrefix: undefined,
   rows: undefined,
   refusal: undefined,
-  trace: undefined,
   idempotencyKey: undefined,
   taskId: undefined,
-  outcome: undefined
+  outcome: undefined,
+  trace: undefined
 })
