@@ -10,8 +10,9 @@ export const changes: ReadonlyArray<Alert> = [
     expression: `max without (instance, process) (practice_data_changes_lag_seconds) > 60 unless ${replicaLag}`,
     for: 0,
     summary: "An open transaction has held changes back for {{ $value | humanizeDuration }}",
-    means: "A transaction that has written, or is prepared, is open. Copies do not see what was committed after it began, and lose nothing.",
-    act: "The SQL in scripts/operations, \"Changes\", names it. End it (`pg_terminate_backend`), or `rollback prepared`."
+    means:
+      "A transaction that has written, or is prepared, is open. Copies do not see what was committed after it began, and lose nothing.",
+    act: 'The SQL in scripts/operations, "Changes", names it. End it (`pg_terminate_backend`), or `rollback prepared`.'
   },
   {
     name: "PracticeDataReplicaBehind",

@@ -13,7 +13,8 @@ export const deletions: ReadonlyArray<Alert> = [
     expression: `${ofDatabase("practice_data_task_oldest_due_age_seconds")} > 5`,
     for: 0,
     summary: "A deletion has been due for {{ $value | humanizeDuration }}",
-    means: "Workers begin a task within a second when they can. They are gone, all busy with a bulk of tasks, or held up by locks.",
+    means:
+      "Workers begin a task within a second when they can. They are gone, all busy with a bulk of tasks, or held up by locks.",
     act: "Is there a process with the role `worker`? `/ops` shows how many tasks are due: if they become fewer, wait."
   },
   {
@@ -58,14 +59,16 @@ export const deletions: ReadonlyArray<Alert> = [
     expression:
       'sum without (process, kind, verdict) (increase(practice_data_task_items_total{verdict!="deleted"}[1h])) / sum without (process, kind, verdict) (increase(practice_data_task_items_total[1h])) > 0.5 and sum without (process, kind, verdict) (increase(practice_data_task_items_total[1h])) > 20',
     for: 0,
-    summary: "{{ $value | humanizePercentage }} of what deletions of the last hour named on {{ $labels.instance }} was not there or did not fit",
+    summary:
+      "{{ $value | humanizePercentage }} of what deletions of the last hour named on {{ $labels.instance }} was not there or did not fit",
     means: "A sender names records of another organization or clinic, or records that are not loaded yet.",
     act: "`npm run cli -- tasks show ID` has the counts by reason. Tell the sender, and send what is missing again with a new key."
   },
   {
     name: "PracticeDataTasksNotCounted",
     severity: "ticket",
-    expression: "min without (process) (time() - practice_data_tasks_read_timestamp_seconds) > 60 unless on (instance) practice_data_dependency_up == 0",
+    expression:
+      "min without (process) (time() - practice_data_tasks_read_timestamp_seconds) > 60 unless on (instance) practice_data_dependency_up == 0",
     for: 0,
     summary: "{{ $labels.instance }} has not counted the deletion tasks for {{ $value | humanizeDuration }}",
     means: "The other alerts on deletions say nothing now: the statement fails or takes too long.",
@@ -77,7 +80,8 @@ export const deletions: ReadonlyArray<Alert> = [
     expression: `${deliveries("unsigned")} > 3`,
     for: 0,
     summary: "{{ $labels.instance }} refused {{ $value | humanize }} deliveries for their signature",
-    means: "A sender signs with an old secret, not at all, or with a clock that is 5 minutes off; or somebody else sends. These deletions do not happen.",
+    means:
+      "A sender signs with an old secret, not at all, or with a clock that is 5 minutes off; or somebody else sends. These deletions do not happen.",
     act: "The log names the organization and the header. `npm run cli -- secrets list` shows its secrets (see Rotate). Ask the sender to send again."
   },
   {
@@ -85,7 +89,8 @@ export const deletions: ReadonlyArray<Alert> = [
     severity: "ticket",
     expression: `${deliveries("key_reused")} > 0`,
     for: 0,
-    summary: "{{ $labels.instance }} refused {{ $value | humanize }} deliveries whose Idempotency-Key was used with another payload",
+    summary:
+      "{{ $labels.instance }} refused {{ $value | humanize }} deliveries whose Idempotency-Key was used with another payload",
     means: "A sender uses keys twice. The second deletion is not stored.",
     act: "The access log has organization and key. The sender has to send it again with a key of its own."
   },

@@ -8,7 +8,8 @@ export const process: ReadonlyArray<Alert> = [
     expression: 'max without (process, quantile) (practice_data_event_loop_delay_seconds{quantile="0.99"}) > 0.25',
     for: 5,
     summary: "The event loop of {{ $labels.instance }} is {{ $value | humanizeDuration }} late",
-    means: "The process computes, swaps, or gets no CPU, and nothing else goes on meanwhile. Leases of deletions may expire.",
+    means:
+      "The process computes, swaps, or gets no CPU, and nothing else goes on meanwhile. Leases of deletions may expire.",
     act: "Is the host busy, or the process (PracticeDataCpuSaturated)? `--cpu-prof` shows on what. Add `PROCESSES` or machines."
   },
   {

@@ -4,7 +4,8 @@ import { type Alert, grew, quantile, unlessDatabaseDown } from "../Alert.ts"
 // The payment processor has alerts of its own, and a health check says 503 on purpose.
 const own = 'endpoint!~"/api/v3/psp-.*|/api/v1/health.*"'
 
-const refused = (reason: string, range = "1m") => grew(`practice_data_http_requests_refused_total{reason="${reason}"}`, range)
+const refused = (reasons: string, range = "1m") =>
+  `sum without (process, reason) (increase(practice_data_http_requests_refused_total{reason=~"${reasons}"}[${range}]))`
 
 const byEndpoint = (matchers: string) =>
   `sum without (process, status) (rate(practice_data_http_requests_total{${matchers}}[1m]))`
@@ -26,8 +27,10 @@ export const requests: ReadonlyArray<Alert> = [
       `${byEndpoint(`status="5xx",${own}`)} / ${byEndpoint(own)} > 0.05 and ${byEndpoint(`status="5xx",${own}`)} * 60 > 5`
     ),
     for: 0,
-    summary: "{{ $value | humanizePercentage }} of the requests to {{ $labels.endpoint }} of {{ $labels.instance }} get a 5xx",
-    means: "More than 5 % of what is asked there is refused with 503 (too busy, too slow, a lock) or fails, though the databases answer.",
+    summary:
+      "{{ $value | humanizePercentage }} of the requests to {{ $labels.endpoint }} of {{ $labels.instance }} get a 5xx",
+    means:
+      "More than 5 % of what is asked there is refused with 503 (too busy, too slow, a lock) or fails, though the databases answer.",
     act: "The other alerts that fire now say which. In the access log, `status` and `refusal` of this path."
   },
   {
@@ -35,8 +38,10 @@ export const requests: ReadonlyArray<Alert> = [
     severity: "ticket",
     expression: unlessDatabaseDown(`${refused("load")} > 30`),
     for: 0,
-    summary: "{{ $labels.instance }} refused {{ $value | humanize }} requests in a minute because it had too much to do",
-    means: "Requests waited longer than a second for a connection, or too many waited. They got 503 with `Retry-After`.",
+    summary:
+      "{{ $labels.instance }} refused {{ $value | humanize }} requests in a minute because it had too much to do",
+    means:
+      "Requests waited longer than a second for a connection, or too many waited. They got 503 with `Retry-After`.",
     act: "As PracticeDataPoolWaits: see in `/ops` whether it is one organization or all."
   },
   {
@@ -71,16 +76,18 @@ export const requests: ReadonlyArray<Alert> = [
   {
     name: "PracticeDataBrokenRequests",
     severity: "ticket",
-    expression: `${refused("protocol")} > 50`,
+    expression: `${refused("protocol|timeout")} > 50`,
     for: 0,
-    summary: "{{ $labels.instance }} closed {{ $value | humanize }} connections in a minute whose requests were not HTTP, too long or too slow",
-    means: "Slow or broken senders, or an attack that keeps connections open. They are cut off in time; others are served.",
-    act: "The access log has their addresses (`refusal` is `protocol`). Block them in front of the service if they do not stop."
+    summary:
+      "{{ $labels.instance }} closed {{ $value | humanize }} connections in a minute whose requests were not HTTP, too long or too slow",
+    means:
+      "Slow or broken senders, or an attack that keeps connections open. They are cut off in time; others are served.",
+    act: "The access log has their addresses (`refusal` is `protocol` or `timeout`). Block them in front of the service if they do not stop."
   },
   {
     name: "PracticeDataInvalidRequests",
     severity: "ticket",
-    expression: `${refused("invalid")} > 300`,
+    expression: `${refused("invalid|too_large")} > 300`,
     for: 0,
     summary: "{{ $labels.instance }} refused {{ $value | humanize }} requests in a minute for what they say",
     means: "A client sends what the contract does not allow (400, 404, 405, 413, 415, 422), again and again.",
@@ -89,9 +96,11 @@ export const requests: ReadonlyArray<Alert> = [
   {
     name: "PracticeDataClientsLeave",
     severity: "ticket",
-    expression: 'sum without (process, endpoint, status) (increase(practice_data_http_requests_total{status="499"}[1m])) > 50',
+    expression:
+      'sum without (process, endpoint, status) (increase(practice_data_http_requests_total{status="499"}[1m])) > 50',
     for: 0,
-    summary: "{{ $value | humanize }} callers of {{ $labels.instance }} hung up in a minute before their response was there",
+    summary:
+      "{{ $value | humanize }} callers of {{ $labels.instance }} hung up in a minute before their response was there",
     means: "Their timeout is shorter than what they ask for takes, or they break off on purpose.",
     act: "Compare with PracticeDataSlow. The access log has who it is (`status` 499) and how long they waited."
   },
