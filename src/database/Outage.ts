@@ -31,14 +31,17 @@ export interface Options {
   readonly name: string
   /** Asks the database for a sign of life. */
   readonly probe: Effect.Effect<unknown, SqlError>
-  /** Called when an outage begins. */
+  /** Called when nobody is to be sent to the database any more. */
   readonly onDown: () => void
+  /** Called when an outage begins that is not the last one, back for a moment. */
+  readonly onOutage: () => void
 }
 
 /** Watches a database until the scope closes. */
 export const make = Effect.fnUntraced(function* ({
   name,
   onDown,
+  onOutage,
   probe
 }: Options): Effect.fn.Return<Outage, never, Scope.Scope> {
   const scope = yield* Effect.scope
@@ -75,6 +78,7 @@ export const make = Effect.fnUntraced(function* ({
     isDown = true
     if (!isWatched) {
       isWatched = true
+      onOutage()
       since = clock.monotonicTimeNanosUnsafe()
       refused = 0
       run(

@@ -6,7 +6,7 @@
  */
 import { randomInt } from "node:crypto"
 import { crc32 } from "node:zlib"
-import { Effect, Redacted, Schema } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { CredentialDatabase } from "../database/Database.ts"
 import { isoTime } from "../database/Time.ts"
@@ -35,7 +35,7 @@ export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() => {
 })
 
 /** What is known of a key: everything but the key. Times are ISO 8601 in UTC. */
-const ApiKey = Schema.Struct({
+export const ApiKey = Schema.Struct({
   organization_id: Schema.String,
   id: Schema.String,
   name: Schema.String,
@@ -80,10 +80,11 @@ export const list = Effect.fn("ApiKeys.list")(function* (organization: string | 
   return yield* find(organization).pipe(Effect.catchTag("SchemaError", Effect.die))
 })
 
-/** Revokes a key, at once. False when there is no such key that was not revoked before. */
+/** Revokes a key, at once, and returns its organization. Nothing when there is no such key that was not revoked before. */
 export const revoke = Effect.fn("ApiKeys.revoke")(function* (id: string) {
   const sql = yield* CredentialDatabase
-  const revoked = yield* sql`
-    update api_keys set revoked_at = now() where id = ${id} and revoked_at is null returning id`
-  return revoked.length > 0
+  const [revoked] = yield* sql<{ organization: string }>`
+    update api_keys set revoked_at = now() where id = ${id} and revoked_at is null
+    returning organization_id as organization`
+  return Option.fromNullishOr(revoked?.organization)
 })

@@ -5,6 +5,7 @@
 import { Cause, Clock, Data, Duration, Effect, Exit, Option } from "effect"
 import * as Throttle from "../database/Throttle.ts"
 import * as CircuitBreaker from "./CircuitBreaker.ts"
+import type { PspMetrics } from "./PspMetrics.ts"
 import type { PspError } from "./PspPage.ts"
 
 const failures = 5
@@ -81,7 +82,7 @@ const mostLines = 50
 const names = { psp: "the payment processor", account: "the payment processor account of a clinic" } as const
 
 /** Circuits, all of them closed. */
-export const make = () => {
+export const make = (metrics: Pick<PspMetrics, "ended" | "outageBegan">) => {
   const accounts = CircuitBreaker.make(options)
   const limit = Throttle.limited(mostLines)
   const psp = CircuitBreaker.make({ ...options, maximumCircuits: 1 })
@@ -107,6 +108,7 @@ export const make = () => {
     return Effect.onExit(call, (exit) =>
       Effect.gen(function* () {
         const ended = yield* now
+        metrics.ended(exit, ended - started)
         const verdict = verdictOf(exit, ended - started)
         if (verdict.psp === "success") {
           keyRefusedFor.clear()
@@ -120,6 +122,7 @@ export const make = () => {
           if (psp.fail(all, permit.psp, ended)) {
             openedAt = ended
             refused = 0
+            metrics.outageBegan()
             yield* Effect.annotateLogs(logOpened(names.psp, exit), { dependency })
           }
         }
@@ -135,6 +138,8 @@ export const make = () => {
   return {
     /** Whether the PSP is called at all. */
     isUp: Effect.sync(() => !psp.isOpen(all)),
+    /** The state of the circuit breakers, for the metrics. */
+    state: { isOpen: () => psp.isOpen(all), openAccounts: accounts.open },
     /** Whether calls for an account are being refused, whoever is to blame. */
     isOpen: (account: string) => Effect.sync(() => psp.isOpen(all) || accounts.isOpen(account)),
     /** How long it is until a call for an account may be made. */

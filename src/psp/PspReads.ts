@@ -20,6 +20,7 @@ import * as Circuits from "./Circuits.ts"
 import { ClinicAccounts } from "./ClinicAccounts.ts"
 import * as InFlight from "./InFlight.ts"
 import { PspClient } from "./PspClient.ts"
+import * as PspMetrics from "./PspMetrics.ts"
 import { type Page, type PageRequest, type PspError, PspUnavailable, type RateLimited } from "./PspPage.ts"
 
 /** From looking up the clinic to the end of the response, retry included. */
@@ -91,7 +92,9 @@ export class PspReads extends Context.Service<
     Effect.gen(function* () {
       const accounts = yield* ClinicAccounts
       const client = yield* PspClient
-      const circuits = Circuits.make()
+      const metrics = yield* PspMetrics.make
+      const circuits = Circuits.make(metrics)
+      if (client.isMissing !== true) yield* metrics.watch(circuits.state)
       const limit = Throttle.limited(50)
       const inFlight = InFlight.make(maximumReadsOfAnOrganization)
 
