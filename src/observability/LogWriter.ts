@@ -108,7 +108,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
     queue.length = offset = queuedLength = 0
   }
 
-  /** Writes as much as is taken. */
+  /** Writes as much as is taken. Whether that is all. */
   const flush = () => {
     seal()
     isStuck = false
@@ -128,6 +128,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
       }
     }
     if (queuedLength <= capacity / 2) isFull = false
+    return !isStuck
   }
 
   const tick = () => {
@@ -139,6 +140,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
   }
 
   const rest = () => {
+    // oxlint-disable-next-line effecttsgo/global-timers -- loggers are called outside of fibers, and after the last one
     timer ??= setTimeout(tick, isStuck ? pause : window).unref()
   }
 
@@ -160,7 +162,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
       const until = performance.now() + grace
       isEnding = true
       tell()
-      for (flush(); isStuck && performance.now() < until; flush()) block(5)
+      while (!flush() && performance.now() < until) block(5)
     }
   }
 }
