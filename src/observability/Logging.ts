@@ -76,16 +76,22 @@ const noticeOf = (format: FormatName, clock: Clock.Clock) => (dropped: number) =
   return begin(clock.currentTimeMillisUnsafe(), "Warn", message) + plain("lines", dropped) + end
 }
 
-/** The loggers, the console and the level of everything that is built with this layer. */
-export const layer = ({ format, level }: Options) =>
-  Layer.mergeAll(
-    Layer.unwrap(
-      Effect.map(LogWriter, (writer) =>
-        Layer.mergeAll(
-          Logger.layer([format === "pretty" ? Logger.consolePretty() : structured(formats[format], writer)]),
-          Layer.succeed(Console.Console, consoleOver(writer))
-        )
+/** The loggers, the console and the level of everything that is built with this layer, over a writer. */
+export const layerNoDeps = ({ format, level }: Options) =>
+  Layer.unwrap(
+    Effect.map(LogWriter, (writer) =>
+      Layer.mergeAll(
+        Logger.layer([format === "pretty" ? Logger.consolePretty() : structured(formats[format], writer)]),
+        Layer.succeed(Console.Console, consoleOver(writer)),
+        Layer.succeed(References.MinimumLogLevel, level)
       )
-    ),
-    Layer.succeed(References.MinimumLogLevel, level)
-  ).pipe(Layer.provideMerge(Layer.unwrap(Effect.map(Clock.Clock, (clock) => LogWriter.layer(noticeOf(format, clock))))))
+    )
+  )
+
+/** The same, to standard output. */
+export const layer = (options: Options) =>
+  layerNoDeps(options).pipe(
+    Layer.provideMerge(
+      Layer.unwrap(Effect.map(Clock.Clock, (clock) => LogWriter.layer(noticeOf(options.format, clock))))
+    )
+  )
