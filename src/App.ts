@@ -28,6 +28,7 @@ import { ClinicAccounts } from "./psp/ClinicAccounts.ts"
 import { PspReads } from "./psp/PspReads.ts"
 import { ChangeClock } from "./records/ChangeClock.ts"
 import { Repositories } from "./records/Repositories.ts"
+import * as Otlp from "./observability/Otlp.ts"
 import * as Processes from "./process/Processes.ts"
 import * as AccessLog from "./observability/AccessLog.ts"
 import * as Logging from "./observability/Logging.ts"
@@ -92,8 +93,9 @@ const observers = ({ accessLog, logFormat, logLevel }: Settings) =>
 
 const observing = (settings: Settings) =>
   observers(settings).pipe(
+    Layer.provideMerge(Otlp.layer(settings.otlp)),
     Layer.provideMerge(Logging.layer({ format: settings.logFormat, level: settings.logLevel })),
-    // Nobody collects the spans, and making them costs a tenth of a page's CPU time.
+    // Requests and runs that are sampled turn it on. Spans cost a tenth of a page's CPU time.
     Layer.merge(Layer.succeed(References.TracerEnabled, false))
   )
 

@@ -5,7 +5,7 @@
 import { Cause, Clock, Context, Data, Duration, Effect, type Fiber, type Scope } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Pool } from "../observability/Metrics.ts"
-import { now } from "../observability/RequestFacts.ts"
+import { CurrentRequest, now } from "../observability/RequestFacts.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
 import { isBusy, isUnreachable, reasonOf } from "./SqlFailure.ts"
@@ -119,25 +119,37 @@ export const make = Effect.fnUntraced(function* ({
     Effect.contextWith((context: Context.Context<R>) =>
       Effect.callback<A, Own<E> | E1>((resume) => {
         const { key, share = Admission.fair, unavailable, within } = request
-        const down = Effect.suspend(() => Effect.fail(unavailable(isDown)))
+        const clock = Context.get(context, Clock.Clock)
+        const facts = Context.get(context, CurrentRequest)
+        const refused = (failure: Failure) =>
+          Effect.suspend(() => {
+            if (failure._tag === "Unreachable") outage.refused()
+            if (facts !== undefined) facts.refusal = failure._tag === "Busy" ? "load" : "outage"
+            return Effect.fail(unavailable(failure))
+          })
         if (outage.isDown()) {
           metrics.ended("unreachable", 0, undefined)
-          return resume(down)
+          return resume(refused(isDown))
         }
-        const clock = Context.get(context, Clock.Clock)
         const asked = now(clock)
         let started: number | undefined
-        let outcome: StoreMetrics.Outcome = "interrupted"
         const fork = Effect.runForkWith(context)
         const successes = outage.successes()
         let running: Fiber.Fiber<void> | undefined
         let timeouts: ReadonlyArray<() => void> = []
         let isDone = false
 
+        const account = (outcome: StoreMetrics.Outcome) => {
+          const ended = now(clock)
+          const waited = (started ?? ended) - asked
+          const took = started === undefined ? undefined : ended - started
+          metrics.ended(outcome, waited, took)
+          if (facts === undefined) return
+          facts.waited += waited
+          facts.database += took ?? 0
+        }
         const end = () => {
           isDone = true
-          const ended = now(clock)
-          metrics.ended(outcome, (started ?? ended) - asked, started === undefined ? undefined : ended - started)
           for (const cancel of timeouts) cancel()
           listeners.delete(failDown)
           admission.withdraw(waiter)
@@ -145,21 +157,22 @@ export const make = Effect.fnUntraced(function* ({
         }
         const complete = (result: Effect.Effect<A, Own<E> | E1>, what: StoreMetrics.Outcome) => {
           if (isDone) return
-          outcome = what
+          // The response may be sent before this returns.
+          account(what)
           resume(result)
           end()
         }
-        const failDown = () => complete(down, "unreachable")
+        const failDown = () => complete(refused(isDown), "unreachable")
         const fail = (failure: Failure, what: StoreMetrics.Outcome) => {
           fork(warn(failure.reason))
-          complete(Effect.fail(unavailable(failure)), what)
+          complete(refused(failure), what)
         }
         const isQuiet = () => outage.successes() === successes
 
         const failed = (error: SqlError) => {
           if (isUnreachable(error) && isQuiet()) outage.begin(error)
           if (!outage.isDown()) fork(warn(reasonOf(error)))
-          return Effect.fail(unavailable(failureOf(error)))
+          return refused(failureOf(error))
         }
         const start = () => {
           started = now(clock)
@@ -192,7 +205,10 @@ export const make = Effect.fnUntraced(function* ({
         ]
         if (admitted === "queued") listeners.add(failDown)
         else start()
-        return Effect.sync(end)
+        return Effect.sync(() => {
+          account("interrupted")
+          end()
+        })
       })
     )
   return { run }

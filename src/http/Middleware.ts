@@ -3,6 +3,7 @@ import { Cause, Clock, Context, Effect, Exit, Option } from "effect"
 import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
+import * as ServerSpan from "../observability/ServerSpan.ts"
 import type { Paths } from "./Paths.ts"
 import { requestIdOf } from "./RequestId.ts"
 
@@ -26,7 +27,8 @@ const clientLeft = 499
 export const observed = (paths: Paths) =>
   HttpMiddleware.make((httpEffect) =>
     Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
-      const { headers, method, remoteAddress, url } = Context.get(context, HttpServerRequest.HttpServerRequest)
+      const request = Context.get(context, HttpServerRequest.HttpServerRequest)
+      const { headers, method, remoteAddress, url } = request
       const clock = Context.get(context, Clock.Clock)
       const observers = Context.get(context, RequestFacts.RequestObservers)
       const id = requestIdOf(headers["x-request-id"])
@@ -40,7 +42,8 @@ export const observed = (paths: Paths) =>
         address: Option.getOrUndefined(remoteAddress),
         started: RequestFacts.now(clock)
       })
-      return Effect.annotateLogs(httpEffect, "request_id", id).pipe(
+      const span = ServerSpan.start(context, request, facts)
+      return Effect.annotateLogs(ServerSpan.within(span, httpEffect), "request_id", id).pipe(
         Effect.provideService(RequestFacts.CurrentRequest, facts),
         Effect.map(HttpServerResponse.setHeader("x-request-id", id)),
         Effect.onExit((exit) =>
@@ -51,6 +54,7 @@ export const observed = (paths: Paths) =>
             // A part of it was refused, and it was answered all the same.
             if (facts.status < 400) facts.refusal = undefined
             for (const observer of observers) observer(facts)
+            if (span !== undefined) ServerSpan.end(context, span, facts)
           })
         )
       )

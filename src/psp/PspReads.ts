@@ -15,6 +15,7 @@ import {
 } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import type { PspKind } from "../api/Psp.ts"
+import * as Throttle from "../database/Throttle.ts"
 import * as Circuits from "./Circuits.ts"
 import { ClinicAccounts } from "./ClinicAccounts.ts"
 import * as InFlight from "./InFlight.ts"
@@ -94,13 +95,14 @@ export class PspReads extends Context.Service<
       const metrics = yield* PspMetrics.make
       const circuits = Circuits.make(metrics)
       if (client.isMissing !== true) yield* metrics.watch(circuits.state)
+      const limit = Throttle.limited(50)
       const inFlight = InFlight.make(maximumReadsOfAnOrganization)
 
       // A circuit breaker that is open has been logged with the reason.
       const log = (account: string, failure: Failure) =>
         Effect.flatMap(circuits.isOpen(account), (isOpen) =>
           Effect.annotateLogs(
-            Effect.logWithLevel(isOpen ? "Debug" : "Warn")(messages[failure._tag]),
+            isOpen ? Effect.logDebug(messages[failure._tag]) : limit(Effect.logWarning(messages[failure._tag])),
             Circuits.annotations(failure)
           )
         )
