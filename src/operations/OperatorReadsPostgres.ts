@@ -5,7 +5,13 @@ import type { Fragment } from "effect/sql/Statement"
 import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { State } from "../api/DeletionTasks.ts"
-import { CredentialDatabase, type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
+import {
+  CredentialDatabase,
+  type Database,
+  isSameDatabase,
+  RecordDatabase,
+  TaskDatabase
+} from "../database/Database.ts"
 import { codeOf } from "../database/SqlFailure.ts"
 import type { Failure } from "../database/Store.ts"
 import { isoTime } from "../database/Time.ts"
@@ -34,7 +40,9 @@ const undefinedColumn = "42703"
 /** What a refusal of the database itself means. */
 const refused = (store: string, error: SqlError): Effect.Effect<never, SqlError | Unreadable> => {
   if (error.reason._tag === "AuthorizationError")
-    return Effect.fail(new Unreadable({ message: `The database role of this process may not read this from the ${store}` }))
+    return Effect.fail(
+      new Unreadable({ message: `The database role of this process may not read this from the ${store}` })
+    )
   if ([undefinedTable, undefinedColumn].includes(codeOf(error)))
     return Effect.fail(new Unreadable({ message: `The ${store} lacks migrations` }))
   return Effect.fail(error)
@@ -72,7 +80,10 @@ export const placeOf = (text: string | undefined): Place | undefined => {
   if (text === undefined || text.length > 2000) return undefined
   const place = Schema.decodeOption(Place)(Buffer.from(text, "base64url").toString())
   return Option.getOrUndefined(
-    Option.filter(place, ([time, organization, id]) => isTime(time) && !organization.includes("\0") && !id.includes("\0"))
+    Option.filter(
+      place,
+      ([time, organization, id]) => isTime(time) && !organization.includes("\0") && !id.includes("\0")
+    )
   )
 }
 
@@ -323,4 +334,5 @@ export const make = Effect.gen(function* () {
       return paged(newestFirst)
     }),
     holders: reading(records, "record store")(Transaction, records.unsafe(holders))
-  }})
+  }
+})

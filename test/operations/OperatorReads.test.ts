@@ -92,18 +92,25 @@ layer(services, { excludeTestServices: true })("OperatorReads", (it) => {
       const { sql } = yield* TestDatabase
       const reads = yield* OperatorReads
       const { completed } = yield* Tasks
-      yield* sql.withTransaction(
-        Effect.gen(function* () {
-          yield* sql`
+      yield* sql
+        .withTransaction(
+          Effect.gen(function* () {
+            yield* sql`
             update deletion_tasks set payload = jsonb_build_object('invoice_lines', '[]'::jsonb, 'invoices', (
               select jsonb_agg(jsonb_build_object('invoice_id', repeat('x', 1000) || n)) from generate_series(1, 500) n
             )) where id = ${completed}`
-          const { invoices } = Option.getOrThrow(yield* reads.task("org_a", completed))
-          assert.strictEqual(invoices.length, mostItems)
-          assert.strictEqual(invoices[0]?.["invoice_id"]?.length, 200)
-          return yield* Effect.fail("undone" as const)
-        })
-      ).pipe(Effect.catchIf((error) => error === "undone", () => Effect.void))
+            const { invoices } = Option.getOrThrow(yield* reads.task("org_a", completed))
+            assert.strictEqual(invoices.length, mostItems)
+            assert.strictEqual(invoices[0]?.["invoice_id"]?.length, 200)
+            return yield* Effect.fail("undone" as const)
+          })
+        )
+        .pipe(
+          Effect.catchIf(
+            (error) => error === "undone",
+            () => Effect.void
+          )
+        )
     })
   )
 
@@ -124,7 +131,13 @@ layer(services, { excludeTestServices: true })("OperatorReads", (it) => {
       const by = { actor: "alice", source: "127.0.0.1" }
       const audited = { ...by, organization_id: "org_audit" }
       assert.deepStrictEqual(told, [
-        { ...by, organization_id: "org_a", action: "task.replay", target: completed, result: "left as it is: completed" },
+        {
+          ...by,
+          organization_id: "org_a",
+          action: "task.replay",
+          target: completed,
+          result: "left as it is: completed"
+        },
         { ...audited, action: "secret.revoke", target: secret.id, result: "revoked" },
         { ...audited, action: "secret.add", target: secret.id, result: "created" },
         { ...audited, action: "key.revoke", target: key.id, result: "revoked" },
