@@ -51,5 +51,7 @@ export const merged = (parts: ReadonlyArray<Part>): string => {
       } else if (line !== "") family.samples.push(labelled(line, process))
     }
   }
-  return Array.from(families.values(), ({ comments, samples }) => [...comments, ...samples].join("\n")).join("\n") + "\n"
+  return (
+    Array.from(families.values(), ({ comments, samples }) => [...comments, ...samples].join("\n")).join("\n") + "\n"
+  )
 }

@@ -3,7 +3,7 @@ import { Array, Context, Effect, Layer, Metric, Predicate, Record } from "effect
 import { HealthChecks } from "../health/HealthChecks.ts"
 import * as Exposition from "../observability/Exposition.ts"
 import * as Recent from "../observability/Recent.ts"
-import { Runtime } from "../observability/Runtime.ts"
+import { ProcessRuntime } from "../observability/ProcessRuntime.ts"
 import * as Series from "../observability/Series.ts"
 import { answering, type Answered, Children } from "../process/Children.ts"
 import { version } from "../process/Version.ts"
@@ -43,13 +43,13 @@ const ownMetrics = Effect.map(Metric.MetricRegistry, (registry) =>
 )
 
 /** What this process says of itself, as the first one. */
-const ownSnapshot = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
+const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
   const health = yield* HealthChecks
   const recent = yield* Recent.Recent
-  const { eventLoopDelay, memory } = yield* Runtime
+  const { eventLoopDelay, memory } = yield* ProcessRuntime
   const metrics = yield* ownMetrics
-  return Effect.gen(function* () {
-    const snapshot: ProcessSnapshot = {
+  const snapshot = Effect.gen(function* () {
+    const seen: ProcessSnapshot = {
       process: 1,
       pid: process.pid,
       startedAt: Math.round(performance.timeOrigin),
@@ -62,8 +62,9 @@ const ownSnapshot = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
       memory: memory(),
       eventLoopDelay: eventLoopDelay(0.99) * 1000
     }
-    return snapshot
+    return seen
   })
+  return { snapshot, metrics }
 })
 
 /** Shows how many processes serve. */
@@ -106,9 +107,9 @@ export class Figures extends Context.Service<
     Layer.effect(
       Figures,
       Effect.gen(function* () {
-        const snapshot = yield* ownSnapshot(roles)
+        const { metrics, snapshot } = yield* ownFigures(roles)
         yield* processes(1, () => 0)
-        return Figures.of({ all: Effect.map(snapshot, Array.of), metrics: yield* ownMetrics })
+        return Figures.of({ all: Effect.map(snapshot, Array.of), metrics })
       })
     )
 
@@ -118,14 +119,10 @@ export class Figures extends Context.Service<
     Effect.gen(function* () {
       const { ask, places } = yield* Children
       const own = yield* ownMetrics
-      const answered = yield* processes(places.length, () =>
-        places.reduce((sum, { restarts }) => sum + restarts, 0)
-      )
+      const answered = yield* processes(places.length, () => places.reduce((sum, { restarts }) => sum + restarts, 0))
       return Figures.of({
         all: Effect.map(ask(questions.snapshot), (answers) =>
-          answers.map((each) =>
-            isSnapshot(each.answer) ? { ...each.answer, process: each.process } : silent(each)
-          )
+          answers.map((each) => (isSnapshot(each.answer) ? { ...each.answer, process: each.process } : silent(each)))
         ),
         metrics: Effect.gen(function* () {
           const parts = (yield* ask(questions.metrics)).flatMap(({ answer, process }) =>
@@ -146,8 +143,8 @@ export class Figures extends Context.Service<
   static readonly layerOfChild = (roles: ReadonlyArray<string>) =>
     Layer.effectDiscard(
       Effect.gen(function* () {
-        const snapshot = yield* ownSnapshot(roles)
-        yield* answering({ [questions.snapshot]: snapshot, [questions.metrics]: yield* ownMetrics })
+        const { metrics, snapshot } = yield* ownFigures(roles)
+        yield* answering({ [questions.snapshot]: snapshot, [questions.metrics]: metrics })
       })
     )
 }
