@@ -39,6 +39,8 @@ import { RequestObservers } from "./observability/RequestFacts.ts"
 import * as RequestMetrics from "./observability/RequestMetrics.ts"
 import { ProcessRuntime } from "./observability/ProcessRuntime.ts"
 import * as Series from "./observability/Series.ts"
+import * as TaskMetrics from "./observability/TaskMetrics.ts"
+import { TaskObservers } from "./observability/TaskRun.ts"
 import { Figures } from "./operations/Figures.ts"
 import * as Probes from "./operations/Probes.ts"
 
@@ -86,6 +88,12 @@ export const intake = (delay: Duration.Duration) =>
 /** The databases that the configuration names; the embedded one has the demo data. */
 export const databases = Layer.unwrap(
   Effect.map(config, (settings) => Databases.layer(settings, { fill: loadDemoData }))
+)
+
+/** Who looks at each attempt to run a task. */
+const taskObservers = Layer.effect(
+  TaskObservers,
+  Effect.map(Series.current, (series) => [TaskMetrics.make(series)])
 )
 
 /** Who looks at each request. */
@@ -166,7 +174,9 @@ const single = (settings: Settings) => {
     has("data-api") ? Server.dataApiRoutes : Layer.empty,
     has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
   ).pipe(Layer.provide(Layer.succeed(DemoKeys, Option.isNone(settings.databaseUrl) ? demoKeys : [])))
-  const worker = has("worker") ? Worker.layer(Worker.optionsFor(settings.poolSize)) : Layer.empty
+  const worker = has("worker")
+    ? Worker.layer(Worker.optionsFor(settings.poolSize)).pipe(Layer.provide(taskObservers))
+    : Layer.empty
   // The role of the intake may not keep the order of the records.
   const watching = has("data-api") || has("worker") ? watch : Layer.empty
   const afterMigration = AfterMigration.layer(Databases.namesOf(settings), Layer.merge(worker, watching)).pipe(
