@@ -57,9 +57,9 @@ export class ProcessRuntime extends Context.Service<
         const { gauge, read } = yield* Series.current
         const eventLoopDelay = yield* watchEventLoop
 
-        for (const quantile of ["0.5", "0.99", "1"] as const) {
-          yield* read("practice_data_event_loop_delay_seconds", () => eventLoopDelay(Number(quantile)), { quantile })
-        }
+        yield* read("practice_data_event_loop_delay_seconds", () => eventLoopDelay(0.5), { at: "p50" })
+        yield* read("practice_data_event_loop_delay_seconds", () => eventLoopDelay(0.99), { at: "p99" })
+        yield* read("practice_data_event_loop_delay_seconds", () => eventLoopDelay(1), { at: "max" })
         yield* read("process_resident_memory_bytes", memory)
         yield* read("process_cpu_seconds_total", () => {
           const { system, user } = process.cpuUsage()
