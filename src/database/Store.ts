@@ -2,8 +2,10 @@
  * The one way in which a statement of a request, or of the worker, goes to a database: in its turn, within its time, and
  * not at all while the database is known to be down.
  */
-import { type Cause, Clock, Context, Data, Duration, Effect, type Fiber, type Scope } from "effect"
+import { type Cause, Clock, Context, Data, Duration, Effect, Exit, type Fiber, type Scope, type Tracer } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import * as SpanEnd from "../observability/SpanEnd.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
 import { isBusy, isUnreachable, reasonOf } from "./SqlFailure.ts"
@@ -105,9 +107,12 @@ export const make = Effect.fnUntraced(function* ({
         let running: Fiber.Fiber<void> | undefined
         let timeouts: ReadonlyArray<() => void> = []
         let isDone = false
+        let wait: Tracer.Span | undefined
 
+        const endWait = () => wait?.end(Tracing.now(context), Exit.void)
         const end = () => {
           isDone = true
+          endWait()
           for (const cancel of timeouts) cancel()
           listeners.delete(failDown)
           admission.withdraw(waiter)
@@ -120,6 +125,7 @@ export const make = Effect.fnUntraced(function* ({
         }
         const failDown = () => complete(down)
         const fail = (failure: Failure) => {
+          if (running === undefined) wait?.attribute(SpanEnd.errorType, "NoConnection")
           fork(warn(failure.reason))
           complete(Effect.fail(unavailable(failure)))
         }
@@ -132,6 +138,7 @@ export const make = Effect.fnUntraced(function* ({
         }
         const start = () => {
           listeners.delete(failDown)
+          endWait()
           // The fiber ends with nothing: otherwise what has waited for it would keep its rows in memory for a while.
           running = fork(
             Effect.matchCause(statements, {
@@ -158,8 +165,10 @@ export const make = Effect.fnUntraced(function* ({
             if (running === undefined) fail(noConnection)
           })
         ]
-        if (admitted === "queued") listeners.add(failDown)
-        else start()
+        if (admitted === "queued") {
+          wait = Tracing.child(context, "Store.wait")
+          listeners.add(failDown)
+        } else start()
         return Effect.sync(end)
       })
     )

@@ -2,6 +2,7 @@
 import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
 import type { Outcome, State } from "../api/DeletionTasks.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import {
   attemptsBesideOthers,
   type Claim,
@@ -21,6 +22,7 @@ interface MemoryTask {
   readonly token: string | undefined
   /** Milliseconds since 1970; undefined when the task is completed or dead. */
   readonly dueAt: number | undefined
+  readonly traceParent: string | undefined
 }
 
 const noItems: Outcome = {
@@ -58,7 +60,7 @@ export const make = (
 
     return {
       schedule: (delivery: Delivery) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
+        Effect.map(Effect.all([Clock.currentTimeMillis, Tracing.currentTraceParent]), ([now, traceParent]) => {
           const key = keyOf(delivery.organization, delivery.taskId)
           const known = tasks.get(key)
           if (known !== undefined) {
@@ -74,7 +76,7 @@ export const make = (
             invoicesCount: delivery.invoicesCount,
             invoiceLinesCount: delivery.invoiceLinesCount
           }
-          tasks.set(key, { delivery, receipt, state: "scheduled", attempts: 0, token: undefined, dueAt })
+          tasks.set(key, { delivery, receipt, state: "scheduled", attempts: 0, token: undefined, dueAt, traceParent })
           return ScheduleOutcome.Scheduled({ receipt })
         }),
       claim: ({ due = 0, expired = 0, alone = 0 }: ClaimLimits, lease: Duration.Duration) =>
@@ -94,7 +96,8 @@ export const make = (
             const [attempt, token] = [task.attempts + 1, `claim_${++claims}`]
             change(task, { state: "running", attempts: attempt, token, dueAt: now + Duration.toMillis(lease) })
             const { organization, taskId } = task.delivery
-            return [{ organization, taskId, token, attempt }]
+            const { traceParent } = task
+            return [{ organization, taskId, token, attempt, ...(traceParent === undefined ? {} : { traceParent }) }]
           })
         }),
       renew: (renewed: ReadonlyArray<Claim>, lease: Duration.Duration) =>

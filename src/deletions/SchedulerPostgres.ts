@@ -9,6 +9,7 @@ import { nearlyAll } from "../database/Admission.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { codeOf, reasonOf } from "../database/SqlFailure.ts"
 import type { Failure } from "../database/Store.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import {
@@ -63,6 +64,8 @@ const columnsOf = (claims: ReadonlyArray<Claim>) =>
 /** A scheduler over the task database. */
 export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
   const sql = yield* TaskDatabase
+  const isTracing = (yield* Tracing.Traces) !== undefined
+  const whereTracing = (text: string) => sql.literal(isTracing ? text : "")
 
   /** Runs statements of the worker. A row that does not decode is a bug. */
   const asWorker = <A>(statements: Effect.Effect<A, SqlError | Schema.SchemaError>) =>
@@ -114,9 +117,9 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
           from open
           where t.organization_id = open.organization_id and t.id = open.id and t.attempts < ${maximumAttempts}
           returning t.organization_id as organization, t.id as "taskId", t.claim_token as token, t.attempts as attempt,
-            open.due_at
+            open.due_at${whereTracing(', t.trace_parent as "traceParent"')}
         )
-        select organization, "taskId", token, attempt from claimed order by due_at`
+        select organization, "taskId", token, attempt${whereTracing(', "traceParent"')} from claimed order by due_at`
     }
   })
 
@@ -163,16 +166,17 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
         const { invoiceLinesCount, invoicesCount, organization, taskId } = delivery
         const receivedAt = yield* DateTime.now
         const scheduledFor = DateTime.addDuration(receivedAt, delay)
+        const traceParent = (yield* Tracing.currentTraceParent) ?? null
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.
         const inserted = yield* sql`
           insert into deletion_tasks (
             organization_id, id, idempotency_key, fingerprint, payload,
-            invoices_count, invoice_lines_count, received_at, scheduled_for, due_at
+            invoices_count, invoice_lines_count, received_at, scheduled_for, due_at, trace_parent
           ) values (
             ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${delivery.fingerprint},
             ${textOf(delivery.deletions)}::jsonb, ${invoicesCount}, ${invoiceLinesCount},
-            ${at(receivedAt)}, ${at(scheduledFor)}, ${at(scheduledFor)}
+            ${at(receivedAt)}, ${at(scheduledFor)}, ${at(scheduledFor)}, ${traceParent}
           ) on conflict (organization_id, id) do nothing returning 1`
         if (inserted.length > 0) {
           return ScheduleOutcome.Scheduled({

@@ -38,7 +38,9 @@ export const Claim = Schema.Struct({
   organization: Schema.String,
   taskId: Schema.String,
   token: Schema.String,
-  attempt: Schema.Int
+  attempt: Schema.Int,
+  /** The `traceparent` of the delivery, if that was sampled, and traces are made here too. */
+  traceParent: Schema.optionalKey(Schema.NullOr(Schema.String))
 })
 export type Claim = typeof Claim.Type
 

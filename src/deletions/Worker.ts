@@ -3,7 +3,24 @@
  *
  * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
  */
-import { Array, Duration, Effect, Fiber, Layer, Predicate, Random, Ref, Schedule, Semaphore } from "effect"
+import {
+  Array,
+  Clock,
+  type Context,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Predicate,
+  Random,
+  Ref,
+  Schedule,
+  Semaphore
+} from "effect"
+import * as SpanEnd from "../observability/SpanEnd.ts"
+import * as TraceParent from "../observability/TraceParent.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import { Scheduler } from "./Scheduler.ts"
 import { type Claim, type ClaimLimits, SchedulerUnavailable, TaskFailed } from "./Task.ts"
 
@@ -48,6 +65,38 @@ const catchBug = <E2>(message: string, error: (name: string) => E2) =>
     )
   )
 
+/** Runs tasks in a trace of its own, which is linked to those of their deliveries. */
+const traced = (claims: ReadonlyArray<Claim>) => {
+  const [first] = claims
+  return Tracing.root({
+    name: "process deletion_tasks",
+    kind: "consumer",
+    links: claims.flatMap(({ traceParent }) => TraceParent.parse(traceParent ?? undefined) ?? []),
+    attributes: {
+      "practice_data.tasks": claims.length,
+      ...(first === undefined || claims.length > 1
+        ? {}
+        : {
+            "practice_data.task_id": first.taskId,
+            "practice_data.organization": first.organization,
+            "practice_data.attempt": first.attempt
+          })
+    }
+  })
+}
+
+/** What follows a claim of tasks, in a trace that begins with the claim. A claim that found nothing is in no trace. */
+const tracedRound =
+  (startTime: bigint, claimed: number) =>
+  <A, E, R>(working: Effect.Effect<A, E, R>) => {
+    if (claimed === 0) return working
+    const attributes = { "practice_data.tasks": claimed }
+    return Effect.contextWith((context: Context.Context<R>) => {
+      Tracing.child(context, "Scheduler.claim", startTime)?.end(Tracing.now(context), Exit.void)
+      return working
+    }).pipe(Tracing.root({ name: "Worker.round", kind: "internal", startTime, attributes }))
+  }
+
 /**
  * A round claims what is due or has expired, runs it together with what expires meanwhile, and then runs one of the
  * tasks that must be alone. It returns how many tasks it claimed at first.
@@ -79,6 +128,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const run = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>) {
     if (yield* Ref.get(stopping)) return []
     return yield* scheduler.run(claims).pipe(
+      Effect.tapError(({ _tag }) => Effect.annotateCurrentSpan(SpanEnd.errorType, _tag)),
       catchBug("A deletion task met a bug", (name) => new TaskFailed({ message: `A bug: ${name}` })),
       Effect.andThen(drop(claims)),
       Effect.as([]),
@@ -90,7 +140,8 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
             : Effect.as(Effect.andThen(fail(claim, message), drop(claims)), [])
         },
         SchedulerUnavailable: () => Effect.as(Effect.ignore(release(claims)), [])
-      })
+      }),
+      traced(claims)
     )
   })
 
@@ -160,13 +211,14 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     yield* release(held)
     // No more than start soon, so that several workers share what another one left.
     const expired = 2 * options.concurrency
+    const startTime = yield* Clock.currentTimeNanos
     const together = yield* claim({ due: options.batch, expired })
-    yield* runAll(together, claim({ expired }))
+    yield* runAll(together, claim({ expired })).pipe(tracedRound(startTime, together.length))
     const alone = yield* claim({ alone: 1 })
     yield* runAll(alone, Effect.succeed([]))
     if (yield* Ref.get(stopping)) yield* release(held)
     return together.length + alone.length
-  }).pipe(Effect.withSpan("Worker.round"))
+  })
   return { round, stop: Ref.set(stopping, true) }
 })
 

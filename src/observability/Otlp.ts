@@ -6,7 +6,7 @@ import { HttpClient } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { SpanPropagationEnabled } from "effect/sql/Statement"
 import { version } from "../process/Version.ts"
-import * as BoundedText from "./BoundedText.ts"
+import * as Exported from "./Exported.ts"
 import * as OtlpClient from "./OtlpClient.ts"
 import type { Export, OtlpSettings, Signal } from "./OtlpConfig.ts"
 import { Traces } from "./Tracing.ts"
@@ -43,7 +43,7 @@ const resourceOf = ({ attributes, serviceName }: OtlpSettings, index: number | u
 }
 
 const serialization = (protocol: Export["protocol"]) =>
-  BoundedText.layer.pipe(
+  Exported.layer.pipe(
     Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf)
   )
 

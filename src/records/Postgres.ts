@@ -85,11 +85,13 @@ export const make = <R extends Resource>(
 
   return {
     resource,
-    search: Effect.fn("Records.search", { attributes: { table: resource.table } })(function* (criteria, page) {
-      const records = yield* read(page.limit, (owner) => searchQuery(sql, owner, resource, criteria, page, deep))
-      return `{"body":[${recordsIn(records).join(",")}]}`
-    }),
-    get: Effect.fn("Records.get", { attributes: { table: resource.table } })(function* (id) {
+    search: Effect.fn("Records.search", { attributes: { "db.collection.name": resource.table } })(
+      function* (criteria, page) {
+        const records = yield* read(page.limit, (owner) => searchQuery(sql, owner, resource, criteria, page, deep))
+        return `{"body":[${recordsIn(records).join(",")}]}`
+      }
+    ),
+    get: Effect.fn("Records.get", { attributes: { "db.collection.name": resource.table } })(function* (id) {
       const [found] = yield* read(1, (owner) => getQuery(sql, owner, resource, id))
       return found?.record ?? (yield* notFound)
     }),
