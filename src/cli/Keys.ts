@@ -2,6 +2,8 @@
 import { Console, Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as ApiKeys from "../keys/ApiKeys.ts"
+import { commandLine } from "../operations/AuditLog.ts"
+import * as Commands from "../operations/Commands.ts"
 import { invocation } from "../process/Invocation.ts"
 import * as OperatorDatabases from "./OperatorDatabases.ts"
 import { Line, noteIfUnknown, ofOne, organization } from "./Organization.ts"
@@ -20,7 +22,7 @@ const create = Command.make(
     json: Output.json
   },
   Effect.fn(function* ({ json, ...options }) {
-    const { id, key } = yield* ApiKeys.create(options)
+    const { id, key } = yield* Commands.createKey(yield* commandLine, options)
     const text = Redacted.value(key)
     if (json) yield* Output.record({ id, organization_id: options.organization, name: options.name, key: text })
     else yield* Console.log(text)
@@ -72,8 +74,8 @@ const revoke = Command.make(
   "revoke",
   { id: Argument.String("id").pipe(Argument.withDescription("Id of the key, as `keys list` shows it")) },
   Effect.fn(function* ({ id }) {
-    const isRevoked = yield* ApiKeys.revoke(id)
-    if (!isRevoked) return yield* new Refused({ message: `There is no key ${id} that could be revoked.` })
+    const revoked = yield* Commands.revokeKey(yield* commandLine, id)
+    if (Option.isNone(revoked)) return yield* new Refused({ message: `There is no key ${id} that could be revoked.` })
     yield* Console.log(`Revoked ${id}`)
   })
 ).pipe(

@@ -2,6 +2,8 @@
 import { Console, Effect, Option, Redacted } from "effect"
 import { Argument, Command } from "effect/cli"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
+import { commandLine } from "../operations/AuditLog.ts"
+import * as Commands from "../operations/Commands.ts"
 import { invocation } from "../process/Invocation.ts"
 import * as OperatorDatabases from "./OperatorDatabases.ts"
 import { noteIfUnknown, ofOne, organization } from "./Organization.ts"
@@ -13,7 +15,7 @@ const add = Command.make(
   "add",
   { organization, json: Output.json },
   Effect.fn(function* (options) {
-    const { id, secret } = yield* IntakeSecrets.create(options.organization)
+    const { id, secret } = yield* Commands.addSecret(yield* commandLine, options.organization)
     const text = Redacted.value(secret)
     if (options.json) yield* Output.record({ id, organization_id: options.organization, secret: text })
     else yield* Console.log(text)
@@ -57,7 +59,7 @@ const revoke = Command.make(
   "revoke",
   { id: Argument.String("id").pipe(Argument.withDescription("Id of the secret, as `secrets list` shows it")) },
   Effect.fn(function* ({ id }) {
-    const revoked = yield* IntakeSecrets.revoke(id)
+    const revoked = yield* Commands.revokeSecret(yield* commandLine, id)
     if (Option.isNone(revoked)) {
       return yield* new Refused({ message: `There is no secret ${id} that could be revoked.` })
     }

@@ -4,6 +4,8 @@ import { Argument, Command, Flag } from "effect/cli"
 import { State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
 import * as TaskAdmin from "../deletions/TaskAdmin.ts"
+import { commandLine } from "../operations/AuditLog.ts"
+import * as Commands from "../operations/Commands.ts"
 import { invocation } from "../process/Invocation.ts"
 import * as OperatorDatabases from "./OperatorDatabases.ts"
 import { ofOne } from "./Organization.ts"
@@ -135,7 +137,7 @@ const replay = Command.make(
   identity,
   Effect.fn(function* (given) {
     const { name, ...which } = yield* identityOf("replay", given)
-    yield* TaskAdmin.Replay.$match(yield* TaskAdmin.replay(which), {
+    yield* TaskAdmin.Replay.$match(yield* Commands.replayTask(yield* commandLine, which), {
       Replayed: () => Console.log(`Replaying ${which.id}`),
       NotDead: ({ state }) =>
         Effect.fail(new Refused({ message: `Task ${which.id} is ${state}. Only a dead task can be replayed.` })),

@@ -12,6 +12,7 @@ import type { Failure } from "../database/Store.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
+import { report } from "./TaskReport.ts"
 import {
   attemptsBesideOthers,
   Claim,
@@ -53,8 +54,11 @@ const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(er
 
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
+/** What tells a claim from others. */
+const Held = Schema.Struct({ ...Identity.fields, token: Schema.String })
+
 /** Claims as parallel arrays. */
-const columnsOf = (claims: ReadonlyArray<Claim>) =>
+const columnsOf = (claims: ReadonlyArray<typeof Held.Type>) =>
   [
     claims.map((claim) => claim.organization),
     claims.map((claim) => claim.taskId),
@@ -64,8 +68,7 @@ const columnsOf = (claims: ReadonlyArray<Claim>) =>
 /** A scheduler over the task database. */
 export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
   const sql = yield* TaskDatabase
-  const isTracing = (yield* Tracing.Traces) !== undefined
-  const whereTracing = (text: string) => sql.literal(isTracing ? text : "")
+  const traceParent = (yield* Tracing.Traces) === undefined ? "" : ', t.trace_parent as "traceParent"'
 
   /** Runs statements of the worker. A row that does not decode is a bug. */
   const asWorker = <A>(statements: Effect.Effect<A, SqlError | Schema.SchemaError>) =>
@@ -92,12 +95,18 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       now: Timestamp,
       leaseEnd: Timestamp
     }),
-    Result: Claim,
+    // The token of a task that is dead by now is nobody's.
+    Result: Schema.Struct({ ...Claim.fields, isDead: Schema.Boolean, reason: Schema.NullOr(Schema.String) }),
     execute: ({ alone, due, expired, leaseEnd, now, token }) => {
       // The limit is in the text: a plan for any limit reads the whole table.
       const oldest = (condition: Fragment, limit: number) => sql`
-        select organization_id, id, due_at from deletion_tasks where due_at <= ${now}::timestamptz and ${condition}
+        select organization_id, id, due_at, state = 'running' as is_takeover from deletion_tasks where due_at <= ${now}::timestamptz and ${condition}
         order by due_at ${sql.literal(`limit ${limit}`)} for update skip locked`
+      const taken = sql.literal(`
+        t.organization_id as organization, t.id as "taskId", t.idempotency_key as "idempotencyKey",
+        t.scheduled_for as "scheduledFor", coalesce(t.claim_token::text, '') as token, t.attempts as attempt,
+        t.state = 'dead' as "isDead", t.last_error as reason, open.is_takeover as "isTakeover", open.due_at
+        ${traceParent}`)
       return sql`
         with due as (${oldest(sql`state = 'scheduled'`, due)}),
         expired as (${oldest(sql`state = 'running' and attempts < ${attemptsBesideOthers}`, expired)}),
@@ -109,6 +118,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
             last_error = coalesce(t.last_error, ${stopped})
           from open
           where t.organization_id = open.organization_id and t.id = open.id and t.attempts >= ${maximumAttempts}
+          returning ${taken}
         ),
         claimed as (
           update deletion_tasks t set
@@ -116,15 +126,14 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
             claim_token = ${token}::uuid, started_at = coalesce(t.started_at, ${now}::timestamptz)
           from open
           where t.organization_id = open.organization_id and t.id = open.id and t.attempts < ${maximumAttempts}
-          returning t.organization_id as organization, t.id as "taskId", t.claim_token as token, t.attempts as attempt,
-            open.due_at${whereTracing(', t.trace_parent as "traceParent"')}
+          returning ${taken}
         )
-        select organization, "taskId", token, attempt${whereTracing(', "traceParent"')} from claimed order by due_at`
+        select * from (select * from claimed union all select * from dead) t order by due_at`
     }
   })
 
   const runTasks = SqlSchema.findAll({
-    Request: Schema.Array(Claim),
+    Request: Schema.Array(Held),
     Result: Schema.Struct({ ...Identity.fields, outcome: Outcome }),
     execute: (claims) => {
       const running = Effect.flatMap(DateTime.now, (now) =>
@@ -166,7 +175,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
         const { invoiceLinesCount, invoicesCount, organization, taskId } = delivery
         const receivedAt = yield* DateTime.now
         const scheduledFor = DateTime.addDuration(receivedAt, delay)
-        const traceParent = (yield* Tracing.currentTraceParent) ?? null
+        const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.
         const inserted = yield* sql`
@@ -176,7 +185,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
           ) values (
             ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${delivery.fingerprint},
             ${textOf(delivery.deletions)}::jsonb, ${invoicesCount}, ${invoiceLinesCount},
-            ${at(receivedAt)}, ${at(scheduledFor)}, ${at(scheduledFor)}, ${traceParent}
+            ${at(receivedAt)}, ${at(scheduledFor)}, ${at(scheduledFor)}, ${ownTrace}
           ) on conflict (organization_id, id) do nothing returning 1`
         if (inserted.length > 0) {
           return ScheduleOutcome.Scheduled({
@@ -198,9 +207,11 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       yield* releaseLost
       const now = yield* DateTime.now
       const token = randomUUID()
-      return yield* asWorker(
+      const rows = yield* asWorker(
         claimTasks({ due, expired, alone, token, now, leaseEnd: DateTime.addDuration(now, lease) })
       ).pipe(Effect.tapError(() => Ref.update(lostTokens, (tokens) => [...tokens, token])))
+      for (const row of rows) if (row.isDead) yield* report(row, { result: "dead", reason: row.reason ?? stopped })
+      return rows.flatMap(({ isDead, reason: _, ...claim }) => (isDead ? [] : [claim]))
     }),
 
     renew: Effect.fn("Scheduler.renew")(function* (claims: ReadonlyArray<Claim>, lease: Duration.Duration) {

@@ -33,13 +33,18 @@ export type ScheduleOutcome = Data.TaggedEnum<{
 }>
 export const ScheduleOutcome = Data.taggedEnum<ScheduleOutcome>()
 
-/** A task that a worker holds. `attempt`: which attempt this is; the first is 1. */
+/** A task that a worker holds. */
 export const Claim = Schema.Struct({
   organization: Schema.String,
   taskId: Schema.String,
+  idempotencyKey: Schema.String,
+  scheduledFor: Schema.DateTimeUtcFromDate,
   token: Schema.String,
+  /** Which attempt this is; the first is 1. */
   attempt: Schema.Int,
-  /** The `traceparent` of the delivery, if that was sampled, and traces are made here too. */
+  /** Whether another worker had it, and its lease expired. */
+  isTakeover: Schema.Boolean,
+  /** The `traceparent` of the delivery, where that was sampled and traces are made here too. */
   traceParent: Schema.optionalKey(Schema.NullOr(Schema.String))
 })
 export type Claim = typeof Claim.Type

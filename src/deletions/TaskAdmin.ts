@@ -46,9 +46,9 @@ export type Identity = typeof Identity.Type
 /** The result of a replay. */
 export type Replay = Data.TaggedEnum<{
   /** Due at once, with all its attempts before it. */
-  Replayed: {}
+  Replayed: { readonly organization: string }
   /** Left as it is. */
-  NotDead: { readonly state: State }
+  NotDead: { readonly organization: string; readonly state: State }
   NotFound: {}
 }>
 export const Replay = Data.taggedEnum<Replay>()
@@ -95,15 +95,15 @@ export const show = SqlSchema.findOneOption({
 /** Makes a dead task due at once, with no attempt counted. Its last error stays until it completes. */
 export const replay = Effect.fn("TaskAdmin.replay")(function* ({ id, organization }: Identity) {
   const sql = yield* TaskDatabase
-  const replayed = yield* sql`
+  const [replayed] = yield* sql<{ organization: string }>`
     update deletion_tasks t
     set state = 'scheduled', attempts = 0, due_at = ${DateTime.formatIso(yield* DateTime.now)}, finished_at = null,
       claim_token = null
     where ${ownedBy(sql, organization)} and t.id = ${id} and t.state = 'dead'
-    returning 1`
-  if (replayed.length > 0) return Replay.Replayed()
+    returning t.organization_id as organization`
+  if (replayed !== undefined) return Replay.Replayed(replayed)
   return Option.match(yield* show({ id, organization }), {
     onNone: () => Replay.NotFound(),
-    onSome: ({ state }) => Replay.NotDead({ state })
+    onSome: ({ organization_id, state }) => Replay.NotDead({ organization: organization_id, state })
   })
 })

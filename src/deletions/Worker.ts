@@ -3,26 +3,19 @@
  *
  * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
  */
-import {
-  Array,
-  Clock,
-  type Context,
-  Duration,
-  Effect,
-  Exit,
-  Fiber,
-  Layer,
-  Predicate,
-  Random,
-  Ref,
-  Schedule,
-  Semaphore
-} from "effect"
+import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Random, Ref, Schedule, Semaphore } from "effect"
 import * as SpanEnd from "../observability/SpanEnd.ts"
-import * as TraceParent from "../observability/TraceParent.ts"
-import * as Tracing from "../observability/Tracing.ts"
 import { Scheduler } from "./Scheduler.ts"
-import { type Claim, type ClaimLimits, SchedulerUnavailable, TaskFailed } from "./Task.ts"
+import {
+  type Claim,
+  type ClaimLimits,
+  maximumAttempts,
+  type RunOutcome,
+  SchedulerUnavailable,
+  TaskFailed
+} from "./Task.ts"
+import { report } from "./TaskReport.ts"
+import * as TaskTraces from "./TaskTraces.ts"
 
 /** How a worker works. */
 export interface Options {
@@ -65,37 +58,17 @@ const catchBug = <E2>(message: string, error: (name: string) => E2) =>
     )
   )
 
-/** Runs tasks in a trace of its own, which is linked to those of their deliveries. */
-const traced = (claims: ReadonlyArray<Claim>) => {
-  const [first] = claims
-  return Tracing.root({
-    name: "process deletion_tasks",
-    kind: "consumer",
-    links: claims.flatMap(({ traceParent }) => TraceParent.parse(traceParent ?? undefined) ?? []),
-    attributes: {
-      "practice_data.tasks": claims.length,
-      ...(first === undefined || claims.length > 1
-        ? {}
-        : {
-            "practice_data.task_id": first.taskId,
-            "practice_data.organization": first.organization,
-            "practice_data.attempt": first.attempt
-          })
-    }
-  })
-}
+const millisNow = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1_000_000)
 
-/** What follows a claim of tasks, in a trace that begins with the claim. A claim that found nothing is in no trace. */
-const tracedRound =
-  (startTime: bigint, claimed: number) =>
-  <A, E, R>(working: Effect.Effect<A, E, R>) => {
-    if (claimed === 0) return working
-    const attributes = { "practice_data.tasks": claimed }
-    return Effect.contextWith((context: Context.Context<R>) => {
-      Tracing.child(context, "Scheduler.claim", startTime)?.end(Tracing.now(context), Exit.void)
-      return working
-    }).pipe(Tracing.root({ name: "Worker.round", kind: "internal", startTime, attributes }))
-  }
+const reportAll = (claims: ReadonlyArray<Claim>, outcomes: ReadonlyArray<RunOutcome>, duration: number) =>
+  Effect.forEach(
+    Array.zip(claims, outcomes),
+    ([claim, outcome]) =>
+      outcome._tag === "Completed"
+        ? report(claim, { result: "completed", outcome: outcome.outcome, duration })
+        : report(claim, { result: "superseded", duration }),
+    { discard: true }
+  )
 
 /**
  * A round claims what is due or has expired, runs it together with what expires meanwhile, and then runs one of the
@@ -114,34 +87,44 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const release = (claims: Iterable<Claim>) =>
     Effect.forEach(claims, (claim) => Effect.andThen(scheduler.release(claim), drop([claim])), { discard: true })
 
-  const fail = (claim: Claim, message: string) =>
+  const fail = (claim: Claim, reason: string, duration: number) =>
     Effect.gen(function* () {
-      yield* Effect.logWarning("A deletion task failed", message)
-      yield* scheduler.fail(claim, message, yield* backoff(claim.attempt))
+      const result = claim.attempt < maximumAttempts ? "failed" : "dead"
+      yield* report(claim, { result, reason, duration })
+      yield* scheduler.fail(claim, reason, yield* backoff(claim.attempt))
     }).pipe(
       // If the failure cannot be recorded, the lease expires, and the attempt still counts.
-      Effect.ignore,
-      Effect.annotateLogs({ task_id: claim.taskId, organization: claim.organization, attempt: claim.attempt })
+      Effect.ignore
     )
 
   /** Runs tasks in one transaction. Returns those that are left to be run, each in its own. */
   const run = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>) {
     if (yield* Ref.get(stopping)) return []
+    const begun = yield* millisNow
+    const took = Effect.map(millisNow, (now) => now - begun)
     return yield* scheduler.run(claims).pipe(
       Effect.tapError(({ _tag }) => Effect.annotateCurrentSpan(SpanEnd.errorType, _tag)),
       catchBug("A deletion task met a bug", (name) => new TaskFailed({ message: `A bug: ${name}` })),
+      Effect.tap((outcomes) => Effect.flatMap(took, (duration) => reportAll(claims, outcomes, duration))),
       Effect.andThen(drop(claims)),
       Effect.as([]),
       Effect.catchTags({
         TaskFailed: ({ message }) => {
           const [claim, ...others] = claims
-          return claim === undefined || others.length > 0
-            ? Effect.as(Effect.ignore(scheduler.renew(claims, options.lease)), claims)
-            : Effect.as(Effect.andThen(fail(claim, message), drop(claims)), [])
+          if (claim === undefined || others.length > 0)
+            return Effect.as(Effect.ignore(scheduler.renew(claims, options.lease)), claims)
+          return Effect.flatMap(took, (duration) => fail(claim, message, duration)).pipe(
+            Effect.andThen(drop(claims)),
+            Effect.as([])
+          )
         },
-        SchedulerUnavailable: () => Effect.as(Effect.ignore(release(claims)), [])
+        SchedulerUnavailable: () =>
+          Effect.forEach(claims, (claim) => report(claim, { result: "released" }), { discard: true }).pipe(
+            Effect.andThen(Effect.ignore(release(claims))),
+            Effect.as([])
+          )
       }),
-      traced(claims)
+      TaskTraces.ofRun(claims)
     )
   })
 
@@ -213,7 +196,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     const expired = 2 * options.concurrency
     const startTime = yield* Clock.currentTimeNanos
     const together = yield* claim({ due: options.batch, expired })
-    yield* runAll(together, claim({ expired })).pipe(tracedRound(startTime, together.length))
+    yield* runAll(together, claim({ expired })).pipe(TaskTraces.ofRound(startTime, together.length))
     const alone = yield* claim({ alone: 1 })
     yield* runAll(alone, Effect.succeed([]))
     if (yield* Ref.get(stopping)) yield* release(held)

@@ -6,18 +6,16 @@
  */
 import { randomInt } from "node:crypto"
 import { crc32 } from "node:zlib"
-import { Effect, Redacted, Schema } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { CredentialDatabase } from "../database/Database.ts"
 import { isoTime } from "../database/Time.ts"
-import { hashOf } from "./KeyLookup.ts"
+import { hashOf, kind, prefixOf } from "./KeyLookup.ts"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 const letters = (count: number, next: () => number) =>
   Array.from({ length: count }, () => alphabet.charAt(next())).join("")
-
-const kind = "pda_live_"
 
 /** The last 6 characters of a key: the CRC-32 of all before them, in base62. */
 export const checksumOf = (text: string): string => {
@@ -37,7 +35,7 @@ export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() => {
 })
 
 /** What is known of a key: everything but the key. Times are ISO 8601 in UTC. */
-const ApiKey = Schema.Struct({
+export const ApiKey = Schema.Struct({
   organization_id: Schema.String,
   id: Schema.String,
   name: Schema.String,
@@ -60,7 +58,7 @@ export const create = Effect.fn("ApiKeys.create")(function* (options: {
     organization_id: options.organization,
     id,
     name: options.name,
-    prefix: Redacted.value(key).slice(0, kind.length + 4),
+    prefix: prefixOf(key) ?? kind,
     key_hash: hashOf(key)
   })}`
   return { id, key }
@@ -82,10 +80,11 @@ export const list = Effect.fn("ApiKeys.list")(function* (organization: string | 
   return yield* find(organization).pipe(Effect.catchTag("SchemaError", Effect.die))
 })
 
-/** Revokes a key, at once. False when there is no such key that was not revoked before. */
+/** Revokes a key, at once, and returns its organization. Nothing when there is no such key that was not revoked before. */
 export const revoke = Effect.fn("ApiKeys.revoke")(function* (id: string) {
   const sql = yield* CredentialDatabase
-  const revoked = yield* sql`
-    update api_keys set revoked_at = now() where id = ${id} and revoked_at is null returning id`
-  return revoked.length > 0
+  const [revoked] = yield* sql<{ organization: string }>`
+    update api_keys set revoked_at = now() where id = ${id} and revoked_at is null
+    returning organization_id as organization`
+  return Option.fromNullishOr(revoked?.organization)
 })

@@ -45,9 +45,36 @@ export const refusals = [
   "bug"
 ] as const
 
+/** What becomes of a delivery. */
+export const deliveries = ["scheduled", "duplicate", "key_reused", "unavailable", "invalid", "unsigned"] as const
+
 /** Pools of connections. The embedded database has one connection for everything. */
 export const pools = ["records", "credentials", "tasks", "embedded"] as const
 export type Pool = (typeof pools)[number]
+
+/** What comes of a statement. */
+export const statementOutcomes = [
+  "success",
+  "timeout",
+  "refused",
+  "busy",
+  "unreachable",
+  "failed",
+  "interrupted"
+] as const
+
+/** What comes of a call of the payment processor. */
+export const processorOutcomes = [
+  "success",
+  "rate_limited",
+  "unavailable",
+  "interrupted",
+  "refused",
+  "account_failed",
+  "account_unauthorized",
+  "account_disconnected",
+  "cursor_unknown"
+] as const
 
 /** How many organizations have a series of their own. */
 export const maximumOrganizations = 1000
@@ -78,7 +105,7 @@ export const metrics = {
   },
   practice_data_http_requests_refused_total: {
     kind: "counter",
-    help: "Requests that were refused: key (none that is valid), signature (of a delivery), limit (RATE_LIMIT), load (too much at once), outage (a store does not answer), processor (it does not answer), too_large (413), invalid (other 4xx: for what it says), protocol (not HTTP), timeout (it did not arrive in time), bug (500).",
+    help: "Requests that were refused (an answer that there is no such record is none): key (none that is valid), signature (of a delivery), limit (RATE_LIMIT), load (too much at once), outage (a store does not answer), processor (it does not answer), too_large (413), invalid (for what it says), protocol (not HTTP), timeout (it did not arrive in time), bug (500).",
     labels: { reason: refusals }
   },
   practice_data_http_connections: {
@@ -131,7 +158,7 @@ export const metrics = {
     help: "Statements, by what came of them: timeout (no result in time), refused (no connection in time, or too many wait for one), busy (the database had no room, or a lock was not free), unreachable (the database is down), failed (an error of their own), interrupted (the caller left).",
     labels: {
       pool: pools,
-      outcome: ["success", "timeout", "refused", "busy", "unreachable", "failed", "interrupted"]
+      outcome: statementOutcomes
     }
   },
   practice_data_statement_duration_seconds: {
@@ -214,7 +241,7 @@ export const metrics = {
   practice_data_deliveries_total: {
     kind: "counter",
     help: "Deliveries of invoice deletions, by outcome: duplicate (stored before), key_reused (with another payload), unavailable (503), invalid (refused for what they say), unsigned (without a valid signature where one is required).",
-    labels: { outcome: ["scheduled", "duplicate", "key_reused", "unavailable", "invalid", "unsigned"] },
+    labels: { outcome: deliveries },
     when: "the role intake"
   },
   practice_data_changes_lag_seconds: {
@@ -241,17 +268,7 @@ export const metrics = {
     kind: "counter",
     help: "Calls of the payment processor, by outcome: interrupted (no answer in time, or the caller left), unavailable (it or the way to it failed), refused (our request).",
     labels: {
-      outcome: [
-        "success",
-        "rate_limited",
-        "unavailable",
-        "interrupted",
-        "refused",
-        "account_failed",
-        "account_unauthorized",
-        "account_disconnected",
-        "cursor_unknown"
-      ]
+      outcome: processorOutcomes
     },
     when: "the role data-api"
   },
@@ -286,7 +303,7 @@ export const metrics = {
   },
   practice_data_event_loop_delay_seconds: {
     kind: "gauge",
-    help: "How late the event loop was in the last 5 to 10 seconds; quantile 1 is the longest delay.",
+    help: "How late the event loop was in the last 15 to 30 seconds; quantile 1 is the longest delay.",
     labels: { quantile: ["0.5", "0.99", "1"] }
   },
   practice_data_build_info: {

@@ -2,7 +2,7 @@
  * What becomes known of a request while it is handled: for the access log, the metrics and the operators' page. The
  * outermost middleware makes it, what handles the request writes to it, and observers read it when the response is there.
  */
-import { Clock, Context, type Tracer } from "effect"
+import { Clock, Context, Effect, type Tracer } from "effect"
 
 /** Why a request was refused, other than for what it says. */
 export type Refusal =
@@ -65,6 +65,12 @@ export const CurrentRequest = Context.Reference<RequestFacts | undefined>(
   }
 )
 
+/** Notes how many records the response of the current request has. */
+export const found = (rows: number): Effect.Effect<void> =>
+  Effect.map(CurrentRequest, (facts) => {
+    if (facts !== undefined) facts.rows = rows
+  })
+
 /**
  * What looks at each request once its response is there. They are called one after the other, synchronously, with facts
  * that they must neither change nor keep. By default, none.
@@ -78,6 +84,23 @@ const longest = 256
 
 /** The monotonic clock, in milliseconds. */
 export const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
+
+/** Notes how long the current request waits for something to happen, since its client asked it to. */
+export const polling = <A, E, R>(waiting: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.contextWith((context: Context.Context<R>) => {
+    const facts = Context.get(context, CurrentRequest)
+    if (facts === undefined) return waiting
+    const clock = Context.get(context, Clock.Clock)
+    const begun = now(clock)
+    return Effect.onExit(waiting, () =>
+      Effect.sync(() => {
+        facts.polled += now(clock) - begun
+      })
+    )
+  })
+
+/** The path of a request, without its query. */
+export const pathOf = (url: string): string => url.split("?", 1)[0] ?? ""
 
 /** The facts of a request that has just begun. */
 export const make = (

@@ -23,6 +23,9 @@ export interface Gauge {
   readonly set: (value: number | undefined) => void
 }
 
+/** A gauge that nobody sees. */
+export const unseen: Gauge = { set: () => {} }
+
 /** The series of a registry. */
 export interface Series {
   /** The counter of these labels. It is there, at 0, from the first time that it is asked for. */

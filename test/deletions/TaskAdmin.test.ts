@@ -94,7 +94,7 @@ layer(Tasks.layer, { excludeTestServices: true })("TaskAdmin", (it) => {
       const before = yield* find(id)
       assert.deepStrictEqual(
         yield* TaskAdmin.replay({ id, organization: undefined }),
-        TaskAdmin.Replay.NotDead({ state })
+        TaskAdmin.Replay.NotDead({ organization: owners[state], state })
       )
       assert.deepStrictEqual(yield* find(id), before)
     })
@@ -120,7 +120,10 @@ layer(Tasks.layer, { excludeTestServices: true })("TaskAdmin", (it) => {
       const id = yield* makeDead("org_c", "replayed")
       const dead = yield* find(id)
       const replayedAt = yield* Clock.currentTimeMillis
-      assert.deepStrictEqual(yield* TaskAdmin.replay({ id, organization: "org_c" }), TaskAdmin.Replay.Replayed())
+      assert.deepStrictEqual(
+        yield* TaskAdmin.replay({ id, organization: "org_c" }),
+        TaskAdmin.Replay.Replayed({ organization: "org_c" })
+      )
       const replayed = yield* find(id)
       const dueAt = DateTime.toEpochMillis(DateTime.makeUnsafe(replayed?.due_at ?? ""))
       assert.isAtLeast(dueAt, replayedAt)

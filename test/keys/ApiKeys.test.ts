@@ -1,6 +1,6 @@
 /** Making, listing and revoking API keys. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Option, Redacted } from "effect"
 import { Unauthorized } from "../../src/api/Errors.ts"
 import * as ApiKeys from "../../src/keys/ApiKeys.ts"
 import { hashOf } from "../../src/keys/KeyLookup.ts"
@@ -29,9 +29,9 @@ layer(services, { excludeTestServices: true })("ApiKeys", (it) => {
     Effect.gen(function* () {
       const { id, key } = yield* ApiKeys.create({ organization: "org_a", name: "Test" })
       assert.strictEqual(yield* resolve(key), "org_a")
-      assert.isTrue(yield* ApiKeys.revoke(id))
+      assert.deepStrictEqual(yield* ApiKeys.revoke(id), Option.some("org_a"))
       assert.deepStrictEqual(yield* Effect.flip(resolve(key)), new Unauthorized())
-      assert.isFalse(yield* ApiKeys.revoke(id))
+      assert.deepStrictEqual(yield* ApiKeys.revoke(id), Option.none())
     })
   )
 

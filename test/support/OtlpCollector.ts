@@ -39,7 +39,7 @@ const Value = Schema.Struct({
   stringValue: Schema.optionalKey(Schema.String),
   boolValue: Schema.optionalKey(Schema.Boolean),
   intValue: Schema.optionalKey(Schema.String),
-  doubleValue: Schema.optionalKey(Schema.Number),
+  doubleValue: Schema.optionalKey(Schema.Finite),
   arrayValue: Schema.optionalKey(Schema.Unknown),
   kvlistValue: Schema.optionalKey(Schema.Unknown),
   bytesValue: Schema.optionalKey(Schema.String)

@@ -1,0 +1,62 @@
+/** What operators can change, each with its entry in the audit log. */
+import { Effect, Option } from "effect"
+import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
+import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
+import * as TaskAdmin from "../deletions/TaskAdmin.ts"
+import * as ApiKeys from "../keys/ApiKeys.ts"
+import { type Actor, audited } from "./AuditLog.ts"
+
+/** Makes an API key. */
+export const createKey = Effect.fn("Commands.createKey")(function* (
+  actor: Actor,
+  options: Parameters<typeof ApiKeys.create>[0]
+) {
+  const { organization } = options
+  return yield* audited(yield* CredentialDatabase, actor, ApiKeys.create(options), ({ id }) => ({
+    organization,
+    action: "key.create",
+    target: id,
+    result: "created"
+  }))
+})
+
+/** Revokes an API key, as `ApiKeys.revoke` does. */
+export const revokeKey = Effect.fn("Commands.revokeKey")(function* (actor: Actor, id: string) {
+  return yield* audited(yield* CredentialDatabase, actor, ApiKeys.revoke(id), (organization) =>
+    Option.isNone(organization)
+      ? undefined
+      : { organization: organization.value, action: "key.revoke", target: id, result: "revoked" }
+  )
+})
+
+/** Makes a signing secret. */
+export const addSecret = Effect.fn("Commands.addSecret")(function* (actor: Actor, organization: string) {
+  return yield* audited(yield* TaskDatabase, actor, IntakeSecrets.create(organization), ({ id }) => ({
+    organization,
+    action: "secret.add",
+    target: id,
+    result: "created"
+  }))
+})
+
+/** Revokes a signing secret, as `IntakeSecrets.revoke` does. */
+export const revokeSecret = Effect.fn("Commands.revokeSecret")(function* (actor: Actor, id: string) {
+  return yield* audited(yield* TaskDatabase, actor, IntakeSecrets.revoke(id), (revoked) =>
+    Option.isNone(revoked)
+      ? undefined
+      : { organization: revoked.value.organization, action: "secret.revoke", target: id, result: "revoked" }
+  )
+})
+
+/** Replays a task, as `TaskAdmin.replay` does. That a task was left as it is is written down, too. */
+export const replayTask = Effect.fn("Commands.replayTask")(function* (actor: Actor, identity: TaskAdmin.Identity) {
+  const action = "task.replay" as const
+  const target = identity.id
+  return yield* audited(yield* TaskDatabase, actor, TaskAdmin.replay(identity), (outcome) =>
+    TaskAdmin.Replay.$match(outcome, {
+      Replayed: ({ organization }) => ({ organization, action, target, result: "replayed" }),
+      NotDead: ({ organization, state }) => ({ organization, action, target, result: `left as it is: ${state}` }),
+      NotFound: () => undefined
+    })
+  )
+})
