@@ -93,7 +93,7 @@ const observers = ({ accessLog, logFormat, logLevel }: Settings) =>
 
 const observing = (settings: Settings) =>
   observers(settings).pipe(
-    Layer.provideMerge(Otlp.layer(settings.otlp)),
+    Layer.provideMerge(Otlp.layer(settings.otlp, { isOneOfSeveral: Processes.isChild })),
     Layer.provideMerge(Logging.layer({ format: settings.logFormat, level: settings.logLevel })),
     // Requests and runs that are sampled turn it on. Spans cost a tenth of a page's CPU time.
     Layer.merge(Layer.succeed(References.TracerEnabled, false))
