@@ -1,7 +1,7 @@
 /** The layer graph, written once, for real and in memory; what a start builds of it; and what it prints then. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Console, type Duration, Effect, Exit, Layer, Logger, Option, References, Runtime } from "effect"
+import { Cause, Console, type Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpServer } from "effect/http"
 import { config, type Role, type Settings } from "./Config.ts"
 import * as AfterMigration from "./database/AfterMigration.ts"
@@ -28,7 +28,11 @@ import { ClinicAccounts } from "./psp/ClinicAccounts.ts"
 import { PspReads } from "./psp/PspReads.ts"
 import { ChangeClock } from "./records/ChangeClock.ts"
 import { Repositories } from "./records/Repositories.ts"
+import * as Otlp from "./observability/Otlp.ts"
 import * as Processes from "./process/Processes.ts"
+import * as AccessLog from "./observability/AccessLog.ts"
+import * as Logging from "./observability/Logging.ts"
+import { RequestObservers } from "./observability/RequestFacts.ts"
 
 /** What the data API needs, over the databases and a processor. */
 export const services = Layer.mergeAll(
@@ -76,18 +80,23 @@ export const databases = Layer.unwrap(
   Effect.map(config, (settings) => Databases.layer(settings, { fill: loadDemoData }))
 )
 
-const formats = {
-  pretty: Logger.consolePretty(),
-  json: Logger.consoleJson,
-  logfmt: Logger.consoleLogFmt
-} as const
+/** Who looks at each request. */
+const observers = ({ accessLog, logFormat, logLevel }: Settings) =>
+  Layer.effect(
+    RequestObservers,
+    Effect.all(
+      Option.getOrElse(accessLog, () => logFormat !== "pretty")
+        ? [AccessLog.make({ format: logFormat, level: logLevel })]
+        : []
+    )
+  )
 
-const observing = ({ logFormat, logLevel }: Settings) =>
-  Layer.mergeAll(
-    Logger.layer([formats[logFormat]]),
-    Layer.succeed(References.MinimumLogLevel, logLevel),
-    // Nobody collects the spans, and making them costs a tenth of a page's CPU time.
-    Layer.succeed(References.TracerEnabled, false)
+const observing = (settings: Settings) =>
+  observers(settings).pipe(
+    Layer.provideMerge(Otlp.layer(settings.otlp)),
+    Layer.provideMerge(Logging.layer({ format: settings.logFormat, level: settings.logLevel })),
+    // Requests and runs that are sampled turn it on. Spans cost a tenth of a page's CPU time.
+    Layer.merge(Layer.succeed(References.TracerEnabled, false))
   )
 
 const demoNotice = (address: string) => `

@@ -1,6 +1,7 @@
 /** The configuration: every variable that the service reads, with its default. scripts/operations/README.md lists the same. */
 import { isatty } from "node:tty"
 import { Config, Duration, LogLevel, Redacted } from "effect"
+import * as OtlpConfig from "./observability/OtlpConfig.ts"
 import * as Variable from "./process/Variable.ts"
 
 const roles = ["data-api", "intake", "worker"] as const
@@ -114,7 +115,7 @@ export const variables = {
   metricsByOrganization: Variable.boolean("METRICS_BY_ORGANIZATION").pipe(Config.withDefault(false))
 }
 
-export const config = Config.all(variables)
+export const config = Config.all({ ...variables, otlp: OtlpConfig.config })
 
 /** What a process can do. */
 export type Role = (typeof roles)[number]

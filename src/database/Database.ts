@@ -6,6 +6,7 @@
 import { PgClient, PgConnection } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
+import type { Pool } from "../observability/Metrics.ts"
 import * as Store from "./Store.ts"
 
 /**
@@ -34,6 +35,8 @@ export interface Options {
   readonly url: Redacted.Redacted
   /** What it is called in the log. */
   readonly name?: string
+  /** What it is called in the metrics. Without it, it is not measured. */
+  readonly pool?: Pool
   readonly applicationName: string
   /** How many connections to keep open at most. */
   readonly maxConnections: number
@@ -91,6 +94,7 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
   const signOfLife = Effect.flatMap(PgConnection.make(config), (connection) => connection.query("select 1"))
   return yield* guarded(client, {
     name: options.name ?? "database",
+    pool: options.pool,
     connections: options.maxConnections,
     isCancellable: true,
     probe: Effect.scoped(signOfLife).pipe(

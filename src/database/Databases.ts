@@ -69,6 +69,7 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
       ...pool,
       url: Option.getOrElse(settings.readDatabaseUrl, () => url),
       name: "record store",
+      pool: "records",
       applicationName: "practice-data-records",
       settings: { ...inOrder, ...lockTimeout }
     },
@@ -76,6 +77,7 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
       ...pool,
       url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
       name: "credential store",
+      pool: "credentials",
       applicationName: "practice-data-credentials",
       settings: lockTimeout
     },
@@ -83,6 +85,7 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
       ...pool,
       url,
       name: "task store",
+      pool: "tasks",
       applicationName: "practice-data-tasks",
       // A delivery may name ten thousand invoices.
       statementTimeout: "1 minute",

@@ -65,6 +65,7 @@ const clientOf = (socket: string, connectTimeout?: Duration.Input) =>
     (client) =>
       guarded(client, {
         name: "embedded database",
+        pool: "embedded",
         connections: 1,
         // Its socket knows no cancel: a statement that is cut short would keep all others waiting for seconds.
         isCancellable: false,

@@ -2,12 +2,15 @@
  * Whether a database is there. While it is known to be down nobody is sent to it: a probe on a connection of its own
  * finds out when it is back. What begins an outage is a connection that cannot be made, never a statement that fails.
  */
-import { Effect, Exit, type Scope } from "effect"
+import { Clock, Duration, Effect, Exit, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { reasonOf } from "./SqlFailure.ts"
 
 /** How long to wait before the next probe. */
 const pause = "200 millis"
+
+/** An outage that begins sooner after the last one is told as a part of it. */
+const quiet = "1 second"
 
 export interface Outage {
   readonly isDown: () => boolean
@@ -17,6 +20,8 @@ export interface Outage {
   readonly succeeded: () => void
   /** No connection could be made. */
   readonly begin: (error: SqlError) => void
+  /** A statement was refused, since the database cannot be reached. */
+  readonly refused: () => void
   /** The database has not responded for a while: it is probed, and an outage begins when the probe fails too. */
   readonly suspect: () => void
 }
@@ -26,39 +31,62 @@ export interface Options {
   readonly name: string
   /** Asks the database for a sign of life. */
   readonly probe: Effect.Effect<unknown, SqlError>
-  /** Called when an outage begins. */
+  /** Called when nobody is to be sent to the database any more. */
   readonly onDown: () => void
+  /** Called when an outage begins that is not the last one, back for a moment. */
+  readonly onOutage: () => void
 }
 
 /** Watches a database until the scope closes. */
 export const make = Effect.fnUntraced(function* ({
   name,
   onDown,
+  onOutage,
   probe
 }: Options): Effect.fn.Return<Outage, never, Scope.Scope> {
   const scope = yield* Effect.scope
+  const clock = yield* Clock.Clock
   const run = Effect.runForkWith(yield* Effect.context())
   const inScope = (effect: Effect.Effect<void>) => void run(Effect.forkIn(effect, scope))
   let isDown = false
   let isWatched = false
   let isSuspected = false
   let successes = 0
+  let since = 0n
+  let refused = 0
 
   const untilBack = Effect.gen(function* () {
+    let away = Duration.zero
     while (isDown) {
-      yield* Effect.sleep(pause)
-      if (isDown && Exit.isSuccess(yield* Effect.exit(probe))) isDown = false
+      while (isDown) {
+        yield* Effect.sleep(pause)
+        if (isDown && Exit.isSuccess(yield* Effect.exit(probe))) isDown = false
+      }
+      away = Duration.nanos(clock.monotonicTimeNanosUnsafe() - since)
+      yield* Effect.sleep(quiet)
     }
     isWatched = false
-    yield* Effect.log(`The ${name} is back`)
+    yield* Effect.annotateLogs(Effect.log(`The ${name} is back`), {
+      dependency: name,
+      away_ms: Math.round(Duration.toMillis(away)),
+      refused
+    })
   })
 
   const begin = (error: SqlError) => {
     if (isDown) return
     isDown = true
-    run(Effect.logWarning(`The ${name} cannot be reached`, reasonOf(error)))
     if (!isWatched) {
       isWatched = true
+      onOutage()
+      since = clock.monotonicTimeNanosUnsafe()
+      refused = 0
+      run(
+        Effect.annotateLogs(Effect.logWarning(`The ${name} cannot be reached`), {
+          dependency: name,
+          reason: reasonOf(error)
+        })
+      )
       inScope(untilBack)
     }
     onDown()
@@ -72,6 +100,9 @@ export const make = Effect.fnUntraced(function* ({
       isDown = false
     },
     begin,
+    refused: () => {
+      refused++
+    },
     suspect: () => {
       if (isDown || isSuspected) return
       isSuspected = true

@@ -2,11 +2,14 @@
  * The one way in which a statement of a request, or of the worker, goes to a database: in its turn, within its time, and
  * not at all while the database is known to be down.
  */
-import { type Cause, Clock, Context, Data, Duration, Effect, type Fiber, type Scope } from "effect"
+import { Cause, Clock, Context, Data, Duration, Effect, type Fiber, type Scope } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { Pool } from "../observability/Metrics.ts"
+import { CurrentRequest, now } from "../observability/RequestFacts.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
 import { isBusy, isUnreachable, reasonOf } from "./SqlFailure.ts"
+import * as StoreMetrics from "./StoreMetrics.ts"
 import * as Throttle from "./Throttle.ts"
 import * as Timeouts from "./Timeouts.ts"
 
@@ -54,6 +57,8 @@ export interface Store {
 export interface Options {
   /** The name of the database, for the log. */
   readonly name: string
+  /** The name of its pool in the metrics. Without one, it is not measured. */
+  readonly pool?: Pool | undefined
   /** How many connections its pool has. */
   readonly connections: number
   /** Whether a statement can be cancelled. One that cannot runs to its end when nobody waits for it. */
@@ -78,18 +83,35 @@ const catchSqlError = <E, E2>(cause: Cause.Cause<E>, failed: (error: SqlError) =
     return isSqlError(error) ? failed(error) : Effect.die(error)
   })
 
+const outcomeOf = (cause: Cause.Cause<unknown>): StoreMetrics.Outcome => {
+  if (Cause.hasInterruptsOnly(cause)) return "interrupted"
+  const error = Cause.squash(cause)
+  if (!isSqlError(error)) return "failed"
+  if (error.reason._tag === "StatementTimeoutError") return "timeout"
+  if (isBusy(error)) return "busy"
+  return error.reason._tag === "ConnectionError" ? "unreachable" : "failed"
+}
+
 /** Guards a pool of connections until the scope closes. */
 export const make = Effect.fnUntraced(function* ({
   connections,
   isCancellable,
   name,
+  pool,
   probe
 }: Options): Effect.fn.Return<Store, never, Scope.Scope> {
   const admission = Admission.make({ permits: connections, ...queues })
   const startTimeout = yield* Timeouts.make
   // Who is told of an outage at once: all that wait for a connection, or have run for long.
   const listeners = new Set<() => void>()
-  const outage = yield* Outage.make({ name, probe, onDown: () => listeners.forEach((fail) => fail()) })
+  const metrics = pool === undefined ? StoreMetrics.none : yield* StoreMetrics.make({ pool, connections, admission })
+  const outage = yield* Outage.make({
+    name,
+    probe,
+    onDown: () => listeners.forEach((fail) => fail()),
+    onOutage: metrics.outageBegan
+  })
+  yield* metrics.watch(outage.isDown)
   const warn = Throttle.make(`The ${name} did not answer`)
 
   // A callback, since a fiber and a race for each limit would cost more than many a statement.
@@ -97,15 +119,35 @@ export const make = Effect.fnUntraced(function* ({
     Effect.contextWith((context: Context.Context<R>) =>
       Effect.callback<A, Own<E> | E1>((resume) => {
         const { key, share = Admission.fair, unavailable, within } = request
-        const down = Effect.suspend(() => Effect.fail(unavailable(isDown)))
-        if (outage.isDown()) return resume(down)
         const clock = Context.get(context, Clock.Clock)
+        const facts = Context.get(context, CurrentRequest)
+        const refused = (failure: Failure) =>
+          Effect.suspend(() => {
+            if (failure._tag === "Unreachable") outage.refused()
+            if (facts !== undefined) facts.refusal = failure._tag === "Busy" ? "load" : "outage"
+            return Effect.fail(unavailable(failure))
+          })
+        if (outage.isDown()) {
+          metrics.ended("unreachable", 0, undefined)
+          return resume(refused(isDown))
+        }
+        const asked = now(clock)
+        let started: number | undefined
         const fork = Effect.runForkWith(context)
         const successes = outage.successes()
         let running: Fiber.Fiber<void> | undefined
         let timeouts: ReadonlyArray<() => void> = []
         let isDone = false
 
+        const account = (outcome: StoreMetrics.Outcome) => {
+          const ended = now(clock)
+          const waited = (started ?? ended) - asked
+          const took = started === undefined ? undefined : ended - started
+          metrics.ended(outcome, waited, took)
+          if (facts === undefined) return
+          facts.waited += waited
+          facts.database += took ?? 0
+        }
         const end = () => {
           isDone = true
           for (const cancel of timeouts) cancel()
@@ -113,33 +155,36 @@ export const make = Effect.fnUntraced(function* ({
           admission.withdraw(waiter)
           if (isCancellable) running?.interruptUnsafe()
         }
-        const complete = (result: Effect.Effect<A, Own<E> | E1>) => {
+        const complete = (result: Effect.Effect<A, Own<E> | E1>, what: StoreMetrics.Outcome) => {
           if (isDone) return
+          // The response may be sent before this returns.
+          account(what)
           resume(result)
           end()
         }
-        const failDown = () => complete(down)
-        const fail = (failure: Failure) => {
+        const failDown = () => complete(refused(isDown), "unreachable")
+        const fail = (failure: Failure, what: StoreMetrics.Outcome) => {
           fork(warn(failure.reason))
-          complete(Effect.fail(unavailable(failure)))
+          complete(refused(failure), what)
         }
         const isQuiet = () => outage.successes() === successes
 
         const failed = (error: SqlError) => {
           if (isUnreachable(error) && isQuiet()) outage.begin(error)
           if (!outage.isDown()) fork(warn(reasonOf(error)))
-          return Effect.fail(unavailable(failureOf(error)))
+          return refused(failureOf(error))
         }
         const start = () => {
+          started = now(clock)
           listeners.delete(failDown)
           // The fiber ends with nothing: otherwise what has waited for it would keep its rows in memory for a while.
           running = fork(
             Effect.matchCause(statements, {
               onSuccess: (value) => {
                 outage.succeeded()
-                complete(Effect.succeed(value))
+                complete(Effect.succeed(value), "success")
               },
-              onFailure: (cause) => complete(catchSqlError(cause, failed))
+              onFailure: (cause) => complete(catchSqlError(cause, failed), outcomeOf(cause))
             })
           )
           running.addObserver(() => admission.release(key))
@@ -147,20 +192,23 @@ export const make = Effect.fnUntraced(function* ({
         const waiter: Admission.Waiter = { key, share, start }
 
         const admitted = admission.request(waiter)
-        if (admitted === "refused") return fail(tooMany)
+        if (admitted === "refused") return fail(tooMany, "refused")
         timeouts = [
-          startTimeout(clock, Duration.toMillis(within), () => fail(timedOut)),
+          startTimeout(clock, Duration.toMillis(within), () => fail(timedOut, "timeout")),
           startTimeout(clock, longestWait, () => {
             if (isQuiet()) {
               listeners.add(failDown)
               outage.suspect()
             }
-            if (running === undefined) fail(noConnection)
+            if (running === undefined) fail(noConnection, "refused")
           })
         ]
         if (admitted === "queued") listeners.add(failDown)
         else start()
-        return Effect.sync(end)
+        return Effect.sync(() => {
+          account("interrupted")
+          end()
+        })
       })
     )
   return { run }

@@ -1,23 +1,34 @@
-/** A warning that many may have reason for at the same time: one line, and how many more there were. */
+/** Log lines that many may have reason for at the same time: a few of them, and how many more there were. */
 import { Clock, Duration, Effect } from "effect"
 
-/** No second line before this time is over. */
-const quiet = Duration.toMillis("10 seconds")
+const window = Duration.toMillis("10 seconds")
 
-/** Warns with a reason, unless it did so a short while ago. The next line says how many were left out. */
-export const make = (message: string) => {
-  let lastAt = -Infinity
+/** Logs at most so many lines in ten seconds. The next one says in `left_out` how many were left out. */
+export const limited = (most: number) => {
+  let begun = -Infinity
+  let lines = 0
   let leftOut = 0
-  return (reason: string): Effect.Effect<void> =>
+  return (line: Effect.Effect<void>): Effect.Effect<void> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       // A clock that was set back silences nobody.
-      if (Math.abs(now - lastAt) < quiet) {
+      if (Math.abs(now - begun) >= window) {
+        begun = now
+        lines = 0
+      }
+      if (lines === most) {
         leftOut++
         return Effect.void
       }
-      const line = leftOut === 0 ? reason : `${reason} (and ${leftOut} times before, since the last warning)`
-      lastAt = now
+      const before = leftOut
+      lines++
       leftOut = 0
-      return Effect.logWarning(message, line)
+      return before === 0 ? line : Effect.annotateLogs(line, "left_out", before)
     })
+}
+
+/** Warns with a reason, at most so many times in ten seconds: by default once. */
+export const make = (message: string, most = 1) => {
+  const limit = limited(most)
+  return (reason: string): Effect.Effect<void> =>
+    limit(Effect.annotateLogs(Effect.logWarning(message), "reason", reason))
 }

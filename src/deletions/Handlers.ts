@@ -7,6 +7,7 @@ import { DeliveryReceipt, IntakeApi, IntakeUnavailable } from "../api/IntakeApi.
 import { Sender } from "../api/SignedDelivery.ts"
 import { type Delivery, taskIdOf } from "./Delivery.ts"
 import { headersOf, read } from "./DeliveryRequest.ts"
+import { CurrentRequest, type RequestFacts } from "../observability/RequestFacts.ts"
 import { Scheduler } from "./Scheduler.ts"
 import { type Receipt, ScheduleOutcome } from "./Task.ts"
 
@@ -29,6 +30,12 @@ const receiptOf = (
   invoice_lines_count: receipt.invoiceLinesCount,
   received_at: receipt.receivedAt
 })
+
+const outcomes = {
+  Scheduled: "scheduled",
+  Duplicate: "duplicate",
+  KeyReused: "key_reused"
+} as const satisfies Readonly<Record<ScheduleOutcome["_tag"], RequestFacts["outcome"]>>
 
 /** The receipt of a delivery that was not stored. */
 const notStored = (
@@ -54,6 +61,12 @@ export const busy = (delay: Duration.Duration) =>
     const headers = yield* headersOf(yield* HttpServerRequest.HttpServerRequest)
     const key = headers["idempotency-key"]
     const taskId = taskIdOf(headers["x-organization-id"], key)
+    const facts = yield* CurrentRequest
+    if (facts !== undefined) {
+      facts.idempotencyKey = key
+      facts.taskId = taskId
+      facts.outcome = "unavailable"
+    }
     const receipt = yield* notStored(key, { taskId, invoicesCount: 0, invoiceLinesCount: 0 }, delay)
     return yield* respond(receipt, { status: 503, headers: { "retry-after": "1" } })
   })
@@ -73,14 +86,18 @@ export const layer = (delay: Duration.Duration) =>
         Effect.fnUntraced(function* ({ headers, request }) {
           const delivery = yield* read(headers, request)
           const { idempotencyKey } = delivery
-          const unavailable = Effect.flatMap(notStored(idempotencyKey, delivery, delay), (receipt) =>
-            Effect.fail(new IntakeUnavailable({ receipt }))
-          )
+          const facts = yield* CurrentRequest
+          if (facts !== undefined) facts.taskId = delivery.taskId
+          const unavailable = Effect.flatMap(notStored(idempotencyKey, delivery, delay), (receipt) => {
+            if (facts !== undefined) facts.outcome = "unavailable"
+            return Effect.fail(new IntakeUnavailable({ receipt }))
+          })
           const { verification } = yield* Sender
           if (verification === "unavailable") return yield* unavailable
           const outcome = yield* scheduler
             .schedule(delivery)
             .pipe(Effect.catchTag("SchedulerUnavailable", () => unavailable))
+          if (facts !== undefined) facts.outcome = outcomes[outcome._tag]
           return yield* ScheduleOutcome.$match(outcome, {
             Scheduled: ({ receipt }) => respond(receiptOf("scheduled", idempotencyKey, receipt), { status: 202 }),
             Duplicate: ({ receipt }) => respond(receiptOf("duplicate", idempotencyKey, receipt), { status: 200 }),

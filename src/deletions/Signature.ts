@@ -7,6 +7,8 @@ import type { DeliveryHeaders } from "../api/IntakeApi.ts"
 import { Sender, SignedDelivery } from "../api/SignedDelivery.ts"
 import { short } from "../http/JsonText.ts"
 import { runSync, runSliced } from "../http/TimeSlices.ts"
+import { CurrentRequest } from "../observability/RequestFacts.ts"
+import * as Throttle from "../database/Throttle.ts"
 import { headersOf } from "./DeliveryRequest.ts"
 import { IntakeSecrets } from "./IntakeSecrets.ts"
 
@@ -74,6 +76,9 @@ const signatureFault = Effect.fnUntraced(function* (
   return isSigned ? undefined : "webhook-signature does not match"
 })
 
+// An organization whose secret is wrong, or a stranger, sends on and on.
+const warn = Throttle.make("A signed delivery was refused", 50)
+
 /** Without the characters that could forge a log line. */
 const loggable = (text: string) => text.replace(/[^\x20-\x7e]/g, "?")
 
@@ -86,19 +91,25 @@ export const layer = Layer.effect(
       Effect.fnUntraced(function* (handler) {
         const request = yield* HttpServerRequest.HttpServerRequest
         const headers = yield* headersOf(request)
+        const facts = yield* CurrentRequest
+        if (facts !== undefined) {
+          facts.organization = headers["x-organization-id"]
+          facts.idempotencyKey = headers["idempotency-key"]
+        }
         const secrets = yield* Effect.option(intakeSecrets.of(headers["x-organization-id"]))
         if (secrets._tag === "None") {
           return yield* Effect.provideService(handler, Sender, { verification: "unavailable" })
         }
         const fault = secrets.value.length === 0 ? undefined : yield* signatureFault(request, headers, secrets.value)
         if (fault === undefined) return yield* Effect.provideService(handler, Sender, { verification: "passed" })
-        yield* Effect.logWarning("A signed delivery was refused").pipe(
-          Effect.annotateLogs({
-            organization: loggable(headers["x-organization-id"]),
-            idempotency_key: headers["idempotency-key"],
-            reason: fault
-          })
-        )
+        if (facts !== undefined) {
+          facts.refusal = "signature"
+          facts.outcome = "unsigned"
+        }
+        yield* Effect.annotateLogs(warn(fault), {
+          organization: loggable(headers["x-organization-id"]),
+          idempotency_key: headers["idempotency-key"]
+        })
         return yield* new Unauthorized({
           detail: `The delivery is not signed as its organization requires: ${fault}`
         })

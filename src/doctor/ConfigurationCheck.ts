@@ -1,6 +1,7 @@
 /** Checks every variable for itself. */
 import { type Config, ConfigProvider, Effect, Exit, Option, Redacted } from "effect"
 import { variables } from "../Config.ts"
+import * as OtlpConfig from "../observability/OtlpConfig.ts"
 import * as Failure from "../process/Failure.ts"
 import { nearest } from "../process/Nearest.ts"
 import { fail, ok, type Said, warn } from "./Finding.ts"
@@ -53,7 +54,10 @@ const sayOf = ({ name, text, value }: Effect.Success<ReturnType<typeof read>>): 
  * @param environment the names that are set
  */
 export const check = Effect.fnUntraced(function* (environment: ReadonlyArray<string>) {
-  const found = yield* Effect.forEach(Object.values<Config.Config<unknown>>(variables), read)
+  const found = yield* Effect.forEach(
+    [...Object.values<Config.Config<unknown>>(variables), ...OtlpConfig.variables],
+    read
+  )
   const names = found.map(({ name }) => name)
   const said = found.flatMap(sayOf)
   const unset = found.filter(({ text }) => text === "").length

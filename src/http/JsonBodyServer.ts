@@ -4,6 +4,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
 import { EncodingUnsupported, PayloadTooLarge, type RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
+import { CurrentRequest, type Refusal } from "../observability/RequestFacts.ts"
 import { JsonBody } from "../api/JsonBody.ts"
 import { type Wanted, wantedBy } from "./JsonPruning.ts"
 import { decoding, parse, pruning, short } from "./JsonText.ts"
@@ -68,6 +69,11 @@ const serviceBusy = Effect.succeed(
   HttpServerResponse.jsonUnsafe({ detail: new ServiceBusy().detail }, { status: 503, headers: { "retry-after": "1" } })
 )
 
+const refused = (reason: Refusal) =>
+  Effect.map(CurrentRequest, (facts) => {
+    if (facts !== undefined) facts.refusal = reason
+  })
+
 /** What all large bodies of this process share. */
 const sharedBudget = new Budget()
 
@@ -119,8 +125,10 @@ export const layer = (options: Options) => {
         if (read._tag === "Success") return yield* respond(request, read.success)
         switch (read.failure.reason) {
           case "too large":
+            yield* refused("too_large")
             return yield* tooLarge
           case "too many":
+            yield* refused("load")
             return yield* busy
           case "broken":
             return yield* invalidAt(["body", 0], faults.json)

@@ -1,8 +1,9 @@
 /** What happens around every request: middleware of the HTTP server, each for one thing. */
-import { Cause, Clock, Context, Effect, Exit } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Option } from "effect"
 import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
+import * as ServerSpan from "../observability/ServerSpan.ts"
 import type { Paths } from "./Paths.ts"
 import { requestIdOf } from "./RequestId.ts"
 
@@ -26,7 +27,8 @@ const clientLeft = 499
 export const observed = (paths: Paths) =>
   HttpMiddleware.make((httpEffect) =>
     Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
-      const { headers, method, url } = Context.get(context, HttpServerRequest.HttpServerRequest)
+      const request = Context.get(context, HttpServerRequest.HttpServerRequest)
+      const { headers, method, remoteAddress, url } = request
       const clock = Context.get(context, Clock.Clock)
       const observers = Context.get(context, RequestFacts.RequestObservers)
       const id = requestIdOf(headers["x-request-id"])
@@ -37,17 +39,22 @@ export const observed = (paths: Paths) =>
         path,
         endpoint: paths.has(path) ? path : "other",
         userAgent: headers["user-agent"],
+        address: Option.getOrUndefined(remoteAddress),
         started: RequestFacts.now(clock)
       })
-      return Effect.annotateLogs(httpEffect, "request_id", id).pipe(
+      const span = ServerSpan.start(context, request, facts)
+      return Effect.annotateLogs(ServerSpan.within(span, httpEffect), "request_id", id).pipe(
         Effect.provideService(RequestFacts.CurrentRequest, facts),
         Effect.map(HttpServerResponse.setHeader("x-request-id", id)),
         Effect.onExit((exit) =>
           Effect.sync(() => {
             facts.duration = RequestFacts.now(clock) - facts.started
             facts.status = Exit.isSuccess(exit) ? exit.value.status : clientLeft
-            facts.bytes = Exit.isSuccess(exit) ? lengthOf(exit.value) : 0
+            facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
+            // A part of it was refused, and it was answered all the same.
+            if (facts.status < 400) facts.refusal = undefined
             for (const observer of observers) observer(facts)
+            if (span !== undefined) ServerSpan.end(context, span, facts)
           })
         )
       )

@@ -10,14 +10,12 @@ import { Effect, Option, Redacted, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { CredentialDatabase } from "../database/Database.ts"
 import { isoTime } from "../database/Time.ts"
-import { hashOf } from "./KeyLookup.ts"
+import { hashOf, kind, prefixOf } from "./KeyLookup.ts"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 const letters = (count: number, next: () => number) =>
   Array.from({ length: count }, () => alphabet.charAt(next())).join("")
-
-const kind = "pda_live_"
 
 /** The last 6 characters of a key: the CRC-32 of all before them, in base62. */
 export const checksumOf = (text: string): string => {
@@ -60,7 +58,7 @@ export const create = Effect.fn("ApiKeys.create")(function* (options: {
     organization_id: options.organization,
     id,
     name: options.name,
-    prefix: Redacted.value(key).slice(0, kind.length + 4),
+    prefix: prefixOf(key) ?? kind,
     key_hash: hashOf(key)
   })}`
   return { id, key }

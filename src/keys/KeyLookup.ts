@@ -4,9 +4,24 @@ import { Duration, Effect, Redacted, Schema } from "effect"
 import type { Constructor } from "effect/sql/Statement"
 import type { Database } from "../database/Database.ts"
 import * as Throttle from "../database/Throttle.ts"
+import { CurrentRequest } from "../observability/RequestFacts.ts"
 
 /** SHA-256 of a key: the only form in which one is stored. */
 export const hashOf = (key: Redacted.Redacted): Uint8Array => hash("sha256", Redacted.value(key), "buffer")
+
+/** What the keys begin with that `ApiKeys` makes. */
+export const kind = "pda_live_"
+
+const demoKind = "pda_demo_"
+
+const isMade = new RegExp(`^${kind}\\w{38}$`)
+
+/** By what a key is recognised in lists and logs: its first characters. Nothing for what does not look like a key. */
+export const prefixOf = (key: Redacted.Redacted): string | undefined => {
+  const text = Redacted.value(key)
+  if (isMade.test(text)) return text.slice(0, kind.length + 4)
+  return text.startsWith(demoKind) ? demoKind : undefined
+}
 
 /** A key that is valid. */
 export const KeyRow = Schema.Struct({
@@ -32,4 +47,9 @@ const notRecorded = Throttle.make("The use of an API key was not recorded")
 export const recordUse = (sql: Database, keyHash: Uint8Array) =>
   sql
     .run({ key: shareOf(keyHash), within, unavailable: ({ reason }) => reason }, sql`select touch_api_key(${keyHash})`)
-    .pipe(Effect.catch(notRecorded), Effect.forkDetach)
+    .pipe(
+      Effect.catch(notRecorded),
+      // The request does not wait for it.
+      Effect.provideService(CurrentRequest, undefined),
+      Effect.forkDetach
+    )

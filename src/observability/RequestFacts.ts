@@ -2,10 +2,19 @@
  * What becomes known of a request while it is handled: for the access log, the metrics and the operators' page. The
  * outermost middleware makes it, what handles the request writes to it, and observers read it when the response is there.
  */
-import { Clock, Context } from "effect"
+import { Clock, Context, Effect, type Tracer } from "effect"
 
 /** Why a request was refused, other than for what it says. */
-export type Refusal = "key" | "limit" | "load" | "outage" | "too_large" | "protocol"
+export type Refusal =
+  | "key"
+  | "signature"
+  | "limit"
+  | "load"
+  | "outage"
+  | "processor"
+  | "too_large"
+  | "timeout"
+  | "protocol"
 
 /** What is known of a request. Times are in milliseconds. Absent is what is not known, or does not apply. */
 export interface RequestFacts {
@@ -18,6 +27,8 @@ export interface RequestFacts {
   readonly endpoint: string
   /** At most 256 characters, which may be anything. */
   readonly userAgent: string | undefined
+  /** The address that the connection comes from: the client's, or its proxy's. */
+  readonly address: string | undefined
   /** When it began, on the monotonic clock. */
   readonly started: number
   /** 499 for a client that left before the response was there. */
@@ -42,6 +53,8 @@ export interface RequestFacts {
   idempotencyKey: string | undefined
   taskId: string | undefined
   outcome: "scheduled" | "duplicate" | "key_reused" | "unavailable" | "unsigned" | undefined
+  /** The span of a sampled request; the caller's trace where the request is not sampled. */
+  trace: Tracer.AnySpan | undefined
 }
 
 /** The facts of the request that the current fiber handles; nothing in other fibers. */
@@ -51,6 +64,12 @@ export const CurrentRequest = Context.Reference<RequestFacts | undefined>(
     defaultValue: () => undefined
   }
 )
+
+/** Notes how many records the response of the current request has. */
+export const found = (rows: number): Effect.Effect<void> =>
+  Effect.map(CurrentRequest, (facts) => {
+    if (facts !== undefined) facts.rows = rows
+  })
 
 /**
  * What looks at each request once its response is there. They are called one after the other, synchronously, with facts
@@ -66,15 +85,30 @@ const longest = 256
 /** The monotonic clock, in milliseconds. */
 export const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
+/** Notes how long the current request waits for something to happen, since its client asked it to. */
+export const polling = <A, E, R>(waiting: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.contextWith((context: Context.Context<R>) => {
+    const facts = Context.get(context, CurrentRequest)
+    if (facts === undefined) return waiting
+    const clock = Context.get(context, Clock.Clock)
+    const begun = now(clock)
+    return Effect.onExit(waiting, () =>
+      Effect.sync(() => {
+        facts.polled += now(clock) - begun
+      })
+    )
+  })
+
 /** The facts of a request that has just begun. */
 export const make = (
-  request: Pick<RequestFacts, "id" | "method" | "path" | "endpoint" | "userAgent" | "started">
+  request: Pick<RequestFacts, "id" | "method" | "path" | "endpoint" | "userAgent" | "address" | "started">
 ): RequestFacts => ({
   id: request.id,
   method: request.method,
   path: request.path.slice(0, longest),
   endpoint: request.endpoint,
   userAgent: request.userAgent?.slice(0, longest),
+  address: request.address,
   started: request.started,
   status: 0,
   bytes: 0,
@@ -88,5 +122,6 @@ export const make = (
   refusal: undefined,
   idempotencyKey: undefined,
   taskId: undefined,
-  outcome: undefined
+  outcome: undefined,
+  trace: undefined
 })

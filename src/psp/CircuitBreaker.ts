@@ -6,7 +6,7 @@
  * `effect/persistence` refuses everyone until its one probe ends, so that a probe that hangs keeps the circuit open. It
  * also ignores interrupted calls, and does not say when it lets a call through while a probe runs.
  */
-import { Duration } from "effect"
+import { Duration, Iterable, Predicate } from "effect"
 
 export interface Options {
   /** How many failures in a row open a circuit. */
@@ -32,6 +32,8 @@ export interface Permit {
 
 export interface CircuitBreaker {
   readonly isOpen: (key: string) => boolean
+  /** How many circuits are open. */
+  readonly open: () => number
   /** Milliseconds until a call of a key may be made; 0 when it may be made now. */
   readonly untilNext: (key: string, now: number) => number
   /** Records that a call is being made, which `untilNext` has to allow. */
@@ -63,6 +65,7 @@ export const make = (options: Options): CircuitBreaker => {
 
   return {
     isOpen: (key) => openingOf(key) !== undefined,
+    open: () => Iterable.size(Iterable.filter(circuits.values(), Predicate.isObject)),
     untilNext: (key, now) => Math.max(0, (openingOf(key)?.nextAt ?? now) - now),
     admit: (key, now) => {
       const opening = openingOf(key)

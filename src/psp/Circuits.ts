@@ -3,7 +3,9 @@
  * account can cause, and one for the PSP, for what affects every account.
  */
 import { Cause, Clock, Data, Duration, Effect, Exit, Option } from "effect"
+import * as Throttle from "../database/Throttle.ts"
 import * as CircuitBreaker from "./CircuitBreaker.ts"
+import type { PspMetrics } from "./PspMetrics.ts"
 import type { PspError } from "./PspPage.ts"
 
 const failures = 5
@@ -72,15 +74,24 @@ const logOpened = (name: string, exit: Exit.Exit<unknown, PspError>) =>
 
 const logClosed = (name: string) => Effect.logInfo(`Circuit breaker closed: ${name} responds again`)
 
+const dependency = "payment processor"
+
+// A circuit for each account: thousands may open within seconds.
+const mostLines = 50
+
 const names = { psp: "the payment processor", account: "the payment processor account of a clinic" } as const
 
 /** Circuits, all of them closed. */
-export const make = () => {
+export const make = (metrics: Pick<PspMetrics, "ended" | "outageBegan">) => {
   const accounts = CircuitBreaker.make(options)
+  const limit = Throttle.limited(mostLines)
   const psp = CircuitBreaker.make({ ...options, maximumCircuits: 1 })
   // The accounts for which our key was refused since the PSP last responded. Each counts once against the PSP: the
   // account or our key may be the cause, and only other accounts can tell.
   const keyRefusedFor = new Set<string>()
+  // Of the circuit of the PSP: when it opened, and how many calls it has refused since.
+  let openedAt = 0
+  let refused = 0
 
   const millisUntilNext = (account: string, time: number) =>
     Math.max(psp.untilNext(all, time), accounts.untilNext(account, time))
@@ -97,20 +108,28 @@ export const make = () => {
     return Effect.onExit(call, (exit) =>
       Effect.gen(function* () {
         const ended = yield* now
+        metrics.ended(exit, ended - started)
         const verdict = verdictOf(exit, ended - started)
         if (verdict.psp === "success") {
           keyRefusedFor.clear()
-          if (psp.succeed(all, permit.psp)) yield* logClosed(names.psp)
+          if (psp.succeed(all, permit.psp)) {
+            yield* Effect.annotateLogs(logClosed(names.psp), { dependency, away_ms: ended - openedAt, refused })
+          }
         } else if (
           verdict.psp === "failure" ||
           (verdict.psp === "key refused" && countsAgainstPsp(account, permit.psp.opening !== undefined))
         ) {
-          if (psp.fail(all, permit.psp, ended)) yield* logOpened(names.psp, exit)
+          if (psp.fail(all, permit.psp, ended)) {
+            openedAt = ended
+            refused = 0
+            metrics.outageBegan()
+            yield* Effect.annotateLogs(logOpened(names.psp, exit), { dependency })
+          }
         }
         if (verdict.account === "success") {
-          if (accounts.succeed(account, permit.account)) yield* logClosed(names.account)
+          if (accounts.succeed(account, permit.account)) yield* limit(logClosed(names.account))
         } else if (verdict.account === "failure") {
-          if (accounts.fail(account, permit.account, ended)) yield* logOpened(names.account, exit)
+          if (accounts.fail(account, permit.account, ended)) yield* limit(logOpened(names.account, exit))
         }
       })
     )
@@ -119,6 +138,8 @@ export const make = () => {
   return {
     /** Whether the PSP is called at all. */
     isUp: Effect.sync(() => !psp.isOpen(all)),
+    /** The state of the circuit breakers, for the metrics. */
+    state: { isOpen: () => psp.isOpen(all), openAccounts: accounts.open },
     /** Whether calls for an account are being refused, whoever is to blame. */
     isOpen: (account: string) => Effect.sync(() => psp.isOpen(all) || accounts.isOpen(account)),
     /** How long it is until a call for an account may be made. */
@@ -127,8 +148,10 @@ export const make = () => {
     guard:
       (account: string) =>
       <A, R>(call: Effect.Effect<A, PspError, R>): Effect.Effect<A, PspError | CircuitOpen, R> =>
-        Effect.flatMap(now, (started): Effect.Effect<A, PspError | CircuitOpen, R> =>
-          millisUntilNext(account, started) > 0 ? Effect.fail(new CircuitOpen()) : guarded(account, call, started)
-        )
+        Effect.flatMap(now, (started): Effect.Effect<A, PspError | CircuitOpen, R> => {
+          if (millisUntilNext(account, started) === 0) return guarded(account, call, started)
+          if (psp.isOpen(all)) refused++
+          return Effect.fail(new CircuitOpen())
+        })
   }
 }

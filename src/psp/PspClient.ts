@@ -10,6 +10,8 @@ export class PspClient extends Context.Service<
   {
     /** A page of the objects of a kind in a connected account. Interrupting it closes the connection. */
     readonly list: (kind: PspKind, account: string, page: PageRequest) => Effect.Effect<Page, PspError>
+    /** Set where there is no PSP. */
+    readonly isMissing?: true
   }
 >()("practice-data/psp/PspClient") {
   /** Stripe, by its official client. */
@@ -21,6 +23,6 @@ export class PspClient extends Context.Service<
   /** No PSP at all. */
   static readonly layerNotConfigured = Layer.succeed(
     PspClient,
-    PspClient.of({ list: () => Effect.fail(new PspNotConfigured()) })
+    PspClient.of({ list: () => Effect.fail(new PspNotConfigured()), isMissing: true })
   )
 }

@@ -15,10 +15,12 @@ import {
 } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import type { PspKind } from "../api/Psp.ts"
+import * as Throttle from "../database/Throttle.ts"
 import * as Circuits from "./Circuits.ts"
 import { ClinicAccounts } from "./ClinicAccounts.ts"
 import * as InFlight from "./InFlight.ts"
 import { PspClient } from "./PspClient.ts"
+import * as PspMetrics from "./PspMetrics.ts"
 import { type Page, type PageRequest, type PspError, PspUnavailable, type RateLimited } from "./PspPage.ts"
 
 /** From looking up the clinic to the end of the response, retry included. */
@@ -90,14 +92,17 @@ export class PspReads extends Context.Service<
     Effect.gen(function* () {
       const accounts = yield* ClinicAccounts
       const client = yield* PspClient
-      const circuits = Circuits.make()
+      const metrics = yield* PspMetrics.make
+      const circuits = Circuits.make(metrics)
+      if (client.isMissing !== true) yield* metrics.watch(circuits.state)
+      const limit = Throttle.limited(50)
       const inFlight = InFlight.make(maximumReadsOfAnOrganization)
 
       // A circuit breaker that is open has been logged with the reason.
       const log = (account: string, failure: Failure) =>
         Effect.flatMap(circuits.isOpen(account), (isOpen) =>
           Effect.annotateLogs(
-            Effect.logWithLevel(isOpen ? "Debug" : "Warn")(messages[failure._tag]),
+            isOpen ? Effect.logDebug(messages[failure._tag]) : limit(Effect.logWarning(messages[failure._tag])),
             Circuits.annotations(failure)
           )
         )

@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Duration, Effect, Fiber, Layer, Schedule } from "effect"
 import * as ChangeWaiters from "./ChangeWaiters.ts"
+import * as Series from "../observability/Series.ts"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 
 /** How far the transactions of a server have come. */
@@ -57,7 +58,13 @@ export class ChangeClock extends Context.Service<
 >()("practice-data/records/ChangeClock") {
   static readonly layer = Layer.effect(
     ChangeClock,
-    Effect.map(Effect.all([TaskDatabase, RecordDatabase]), ([tasks, records]) => make(tasks, records))
+    Effect.gen(function* () {
+      const { gauge } = yield* Series.current
+      return make(yield* TaskDatabase, yield* RecordDatabase, {
+        lag: gauge("practice_data_changes_lag_seconds"),
+        waiting: gauge("practice_data_changes_waiting")
+      })
+    })
   )
 }
 
@@ -71,18 +78,28 @@ const ask = <A, E>(database: Database, statement: Effect.Effect<ReadonlyArray<A>
     () => undefined
   )
 
+/** What is measured: for how long changes are held back, and how many requests wait for them. */
+export interface Gauges {
+  readonly lag: Series.Gauge
+  readonly waiting: Series.Gauge
+}
+
 /**
  * A clock over databases.
  *
  * @param tasks the primary of the records
  * @param records what the records are read from
  */
-export const make = (tasks: Database, records: Database): ChangeClock["Service"] => {
+export const make = (
+  tasks: Database,
+  records: Database,
+  gauges: Gauges = { lag: Series.unseen, waiting: Series.unseen }
+): ChangeClock["Service"] => {
   const databases: ReadonlyArray<Database> = isSameDatabase(tasks, records) ? [tasks] : [tasks, records]
   let samples: ReadonlyArray<Sample> = []
   let last = 0
 
-  const waiters = ChangeWaiters.make(records)
+  const waiters = ChangeWaiters.make(records, gauges.waiting)
 
   const heldFor = Effect.fnUntraced(function* (progress: Progress) {
     const { ceiling, horizon, isStandby } = progress
@@ -108,6 +125,7 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
       samples = [...(kept.length < mostSamples ? kept : kept.filter((_, index) => index % 2 === 0)), sample]
     }
     last = yield* lag(progress)
+    gauges.lag.set(last)
     yield* waiters.look(progress.horizon, (statement) => ask(records, statement))
   })
 
@@ -144,7 +162,7 @@ export const make = (tasks: Database, records: Database): ChangeClock["Service"]
     )
   const look = Effect.gen(function* () {
     const read = yield* seen(records)
-    if (read === undefined) return
+    if (read === undefined) return gauges.lag.set(undefined)
     const primary = read.isStandby && databases.length > 1 ? yield* seen(tasks) : read
     yield* observe(read, primary?.system === read.system ? nextOf(primary) : undefined)
   })

@@ -1,5 +1,6 @@
 /** Readers of changes that wait until there are some: all of a process cost a statement for each table that they read. */
 import { Array, Deferred, type Duration, Effect, Option } from "effect"
+import type { Gauge } from "../observability/Series.ts"
 import type { Database } from "../database/Database.ts"
 
 /** What a reader has seen. */
@@ -18,10 +19,15 @@ interface Waiter extends Seen {
 
 const wake = (waiter: Waiter) => Deferred.succeed(waiter.woken, undefined)
 
-/** The waiters for the changes of a database. */
-export const make = (records: Database) => {
+/**
+ * The waiters for the changes of a database.
+ *
+ * @param count shows how many there are
+ */
+export const make = (records: Database, count: Gauge) => {
   const waiters = new Map<Waiter, Seen["horizon"]>()
   let isStopped = false
+  count.set(0)
 
   /** The indexes of those for whom there are changes. */
   const findWoken = (table: string, given: ReadonlyArray<Waiter>) => {
@@ -46,10 +52,16 @@ export const make = (records: Database) => {
         if (isStopped) return false
         const waiter: Waiter = { ...seen, woken: yield* Deferred.make<void>() }
         waiters.set(waiter, seen.horizon)
+        count.set(waiters.size)
         return yield* Deferred.await(waiter.woken).pipe(
           Effect.timeoutOption(within),
           Effect.map((woken) => Option.isSome(woken) && !isStopped),
-          Effect.ensuring(Effect.sync(() => waiters.delete(waiter)))
+          Effect.ensuring(
+            Effect.sync(() => {
+              waiters.delete(waiter)
+              count.set(waiters.size)
+            })
+          )
         )
       }),
 

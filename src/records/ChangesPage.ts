@@ -46,6 +46,7 @@ export const pageOf = (
     json: `{"body":[${body.join(",")}],"removed":${JSON.stringify(gone)},"cursor":"${cursor}","has_more":${hasMore}}`,
     lag,
     cursor,
+    rows: body.length + gone.length,
     last,
     isEmpty: body.length === 0 && gone.length === 0 && !hasMore
   }

@@ -6,6 +6,7 @@ import { CursorExpired, CursorInvalid, RecordStoreDown } from "../api/Errors.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import type { Database } from "../database/Database.ts"
 import type { ChangeClock } from "./ChangeClock.ts"
+import { polling } from "../observability/RequestFacts.ts"
 import { pageOf, removedFrom } from "./ChangesPage.ts"
 import { changesQuery, type ChangeRow, existingQuery } from "./ChangesQuery.ts"
 import type { Seen } from "./ChangeWaiters.ts"
@@ -162,7 +163,7 @@ export const make = (
     let { page, seen } = yield* next(asked)
     while (page.isEmpty && !Duration.isZero(wait)) {
       const left = Duration.toMillis(wait) - ((yield* Clock.currentTimeMillis) - begun)
-      if (left <= 0 || !(yield* clock.wait(seen, Duration.millis(left)))) break
+      if (left <= 0 || !(yield* polling(clock.wait(seen, Duration.millis(left))))) break
       ;({ page, seen } = yield* next(askedOf(page.cursor, limit)))
     }
     return page

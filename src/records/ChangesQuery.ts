@@ -36,6 +36,7 @@ export const changesQuery = (
     and t.change_position < change_horizon()`
   return {
     isPlannedOnce: true,
+    columns: ["record", "id", "position"],
     statement: sql<ChangeRow>`
       select s.text as record, null::text as id, null::float8 as position
       from (${first}) s (text)
@@ -65,6 +66,7 @@ export const existingQuery = (
   horizon: number
 ): Query => ({
   isPlannedOnce: true,
+  columns: ["record"],
   statement: sql<Found>`
     select g.id as record from unnest(${ids}::text[]) g (id)
     cross join lateral (

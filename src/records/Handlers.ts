@@ -11,6 +11,7 @@ import type { Resource } from "../api/records/Resource.ts"
 import { lagHeader, longestWait, maximumChanges } from "../api/records/Changes.ts"
 import { defaultLimit, maximumLimit, maximumOffset } from "../api/records/Search.ts"
 import { checkOrganization } from "../keys/CheckOrganization.ts"
+import { found } from "../observability/RequestFacts.ts"
 import { Repositories } from "./Repositories.ts"
 import type { Criteria, Repository } from "./Repository.ts"
 
@@ -73,6 +74,7 @@ export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
     const limit = yield* between("limit", payload.limit ?? maximumChanges, 1, maximumChanges)
     const wait = Duration.seconds(yield* between("wait", payload.wait ?? 0, 0, longestWait))
     const changes = yield* repository.changes({ cursor: payload.cursor ?? undefined, limit, wait })
+    yield* found(changes.rows)
     return HttpServerResponse.setHeader(json(changes.json), lagHeader, String(changes.lag))
   })
 })

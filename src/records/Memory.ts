@@ -5,6 +5,7 @@ import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { type Condition, conditionsOf } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
+import * as RequestFacts from "../observability/RequestFacts.ts"
 import { pageOf } from "./ChangesPage.ts"
 import * as Cursor from "./Cursor.ts"
 import type { Repository } from "./Repository.ts"
@@ -55,13 +56,15 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
       Effect.map(owned, (all) => {
         const conditions = conditionsOf(resource.filters, criteria)
         const found = all.filter((row) => conditions.every((condition) => satisfies(row, condition)))
-        const page = found.slice(offset, offset + limit)
-        return `{"body":[${page.map((row) => row.json).join(",")}]}`
-      }),
+        return found.slice(offset, offset + limit)
+      }).pipe(
+        Effect.tap((page) => RequestFacts.found(page.length)),
+        Effect.map((page) => `{"body":[${page.map((row) => row.json).join(",")}]}`)
+      ),
     get: (id) =>
       Effect.flatMap(owned, (all) => {
         const row = all.find((candidate) => candidate.id === id)
-        return row === undefined ? Effect.fail(new RecordNotFound()) : Effect.succeed(row.json)
+        return row === undefined ? Effect.fail(new RecordNotFound()) : Effect.as(RequestFacts.found(1), row.json)
       }),
     changes: Effect.fnUntraced(function* ({ cursor: given, limit, wait = Duration.zero }) {
       const owner = { organization: yield* CurrentOrganization.id, resource: resource.name }

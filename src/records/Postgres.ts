@@ -1,11 +1,12 @@
 /** Reads records from Postgres. */
-import { Array, Duration, Effect, Predicate } from "effect"
+import { Array, Duration, Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment, Statement } from "effect/sql/Statement"
 import { atMost, fair } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"
 import { CredentialStoreDown, RecordNotFound, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { CurrentRequest, found } from "../observability/RequestFacts.ts"
 import { keyRow, recordUse, shareOf } from "../keys/KeyLookup.ts"
 import * as ChangeClock from "./ChangeClock.ts"
 import * as ChangesPostgres from "./ChangesPostgres.ts"
@@ -22,8 +23,6 @@ const shareOfConnections = (limit: number) => (limit > 250 ? atMost(1) : fair)
 // Made once: a stack trace costs more than the rest of the response.
 const unauthorized = new Unauthorized()
 const notFound = new RecordNotFound()
-
-const recordsIn = (rows: ReadonlyArray<Found>) => rows.map(({ record }) => record).filter(Predicate.isNotNull)
 
 /** How long a read may take. */
 const within = Duration.seconds(8)
@@ -62,7 +61,7 @@ export const make = <R extends Resource>(
         )
       : Effect.void
 
-  /** What a query finds for the current organization. A query that finds nothing may have a row of nulls. */
+  /** What a query finds for the current organization. */
   const read = Effect.fnUntraced(function* <Row extends Found>(
     limit: number,
     queryOf: (owner: Fragment) => Query<Row>
@@ -77,21 +76,26 @@ export const make = <R extends Resource>(
     const query = queryOf(sql.literal(ownerOfKey))
     const statement = withKey(sql, keyHash, query)
     const rows = yield* run(shareOf(keyHash), limit, query.isPlannedOnce, statement, lookUpAlone(keyHash))
-    const [key] = rows
-    if (key === undefined) return yield* unauthorized
-    if (key.is_first_use_today) yield* recordUse(sql, keyHash)
-    return rows
+    const key = rows[0]?.key
+    if (key == null) return yield* unauthorized
+    const facts = yield* CurrentRequest
+    if (facts !== undefined) facts.organization = key.slice(1)
+    if (key.startsWith("!")) yield* recordUse(sql, keyHash)
+    return rows.slice(1)
   })
 
   return {
     resource,
     search: Effect.fn("Records.search", { attributes: { table: resource.table } })(function* (criteria, page) {
       const records = yield* read(page.limit, (owner) => searchQuery(sql, owner, resource, criteria, page, deep))
-      return `{"body":[${recordsIn(records).join(",")}]}`
+      yield* found(records.length)
+      return `{"body":[${records.map(({ record }) => record).join(",")}]}`
     }),
     get: Effect.fn("Records.get", { attributes: { table: resource.table } })(function* (id) {
-      const [found] = yield* read(1, (owner) => getQuery(sql, owner, resource, id))
-      return found?.record ?? (yield* notFound)
+      const [row] = yield* read(1, (owner) => getQuery(sql, owner, resource, id))
+      if (row?.record == null) return yield* notFound
+      yield* found(1)
+      return row.record
     }),
     changes: ChangesPostgres.make(sql, clock, resource, read)
   }

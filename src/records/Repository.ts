@@ -41,6 +41,8 @@ export interface Changes {
   /** For how many seconds changes have been held back. */
   readonly lag: number
   readonly cursor: string
+  /** How many records and removals it has. */
+  readonly rows: number
   /** Where its last change is. */
   readonly last: Place | undefined
   /** Whether it has no change, and there are no more. */

@@ -16,6 +16,8 @@ export interface Found {
 /** A statement that reads records. */
 export interface Query<Row = Found> {
   readonly statement: Statement<Row>
+  /** The columns of its rows. */
+  readonly columns: ReadonlyArray<string & keyof Row>
   /** Whether the plan does not depend on the values, so that it is made once. */
   readonly isPlannedOnce: boolean
 }
@@ -119,6 +121,7 @@ export const searchQuery = (
     return sql<Found>`select ${shown} from (${unionAll(parts)}) t order by ${order} ${bounds}`
   }
   return {
+    columns: ["record"],
     isPlannedOnce,
     statement: isDeep
       ? sql`select t.record from (${rows()}) p join ${table} t
@@ -130,18 +133,34 @@ export const searchQuery = (
 /** The query of a record. */
 export const getQuery = (sql: Constructor, owner: Fragment, { table }: Resource, id: string): Query => ({
   statement: sql`select t.record from ${sql.literal(table)} t where t.organization_id = ${owner} and t.id = ${id}`,
+  columns: ["record"],
   isPlannedOnce: true
 })
 
 /** The owner of a statement that is run `withKey`. */
 export const ownerOfKey = "k.organization_id"
 
+/** A row of a statement that looks the key up. */
+export type Keyed<Row> = Row & {
+  /** Of the first row: whether this is the key's first use today (`!`) or not (`=`), then the organization. */
+  readonly key: string | null
+}
+
 /**
- * The statement of a query, with a look-up of the key whose organization is its owner. An invalid key has no row, and one
- * whose query has none has a row of nulls.
+ * The statement of a query, with a look-up of the key whose organization is its owner. Its first row is the key's, and
+ * has nulls for the columns of the query, whose rows follow. For an invalid key there is no row.
  */
-export const withKey = <Row extends Found>(sql: Constructor, keyHash: Uint8Array, { statement }: Query<Row>) => sql<
-  Row & { readonly is_first_use_today: boolean }
->`
+export const withKey = <Row extends Found>(
+  sql: Constructor,
+  keyHash: Uint8Array,
+  { columns, statement }: Query<Row>
+) => {
+  const nulls = sql.literal(columns.map((name) => `null as ${name}`).join(", "))
+  const found = sql.literal(columns.map((name) => `r.${name}`).join(", "))
+  // Not a column of every row: each would cost as much as a tenth of the row.
+  return sql<Keyed<Row>>`
   with k as materialized (${keyRow(sql, keyHash)})
-  select k.is_first_use_today, r.* from k left join lateral (${statement}) r on true`
+  select case when k.is_first_use_today then '!' else '=' end || k.organization_id as key, ${nulls} from k
+  union all
+  select null, ${found} from k cross join lateral (${statement}) r`
+}

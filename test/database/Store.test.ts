@@ -70,10 +70,13 @@ it.effect("nobody is sent to a store that is known to be down, and a probe finds
     yield* Ref.set(isUp, true)
     yield* TestClock.adjust("1 second")
     assert.strictEqual(yield* ask(statement), "found")
+    // It may be gone again at once.
+    yield* TestClock.adjust("1 second")
     assert.deepStrictEqual(
       lines.map((line) => /The store (cannot be reached|is back)/.exec(line)?.[1]),
       ["cannot be reached", "is back"]
     )
+    assert.match(lines.at(-1) ?? "", /"away_ms":10200,"refused":5001/)
   })
 )
 

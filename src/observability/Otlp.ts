@@ -1,0 +1,122 @@
+/** Exports traces, metrics and logs to a collector, with the exporters of effect. */
+import { randomUUID } from "node:crypto"
+import { hostname } from "node:os"
+import { Duration, Effect, Exit, Layer, Logger, Option, Redacted, Scope, Tracer } from "effect"
+import { HttpClient } from "effect/http"
+import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
+import { SpanPropagationEnabled } from "effect/sql/Statement"
+import { version } from "../process/Version.ts"
+import * as BoundedText from "./BoundedText.ts"
+import * as OtlpClient from "./OtlpClient.ts"
+import type { Export, OtlpSettings, Signal } from "./OtlpConfig.ts"
+import { Traces } from "./Tracing.ts"
+import * as Tracing from "./Tracing.ts"
+
+/** How long a stop may take for the last exports, all of them together. */
+export const shutdownTimeout = Duration.seconds(2)
+
+/** Metrics are few, and one export of them is under way at a time. */
+const metricExportsAtOnce = 1
+
+export interface Options {
+  /** Tells the processes of a host apart. Unset: there is one. */
+  readonly process?: number | undefined
+  /** Counts an export that failed. */
+  readonly count?: (signal: Signal) => void
+}
+
+/** What all that this process exports says of it. What an operator says of it in variables comes first. */
+const resourceOf = ({ attributes, serviceName }: OtlpSettings, index: number | undefined) => {
+  const { "service.instance.id": instance, "service.name": name, "service.version": release, ...others } = attributes
+  return {
+    serviceName: Option.getOrElse(serviceName, () => name ?? "practice-data"),
+    serviceVersion: release ?? version,
+    attributes: {
+      "host.name": hostname(),
+      "process.pid": process.pid,
+      ...others,
+      // Several processes are several instances, whatever they are called together.
+      "service.instance.id":
+        instance === undefined ? randomUUID() : index === undefined ? instance : `${instance}-${index}`
+    }
+  }
+}
+
+const serialization = (protocol: Export["protocol"]) =>
+  BoundedText.layer.pipe(
+    Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf)
+  )
+
+/** Exports what is set up, until the scope closes. */
+export const layer = (settings: OtlpSettings, { count = () => undefined, process: index }: Options = {}) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const health = OtlpClient.makeHealth(count)
+      const resource = resourceOf(settings, index)
+      const flusher = yield* Layer.build(OtlpExporter.layerFlusher)
+      // So that a stop waits for all signals at once.
+      const together = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
+
+      type Needed = HttpClient.HttpClient | OtlpExporter.Flusher | OtlpSerialization.OtlpSerialization | Scope.Scope
+      const exporting = Effect.fnUntraced(function* <A>(
+        signal: Signal,
+        atOnce: number,
+        make: (options: {
+          readonly url: string
+          readonly headers: Readonly<Record<string, string>>
+          readonly compression: "gzip" | "none"
+          readonly resource: typeof resource
+          readonly shutdownTimeout: Duration.Duration
+        }) => Effect.Effect<A, never, Needed>
+      ) {
+        const found = settings[signal]
+        if (Option.isNone(found)) return Option.none<A>()
+        const { compression, headers, protocol, timeout, url } = found.value
+        const client = yield* OtlpClient.make({ signal, url, timeout, atOnce, health })
+        return Option.some(
+          yield* make({
+            url: Redacted.value(url).href,
+            headers: Redacted.value(headers),
+            compression,
+            resource,
+            shutdownTimeout
+          }).pipe(
+            Effect.provide(serialization(protocol)),
+            Effect.provideService(HttpClient.HttpClient, client),
+            Effect.provideContext(flusher),
+            Scope.provide(yield* Scope.fork(together))
+          )
+        )
+      })
+
+      const { logBatch, logDelay, logQueue, metricInterval, sampler, spanBatch, spanDelay, spanQueue, temporality } =
+        settings
+      const atOnce = (queue: number, batch: number) => Math.max(1, Math.floor(queue / batch))
+      const logger = yield* exporting("logs", atOnce(logQueue, logBatch), (options) =>
+        OtlpLogger.make({ ...options, exportInterval: logDelay, maxBatchSize: logBatch })
+      )
+      yield* exporting("metrics", metricExportsAtOnce, (options) =>
+        OtlpMetrics.make({ ...options, exportInterval: metricInterval, temporality })
+      )
+      const tracer = yield* exporting("traces", atOnce(spanQueue, spanBatch), (options) =>
+        OtlpTracer.make({ ...options, exportInterval: spanDelay, maxBatchSize: spanBatch })
+      )
+
+      const tracing = (found: Tracer.Tracer) => {
+        const described = Tracing.describing(found)
+        return Layer.mergeAll(
+          Layer.succeed(Traces, { tracer: described, sampler }),
+          Layer.succeed(Tracer.Tracer, described),
+          // A statement says how long it waited for its connection to open.
+          Layer.succeed(SpanPropagationEnabled, true)
+        )
+      }
+      return Layer.mergeAll(
+        Option.match(logger, {
+          onNone: () => Layer.empty,
+          onSome: (found) => Logger.layer([found], { mergeWithExisting: true })
+        }),
+        Option.match(tracer, { onNone: () => Layer.empty, onSome: tracing })
+      )
+    })
+  )

@@ -1,0 +1,112 @@
+/**
+ * Traces: when one is made, and of what. Effect makes a span of every named function where its tracer is on. Here it is
+ * off, also while traces are exported, and on only in a request or a run that is sampled. So all others cost nothing, and
+ * what the service does by itself each second makes no spans.
+ */
+import { Clock, Context, Effect, type Exit, Option, References, Tracer } from "effect"
+import * as Sampler from "./Sampler.ts"
+import * as SpanEnd from "./SpanEnd.ts"
+import * as TraceParent from "./TraceParent.ts"
+
+/** How this process makes traces. */
+export interface Traces {
+  readonly tracer: Tracer.Tracer
+  readonly sampler: Sampler.Sampler
+}
+
+/** How this process makes traces; nothing where it makes none. */
+export const Traces = Context.Reference<Traces | undefined>("practice-data/observability/Tracing/Traces", {
+  defaultValue: () => undefined
+})
+
+/** A tracer whose spans say how they ended as `SpanEnd` does. */
+export const describing = (tracer: Tracer.Tracer): Tracer.Tracer =>
+  Tracer.make({
+    span: (options) => {
+      const span = tracer.span(options)
+      const end = span.end.bind(span)
+      span.end = (time, exit) => end(time, SpanEnd.describe(span, exit))
+      return span
+    }
+  })
+
+export interface Root {
+  readonly name: string
+  readonly kind: Tracer.SpanKind
+  /** The caller's span, in another service. */
+  readonly parent?: Tracer.ExternalSpan | undefined
+  /** Spans of other traces that led to this one. If one of them is sampled, so is this, as if it were the parent. */
+  readonly links?: ReadonlyArray<Tracer.AnySpan>
+  /** Nanoseconds since 1970. */
+  readonly startTime: bigint
+}
+
+const none: ReadonlyArray<Tracer.AnySpan> = []
+
+/** The first span of a trace in this process, if it is sampled. */
+export const start = (
+  { sampler, tracer }: Traces,
+  { kind, links = none, name, parent, startTime }: Root
+): Tracer.Span | undefined => {
+  const before = parent ?? links.find(({ sampled }) => sampled)
+  if (before !== undefined && sampler.isParentBased && !before.sampled) return undefined
+  const span = tracer.span({
+    name,
+    kind,
+    startTime,
+    parent: Option.fromUndefinedOr(parent),
+    links: links.map((linked) => ({ span: linked, attributes: {} })),
+    annotations: Context.empty(),
+    root: parent === undefined,
+    sampled: true
+  })
+  return Sampler.isSampled(sampler, span.traceId, before) ? span : undefined
+}
+
+const enabled = Context.make(References.TracerEnabled, true)
+
+/** Runs an effect whose spans are below a span. */
+export const within =
+  (span: Tracer.AnySpan) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.provideContext(effect, Context.add(enabled, Tracer.ParentSpan, span))
+
+/** Time on the wall clock, in nanoseconds. */
+export const now = (context: Context.Context<never>) => Context.get(context, Clock.Clock).currentTimeNanosUnsafe()
+
+/** Runs an effect in a trace of its own, if it is sampled. The trace is linked to the span around it. */
+export const root =
+  ({
+    attributes = {},
+    ...options
+  }: Omit<Root, "startTime"> & {
+    readonly startTime?: bigint
+    readonly attributes?: Readonly<Record<string, unknown>>
+  }) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.withFiber((fiber) => {
+      const traces = fiber.getRef(Traces)
+      if (traces === undefined) return effect
+      const clock = fiber.getRef(Clock.Clock)
+      const around = fiber.cache.span
+      const span = start(traces, {
+        ...options,
+        links: around === undefined ? (options.links ?? none) : [...(options.links ?? none), around],
+        startTime: options.startTime ?? clock.currentTimeNanosUnsafe()
+      })
+      if (span === undefined) return Effect.provideService(effect, References.TracerEnabled, false)
+      for (const [key, value] of Object.entries(attributes)) span.attribute(key, value)
+      const end = (exit: Exit.Exit<unknown, unknown>) =>
+        Effect.sync(() => span.end(clock.currentTimeNanosUnsafe(), exit))
+      return Effect.onExit(within(span)(effect), end)
+    })
+
+/** The span around, where one is sampled. */
+const currentSpan: Effect.Effect<Tracer.AnySpan | undefined> = Effect.withFiber((fiber) =>
+  Effect.succeed(fiber.cache.tracerEnabled && fiber.cache.span?.sampled === true ? fiber.cache.span : undefined)
+)
+
+/** The `traceparent` by which something later can be linked to what happens now; nothing where that is not sampled. */
+export const currentTraceParent: Effect.Effect<string | undefined> = Effect.map(currentSpan, (span) =>
+  span === undefined ? undefined : TraceParent.format(span)
+)
