@@ -34,8 +34,8 @@ export const moment = (at: string | number | null, now: number): Html => {
 export const latency = (millis: number | undefined): string => {
   if (millis === undefined) return "–"
   if (millis === Infinity) return "over 5 s"
-  if (millis >= 1000) return `${(millis / 1000).toFixed(millis >= 10_000 ? 0 : 1)} s`
-  return `${millis.toFixed(millis < 10 ? 1 : 0)} ms`
+  const [value, unit] = millis >= 1000 ? ([millis / 1000, "s"] as const) : ([millis, "ms"] as const)
+  return `${value.toFixed(value < 10 && !Number.isInteger(value) ? 1 : 0)} ${unit}`
 }
 
 const grouped = new Intl.NumberFormat("en")
