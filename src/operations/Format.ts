@@ -27,7 +27,9 @@ export const moment = (at: string | number | null, now: number): Html => {
   if (millis === null || !Number.isFinite(millis)) return html`<span class="none">–</span>`
   const ago = now - millis
   const relative = Math.abs(ago) < second ? "now" : ago > 0 ? `${span(ago)} ago` : `in ${span(ago)}`
-  return html`<time datetime="${new Date(millis).toISOString()}">${utc(millis)}</time> <small>${relative}</small>`
+  const [date, time] = utc(millis).split(" ")
+  return html`<time datetime="${new Date(millis).toISOString()}"><span>${date}</span> <span>${time}</span></time>
+    <small>${relative}</small>`
 }
 
 /** A latency in milliseconds. */

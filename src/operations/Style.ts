@@ -57,6 +57,8 @@ footer { color: var(--muted); font-size: 13px; padding-bottom: 1.5rem }
 footer p { border-top: 1px solid var(--line); padding-top: .75rem; max-width: none }
 code, .id { font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; unicode-bidi: isolate; overflow-wrap: anywhere }
 time { white-space: nowrap; font-variant-numeric: tabular-nums }
+time span { white-space: nowrap }
+a.id { text-underline-offset: .35em }
 pre { font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; background: var(--soft); padding: .75rem; margin: .5rem 0; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere }
 
 .tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: .75rem; margin: 0 }

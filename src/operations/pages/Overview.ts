@@ -143,7 +143,6 @@ const dependencies = ({ now, seen }: Shown) =>
           title: "State",
           value: ({ problem }) => (problem === null ? badge("fine", "fine") : badge("problem", "problem"))
         },
-        { title: "Since", value: ({ since }) => Format.moment(since, now) },
         {
           title: "Last problem",
           value: ({ last, problem }) =>
@@ -151,7 +150,8 @@ const dependencies = ({ now, seen }: Shown) =>
               ? html`<span class="none">none seen</span>`
               : html`<span class="text">${last.problem}</span
                   >${problem === null && html`<small>seen last ${Format.span(now - last.at)} ago</small>`}`
-        }
+        },
+        { title: "Since", value: ({ since }) => Format.moment(since, now) }
       ]
     })
   )
