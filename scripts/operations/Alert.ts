@@ -6,10 +6,11 @@ export const job = "practice-data"
 /** How often each process is scraped, in seconds. The ranges of the queries assume it. */
 export const scrapeInterval = 5
 
-/** How often the alerts of a severity are evaluated, in seconds: a fault is to be seen within 15. */
-export const evaluationInterval = { page: 1, ticket: 2 } as const
+export const severities = ["page", "ticket"] as const
+export type Severity = (typeof severities)[number]
 
-export type Severity = keyof typeof evaluationInterval
+/** How often the alerts of a severity are evaluated, in seconds: a fault is to be seen within 15. */
+export const evaluationInterval: Readonly<Record<Severity, number>> = { page: 1, ticket: 2 }
 
 /** An alert, with its entry in the runbook. */
 export interface Alert {

@@ -27,7 +27,7 @@ export const processor: ReadonlyArray<Alert> = [
   {
     name: "PracticeDataProcessorSlow",
     severity: "ticket",
-    expression: `${quantile(0.5, "practice_data_processor_request_duration_seconds", "2m")} > 2 unless on (instance) max_over_time(practice_data_processor_account_circuits_open[2m]) > 0 unless on (instance) max_over_time(practice_data_processor_circuit_open[2m]) > 0`,
+    expression: `${quantile(0.5, "practice_data_processor_request_duration_seconds")} > 2 unless on (instance) max_over_time(practice_data_processor_account_circuits_open[2m]) > 0 unless on (instance) max_over_time(practice_data_processor_circuit_open[2m]) > 0`,
     for: 0,
     summary:
       "Half of the calls of the payment processor from {{ $labels.instance }} take longer than {{ $value | humanizeDuration }}",

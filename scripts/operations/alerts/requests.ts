@@ -4,8 +4,8 @@ import { type Alert, grew, quantile, unlessDatabaseDown } from "../Alert.ts"
 // The payment processor has alerts of its own, and a health check says 503 on purpose.
 const own = 'endpoint!~"/api/v3/psp-.*|/api/v1/health.*"'
 
-const refused = (reason: string, range = "1m") =>
-  grew(`practice_data_http_requests_refused_total{reason="${reason}"}`, range)
+const refused = (reasons: string, range = "1m") =>
+  `sum without (process, reason) (increase(practice_data_http_requests_refused_total{reason=~"${reasons}"}[${range}]))`
 
 const byEndpoint = (matchers: string) =>
   `sum without (process, status) (rate(practice_data_http_requests_total{${matchers}}[1m]))`
@@ -76,18 +76,18 @@ export const requests: ReadonlyArray<Alert> = [
   {
     name: "PracticeDataBrokenRequests",
     severity: "ticket",
-    expression: `${refused("protocol")} > 50`,
+    expression: `${refused("protocol|timeout")} > 50`,
     for: 0,
     summary:
       "{{ $labels.instance }} closed {{ $value | humanize }} connections in a minute whose requests were not HTTP, too long or too slow",
     means:
       "Slow or broken senders, or an attack that keeps connections open. They are cut off in time; others are served.",
-    act: "The access log has their addresses (`refusal` is `protocol`). Block them in front of the service if they do not stop."
+    act: "The access log has their addresses (`refusal` is `protocol` or `timeout`). Block them in front of the service if they do not stop."
   },
   {
     name: "PracticeDataInvalidRequests",
     severity: "ticket",
-    expression: `${refused("invalid")} > 300`,
+    expression: `${refused("invalid|too_large")} > 300`,
     for: 0,
     summary: "{{ $labels.instance }} refused {{ $value | humanize }} requests in a minute for what they say",
     means: "A client sends what the contract does not allow (400, 404, 405, 413, 415, 422), again and again.",

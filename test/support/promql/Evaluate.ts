@@ -105,6 +105,15 @@ const valuesOf = ({ points }: Range) => points.map(({ value }) => value)
 
 const sum = (values: ReadonlyArray<number>) => values.reduce((total, value) => total + value, 0)
 
+/** The least or greatest of what are numbers, if any are. */
+const extreme = (pick: (...values: ReadonlyArray<number>) => number) => (values: ReadonlyArray<number>) => {
+  const numbers = values.filter((value) => !Number.isNaN(value))
+  return numbers.length === 0 ? Number.NaN : pick(...numbers)
+}
+
+const least = extreme(Math.min)
+const greatest = extreme(Math.max)
+
 const overRange: Partial<Record<FunctionName, OverRange>> = {
   rate: ({ points }, seconds, end) => {
     const change = extrapolated(points, end - seconds, end, true)
@@ -114,8 +123,8 @@ const overRange: Partial<Record<FunctionName, OverRange>> = {
   delta: ({ points }, seconds, end) => extrapolated(points, end - seconds, end, false),
   changes: ({ points }) => countOfPairs(points, (before, value) => before !== value),
   resets: ({ points }) => countOfPairs(points, (before, value) => value < before),
-  max_over_time: (range) => Math.max(...valuesOf(range)),
-  min_over_time: (range) => Math.min(...valuesOf(range)),
+  max_over_time: (range) => greatest(valuesOf(range)),
+  min_over_time: (range) => least(valuesOf(range)),
   sum_over_time: (range) => sum(valuesOf(range)),
   avg_over_time: (range) => sum(valuesOf(range)) / range.points.length,
   count_over_time: ({ points }) => points.length,
@@ -216,8 +225,8 @@ const pairs = (operator: BinaryOperator, isBool: boolean, matching: Matching, le
 
 const aggregate: Readonly<Record<Exclude<Aggregation, "topk">, (values: ReadonlyArray<number>) => number>> = {
   sum,
-  min: (values) => Math.min(...values),
-  max: (values) => Math.max(...values),
+  min: least,
+  max: greatest,
   avg: (values) => sum(values) / values.length,
   count: (values) => values.length
 }
@@ -332,8 +341,8 @@ const evaluator = (index: Readonly<Record<string, ReadonlyArray<Series>>>, at: n
       case "abs":
         return each(Math.abs)
       case "clamp_min": {
-        const least = numberOf(second)
-        return each((value) => Math.max(value, least))
+        const bound = numberOf(second)
+        return each((value) => Math.max(value, bound))
       }
       case "timestamp":
         return first?._tag === "Selector"

@@ -18,7 +18,7 @@ export interface Series {
 export const keyOf = (labels: Labels) =>
   Object.entries(labels)
     .filter(([, value]) => value !== "")
-    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => `${name}\u0000${value}`)
     .join("\u0001")
 
