@@ -2,6 +2,7 @@
 import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
 import type { Outcome, State } from "../api/DeletionTasks.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
+import { report } from "./TaskReport.ts"
 import {
   attemptsBesideOthers,
   type Claim,
@@ -78,7 +79,7 @@ export const make = (
           return ScheduleOutcome.Scheduled({ receipt })
         }),
       claim: ({ due = 0, expired = 0, alone = 0 }: ClaimLimits, lease: Duration.Duration) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
           const open = openTasks().filter((task) => (task.dueAt ?? now) <= now)
           const running = open.filter((task) => task.state === "running")
           const claimed = [
@@ -86,16 +87,28 @@ export const make = (
             ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
             ...running.filter(mustBeAlone).slice(0, alone)
           ]
-          return Array.sort(claimed, byDue).flatMap((task): ReadonlyArray<Claim> => {
-            if (task.attempts >= maximumAttempts) {
-              change(task, { state: "dead", dueAt: undefined })
-              return []
-            }
+          const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
+          const dead = claimed.filter(isDead)
+          for (const task of dead) change(task, { state: "dead", dueAt: undefined })
+          const claimOf = (task: MemoryTask, token: string, attempt: number): Claim => ({
+            organization: task.delivery.organization,
+            taskId: task.delivery.taskId,
+            idempotencyKey: task.delivery.idempotencyKey,
+            scheduledFor: task.receipt.scheduledFor,
+            isTakeover: task.state === "running",
+            token,
+            attempt
+          })
+          const made = Array.sort(claimed, byDue).flatMap((task) => {
+            if (isDead(task)) return []
             const [attempt, token] = [task.attempts + 1, `claim_${++claims}`]
             change(task, { state: "running", attempts: attempt, token, dueAt: now + Duration.toMillis(lease) })
-            const { organization, taskId } = task.delivery
-            return [{ organization, taskId, token, attempt }]
+            return [claimOf(task, token, attempt)]
           })
+          return Effect.as(
+            Effect.forEach(dead, (task) => report(claimOf(task, "", task.attempts), { result: "dead" })),
+            made
+          )
         }),
       renew: (renewed: ReadonlyArray<Claim>, lease: Duration.Duration) =>
         Effect.map(Clock.currentTimeMillis, (now) => {

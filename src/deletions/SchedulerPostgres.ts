@@ -11,6 +11,7 @@ import { codeOf, reasonOf } from "../database/SqlFailure.ts"
 import type { Failure } from "../database/Store.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
+import { report } from "./TaskReport.ts"
 import {
   attemptsBesideOthers,
   Claim,
@@ -52,8 +53,11 @@ const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(er
 
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
+/** What tells a claim from others. */
+const Held = Schema.Struct({ ...Identity.fields, token: Schema.String })
+
 /** Claims as parallel arrays. */
-const columnsOf = (claims: ReadonlyArray<Claim>) =>
+const columnsOf = (claims: ReadonlyArray<typeof Held.Type>) =>
   [
     claims.map((claim) => claim.organization),
     claims.map((claim) => claim.taskId),
@@ -89,12 +93,17 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       now: Timestamp,
       leaseEnd: Timestamp
     }),
-    Result: Claim,
+    // The token of a task that is dead by now is nobody's.
+    Result: Schema.Struct({ ...Claim.fields, isDead: Schema.Boolean, reason: Schema.NullOr(Schema.String) }),
     execute: ({ alone, due, expired, leaseEnd, now, token }) => {
       // The limit is in the text: a plan for any limit reads the whole table.
       const oldest = (condition: Fragment, limit: number) => sql`
-        select organization_id, id, due_at from deletion_tasks where due_at <= ${now}::timestamptz and ${condition}
+        select organization_id, id, due_at, state = 'running' as is_takeover from deletion_tasks where due_at <= ${now}::timestamptz and ${condition}
         order by due_at ${sql.literal(`limit ${limit}`)} for update skip locked`
+      const taken = sql.literal(`
+        t.organization_id as organization, t.id as "taskId", t.idempotency_key as "idempotencyKey",
+        t.scheduled_for as "scheduledFor", coalesce(t.claim_token::text, '') as token, t.attempts as attempt,
+        t.state = 'dead' as "isDead", t.last_error as reason, open.is_takeover as "isTakeover", open.due_at`)
       return sql`
         with due as (${oldest(sql`state = 'scheduled'`, due)}),
         expired as (${oldest(sql`state = 'running' and attempts < ${attemptsBesideOthers}`, expired)}),
@@ -106,6 +115,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
             last_error = coalesce(t.last_error, ${stopped})
           from open
           where t.organization_id = open.organization_id and t.id = open.id and t.attempts >= ${maximumAttempts}
+          returning ${taken}
         ),
         claimed as (
           update deletion_tasks t set
@@ -113,15 +123,14 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
             claim_token = ${token}::uuid, started_at = coalesce(t.started_at, ${now}::timestamptz)
           from open
           where t.organization_id = open.organization_id and t.id = open.id and t.attempts < ${maximumAttempts}
-          returning t.organization_id as organization, t.id as "taskId", t.claim_token as token, t.attempts as attempt,
-            open.due_at
+          returning ${taken}
         )
-        select organization, "taskId", token, attempt from claimed order by due_at`
+        select * from (select * from claimed union all select * from dead) t order by due_at`
     }
   })
 
   const runTasks = SqlSchema.findAll({
-    Request: Schema.Array(Claim),
+    Request: Schema.Array(Held),
     Result: Schema.Struct({ ...Identity.fields, outcome: Outcome }),
     execute: (claims) => {
       const running = Effect.flatMap(DateTime.now, (now) =>
@@ -194,9 +203,11 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       yield* releaseLost
       const now = yield* DateTime.now
       const token = randomUUID()
-      return yield* asWorker(
+      const rows = yield* asWorker(
         claimTasks({ due, expired, alone, token, now, leaseEnd: DateTime.addDuration(now, lease) })
       ).pipe(Effect.tapError(() => Ref.update(lostTokens, (tokens) => [...tokens, token])))
+      for (const row of rows) if (row.isDead) yield* report(row, { result: "dead", reason: row.reason ?? stopped })
+      return rows.flatMap(({ isDead, reason: _, ...claim }) => (isDead ? [] : [claim]))
     }),
 
     renew: Effect.fn("Scheduler.renew")(function* (claims: ReadonlyArray<Claim>, lease: Duration.Duration) {

@@ -33,12 +33,17 @@ export type ScheduleOutcome = Data.TaggedEnum<{
 }>
 export const ScheduleOutcome = Data.taggedEnum<ScheduleOutcome>()
 
-/** A task that a worker holds. `attempt`: which attempt this is; the first is 1. */
+/** A task that a worker holds. */
 export const Claim = Schema.Struct({
   organization: Schema.String,
   taskId: Schema.String,
+  idempotencyKey: Schema.String,
+  scheduledFor: Schema.DateTimeUtcFromDate,
   token: Schema.String,
-  attempt: Schema.Int
+  /** Which attempt this is; the first is 1. */
+  attempt: Schema.Int,
+  /** Whether another worker had it, and its lease expired. */
+  isTakeover: Schema.Boolean
 })
 export type Claim = typeof Claim.Type
 

@@ -3,9 +3,17 @@
  *
  * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
  */
-import { Array, Duration, Effect, Fiber, Layer, Predicate, Random, Ref, Schedule, Semaphore } from "effect"
+import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Random, Ref, Schedule, Semaphore } from "effect"
 import { Scheduler } from "./Scheduler.ts"
-import { type Claim, type ClaimLimits, SchedulerUnavailable, TaskFailed } from "./Task.ts"
+import {
+  type Claim,
+  type ClaimLimits,
+  maximumAttempts,
+  type RunOutcome,
+  SchedulerUnavailable,
+  TaskFailed
+} from "./Task.ts"
+import { report } from "./TaskReport.ts"
 
 /** How a worker works. */
 export interface Options {
@@ -48,6 +56,18 @@ const catchBug = <E2>(message: string, error: (name: string) => E2) =>
     )
   )
 
+const millisNow = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1_000_000)
+
+const reportAll = (claims: ReadonlyArray<Claim>, outcomes: ReadonlyArray<RunOutcome>, duration: number) =>
+  Effect.forEach(
+    Array.zip(claims, outcomes),
+    ([claim, outcome]) =>
+      outcome._tag === "Completed"
+        ? report(claim, { result: "completed", outcome: outcome.outcome, duration })
+        : report(claim, { result: "superseded", duration }),
+    { discard: true }
+  )
+
 /**
  * A round claims what is due or has expired, runs it together with what expires meanwhile, and then runs one of the
  * tasks that must be alone. It returns how many tasks it claimed at first.
@@ -65,31 +85,41 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const release = (claims: Iterable<Claim>) =>
     Effect.forEach(claims, (claim) => Effect.andThen(scheduler.release(claim), drop([claim])), { discard: true })
 
-  const fail = (claim: Claim, message: string) =>
+  const fail = (claim: Claim, reason: string, duration: number) =>
     Effect.gen(function* () {
-      yield* Effect.logWarning("A deletion task failed", message)
-      yield* scheduler.fail(claim, message, yield* backoff(claim.attempt))
+      const result = claim.attempt < maximumAttempts ? "failed" : "dead"
+      yield* report(claim, { result, reason, duration })
+      yield* scheduler.fail(claim, reason, yield* backoff(claim.attempt))
     }).pipe(
       // If the failure cannot be recorded, the lease expires, and the attempt still counts.
-      Effect.ignore,
-      Effect.annotateLogs({ task_id: claim.taskId, organization: claim.organization, attempt: claim.attempt })
+      Effect.ignore
     )
 
   /** Runs tasks in one transaction. Returns those that are left to be run, each in its own. */
   const run = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>) {
     if (yield* Ref.get(stopping)) return []
+    const begun = yield* millisNow
+    const took = Effect.map(millisNow, (now) => now - begun)
     return yield* scheduler.run(claims).pipe(
       catchBug("A deletion task met a bug", (name) => new TaskFailed({ message: `A bug: ${name}` })),
+      Effect.tap((outcomes) => Effect.flatMap(took, (duration) => reportAll(claims, outcomes, duration))),
       Effect.andThen(drop(claims)),
       Effect.as([]),
       Effect.catchTags({
         TaskFailed: ({ message }) => {
           const [claim, ...others] = claims
-          return claim === undefined || others.length > 0
-            ? Effect.as(Effect.ignore(scheduler.renew(claims, options.lease)), claims)
-            : Effect.as(Effect.andThen(fail(claim, message), drop(claims)), [])
+          if (claim === undefined || others.length > 0)
+            return Effect.as(Effect.ignore(scheduler.renew(claims, options.lease)), claims)
+          return Effect.flatMap(took, (duration) => fail(claim, message, duration)).pipe(
+            Effect.andThen(drop(claims)),
+            Effect.as([])
+          )
         },
-        SchedulerUnavailable: () => Effect.as(Effect.ignore(release(claims)), [])
+        SchedulerUnavailable: () =>
+          Effect.forEach(claims, (claim) => report(claim, { result: "released" }), { discard: true }).pipe(
+            Effect.andThen(Effect.ignore(release(claims))),
+            Effect.as([])
+          )
       })
     )
   })

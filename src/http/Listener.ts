@@ -1,7 +1,9 @@
 /** Listens on an address, with limits, and stops gracefully. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Context, Duration, Effect, Layer, Schedule } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
+import * as RequestFacts from "../observability/RequestFacts.ts"
 import { type Limits, OrderedServer } from "./OrderedServer.ts"
+import type { Refused } from "./Refusal.ts"
 
 /** An address, and what a client of it may hold on to. */
 export interface Options extends Limits {
@@ -58,6 +60,28 @@ const reportRefusals = Effect.fnUntraced(function* (server: OrderedServer, most:
   }).pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
 })
 
+const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout", 413: "too_large", 431: "too_large" }
+
+/** Shows the requests that the server refuses itself to those who observe requests. */
+const observeRefusals = Effect.fnUntraced(function* (server: OrderedServer) {
+  const observers = yield* RequestFacts.RequestObservers
+  const clock = yield* Clock.Clock
+  server.on("refused", ({ address, request, requestId, status }: Refused) => {
+    const facts = RequestFacts.make({
+      id: requestId,
+      method: request?.method ?? "",
+      path: RequestFacts.pathOf(request?.url ?? ""),
+      endpoint: "other",
+      userAgent: request?.headers["user-agent"],
+      address,
+      started: RequestFacts.now(clock)
+    })
+    facts.status = status
+    facts.refusal = refusals[status] ?? "protocol"
+    for (const observer of observers) observer(facts)
+  })
+})
+
 /** The listener, to stop it gracefully. */
 export class Listener extends Context.Service<
   Listener,
@@ -74,6 +98,7 @@ export class Listener extends Context.Service<
     const server = new OrderedServer(options)
     const listener = Effect.gen(function* () {
       yield* reportRefusals(server, options.maxConnections)
+      yield* observeRefusals(server)
       yield* Effect.sync(() => server.sweep()).pipe(
         Effect.repeat(Schedule.spaced(Duration.millis(server.sweepInterval))),
         Effect.forkScoped

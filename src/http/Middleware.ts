@@ -12,8 +12,6 @@ const errorResponse = (status: number, detail: string, headers?: Readonly<Record
 
 const notFound = errorResponse(404, "Not Found")
 
-const pathOf = (url: string) => url.split("?", 1)[0] ?? ""
-
 const lengthOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
   body._tag === "Empty" ? 0 : (body.contentLength ?? 0)
 
@@ -32,7 +30,7 @@ export const observed = (paths: Paths) =>
       const clock = Context.get(context, Clock.Clock)
       const observers = Context.get(context, RequestFacts.RequestObservers)
       const id = requestIdOf(headers["x-request-id"])
-      const path = pathOf(url)
+      const path = RequestFacts.pathOf(url)
       const facts = RequestFacts.make({
         id,
         method,
@@ -68,7 +66,7 @@ export const observed = (paths: Paths) =>
 export const onlyPaths = (paths: Paths) =>
   HttpMiddleware.make((httpEffect) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ method, url }) => {
-      const methods = paths.get(pathOf(url))
+      const methods = paths.get(RequestFacts.pathOf(url))
       if (methods === undefined) return Effect.succeed(notFound)
       if (methods.includes(method)) return httpEffect
       return Effect.succeed(errorResponse(405, "Method Not Allowed", { allow: methods.join(", ") }))

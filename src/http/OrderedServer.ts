@@ -1,7 +1,7 @@
 /**
  * The server of node:http, with stricter rules for connections: one request at a time, documented responses to what is
  * not HTTP, arrives too late or in too many small pieces, no connection that stays open for nothing, and a shutdown in
- * steps.
+ * steps. What it refuses itself it tells by the event "refused", with a `Refused`.
  *
  * node:http parses every request of a chunk and emits all of them at once. A client that sent hundreds and read no
  * response would have all of the responses made, and kept in memory.
@@ -11,7 +11,8 @@ import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Duration } from "effect"
 import { PieceLimitedRequest } from "./PieceLimit.ts"
-import { refuse, refuseConnection } from "./Refusal.ts"
+import { noResponse, refuse, refuseConnection, type Refused } from "./Refusal.ts"
+import { requestIdOf } from "./RequestId.ts"
 
 /** What a client may hold on to. */
 export interface Limits {
@@ -98,7 +99,9 @@ export class OrderedServer extends Server {
       if (current === undefined || current.headersSent) socket.destroy()
       else socket.setTimeout(idleTimeout)
     })
-    this.on("checkExpectation", (_: IncomingMessage, response: ServerResponse) => refuse(response, 417))
+    this.on("checkExpectation", (_: IncomingMessage, response: ServerResponse) => {
+      this.emit("refused", refuse(response, 417))
+    })
     this.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#fail(error.code ?? "", socket))
   }
 
@@ -117,12 +120,12 @@ export class OrderedServer extends Server {
       response.req.onTooManyPieces = () => this.#fail("TOO_MANY_PIECES", connection.socket)
     const begin = () => {
       this.#begin(connection, response)
-      if (lacksHost(response.req)) refuse(response, 400)
+      if (lacksHost(response.req)) this.emit("refused", refuse(response, 400))
       else super.emit(event, ...args)
     }
     if (connection.current === undefined && connection.queue.length === 0 && !this.#isDraining) begin()
     else {
-      this.#enqueue(connection, begin)
+      this.#enqueue(connection, begin, response.req)
       // Which response is the last is known once all that came with this request has been parsed.
       if (this.#isDraining) setImmediate(() => this.#next(connection))
     }
@@ -157,11 +160,14 @@ export class OrderedServer extends Server {
     })
   }
 
-  #enqueue(connection: Connection, begin: () => void) {
-    connection.queue.push(begin)
+  #enqueue(connection: Connection, begin: () => void, request: IncomingMessage | undefined) {
+    const { queue, socket } = connection
+    queue.push(begin)
     this.#queued += 1
-    if (this.#queued > maximumQueued) connection.socket.destroy()
-    else connection.socket.pause()
+    if (this.#queued <= maximumQueued) return void socket.pause()
+    const requestId = requestIdOf(request?.headers["x-request-id"])
+    this.emit("refused", { status: noResponse, requestId, request, address: socket.remoteAddress } satisfies Refused)
+    socket.destroy()
   }
 
   #next(connection: Connection) {
@@ -190,13 +196,14 @@ export class OrderedServer extends Server {
     if (connection.isRefused) return
     connection.isRefused = true
     const { current } = connection
+    const isEarlier = current !== undefined && current.req.complete
+    const request = isEarlier ? undefined : current?.req
     const respond = () => {
       connection.sweepsLeft = sweepsToRead
-      refuseConnection(connection.socket, statuses[code] ?? 400)
+      this.emit("refused", refuseConnection(connection.socket, statuses[code] ?? 400, request))
     }
-    const isEarlier = current !== undefined && current.req.complete
     // The responses to the requests before it come first.
-    if (isEarlier || connection.queue.length > 0) this.#enqueue(connection, respond)
+    if (isEarlier || connection.queue.length > 0) this.#enqueue(connection, respond, request)
     else if (current?.headersSent === true) socket.destroy()
     else respond()
   }

@@ -1,7 +1,19 @@
 /** Responses to requests that do not reach the routes, in the documented form. */
-import { type ServerResponse, STATUS_CODES } from "node:http"
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import { requestIdOf } from "./RequestId.ts"
+
+/** What is known of a request that does not reach the routes. */
+export interface Refused {
+  readonly status: number
+  readonly requestId: string
+  /** The request, where its headers could be read. */
+  readonly request: IncomingMessage | undefined
+  readonly address: string | undefined
+}
+
+/** The status of a connection that is closed without a response. */
+export const noResponse = 444
 
 const refusal = (status: number, requestId: string) => {
   const body = JSON.stringify({ detail: STATUS_CODES[status] })
@@ -15,16 +27,23 @@ const refusal = (status: number, requestId: string) => {
 }
 
 /** Responds to a request, and closes its connection. */
-export const refuse = (response: ServerResponse, status: number) => {
-  const { body, headers } = refusal(status, requestIdOf(response.req.headers["x-request-id"]))
+export const refuse = (response: ServerResponse, status: number): Refused => {
+  const request = response.req
+  const requestId = requestIdOf(request.headers["x-request-id"])
+  const address = request.socket.remoteAddress
+  const { body, headers } = refusal(status, requestId)
   response.writeHead(status, headers).end(body)
+  return { status, requestId, request, address }
 }
 
-/** Responds where no request could be read, and closes the connection. */
-export const refuseConnection = (socket: Socket, status: number) => {
-  const { body, headers } = refusal(status, requestIdOf())
+/** Responds where no whole request could be read, and closes the connection. */
+export const refuseConnection = (socket: Socket, status: number, request: IncomingMessage | undefined): Refused => {
+  const requestId = requestIdOf(request?.headers["x-request-id"])
+  const address = socket.remoteAddress
+  const { body, headers } = refusal(status, requestId)
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`)
   // A client that timed out has no bytes on their way that would reset the connection before it reads this.
   if (status === 408) socket.destroySoon()
+  return { status, requestId, request, address }
 }

@@ -99,6 +99,9 @@ export const polling = <A, E, R>(waiting: Effect.Effect<A, E, R>): Effect.Effect
     )
   })
 
+/** The path of a request, without its query. */
+export const pathOf = (url: string): string => url.split("?", 1)[0] ?? ""
+
 /** The facts of a request that has just begun. */
 export const make = (
   request: Pick<RequestFacts, "id" | "method" | "path" | "endpoint" | "userAgent" | "address" | "started">

@@ -1,8 +1,12 @@
-/** What the operators' page reads from the databases: bounded, in little time, and with the reason where it cannot. */
+/**
+ * What the operators' page reads from the databases and changes there: bounded, in little time, and with the reason where
+ * it cannot.
+ */
 import { Context, Effect, Layer, Option } from "effect"
 import { taskIdOf } from "../deletions/Delivery.ts"
+import { Replay } from "../deletions/TaskAdmin.ts"
 import type { ApiKey } from "../keys/ApiKeys.ts"
-import type { Entry } from "./AuditLog.ts"
+import type { Actor, Entry } from "./AuditLog.ts"
 import {
   type Page,
   type ShownTask,
@@ -12,12 +16,12 @@ import {
   type Transaction,
   Unreadable
 } from "./OperatorRows.ts"
-import * as Postgres from "./OperatorReadsPostgres.ts"
+import * as Postgres from "./OperatorStorePostgres.ts"
 
 type Read<A> = Effect.Effect<A, Unreadable>
 
-export class OperatorReads extends Context.Service<
-  OperatorReads,
+export class OperatorStore extends Context.Service<
+  OperatorStore,
   {
     readonly taskCounts: Read<TaskCounts>
     /**
@@ -38,10 +42,12 @@ export class OperatorReads extends Context.Service<
     readonly audit: (after: string | undefined) => Read<Page<Entry>>
     /** What holds the changes back, oldest first. */
     readonly holders: Read<ReadonlyArray<Transaction>>
+    /** Replays a dead task, and writes it to the audit log. */
+    readonly replay: (actor: Actor, organization: string, id: string) => Read<Replay>
   }
->()("practice-data/operations/OperatorReads") {
+>()("practice-data/operations/OperatorStore") {
   /** From the databases of tasks and of API keys. */
-  static readonly layer = Layer.effect(OperatorReads, Postgres.make)
+  static readonly layer = Layer.effect(OperatorStore, Postgres.make)
 
   /** The fake: what it is given, each list in one page. Without a value, nothing can be read. */
   static readonly layerMemory = (given: Memory) => {
@@ -50,8 +56,8 @@ export class OperatorReads extends Context.Service<
     const tasks = of(given.tasks)
     const paged = <A>(rows: ReadonlyArray<A>) => ({ rows, next: undefined })
     return Layer.succeed(
-      OperatorReads,
-      OperatorReads.of({
+      OperatorStore,
+      OperatorStore.of({
         taskCounts: Effect.map(tasks, (all) => ({
           scheduled: all.filter(({ state }) => state === "scheduled").length,
           running: all.filter(({ state }) => state === "running").length,
@@ -98,7 +104,15 @@ export class OperatorReads extends Context.Service<
             paged(all.filter((key) => organization === undefined || key.organization_id === organization))
           ),
         audit: () => Effect.map(of(given.audit), paged),
-        holders: of(given.holders)
+        holders: of(given.holders),
+        replay: (_, organization, id) =>
+          Effect.map(tasks, (all) => {
+            const task = all.find((one) => one.organization_id === organization && one.id === id)
+            if (task === undefined) return Replay.NotFound()
+            return task.state === "dead"
+              ? Replay.Replayed({ organization })
+              : Replay.NotDead({ organization, state: task.state })
+          })
       })
     )
   }

@@ -5,12 +5,12 @@ import { State } from "../../src/api/DeletionTasks.ts"
 import { maximumAttempts } from "../../src/deletions/Task.ts"
 import * as ApiKeys from "../../src/keys/ApiKeys.ts"
 import * as Commands from "../../src/operations/Commands.ts"
-import { OperatorReads } from "../../src/operations/OperatorReads.ts"
+import { OperatorStore } from "../../src/operations/OperatorStore.ts"
 import { mostItems, pageSize, type Page } from "../../src/operations/OperatorRows.ts"
 import { owners, reason, Tasks } from "../deletions/taskFixture.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
-const services = OperatorReads.layer.pipe(Layer.provideMerge(Tasks.layer))
+const services = OperatorStore.layer.pipe(Layer.provideMerge(Tasks.layer))
 
 const idsOf = (page: Page<{ readonly id: string }>) => page.rows.map(({ id }) => id)
 
@@ -30,10 +30,10 @@ const many = Effect.fnUntraced(function* (organization: string, state: State, co
     from generate_series(1, ${count}::integer) n`
 })
 
-layer(services, { excludeTestServices: true })("OperatorReads", (it) => {
+layer(services, { excludeTestServices: true })("OperatorStore", (it) => {
   it.effect("counts the tasks of each state that is not done, and knows which is due first", () =>
     Effect.gen(function* () {
-      const reads = yield* OperatorReads
+      const reads = yield* OperatorStore
       const counts = yield* reads.taskCounts
       assert.deepInclude(counts, { scheduled: 1, running: 1, dead: 1 })
       const running = yield* reads.task(owners.running, (yield* Tasks).running)
@@ -43,7 +43,7 @@ layer(services, { excludeTestServices: true })("OperatorReads", (it) => {
 
   it.effect("lists tasks by state and organization", () =>
     Effect.gen(function* () {
-      const reads = yield* OperatorReads
+      const reads = yield* OperatorStore
       const tasks = yield* Tasks
       for (const state of State.literals) {
         const ofState = yield* reads.tasks({ state, organization: undefined }, undefined)
@@ -62,7 +62,7 @@ layer(services, { excludeTestServices: true })("OperatorReads", (it) => {
 
   it.effect("finds a task by its id, or the Idempotency-Key of its delivery, with its organization or without", () =>
     Effect.gen(function* () {
-      const reads = yield* OperatorReads
+      const reads = yield* OperatorStore
       const { completed } = yield* Tasks
       for (const text of [completed, "completed"]) {
         assert.deepStrictEqual(idsOf(yield* reads.findTasks(text, undefined)), [completed])
@@ -75,7 +75,7 @@ layer(services, { excludeTestServices: true })("OperatorReads", (it) => {
 
   it.effect("shows a task with what it names", () =>
     Effect.gen(function* () {
-      const reads = yield* OperatorReads
+      const reads = yield* OperatorStore
       const { completed } = yield* Tasks
       const task = Option.getOrThrow(yield* reads.task("org_a", completed))
       assert.deepStrictEqual(task.invoices, [{ invoice_id: "invoice_completed", clinic_id: null, client_id: null }])
@@ -90,7 +90,7 @@ layer(services, { excludeTestServices: true })("OperatorReads", (it) => {
   it.effect("shows the first items of a task that names many, and the beginning of long ids", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const reads = yield* OperatorReads
+      const reads = yield* OperatorStore
       const { completed } = yield* Tasks
       yield* sql
         .withTransaction(
@@ -116,7 +116,7 @@ layer(services, { excludeTestServices: true })("OperatorReads", (it) => {
 
   it.effect("writes down what is changed with who changed it, and only if it is changed", () =>
     Effect.gen(function* () {
-      const reads = yield* OperatorReads
+      const reads = yield* OperatorStore
       const { completed } = yield* Tasks
       const key = yield* Commands.createKey(alice, { organization: "org_audit", name: "k" })
       yield* Commands.revokeKey(alice, key.id)
@@ -164,7 +164,7 @@ layer(services, { excludeTestServices: true })("OperatorReads", (it) => {
 
   it.effect("lists keys without what would open anything", () =>
     Effect.gen(function* () {
-      const reads = yield* OperatorReads
+      const reads = yield* OperatorStore
       const { id } = yield* ApiKeys.create({ organization: "org_keys", name: "Warehouse" })
       const { rows } = yield* reads.keys("org_keys", undefined)
       assert.strictEqual(rows.length, 1)
@@ -175,7 +175,7 @@ layer(services, { excludeTestServices: true })("OperatorReads", (it) => {
 
   it.effect("takes what is no place in a list as its beginning", () =>
     Effect.gen(function* () {
-      const reads = yield* OperatorReads
+      const reads = yield* OperatorStore
       const dead = { state: "dead", organization: undefined } as const
       const expected = yield* reads.tasks(dead, undefined)
       const places = ["", "x", '["a"]', '["","",""]', '["2026-01-01 00:00:00+00","o","no uuid"]', '["now()","o","o"]']
@@ -190,7 +190,7 @@ layer(services, { excludeTestServices: true })("OperatorReads", (it) => {
 
   it.effect("tells each of many tasks once, from page to page", () =>
     Effect.gen(function* () {
-      const reads = yield* OperatorReads
+      const reads = yield* OperatorStore
       const count = pageSize * 2 + 3
       for (const state of State.literals) {
         yield* many("org_many", state, count)
@@ -212,7 +212,7 @@ layer(services, { excludeTestServices: true })("OperatorReads", (it) => {
   it.effect("says what holds the changes back", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const reads = yield* OperatorReads
+      const reads = yield* OperatorStore
       yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`select pg_current_xact_id()::text`

@@ -1,4 +1,4 @@
-/** What the operators' page reads, from the tables. */
+/** What the operators' page reads from the tables, and changes in them. */
 import { Duration, Effect, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
@@ -17,7 +17,8 @@ import type { Failure } from "../database/Store.ts"
 import { isoTime } from "../database/Time.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
 import { ApiKey } from "../keys/ApiKeys.ts"
-import { columns as entryColumns, Entry } from "./AuditLog.ts"
+import { type Actor, columns as entryColumns, Entry } from "./AuditLog.ts"
+import * as Commands from "./Commands.ts"
 import {
   ListedTask,
   mostCounted,
@@ -40,9 +41,7 @@ const undefinedColumn = "42703"
 /** What a refusal of the database itself means. */
 const refused = (store: string, error: SqlError): Effect.Effect<never, SqlError | Unreadable> => {
   if (error.reason._tag === "AuthorizationError")
-    return Effect.fail(
-      new Unreadable({ message: `The database role of this process may not read this from the ${store}` })
-    )
+    return Effect.fail(new Unreadable({ message: `The database role of this process may not do this in the ${store}` }))
   if ([undefinedTable, undefinedColumn].includes(codeOf(error)))
     return Effect.fail(new Unreadable({ message: `The ${store} lacks migrations` }))
   return Effect.fail(error)
@@ -167,7 +166,7 @@ const holders = `
     ${isoTime("prepared").replace(/ as \w+$/, " as since")}
   from (select * from pg_prepared_xacts order by prepared limit 20) waiting`
 
-/** The reads, over the databases. */
+/** The store, over the databases. */
 export const make = Effect.gen(function* () {
   const sql = yield* TaskDatabase
   const credentials = yield* CredentialDatabase
@@ -224,7 +223,7 @@ export const make = Effect.gen(function* () {
       order by p.scheduled_for desc, p.organization_id desc, p.id desc`.unprepared
   }
 
-  const tasks = Effect.fn("OperatorReads.tasks")(function* (
+  const tasks = Effect.fn("OperatorStore.tasks")(function* (
     { organization, state }: TaskFilter,
     after: string | undefined
   ) {
@@ -242,7 +241,7 @@ export const make = Effect.gen(function* () {
     return { ...paged(found), isPartial }
   })
 
-  const findTasks = Effect.fn("OperatorReads.findTasks")(function* (text: string, organization: string | undefined) {
+  const findTasks = Effect.fn("OperatorStore.findTasks")(function* (text: string, organization: string | undefined) {
     const known =
       organization === undefined ? (yield* organizations).map(({ organization_id }) => organization_id) : [organization]
     const looked = known.slice(0, mostOrganizations)
@@ -303,7 +302,7 @@ export const make = Effect.gen(function* () {
           where a.organization_id = ${organization} and a.target = ${target}
           order by a.at desc limit ${sql.literal(String(pageSize))}`
       ),
-    keys: Effect.fn("OperatorReads.keys")(function* (organization: string | undefined, after: string | undefined) {
+    keys: Effect.fn("OperatorStore.keys")(function* (organization: string | undefined, after: string | undefined) {
       const place = placeOf(after)
       const found = yield* readKeys(
         PlacedKey,
@@ -321,7 +320,7 @@ export const make = Effect.gen(function* () {
       )
       return paged(found)
     }),
-    audit: Effect.fn("OperatorReads.audit")(function* (after: string | undefined) {
+    audit: Effect.fn("OperatorStore.audit")(function* (after: string | undefined) {
       const place = placeOf(after)
       const valid = place !== undefined && Uuid.validate(place[2]) && place[0] !== "" ? place : undefined
       const ofTasks = entriesOf(sql, "task store", valid)
@@ -333,6 +332,19 @@ export const make = Effect.gen(function* () {
         .toSorted((one, two) => (one.at === two.at ? two.id.localeCompare(one.id) : two.at.localeCompare(one.at)))
       return paged(newestFirst)
     }),
-    holders: reading(records, "record store")(Transaction, records.unsafe(holders))
+    holders: reading(records, "record store")(Transaction, records.unsafe(holders)),
+    replay: (actor: Actor, organization: string, id: string) =>
+      sql.run(
+        {
+          key: "operators",
+          within,
+          unavailable: () =>
+            new Unreadable({ message: "The task store did not answer. Look at the deletion again: it may be replayed" })
+        },
+        Commands.replayTask(actor, { id, organization }).pipe(
+          Effect.provideService(TaskDatabase, sql),
+          Effect.catchTags({ SchemaError: Effect.die, SqlError: (error) => refused("task store", error) })
+        )
+      )
   }
 })
