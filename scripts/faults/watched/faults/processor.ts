@@ -51,10 +51,10 @@ const reads = (["oakridge", "harbor"] as const).map((organization) =>
 
 const withDouble = (url: string) =>
   Effect.gen(function* () {
-    const processor = yield* double
-    const service = yield* start({ DATABASE_URL: url, STRIPE_SECRET_KEY: secretKey, STRIPE_API_URL: processor.url })
+    const fake = yield* double
+    const service = yield* start({ DATABASE_URL: url, STRIPE_SECRET_KEY: secretKey, STRIPE_API_URL: fake.url })
     yield* traffic(service.port, [...everyday, ...reads])
-    return { processor, service }
+    return { fake, service }
   })
 
 export const processor: ReadonlyArray<Fault> = [
@@ -69,8 +69,8 @@ export const processor: ReadonlyArray<Fault> = [
     },
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo
-      const { processor, service } = yield* withDouble(url)
-      return { services: [service] as const, begin: processor.setDown(true), heal: processor.setDown(false) }
+      const { fake, service } = yield* withDouble(url)
+      return { services: [service] as const, begin: fake.setDown(true), heal: fake.setDown(false) }
     })
   }),
   make({
@@ -83,13 +83,13 @@ export const processor: ReadonlyArray<Fault> = [
     },
     stand: Effect.fnUntraced(function* (ground) {
       const { sql, url } = yield* ground.demo
-      const { processor, service } = yield* withDouble(url)
+      const { fake, service } = yield* withDouble(url)
       const [clinic] = yield* sql<{ account: string }>`
         select processor_account as account from clinics where id = 'clinic_oakridge_01'`
       return {
         services: [service] as const,
-        begin: processor.breakAccount(clinic?.account ?? ""),
-        heal: processor.mendAccounts
+        begin: fake.breakAccount(clinic?.account ?? ""),
+        heal: fake.mendAccounts
       }
     })
   })
