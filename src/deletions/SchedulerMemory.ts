@@ -2,6 +2,7 @@
 import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
 import type { Outcome, State } from "../api/DeletionTasks.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import { report } from "./TaskReport.ts"
 import {
   attemptsBesideOthers,
@@ -22,6 +23,7 @@ interface MemoryTask {
   readonly token: string | undefined
   /** Milliseconds since 1970; undefined when the task is completed or dead. */
   readonly dueAt: number | undefined
+  readonly traceParent: string | undefined
 }
 
 const noItems: Outcome = {
@@ -41,7 +43,8 @@ const claimOf = (task: MemoryTask, token: string, attempt: number): Claim => ({
   scheduledFor: task.receipt.scheduledFor,
   isTakeover: task.state === "running",
   token,
-  attempt
+  attempt,
+  ...(task.traceParent === undefined ? {} : { traceParent: task.traceParent })
 })
 
 const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
@@ -71,7 +74,7 @@ export const make = (
 
     return {
       schedule: (delivery: Delivery) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
+        Effect.map(Effect.all([Clock.currentTimeMillis, Tracing.currentTraceParent]), ([now, traceParent]) => {
           const key = keyOf(delivery.organization, delivery.taskId)
           const known = tasks.get(key)
           if (known !== undefined) {
@@ -87,7 +90,7 @@ export const make = (
             invoicesCount: delivery.invoicesCount,
             invoiceLinesCount: delivery.invoiceLinesCount
           }
-          tasks.set(key, { delivery, receipt, state: "scheduled", attempts: 0, token: undefined, dueAt })
+          tasks.set(key, { delivery, receipt, state: "scheduled", attempts: 0, token: undefined, dueAt, traceParent })
           return ScheduleOutcome.Scheduled({ receipt })
         }),
       claim: ({ due = 0, expired = 0, alone = 0 }: ClaimLimits, lease: Duration.Duration) =>
