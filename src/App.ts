@@ -1,7 +1,7 @@
 /** The layer graph, written once, for real and in memory; what a start builds of it; and what it prints then. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Console, type Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
+import { Cause, type Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpServer } from "effect/http"
 import { config, type Role, type Settings } from "./Config.ts"
 import * as AfterMigration from "./database/AfterMigration.ts"
@@ -32,8 +32,8 @@ import * as Otlp from "./observability/Otlp.ts"
 import * as Processes from "./process/Processes.ts"
 import { Children } from "./process/Children.ts"
 import * as AccessLog from "./observability/AccessLog.ts"
-import type { LogWriter } from "./observability/LogWriter.ts"
 import * as Logging from "./observability/Logging.ts"
+import { LogWriter } from "./observability/LogWriter.ts"
 import * as Recent from "./observability/Recent.ts"
 import { RequestObservers } from "./observability/RequestFacts.ts"
 import * as RequestMetrics from "./observability/RequestMetrics.ts"
@@ -131,14 +131,17 @@ ${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
 
 const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
-const announcement = ({ databaseUrl }: Settings) =>
+const announcement = ({ databaseUrl, logFormat }: Settings) =>
   Effect.gen(function* () {
     const server = yield* HttpServer.HttpServer
     const address = HttpServer.formatAddress(server.address)
     // The parent of several processes says so itself.
     if (Processes.isChild) yield* Processes.announce(address)
     else yield* Effect.log(`Listening on ${address}`)
-    if (Option.isNone(databaseUrl)) yield* Console.log(demoNotice(reachable(address)))
+    if (Option.isSome(databaseUrl)) return
+    // The keys of the demo data are no secret, and the log has none.
+    if (logFormat === "pretty") (yield* LogWriter).write(`${demoNotice(reachable(address))}\n`, true)
+    else yield* Effect.log(`This is the embedded database with demo data, see ${address}/api/v3/docs`)
   })
 
 /** What a stop begins with: the service is not ready, and still serves what comes. */

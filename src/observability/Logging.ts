@@ -21,14 +21,14 @@ export const safe = (text: string): string => withoutSecrets(bounded(text))
 /** What a cause says: its errors with their stacks. */
 export const textOf = (cause: Cause.Cause<unknown>): string => safe(Cause.pretty(cause))
 
-const valueText = (value: unknown) =>
-  safe(Predicate.isString(value) ? value : inspect(value, { depth: 4, breakLength: Infinity, maxStringLength: 1000 }))
+const shown = (value: unknown) =>
+  Predicate.isString(value) ? value : inspect(value, { depth: 4, breakLength: Infinity, maxStringLength: 1000 })
 
 const field = (format: Format, name: string, value: unknown) => {
   if (value === undefined || value === null) return ""
   return Predicate.isNumber(value) || Predicate.isBoolean(value)
     ? format.plain(name, value)
-    : format.text(name, valueText(value))
+    : format.text(name, safe(shown(value)))
 }
 
 const messagesOf = (message: unknown): ReadonlyArray<unknown> => (Array.isArray(message) ? message : [message])
@@ -42,8 +42,8 @@ const isUrgent = (level: LogLevel.LogLevel) => LogLevel.isGreaterThanOrEqualTo(l
 const structured = (format: Format, { write }: Writer) =>
   Logger.make<unknown, void>(({ cause, date, fiber, logLevel, message }) => {
     const [first, ...details] = messagesOf(message)
-    let line = format.begin(date.getTime(), logLevel, valueText(first))
-    if (details.length > 0) line += format.text("detail", safe(details.map(valueText).join(" ")))
+    let line = format.begin(date.getTime(), logLevel, safe(shown(first)))
+    if (details.length > 0) line += format.text("detail", safe(details.map(shown).join(" ")))
     for (const [name, value] of Object.entries(fiber.getRef(References.CurrentLogAnnotations))) {
       line += field(format, name, value)
     }
@@ -60,7 +60,7 @@ const consoleOver = ({ write }: Writer): Console.Console =>
       stdout: new Writable({
         decodeStrings: false,
         write: (text, _, done) => {
-          write(String(text), true)
+          write(withoutSecrets(String(text)), true)
           done()
         }
       }),

@@ -5,13 +5,12 @@ import { RecordStoreDown } from "../../src/api/Errors.ts"
 import { IntakeSecrets } from "../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { SchedulerUnavailable } from "../../src/deletions/Task.ts"
+import { formats } from "../../src/observability/LogLine.ts"
 import * as Limit from "../../src/keys/RequestLimit.ts"
 import { taskIdOf } from "../../src/deletions/Delivery.ts"
 import { deliver, layerIntake, layerMemory } from "../deletions/intake.ts"
 import { InProcess, key, layerDemo, layerDemoBut, other, send, type Sent } from "../http/inProcess.ts"
-import { logged } from "./logged.ts"
-
-const parse = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+import { logged, parse } from "./logged.ts"
 
 /** The one line of a request, without what differs each time. */
 const lineOf = (lines: Array<string>, id: string) => {
@@ -33,7 +32,7 @@ const down = layerDemoBut(["charges"], {
 
 /** Lets everything happen that waits for nothing but its turn. */
 const turns = Effect.repeat(
-  Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
+  Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void))),
   { times: 20 }
 )
 
@@ -237,14 +236,14 @@ const hostile = [
 ]
 
 describe("a text that wants to be more than a value", () => {
-  test.each(hostile)("%j is one in json and in logfmt", async (text) => {
-    const { json, logfmt } = (await import("../../src/observability/LogLine.ts")).formats
+  test.each(hostile)("%j is one in json and in logfmt", (text) => {
+    const { json, logfmt } = formats
     const line = json.begin(0, "Info", "m") + json.text("user_agent", text) + json.end
     // oxlint-disable-next-line no-control-regex -- what may not be in it
     assert.match(line, /^[^\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]*\n$/)
     assert.strictEqual(parse(line)["user_agent"], text)
-    const other = logfmt.begin(0, "Info", "m") + logfmt.text("user_agent", text) + logfmt.end
-    const value = /^time=\S+ level=INFO message=m user_agent=(.*)\n$/.exec(other)?.[1] ?? ""
+    const plain = logfmt.begin(0, "Info", "m") + logfmt.text("user_agent", text) + logfmt.end
+    const value = /^time=\S+ level=INFO message=m user_agent=(.*)\n$/.exec(plain)?.[1] ?? ""
     const decoded = Schema.decodeOption(Schema.fromJsonString(Schema.String))(value)
     assert.strictEqual(
       Option.getOrElse(decoded, () => value),

@@ -1,10 +1,8 @@
 /** What a line of the log looks like, and what never is in one. */
 import { assert, it, layer } from "@effect/vitest"
-import { Effect, Layer, Schema, Tracer } from "effect"
+import { Effect, Layer, Tracer } from "effect"
 import { InProcess, key, layerDemoBut, send, type Sent } from "../http/inProcess.ts"
-import { logged } from "./logged.ts"
-
-const parse = Schema.decodeSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+import { logged, parse } from "./logged.ts"
 
 const line = (effect: Effect.Effect<void>, format: "json" | "logfmt" = "json") =>
   Effect.suspend(() => {
@@ -63,10 +61,11 @@ it.effect("an error is a bounded text with its stack, without what has the form 
   })
 )
 
+const within = (sampled: boolean) =>
+  Effect.withParentSpan(Effect.logInfo("Here"), Tracer.externalSpan({ traceId: "t", spanId: "s", sampled }))
+
 it.effect("a line of a sampled trace has its ids, and one of another has none", () =>
   Effect.gen(function* () {
-    const within = (sampled: boolean) =>
-      Effect.withParentSpan(Effect.logInfo("Here"), Tracer.externalSpan({ traceId: "t", spanId: "s", sampled }))
     const lines = [...(yield* line(within(true))), ...(yield* line(within(false)))]
     assert.deepStrictEqual(
       lines.map((each) => [parse(each)["trace_id"], parse(each)["span_id"]]),

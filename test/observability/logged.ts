@@ -1,9 +1,12 @@
 /** What a server in this process logs: its access log and all other lines. */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import * as AccessLog from "../../src/observability/AccessLog.ts"
 import * as Logging from "../../src/observability/Logging.ts"
 import { LogWriter } from "../../src/observability/LogWriter.ts"
 import { RequestObservers } from "../../src/observability/RequestFacts.ts"
+
+// oxlint-disable-next-line effecttsgo/schema-sync -- a line that is no JSON fails the test
+export const parse = Schema.decodeSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
 
 /** A log that keeps its lines, and everything that is to be logged. */
 export const logged = (options: Logging.Options) => {
