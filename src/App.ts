@@ -116,7 +116,7 @@ const observers = ({ accessLog, logFormat, logLevel, metricsByOrganization, role
   )
 
 const observing = (settings: Settings) =>
-  Otlp.layer(settings.otlp).pipe(
+  Otlp.layer(settings.otlp, { isOneOfSeveral: Processes.isChild }).pipe(
     Layer.provideMerge(Logging.layer({ format: settings.logFormat, level: settings.logLevel })),
     // Requests and runs that are sampled turn it on. Spans cost a tenth of a page's CPU time.
     Layer.merge(Layer.succeed(References.TracerEnabled, false))

@@ -10,6 +10,7 @@ import * as DocsPage from "./http/DocsPage.ts"
 import * as JsonBodyServer from "./http/JsonBodyServer.ts"
 import * as Middleware from "./http/Middleware.ts"
 import { pathsOf } from "./http/Paths.ts"
+import * as Tracing from "./observability/Tracing.ts"
 import * as IntakeHandlers from "./deletions/Handlers.ts"
 import * as TaskHandlers from "./deletions/TaskHandlers.ts"
 import * as Signature from "./deletions/Signature.ts"
@@ -101,7 +102,7 @@ export const routes = Layer.merge(dataApiRoutes, middleware)
 
 /** Serves routes. */
 export const serve = <A, E, R>(served: Layer.Layer<A, E, R>) =>
-  HttpRouter.serve(Layer.merge(served, middleware), {
+  HttpRouter.serve(Tracing.asRequested(Layer.merge(served, middleware)), {
     disableLogger: true,
     disableListenLog: true,
     // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for as

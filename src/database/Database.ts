@@ -78,6 +78,18 @@ export const sessionSettings = (options: Options): Readonly<Record<string, strin
   ...options.settings
 })
 
+/** What the spans of statements say of the server: the client would look for it beside the URL. */
+const addressOf = (url: Redacted.Redacted) => {
+  const { hostname, pathname, port, searchParams } = new URL(Redacted.value(url))
+  const database = decodeURIComponent(pathname.slice(1))
+  if (hostname === "" || ["host", "port", "dbname"].some((name) => searchParams.has(name))) return {}
+  return {
+    host: decodeURIComponent(hostname.replace(/^\[(.*)\]$/, "$1")),
+    port: port === "" ? 5432 : Number(port),
+    ...(database === "" ? {} : { database })
+  }
+}
+
 /**
  * A pool of connections to a Postgres. Connections open when they are needed, so that a database that is down keeps
  * nobody from starting, and one that comes back is found by its store.
@@ -85,12 +97,17 @@ export const sessionSettings = (options: Options): Readonly<Record<string, strin
 export const connect = Effect.fnUntraced(function* (options: Options) {
   const config = {
     url: options.url,
+    ...addressOf(options.url),
     applicationName: options.applicationName,
     connectTimeout: options.connectTimeout ?? "1 second",
     maxMessageSize: 256 * 1024 * 1024,
     startupParameters: sessionSettings(options)
   } as const
-  const client = yield* PgClient.make({ ...config, maxConnections: options.maxConnections })
+  const client = yield* PgClient.make({
+    ...config,
+    maxConnections: options.maxConnections,
+    spanAttributes: { "db.client.connection.pool.name": options.name ?? "database" }
+  })
   const signOfLife = Effect.flatMap(PgConnection.make(config), (connection) => connection.query("select 1"))
   return yield* guarded(client, {
     name: options.name ?? "database",

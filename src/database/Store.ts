@@ -2,10 +2,12 @@
  * The one way in which a statement of a request, or of the worker, goes to a database: in its turn, within its time, and
  * not at all while the database is known to be down.
  */
-import { Cause, Clock, Context, Data, Duration, Effect, type Fiber, type Scope } from "effect"
+import { Cause, Clock, Context, Data, Duration, Effect, Exit, type Fiber, type Scope, type Tracer } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Pool } from "../observability/Metrics.ts"
 import { CurrentRequest, now } from "../observability/RequestFacts.ts"
+import * as SpanEnd from "../observability/SpanEnd.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
 import { isBusy, isUnreachable, reasonOf } from "./SqlFailure.ts"
@@ -138,7 +140,9 @@ export const make = Effect.fnUntraced(function* ({
         let running: Fiber.Fiber<void> | undefined
         let timeouts: ReadonlyArray<() => void> = []
         let isDone = false
+        let wait: Tracer.Span | undefined
 
+        const endWait = () => wait?.end(Tracing.now(context), Exit.void)
         const account = (outcome: StoreMetrics.Outcome) => {
           const ended = now(clock)
           const waited = (started ?? ended) - asked
@@ -150,6 +154,7 @@ export const make = Effect.fnUntraced(function* ({
         }
         const end = () => {
           isDone = true
+          endWait()
           for (const cancel of timeouts) cancel()
           listeners.delete(failDown)
           admission.withdraw(waiter)
@@ -164,6 +169,7 @@ export const make = Effect.fnUntraced(function* ({
         }
         const failDown = () => complete(refused(isDown), "unreachable")
         const fail = (failure: Failure, what: StoreMetrics.Outcome) => {
+          if (running === undefined) wait?.attribute(SpanEnd.errorType, "NoConnection")
           fork(warn(failure.reason))
           complete(refused(failure), what)
         }
@@ -177,6 +183,7 @@ export const make = Effect.fnUntraced(function* ({
         const start = () => {
           started = now(clock)
           listeners.delete(failDown)
+          endWait()
           // The fiber ends with nothing: otherwise what has waited for it would keep its rows in memory for a while.
           running = fork(
             Effect.matchCause(statements, {
@@ -203,8 +210,10 @@ export const make = Effect.fnUntraced(function* ({
             if (running === undefined) fail(noConnection, "refused")
           })
         ]
-        if (admitted === "queued") listeners.add(failDown)
-        else start()
+        if (admitted === "queued") {
+          wait = Tracing.child(context, "Store.wait")
+          listeners.add(failDown)
+        } else start()
         return Effect.sync(() => {
           account("interrupted")
           end()

@@ -2,6 +2,7 @@
 import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
 import type { Outcome, State } from "../api/DeletionTasks.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import { report } from "./TaskReport.ts"
 import {
   attemptsBesideOthers,
@@ -22,6 +23,7 @@ interface MemoryTask {
   readonly token: string | undefined
   /** Milliseconds since 1970; undefined when the task is completed or dead. */
   readonly dueAt: number | undefined
+  readonly traceParent: string | undefined
 }
 
 const noItems: Outcome = {
@@ -33,6 +35,19 @@ const noItems: Outcome = {
 const byDue = Order.mapInput(Order.Number, (task: MemoryTask) => task.dueAt ?? Number.POSITIVE_INFINITY)
 
 const mustBeAlone = (task: MemoryTask) => task.attempts >= attemptsBesideOthers
+
+const claimOf = (task: MemoryTask, token: string, attempt: number): Claim => ({
+  organization: task.delivery.organization,
+  taskId: task.delivery.taskId,
+  idempotencyKey: task.delivery.idempotencyKey,
+  scheduledFor: task.receipt.scheduledFor,
+  isTakeover: task.state === "running",
+  token,
+  attempt,
+  ...(task.traceParent === undefined ? {} : { traceParent: task.traceParent })
+})
+
+const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
 
 const keyOf = (organization: string, taskId: string) => JSON.stringify([organization, taskId])
 
@@ -59,7 +74,7 @@ export const make = (
 
     return {
       schedule: (delivery: Delivery) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
+        Effect.map(Effect.all([Clock.currentTimeMillis, Tracing.currentTraceParent]), ([now, traceParent]) => {
           const key = keyOf(delivery.organization, delivery.taskId)
           const known = tasks.get(key)
           if (known !== undefined) {
@@ -75,7 +90,7 @@ export const make = (
             invoicesCount: delivery.invoicesCount,
             invoiceLinesCount: delivery.invoiceLinesCount
           }
-          tasks.set(key, { delivery, receipt, state: "scheduled", attempts: 0, token: undefined, dueAt })
+          tasks.set(key, { delivery, receipt, state: "scheduled", attempts: 0, token: undefined, dueAt, traceParent })
           return ScheduleOutcome.Scheduled({ receipt })
         }),
       claim: ({ due = 0, expired = 0, alone = 0 }: ClaimLimits, lease: Duration.Duration) =>
@@ -87,18 +102,8 @@ export const make = (
             ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
             ...running.filter(mustBeAlone).slice(0, alone)
           ]
-          const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
           const dead = claimed.filter(isDead)
           for (const task of dead) change(task, { state: "dead", dueAt: undefined })
-          const claimOf = (task: MemoryTask, token: string, attempt: number): Claim => ({
-            organization: task.delivery.organization,
-            taskId: task.delivery.taskId,
-            idempotencyKey: task.delivery.idempotencyKey,
-            scheduledFor: task.receipt.scheduledFor,
-            isTakeover: task.state === "running",
-            token,
-            attempt
-          })
           const made = Array.sort(claimed, byDue).flatMap((task) => {
             if (isDead(task)) return []
             const [attempt, token] = [task.attempts + 1, `claim_${++claims}`]

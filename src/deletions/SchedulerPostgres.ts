@@ -9,6 +9,7 @@ import { nearlyAll } from "../database/Admission.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { codeOf, reasonOf } from "../database/SqlFailure.ts"
 import type { Failure } from "../database/Store.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import { report } from "./TaskReport.ts"
@@ -67,6 +68,7 @@ const columnsOf = (claims: ReadonlyArray<typeof Held.Type>) =>
 /** A scheduler over the task database. */
 export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
   const sql = yield* TaskDatabase
+  const traceParent = (yield* Tracing.Traces) === undefined ? "" : ', t.trace_parent as "traceParent"'
 
   /** Runs statements of the worker. A row that does not decode is a bug. */
   const asWorker = <A>(statements: Effect.Effect<A, SqlError | Schema.SchemaError>) =>
@@ -103,7 +105,8 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       const taken = sql.literal(`
         t.organization_id as organization, t.id as "taskId", t.idempotency_key as "idempotencyKey",
         t.scheduled_for as "scheduledFor", coalesce(t.claim_token::text, '') as token, t.attempts as attempt,
-        t.state = 'dead' as "isDead", t.last_error as reason, open.is_takeover as "isTakeover", open.due_at`)
+        t.state = 'dead' as "isDead", t.last_error as reason, open.is_takeover as "isTakeover", open.due_at
+        ${traceParent}`)
       return sql`
         with due as (${oldest(sql`state = 'scheduled'`, due)}),
         expired as (${oldest(sql`state = 'running' and attempts < ${attemptsBesideOthers}`, expired)}),
@@ -172,16 +175,17 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
         const { invoiceLinesCount, invoicesCount, organization, taskId } = delivery
         const receivedAt = yield* DateTime.now
         const scheduledFor = DateTime.addDuration(receivedAt, delay)
+        const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.
         const inserted = yield* sql`
           insert into deletion_tasks (
             organization_id, id, idempotency_key, fingerprint, payload,
-            invoices_count, invoice_lines_count, received_at, scheduled_for, due_at
+            invoices_count, invoice_lines_count, received_at, scheduled_for, due_at, trace_parent
           ) values (
             ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${delivery.fingerprint},
             ${textOf(delivery.deletions)}::jsonb, ${invoicesCount}, ${invoiceLinesCount},
-            ${at(receivedAt)}, ${at(scheduledFor)}, ${at(scheduledFor)}
+            ${at(receivedAt)}, ${at(scheduledFor)}, ${at(scheduledFor)}, ${ownTrace}
           ) on conflict (organization_id, id) do nothing returning 1`
         if (inserted.length > 0) {
           return ScheduleOutcome.Scheduled({
@@ -207,7 +211,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
         claimTasks({ due, expired, alone, token, now, leaseEnd: DateTime.addDuration(now, lease) })
       ).pipe(Effect.tapError(() => Ref.update(lostTokens, (tokens) => [...tokens, token])))
       for (const row of rows) if (row.isDead) yield* report(row, { result: "dead", reason: row.reason ?? stopped })
-      return rows.flatMap(({ isDead, reason: _, ...claim }) => (isDead ? [] : [claim]))
+      return rows.flatMap((row) => (row.isDead ? [] : [Struct.omit(row, ["isDead", "reason"])]))
     }),
 
     renew: Effect.fn("Scheduler.renew")(function* (claims: ReadonlyArray<Claim>, lease: Duration.Duration) {

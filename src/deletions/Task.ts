@@ -43,7 +43,9 @@ export const Claim = Schema.Struct({
   /** Which attempt this is; the first is 1. */
   attempt: Schema.Int,
   /** Whether another worker had it, and its lease expired. */
-  isTakeover: Schema.Boolean
+  isTakeover: Schema.Boolean,
+  /** The `traceparent` of the delivery, where that was sampled and traces are made here too. */
+  traceParent: Schema.optionalKey(Schema.NullOr(Schema.String))
 })
 export type Claim = typeof Claim.Type
 

@@ -4,6 +4,7 @@
  * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
  */
 import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Random, Ref, Schedule, Semaphore } from "effect"
+import * as SpanEnd from "../observability/SpanEnd.ts"
 import { Scheduler } from "./Scheduler.ts"
 import {
   type Claim,
@@ -14,6 +15,7 @@ import {
   TaskFailed
 } from "./Task.ts"
 import { report } from "./TaskReport.ts"
+import * as TaskTraces from "./TaskTraces.ts"
 
 /** How a worker works. */
 export interface Options {
@@ -101,6 +103,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     const begun = yield* millisNow
     const took = Effect.map(millisNow, (now) => now - begun)
     return yield* scheduler.run(claims).pipe(
+      Effect.tapError(({ _tag }) => Effect.annotateCurrentSpan(SpanEnd.errorType, _tag)),
       catchBug("A deletion task met a bug", (name) => new TaskFailed({ message: `A bug: ${name}` })),
       Effect.tap((outcomes) => Effect.flatMap(took, (duration) => reportAll(claims, outcomes, duration))),
       Effect.andThen(drop(claims)),
@@ -120,7 +123,8 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
             Effect.andThen(Effect.ignore(release(claims))),
             Effect.as([])
           )
-      })
+      }),
+      TaskTraces.ofRun(claims)
     )
   })
 
@@ -190,13 +194,14 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     yield* release(held)
     // No more than start soon, so that several workers share what another one left.
     const expired = 2 * options.concurrency
+    const startTime = yield* Clock.currentTimeNanos
     const together = yield* claim({ due: options.batch, expired })
-    yield* runAll(together, claim({ expired }))
+    yield* runAll(together, claim({ expired })).pipe(TaskTraces.ofRound(startTime, together.length))
     const alone = yield* claim({ alone: 1 })
     yield* runAll(alone, Effect.succeed([]))
     if (yield* Ref.get(stopping)) yield* release(held)
     return together.length + alone.length
-  }).pipe(Effect.withSpan("Worker.round"))
+  })
   return { round, stop: Ref.set(stopping, true) }
 })
 

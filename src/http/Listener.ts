@@ -12,7 +12,7 @@ export interface Options extends Limits {
   readonly port: number
   /** Whether other processes listen on the same port, and the kernel shares the connections among them. */
   readonly reusePort?: boolean
-  /** Whether its connections are in the metrics: those of one listener of a process can be. */
+  /** Whether its connections and what it refuses are in the metrics and the log: so it is for the public listener. */
   readonly isMeasured?: boolean
 }
 
@@ -63,16 +63,6 @@ const reportRefusals = Effect.fnUntraced(function* (server: OrderedServer, most:
   }).pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
 })
 
-/** What is measured of a listener, until the scope closes. */
-const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
-  const { counter, gauge, read } = yield* Series.current
-  const refused = counter("practice_data_http_connections_refused_total")
-  server.on("drop", () => refused.add())
-  gauge("practice_data_http_connections_limit").set(most)
-  yield* read("practice_data_http_connections", () => server.open)
-  yield* read("practice_data_http_requests_in_flight", () => server.inFlight)
-})
-
 const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout", 413: "too_large", 431: "too_large" }
 
 /** Shows the requests that the server refuses itself to those who observe requests. */
@@ -95,6 +85,16 @@ const observeRefusals = Effect.fnUntraced(function* (server: OrderedServer) {
   })
 })
 
+/** What is measured of a listener, until the scope closes. */
+const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
+  const { counter, gauge, read } = yield* Series.current
+  const refused = counter("practice_data_http_connections_refused_total")
+  server.on("drop", () => refused.add())
+  gauge("practice_data_http_connections_limit").set(most)
+  yield* read("practice_data_http_connections", () => server.open)
+  yield* read("practice_data_http_requests_in_flight", () => server.inFlight)
+})
+
 /** The listener, to stop it gracefully. */
 export class Listener extends Context.Service<
   Listener,
@@ -111,8 +111,10 @@ export class Listener extends Context.Service<
     const server = new OrderedServer(options)
     const listener = Effect.gen(function* () {
       yield* reportRefusals(server, options.maxConnections)
-      if (options.isMeasured === true) yield* measure(server, options.maxConnections)
-      yield* observeRefusals(server)
+      if (options.isMeasured === true) {
+        yield* observeRefusals(server)
+        yield* measure(server, options.maxConnections)
+      }
       yield* Effect.sync(() => server.sweep()).pipe(
         Effect.repeat(Schedule.spaced(Duration.millis(server.sweepInterval))),
         Effect.forkScoped

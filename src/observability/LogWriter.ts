@@ -109,7 +109,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
     queue.length = offset = queuedLength = 0
   }
 
-  /** Writes as much as is taken. */
+  /** Writes as much as is taken. Whether that is all. */
   const flush = () => {
     seal()
     isStuck = false
@@ -129,6 +129,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
       }
     }
     if (queuedLength <= capacity / 2) isFull = false
+    return !isStuck
   }
 
   const tick = () => {
@@ -140,6 +141,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
   }
 
   const rest = () => {
+    // oxlint-disable-next-line effecttsgo/global-timers -- loggers are called outside of fibers, and after the last one
     timer ??= setTimeout(tick, isStuck ? pause : window).unref()
   }
 
@@ -161,7 +163,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
       const until = performance.now() + grace
       isEnding = true
       tell()
-      for (flush(); isStuck && performance.now() < until; flush()) block(5)
+      while (!flush() && performance.now() < until) block(5)
     }
   }
 }

@@ -6,9 +6,10 @@ import { HttpClient } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { SpanPropagationEnabled } from "effect/sql/Statement"
 import { version } from "../process/Version.ts"
-import * as BoundedText from "./BoundedText.ts"
+import * as Exported from "./Exported.ts"
 import * as OtlpClient from "./OtlpClient.ts"
-import type { Export, OtlpSettings, Signal } from "./OtlpConfig.ts"
+import { type Export, type OtlpSettings, type Signal, signals } from "./OtlpConfig.ts"
+import * as Series from "./Series.ts"
 import { Traces } from "./Tracing.ts"
 import * as Tracing from "./Tracing.ts"
 
@@ -19,14 +20,12 @@ export const shutdownTimeout = Duration.seconds(2)
 const metricExportsAtOnce = 1
 
 export interface Options {
-  /** Tells the processes of a host apart. Unset: there is one. */
-  readonly process?: number | undefined
-  /** Counts an export that failed. */
-  readonly count?: (signal: Signal) => void
+  /** Whether this is one of several processes of a host, which share its variables. */
+  readonly isOneOfSeveral?: boolean
 }
 
 /** What all that this process exports says of it. What an operator says of it in variables comes first. */
-const resourceOf = ({ attributes, serviceName }: OtlpSettings, index: number | undefined) => {
+const resourceOf = ({ attributes, serviceName }: OtlpSettings, isOneOfSeveral: boolean) => {
   const { "service.instance.id": instance, "service.name": name, "service.version": release, ...others } = attributes
   return {
     serviceName: Option.getOrElse(serviceName, () => name ?? "practice-data"),
@@ -37,22 +36,27 @@ const resourceOf = ({ attributes, serviceName }: OtlpSettings, index: number | u
       ...others,
       // Several processes are several instances, whatever they are called together.
       "service.instance.id":
-        instance === undefined ? randomUUID() : index === undefined ? instance : `${instance}-${index}`
+        instance === undefined ? randomUUID() : `${instance}${isOneOfSeveral ? `-${process.pid}` : ""}`
     }
   }
 }
 
 const serialization = (protocol: Export["protocol"]) =>
-  BoundedText.layer.pipe(
+  Exported.layer.pipe(
     Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf)
   )
 
 /** Exports what is set up, until the scope closes. */
-export const layer = (settings: OtlpSettings, { count = () => undefined, process: index }: Options = {}) =>
+export const layer = (settings: OtlpSettings, { isOneOfSeveral = false }: Options = {}) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const health = OtlpClient.makeHealth(count)
-      const resource = resourceOf(settings, index)
+      const series = yield* Series.current
+      const exported = signals.filter((signal) => Option.isSome(settings[signal]))
+      const failures = new Map(
+        exported.map((signal) => [signal, series.counter("practice_data_telemetry_export_failures_total", { signal })])
+      )
+      const health = OtlpClient.makeHealth((signal) => failures.get(signal)?.add())
+      const resource = resourceOf(settings, isOneOfSeveral)
       const flusher = yield* Layer.build(OtlpExporter.layerFlusher)
       // So that a stop waits for all signals at once.
       const together = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))

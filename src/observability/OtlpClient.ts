@@ -112,14 +112,20 @@ export const make = ({ atOnce, health, signal, timeout, url }: Options) =>
       new HttpClientError.HttpClientError({
         reason: new HttpClientError.EncodeError({ request: HttpClientRequest.post(origin), description })
       })
-    const send = (request: HttpClientRequest.HttpClientRequest) =>
-      client.execute(request).pipe(
+    const send = (request: HttpClientRequest.HttpClientRequest) => {
+      // What the last try met says more than that the time is over.
+      let last = timedOut
+      return client.execute(request).pipe(
         Effect.mapError(notReached),
         Effect.flatMap(check),
-        Effect.tapError(({ retryAfter }) => (retryAfter === undefined ? Effect.void : Effect.sleep(retryAfter))),
+        Effect.tapError((error) => {
+          last = error
+          return error.retryAfter === undefined ? Effect.void : Effect.sleep(error.retryAfter)
+        }),
         Effect.retry({ while: ({ isTransient }) => isTransient, schedule: backoff }),
-        Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(timedOut) })
+        Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(last) })
       )
+    }
     return HttpClient.make((request) =>
       Effect.suspend(() => {
         if (underWay >= atOnce) return Effect.fail(tooMany)

@@ -3,7 +3,9 @@
  * off, also while traces are exported, and on only in a request or a run that is sampled. So all others cost nothing, and
  * what the service does by itself each second makes no spans.
  */
-import { Clock, Context, Effect, type Exit, Option, References, Tracer } from "effect"
+import { Clock, Context, Effect, type Exit, Layer, Option, References, Tracer } from "effect"
+import { Hex } from "effect/encoding"
+import { CurrentRequest } from "./RequestFacts.ts"
 import * as Sampler from "./Sampler.ts"
 import * as SpanEnd from "./SpanEnd.ts"
 import * as TraceParent from "./TraceParent.ts"
@@ -71,8 +73,42 @@ export const within =
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.provideContext(effect, Context.add(enabled, Tracer.ParentSpan, span))
 
+/**
+ * A layer of handlers that run as their requests do, traced or not. Handlers of an HttpApi run in the context in which
+ * they are built, and that says that the tracer is off.
+ */
+export const asRequested = <A, E, R>(handlers: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
+  Layer.fromBuild((memoMap, scope) =>
+    Effect.updateContext(Layer.buildWithMemoMap(handlers, memoMap, scope), (context: Context.Context<R>) =>
+      Context.omit(References.TracerEnabled)(context)
+    )
+  )
+
 /** Time on the wall clock, in nanoseconds. */
 export const now = (context: Context.Context<never>) => Context.get(context, Clock.Clock).currentTimeNanosUnsafe()
+
+/** A span below the one of a context, where that is sampled. Whoever makes it ends it. */
+export const child = (
+  context: Context.Context<never>,
+  name: string,
+  startTime = now(context)
+): Tracer.Span | undefined => {
+  const parent = Context.get(context, References.TracerEnabled)
+    ? Context.getOrUndefined(context, Tracer.ParentSpan)
+    : undefined
+  return parent?.sampled === true
+    ? Context.get(context, Tracer.Tracer).span({
+        name,
+        kind: "internal",
+        startTime,
+        parent: Option.some(parent),
+        links: [],
+        annotations: Context.empty(),
+        root: false,
+        sampled: true
+      })
+    : undefined
+}
 
 /** Runs an effect in a trace of its own, if it is sampled. The trace is linked to the span around it. */
 export const root =
@@ -105,6 +141,18 @@ export const root =
 const currentSpan: Effect.Effect<Tracer.AnySpan | undefined> = Effect.withFiber((fiber) =>
   Effect.succeed(fiber.cache.tracerEnabled && fiber.cache.span?.sampled === true ? fiber.cache.span : undefined)
 )
+
+/**
+ * The `traceparent` of a call to another service; nothing where no traces are made. Of a request that is not sampled it
+ * says so, and goes on with the caller's trace where there is one, so that nobody decides again.
+ */
+export const outgoing: Effect.Effect<string | undefined> = Effect.withFiber((fiber) => {
+  if (fiber.getRef(Traces) === undefined) return Effect.undefined
+  const { span, tracerEnabled } = fiber.cache
+  if (tracerEnabled && span?.sampled === true) return Effect.succeed(TraceParent.format(span))
+  const traceId = fiber.getRef(CurrentRequest)?.trace?.traceId ?? Hex.random(32)
+  return Effect.succeed(TraceParent.format({ traceId, spanId: Hex.random(16), sampled: false }))
+})
 
 /** The `traceparent` by which something later can be linked to what happens now; nothing where that is not sampled. */
 export const currentTraceParent: Effect.Effect<string | undefined> = Effect.map(currentSpan, (span) =>

@@ -45,7 +45,7 @@ const retryOnce = <E extends { readonly _tag: string }>(call: Effect.Effect<Page
         ? Effect.fail(error)
         : Random.nextBetween(0, 250).pipe(
             Effect.flatMap((jitter) => Effect.sleep(Duration.sum(error.retryAfter, Duration.millis(jitter)))),
-            Effect.andThen(call)
+            Effect.andThen(Effect.annotateSpans(call, "http.request.resend_count", 1))
           )
   )
 
@@ -138,7 +138,7 @@ export class PspReads extends Context.Service<
       return PspReads.of({
         isUp: circuits.isUp,
         read: Effect.fn("PspReads.read")(function* (kind, clinic, page) {
-          yield* Effect.annotateCurrentSpan({ kind, clinic })
+          yield* Effect.annotateCurrentSpan({ "practice_data.processor.kind": kind, "practice_data.clinic": clinic })
           const until = (yield* Clock.monotonicTimeNanos) + Duration.toNanosUnsafe(timeout)
           const organization = yield* CurrentOrganization.id
           return yield* read(kind, clinic, page, until).pipe(

@@ -8,6 +8,7 @@ import { AsyncLocalStorage } from "node:async_hooks"
 import { Duration, Effect, Option, Predicate, Redacted } from "effect"
 import { Stripe } from "stripe"
 import type { PspKind } from "../api/Psp.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import * as BoundedBody from "./BoundedBody.ts"
 import {
   AccountDisconnected,
@@ -103,7 +104,10 @@ const pspErrorOf = (error: object): PspError => {
 }
 
 const annotateRequest = (id: string | undefined) =>
-  id === undefined ? Effect.void : Effect.annotateCurrentSpan("processor_request", id)
+  id === undefined ? Effect.void : Effect.annotateCurrentSpan("practice_data.processor.request", id)
+
+const annotateStatus = (status: number | undefined) =>
+  status === undefined ? Effect.void : Effect.annotateCurrentSpan("http.response.status_code", status)
 
 const isObjects = (data: unknown): data is ReadonlyArray<object> =>
   Array.isArray(data) && data.every((item) => Predicate.isObject(item))
@@ -139,6 +143,12 @@ const connection = (apiUrl: Option.Option<URL>): Pick<Stripe.StripeConfig, "host
   }
 }
 
+/** What the span of each call says. Its path would say no more than the kind of objects, its headers and query more than a trace should. */
+const attributesOf = (apiUrl: Option.Option<URL>) => {
+  const { host = "api.stripe.com", port = 443 } = connection(apiUrl)
+  return { "http.request.method": "GET", "server.address": host, "server.port": Number(port) }
+}
+
 const created = ({ createdGte, createdLte }: PageRequest) =>
   createdGte === undefined && createdLte === undefined
     ? {}
@@ -152,15 +162,18 @@ const created = ({ createdGte, createdLte }: PageRequest) =>
 /** A client of Stripe. */
 export const make = ({ secretKey, apiUrl }: Options) =>
   Effect.sync(() => {
-    const interruption = new AsyncLocalStorage<AbortSignal>()
+    const calls = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly traceParent: string | undefined }>()
     const stripe = new Stripe(Redacted.value(secretKey), {
       ...connection(apiUrl),
       maxNetworkRetries: 0,
       telemetry: false,
       httpClient: Stripe.createFetchHttpClient((url: string | URL | Request, init?: RequestInit) => {
-        const signals = [init?.signal, interruption.getStore()].filter(Predicate.isNotNullish)
+        const call = calls.getStore()
+        const signals = [init?.signal, call?.signal].filter(Predicate.isNotNullish)
+        const headers = new Headers(init?.headers)
+        if (call?.traceParent !== undefined) headers.set("traceparent", call.traceParent)
         // oxlint-disable-next-line effecttsgo/global-fetch -- what the client takes is a `fetch`
-        return fetch(url, { ...init, redirect: "error", signal: AbortSignal.any(signals) }).then(safeResponse)
+        return fetch(url, { ...init, headers, redirect: "error", signal: AbortSignal.any(signals) }).then(safeResponse)
       })
     })
     type Parameters = Stripe.PaginationParams & { readonly created?: Stripe.RangeQueryParam }
@@ -175,11 +188,16 @@ export const make = ({ secretKey, apiUrl }: Options) =>
       }
 
     return {
-      list: Effect.fnUntraced(function* (kind: PspKind, account: string, page: PageRequest) {
+      list: Effect.fn("StripeClient.list", { kind: "client", attributes: attributesOf(apiUrl) })(function* (
+        kind: PspKind,
+        account: string,
+        page: PageRequest
+      ) {
         if ((page.startingAfter ?? "").length > longestId) return yield* new CursorUnknown()
+        const traceParent = yield* Tracing.outgoing
         const { data, has_more, lastResponse } = yield* Effect.tryPromise({
           try: (signal) =>
-            interruption.run(signal, () =>
+            calls.run({ signal, traceParent }, () =>
               resources[kind](
                 {
                   limit: page.limit,
@@ -191,11 +209,13 @@ export const make = ({ secretKey, apiUrl }: Options) =>
             ),
           catch: (error): object => (Predicate.isObject(error) ? error : {})
         }).pipe(
-          Effect.tapError((error) => annotateRequest(requestOf(error))),
+          Effect.tapError((error) =>
+            Effect.andThen(annotateRequest(requestOf(error)), annotateStatus(statusOf(error)))
+          ),
           Effect.mapError(pspErrorOf)
         )
         const request = wordOf(lastResponse.requestId)
-        yield* annotateRequest(request)
+        yield* Effect.andThen(annotateRequest(request), annotateStatus(lastResponse.statusCode))
         return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
           ? { data, hasMore: has_more }
           : yield* new PspUnavailable({ reason: "not a list", request })

@@ -152,7 +152,7 @@ export const make = (
     return (yield* examine(asked)) ?? (yield* new RecordStoreDown({ detail: "The record store is busy" }))
   })
 
-  return Effect.fn("Records.changes", { attributes: { table: resource.table } })(function* ({
+  return Effect.fn("Records.changes", { attributes: { "db.collection.name": resource.table } })(function* ({
     cursor,
     limit,
     wait = Duration.zero

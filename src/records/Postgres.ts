@@ -86,12 +86,14 @@ export const make = <R extends Resource>(
 
   return {
     resource,
-    search: Effect.fn("Records.search", { attributes: { table: resource.table } })(function* (criteria, page) {
-      const records = yield* read(page.limit, (owner) => searchQuery(sql, owner, resource, criteria, page, deep))
-      yield* found(records.length)
-      return `{"body":[${records.map(({ record }) => record).join(",")}]}`
-    }),
-    get: Effect.fn("Records.get", { attributes: { table: resource.table } })(function* (id) {
+    search: Effect.fn("Records.search", { attributes: { "db.collection.name": resource.table } })(
+      function* (criteria, page) {
+        const records = yield* read(page.limit, (owner) => searchQuery(sql, owner, resource, criteria, page, deep))
+        yield* found(records.length)
+        return `{"body":[${records.map(({ record }) => record).join(",")}]}`
+      }
+    ),
+    get: Effect.fn("Records.get", { attributes: { "db.collection.name": resource.table } })(function* (id) {
       const [row] = yield* read(1, (owner) => getQuery(sql, owner, resource, id))
       if (row?.record == null) return yield* notFound
       yield* found(1)
