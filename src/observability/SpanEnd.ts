@@ -57,10 +57,10 @@ export const describe = (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>): 
       : reason._tag === "Die"
         ? reason.defect
         : reason.error
+  if (reason?._tag === "Fail" && isOfClient(error)) return Exit.void
   const kind = kindOf(error)
   if (said === undefined) span.attribute(errorType, kind)
   const code = codeOf(error)
   if (code !== undefined) span.attribute("db.response.status_code", code)
-  if (reason?._tag === "Fail" && isOfClient(error)) return Exit.void
   return plain(kind, reason?._tag === "Die" ? stackOf(error) : "")
 }
