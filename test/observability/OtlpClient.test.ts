@@ -2,7 +2,7 @@
 import { inspect } from "node:util"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Logger, Redacted, Scope, Exit } from "effect"
-import { HttpClientRequest } from "effect/http"
+import { FetchHttpClient, HttpClientRequest } from "effect/http"
 import * as OtlpClient from "../../src/observability/OtlpClient.ts"
 import type { Signal } from "../../src/observability/OtlpConfig.ts"
 import * as Tracing from "../../src/observability/Tracing.ts"
@@ -61,7 +61,7 @@ const clientOf = Effect.fnUntraced(function* (
   return { collector, failed, lines, make, send }
 })
 
-layer(OtlpCollector.layer, live)("an export", (it) => {
+layer(Layer.merge(OtlpCollector.layer, FetchHttpClient.layer), live)("an export", (it) => {
   it.effect.each<readonly [name: string, behaviour: Behaviour, reason: string]>([
     ["refuses", status(401), "status 401"],
     ["is elsewhere", status(302, { location: "http://127.0.0.1:1/" }), "The connection failed"],

@@ -71,8 +71,7 @@ describe("the variables of OpenTelemetry", () => {
         assert.deepStrictEqual(Redacted.value(headers), {})
         assert.deepStrictEqual([compression, protocol, Duration.toSeconds(timeout)], ["none", "http/protobuf", 10])
       }
-      assert.isTrue(settings.sampler.isParentBased)
-      assert.isTrue(settings.sampler.takes("0".repeat(32)))
+      assert.deepStrictEqual([settings.sampler, settings.ratio], ["parentbased_always_on", 1])
     })
   )
 
