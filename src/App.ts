@@ -30,9 +30,19 @@ import { ChangeClock } from "./records/ChangeClock.ts"
 import { Repositories } from "./records/Repositories.ts"
 import * as Otlp from "./observability/Otlp.ts"
 import * as Processes from "./process/Processes.ts"
+import { Children } from "./process/Children.ts"
 import * as AccessLog from "./observability/AccessLog.ts"
+import type { LogWriter } from "./observability/LogWriter.ts"
 import * as Logging from "./observability/Logging.ts"
+import * as Recent from "./observability/Recent.ts"
 import { RequestObservers } from "./observability/RequestFacts.ts"
+import * as RequestMetrics from "./observability/RequestMetrics.ts"
+import { ProcessRuntime } from "./observability/ProcessRuntime.ts"
+import * as Series from "./observability/Series.ts"
+import * as TaskMetrics from "./observability/TaskMetrics.ts"
+import { TaskObservers } from "./observability/TaskRun.ts"
+import { Figures } from "./operations/Figures.ts"
+import * as Probes from "./operations/Probes.ts"
 
 /** What the data API needs, over the databases and a processor. */
 export const services = Layer.mergeAll(
@@ -80,20 +90,30 @@ export const databases = Layer.unwrap(
   Effect.map(config, (settings) => Databases.layer(settings, { fill: loadDemoData }))
 )
 
+/** Who looks at each attempt to run a task. */
+const taskObservers = Layer.effect(
+  TaskObservers,
+  Effect.map(Series.current, (series) => [TaskMetrics.make(series)])
+)
+
 /** Who looks at each request. */
-const observers = ({ accessLog, logFormat, logLevel }: Settings) =>
+const observers = ({ accessLog, logFormat, logLevel, metricsByOrganization, roles }: Settings) =>
   Layer.effect(
     RequestObservers,
-    Effect.all(
-      Option.getOrElse(accessLog, () => logFormat !== "pretty")
-        ? [AccessLog.make({ format: logFormat, level: logLevel })]
-        : []
-    )
+    Effect.gen(function* () {
+      const isLogged = Option.getOrElse(accessLog, () => logFormat !== "pretty")
+      const counting = RequestMetrics.make(yield* Series.current, {
+        endpoints: Server.endpointsOf({ dataApi: roles.includes("data-api") }),
+        intake: roles.includes("intake") ? Server.intakePath : undefined,
+        byOrganization: metricsByOrganization
+      })
+      const { observe } = yield* Recent.Recent
+      return [...(isLogged ? [yield* AccessLog.make({ format: logFormat, level: logLevel })] : []), counting, observe]
+    })
   )
 
 const observing = (settings: Settings) =>
-  observers(settings).pipe(
-    Layer.provideMerge(Otlp.layer(settings.otlp, { isOneOfSeveral: Processes.isChild })),
+  Otlp.layer(settings.otlp, { isOneOfSeveral: Processes.isChild }).pipe(
     Layer.provideMerge(Logging.layer({ format: settings.logFormat, level: settings.logLevel })),
     // Requests and runs that are sampled turn it on. Spans cost a tenth of a page's CPU time.
     Layer.merge(Layer.succeed(References.TracerEnabled, false))
@@ -154,19 +174,30 @@ const single = (settings: Settings) => {
     has("data-api") ? Server.dataApiRoutes : Layer.empty,
     has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
   ).pipe(Layer.provide(Layer.succeed(DemoKeys, Option.isNone(settings.databaseUrl) ? demoKeys : [])))
-  const worker = has("worker") ? Worker.layer(Worker.optionsFor(settings.poolSize)) : Layer.empty
+  const worker = has("worker")
+    ? Worker.layer(Worker.optionsFor(settings.poolSize)).pipe(Layer.provide(taskObservers))
+    : Layer.empty
   // The role of the intake may not keep the order of the records.
   const watching = has("data-api") || has("worker") ? watch : Layer.empty
   const afterMigration = AfterMigration.layer(Databases.namesOf(settings), Layer.merge(worker, watching)).pipe(
     Layer.provide(connected)
   )
+  const figures = Layer.mergeAll(
+    Processes.isChild ? Figures.layerOfChild(settings.roles) : Figures.layer(settings.roles),
+    Probes.layer(settings.roles)
+  ).pipe(Layer.provide(connected))
   // These stop together and before all else: while requests are drained, the worker begins no task.
   const running = Layer.mergeAll(Layer.effectDiscard(draining(settings)), afterMigration)
   return Layer.effectDiscard(announcement(settings)).pipe(
     Layer.provideMerge(running),
     Layer.provideMerge(Server.serve(routes)),
-    Layer.provide(Listener.layer(Processes.isChild ? { ...settings, ...Processes.childListener } : settings)),
+    Layer.provide(
+      Listener.layer({ ...settings, ...(Processes.isChild ? Processes.childListener : {}), isMeasured: true })
+    ),
+    Layer.provideMerge(figures),
     Layer.provideMerge(all),
+    Layer.provide(observers(settings)),
+    Layer.provide([Recent.Recent.layer, ProcessRuntime.layer(settings.roles)]),
     Layer.provide(NodeServices.layer)
   )
 }
@@ -181,9 +212,12 @@ const several = (settings: Settings) =>
           })
         )
       )
-    : Layer.effectDiscard(Processes.supervise(settings))
+    : Layer.effectDiscard(Processes.supervise(settings)).pipe(
+        Layer.provideMerge(Figures.layerOfChildren),
+        Layer.provide([Children.layer(settings.processes), ProcessRuntime.layer(["parent"])])
+      )
 
-const served = (settings: Settings): Layer.Layer<never, Failure.Failure | Processes.ChildEnded> =>
+const served = (settings: Settings): Layer.Layer<never, Failure.Failure | Processes.ChildEnded, LogWriter> =>
   settings.processes > 1 && !Processes.isChild ? several(settings) : Layer.effectDiscard(Layer.build(single(settings)))
 
 /** Everything, from the configuration to the open socket. */

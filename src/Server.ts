@@ -71,7 +71,14 @@ export const operationsRoutes = HttpApiBuilder.layer(OperationsApi).pipe(
   Layer.provide(prefixed(operationsPrefix))
 )
 
+/** The path of the intake. */
+export const intakePath = `${operationsPrefix}/invoice-deletions`
+
 const paths = pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]: VersionOneApi })
+
+/** The paths that a process serves, with the data API or without it. */
+export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
+  Array.from(paths.keys()).filter((path) => dataApi || !path.startsWith(`${dataApiPrefix}/`))
 
 // From the inside out.
 const around = Function.flow(

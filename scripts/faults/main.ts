@@ -7,6 +7,7 @@
  *     npm run faults -- --only takeover --only kills --deliveries 100000 --seed 7
  *     npm run faults -- --database postgres://postgres:postgres@127.0.0.1:5432/postgres
  *     npm run faults -- sync --histories 10000 --seed 7
+ *     npm run faults -- watched
  */
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Clock, Console, Data, DateTime, Effect, Option } from "effect"
@@ -15,6 +16,7 @@ import { type Row, row } from "./Scenario.ts"
 import { scenarios } from "./scenarios.ts"
 import * as Ground from "./support/Ground.ts"
 import { sync } from "./sync/command.ts"
+import { watched } from "./watched/command.ts"
 import { circumstances, markdown, paragraph, summary } from "./table.ts"
 
 /** Promises were not kept. */
@@ -84,7 +86,7 @@ const command = Command.make(
   }, Effect.scoped)
 ).pipe(
   Command.withDescription("Try to take the service down, and see whether it keeps its promises"),
-  Command.withSubcommands([sync])
+  Command.withSubcommands([sync, watched])
 )
 
 Command.run(command, { version: "1" }).pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain)

@@ -302,8 +302,8 @@ const rows: ReadonlyArray<Row> = [
         unit: "s",
         queries: [
           {
-            expression: `practice_data_event_loop_delay_seconds${where('quantile=~"0.99|1"')}`,
-            legend: "{{quantile}} {{instance}} {{process}}"
+            expression: `practice_data_event_loop_delay_seconds${where('at=~"p99|max"')}`,
+            legend: "{{at}} {{instance}} {{process}}"
           }
         ]
       },

@@ -36,6 +36,19 @@ const byDue = Order.mapInput(Order.Number, (task: MemoryTask) => task.dueAt ?? N
 
 const mustBeAlone = (task: MemoryTask) => task.attempts >= attemptsBesideOthers
 
+const claimOf = (task: MemoryTask, token: string, attempt: number): Claim => ({
+  organization: task.delivery.organization,
+  taskId: task.delivery.taskId,
+  idempotencyKey: task.delivery.idempotencyKey,
+  scheduledFor: task.receipt.scheduledFor,
+  isTakeover: task.state === "running",
+  token,
+  attempt,
+  ...(task.traceParent === undefined ? {} : { traceParent: task.traceParent })
+})
+
+const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
+
 const keyOf = (organization: string, taskId: string) => JSON.stringify([organization, taskId])
 
 /** A scheduler over tasks in memory. */
@@ -89,19 +102,8 @@ export const make = (
             ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
             ...running.filter(mustBeAlone).slice(0, alone)
           ]
-          const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
           const dead = claimed.filter(isDead)
           for (const task of dead) change(task, { state: "dead", dueAt: undefined })
-          const claimOf = (task: MemoryTask, token: string, attempt: number): Claim => ({
-            organization: task.delivery.organization,
-            taskId: task.delivery.taskId,
-            idempotencyKey: task.delivery.idempotencyKey,
-            scheduledFor: task.receipt.scheduledFor,
-            isTakeover: task.state === "running",
-            token,
-            attempt,
-            ...(task.traceParent === undefined ? {} : { traceParent: task.traceParent })
-          })
           const made = Array.sort(claimed, byDue).flatMap((task) => {
             if (isDead(task)) return []
             const [attempt, token] = [task.attempts + 1, `claim_${++claims}`]

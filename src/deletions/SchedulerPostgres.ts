@@ -211,7 +211,7 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
         claimTasks({ due, expired, alone, token, now, leaseEnd: DateTime.addDuration(now, lease) })
       ).pipe(Effect.tapError(() => Ref.update(lostTokens, (tokens) => [...tokens, token])))
       for (const row of rows) if (row.isDead) yield* report(row, { result: "dead", reason: row.reason ?? stopped })
-      return rows.flatMap(({ isDead, reason: _, ...claim }) => (isDead ? [] : [claim]))
+      return rows.flatMap((row) => (row.isDead ? [] : [Struct.omit(row, ["isDead", "reason"])]))
     }),
 
     renew: Effect.fn("Scheduler.renew")(function* (claims: ReadonlyArray<Claim>, lease: Duration.Duration) {

@@ -9,6 +9,7 @@ import {
 } from "../database/Database.ts"
 import { isMigrated } from "../database/Migrations.ts"
 import type { Failure } from "../database/Store.ts"
+import * as Series from "../observability/Series.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock } from "../records/ChangeClock.ts"
 import * as Replica from "./Replica.ts"
@@ -54,6 +55,10 @@ export class HealthChecks extends Context.Service<
       const changes = yield* ChangeClock
       const isStopping = yield* Ref.make(false)
       const wasMigrated = yield* Ref.make(false)
+      const { read } = yield* Series.current
+      const isReadyNow = () => !Ref.getUnsafe(isStopping) && Ref.getUnsafe(wasMigrated)
+      yield* read("practice_data_ready", () => (isReadyNow() ? 1 : 0))
+      yield* read("practice_data_stopping", () => (Ref.getUnsafe(isStopping) ? 1 : 0))
       const isMigratedNow = ask(records, isMigrated(records)).pipe(
         Effect.tap((isDone) => Ref.set(wasMigrated, isDone)),
         Effect.orElseSucceed(() => false)

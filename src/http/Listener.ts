@@ -2,6 +2,7 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
 import * as RequestFacts from "../observability/RequestFacts.ts"
+import * as Series from "../observability/Series.ts"
 import { type Limits, OrderedServer } from "./OrderedServer.ts"
 import type { Refused } from "./Refusal.ts"
 
@@ -11,6 +12,8 @@ export interface Options extends Limits {
   readonly port: number
   /** Whether other processes listen on the same port, and the kernel shares the connections among them. */
   readonly reusePort?: boolean
+  /** Whether its connections and what it refuses are in the metrics and the log: so it is for the public listener. */
+  readonly isMeasured?: boolean
 }
 
 /** The grace period: how long requests in flight may take once the listener is closed. */
@@ -82,6 +85,16 @@ const observeRefusals = Effect.fnUntraced(function* (server: OrderedServer) {
   })
 })
 
+/** What is measured of a listener, until the scope closes. */
+const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
+  const { counter, gauge, read } = yield* Series.current
+  const refused = counter("practice_data_http_connections_refused_total")
+  server.on("drop", () => refused.add())
+  gauge("practice_data_http_connections_limit").set(most)
+  yield* read("practice_data_http_connections", () => server.open)
+  yield* read("practice_data_http_requests_in_flight", () => server.inFlight)
+})
+
 /** The listener, to stop it gracefully. */
 export class Listener extends Context.Service<
   Listener,
@@ -98,7 +111,10 @@ export class Listener extends Context.Service<
     const server = new OrderedServer(options)
     const listener = Effect.gen(function* () {
       yield* reportRefusals(server, options.maxConnections)
-      yield* observeRefusals(server)
+      if (options.isMeasured === true) {
+        yield* observeRefusals(server)
+        yield* measure(server, options.maxConnections)
+      }
       yield* Effect.sync(() => server.sweep()).pipe(
         Effect.repeat(Schedule.spaced(Duration.millis(server.sweepInterval))),
         Effect.forkScoped

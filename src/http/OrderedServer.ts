@@ -9,7 +9,7 @@
 import { type IncomingMessage, Server, ServerResponse } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { Duration } from "effect"
+import { Duration, Iterable } from "effect"
 import { PieceLimitedRequest } from "./PieceLimit.ts"
 import { noResponse, refuse, refuseConnection, type Refused } from "./Refusal.ts"
 import { requestIdOf } from "./RequestId.ts"
@@ -108,6 +108,11 @@ export class OrderedServer extends Server {
   /** How many connections are open. */
   get open(): number {
     return this.#connections.size
+  }
+
+  /** How many requests are being answered. */
+  get inFlight(): number {
+    return Iterable.countBy(this.#connections.values(), ({ current }) => current !== undefined)
   }
 
   override emit(event: string, ...args: Array<unknown>): boolean {

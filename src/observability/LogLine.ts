@@ -2,7 +2,7 @@
  * A log line in the formats for machines: fields in a fixed order, `time`, `level` and `message` first. Whatever a value
  * is, it cannot end the line or look like another field.
  */
-import type { LogLevel } from "effect"
+import { DateTime, type LogLevel } from "effect"
 
 /** How the fields of a line are written. */
 export interface Format {
@@ -39,7 +39,7 @@ export const isoTime = (time: number): string => {
   const whole = Math.floor(time / 1000)
   if (whole !== second) {
     second = whole
-    beginning = new Date(whole * 1000).toISOString().slice(0, 20)
+    beginning = DateTime.formatIso(DateTime.makeUnsafe(whole * 1000)).slice(0, 20)
   }
   const milliseconds = Math.floor(time) - whole * 1000
   return `${beginning}${String(milliseconds).padStart(3, "0")}Z`

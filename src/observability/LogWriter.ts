@@ -6,7 +6,8 @@
  * `kill -9` can lose are the lines of the last 100 milliseconds.
  */
 import { writeSync } from "node:fs"
-import { Context, Layer, Predicate } from "effect"
+import { Context, Effect, Layer, Predicate } from "effect"
+import * as Series from "./Series.ts"
 
 /** How many lines are gathered, in milliseconds. */
 const window = 100
@@ -108,7 +109,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
     queue.length = offset = queuedLength = 0
   }
 
-  /** Writes as much as is taken. */
+  /** Writes as much as is taken. Whether that is all. */
   const flush = () => {
     seal()
     isStuck = false
@@ -128,6 +129,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
       }
     }
     if (queuedLength <= capacity / 2) isFull = false
+    return !isStuck
   }
 
   const tick = () => {
@@ -139,6 +141,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
   }
 
   const rest = () => {
+    // oxlint-disable-next-line effecttsgo/global-timers -- loggers are called outside of fibers, and after the last one
     timer ??= setTimeout(tick, isStuck ? pause : window).unref()
   }
 
@@ -160,7 +163,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
       const until = performance.now() + grace
       isEnding = true
       tell()
-      for (flush(); isStuck && performance.now() < until; flush()) block(5)
+      while (!flush() && performance.now() < until) block(5)
     }
   }
 }
@@ -169,10 +172,15 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
 export class LogWriter extends Context.Service<LogWriter, Writer>()("practice-data/observability/LogWriter") {
   /** Standard output. What is left when the process ends, in whatever way it can notice, is written then. */
   static readonly layer = (notice: Options["notice"]) =>
-    Layer.sync(LogWriter, () => {
-      // With its own stream over it, Node makes a pipe or a socket one that does not block.
-      const writer = make({ fd: process.stdout.fd, notice })
-      process.once("exit", writer.end)
-      return writer
-    })
+    Layer.effect(
+      LogWriter,
+      Effect.gen(function* () {
+        // With its own stream over it, Node makes a pipe or a socket one that does not block.
+        const writer = make({ fd: process.stdout.fd, notice })
+        process.once("exit", writer.end)
+        const { read } = yield* Series.current
+        yield* read("practice_data_log_lines_dropped_total", writer.dropped)
+        return writer
+      })
+    )
 }

@@ -212,13 +212,13 @@ export const metrics = {
   },
   practice_data_task_attempts_total: {
     kind: "counter",
-    help: "Attempts of deletion tasks that began.",
+    help: "Attempts of deletion tasks that ended, whatever came of them; not those whose worker was lost.",
     labels: {},
     when: "the role worker"
   },
   practice_data_task_takeovers_total: {
     kind: "counter",
-    help: "Attempts of tasks whose worker did not renew its lease, because it died or was paused.",
+    help: "Attempts of tasks whose worker before did not renew its lease, because it died or was paused.",
     labels: {},
     when: "the role worker"
   },
@@ -303,8 +303,8 @@ export const metrics = {
   },
   practice_data_event_loop_delay_seconds: {
     kind: "gauge",
-    help: "How late the event loop was in the last 15 to 30 seconds; quantile 1 is the longest delay.",
-    labels: { quantile: ["0.5", "0.99", "1"] }
+    help: "How late the event loop was in the last 15 to 30 seconds: half of the time, 99 % of the time, and at most.",
+    labels: { at: ["p50", "p99", "max"] }
   },
   practice_data_build_info: {
     kind: "gauge",

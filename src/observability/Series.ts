@@ -19,8 +19,11 @@ export interface Histogram {
 
 /** A number that goes up and down. */
 export interface Gauge {
-  /** Undefined: it is not known, and there is no such series. */
-  readonly set: (value: number | undefined) => void
+  /**
+   * Sets it: to a number, or to what is read when the metrics are, which takes microseconds. Undefined: it is not known,
+   * and there is no such series.
+   */
+  readonly set: (value: number | (() => number) | undefined) => void
 }
 
 /** A gauge that nobody sees. */
@@ -119,7 +122,7 @@ const make = (registry: Metric.MetricRegistry): Series => {
   const gauge = memoized((name, attributes): Gauge => {
     const metric = gaugeOf(name, attributes)
     let registration: Metric.Registration | undefined
-    let known = 0
+    let known: number | (() => number) = 0
     return {
       set: (value) => {
         if (value === undefined) {
@@ -127,7 +130,7 @@ const make = (registry: Metric.MetricRegistry): Series => {
           registration = undefined
         } else {
           known = value
-          registration ??= register(metric, () => ({ value: known }))
+          registration ??= register(metric, () => ({ value: typeof known === "number" ? known : known() }))
         }
       }
     }

@@ -27,7 +27,8 @@ const position = (value: number) => Number(value.toFixed(1))
 interface Framed {
   readonly id: string
   readonly title: string
-  readonly top: string
+  /** The labels of the axis, from the top. */
+  readonly axis: ReadonlyArray<string>
   readonly legend: ReadonlyArray<readonly [kind: string, name: string]>
   readonly slots: ReadonlyArray<Point>
   readonly drawing: Html
@@ -36,7 +37,7 @@ interface Framed {
   readonly summary: string
 }
 
-const framed = ({ columns, drawing, id, legend, slots, summary, title, top }: Framed) => {
+const framed = ({ axis, columns, drawing, id, legend, slots, summary, title }: Framed) => {
   const middle = slots[Math.floor(slots.length / 2)]
   const time = (slot: Point | undefined) => (slot === undefined ? "" : Format.timeOfDay(slot.start))
   const busy = slots.filter(({ requests }) => requests > 0).toReversed()
@@ -48,9 +49,12 @@ const framed = ({ columns, drawing, id, legend, slots, summary, title, top }: Fr
       </ul>
     </figcaption>
     <div class="plot">
-      <span class="top" aria-hidden="true">${top}</span><span class="bottom" aria-hidden="true">0</span>
+      <div class="axis" aria-hidden="true">${axis.map((label) => html`<span>${label}</span>`)}</div>
       <svg viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img" aria-label="${title}. ${summary}">
-        <path class="grid" d="M0 0.5H${width}M0 ${height / 2}H${width}M0 ${height - 0.5}H${width}" />
+        <path
+          class="grid"
+          d="${axis.map((_, line) => `M0 ${position((line * height) / (axis.length - 1))}H${width}`).join("")}"
+        />
         ${drawing}
       </svg>
     </div>
@@ -124,7 +128,7 @@ export const requests = (window: Window, slots: ReadonlyArray<Point>): Html => {
   return framed({
     id: "requests",
     title: `Requests ${unitOf(window)}`,
-    top: Format.count(top),
+    axis: [top, top / 2, 0].map((value) => (Number.isInteger(value) ? Format.count(value) : "")),
     legend: [
       ["fine", "fine"],
       ["client", "4xx"],
@@ -149,11 +153,17 @@ const quantiles = [
   ["p99", 0.99]
 ] as const
 
-/** The latencies of each slot, as lines that break where there was no request. */
+/** What a latency is at least, and at most, as it is drawn: milliseconds. */
+const [shortest, longest] = [0.1, 10_000] as const
+
+/** The latencies of each slot, as lines that break where there was no request. The axis is logarithmic. */
 export const latencies = (slots: ReadonlyArray<Point>): Html => {
-  const shown = (value: number | undefined) => (value === undefined ? undefined : Math.min(value, 10_000))
+  const shown = (value: number | undefined) =>
+    value === undefined ? undefined : Math.log10(Math.min(longest, Math.max(shortest, value)))
   const values = slots.map((slot) => quantiles.map(([, share]) => shown(quantile(slot.latency, share))))
-  const top = topOf(Math.max(0, ...values.flat().map((value) => value ?? 0)))
+  const known = values.flat().filter((value) => value !== undefined)
+  const bottom = Math.floor(Math.min(0, ...known))
+  const top = Math.max(bottom + 2, Math.ceil(Math.max(0, ...known)))
   const step = width / slots.length
   const lineOf = (column: number) => {
     let isDrawing = false
@@ -164,7 +174,7 @@ export const latencies = (slots: ReadonlyArray<Point>): Html => {
           isDrawing = false
           return ""
         }
-        const [x, y] = [position((index + 0.4) * step), position(height - (height * value) / top)]
+        const [x, y] = [position((index + 0.4) * step), position((height * (top - value)) / (top - bottom))]
         // A slot alone is a short stroke.
         const text = isDrawing ? `L${x} ${y}` : `M${position(x - step * 0.3)} ${y}L${x} ${y}`
         isDrawing = true
@@ -175,8 +185,8 @@ export const latencies = (slots: ReadonlyArray<Point>): Html => {
   const newest = slots.findLast((slot) => slot.requests > 0)
   return framed({
     id: "latencies",
-    title: "Latency",
-    top: Format.latency(top),
+    title: "Latency, on a logarithmic scale",
+    axis: Array.from({ length: top - bottom + 1 }, (_, index) => Format.latency(10 ** (top - index))),
     legend: quantiles.map(([name]) => [name, name]),
     slots,
     drawing: html`${quantiles.map(([name], column) => html`<path class="line ${name}" d="${lineOf(column)}" />`)}`,

@@ -27,15 +27,17 @@ export const moment = (at: string | number | null, now: number): Html => {
   if (millis === null || !Number.isFinite(millis)) return html`<span class="none">–</span>`
   const ago = now - millis
   const relative = Math.abs(ago) < second ? "now" : ago > 0 ? `${span(ago)} ago` : `in ${span(ago)}`
-  return html`<time datetime="${new Date(millis).toISOString()}">${utc(millis)}</time> <small>${relative}</small>`
+  const [date, time] = utc(millis).split(" ")
+  return html`<time datetime="${new Date(millis).toISOString()}"><span>${date}</span> <span>${time}</span></time>
+    <small>${relative}</small>`
 }
 
 /** A latency in milliseconds. */
 export const latency = (millis: number | undefined): string => {
   if (millis === undefined) return "–"
   if (millis === Infinity) return "over 5 s"
-  if (millis >= 1000) return `${(millis / 1000).toFixed(millis >= 10_000 ? 0 : 1)} s`
-  return `${millis.toFixed(millis < 10 ? 1 : 0)} ms`
+  const [value, unit] = millis >= 1000 ? ([millis / 1000, "s"] as const) : ([millis, "ms"] as const)
+  return `${value.toFixed(value < 10 && !Number.isInteger(value) ? 1 : 0)} ${unit}`
 }
 
 const grouped = new Intl.NumberFormat("en")

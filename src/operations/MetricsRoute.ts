@@ -1,16 +1,15 @@
 /** `/metrics`: what the processes of this host count, for Prometheus. */
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
+import * as Exposition from "../observability/Exposition.ts"
 import { Figures } from "./Figures.ts"
 
-export const layer = HttpRouter.use((router) =>
-  Effect.flatMap(Figures, (figures) =>
-    router.add(
+export const layer = Layer.unwrap(
+  Effect.map(Figures, ({ metrics }) =>
+    HttpRouter.add(
       "GET",
       "/metrics",
-      Effect.map(figures.all, (all) =>
-        HttpServerResponse.text(all.map((one) => ("silent" in one ? "" : one.metrics)).join(""))
-      )
+      Effect.map(metrics, (text) => HttpServerResponse.text(text, { contentType: Exposition.contentType }))
     )
   )
 )

@@ -53,12 +53,15 @@ section { margin: 2rem 0 0 }
 p { margin: .4rem 0; max-width: 70ch }
 small, .about { color: var(--muted); font-size: 13px }
 .empty, .none { color: var(--muted) }
-footer { color: var(--muted); font-size: 13px; border-top: 1px solid var(--line); padding-top: .75rem; padding-bottom: 1.5rem }
+footer { color: var(--muted); font-size: 13px; padding-bottom: 1.5rem }
+footer p { border-top: 1px solid var(--line); padding-top: .75rem; max-width: none }
 code, .id { font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; unicode-bidi: isolate; overflow-wrap: anywhere }
 time { white-space: nowrap; font-variant-numeric: tabular-nums }
+time span { white-space: nowrap }
+a.id { text-underline-offset: .35em }
 pre { font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; background: var(--soft); padding: .75rem; margin: .5rem 0; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere }
 
-.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(10.5rem, 1fr)); gap: .75rem; margin: 0 }
+.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: .75rem; margin: 0 }
 .tile { background: var(--surface); border: 1px solid var(--line); border-left-width: 4px; border-radius: 6px; padding: .65rem .85rem }
 .tile dt { color: var(--muted); font-size: 13px }
 .tile dd { margin: 0; font-size: 1.5rem; line-height: 1.3; font-weight: 600; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }
@@ -82,6 +85,9 @@ th, td { text-align: left; vertical-align: top; padding: .45rem .75rem; border-b
 tbody tr:last-child > * { border-bottom: 0 }
 thead th { color: var(--muted); font-size: 13px; font-weight: 600; white-space: nowrap }
 thead th a { color: inherit }
+th[aria-sort] a { color: var(--text) }
+th[aria-sort=descending] a::after { content: " ↓" }
+th[aria-sort=ascending] a::after { content: " ↑" }
 tbody tr:hover { background: var(--soft) }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 td small, th small { display: block; white-space: nowrap }
@@ -105,9 +111,7 @@ figcaption { display: flex; flex-wrap: wrap; justify-content: space-between; gap
 .legend .p99::before { background: var(--p99) }
 .plot { position: relative; margin-top: .6rem; padding-left: 3.6rem }
 .plot svg { display: block; width: 100%; height: 9rem; overflow: visible }
-.plot span { position: absolute; left: 0; width: 3.2rem; text-align: right; font-size: 12px; line-height: 1; color: var(--muted); white-space: nowrap }
-.plot .top { top: 0 }
-.plot .bottom { bottom: 0 }
+.axis { position: absolute; left: 0; top: -.4rem; bottom: -.4rem; width: 3.2rem; display: flex; flex-direction: column; justify-content: space-between; text-align: right; font-size: 12px; line-height: .8rem; color: var(--muted); white-space: nowrap }
 .grid { stroke: var(--line); stroke-width: 1; fill: none; vector-effect: non-scaling-stroke }
 rect.fine { fill: var(--bar) }
 rect.client { fill: var(--bar-client) }
@@ -143,11 +147,14 @@ form.confirm { display: grid; gap: 1rem; justify-items: start; margin-top: 1.25r
   nav { order: 3; width: 100%; overflow-x: auto }
   nav ul { flex-wrap: nowrap }
   nav a { white-space: nowrap; padding: .7rem .6rem }
-  .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)) }
+  .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem }
   .tile dd { font-size: 1.25rem }
   dl > div:not(.tile) { grid-template-columns: 1fr }
   form.filter > div, input, select { width: 100% }
   th, td { padding: .45rem .6rem }
+  td time { white-space: normal }
+  td .text { min-width: 9rem }
+  td .id, th .id { min-width: 7rem; max-width: 12rem }
 }
 @media print {
   nav, #live, .skip, form, .actions, .more { display: none }

@@ -8,6 +8,7 @@ import { createServer } from "node:net"
 import { extname, join } from "node:path"
 import { Deferred, Duration, Effect, Exit, Schema, Scope } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
+import { Children, type Place } from "./Children.ts"
 import { grace } from "../http/Listener.ts"
 
 const [, , role, sharedPort] = process.argv
@@ -41,9 +42,8 @@ export const announce = (address: string) =>
     Effect.logDebug(`A process listens on ${address}`)
   )
 
-/** Which children to start. */
+/** How to start children. */
 export interface Options {
-  readonly processes: number
   readonly host: string
   readonly port: number
   /** How long a child still accepts requests when it is told to stop. */
@@ -62,12 +62,13 @@ const stop = (child: ChildProcess, ended: Effect.Effect<unknown>, drain: Duratio
     })
   )
 
-const start = Effect.fnUntraced(function* (wantedPort: number, drain: Duration.Duration) {
+const start = Effect.fnUntraced(function* (place: Place, wantedPort: number, drain: Duration.Duration) {
   const listening = yield* Deferred.make<string, ChildEnded>()
   const ended = yield* Deferred.make<string>()
   yield* Effect.acquireRelease(
     Effect.sync(() => {
       const child = fork(main, ["child", String(wantedPort)])
+      place.enter(child)
       child.once("message", (message) => {
         if (isAnnouncement(message)) Deferred.doneUnsafe(listening, Effect.succeed(message.address))
       })
@@ -91,10 +92,11 @@ const longestPause = Duration.seconds(30)
 const stable = Duration.minutes(1)
 
 /**
- * Runs a child, and another one whenever it ends, with exponential backoff. Returns when the very first child of all ends
+ * Runs a child in its place, and another one whenever it ends, with exponential backoff. Returns when the very first child of all ends
  * before it listened.
  */
 const keep = Effect.fnUntraced(function* (
+  place: Place,
   { drain }: Options,
   wantedPort: number,
   listening: Deferred.Deferred<string, ChildEnded>
@@ -104,7 +106,7 @@ const keep = Effect.fnUntraced(function* (
   while (true) {
     const [lived, reason] = yield* Effect.timed(
       Effect.gen(function* () {
-        const { address, ended } = yield* start(port, drain)
+        const { address, ended } = yield* start(place, port, drain)
         port = portOf(address)
         yield* Deferred.succeed(listening, address)
         return yield* ended
@@ -134,17 +136,19 @@ const assertIsFree = ({ host, port: wanted }: Options) =>
   })
 
 /**
- * Starts the children and keeps them running until the scope closes, which stops all of them at once. Fails if the first
- * one does not come to listen.
+ * Starts the children, each in its place, and keeps them running until the scope closes, which stops all of them at once.
+ * Fails if the first one does not come to listen.
  */
 export const supervise = Effect.fnUntraced(function* (options: Options) {
+  const { places } = yield* Children
   if (options.port !== 0) yield* assertIsFree(options)
   const together = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
   const listening = yield* Deferred.make<string, ChildEnded>()
-  yield* Effect.forkIn(keep(options, options.port, listening), together)
+  const keepIn = (place: Place, port: number) => Effect.forkIn(keep(place, options, port, listening), together)
+  const [first, ...others] = places
+  if (first === undefined) return
+  yield* keepIn(first, options.port)
   const address = yield* Deferred.await(listening)
   yield* Effect.log(`Listening on ${address}`)
-  for (let index = 1; index < options.processes; index++) {
-    yield* Effect.forkIn(keep(options, portOf(address), listening), together)
-  }
+  yield* Effect.forEach(others, (place) => keepIn(place, portOf(address)), { discard: true })
 })

@@ -27,8 +27,9 @@ it("each alert has a fault", () => {
   )
 })
 
+const shown = (format: string, value: number) => rendered(`{{ $value | ${format} }}`, {}, value)
+
 it("values are shown as Prometheus shows them", () => {
-  const shown = (format: string, value: number) => rendered(`{{ $value | ${format} }}`, {}, value)
   assert.deepStrictEqual(
     [
       shown("humanize", 1234567),

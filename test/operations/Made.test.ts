@@ -16,14 +16,14 @@ const fileOf = (path: string) => readFileSync(new URL(path, root), "utf8")
 
 const stale = (path: string) => `${path} is stale: run \`npm run generate\``
 
+// The formatter aligns tables.
+const plain = (table: string | undefined) => table?.replaceAll(/-{3,}/g, "---").replaceAll(/ +/g, " ")
+
 describe("is up to date:", () => {
   it.each(Object.entries(files()))("%s", (name, text) => {
     const path = `scripts/operations/${name}`
     assert.isTrue(fileOf(path) === text, stale(path))
   })
-
-  // The formatter aligns tables.
-  const plain = (table: string | undefined) => table?.replaceAll(/-{3,}/g, "---").replaceAll(/ +/g, " ")
 
   it.each(places.map((place) => [`${place.name} in ${place.file}`, place] as const))(
     "%s",
@@ -95,9 +95,9 @@ it("each alert has a name of its own, and an entry in the runbook that its annot
   const anchors = [...fileOf("README.md").matchAll(/<a id="(practicedata\w+)">/g)].map(([, anchor]) => anchor)
   assert.deepStrictEqual(anchors, alerts.map(anchorOf))
   const rules = fileOf("scripts/operations/alerts.yaml")
-  assert.deepStrictEqual(
-    [...rules.matchAll(/runbook_url: 'README\.md#(\w+)'/g)].map(([, anchor]) => anchor).toSorted(),
-    anchors.toSorted()
+  assert.sameMembers(
+    [...rules.matchAll(/runbook_url: 'README\.md#(\w+)'/g)].map(([, anchor]) => anchor),
+    anchors
   )
 })
 

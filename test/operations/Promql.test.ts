@@ -12,6 +12,7 @@ import { assert, it } from "@effect/vitest"
 import { Array, Clock, Data, Effect, Random, Result, Schema } from "effect"
 import { alerts } from "../../scripts/operations/alerts.ts"
 import { files } from "../../scripts/operations/made.ts"
+import { json } from "../blackbox/support/Client.ts"
 import * as Prometheus from "../support/Prometheus.ts"
 import * as Evaluate from "../support/promql/Evaluate.ts"
 import { parse } from "../support/promql/Query.ts"
@@ -97,7 +98,7 @@ it.live.skipIf(!Prometheus.isInstalled)(Prometheus.named("promtool agrees with w
     ] as const) {
       writeFileSync(
         join(made, `${name}.yaml`),
-        JSON.stringify({
+        json({
           rule_files: ["alerts.yaml"],
           evaluation_interval: `${pace(step)}s`,
           tests: tests.filter(({ interval }) => interval === `${step}s`)

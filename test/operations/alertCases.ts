@@ -175,7 +175,7 @@ export const cases: ReadonlyArray<Case> = [
   },
   ...["records", "credentials", "tasks", "embedded"].map((dependency): Case => ({
     fault: `the database of the ${dependency} is down`,
-    fires: { PracticeDataDatabaseDown: `The database of the ${dependency} does not answer 10.0.0.1:9464` },
+    fires: { PracticeDataDatabaseDown: `The ${dependency} database does not answer 10.0.0.1:9464` },
     changes: [
       { metric: "practice_data_dependency_up", labels: { dependency }, values: becomes(0) },
       {
@@ -207,7 +207,7 @@ export const cases: ReadonlyArray<Case> = [
   },
   {
     fault: "the database comes and goes",
-    fires: { PracticeDataDatabaseUnsteady: "The database of the records came and went" },
+    fires: { PracticeDataDatabaseUnsteady: "The records database came and went" },
     changes: [
       { metric: "practice_data_dependency_outages_total", labels: { dependency: "records" }, values: grows(0.1) }
     ]

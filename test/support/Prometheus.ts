@@ -1,6 +1,7 @@
 /** Prometheus and promtool, where the machine has them: `apt-get install prometheus`, `brew install prometheus`. */
 import { spawn, spawnSync } from "node:child_process"
 import { Data, Effect, Schedule, Schema } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
 import { freePort } from "./LocalPostgres.ts"
 
 /** Prometheus does not start, or does not answer. */
@@ -16,15 +17,15 @@ export const named = (name: string) => (isInstalled ? name : `${name} (skipped: 
 
 /** Asks one for JSON. */
 const get = <A>(schema: Schema.ConstraintDecoder<A>, url: URL) =>
-  Effect.tryPromise({
-    try: (signal) => fetch(url, { signal }).then((response) => response.json()),
-    catch: (cause) => new PrometheusError({ message: String(cause) })
-  }).pipe(
+  HttpClient.get(url).pipe(
+    Effect.flatMap(HttpClientResponse.filterStatusOk),
+    Effect.flatMap(({ json }) => json),
     Effect.flatMap(Schema.decodeUnknownEffect(Schema.Struct({ data: schema }))),
     Effect.mapBoth({
       onSuccess: ({ data }) => data,
       onFailure: (error) => new PrometheusError({ message: `${url.href}: ${error.message}` })
-    })
+    }),
+    Effect.provide(FetchHttpClient.layer)
   )
 
 /** Starts one on a folder that has its `prometheus.yaml`, and waits until it is ready. It is gone when the scope closes. */
@@ -57,9 +58,10 @@ export const start = Effect.fnUntraced(function* (folder: string, flags: Readonl
       })
   )
   const base = new URL(`http://127.0.0.1:${port}`)
-  yield* Effect.tryPromise(() => fetch(new URL("/-/ready", base))).pipe(
-    Effect.filterOrFail(({ ok }) => ok),
+  yield* HttpClient.get(new URL("/-/ready", base)).pipe(
+    Effect.flatMap(HttpClientResponse.filterStatusOk),
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 400 }),
+    Effect.provide(FetchHttpClient.layer),
     Effect.mapError(() => new PrometheusError({ message: `It does not start: ${output.join("")}` }))
   )
   return {

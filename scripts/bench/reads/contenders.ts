@@ -35,12 +35,21 @@ const api = (work: Work): Request => ({
 
 const node = process.execPath
 
-const ourselves = (name: string, environment: Readonly<Record<string, string>> = {}): Contender => ({
+/**
+ * This service, as `npm start` starts it, in an environment.
+ *
+ * @param folder where it is installed; by default, here
+ */
+export const ourselves = (
+  name: string,
+  environment: Readonly<Record<string, string>> = {},
+  folder = root
+): Contender => ({
   name,
   start: (database) => {
     const args = product.scripts.start.replace(/^exec node /, "").split(" ")
     const everywhere = { DATABASE_URL: database, ROLES: "data-api", HOST: "127.0.0.1", PORT: "0" }
-    return start([node, ...args], { ...everywhere, ...environment })
+    return start([node, ...args], { ...everywhere, ...environment }, undefined, folder)
   },
   request: api
 })

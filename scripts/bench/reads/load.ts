@@ -15,7 +15,9 @@ export interface Round {
 interface Limit {
   readonly connections: number
   /** How long, in seconds. */
-  readonly seconds: number
+  readonly seconds?: number
+  /** How many requests, where it is not so long. */
+  readonly requests?: number
   /** The status of every answer. */
   readonly status: number
 }
@@ -25,7 +27,7 @@ export const load = async (
   server: Server,
   postmaster: number,
   { method, path, headers, body }: Request,
-  { connections, seconds, status }: Limit
+  { connections, requests, seconds, status }: Limit
 ): Promise<Round> => {
   const before = { server: cpuOf(server.pid), database: cpuOf(postmaster), time: performance.now() }
   const run = await autocannon({
@@ -34,7 +36,7 @@ export const load = async (
     headers: { ...headers },
     ...(body === undefined ? {} : { body }),
     connections,
-    duration: seconds,
+    ...(requests === undefined ? { duration: seconds ?? 1 } : { amount: requests }),
     sampleInt: 100
   })
   const took = (performance.now() - before.time) / 1000

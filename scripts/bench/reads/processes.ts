@@ -19,11 +19,12 @@ const ended = (child: ChildProcess) => new Promise<void>((resolve) => child.once
 export const start = async (
   command: ReadonlyArray<string>,
   environment: Readonly<Record<string, string>>,
-  isUp: (output: string) => string | undefined = (output) => /Listening on (http:\/\/[^\s"]+)/.exec(output)?.[1]
+  isUp: (output: string) => string | undefined = (output) => /Listening on (http:\/\/[^\s"]+)/.exec(output)?.[1],
+  folder = root
 ): Promise<Server> => {
   const [file = "", ...args] = command
   const child = spawn(file, args, {
-    cwd: root,
+    cwd: folder,
     env: { ...process.env, ...environment },
     stdio: ["ignore", "pipe", "pipe"]
   })
@@ -35,7 +36,10 @@ export const start = async (
     const read = (chunk: Buffer) => {
       output += chunk.toString()
       const found = isUp(output)
-      if (found !== undefined) resolve(found)
+      if (found === undefined) return
+      // What it logs from now on is read, and not kept.
+      for (const stream of [child.stdout, child.stderr]) stream.off("data", read).resume()
+      resolve(found)
     }
     child.stdout.on("data", read)
     child.stderr.on("data", read)
@@ -52,7 +56,12 @@ export const start = async (
   }
 }
 
-// In the units of /proc: hundredths of a second.
+/** CPU time of the threads of a process, in milliseconds. */
+const threadsOf = (pid: number) =>
+  readdirSync(`/proc/${pid}/task`)
+    .map((thread) => Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ", 1)[0]))
+    .reduce((sum, nanoseconds) => sum + nanoseconds / 1e6, 0)
+
 const statOf = (pid: number) => {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8")
@@ -61,8 +70,9 @@ const statOf = (pid: number) => {
       .split(" ")
       .map(Number)
     const [, parent = 0] = fields
-    const [user = 0, system = 0, childrenUser = 0, childrenSystem = 0] = fields.slice(11, 15)
-    return { parent, own: (user + system) * 10, children: (childrenUser + childrenSystem) * 10 }
+    // In hundredths of a second.
+    const [childrenUser = 0, childrenSystem = 0] = fields.slice(13, 15)
+    return { parent, own: threadsOf(pid), children: (childrenUser + childrenSystem) * 10 }
   } catch {
     return undefined
   }

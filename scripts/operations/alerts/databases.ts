@@ -7,7 +7,7 @@ export const databases: ReadonlyArray<Alert> = [
     severity: "page",
     expression: 'min without (process) (practice_data_dependency_up{dependency!="processor"}) == 0',
     for: 5,
-    summary: "The database of the {{ $labels.dependency }} does not answer {{ $labels.instance }}",
+    summary: "The {{ $labels.dependency }} database does not answer {{ $labels.instance }}",
     means:
       "No connection can be made, or nothing comes back. `records`: reads are 503; `credentials`: every call of the data API is 503; `tasks`: deliveries are 503 and senders try again, deletions wait.",
     act: "`npm run cli -- doctor` says what is wrong. From one instance alone: its network. Nothing has to be restarted: the service notices within a second that the database is back."
@@ -19,7 +19,7 @@ export const databases: ReadonlyArray<Alert> = [
       'max without (process) (increase(practice_data_dependency_outages_total{dependency!="processor"}[10m])) > 2.5',
     for: 0,
     summary:
-      "The database of the {{ $labels.dependency }} came and went {{ $value | humanize }} times for {{ $labels.instance }} in 10 minutes",
+      "The {{ $labels.dependency }} database came and went {{ $value | humanize }} times for {{ $labels.instance }} in 10 minutes",
     means: "It restarts again and again, fails over, or the network to it is bad. Each time requests get 503.",
     act: "Look at the log of Postgres and at the network. The service's log has a line each time it goes and comes back, with the cause."
   },

@@ -5,7 +5,7 @@ export const process: ReadonlyArray<Alert> = [
   {
     name: "PracticeDataEventLoopBlocked",
     severity: "ticket",
-    expression: 'max without (process, quantile) (practice_data_event_loop_delay_seconds{quantile="0.99"}) > 0.25',
+    expression: 'max without (process, at) (practice_data_event_loop_delay_seconds{at="p99"}) > 0.25',
     for: 5,
     summary: "The event loop of {{ $labels.instance }} is {{ $value | humanizeDuration }} late",
     means:

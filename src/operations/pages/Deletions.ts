@@ -129,7 +129,11 @@ const list = (shown: Shown, page: TaskPage) => {
           isName: true,
           value: (task) => html`<a class="id" href="${linkTo(task)}">${task.idempotency_key}</a>`
         },
-        { title: "State", value: ({ state }) => stateBadge(state) },
+        {
+          title: "State",
+          value: ({ attempts, state }) =>
+            html`${stateBadge(state)}${attempts > 0 && html` <small>${Format.counted(attempts, "attempt")}</small>`}`
+        },
         {
           title: "Organization",
           value: ({ organization_id }) =>
@@ -138,9 +142,7 @@ const list = (shown: Shown, page: TaskPage) => {
             >`
         },
         { title: "Scheduled for", value: ({ scheduled_for }) => Format.moment(scheduled_for, now) },
-        { title: "Due", value: ({ due_at }) => Format.moment(due_at, now) },
-        { title: "Ended", value: ({ finished_at }) => Format.moment(finished_at, now) },
-        { title: "Attempts", isNumber: true, value: ({ attempts }) => attempts },
+        { title: "Due, or ended", value: ({ due_at, finished_at }) => Format.moment(due_at ?? finished_at, now) },
         { title: "Outcome, or last error", value: (task) => html`<span class="text">${outcomeText(task)}</span>` }
       ]
     })}

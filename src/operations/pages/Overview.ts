@@ -99,30 +99,50 @@ const lagTile = ({ seen }: Shown): Content => {
   )
 }
 
-const dependencies = ({ now, seen }: Shown) => {
-  const isOne = seen.processes.length + seen.silent.length === 1
-  const sickFirst = seen.dependencies.toSorted(
-    (one, two) => Number(one.problem === null) - Number(two.problem === null)
+/** Dependencies as they are shown: those that are well in several processes are one. */
+interface Told extends Omit<Dependency, "process"> {
+  readonly of: string
+}
+
+const toldOf = ({ dependencies, processes, silent }: Seen): ReadonlyArray<Told> => {
+  const isOne = processes.length + silent.length === 1
+  const sick = dependencies.filter(({ problem }) => problem !== null)
+  const well = Map.groupBy(
+    dependencies.filter(({ problem }) => problem === null),
+    ({ name }) => name
   )
-  return section(
+  const names = new Set(sick.map(({ name }) => name))
+  return [
+    ...sick.map((one): Told => ({ ...one, of: isOne ? "" : `process ${one.process}` })),
+    ...Array.from(well.values(), (all): ReadonlyArray<Told> => {
+      const [latest] = all.toSorted((one, two) => two.since - one.since)
+      const [last] = all.flatMap((one) => one.last ?? []).toSorted((one, two) => two.at - one.at)
+      if (latest === undefined) return []
+      const of = isOne ? "" : names.has(latest.name) ? "other processes" : "all processes"
+      return [{ ...latest, of, last: last ?? null }]
+    }).flat()
+  ]
+}
+
+const dependencies = ({ now, seen }: Shown) =>
+  section(
     "dependencies",
     "Dependencies",
-    table<Dependency>({
+    table<Told>({
       caption: "What the service depends on",
-      rows: sickFirst,
-      keyOf: ({ name, process }) => `dependency ${process} ${name}`,
+      rows: toldOf(seen),
+      keyOf: ({ name, of }) => `dependency ${name} ${of}`,
       none: "No process has said what it depends on.",
       columns: [
         {
           title: "Dependency",
           isName: true,
-          value: ({ name, process }) => `${nameOf(name)}${isOne ? "" : ` of process ${process}`}`
+          value: ({ name, of }) => html`${nameOf(name)} ${of !== "" && html`<small>${of}</small>`}`
         },
         {
           title: "State",
           value: ({ problem }) => (problem === null ? badge("fine", "fine") : badge("problem", "problem"))
         },
-        { title: "Since", value: ({ since }) => Format.moment(since, now) },
         {
           title: "Last problem",
           value: ({ last, problem }) =>
@@ -130,11 +150,11 @@ const dependencies = ({ now, seen }: Shown) => {
               ? html`<span class="none">none seen</span>`
               : html`<span class="text">${last.problem}</span
                   >${problem === null && html`<small>seen last ${Format.span(now - last.at)} ago</small>`}`
-        }
+        },
+        { title: "Since", value: ({ since }) => Format.moment(since, now) }
       ]
     })
   )
-}
 
 const processes = ({ now, seen }: Shown) =>
   section("processes", "Processes", [

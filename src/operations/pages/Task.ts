@@ -59,7 +59,10 @@ const items = (title: string, all: number, some: ReadonlyArray<Item>, fields: Re
     <summary>
       ${title}:
       ${Format.count(all)}${
-        all > some.length && html`, of which the first ${Math.min(some.length, mostItems)} different ones are shown`
+        all > some.length &&
+        (some.length < mostItems
+          ? html`, repeated ones included`
+          : html`, of which the first ${some.length} different ones are shown`)
       }
     </summary>
     ${table({

@@ -34,15 +34,17 @@ const watchEventLoop = Effect.gen(function* () {
   }
 })
 
-export class Runtime extends Context.Service<
-  Runtime,
+const memory = () => process.memoryUsage.rss()
+
+export class ProcessRuntime extends Context.Service<
+  ProcessRuntime,
   {
     /** Resident memory, in bytes. */
     readonly memory: () => number
     /** How late the event loop was at a quantile, in the last 15 to 30 seconds; in seconds. */
     readonly eventLoopDelay: (quantile: number) => number
   }
->()("practice-data/observability/Runtime") {
+>()("practice-data/observability/ProcessRuntime") {
   /**
    * Of this process, in its metrics too.
    *
@@ -50,14 +52,14 @@ export class Runtime extends Context.Service<
    */
   static readonly layer = (roles: ReadonlyArray<string>) =>
     Layer.effect(
-      Runtime,
+      ProcessRuntime,
       Effect.gen(function* () {
         const { gauge, read } = yield* Series.current
         const eventLoopDelay = yield* watchEventLoop
-        const memory = () => process.memoryUsage.rss()
-        for (const quantile of ["0.5", "0.99", "1"] as const) {
-          yield* read("practice_data_event_loop_delay_seconds", () => eventLoopDelay(Number(quantile)), { quantile })
-        }
+
+        yield* read("practice_data_event_loop_delay_seconds", () => eventLoopDelay(0.5), { at: "p50" })
+        yield* read("practice_data_event_loop_delay_seconds", () => eventLoopDelay(0.99), { at: "p99" })
+        yield* read("practice_data_event_loop_delay_seconds", () => eventLoopDelay(1), { at: "max" })
         yield* read("process_resident_memory_bytes", memory)
         yield* read("process_cpu_seconds_total", () => {
           const { system, user } = process.cpuUsage()
@@ -72,7 +74,7 @@ export class Runtime extends Context.Service<
           node: process.versions.node,
           roles: roles.join(",")
         }).set(1)
-        return Runtime.of({ eventLoopDelay, memory })
+        return ProcessRuntime.of({ eventLoopDelay, memory })
       })
     )
 }

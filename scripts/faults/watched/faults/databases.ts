@@ -1,0 +1,95 @@
+/** Faults of the databases. */
+import { Effect } from "effect"
+import * as TcpProxy from "../../../../test/blackbox/support/TcpProxy.ts"
+import * as Ground from "../../support/Ground.ts"
+import * as Service from "../../support/Service.ts"
+import { everyday, type Fault, make, start, traffic } from "../Fault.ts"
+
+const reads = [...everyday, Service.delivery("watched")] as const
+
+/** A Postgres of the fault's own, which it may take away from all that use it. */
+const ofItsOwn = (about: Pick<Fault, "done" | "name">, act: "stopImmediately" | "pause", back: "start" | "resume") =>
+  make({
+    ...about,
+    seen: {
+      alert: "PracticeDataDatabaseDown",
+      says: "The records database does not answer",
+      log: /The record store cannot be reached/,
+      health: /record/
+    },
+    stand: Effect.fnUntraced(function* ({ seed }) {
+      const { demo, power } = yield* Ground.make({ databaseUrl: undefined, seed })
+      const { url } = yield* demo
+      const service = yield* start({ DATABASE_URL: url })
+      yield* traffic(service.port, reads)
+      return { services: [service] as const, begin: power[act], heal: power[back] }
+    })
+  })
+
+/** A port in front of a database that can be cut. */
+const proxied = Effect.fnUntraced(function* (url: string) {
+  const { hostname, port } = new URL(url)
+  const proxy = yield* TcpProxy.make({ host: hostname, port: Number(port) })
+  return { proxy, url: Object.assign(new URL(url), { hostname: proxy.host, port: String(proxy.port) }).href }
+})
+
+export const databases: ReadonlyArray<Fault> = [
+  ofItsOwn({ name: "store-down", done: "Postgres is stopped" }, "stopImmediately", "start"),
+  ofItsOwn({ name: "store-hangs", done: "Postgres is paused (SIGSTOP)" }, "pause", "resume"),
+  make({
+    name: "key-store-down",
+    done: "The Postgres of the API keys alone refuses connections",
+    seen: {
+      alert: "PracticeDataDatabaseDown",
+      says: "The credentials database does not answer",
+      log: /The credential store cannot be reached/,
+      health: /credential/
+    },
+    stand: Effect.fnUntraced(function* (ground) {
+      const { url } = yield* ground.demo
+      const keys = yield* proxied(url)
+      const service = yield* start({ DATABASE_URL: url, CREDENTIALS_DATABASE_URL: keys.url })
+      yield* traffic(service.port, everyday)
+      return { services: [service] as const, begin: keys.proxy.cut("refuse"), heal: keys.proxy.mend }
+    })
+  }),
+  make({
+    name: "table-locked",
+    done: "Somebody holds a lock on one table",
+    seen: {
+      alert: "PracticeDataDatabaseBusy",
+      says: "a lock is held",
+      also: ["PracticeDataErrors", "PracticeDataPoolWaits", "PracticeDataOverloaded", "PracticeDataSlow"]
+    },
+    stand: Effect.fnUntraced(function* (ground) {
+      const { sql, url } = yield* ground.demo
+      const service = yield* start({ DATABASE_URL: url })
+      yield* traffic(service.port, everyday)
+      const connection = yield* sql.reserve
+      const run = (statement: string) => connection.executeUnprepared(statement, [], undefined)
+      return {
+        services: [service] as const,
+        begin: Effect.andThen(run("begin"), run("lock table charges in access exclusive mode")),
+        heal: run("rollback")
+      }
+    })
+  }),
+  make({
+    name: "not-migrated",
+    done: "A start on a database that lacks the migrations",
+    seen: { alert: "PracticeDataNotReady", says: "is not ready", log: /migrat/i },
+    stand: Effect.fnUntraced(function* (ground) {
+      const { sql, url } = yield* ground.empty
+      const service = yield* start({ DATABASE_URL: url })
+      // What is asked is the table of migrations, at each start and until it is as it should be.
+      return {
+        services: [service] as const,
+        begin: Effect.andThen(
+          sql`alter table migrations rename to migrations_of_another_time`,
+          Effect.andThen(service.kill("SIGKILL"), service.ended)
+        ).pipe(Effect.andThen(start({ DATABASE_URL: url, OPERATIONS_PORT: service.operations.split(":")[1] ?? "" }))),
+        heal: sql`alter table migrations_of_another_time rename to migrations`
+      }
+    })
+  })
+]

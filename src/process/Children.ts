@@ -1,0 +1,121 @@
+/** Several processes of one service: what the parent asks its children, and what they answer. */
+import type { ChildProcess } from "node:child_process"
+import { Context, Deferred, Duration, Effect, Layer, Schema } from "effect"
+
+const Question = Schema.Struct({ question: Schema.String })
+const Answer = Schema.Struct({ question: Schema.String, answer: Schema.Unknown })
+const isQuestion = Schema.is(Question)
+const isAnswer = Schema.is(Answer)
+
+/**
+ * In a child: answers the questions of the parent until the scope closes.
+ *
+ * @param answers the answer to each question: plain JSON
+ */
+export const answering = Effect.fnUntraced(function* (answers: Readonly<Record<string, Effect.Effect<unknown>>>) {
+  const fork = Effect.runForkWith(yield* Effect.context())
+  const onMessage = (message: unknown) => {
+    if (!isQuestion(message)) return
+    const { question } = message
+    const answer = answers[question]
+    // The parent may have gone meanwhile.
+    if (answer !== undefined) fork(Effect.map(answer, (value) => process.send?.({ question, answer: value }, () => {})))
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.on("message", onMessage)),
+    () => Effect.sync(() => process.off("message", onMessage))
+  )
+})
+
+/** The place of a child, and of each that replaces it. */
+export class Place {
+  #child: ChildProcess | undefined
+  #starts = 0
+  readonly #asked = new Map<string, Deferred.Deferred<unknown>>()
+
+  /** A child has started. */
+  enter(child: ChildProcess) {
+    this.#child = child
+    this.#starts += 1
+    child.on("message", (message) => {
+      if (isAnswer(message)) this.#settle(message.question, message.answer)
+    })
+    child.once("exit", () => {
+      this.#child = undefined
+      for (const question of this.#asked.keys()) this.#settle(question, undefined)
+    })
+  }
+
+  /** Of the child that runs. */
+  get pid(): number | undefined {
+    return this.#child?.pid
+  }
+
+  /** How many children were replaced. */
+  get restarts(): number {
+    return Math.max(0, this.#starts - 1)
+  }
+
+  /** The answer of the child, undefined where none runs. One that has not answered yet is not asked again. */
+  ask(question: string): Effect.Effect<unknown> {
+    return Effect.suspend(() => {
+      const asked = this.#asked.get(question)
+      if (asked !== undefined) return Deferred.await(asked)
+      if (this.#child?.connected !== true) return Effect.undefined
+      const answer = Deferred.makeUnsafe<unknown>()
+      this.#asked.set(question, answer)
+      this.#child.send({ question }, (error) => {
+        if (error !== null) this.#settle(question, undefined)
+      })
+      return Deferred.await(answer)
+    })
+  }
+
+  #settle(question: string, answer: unknown) {
+    const asked = this.#asked.get(question)
+    this.#asked.delete(question)
+    if (asked !== undefined) Deferred.doneUnsafe(asked, Effect.succeed(answer))
+  }
+}
+
+/** What became of a question to a child. */
+export interface Answered {
+  /** Which of the children, from 1. One that replaces another one has its number. */
+  readonly process: number
+  /** Undefined where none runs. */
+  readonly pid: number | undefined
+  /** Undefined where there was none in time. */
+  readonly answer: unknown
+}
+
+/** How long a child has to answer. */
+const within = Duration.seconds(1)
+
+/** The children of this process. */
+export class Children extends Context.Service<
+  Children,
+  {
+    readonly places: ReadonlyArray<Place>
+    /** Asks all of them at once. Takes a second at most. */
+    readonly ask: (question: string) => Effect.Effect<ReadonlyArray<Answered>>
+  }
+>()("practice-data/process/Children") {
+  /** Places for children, in which none runs yet. */
+  static readonly layer = (count: number) =>
+    Layer.sync(Children, () => {
+      const places = Array.from({ length: count }, () => new Place())
+      return Children.of({
+        places,
+        ask: (question) =>
+          Effect.forEach(
+            places,
+            (place, index) =>
+              place.ask(question).pipe(
+                Effect.timeoutOrElse({ duration: within, orElse: () => Effect.undefined }),
+                Effect.map((answer): Answered => ({ process: index + 1, pid: place.pid, answer }))
+              ),
+            { concurrency: "unbounded" }
+          )
+      })
+    })
+}

@@ -1,0 +1,151 @@
+/**
+ * The README's commands for backup, restore and rotation, as they stand there.
+ *
+ * @module-tag long
+ */
+import { join } from "node:path"
+import { assert, layer } from "@effect/vitest"
+import { Config, Context, Effect, Layer, Redacted, Schema } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { connect } from "../../src/database/Database.ts"
+import { migrate } from "../../src/database/Migrations.ts"
+import { loadDemoData } from "../../src/demo/Load.ts"
+import * as Client from "../blackbox/support/Client.ts"
+import * as Process from "../blackbox/support/Process.ts"
+import * as Tools from "../faults/support/Tools.ts"
+import { snippetsOf } from "../package/readme.ts"
+import { run, succeed } from "../package/run.ts"
+import * as LocalPostgres from "../support/LocalPostgres.ts"
+
+const root = join(import.meta.dirname, "../..")
+const node = join(root, "node_modules/.bin/node")
+
+const blocks = snippetsOf(join(root, "README.md")).filter(({ language }) => language === "sh")
+
+/** The block of the README that begins with a text. */
+const blockOf = (beginning: string) => {
+  const block = blocks.find(({ code }) => code.startsWith(beginning))
+  assert.isDefined(block, beginning)
+  return block.code.replaceAll("npm run cli --", `${node} ${join(root, "src/cli.ts")}`)
+}
+
+/** Runs commands in a folder, with the programs of Postgres. */
+const shell = Effect.fnUntraced(function* (commands: string, cwd: string, env: Readonly<Record<string, string>>) {
+  const PATH = `${join(Tools.binaries ?? "", "bin")}:${yield* Config.String("PATH")}`
+  return yield* succeed("sh", ["-ec", commands], { cwd, env: { PATH, ...env } })
+})
+
+const client = (url: string) =>
+  connect({
+    url: Redacted.make(url),
+    applicationName: "runbook",
+    maxConnections: 2,
+    statementTimeout: "1 minute"
+  }).pipe(Effect.provide(Reactivity.layer))
+
+/** A Postgres with the demo data, of the version that the machine has tools of. */
+class Filled extends Context.Service<Filled, { readonly url: string }>()("practice-data/test/operations/Filled") {
+  static readonly layer = Layer.effect(
+    Filled,
+    Effect.gen(function* () {
+      const { url } = yield* LocalPostgres.make({ binaries: Tools.binaries ?? "", settings: { fsync: "off" } })
+      const sql = yield* client(url)
+      yield* Effect.provide(Effect.andThen(migrate(sql), loadDemoData(sql)), Reactivity.layer)
+      return { url }
+    })
+  )
+}
+
+/** The status of a search with a key. */
+const statusOf = (address: string, key: string) =>
+  Effect.flatMap(Client.make(address), ({ call }) =>
+    call({
+      path: "/api/v3/charges/search",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: "{}"
+    })
+  ).pipe(
+    Effect.map(({ status }) => status),
+    Effect.scoped
+  )
+
+const Listed = Schema.fromJsonString(Schema.Struct({ id: Schema.String }))
+
+const idOf = (line: string) => Effect.map(Schema.decodeEffect(Listed)(line), ({ id }) => id)
+
+const name = Tools.named("the README's commands for operators")
+
+layer(Tools.binaries === undefined ? Layer.succeed(Filled, { url: "" }) : Filled.layer, { excludeTestServices: true })(
+  name,
+  (it) => {
+    it.effect.skipIf(Tools.binaries === undefined)("back up, and restore into a new cluster, which serves", () =>
+      Effect.gen(function* () {
+        const { url } = yield* Filled
+        const cwd = yield* Process.temporaryFolder
+        yield* shell(blockOf("pg_dumpall"), cwd, { DATABASE_URL: url })
+        const fresh = yield* LocalPostgres.make({ binaries: Tools.binaries ?? "", settings: { fsync: "off" } })
+        const { stdout } = yield* shell(blockOf('psql --dbname="$NEW'), cwd, { NEW_DATABASE_URL: fresh.url })
+        assert.notMatch(stdout, /failed/)
+        const count = (of: string) =>
+          Effect.flatMap(client(of), (sql) => sql`select count(*)::integer as n from charges`).pipe(Effect.scoped)
+        assert.deepStrictEqual(yield* count(fresh.url), yield* count(url))
+        const service = yield* Process.start({ DATABASE_URL: fresh.url })
+        assert.strictEqual(yield* statusOf(yield* service.address, "pda_demo_oakridge"), 200)
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect.skipIf(Tools.binaries === undefined)("rotate an API key and a signing secret", () =>
+      Effect.gen(function* () {
+        const { url } = yield* Filled
+        const cwd = yield* Process.temporaryFolder
+        const env = { DATABASE_URL: url }
+        const cli = `${node} ${join(root, "src/cli.ts")}`
+        const key = yield* shell(`${cli} keys create --organization org_1 --name old`, cwd, env)
+        yield* shell(`${cli} secrets add --organization org_1`, cwd, env)
+        const idIn = (what: string) =>
+          Effect.flatMap(shell(`${cli} ${what} list --organization org_1 --json`, cwd, env), ({ stdout }) =>
+            idOf(stdout)
+          )
+        const ids = { OLD_KEY_ID: yield* idIn("keys"), OLD_SECRET_ID: yield* idIn("secrets") }
+        const service = yield* Process.start(env)
+        const address = yield* service.address
+        assert.strictEqual(yield* statusOf(address, key.stdout.trim()), 200)
+        const { stdout } = yield* shell(blockOf("npm run cli -- keys create"), cwd, { ...env, ...ids })
+        assert.strictEqual(yield* statusOf(address, key.stdout.trim()), 401)
+        assert.strictEqual(yield* statusOf(address, /pda_live_\w+/.exec(stdout)?.[0] ?? ""), 200)
+        assert.include(stdout, "whsec_")
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect.skipIf(Tools.binaries === undefined)("give the service a new login, and take the old one away", () =>
+      Effect.gen(function* () {
+        const { url } = yield* Filled
+        const cwd = yield* Process.temporaryFolder
+        const [create = "", drop = ""] = blockOf('psql --dbname="$DATABASE_URL" --command').split("\n")
+        const login = (user: string, password: string) => {
+          const other = new URL(url)
+          other.username = user
+          other.password = password
+          return other.href
+        }
+        const env = { DATABASE_URL: url }
+        yield* shell(create.replace("service_2", "service_1"), cwd, { ...env, NEW_PASSWORD: "first" })
+        const old = yield* Process.start({ DATABASE_URL: login("service_1", "first") })
+        assert.strictEqual(yield* statusOf(yield* old.address, "pda_demo_oakridge"), 200)
+        yield* shell(create, cwd, { ...env, NEW_PASSWORD: "second" })
+        const next = yield* Process.start({ DATABASE_URL: login("service_2", "second") })
+        const address = yield* next.address
+        assert.strictEqual(yield* statusOf(address, "pda_demo_oakridge"), 200)
+        yield* old.kill("SIGTERM")
+        yield* old.ended
+        yield* shell(drop, cwd, env)
+        assert.strictEqual(yield* statusOf(address, "pda_demo_oakridge"), 200)
+        const refused = yield* run("psql", [login("service_1", "first"), "--command=select 1"], {
+          cwd,
+          env: { PATH: yield* Config.String("PATH") }
+        })
+        assert.notStrictEqual(refused.code, 0)
+      }).pipe(Effect.scoped)
+    )
+  }
+)

@@ -1,0 +1,144 @@
+/** What the operators' pages show, made up: processes that have been busy for a day, tasks, keys and an audit log. */
+import { Effect, Layer } from "effect"
+import type { State } from "../../src/api/DeletionTasks.ts"
+import { taskIdOf } from "../../src/deletions/Delivery.ts"
+import type { ApiKey } from "../../src/keys/ApiKeys.ts"
+import * as Recent from "../../src/observability/Recent.ts"
+import type { Entry } from "../../src/operations/AuditLog.ts"
+import { Figures, type ProcessSnapshot, type Silent } from "../../src/operations/Figures.ts"
+import type { ShownTask } from "../../src/operations/OperatorRows.ts"
+import { OperatorStore, type Memory } from "../../src/operations/OperatorStore.ts"
+
+const minute = 60_000
+
+const iso = (millis: number) => new Date(millis).toISOString()
+
+/** A task of a state, by its Idempotency-Key. */
+export const taskOf = (
+  organization: string,
+  key: string,
+  state: State,
+  now: number,
+  some: Partial<ShownTask> = {}
+): ShownTask => ({
+  organization_id: organization,
+  id: taskIdOf(organization, key),
+  idempotency_key: key,
+  state,
+  received_at: iso(now - 10 * minute),
+  scheduled_for: iso(now - 9 * minute),
+  due_at: state === "scheduled" ? iso(now + 2 * minute) : state === "running" ? iso(now + 900) : null,
+  started_at: state === "scheduled" ? null : iso(now - 9 * minute),
+  finished_at: state === "completed" || state === "dead" ? iso(now - 8 * minute) : null,
+  attempts: state === "scheduled" ? 0 : state === "dead" ? 8 : 1,
+  last_error: state === "dead" ? "ConstraintError 23514, constraint invoices_total_check, table invoices" : null,
+  outcome:
+    state === "completed"
+      ? {
+          invoices: { deleted: 3, not_found: 1, clinic_mismatch: 0, client_mismatch: 0 },
+          invoice_lines: { deleted: 1, not_found: 0, invoice_mismatch: 2, clinic_mismatch: 0 },
+          lines_of_invoices: 9
+        }
+      : null,
+  invoices_count: 4,
+  invoice_lines_count: 3,
+  trace_parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+  invoices: [
+    { invoice_id: "invoice_oakridge_0001", clinic_id: "clinic_oakridge_01", client_id: null },
+    { invoice_id: "invoice_oakridge_0002", clinic_id: null, client_id: "client_oakridge_0001" }
+  ],
+  invoice_lines: [{ invoice_line_id: "line_oakridge_0001_1", invoice_id: "invoice_oakridge_0001", clinic_id: null }],
+  ...some
+})
+
+/** What a busy process has counted until now. */
+export const busy = (now: number, load = 1): Recent.Snapshot => {
+  const counter = Recent.make()
+  const paths = ["charges", "invoices", "consumption-logs", "pets", "payment-plans"]
+  for (let age = 24 * 60; age >= 0; age--) {
+    const at = now - age * minute
+    const count = Math.round(load * (20 + 15 * Math.sin(age / 110) + (age % 7)))
+    for (let index = 0; index < count; index++) {
+      const failing = age > 20 && age < 26 && index % 4 === 0
+      counter.record(at, {
+        endpoint: `/api/v3/${paths[index % paths.length] ?? ""}/${index % 3 === 0 ? "changes" : "search"}`,
+        organization: `org_${["oakridge", "harbor", "willow_creek_veterinary_partners"][index % 3] ?? ""}`,
+        status: failing ? 503 : index % 29 === 0 ? 422 : 200,
+        duration: failing ? 900 + index : 1 + (index % 5) * 0.7 + (index % 41 === 0 ? 60 : 0),
+        polled: 0,
+        refusal: failing ? "outage" : index % 31 === 0 ? "key" : undefined
+      })
+    }
+  }
+  return counter.snapshot(now)
+}
+
+/** A process that is well. */
+export const processOf = (now: number, some: Partial<ProcessSnapshot> = {}): ProcessSnapshot => ({
+  process: 1,
+  pid: 4242,
+  startedAt: now - 26 * 60 * minute,
+  version: "0.1.0",
+  roles: ["data-api", "intake", "worker"],
+  metrics: [
+    "practice_data_changes_lag_seconds 0",
+    "practice_data_changes_waiting 3",
+    'practice_data_replica_lag_seconds{process="1"} 0.4'
+  ].join("\n"),
+  recent: Recent.make().snapshot(now),
+  ready: true,
+  checks: { records: null, credentials: null, tasks: null, changes: null, processor: null },
+  memory: 180 * 1024 ** 2,
+  eventLoopDelay: 3.2,
+  ...some
+})
+
+/** Processes that say what they are given to say. */
+export const figures = (all: Effect.Effect<ReadonlyArray<ProcessSnapshot | Silent>>) =>
+  Layer.succeed(Figures, Figures.of({ all }))
+
+/** Keys, of which one was never used and one is revoked. */
+export const keysOf = (now: number): ReadonlyArray<ApiKey> => [
+  {
+    organization_id: "org_oakridge",
+    id: "key_3nVQ0aXbT1Zk",
+    name: "Warehouse sync",
+    prefix: "pda_live_a1B2",
+    created_at: iso(now - 90 * 24 * 60 * minute),
+    last_used_on: iso(now).slice(0, 10),
+    revoked_at: null
+  },
+  {
+    organization_id: "org_oakridge",
+    id: "key_9xVQ0aXbT1Zk",
+    name: "Trial",
+    prefix: "pda_live_Zz9y",
+    created_at: iso(now - 90 * 24 * 60 * minute),
+    last_used_on: null,
+    revoked_at: null
+  },
+  {
+    organization_id: "org_harbor",
+    id: "key_7aVQ0aXbT1Zk",
+    name: "Old laptop",
+    prefix: "pda_live_q0Wx",
+    created_at: iso(now - 400 * 24 * 60 * minute),
+    last_used_on: "2026-03-01",
+    revoked_at: iso(now - 30 * 24 * 60 * minute)
+  }
+]
+
+/** An entry about a task. */
+export const entryOf = ({ id, organization_id }: ShownTask, now: number): Entry => ({
+  organization_id,
+  id: "0b54a3a2-7d53-4a39-9d43-2f3c6b1b7a10",
+  at: iso(now - 3 * minute),
+  actor: "alice",
+  source: "127.0.0.1",
+  action: "task.replay",
+  target: id,
+  result: "replayed"
+})
+
+/** A store that has these things. */
+export const store = (memory: Memory) => OperatorStore.layerMemory(memory)
