@@ -5,6 +5,7 @@ import { Cause, type Duration, Effect, Exit, Layer, Option, References, Runtime 
 import { HttpServer } from "effect/http"
 import { config, type Role, type Settings } from "./Config.ts"
 import * as AfterMigration from "./database/AfterMigration.ts"
+import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "./database/Database.ts"
 import * as Databases from "./database/Databases.ts"
 import { EmbeddedDatabaseError } from "./database/Embedded.ts"
 import { demoKeys, organizations } from "./demo/DemoData.ts"
@@ -29,6 +30,8 @@ import { PspReads } from "./psp/PspReads.ts"
 import { ChangeClock } from "./records/ChangeClock.ts"
 import { Repositories } from "./records/Repositories.ts"
 import * as Otlp from "./observability/Otlp.ts"
+import * as OperationsListener from "./operations/OperationsListener.ts"
+import { OperatorStore } from "./operations/OperatorStore.ts"
 import * as Processes from "./process/Processes.ts"
 import { Children } from "./process/Children.ts"
 import * as AccessLog from "./observability/AccessLog.ts"
@@ -119,17 +122,30 @@ const observing = (settings: Settings) =>
     Layer.merge(Layer.succeed(References.TracerEnabled, false))
   )
 
-const demoNotice = (address: string) => `
+const demoNotice = (address: string, operatorsPage: string | undefined) => `
   This is the embedded database with demo data. Its API keys:
 ${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
 
   Try it:
     curl -s ${address}/api/v3/charges/search -H 'Authorization: Bearer ${organizations[0].key}' -H 'Content-Type: application/json' -d '{"limit":2}'
 
-  Documentation: ${address}/api/v3/docs and ${address}/api/v1/docs
+  Documentation: ${address}/api/v3/docs and ${address}/api/v1/docs${
+    operatorsPage === undefined ? "" : `\n  Operators' page: ${operatorsPage}`
+  }
 `
 
 const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+const operatorsPage = Effect.map(
+  Effect.serviceOption(OperationsListener.OperatorsPage),
+  Option.map(({ url }) => reachable(url))
+)
+
+/** Says where the operators' page is, if there is one. */
+const sayOperatorsPage = Effect.flatMap(
+  operatorsPage,
+  Option.match({ onNone: () => Effect.void, onSome: (url) => Effect.log(`Operators' page: ${url}`) })
+)
 
 const announcement = ({ databaseUrl, logFormat }: Settings) =>
   Effect.gen(function* () {
@@ -138,10 +154,14 @@ const announcement = ({ databaseUrl, logFormat }: Settings) =>
     // The parent of several processes says so itself.
     if (Processes.isChild) yield* Processes.announce(address)
     else yield* Effect.log(`Listening on ${address}`)
-    if (Option.isSome(databaseUrl)) return
+    if (Option.isSome(databaseUrl)) return yield* sayOperatorsPage
     // The keys of the demo data are no secret, and the log has none.
-    if (logFormat === "pretty") (yield* LogWriter).write(`${demoNotice(reachable(address))}\n`, true)
-    else yield* Effect.log(`This is the embedded database with demo data, see ${address}/api/v3/docs`)
+    if (logFormat === "pretty") {
+      const notice = demoNotice(reachable(address), Option.getOrUndefined(yield* operatorsPage))
+      return (yield* LogWriter).write(`${notice}\n`, true)
+    }
+    yield* Effect.log(`This is the embedded database with demo data, see ${reachable(address)}/api/v3/docs`)
+    yield* sayOperatorsPage
   })
 
 /** What a stop begins with: the service is not ready, and still serves what comes. */
@@ -160,6 +180,24 @@ const processor = ({ databaseUrl, stripeApiUrl, stripeSecretKey }: Settings) =>
   Option.match(stripeSecretKey, {
     onSome: (secretKey) => PspClient.layerStripe({ secretKey, apiUrl: stripeApiUrl }),
     onNone: () => (Option.isNone(databaseUrl) ? PspClient.layerMemory(accounts) : PspClient.layerNotConfigured)
+  })
+
+/** The port of the operators' listener: on the embedded database there is always one. */
+const operationsPort = ({ databaseUrl, operationsPort: port }: Settings) =>
+  Option.orElse(port, () => (Option.isNone(databaseUrl) ? Option.some(0) : Option.none()))
+
+/** The operators' listener, over databases and what the processes say of themselves. */
+const operators = (
+  settings: Settings
+): Layer.Layer<never, OperationsListener.CannotListen, Figures | CredentialDatabase | RecordDatabase | TaskDatabase> =>
+  Option.match(operationsPort(settings), {
+    onNone: () => Layer.empty,
+    onSome: (port) =>
+      OperationsListener.layer({
+        host: settings.operationsHost,
+        port,
+        token: settings.operationsToken
+      }).pipe(Layer.provide(OperatorStore.layer))
   })
 
 /** One process that does everything that its roles say. */
@@ -185,8 +223,11 @@ const single = (settings: Settings) => {
   const afterMigration = AfterMigration.layer(Databases.namesOf(settings), Layer.merge(worker, watching)).pipe(
     Layer.provide(connected)
   )
+  // The operators' listener is there before the service listens, and until it has stopped.
   const figures = Layer.mergeAll(
-    Processes.isChild ? Figures.layerOfChild(settings.roles) : Figures.layer(settings.roles),
+    Processes.isChild
+      ? Figures.layerOfChild(settings.roles)
+      : Layer.provide(operators(settings), Figures.layer(settings.roles)),
     Probes.layer(settings.roles)
   ).pipe(Layer.provide(connected))
   // These stop together and before all else: while requests are drained, the worker begins no task.
@@ -205,6 +246,9 @@ const single = (settings: Settings) => {
   )
 }
 
+/** What operators look at takes few connections. The children migrate. */
+const poolsOfParent = { poolSize: 2, migrate: Option.some(false) } as const
+
 /** Several of them behind one port. */
 const several = (settings: Settings) =>
   Option.isNone(settings.databaseUrl)
@@ -215,9 +259,11 @@ const several = (settings: Settings) =>
           })
         )
       )
-    : Layer.effectDiscard(Processes.supervise(settings)).pipe(
-        Layer.provideMerge(Figures.layerOfChildren),
-        Layer.provide([Children.layer(settings.processes), ProcessRuntime.layer(["parent"])])
+    : Layer.effectDiscard(Effect.andThen(Processes.supervise(settings), sayOperatorsPage)).pipe(
+        Layer.provideMerge(operators(settings)),
+        Layer.provide(Databases.layer({ ...settings, ...poolsOfParent }, { fill: () => Effect.void })),
+        Layer.provide(Figures.layerOfChildren),
+        Layer.provide([Children.layer(settings.processes), ProcessRuntime.layer(["parent"]), NodeServices.layer])
       )
 
 const served = (settings: Settings): Layer.Layer<never, Failure.Failure | Processes.ChildEnded, LogWriter> =>
@@ -231,7 +277,7 @@ export const run = () => {
   StopSignals.endAtTheSecond()
   Layer.launch(layer).pipe(
     Effect.tapErrorTag(
-      ["ConfigError", "EmbeddedDatabaseError", "MigrationError", "ServeError", "SqlError"],
+      ["CannotListen", "ConfigError", "EmbeddedDatabaseError", "MigrationError", "ServeError", "SqlError"],
       Failure.report
     ),
     NodeRuntime.runMain({

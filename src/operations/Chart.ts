@@ -37,9 +37,10 @@ interface Framed {
   readonly summary: string
 }
 
+const time = (slot: Point | undefined) => (slot === undefined ? "" : Format.timeOfDay(slot.start))
+
 const framed = ({ axis, columns, drawing, id, legend, slots, summary, title }: Framed) => {
   const middle = slots[Math.floor(slots.length / 2)]
-  const time = (slot: Point | undefined) => (slot === undefined ? "" : Format.timeOfDay(slot.start))
   const busy = slots.filter(({ requests }) => requests > 0).toReversed()
   return html`<figure class="chart" data-key="${id}">
     <figcaption>

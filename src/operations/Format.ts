@@ -1,4 +1,5 @@
 /** How times, durations and numbers are shown. */
+import { DateTime } from "effect"
 import { type Html, html } from "./Html.ts"
 
 const second = 1000
@@ -15,11 +16,14 @@ export const span = (millis: number): string => {
   return `${Math.floor(length / day)} days`
 }
 
+/** A time as ISO 8601, in UTC. */
+export const iso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
+
 /** A time in UTC, to the second. */
-export const utc = (millis: number): string => new Date(millis).toISOString().slice(0, 19).replace("T", " ")
+export const utc = (millis: number): string => iso(millis).slice(0, 19).replace("T", " ")
 
 /** The time of a day in UTC, such as `09:30`. */
-export const timeOfDay = (millis: number): string => new Date(millis).toISOString().slice(11, 16)
+export const timeOfDay = (millis: number): string => iso(millis).slice(11, 16)
 
 /** A time, and how long ago it was, or how soon it is. */
 export const moment = (at: string | number | null, now: number): Html => {
@@ -28,7 +32,7 @@ export const moment = (at: string | number | null, now: number): Html => {
   const ago = now - millis
   const relative = Math.abs(ago) < second ? "now" : ago > 0 ? `${span(ago)} ago` : `in ${span(ago)}`
   const [date, time] = utc(millis).split(" ")
-  return html`<time datetime="${new Date(millis).toISOString()}"><span>${date}</span> <span>${time}</span></time>
+  return html`<time datetime="${iso(millis)}"><span>${date}</span> <span>${time}</span></time>
     <small>${relative}</small>`
 }
 

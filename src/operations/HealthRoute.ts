@@ -1,17 +1,16 @@
 /** `/health` of the operators' listener: each part of each process, with its state, since when, and its last problem. */
-import { DateTime, Effect, Record } from "effect"
+import { Effect, Record } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { version } from "../process/Version.ts"
+import { iso } from "./Format.ts"
 import type { ProcessSnapshot } from "./Figures.ts"
 import { type Dependency, type Seen, Watch } from "./Watch.ts"
 
-const time = (millis: number) => DateTime.formatIso(DateTime.makeUnsafe(millis))
-
 const checkOf = ({ last, problem, since }: Dependency) => ({
   status: problem === null ? "pass" : "warn",
-  since: time(since),
+  since: iso(since),
   ...(problem === null ? {} : { output: problem }),
-  ...(last === null ? {} : { last_problem: { output: last.problem, at: time(last.at) } })
+  ...(last === null ? {} : { last_problem: { output: last.problem, at: iso(last.at) } })
 })
 
 const processOf = (
@@ -22,7 +21,7 @@ const processOf = (
   pid,
   version: own,
   roles,
-  started: time(startedAt),
+  started: iso(startedAt),
   ready,
   checks: Record.fromIterableWith(
     dependencies.filter((one) => one.process === process),

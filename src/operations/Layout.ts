@@ -1,6 +1,6 @@
 /** What all pages have in common. */
 import { icon } from "../http/Page.ts"
-import { utc } from "./Format.ts"
+import { iso, utc } from "./Format.ts"
 import { type Content, type Html, html } from "./Html.ts"
 
 /** The pages of the navigation. */
@@ -69,8 +69,7 @@ export const page = ({ body, isLive, now, place, title, version }: Shown): Html 
         <footer>
           <p>
             Version ${version}.
-            <span data-key="made">As of <time datetime="${new Date(now).toISOString()}">${utc(now)}</time>.</span> All
-            times are UTC.
+            <span data-key="made">As of <time datetime="${iso(now)}">${utc(now)}</time>.</span> All times are UTC.
           </p>
         </footer>
       </body>

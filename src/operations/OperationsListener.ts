@@ -2,7 +2,7 @@
  * The operators' listener: a server of its own beside the service's, for metrics, health and the operators' page. It is
  * there before the service is ready, since an operator wants to see why it is not, and until it has stopped.
  */
-import { Duration, Effect, Function, Layer, type Option, type Redacted, Schema } from "effect"
+import { Context, Duration, Effect, Function, Layer, type Option, type Redacted, Schema } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
@@ -43,12 +43,16 @@ export const routes = (host: string) =>
 
 const reasonOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
 
-/** Listens, and says where. */
+/** Where the operators' page is. */
+export class OperatorsPage extends Context.Service<OperatorsPage, { readonly url: string }>()(
+  "practice-data/operations/OperationsListener/OperatorsPage"
+) {}
+
+/** Listens. */
 export const layer = (options: Options) => {
-  const listening = Layer.effectDiscard(
-    Effect.flatMap(HttpServer.HttpServer, ({ address }) =>
-      Effect.log(`The operators' page is at ${HttpServer.formatAddress(address)}/ops`)
-    )
+  const listening = Layer.effect(
+    OperatorsPage,
+    Effect.map(HttpServer.HttpServer, ({ address }) => ({ url: `${HttpServer.formatAddress(address)}/ops` }))
   )
   const served = HttpRouter.serve(routes(options.host), {
     disableLogger: true,
@@ -56,10 +60,12 @@ export const layer = (options: Options) => {
     // As in Server.serve.
     middleware: Function.identity
   })
-  return Layer.merge(listening, served).pipe(
+  // Fresh: a router is shared by all that are built together, and the service has one of its own.
+  return Layer.fresh(Layer.provide(listening, served)).pipe(
     Layer.provide([Listener.layer({ ...limits, ...options }), Watch.layer, Token.layer(options.token)]),
     Layer.catchTag("ServeError", ({ cause }) =>
-      Layer.effectDiscard(
+      Layer.effect(
+        OperatorsPage,
         Effect.fail(
           new CannotListen({
             message: `The operators' listener cannot listen: ${reasonOf(cause)}. Choose another address with OPERATIONS_HOST and OPERATIONS_PORT.`

@@ -20,6 +20,12 @@ import * as Postgres from "./OperatorStorePostgres.ts"
 
 type Read<A> = Effect.Effect<A, Unreadable>
 
+/** What the fake was given, or that it was not. */
+const of = <A>(found: A | undefined): Read<A> =>
+  found === undefined ? Effect.fail(new Unreadable({ message: "There is no such store" })) : Effect.succeed(found)
+
+const paged = <A>(rows: ReadonlyArray<A>) => ({ rows, next: undefined })
+
 export class OperatorStore extends Context.Service<
   OperatorStore,
   {
@@ -51,10 +57,7 @@ export class OperatorStore extends Context.Service<
 
   /** The fake: what it is given, each list in one page. Without a value, nothing can be read. */
   static readonly layerMemory = (given: Memory) => {
-    const of = <A>(found: A | undefined): Read<A> =>
-      found === undefined ? Effect.fail(new Unreadable({ message: "There is no such store" })) : Effect.succeed(found)
     const tasks = of(given.tasks)
-    const paged = <A>(rows: ReadonlyArray<A>) => ({ rows, next: undefined })
     return Layer.succeed(
       OperatorStore,
       OperatorStore.of({

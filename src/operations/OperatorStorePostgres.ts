@@ -253,7 +253,7 @@ export const make = Effect.gen(function* () {
     const found = yield* readTasks(
       PlacedTask,
       sql`
-        select t.* from json_to_recordset(${JSON.stringify(pairs)}::json) as p (owner text, id uuid)
+        select t.* from jsonb_to_recordset(${sql.json(pairs)}::jsonb) as p (owner text, id uuid)
         cross join lateral (
           select ${sql.literal(taskColumns)}, '' as position from deletion_tasks t
           where t.organization_id = p.owner collate "C" and t.id = p.id limit 1

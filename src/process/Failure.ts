@@ -23,7 +23,13 @@ interface Explained<Tag extends string> {
 }
 
 /** Why a process cannot start. */
-export type Failure = ConfigError | Explained<"EmbeddedDatabaseError"> | MigrationError | ServeError | SqlError
+export type Failure =
+  | ConfigError
+  | Explained<"CannotListen">
+  | Explained<"EmbeddedDatabaseError">
+  | MigrationError
+  | ServeError
+  | SqlError
 
 /** Why a process cannot start, or a command did not do what it was asked. */
 type AnyFailure = Failure | Explained<"NotMigrated"> | Explained<"Refused">
@@ -43,6 +49,7 @@ export const explain = (failure: AnyFailure): string => {
   switch (failure._tag) {
     case "ConfigError":
       return `The configuration is wrong. ${configuration(failure)}`
+    case "CannotListen":
     case "EmbeddedDatabaseError":
     case "NotMigrated":
     case "Refused":

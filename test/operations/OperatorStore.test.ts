@@ -126,7 +126,12 @@ layer(services, { excludeTestServices: true })("OperatorStore", (it) => {
       yield* Commands.replayTask(alice, { id: completed, organization: undefined })
       const { rows } = yield* reads.audit(undefined)
       const told = rows.map(({ action, actor, organization_id, result, source, target }) => ({
-        ...{ actor, source, organization_id, action, target, result }
+        actor,
+        source,
+        organization_id,
+        action,
+        target,
+        result
       }))
       const by = { actor: "alice", source: "127.0.0.1" }
       const audited = { ...by, organization_id: "org_audit" }

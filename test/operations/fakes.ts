@@ -5,13 +5,12 @@ import { taskIdOf } from "../../src/deletions/Delivery.ts"
 import type { ApiKey } from "../../src/keys/ApiKeys.ts"
 import * as Recent from "../../src/observability/Recent.ts"
 import type { Entry } from "../../src/operations/AuditLog.ts"
+import { iso } from "../../src/operations/Format.ts"
 import { Figures, type ProcessSnapshot, type Silent } from "../../src/operations/Figures.ts"
 import type { ShownTask } from "../../src/operations/OperatorRows.ts"
 import { OperatorStore, type Memory } from "../../src/operations/OperatorStore.ts"
 
 const minute = 60_000
-
-const iso = (millis: number) => new Date(millis).toISOString()
 
 /** A task of a state, by its Idempotency-Key. */
 export const taskOf = (
@@ -95,7 +94,7 @@ export const processOf = (now: number, some: Partial<ProcessSnapshot> = {}): Pro
 
 /** Processes that say what they are given to say. */
 export const figures = (all: Effect.Effect<ReadonlyArray<ProcessSnapshot | Silent>>) =>
-  Layer.succeed(Figures, Figures.of({ all }))
+  Layer.succeed(Figures, Figures.of({ all, metrics: Effect.succeed("# no metrics\n") }))
 
 /** Keys, of which one was never used and one is revoked. */
 export const keysOf = (now: number): ReadonlyArray<ApiKey> => [
