@@ -62,6 +62,11 @@ const losses = [
   ["tasks", "swallow"]
 ] as const
 
+const requests = (process: number) =>
+  `practice_data_http_requests_total{process="${process}",endpoint="/api/v3/charges/search",status="2xx"}`
+
+const startTime = (process: number) => `process_start_time_seconds{process="${process}"}`
+
 describe.concurrent("/metrics", () => {
   it.live("is there, and says which database is not, while one of them refuses connections or hangs", () =>
     Effect.gen(function* () {
@@ -100,11 +105,8 @@ describe.concurrent("/metrics", () => {
         PROCESSES: "2",
         LOG_LEVEL: "Debug"
       })
-      const requests = (process: number) =>
-        `practice_data_http_requests_total{process="${process}",endpoint="/api/v3/charges/search",status="2xx"}`
       const answered = 'practice_data_processes_answered{process="parent"}'
       const restarts = 'practice_data_process_restarts_total{process="parent"}'
-      const startTime = (process: number) => `process_start_time_seconds{process="${process}"}`
 
       yield* untilSamples("two processes", (samples) => samples[answered] === 2)
       const countBoth = (samples: Samples) => (samples[requests(1)] ?? 0) + (samples[requests(2)] ?? 0)
