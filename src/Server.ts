@@ -38,7 +38,7 @@ export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.
 export const dataApiRoutes = Layer.mergeAll(
   HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
   DocsPage.layer(DataApi)
-).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)))
+).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)), Tracing.asRequested)
 
 /**
  * The handlers of the intake with their middleware, over its services.
@@ -63,7 +63,7 @@ export const intakeRoutes = (delay: Duration.Duration) =>
       Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(VersionOneApi)))
     ),
     DocsPage.layer(VersionOneApi)
-  ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)))
+  ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)), Tracing.asRequested)
 
 /** Health and readiness. */
 export const operationsRoutes = HttpApiBuilder.layer(OperationsApi).pipe(
@@ -102,7 +102,7 @@ export const routes = Layer.merge(dataApiRoutes, middleware)
 
 /** Serves routes. */
 export const serve = <A, E, R>(served: Layer.Layer<A, E, R>) =>
-  HttpRouter.serve(Tracing.asRequested(Layer.merge(served, middleware)), {
+  HttpRouter.serve(Layer.merge(served, middleware), {
     disableLogger: true,
     disableListenLog: true,
     // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for as

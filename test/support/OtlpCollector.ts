@@ -104,8 +104,11 @@ const Metrics = Schema.Struct({
   )
 })
 
+// oxlint-disable-next-line effecttsgo/schema-sync -- in a handler of a server, which is no effect
 const decodeTraces = Schema.decodeUnknownSync(Traces)
+// oxlint-disable-next-line effecttsgo/schema-sync -- in a handler of a server, which is no effect
 const decodeLogs = Schema.decodeUnknownSync(Logs)
+// oxlint-disable-next-line effecttsgo/schema-sync -- in a handler of a server, which is no effect
 const decodeMetrics = Schema.decodeUnknownSync(Metrics)
 
 type AttributeValue = string | number | boolean | undefined

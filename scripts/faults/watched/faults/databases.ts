@@ -1,14 +1,32 @@
 /** Faults of the databases. */
 import { Effect } from "effect"
 import * as TcpProxy from "../../../../test/blackbox/support/TcpProxy.ts"
-import * as Ground from "../../support/Ground.ts"
+import * as OwnPostgres from "../../../../test/faults/support/OwnPostgres.ts"
+import type * as LocalPostgres from "../../../../test/support/LocalPostgres.ts"
+import { Reactivity } from "effect/reactivity"
+import { loadDemoData } from "../../../../src/demo/Load.ts"
+import * as Proc from "../../support/Proc.ts"
 import * as Service from "../../support/Service.ts"
 import { everyday, type Fault, make, start, traffic } from "../Fault.ts"
 
 const reads = [...everyday, Service.delivery("watched")] as const
 
-/** A Postgres of the fault's own, which it may take away from all that use it. */
-const ofItsOwn = (about: Pick<Fault, "done" | "name">, act: "stopImmediately" | "pause", back: "start" | "resume") =>
+/** Signals a Postgres with all of its processes. */
+const signalAll = ({ pid }: OwnPostgres.OwnPostgres, name: NodeJS.Signals) =>
+  Effect.gen(function* () {
+    const postmaster = pid() ?? 0
+    const others = yield* Proc.children(postmaster)
+    yield* Effect.forEach([postmaster, ...others], (one) => Proc.signal(one, name))
+  })
+
+/** A Postgres of the fault's own, which is taken away from all that use it. */
+const ofItsOwn = (
+  about: Pick<Fault, "done" | "name">,
+  ways: (postgres: OwnPostgres.OwnPostgres) => {
+    readonly begin: Effect.Effect<void>
+    readonly heal: Effect.Effect<void, LocalPostgres.PostgresError>
+  }
+) =>
   make({
     ...about,
     seen: {
@@ -17,12 +35,12 @@ const ofItsOwn = (about: Pick<Fault, "done" | "name">, act: "stopImmediately" | 
       log: /The record store cannot be reached/,
       health: /record/
     },
-    stand: Effect.fnUntraced(function* ({ seed }) {
-      const { demo, power } = yield* Ground.make({ databaseUrl: undefined, seed })
-      const { url } = yield* demo
-      const service = yield* start({ DATABASE_URL: url })
+    stand: Effect.fnUntraced(function* () {
+      const postgres = yield* OwnPostgres.make
+      yield* Effect.provide(loadDemoData(postgres.sql), Reactivity.layer)
+      const service = yield* start({ DATABASE_URL: postgres.url })
       yield* traffic(service.port, reads)
-      return { services: [service] as const, begin: power[act], heal: power[back] }
+      return { services: [service] as const, ...ways(postgres) }
     })
   })
 
@@ -34,8 +52,14 @@ const proxied = Effect.fnUntraced(function* (url: string) {
 })
 
 export const databases: ReadonlyArray<Fault> = [
-  ofItsOwn({ name: "store-down", done: "Postgres is stopped" }, "stopImmediately", "start"),
-  ofItsOwn({ name: "store-hangs", done: "Postgres is paused (SIGSTOP)" }, "pause", "resume"),
+  ofItsOwn({ name: "store-down", done: "Postgres is stopped" }, ({ start: again, stopImmediately }) => ({
+    begin: stopImmediately,
+    heal: again
+  })),
+  ofItsOwn({ name: "store-hangs", done: "Postgres is paused (SIGSTOP)" }, (postgres) => ({
+    begin: signalAll(postgres, "SIGSTOP"),
+    heal: signalAll(postgres, "SIGCONT")
+  })),
   make({
     name: "key-store-down",
     done: "The Postgres of the API keys alone refuses connections",
