@@ -4,6 +4,7 @@ import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { OrderedServer } from "../../src/http/OrderedServer.ts"
+import type { Refused } from "../../src/http/Refusal.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
 
 const minute = Duration.minutes(1)
@@ -146,3 +147,28 @@ describe("A connection", () => {
     })
   )
 })
+
+it.live("what the server refuses itself it tells of, as far as it could be read", () =>
+  Effect.gen(function* () {
+    const { port, server } = yield* listening
+    const refused: Array<Refused> = []
+    server.on("refused", (each: Refused) => refused.push(each))
+    for (const text of ["GET /a?b=1 HTTP/1.1\r\nX-Request-Id: mine\r\n\r\n", "nonsense\r\n\r\n"]) {
+      const before = refused.length
+      const socket = yield* connected(port)
+      socket.write(text)
+      yield* eventually(
+        "a refusal",
+        Effect.sync(() => refused.length > before)
+      )
+    }
+    assert.deepStrictEqual(
+      refused.map(({ address, request, status }) => [status, request?.url, address]),
+      [
+        [400, "/a?b=1", "127.0.0.1"],
+        [400, undefined, "127.0.0.1"]
+      ]
+    )
+    assert.strictEqual(refused[0]?.requestId, "mine")
+  })
+)
