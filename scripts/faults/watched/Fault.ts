@@ -18,6 +18,8 @@ export interface Watched extends Process.Process {
 export interface Stand {
   /** The first one tells the health. */
   readonly services: readonly [Watched, ...ReadonlyArray<Watched>]
+  /** Those that the fault starts, in the place of others. */
+  readonly later?: ReadonlyArray<Watched>
   readonly begin: Effect.Effect<void, NotTried, Scope.Scope>
   readonly heal: Effect.Effect<void, NotTried, Scope.Scope>
 }
@@ -57,6 +59,7 @@ export const make = <E1, E2, E3>({
   readonly stand: (ground: Ground) => Effect.Effect<
     {
       readonly services: Stand["services"]
+      readonly later?: Array<Watched>
       readonly begin: Effect.Effect<unknown, E2, Scope.Scope>
       readonly heal: Effect.Effect<unknown, E3, Scope.Scope>
     },
@@ -67,8 +70,9 @@ export const make = <E1, E2, E3>({
   ...about,
   stand: (ground) =>
     tried(stand(ground)).pipe(
-      Effect.map(({ begin, heal, services }) => ({
+      Effect.map(({ begin, heal, later = [], services }) => ({
         services,
+        later,
         begin: Effect.asVoid(tried(begin)),
         heal: Effect.asVoid(tried(heal))
       }))
@@ -82,6 +86,10 @@ export const start = Effect.fnUntraced(function* (environment: Process.Environme
   const watched: Watched = { ...service, operations: `127.0.0.1:${port}` }
   return watched
 })
+
+/** Starts a service on the ports of another one, which has ended. */
+export const startAgain = ({ operations, port }: Watched, environment: Process.Environment) =>
+  start({ ...environment, PORT: String(port), OPERATIONS_PORT: operations.split(":")[1] ?? "" })
 
 /** Callers who ask until the scope closes. */
 export const traffic = (

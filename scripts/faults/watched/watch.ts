@@ -89,17 +89,25 @@ export const watch = (fault: Fault, ground: Ground, watcher: Watcher, permits: S
         return yield* new NotTried({ message: `Before the fault: ${before.map(({ summary }) => summary).join("; ")}` })
       }
       const outputs = stand.services.map(({ output }) => output().length)
-      const begun = yield* now
-      yield* Effect.forkScoped(stand.begin)
+      const begun = yield* Ref.make(yield* now)
+      yield* Effect.forkScoped(
+        Effect.andThen(
+          stand.begin,
+          Effect.flatMap(now, (at) => Ref.set(begun, at))
+        )
+      )
       const isRight = (firing: ReadonlyArray<Firing>) => firing.some(({ name }) => name === fault.seen?.alert)
       const right = yield* Effect.repeat(look, { until: isRight, schedule: every }).pipe(
         Effect.timeoutOption(Duration.seconds(patience))
       )
-      const seconds = Option.isSome(right) ? (yield* now) - begun : undefined
+      const seconds = Option.isSome(right) ? (yield* now) - (yield* Ref.get(begun)) : undefined
       // What else fires comes at most two scrapes later.
       yield* Effect.repeat(look, { schedule: every }).pipe(Effect.timeoutOption("6 seconds"))
       const health = fault.seen?.health === undefined ? "" : yield* healthOf(stand.services[0])
-      const lines = stand.services.map(({ output }, index) => output().slice(outputs[index] ?? 0)).join("\n")
+      const lines = [
+        ...stand.services.map(({ output }, index) => output().slice(outputs[index] ?? 0)),
+        ...(stand.later ?? []).map(({ output }) => output())
+      ].join("\n")
       yield* stand.heal
       return { seconds, health, lines, healed: yield* now }
     })

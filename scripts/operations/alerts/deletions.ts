@@ -68,7 +68,7 @@ export const deletions: ReadonlyArray<Alert> = [
     name: "PracticeDataTasksNotCounted",
     severity: "ticket",
     expression:
-      "min without (process) (time() - practice_data_tasks_read_timestamp_seconds) > 60 unless on (instance) practice_data_dependency_up == 0",
+      "min without (process) (time() - practice_data_tasks_read_timestamp_seconds) > 60 and on (instance) time() - process_start_time_seconds > 60 unless on (instance) practice_data_dependency_up == 0 unless on (instance) practice_data_ready == 0",
     for: 0,
     summary: "{{ $labels.instance }} has not counted the deletion tasks for {{ $value | humanizeDuration }}",
     means: "The other alerts on deletions say nothing now: the statement fails or takes too long.",

@@ -15,7 +15,7 @@ const notInTheDemo: ReadonlyArray<string> = [
 ]
 
 const hostile = [
-  '/api/v3/charges/search"} 1',
+  '/api/v3/charges/search"}',
   "/api/v3/charges/search%0Apractice_data_ready%201",
   "/\\",
   `/${"x".repeat(9000)}`

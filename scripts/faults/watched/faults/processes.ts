@@ -4,7 +4,7 @@ import { eventually } from "../../../../test/blackbox/support/eventually.ts"
 import * as Ledger from "../../../../test/faults/support/Ledger.ts"
 import * as Proc from "../../support/Proc.ts"
 import * as Service from "../../support/Service.ts"
-import { everyday, type Fault, healed, make, start, traffic } from "../Fault.ts"
+import { everyday, type Fault, healed, make, start, startAgain, traffic } from "../Fault.ts"
 
 /** Two processes behind one port. */
 const two = Effect.fnUntraced(function* (url: string) {
@@ -28,11 +28,7 @@ export const processes: ReadonlyArray<Fault> = [
       const scope = yield* Effect.scope
       const service = yield* start({ DATABASE_URL: url })
       yield* traffic(service.port, everyday)
-      const again = start({
-        DATABASE_URL: url,
-        PORT: String(service.port),
-        OPERATIONS_PORT: service.operations.split(":")[1] ?? ""
-      }).pipe(Effect.provideService(Scope.Scope, scope))
+      const again = startAgain(service, { DATABASE_URL: url }).pipe(Effect.provideService(Scope.Scope, scope))
       return { services: [service] as const, begin: service.kill("SIGKILL"), heal: again }
     })
   }),
@@ -144,11 +140,7 @@ export const processes: ReadonlyArray<Fault> = [
           Effect.gen(function* () {
             yield* service.kill("SIGTERM")
             yield* service.ended
-            yield* start({
-              ...environment,
-              PORT: String(service.port),
-              OPERATIONS_PORT: service.operations.split(":")[1] ?? ""
-            }).pipe(Effect.provideService(Scope.Scope, scope))
+            yield* Effect.provideService(startAgain(service, environment), Scope.Scope, scope)
           })
         ),
         heal: healed
