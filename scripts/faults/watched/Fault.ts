@@ -1,5 +1,5 @@
 /** A fault that is watched through metrics, logs and health alone, and what has to be seen of it. */
-import { Cause, Effect, type Scope } from "effect"
+import { Cause, Effect, Fiber, type Scope } from "effect"
 import * as OwnPostgres from "../../../test/faults/support/OwnPostgres.ts"
 import * as Process from "../../../test/blackbox/support/Process.ts"
 import { NotTried } from "../Scenario.ts"
@@ -105,6 +105,21 @@ export const traffic = (
     patience: options.patience ?? 15_000,
     keepAlive: true
   })
+
+/** Something that goes on from the beginning of the fault to its end. */
+export const meanwhile = <E, R>(work: Effect.Effect<unknown, E, R>) => {
+  let fiber: Fiber.Fiber<unknown, E> | undefined
+  return {
+    begin: Effect.map(Effect.forkScoped(work), (forked) => {
+      fiber = forked
+    }),
+    heal: Effect.suspend(() => (fiber === undefined ? Effect.void : Fiber.interrupt(fiber)))
+  }
+}
+
+/** Callers from the beginning of the fault to its end. */
+export const callersOf = (...given: Parameters<typeof traffic>) =>
+  meanwhile(Effect.scoped(Effect.andThen(traffic(...given), Effect.never)))
 
 /** What is asked of a service that is well. */
 export const everyday = [Service.search("charges", { limit: 10 }), Service.search("clinics", {}, "harbor")] as const
