@@ -1,7 +1,7 @@
 /** The layer graph, written once, for real and in memory; what a start builds of it; and what it prints then. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Console, type Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
+import { Cause, type Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpServer } from "effect/http"
 import { config, type Role, type Settings } from "./Config.ts"
 import * as AfterMigration from "./database/AfterMigration.ts"
@@ -35,8 +35,8 @@ import { OperatorStore } from "./operations/OperatorStore.ts"
 import * as Processes from "./process/Processes.ts"
 import { Children } from "./process/Children.ts"
 import * as AccessLog from "./observability/AccessLog.ts"
-import type { LogWriter } from "./observability/LogWriter.ts"
 import * as Logging from "./observability/Logging.ts"
+import { LogWriter } from "./observability/LogWriter.ts"
 import * as Recent from "./observability/Recent.ts"
 import { RequestObservers } from "./observability/RequestFacts.ts"
 import * as RequestMetrics from "./observability/RequestMetrics.ts"
@@ -73,30 +73,37 @@ export const intakeServicesMemory = (delay: Duration.Duration) =>
 
 const watch = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
 
-/** The data API for a server of your own, beside its other routes: over the databases and a processor. */
+/** Who looks at each attempt to run a task. */
+const taskObservers = Layer.effect(
+  TaskObservers,
+  Effect.map(Series.current, (series) => [TaskMetrics.make(series)])
+)
+
+/**
+ * The data API for a server of your own, beside its other routes: over the databases and a processor. What is measured of
+ * it is in the registry of your server, `Metric.MetricRegistry`: `PrometheusMetrics.layerHttp()` of
+ * `effect/observability` serves it.
+ */
 export const dataApi = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfApis, watch).pipe(
   Layer.provide(services)
 )
 
 /**
- * The intake of invoice deletions for a server of your own, and the worker that runs them: over the databases.
+ * The intake of invoice deletions for a server of your own, and the worker that runs them: over the databases. It is
+ * measured like the data API.
  *
  * @param delay from receiving a delivery to running it
  */
 export const intake = (delay: Duration.Duration) =>
-  Layer.mergeAll(Server.intakeRoutes(delay), Server.middlewareOfApis, Worker.layer(Worker.optionsFor(10))).pipe(
-    Layer.provide(intakeServices(delay))
-  )
+  Layer.mergeAll(
+    Server.intakeRoutes(delay),
+    Server.middlewareOfApis,
+    Worker.layer(Worker.optionsFor(10)).pipe(Layer.provide(taskObservers))
+  ).pipe(Layer.provide(intakeServices(delay)))
 
 /** The databases that the configuration names; the embedded one has the demo data. */
 export const databases = Layer.unwrap(
   Effect.map(config, (settings) => Databases.layer(settings, { fill: loadDemoData }))
-)
-
-/** Who looks at each attempt to run a task. */
-const taskObservers = Layer.effect(
-  TaskObservers,
-  Effect.map(Series.current, (series) => [TaskMetrics.make(series)])
 )
 
 /** Who looks at each request. */
@@ -147,15 +154,21 @@ const sayOperatorsPage = Effect.flatMap(
   Option.match({ onNone: () => Effect.void, onSome: (url) => Effect.log(`Operators' page: ${url}`) })
 )
 
-const announcement = ({ databaseUrl }: Settings) =>
+const announcement = ({ databaseUrl, logFormat }: Settings) =>
   Effect.gen(function* () {
     const server = yield* HttpServer.HttpServer
     const address = HttpServer.formatAddress(server.address)
     // The parent of several processes says so itself.
     if (Processes.isChild) yield* Processes.announce(address)
     else yield* Effect.log(`Listening on ${address}`)
-    if (Option.isSome(databaseUrl)) yield* sayOperatorsPage
-    else yield* Console.log(demoNotice(reachable(address), Option.getOrUndefined(yield* operatorsPage)))
+    if (Option.isSome(databaseUrl)) return yield* sayOperatorsPage
+    // The keys of the demo data are no secret, and the log has none.
+    if (logFormat === "pretty") {
+      const notice = demoNotice(reachable(address), Option.getOrUndefined(yield* operatorsPage))
+      return (yield* LogWriter).write(`${notice}\n`, true)
+    }
+    yield* Effect.log(`This is the embedded database with demo data, see ${reachable(address)}/api/v3/docs`)
+    yield* sayOperatorsPage
   })
 
 /** What a stop begins with: the service is not ready, and still serves what comes. */

@@ -14,6 +14,8 @@ import * as Tracing from "./observability/Tracing.ts"
 import * as IntakeHandlers from "./deletions/Handlers.ts"
 import * as TaskHandlers from "./deletions/TaskHandlers.ts"
 import * as Signature from "./deletions/Signature.ts"
+import * as RequestMetrics from "./observability/RequestMetrics.ts"
+import * as Series from "./observability/Series.ts"
 import * as AuthorizationServer from "./keys/AuthorizationServer.ts"
 import * as PspHandlers from "./psp/Handlers.ts"
 import * as RecordHandlers from "./records/Handlers.ts"
@@ -38,7 +40,7 @@ export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.
 export const dataApiRoutes = Layer.mergeAll(
   HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
   DocsPage.layer(DataApi)
-).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)))
+).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)), Tracing.asRequested)
 
 /**
  * The handlers of the intake with their middleware, over its services.
@@ -63,7 +65,7 @@ export const intakeRoutes = (delay: Duration.Duration) =>
       Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(VersionOneApi)))
     ),
     DocsPage.layer(VersionOneApi)
-  ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)))
+  ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)), Tracing.asRequested)
 
 /** Health and readiness. */
 export const operationsRoutes = HttpApiBuilder.layer(OperationsApi).pipe(
@@ -92,17 +94,25 @@ const around = Function.flow(
 /** What happens around every request. */
 export const middleware = HttpRouter.middleware(around, { global: true })
 
-/** The same around the requests to the APIs alone, for a server that has other routes beside them. */
-export const middlewareOfApis = HttpRouter.middleware(Middleware.below([dataApiPrefix, operationsPrefix], around), {
-  global: true
-})
+/** The same around the requests to the APIs alone, which are counted, for a server that has other routes beside them. */
+export const middlewareOfApis = HttpRouter.middleware(
+  Effect.map(Series.current, (series) => {
+    const count = RequestMetrics.make(series, {
+      endpoints: endpointsOf({ dataApi: true }),
+      intake: intakePath,
+      byOrganization: false
+    })
+    return Middleware.below([dataApiPrefix, operationsPrefix], Function.flow(around, Middleware.alsoObservedBy(count)))
+  }),
+  { global: true }
+)
 
 /** The routes of the data API as they are served. */
 export const routes = Layer.merge(dataApiRoutes, middleware)
 
 /** Serves routes. */
 export const serve = <A, E, R>(served: Layer.Layer<A, E, R>) =>
-  HttpRouter.serve(Tracing.asRequested(Layer.merge(served, middleware)), {
+  HttpRouter.serve(Layer.merge(served, middleware), {
     disableLogger: true,
     disableListenLog: true,
     // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for as

@@ -14,6 +14,7 @@ import * as Field from "../src/api/records/Field.ts"
 import * as Filter from "../src/api/records/Filter.ts"
 import { pets } from "../src/api/records/Pets.ts"
 import * as Resource from "../src/api/records/Resource.ts"
+import * as Series from "../src/observability/Series.ts"
 import { handlersOf } from "../src/records/Handlers.ts"
 import { Repositories } from "../src/records/Repositories.ts"
 
@@ -150,3 +151,21 @@ export const requiredId = Effect.gen(function* () {
   // @ts-expect-error The clinic of a processor read is never null.
   yield* client["psp-charges"].search({ payload: { clinic: null } })
 })
+
+export const labelsOfMetrics = Effect.map(Series.current, ({ counter, gauge, histogram }) => [
+  counter("practice_data_deliveries_total", { outcome: "scheduled" }),
+  // @ts-expect-error A label is missing.
+  counter("practice_data_deliveries_total"),
+  // @ts-expect-error The label has no such value.
+  counter("practice_data_deliveries_total", { outcome: "lost" }),
+  // @ts-expect-error The metric has no such label.
+  counter("practice_data_deliveries_total", { outcome: "scheduled", organization: "org_oakridge" }),
+  // @ts-expect-error There is no such metric.
+  counter("practice_data_surprises_total"),
+  // @ts-expect-error It is a gauge.
+  counter("practice_data_ready"),
+  gauge("practice_data_ready"),
+  // @ts-expect-error It has no labels.
+  gauge("practice_data_ready", { pool: "records" }),
+  histogram("practice_data_pool_wait_seconds", { pool: "records" })
+])

@@ -4,6 +4,7 @@ import { Command } from "effect/cli"
 import * as Failure from "../process/Failure.ts"
 import { invocation } from "../process/Invocation.ts"
 import { version } from "../process/Version.ts"
+import { audit } from "./Audit.ts"
 import { demo } from "./Demo.ts"
 import { doctor } from "./Doctor.ts"
 import { get } from "./Get.ts"
@@ -30,7 +31,7 @@ const command = Command.make("practice-data").pipe(
   ]),
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, demo] },
-    { group: "Operate it", commands: [keys, secrets, tasks, doctor] },
+    { group: "Operate it", commands: [keys, secrets, tasks, audit, doctor] },
     { group: "Use it", commands: [get, search, sync, send, openapi] }
   ])
 )

@@ -47,3 +47,6 @@ export const tasks = migrated("tasks", TaskDatabase)
 
 /** For commands about API keys: fails when the database of the keys is not migrated. */
 export const keys = migrated("credentials", CredentialDatabase)
+
+/** For commands about both: fails when one of them is not migrated. */
+export const both = Layer.merge(tasks, keys)

@@ -69,7 +69,7 @@ const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout
 const observeRefusals = Effect.fnUntraced(function* (server: OrderedServer) {
   const observers = yield* RequestFacts.RequestObservers
   const clock = yield* Clock.Clock
-  server.on("refused", ({ address, request, requestId, status }: Refused) => {
+  server.on("refused", ({ address, bytes, request, requestId, status }: Refused) => {
     const facts = RequestFacts.make({
       id: requestId,
       method: request?.method ?? "",
@@ -80,6 +80,7 @@ const observeRefusals = Effect.fnUntraced(function* (server: OrderedServer) {
       started: RequestFacts.now(clock)
     })
     facts.status = status
+    facts.bytes = bytes
     facts.refusal = refusals[status] ?? "protocol"
     for (const observer of observers) observer(facts)
   })

@@ -59,6 +59,12 @@ export const observed = (paths: Paths) =>
     })
   )
 
+/** Shows requests to one more observer. Goes around `observed`. */
+export const alsoObservedBy = (observer: (facts: Readonly<RequestFacts.RequestFacts>) => void) =>
+  HttpMiddleware.make((httpEffect) =>
+    Effect.updateService(httpEffect, RequestFacts.RequestObservers, (observers) => [...observers, observer])
+  )
+
 /**
  * Responds 404 to a path that is not among these, and 405 to another method than the path has. Paths match exactly; the
  * router alone would accept several spellings of one.

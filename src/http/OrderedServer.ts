@@ -171,7 +171,8 @@ export class OrderedServer extends Server {
     this.#queued += 1
     if (this.#queued <= maximumQueued) return void socket.pause()
     const requestId = requestIdOf(request?.headers["x-request-id"])
-    this.emit("refused", { status: noResponse, requestId, request, address: socket.remoteAddress } satisfies Refused)
+    const address = socket.remoteAddress
+    this.emit("refused", { status: noResponse, requestId, request, address, bytes: 0 } satisfies Refused)
     socket.destroy()
   }
 

@@ -10,6 +10,8 @@ export interface Refused {
   /** The request, where its headers could be read. */
   readonly request: IncomingMessage | undefined
   readonly address: string | undefined
+  /** The length of the response's body. */
+  readonly bytes: number
 }
 
 /** The status of a connection that is closed without a response. */
@@ -23,7 +25,7 @@ const refusal = (status: number, requestId: string) => {
     connection: "close",
     "x-request-id": requestId
   }
-  return { body, headers }
+  return { body, bytes: body.length, headers }
 }
 
 /** Responds to a request, and closes its connection. */
@@ -31,19 +33,19 @@ export const refuse = (response: ServerResponse, status: number): Refused => {
   const request = response.req
   const requestId = requestIdOf(request.headers["x-request-id"])
   const address = request.socket.remoteAddress
-  const { body, headers } = refusal(status, requestId)
+  const { body, bytes, headers } = refusal(status, requestId)
   response.writeHead(status, headers).end(body)
-  return { status, requestId, request, address }
+  return { status, requestId, request, address, bytes }
 }
 
 /** Responds where no whole request could be read, and closes the connection. */
 export const refuseConnection = (socket: Socket, status: number, request: IncomingMessage | undefined): Refused => {
   const requestId = requestIdOf(request?.headers["x-request-id"])
   const address = socket.remoteAddress
-  const { body, headers } = refusal(status, requestId)
+  const { body, bytes, headers } = refusal(status, requestId)
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`)
   // A client that timed out has no bytes on their way that would reset the connection before it reads this.
   if (status === 408) socket.destroySoon()
-  return { status, requestId, request, address }
+  return { status, requestId, request, address, bytes }
 }

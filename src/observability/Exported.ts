@@ -14,6 +14,13 @@ const bound = (value: OtlpResource.AnyValue): void => {
 
 const boundAll = (attributes: ReadonlyArray<OtlpResource.KeyValue>) => attributes.forEach(({ value }) => bound(value))
 
+/** A statement without the indentation of our source. */
+const inOneLine = (attributes: ReadonlyArray<OtlpResource.KeyValue>) => {
+  for (const { key, value } of attributes) {
+    if (key === "db.query.text") value.stringValue = value.stringValue?.replace(/\s+/g, " ").trim() ?? null
+  }
+}
+
 // Effect's exporter says Ok of whatever did not fail. That is for a person to say; unset is what did not fail.
 const [unset, ok] = [0, 1] as const
 
@@ -28,6 +35,7 @@ export const layer = Layer.effect(
         scopeSpans: resource.scopeSpans.map((scope) => ({
           ...scope,
           spans: scope.spans.map((span) => {
+            inOneLine(span.attributes)
             boundAll(span.attributes)
             for (const { attributes } of span.events) boundAll(attributes)
             return span.status.code === ok ? { ...span, status: { code: unset } } : span

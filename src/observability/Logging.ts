@@ -21,14 +21,14 @@ export const safe = (text: string): string => withoutSecrets(bounded(text))
 /** What a cause says: its errors with their stacks. */
 export const textOf = (cause: Cause.Cause<unknown>): string => safe(Cause.pretty(cause))
 
-const valueText = (value: unknown) =>
-  safe(Predicate.isString(value) ? value : inspect(value, { depth: 4, breakLength: Infinity, maxStringLength: 1000 }))
+const shown = (value: unknown) =>
+  Predicate.isString(value) ? value : inspect(value, { depth: 4, breakLength: Infinity, maxStringLength: 1000 })
 
 const field = (format: Format, name: string, value: unknown) => {
   if (value === undefined || value === null) return ""
   return Predicate.isNumber(value) || Predicate.isBoolean(value)
     ? format.plain(name, value)
-    : format.text(name, valueText(value))
+    : format.text(name, safe(shown(value)))
 }
 
 const messagesOf = (message: unknown): ReadonlyArray<unknown> => (Array.isArray(message) ? message : [message])
@@ -42,8 +42,8 @@ const isUrgent = (level: LogLevel.LogLevel) => LogLevel.isGreaterThanOrEqualTo(l
 const structured = (format: Format, { write }: Writer) =>
   Logger.make<unknown, void>(({ cause, date, fiber, logLevel, message }) => {
     const [first, ...details] = messagesOf(message)
-    let line = format.begin(date.getTime(), logLevel, valueText(first))
-    if (details.length > 0) line += format.text("detail", safe(details.map(valueText).join(" ")))
+    let line = format.begin(date.getTime(), logLevel, safe(shown(first)))
+    if (details.length > 0) line += format.text("detail", safe(details.map(shown).join(" ")))
     for (const [name, value] of Object.entries(fiber.getRef(References.CurrentLogAnnotations))) {
       line += field(format, name, value)
     }
@@ -60,7 +60,7 @@ const consoleOver = ({ write }: Writer): Console.Console =>
       stdout: new Writable({
         decodeStrings: false,
         write: (text, _, done) => {
-          write(String(text), true)
+          write(withoutSecrets(String(text)), true)
           done()
         }
       }),
@@ -76,16 +76,22 @@ const noticeOf = (format: FormatName, clock: Clock.Clock) => (dropped: number) =
   return begin(clock.currentTimeMillisUnsafe(), "Warn", message) + plain("lines", dropped) + end
 }
 
-/** The loggers, the console and the level of everything that is built with this layer. */
-export const layer = ({ format, level }: Options) =>
-  Layer.mergeAll(
-    Layer.unwrap(
-      Effect.map(LogWriter, (writer) =>
-        Layer.mergeAll(
-          Logger.layer([format === "pretty" ? Logger.consolePretty() : structured(formats[format], writer)]),
-          Layer.succeed(Console.Console, consoleOver(writer))
-        )
+/** The loggers, the console and the level of everything that is built with this layer, over a writer. */
+export const layerNoDeps = ({ format, level }: Options) =>
+  Layer.unwrap(
+    Effect.map(LogWriter, (writer) =>
+      Layer.mergeAll(
+        Logger.layer([format === "pretty" ? Logger.consolePretty() : structured(formats[format], writer)]),
+        Layer.succeed(Console.Console, consoleOver(writer)),
+        Layer.succeed(References.MinimumLogLevel, level)
       )
-    ),
-    Layer.succeed(References.MinimumLogLevel, level)
-  ).pipe(Layer.provideMerge(Layer.unwrap(Effect.map(Clock.Clock, (clock) => LogWriter.layer(noticeOf(format, clock))))))
+    )
+  )
+
+/** The same, to standard output. */
+export const layer = (options: Options) =>
+  layerNoDeps(options).pipe(
+    Layer.provideMerge(
+      Layer.unwrap(Effect.map(Clock.Clock, (clock) => LogWriter.layer(noticeOf(options.format, clock))))
+    )
+  )

@@ -2,19 +2,23 @@
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
 import { Duration, Effect, Exit, Layer, Logger, Option, Redacted, Scope, Tracer } from "effect"
-import { HttpClient } from "effect/http"
+import { FetchHttpClient, HttpClient } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { SpanPropagationEnabled } from "effect/sql/Statement"
 import { version } from "../process/Version.ts"
 import * as Exported from "./Exported.ts"
 import * as OtlpClient from "./OtlpClient.ts"
 import { type Export, type OtlpSettings, type Signal, signals } from "./OtlpConfig.ts"
+import * as Sampler from "./Sampler.ts"
 import * as Series from "./Series.ts"
 import { Traces } from "./Tracing.ts"
 import * as Tracing from "./Tracing.ts"
 
 /** How long a stop may take for the last exports, all of them together. */
 export const shutdownTimeout = Duration.seconds(2)
+
+/** How many batches fill a queue. */
+const atOnce = (queue: number, batch: number) => Math.max(1, Math.floor(queue / batch))
 
 /** Metrics are few, and one export of them is under way at a time. */
 const metricExportsAtOnce = 1
@@ -64,7 +68,7 @@ export const layer = (settings: OtlpSettings, { isOneOfSeveral = false }: Option
       type Needed = HttpClient.HttpClient | OtlpExporter.Flusher | OtlpSerialization.OtlpSerialization | Scope.Scope
       const exporting = Effect.fnUntraced(function* <A>(
         signal: Signal,
-        atOnce: number,
+        exportsAtOnce: number,
         make: (options: {
           readonly url: string
           readonly headers: Readonly<Record<string, string>>
@@ -76,7 +80,7 @@ export const layer = (settings: OtlpSettings, { isOneOfSeveral = false }: Option
         const found = settings[signal]
         if (Option.isNone(found)) return Option.none<A>()
         const { compression, headers, protocol, timeout, url } = found.value
-        const client = yield* OtlpClient.make({ signal, url, timeout, atOnce, health })
+        const client = yield* OtlpClient.make({ signal, url, timeout, atOnce: exportsAtOnce, health })
         return Option.some(
           yield* make({
             url: Redacted.value(url).href,
@@ -85,7 +89,7 @@ export const layer = (settings: OtlpSettings, { isOneOfSeveral = false }: Option
             resource,
             shutdownTimeout
           }).pipe(
-            Effect.provide(serialization(protocol)),
+            Effect.provideContext(yield* Layer.build(serialization(protocol))),
             Effect.provideService(HttpClient.HttpClient, client),
             Effect.provideContext(flusher),
             Scope.provide(yield* Scope.fork(together))
@@ -93,9 +97,18 @@ export const layer = (settings: OtlpSettings, { isOneOfSeveral = false }: Option
         )
       })
 
-      const { logBatch, logDelay, logQueue, metricInterval, sampler, spanBatch, spanDelay, spanQueue, temporality } =
-        settings
-      const atOnce = (queue: number, batch: number) => Math.max(1, Math.floor(queue / batch))
+      const {
+        logBatch,
+        logDelay,
+        logQueue,
+        metricInterval,
+        ratio,
+        sampler,
+        spanBatch,
+        spanDelay,
+        spanQueue,
+        temporality
+      } = settings
       const logger = yield* exporting("logs", atOnce(logQueue, logBatch), (options) =>
         OtlpLogger.make({ ...options, exportInterval: logDelay, maxBatchSize: logBatch })
       )
@@ -109,7 +122,7 @@ export const layer = (settings: OtlpSettings, { isOneOfSeveral = false }: Option
       const tracing = (found: Tracer.Tracer) => {
         const described = Tracing.describing(found)
         return Layer.mergeAll(
-          Layer.succeed(Traces, { tracer: described, sampler }),
+          Layer.succeed(Traces, { tracer: described, sampler: Sampler.make(sampler, ratio) }),
           Layer.succeed(Tracer.Tracer, described),
           // A statement says how long it waited for its connection to open.
           Layer.succeed(SpanPropagationEnabled, true)
@@ -123,4 +136,4 @@ export const layer = (settings: OtlpSettings, { isOneOfSeveral = false }: Option
         Option.match(tracer, { onNone: () => Layer.empty, onSome: tracing })
       )
     })
-  )
+  ).pipe(Layer.provide(FetchHttpClient.layer))

@@ -4,7 +4,7 @@
  * response no more is read than a collector has to say. Nothing that the service does waits for any of it.
  */
 import { Data, Duration, Effect, Predicate, Redacted, References, Schedule, Stream } from "effect"
-import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "effect/http"
+import { HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "effect/http"
 import type { Export, Signal } from "./OtlpConfig.ts"
 
 /** What is told of exports. */
@@ -145,4 +145,4 @@ export const make = ({ atOnce, health, signal, timeout, url }: Options) =>
         })
       )
     )
-  }).pipe(Effect.provide(FetchHttpClient.layer))
+  })

@@ -172,7 +172,6 @@ export const config = Config.map(all, (found) => ({
   ...found.common,
   traces: exportOf(found, "traces"),
   metrics: exportOf(found, "metrics"),
-  logs: exportOf(found, "logs"),
-  sampler: Sampler.make(found.common.sampler, found.common.ratio)
+  logs: exportOf(found, "logs")
 }))
 export type OtlpSettings = Config.Success<typeof config>

@@ -28,9 +28,12 @@ export const start = (
   const traces = Context.get(context, Tracing.Traces)
   if (traces === undefined || isProbe(facts)) return undefined
   const parent = TraceParent.parse(headers["traceparent"])
-  const span = Tracing.start(traces, { name: nameOf(facts), kind: "server", parent, startTime: Tracing.now(context) })
-  facts.trace = span ?? parent
-  if (span === undefined) return undefined
+  const traceId = Tracing.sample(traces, parent)
+  facts.trace = parent
+  if (traceId === undefined) return undefined
+  const root = { name: nameOf(facts), kind: "server", parent, startTime: Tracing.now(context) } as const
+  const span = Tracing.start(traces, traceId, root)
+  facts.trace = span
   const [, name, port] = host.exec(headers["host"] ?? "") ?? []
   if (name !== undefined) span.attribute("server.address", name)
   if (port !== undefined) span.attribute("server.port", Number(port))

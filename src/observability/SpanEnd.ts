@@ -47,9 +47,9 @@ const plain = (kind: string, stack = "") =>
 
 /** Says of a span how it ended, and returns the end to export. */
 export const describe = (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>): Exit.Exit<unknown, unknown> => {
-  const said = span.attributes.get(errorType)
-  if (Exit.isSuccess(exit)) return said === undefined ? exit : plain(String(said))
-  if (Cause.hasInterruptsOnly(exit.cause)) return said === undefined ? exit : plain(String(said))
+  const attribute = span.attributes.get(errorType)
+  const said = Predicate.isString(attribute) ? attribute : undefined
+  if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return said === undefined ? exit : plain(said)
   const reason = exit.cause.reasons.find(({ _tag }) => _tag !== "Interrupt")
   const error =
     reason === undefined || reason._tag === "Interrupt"
@@ -57,10 +57,10 @@ export const describe = (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>): 
       : reason._tag === "Die"
         ? reason.defect
         : reason.error
+  if (reason?._tag === "Fail" && isOfClient(error)) return Exit.void
   const kind = kindOf(error)
   if (said === undefined) span.attribute(errorType, kind)
   const code = codeOf(error)
   if (code !== undefined) span.attribute("db.response.status_code", code)
-  if (reason?._tag === "Fail" && isOfClient(error)) return Exit.void
   return plain(kind, reason?._tag === "Die" ? stackOf(error) : "")
 }

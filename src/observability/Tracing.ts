@@ -37,7 +37,7 @@ export interface Root {
   readonly kind: Tracer.SpanKind
   /** The caller's span, in another service. */
   readonly parent?: Tracer.ExternalSpan | undefined
-  /** Spans of other traces that led to this one. If one of them is sampled, so is this, as if it were the parent. */
+  /** Spans of other traces that led to this one. */
   readonly links?: ReadonlyArray<Tracer.AnySpan>
   /** Nanoseconds since 1970. */
   readonly startTime: bigint
@@ -45,13 +45,19 @@ export interface Root {
 
 const none: ReadonlyArray<Tracer.AnySpan> = []
 
-/** The first span of a trace in this process, if it is sampled. */
-export const start = (
-  { sampler, tracer }: Traces,
-  { kind, links = none, name, parent, startTime }: Root
-): Tracer.Span | undefined => {
-  const before = parent ?? links.find(({ sampled }) => sampled)
+/**
+ * The id of the trace that begins here, or goes on from a caller's span; nothing if it is not sampled.
+ *
+ * @param before the caller's span, or one that led to this
+ */
+export const sample = ({ sampler }: Traces, before: Tracer.AnySpan | undefined, isParent = true) => {
   if (before !== undefined && sampler.isParentBased && !before.sampled) return undefined
+  const traceId = before !== undefined && isParent ? before.traceId : Hex.random(32)
+  return Sampler.isSampled(sampler, traceId, before) ? traceId : undefined
+}
+
+/** The first span of a trace in this process. */
+export const start = ({ tracer }: Traces, traceId: string, { kind, links = none, name, parent, startTime }: Root) => {
   const span = tracer.span({
     name,
     kind,
@@ -62,7 +68,8 @@ export const start = (
     root: parent === undefined,
     sampled: true
   })
-  return Sampler.isSampled(sampler, span.traceId, before) ? span : undefined
+  // The tracer would make another one, which nobody has decided on.
+  return Object.defineProperty(span, "traceId", { value: traceId })
 }
 
 const enabled = Context.make(References.TracerEnabled, true)
@@ -110,7 +117,10 @@ export const child = (
     : undefined
 }
 
-/** Runs an effect in a trace of its own, if it is sampled. The trace is linked to the span around it. */
+/**
+ * Runs an effect in a trace of its own, if it is sampled. It is linked to the span around it. If one of its links is
+ * sampled, so is the trace, as if that were its parent.
+ */
 export const root =
   ({
     attributes = {},
@@ -124,13 +134,16 @@ export const root =
       const traces = fiber.getRef(Traces)
       if (traces === undefined) return effect
       const clock = fiber.getRef(Clock.Clock)
-      const around = fiber.cache.span
-      const span = start(traces, {
-        ...options,
-        links: around === undefined ? (options.links ?? none) : [...(options.links ?? none), around],
-        startTime: options.startTime ?? clock.currentTimeNanosUnsafe()
-      })
-      if (span === undefined) return Effect.provideService(effect, References.TracerEnabled, false)
+      const { span: around } = fiber.cache
+      const links = around === undefined ? (options.links ?? none) : [...(options.links ?? none), around]
+      const traceId = sample(
+        traces,
+        links.find(({ sampled }) => sampled),
+        false
+      )
+      if (traceId === undefined) return Effect.provideService(effect, References.TracerEnabled, false)
+      const startTime = options.startTime ?? clock.currentTimeNanosUnsafe()
+      const span = start(traces, traceId, { ...options, links, startTime })
       for (const [key, value] of Object.entries(attributes)) span.attribute(key, value)
       const end = (exit: Exit.Exit<unknown, unknown>) =>
         Effect.sync(() => span.end(clock.currentTimeNanosUnsafe(), exit))

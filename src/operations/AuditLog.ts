@@ -1,7 +1,8 @@
 /** What operators changed, who did it, from where and when. What is changed and its entry are one transaction. */
 import { userInfo } from "node:os"
-import { Effect, Schema } from "effect"
-import type { Database } from "../database/Database.ts"
+import { Array, Effect, Order, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
 import { isoTime } from "../database/Time.ts"
 
 /** Who changes something. */
@@ -80,3 +81,24 @@ export const audited = <A, E, R>(
 
 /** The columns of an entry. */
 export const columns = `organization_id, id, ${isoTime("at")}, actor, source, action, target, result`
+
+const byTime = Order.flip(Order.mapInput(Order.String, ({ at, id }: Entry) => `${at} ${id}`))
+
+/** Entries of several databases, the latest first. */
+export const latestFirst = <E extends Entry>(entries: ReadonlyArray<E>): ReadonlyArray<E> => Array.sort(entries, byTime)
+
+/** The latest entries, of the databases of tasks and of API keys. */
+export const list = Effect.fn("AuditLog.list")(function* (limit: number) {
+  const [tasks, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
+  const databases = isSameDatabase(tasks, credentials) ? [tasks] : [tasks, credentials]
+  const entries = yield* Effect.forEach(databases, (sql) => {
+    const find = SqlSchema.findAll({
+      Request: Schema.Void,
+      Result: Entry,
+      execute: () => sql`
+        select ${sql.literal(columns)} from audit_log a order by a.at desc, a.id desc limit ${limit}`
+    })
+    return find(undefined)
+  })
+  return latestFirst(entries.flat()).slice(0, limit)
+})

@@ -17,7 +17,7 @@ import type { Failure } from "../database/Store.ts"
 import { isoTime } from "../database/Time.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
 import { ApiKey } from "../keys/ApiKeys.ts"
-import { type Actor, columns as entryColumns, Entry } from "./AuditLog.ts"
+import { type Actor, columns as entryColumns, Entry, latestFirst } from "./AuditLog.ts"
 import * as Commands from "./Commands.ts"
 import {
   ListedTask,
@@ -327,10 +327,7 @@ export const make = Effect.gen(function* () {
       if (isSameDatabase(sql, credentials)) return paged(yield* ofTasks)
       // Changes of API keys are written down where the keys are.
       const all = yield* Effect.all([ofTasks, entriesOf(credentials, "credential store", valid)], { concurrency: 2 })
-      const newestFirst = all
-        .flat()
-        .toSorted((one, two) => (one.at === two.at ? two.id.localeCompare(one.id) : two.at.localeCompare(one.at)))
-      return paged(newestFirst)
+      return paged(latestFirst(all.flat()))
     }),
     holders: reading(records, "record store")(Transaction, records.unsafe(holders)),
     replay: (actor: Actor, organization: string, id: string) =>

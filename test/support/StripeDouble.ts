@@ -14,6 +14,7 @@ export interface Seen {
   readonly query: Readonly<Record<string, string>>
   readonly account: string | undefined
   readonly authorization: string | undefined
+  readonly traceParent: string | undefined
 }
 
 const seenOf = ({ url = "/", headers }: IncomingMessage): Seen => {
@@ -22,7 +23,8 @@ const seenOf = ({ url = "/", headers }: IncomingMessage): Seen => {
     path: pathname,
     query: Object.fromEntries(searchParams),
     account: headers["stripe-account"]?.toString(),
-    authorization: headers.authorization
+    authorization: headers.authorization,
+    traceParent: headers["traceparent"]?.toString()
   }
 }
 
