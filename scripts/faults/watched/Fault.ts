@@ -4,6 +4,7 @@ import * as OwnPostgres from "../../../test/faults/support/OwnPostgres.ts"
 import * as Process from "../../../test/blackbox/support/Process.ts"
 import { NotTried } from "../Scenario.ts"
 import * as Callers from "../support/Callers.ts"
+import type * as Child from "../support/Child.ts"
 import type { Ground } from "../support/Ground.ts"
 import * as Service from "../support/Service.ts"
 
@@ -117,9 +118,16 @@ export const meanwhile = <E, R>(work: Effect.Effect<unknown, E, R>) => {
   }
 }
 
-/** Callers from the beginning of the fault to its end. */
-export const callersOf = (...given: Parameters<typeof traffic>) =>
-  meanwhile(Effect.scoped(Effect.andThen(traffic(...given), Effect.never)))
+/** Callers from the beginning of the fault, when they are there, to its end. */
+export const callersOf = (...given: Parameters<typeof traffic>) => {
+  let stop: Effect.Effect<unknown, Child.NoReport> = Effect.void
+  return {
+    begin: Effect.map(traffic(...given), (callers) => {
+      stop = callers.stop
+    }),
+    heal: Effect.suspend(() => stop)
+  }
+}
 
 /** What is asked of a service that is well. */
 export const everyday = [Service.search("charges", { limit: 10 }), Service.search("clinics", {}, "harbor")] as const

@@ -100,14 +100,14 @@ export const requests: ReadonlyArray<Fault> = [
   }),
   make({
     name: "keys-tried",
-    done: "Somebody tries API keys, 40 a second",
+    done: "Somebody tries API keys, up to 100 a second",
     seen: { alert: "PracticeDataUnauthorized", says: "for their API key", log: /"status":401/ },
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo
       const service = yield* demo(url)
       return {
         services: [service] as const,
-        ...callersOf(service.port, [withKey("pda_live_guessed")], { callers: 4, pause: 100 })
+        ...callersOf(service.port, [withKey("pda_live_guessed")], { callers: 20, pause: 200 })
       }
     })
   }),
