@@ -132,7 +132,7 @@ export const processes: ReadonlyArray<Fault> = [
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo
       const scope = yield* Effect.scope
-      const environment = { DATABASE_URL: url, DRAIN: "2 seconds" }
+      const environment = { DATABASE_URL: url, DRAIN: "6 seconds" }
       const services = [yield* start(environment), yield* start(environment)] as const
       yield* Effect.forEach(services, ({ port }) => traffic(port, [Service.ready], { callers: 1 }))
       return {
