@@ -112,7 +112,7 @@ export const watch = (fault: Fault, ground: Ground, watcher: Watcher, permits: S
       return { seconds, health, lines, healed: yield* now }
     })
 
-    const { healed, ...what } = yield* permits.withPermits(1)(active)
+    const { healed, ...what } = yield* permits.withPermits(1)(Effect.timeout(active, "2 minutes"))
     const end = yield* Effect.repeat(watcher.firing(fault.name), {
       until: (firing) => firing.length === 0,
       schedule: every
@@ -130,7 +130,6 @@ export const watch = (fault: Fault, ground: Ground, watcher: Watcher, permits: S
     return made
   }).pipe(
     Effect.scoped,
-    Effect.timeout("5 minutes"),
     Effect.catch((error) =>
       Effect.succeed<Row>({
         name: fault.name,
