@@ -48,6 +48,9 @@ export interface Fault {
 
 const firstLinesOf = <E>(cause: Cause.Cause<E>) => Cause.pretty(cause).split("\n").slice(0, 3).join(" ").slice(0, 600)
 
+/** What `/health` says of a dependency that has a problem. */
+export const problemOf = (dependency: string) => new RegExp(`"${dependency}":\\{"status":"warn",[^}]*"output":"[^"]`)
+
 /** Whatever goes wrong is a fault that was not tried. */
 export const tried = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, NotTried, R> =>
   Effect.catchCause(effect, (cause) => Effect.fail(new NotTried({ message: firstLinesOf(cause) })))

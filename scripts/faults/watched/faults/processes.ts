@@ -67,7 +67,7 @@ export const processes: ReadonlyArray<Fault> = [
   make({
     name: "process-paused",
     done: "PROCESSES=2; one of the two is paused (SIGSTOP)",
-    seen: { alert: "PracticeDataProcessMissing", says: "Only 1 of the processes" },
+    seen: { alert: "PracticeDataProcessMissing", says: "Only 1 of the processes", health: /"silent":\[\{/ },
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo
       const { one, service } = yield* two(url)

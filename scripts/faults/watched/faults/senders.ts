@@ -69,7 +69,7 @@ export const senders: ReadonlyArray<Fault> = [
   }),
   make({
     name: "collector-down",
-    done: "The OpenTelemetry collector closes every connection",
+    done: "The OpenTelemetry collector closes every connection; spans go out each second",
     seen: {
       alert: "PracticeDataTelemetryFails",
       says: "cannot export its",
@@ -81,7 +81,8 @@ export const senders: ReadonlyArray<Fault> = [
       const service = yield* start({
         DATABASE_URL: url,
         OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
-        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json"
+        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+        OTEL_BSP_SCHEDULE_DELAY: "1000"
       })
       yield* traffic(service.port, everyday)
       return { services: [service] as const, begin: setDown(true), heal: setDown(false) }
