@@ -2,6 +2,7 @@
 import { type Config, ConfigProvider, Effect, Exit, Option, Redacted } from "effect"
 import { variables } from "../Config.ts"
 import * as OtlpConfig from "../observability/OtlpConfig.ts"
+import { isLoopback } from "../operations/Access.ts"
 import * as Failure from "../process/Failure.ts"
 import { nearest } from "../process/Nearest.ts"
 import { fail, ok, type Said, warn } from "./Finding.ts"
@@ -48,6 +49,27 @@ const sayOf = ({ name, text, value }: Effect.Success<ReturnType<typeof read>>): 
   ]
 }
 
+/** What is to be said of the operators' listener. */
+const operations = Effect.gen(function* () {
+  const [port, host, token] = yield* Effect.all([
+    variables.operationsPort,
+    variables.operationsHost,
+    variables.operationsToken
+  ])
+  if (isLoopback(host) || Option.isNone(port)) return []
+  return [
+    Option.isNone(token)
+      ? warn(
+          `OPERATIONS_HOST=${host} lets other machines read /metrics and /health of the operators' listener, and there is no OPERATIONS_TOKEN: nobody sees its page.`,
+          "Set OPERATIONS_TOKEN, or unset OPERATIONS_HOST and reach the page through ssh -L."
+        )
+      : warn(
+          `OPERATIONS_HOST=${host} lets other machines read /metrics and /health without a token, and the token travels in plain HTTP.`,
+          "Let only monitors and a proxy with TLS reach this port."
+        )
+  ]
+}).pipe(Effect.orElseSucceed(() => []))
+
 /**
  * What is set, without secrets, and what is wrong.
  *
@@ -67,5 +89,8 @@ export const check = Effect.fnUntraced(function* (environment: ReadonlyArray<str
       ? []
       : [warn(`${name} is set, and nothing reads it.`, `If ${meant} is meant, set that instead.`)]
   })
-  return [...said, ...mistyped, ok(`${unset} more have their defaults.`)].map((each) => ({ area, ...each }))
+  return [...said, ...mistyped, ...(yield* operations), ok(`${unset} more have their defaults.`)].map((each) => ({
+    area,
+    ...each
+  }))
 })

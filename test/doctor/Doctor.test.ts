@@ -64,6 +64,18 @@ describe.concurrent("The doctor", () => {
     })
   )
 
+  test.live("warns of an operators' listener that other machines reach", () =>
+    Effect.gen(function* () {
+      const open = { DATABASE_URL: nowhere, OPERATIONS_PORT: "9464", OPERATIONS_HOST: "0.0.0.0" }
+      has(yield* examined(open), "warn", "there is no OPERATIONS_TOKEN", "Configuration")
+      const withToken = yield* examined({ ...open, OPERATIONS_TOKEN: "correct-horse-battery" })
+      has(withToken, "warn", "without a token", "Configuration")
+      assert.notInclude(withToken.map(({ message }) => message).join(), "correct-horse")
+      const local = yield* examined({ ...open, OPERATIONS_HOST: "127.0.0.1" })
+      assert.isFalse(local.some(({ message, status }) => status === "warn" && message.includes("OPERATIONS_HOST")))
+    })
+  )
+
   test.live("tells of an address that cannot be listened on", () =>
     Effect.gen(function* () {
       const port = yield* Effect.acquireRelease(

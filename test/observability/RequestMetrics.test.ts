@@ -7,7 +7,7 @@ import * as RequestFacts from "../../src/observability/RequestFacts.ts"
 import * as RequestMetrics from "../../src/observability/RequestMetrics.ts"
 import * as Series from "../../src/observability/Series.ts"
 import * as Server from "../../src/Server.ts"
-import { key, layerDemo } from "../http/inProcess.ts"
+import { key as apiKey, layerDemo } from "../http/inProcess.ts"
 import { samples, withRegistry } from "../support/metrics.ts"
 
 const charges = "/api/v3/charges/search"
@@ -183,7 +183,7 @@ describe("a server of one's own that has the data API", () => {
       const handle = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
         yield* Effect.context()
       )(handler)
-      const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" }
+      const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" }
       const ask = (path: string, method: string, body: string | null) =>
         Effect.promise(() => handle(new Request(`http://localhost${path}`, { method, headers, body })))
       yield* ask(charges, "POST", "{}")

@@ -1,9 +1,10 @@
 /** A fault that is watched through metrics, logs and health alone, and what has to be seen of it. */
-import { Cause, Effect, type Scope } from "effect"
+import { Cause, Effect, Fiber, type Scope } from "effect"
 import * as OwnPostgres from "../../../test/faults/support/OwnPostgres.ts"
 import * as Process from "../../../test/blackbox/support/Process.ts"
 import { NotTried } from "../Scenario.ts"
 import * as Callers from "../support/Callers.ts"
+import type * as Child from "../support/Child.ts"
 import type { Ground } from "../support/Ground.ts"
 import * as Service from "../support/Service.ts"
 
@@ -46,6 +47,9 @@ export interface Fault {
 }
 
 const firstLinesOf = <E>(cause: Cause.Cause<E>) => Cause.pretty(cause).split("\n").slice(0, 3).join(" ").slice(0, 600)
+
+/** What `/health` says of a dependency that has a problem. */
+export const problemOf = (dependency: string) => new RegExp(`"${dependency}":\\{"status":"warn",[^}]*"output":"[^"]`)
 
 /** Whatever goes wrong is a fault that was not tried. */
 export const tried = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, NotTried, R> =>
@@ -105,6 +109,28 @@ export const traffic = (
     patience: options.patience ?? 15_000,
     keepAlive: true
   })
+
+/** Something that goes on from the beginning of the fault to its end. */
+export const meanwhile = <E, R>(work: Effect.Effect<unknown, E, R>) => {
+  let fiber: Fiber.Fiber<unknown, E> | undefined
+  return {
+    begin: Effect.map(Effect.forkScoped(work), (forked) => {
+      fiber = forked
+    }),
+    heal: Effect.suspend(() => (fiber === undefined ? Effect.void : Fiber.interrupt(fiber)))
+  }
+}
+
+/** Callers from the beginning of the fault, when they are there, to its end. */
+export const callersOf = (...given: Parameters<typeof traffic>) => {
+  let stop: Effect.Effect<unknown, Child.NoReport> = Effect.void
+  return {
+    begin: Effect.map(traffic(...given), (callers) => {
+      stop = callers.stop
+    }),
+    heal: Effect.suspend(() => stop)
+  }
+}
 
 /** What is asked of a service that is well. */
 export const everyday = [Service.search("charges", { limit: 10 }), Service.search("clinics", {}, "harbor")] as const

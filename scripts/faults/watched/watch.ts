@@ -39,7 +39,9 @@ const healthOf = ({ operations }: Watched) =>
     Effect.provide(FetchHttpClient.layer)
   )
 
-const distinct = (firing: ReadonlyArray<Firing>) => Array.dedupeWith(firing, (a, b) => a.name === b.name)
+/** One of each name: the one that names the cause, where several do. */
+const distinct = (firing: ReadonlyArray<Firing>, says: string) =>
+  Array.dedupeWith([...firing.filter(({ summary }) => summary.includes(says)), ...firing], (a, b) => a.name === b.name)
 
 /** What was not as it should be. */
 const judge = (
@@ -71,7 +73,7 @@ export const watch = (fault: Fault, ground: Ground, watcher: Watcher, permits: S
     const fired = yield* Ref.make<ReadonlyArray<Firing>>([])
     const look = Effect.flatMap(watcher.firing(fault.name), (firing) =>
       Effect.as(
-        Ref.update(fired, (all) => distinct([...all, ...firing])),
+        Ref.update(fired, (all) => distinct([...all, ...firing], fault.seen?.says ?? "")),
         firing
       )
     )
@@ -112,7 +114,7 @@ export const watch = (fault: Fault, ground: Ground, watcher: Watcher, permits: S
       return { seconds, health, lines, healed: yield* now }
     })
 
-    const { healed, ...what } = yield* permits.withPermits(1)(active)
+    const { healed, ...what } = yield* permits.withPermits(1)(Effect.timeout(active, "2 minutes"))
     const end = yield* Effect.repeat(watcher.firing(fault.name), {
       until: (firing) => firing.length === 0,
       schedule: every
@@ -130,7 +132,6 @@ export const watch = (fault: Fault, ground: Ground, watcher: Watcher, permits: S
     return made
   }).pipe(
     Effect.scoped,
-    Effect.timeout("5 minutes"),
     Effect.catch((error) =>
       Effect.succeed<Row>({
         name: fault.name,

@@ -7,7 +7,7 @@ import { Reactivity } from "effect/reactivity"
 import { loadDemoData } from "../../../../src/demo/Load.ts"
 import * as Proc from "../../support/Proc.ts"
 import * as Service from "../../support/Service.ts"
-import { everyday, type Fault, make, start, startAgain, traffic, type Watched } from "../Fault.ts"
+import { everyday, type Fault, make, problemOf, start, startAgain, traffic, type Watched } from "../Fault.ts"
 
 const reads = [...everyday, Service.delivery("watched")] as const
 
@@ -33,7 +33,7 @@ const ofItsOwn = (
       alert: "PracticeDataDatabaseDown",
       says: "The records database does not answer",
       log: /The record store cannot be reached/,
-      health: /record/
+      health: problemOf("records")
     },
     stand: Effect.fnUntraced(function* () {
       const postgres = yield* OwnPostgres.make
@@ -67,7 +67,7 @@ export const databases: ReadonlyArray<Fault> = [
       alert: "PracticeDataDatabaseDown",
       says: "The credentials database does not answer",
       log: /The credential store cannot be reached/,
-      health: /credential/
+      health: problemOf("credentials")
     },
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo
@@ -105,6 +105,7 @@ export const databases: ReadonlyArray<Fault> = [
       alert: "PracticeDataNotReady",
       says: "is not ready",
       log: /is not migrated. Run: /,
+      health: /"ready":false/,
       // It is away while it is restarted.
       also: ["PracticeDataDown"]
     },

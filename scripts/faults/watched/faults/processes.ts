@@ -67,7 +67,7 @@ export const processes: ReadonlyArray<Fault> = [
   make({
     name: "process-paused",
     done: "PROCESSES=2; one of the two is paused (SIGSTOP)",
-    seen: { alert: "PracticeDataProcessMissing", says: "Only 1 of the processes" },
+    seen: { alert: "PracticeDataProcessMissing", says: "Only 1 of the processes", health: /"silent":\[\{/ },
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo
       const { one, service } = yield* two(url)
@@ -91,6 +91,7 @@ export const processes: ReadonlyArray<Fault> = [
     },
     stand: Effect.fnUntraced(function* (ground) {
       const { sql, url } = yield* ground.empty
+      const scope = yield* Effect.scope
       yield* Ledger.open(sql, 64)
       const first = yield* start({ DATABASE_URL: url, ROLES: "worker" })
       const connection = yield* sql.reserve
@@ -120,7 +121,7 @@ export const processes: ReadonlyArray<Fault> = [
           yield* second.kill("SIGCONT")
           yield* run("rollback")
         }),
-        heal: healed
+        heal: Effect.provideService(startAgain(first, { DATABASE_URL: url, ROLES: "worker" }), Scope.Scope, scope)
       }
     })
   }),
@@ -131,7 +132,7 @@ export const processes: ReadonlyArray<Fault> = [
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo
       const scope = yield* Effect.scope
-      const environment = { DATABASE_URL: url, DRAIN: "2 seconds" }
+      const environment = { DATABASE_URL: url, DRAIN: "6 seconds" }
       const services = [yield* start(environment), yield* start(environment)] as const
       yield* Effect.forEach(services, ({ port }) => traffic(port, [Service.ready], { callers: 1 }))
       return {

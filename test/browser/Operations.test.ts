@@ -1,0 +1,273 @@
+/**
+ * The operators' pages as an operator finds them, in a real Chromium, over made-up figures: on each screen, by keyboard,
+ * without JavaScript, live, and while the service is gone.
+ *
+ * @module-tag browser
+ */
+import { assert, describe, layer } from "@effect/vitest"
+import { Clock, Effect, Exit, Layer, Option, Redacted, Schema, Scope } from "effect"
+import type { Page } from "playwright-core"
+import * as OperationsListener from "../../src/operations/OperationsListener.ts"
+import { link } from "../../src/operations/Html.ts"
+import { busy, entryOf, figures, keysOf, processOf, store, taskOf } from "../operations/fakes.ts"
+import { token } from "../operations/pages.ts"
+import { long } from "../support/tries.ts"
+import { Chromium, desktop, isInstalled, missing, openPage, type Screen, screens, screenshot } from "./Chromium.ts"
+
+const now = Effect.runSync(Clock.currentTimeMillis)
+
+const endless = "x".repeat(300)
+
+const dead = taskOf("org_oakridge", "delivery-1", "dead", now)
+
+const tasks = [
+  dead,
+  taskOf("org_willow_creek_veterinary_partners_of_the_north_west", endless.slice(0, 36), "dead", now, {
+    last_error: `ConstraintError 23514, constraint ${endless}`
+  }),
+  taskOf(endless.slice(0, 128), "7c9e6679-7425-40de-944b-e07fc1f90ae7", "completed", now),
+  ...Array.from({ length: 40 }, (_, index) =>
+    taskOf(
+      "org_harbor",
+      `nightly-${index}`,
+      index % 3 === 0 ? "scheduled" : index % 3 === 1 ? "running" : "completed",
+      now
+    )
+  )
+]
+
+const holders = [
+  {
+    ...{ pid: 991, prepared: null, database: "practice", user: "loader", application: endless },
+    ...{ state: "idle in transaction", since: dead.received_at }
+  }
+]
+
+const recent = busy(now)
+
+/** What a process depends on, which a test may change. */
+let problem: string | null = null
+
+const said = Effect.sync(() => [
+  processOf(now, { recent, checks: { records: null, tasks: problem, processor: null } }),
+  processOf(now, { process: 2, pid: 4243, checks: { records: null, tasks: null, processor: null } }),
+  { process: 3, pid: null, silent: "It does not run" }
+])
+
+/** Serves the pages until the scope closes. */
+const served = (memory: Parameters<typeof store>[0]) =>
+  OperationsListener.layer({ host: "127.0.0.1", port: 0, token: Option.some(Redacted.make(token)) }).pipe(
+    Layer.provide([figures(said), store(memory)]),
+    Layer.build,
+    Effect.flatMap((context) => Effect.provideContext(OperationsListener.OperatorsPage, context)),
+    Effect.map(({ url }) => url.replace(/\/ops$/, ""))
+  )
+
+const full = served({ tasks, keys: keysOf(now), audit: tasks.slice(0, 9).map((task) => entryOf(task, now)), holders })
+const empty = served({ tasks: [], keys: [], audit: [], holders: [] })
+
+const taskPath = link("/ops/task", { organization: dead.organization_id, id: dead.id })
+const replayPath = link("/ops/task/replay", { organization: dead.organization_id, id: dead.id })
+
+const paths = {
+  overview: "/ops",
+  day: "/ops?window=day",
+  requests: "/ops/requests",
+  deletions: "/ops/deletions",
+  task: taskPath,
+  replay: replayPath,
+  keys: "/ops/keys",
+  changes: "/ops/changes",
+  audit: "/ops/audit"
+} as const
+
+/** Texts whose contrast to what is behind them is too low, as WCAG 2.2 AA has it; and what is wider than the screen. */
+const faults = `(() => {
+  const channel = (value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4
+  const parse = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number)
+  const luminance = ([r, g, b]) => 0.2126 * channel(r / 255) + 0.7152 * channel(g / 255) + 0.0722 * channel(b / 255)
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const color = parse(getComputedStyle(at).backgroundColor)
+      if (color.length === 3 || color[3] === 1) return color
+    }
+    return [255, 255, 255]
+  }
+  const found = []
+  for (const element of document.querySelectorAll("body *")) {
+    const isText = [...element.childNodes].some((node) => node.nodeType === 3 && node.nodeValue.trim() !== "")
+    if (!isText || element.closest("svg, noscript, .skip, .unseen, [hidden]")) continue
+    const style = getComputedStyle(element)
+    const [one, two] = [luminance(parse(style.color)), luminance(behind(element))].sort((a, b) => b - a)
+    const ratio = (one + 0.05) / (two + 0.05)
+    const size = parseFloat(style.fontSize)
+    const isLarge = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700)
+    if (ratio < (isLarge ? 3 : 4.5)) found.push(ratio.toFixed(2) + " " + element.textContent.trim().slice(0, 40))
+  }
+  const wider = document.documentElement.scrollWidth - document.documentElement.clientWidth
+  return wider > 0 ? [...found, "wider than the screen by " + wider] : found
+})()`
+
+const listOf = Schema.decodeUnknownEffect(Schema.Array(Schema.String))
+
+const narrow = (screen: Screen): Screen =>
+  screen.options.viewport?.width === 390
+    ? { ...screen, options: { ...screen.options, viewport: { width: 375, height: 800 } } }
+    : screen
+
+const looked = Effect.fnUntraced(function* (base: string, kind: string, screen: Screen) {
+  const { page, problems } = yield* openPage(`${base}/ops`, narrow(screen))
+  for (const [name, path] of Object.entries(paths)) {
+    // The tasks of an empty store are not there.
+    if (kind === "empty" && (name === "task" || name === "replay")) continue
+    yield* Effect.promise(() => page.goto(`${base}${path}`))
+    assert.deepStrictEqual(
+      yield* listOf(yield* Effect.promise(() => page.evaluate(faults))),
+      [],
+      `${name} ${screen.name}`
+    )
+    yield* Effect.promise(() => page.screenshot({ path: screenshot(`ops-${kind}-${name}`, screen), fullPage: true }))
+  }
+  assert.deepStrictEqual(problems, [])
+}, Effect.scoped)
+
+const press = (page: Page, ...keys: ReadonlyArray<string>) =>
+  Effect.forEach(keys, (key) => Effect.promise(() => page.keyboard.press(key)), { discard: true })
+
+/** Presses Tab until an element has the focus, as a person would who sees where it is. */
+const tabTo = Effect.fnUntraced(function* (page: Page, selector: string) {
+  for (let pressed = 0; pressed < 60; pressed++) {
+    yield* press(page, "Tab")
+    if ((yield* Effect.promise(() => page.locator(`${selector}:focus`).count())) > 0) {
+      const outline = yield* Effect.promise(() =>
+        page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+      )
+      assert.notStrictEqual(outline, "none", `${selector} does not show its focus`)
+      return
+    }
+  }
+  assert.fail(`${selector} is not reached by Tab`)
+})
+
+const shows = (page: Page, text: string | RegExp) =>
+  Effect.promise(() => page.getByText(text).first().waitFor({ timeout: 20_000 }))
+
+if (!isInstalled) process.stderr.write(`${missing}\n`)
+
+describe.skipIf(!isInstalled)("The operators' pages in Chromium", () => {
+  layer(Chromium.layer, { excludeTestServices: true })((it) => {
+    for (const screen of screens) {
+      it.effect(
+        `are whole and legible on a ${screen.name}, full and empty`,
+        () =>
+          Effect.gen(function* () {
+            yield* looked(yield* full, "full", screen)
+            yield* looked(yield* empty, "empty", screen)
+          }).pipe(Effect.scoped),
+        screen === desktop ? long : {}
+      )
+    }
+
+    it.effect(
+      "a deletion is found and replayed by keyboard alone",
+      () =>
+        Effect.gen(function* () {
+          const { page, problems } = yield* openPage(`${yield* full}/ops`, desktop)
+          yield* press(page, "Tab")
+          assert.strictEqual(yield* Effect.promise(() => page.locator(":focus").innerText()), "Skip to the content")
+          yield* press(page, "Enter")
+          assert.strictEqual(yield* Effect.promise(() => page.locator("main:focus").count()), 1)
+          yield* tabTo(page, 'main a[href="/ops/deletions?state=dead"]')
+          yield* press(page, "Enter")
+          yield* Effect.promise(() => page.waitForURL(/state=dead/))
+          yield* tabTo(page, "#q")
+          yield* Effect.promise(() => page.keyboard.type("delivery-1"))
+          yield* press(page, "Enter")
+          yield* Effect.promise(() => page.waitForURL(/q=delivery-1/))
+          yield* tabTo(page, "tbody a")
+          yield* press(page, "Enter")
+          yield* tabTo(page, ".button.main")
+          yield* press(page, "Enter")
+          yield* Effect.promise(() => page.waitForURL(/replay/))
+          for (const given of ["wrong-horse-battery", token]) {
+            yield* tabTo(page, "#name")
+            yield* Effect.promise(() => page.keyboard.type("alice"))
+            yield* tabTo(page, "#token")
+            yield* Effect.promise(() => page.keyboard.type(given))
+            yield* press(page, "Enter")
+            if (given !== token) yield* shows(page, "This is not the operators' token. Nothing was changed.")
+          }
+          yield* shows(page, "The deletion is due at once")
+          // The browser tells of the 403.
+          assert.deepStrictEqual(
+            problems.filter((one) => !one.includes("403")),
+            []
+          )
+        }).pipe(Effect.scoped),
+      long
+    )
+
+    it.effect(
+      "without JavaScript they are read, and a deletion is replayed",
+      () =>
+        Effect.gen(function* () {
+          const base = yield* full
+          const { page } = yield* openPage(`${base}/ops`, {
+            ...desktop,
+            options: { ...desktop.options, javaScriptEnabled: false }
+          })
+          yield* shows(page, "Requests a second")
+          assert.isFalse(yield* Effect.promise(() => page.locator("#live").isVisible()))
+          assert.strictEqual(yield* Effect.promise(() => page.locator('meta[http-equiv="refresh"]').count()), 1)
+          yield* Effect.promise(() => page.goto(`${base}${replayPath}`))
+          assert.strictEqual(yield* Effect.promise(() => page.locator('meta[http-equiv="refresh"]').count()), 0)
+          yield* Effect.promise(() => page.fill("#name", "alice"))
+          yield* Effect.promise(() => page.fill("#token", token))
+          yield* Effect.promise(() => page.getByRole("button", { name: "Replay this deletion" }).click())
+          yield* shows(page, "The deletion is due at once")
+        }).pipe(Effect.scoped),
+      long
+    )
+
+    it.effect(
+      "show what changes, and leave alone what a person does meanwhile",
+      () =>
+        Effect.gen(function* () {
+          const base = yield* full
+          const { page, problems } = yield* openPage(`${base}/ops`, desktop)
+          yield* Effect.promise(() => page.locator("#latencies summary, [data-key=latencies] summary").click())
+          yield* Effect.promise(() => page.locator("a", { hasText: "Last day" }).focus())
+          problem = "Cannot be reached"
+          yield* shows(page, "Cannot be reached")
+          problem = null
+          yield* shows(page, /seen last \d+ s ago/)
+          assert.strictEqual(yield* Effect.promise(() => page.locator("[data-key=latencies] details[open]").count()), 1)
+          assert.strictEqual(yield* Effect.promise(() => page.locator("a:focus").innerText()), "Last day")
+          yield* Effect.promise(() => page.goto(`${base}/ops/deletions`))
+          yield* Effect.promise(() => page.locator("#q").pressSequentially("half a ke"))
+          const made = yield* Effect.promise(() => page.locator("footer time").innerText())
+          yield* Effect.promise(() => page.locator("footer time", { hasNotText: made }).waitFor({ timeout: 20_000 }))
+          assert.strictEqual(yield* Effect.promise(() => page.locator("#q:focus").inputValue()), "half a ke")
+          yield* Effect.promise(() => page.getByRole("button", { name: "Pause" }).click())
+          assert.strictEqual(yield* Effect.promise(() => page.getByRole("status").innerText()), "Paused")
+          assert.deepStrictEqual(problems, [])
+        }).pipe(Effect.scoped),
+      long
+    )
+
+    it.effect(
+      "say that the service does not answer, and since when",
+      () =>
+        Effect.gen(function* () {
+          const scope = yield* Scope.make()
+          const base = yield* Effect.provideService(full, Scope.Scope, scope)
+          const { page } = yield* openPage(`${base}/ops`, desktop)
+          yield* Scope.close(scope, Exit.void)
+          yield* shows(page, /No answer since \d\d:\d\d:\d\d UTC/)
+          yield* Effect.promise(() => page.screenshot({ path: screenshot("ops-gone", desktop) }))
+          yield* shows(page, "Requests a second")
+        }).pipe(Effect.scoped),
+      long
+    )
+  })
+})
