@@ -73,30 +73,37 @@ export const intakeServicesMemory = (delay: Duration.Duration) =>
 
 const watch = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
 
-/** The data API for a server of your own, beside its other routes: over the databases and a processor. */
+/** Who looks at each attempt to run a task. */
+const taskObservers = Layer.effect(
+  TaskObservers,
+  Effect.map(Series.current, (series) => [TaskMetrics.make(series)])
+)
+
+/**
+ * The data API for a server of your own, beside its other routes: over the databases and a processor. What is measured of
+ * it is in the registry of your server, `Metric.MetricRegistry`: `PrometheusMetrics.layerHttp()` of
+ * `effect/observability` serves it.
+ */
 export const dataApi = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfApis, watch).pipe(
   Layer.provide(services)
 )
 
 /**
- * The intake of invoice deletions for a server of your own, and the worker that runs them: over the databases.
+ * The intake of invoice deletions for a server of your own, and the worker that runs them: over the databases. It is
+ * measured like the data API.
  *
  * @param delay from receiving a delivery to running it
  */
 export const intake = (delay: Duration.Duration) =>
-  Layer.mergeAll(Server.intakeRoutes(delay), Server.middlewareOfApis, Worker.layer(Worker.optionsFor(10))).pipe(
-    Layer.provide(intakeServices(delay))
-  )
+  Layer.mergeAll(
+    Server.intakeRoutes(delay),
+    Server.middlewareOfApis,
+    Worker.layer(Worker.optionsFor(10)).pipe(Layer.provide(taskObservers))
+  ).pipe(Layer.provide(intakeServices(delay)))
 
 /** The databases that the configuration names; the embedded one has the demo data. */
 export const databases = Layer.unwrap(
   Effect.map(config, (settings) => Databases.layer(settings, { fill: loadDemoData }))
-)
-
-/** Who looks at each attempt to run a task. */
-const taskObservers = Layer.effect(
-  TaskObservers,
-  Effect.map(Series.current, (series) => [TaskMetrics.make(series)])
 )
 
 /** Who looks at each request. */

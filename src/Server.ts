@@ -14,6 +14,8 @@ import * as Tracing from "./observability/Tracing.ts"
 import * as IntakeHandlers from "./deletions/Handlers.ts"
 import * as TaskHandlers from "./deletions/TaskHandlers.ts"
 import * as Signature from "./deletions/Signature.ts"
+import * as RequestMetrics from "./observability/RequestMetrics.ts"
+import * as Series from "./observability/Series.ts"
 import * as AuthorizationServer from "./keys/AuthorizationServer.ts"
 import * as PspHandlers from "./psp/Handlers.ts"
 import * as RecordHandlers from "./records/Handlers.ts"
@@ -92,10 +94,18 @@ const around = Function.flow(
 /** What happens around every request. */
 export const middleware = HttpRouter.middleware(around, { global: true })
 
-/** The same around the requests to the APIs alone, for a server that has other routes beside them. */
-export const middlewareOfApis = HttpRouter.middleware(Middleware.below([dataApiPrefix, operationsPrefix], around), {
-  global: true
-})
+/** The same around the requests to the APIs alone, which are counted, for a server that has other routes beside them. */
+export const middlewareOfApis = HttpRouter.middleware(
+  Effect.map(Series.current, (series) => {
+    const count = RequestMetrics.make(series, {
+      endpoints: endpointsOf({ dataApi: true }),
+      intake: intakePath,
+      byOrganization: false
+    })
+    return Middleware.below([dataApiPrefix, operationsPrefix], Function.flow(around, Middleware.alsoObservedBy(count)))
+  }),
+  { global: true }
+)
 
 /** The routes of the data API as they are served. */
 export const routes = Layer.merge(dataApiRoutes, middleware)

@@ -4,7 +4,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Database } from "../database/Database.ts"
 
 /** How far the tasks of a state are counted. */
-export const most = 100_000
+export const most = 10_000
 
 /** What there is to do. Times are in milliseconds since 1970. */
 export interface TaskCounts {

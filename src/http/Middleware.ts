@@ -1,5 +1,5 @@
 /** What happens around every request: middleware of the HTTP server, each for one thing. */
-import { Cause, Clock, Context, Effect, Exit, Option } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Option, References } from "effect"
 import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
@@ -41,22 +41,30 @@ export const observed = (paths: Paths) =>
         started: RequestFacts.now(clock)
       })
       const span = ServerSpan.start(context, request, facts)
-      return Effect.annotateLogs(ServerSpan.within(span, httpEffect), "request_id", id).pipe(
+      const annotations = { ...Context.get(context, References.CurrentLogAnnotations), request_id: id }
+      const response = ServerSpan.within(span, httpEffect).pipe(
         Effect.provideService(RequestFacts.CurrentRequest, facts),
-        Effect.map(HttpServerResponse.setHeader("x-request-id", id)),
-        Effect.onExit((exit) =>
-          Effect.sync(() => {
-            facts.duration = RequestFacts.now(clock) - facts.started
-            facts.status = Exit.isSuccess(exit) ? exit.value.status : clientLeft
-            facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
-            // A part of it was refused, and it was answered all the same.
-            if (facts.status < 400) facts.refusal = undefined
-            for (const observer of observers) observer(facts)
-            if (span !== undefined) ServerSpan.end(context, span, facts)
-          })
-        )
+        Effect.provideService(References.CurrentLogAnnotations, annotations),
+        Effect.map(HttpServerResponse.setHeader("x-request-id", id))
       )
+      // The observers are synchronous, and called without an effect of their own.
+      return Effect.onExitPrimitive(response, (exit): Effect.Effect<void> | undefined => {
+        facts.duration = RequestFacts.now(clock) - facts.started
+        facts.status = Exit.isSuccess(exit) ? exit.value.status : clientLeft
+        facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
+        // A part of it was refused, and it was answered all the same.
+        if (facts.status < 400) facts.refusal = undefined
+        for (const observer of observers) observer(facts)
+        if (span !== undefined) ServerSpan.end(context, span, facts)
+        return undefined
+      })
     })
+  )
+
+/** Shows requests to one more observer. Goes around `observed`. */
+export const alsoObservedBy = (observer: (facts: Readonly<RequestFacts.RequestFacts>) => void) =>
+  HttpMiddleware.make((httpEffect) =>
+    Effect.updateService(httpEffect, RequestFacts.RequestObservers, (observers) => [...observers, observer])
   )
 
 /**

@@ -2,10 +2,11 @@
  * The access log: a line for each request, through the writer of the log. scripts/operations/README.md lists its fields.
  */
 import { Clock, Effect, LogLevel } from "effect"
-import { formats, type Format, isoTime, withoutSecrets } from "./LogLine.ts"
+import { formats, type Format, isoTime } from "./LogLine.ts"
 import type { Options } from "./Logging.ts"
 import { LogWriter } from "./LogWriter.ts"
 import type { RequestFacts } from "./RequestFacts.ts"
+import { withoutSecrets } from "./Secrets.ts"
 
 type Facts = Readonly<RequestFacts>
 
@@ -17,7 +18,10 @@ const levelOf = ({ endpoint }: Facts): LogLevel.LogLevel => (endpoint.startsWith
 
 const lineOf = ({ begin, end, plain, text }: Format) => {
   const given = (name: string, value: string | undefined) =>
-    value === undefined || value === "" ? "" : text(name, withoutSecrets(value))
+    value === undefined || value === "" ? "" : text(name, value)
+  // What a sender says of itself, which was not looked at before.
+  const claimed = (name: string, value: string | undefined) =>
+    value === undefined ? "" : text(name, withoutSecrets(value))
   const spent = (name: string, value: number) => (value === 0 ? "" : plain(name, rounded(value)))
   return (facts: Facts, level: LogLevel.LogLevel, time: number) =>
     begin(time, level, "Request") +
@@ -30,11 +34,11 @@ const lineOf = ({ begin, end, plain, text }: Format) => {
     spent("database_ms", facts.database) +
     spent("wait_ms", facts.waited) +
     spent("poll_ms", facts.polled) +
-    given("organization", facts.organization) +
-    (facts.keyPrefix === undefined ? "" : text("key", facts.keyPrefix)) +
+    claimed("organization", facts.organization) +
+    given("key", facts.keyPrefix) +
     (facts.rows === undefined ? "" : plain("rows", facts.rows)) +
     given("refusal", facts.refusal) +
-    given("idempotency_key", facts.idempotencyKey) +
+    claimed("idempotency_key", facts.idempotencyKey) +
     given("task_id", facts.taskId) +
     given("outcome", facts.outcome) +
     given("user_agent", facts.userAgent) +

@@ -1,7 +1,8 @@
 /** What is exported, before it is written: its texts are bounded and without secrets, whoever wrote them. */
 import { Effect, Layer } from "effect"
 import { type OtlpResource, OtlpSerialization } from "effect/observability"
-import { bounded, withoutSecrets } from "./LogLine.ts"
+import { bounded } from "./LogLine.ts"
+import { withoutSecrets } from "./Secrets.ts"
 
 /** In characters. */
 const longest = 4096

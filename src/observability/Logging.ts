@@ -3,8 +3,9 @@ import { Console as NodeConsole } from "node:console"
 import { Writable } from "node:stream"
 import { inspect } from "node:util"
 import { Cause, Clock, Console, Effect, Layer, Logger, LogLevel, Predicate, References } from "effect"
-import { bounded, formats, type Format, withoutSecrets } from "./LogLine.ts"
+import { bounded, formats, type Format } from "./LogLine.ts"
 import { LogWriter, type Writer } from "./LogWriter.ts"
+import { withoutSecrets } from "./Secrets.ts"
 
 /** The names of the formats. */
 export type FormatName = keyof typeof formats | "pretty"

@@ -179,7 +179,7 @@ export const metrics = {
   },
   practice_data_tasks: {
     kind: "gauge",
-    help: "Deletion tasks that are not completed, by state, counted every 5 seconds up to 100,000 each. Absent while the task store does not answer.",
+    help: "Deletion tasks that are not completed, by state, counted every 5 seconds up to 10,000 each. Absent while the task store does not answer.",
     labels: { state: ["scheduled", "running", "dead"] },
     isShared: true,
     when: "the roles intake or worker"
@@ -262,7 +262,7 @@ export const metrics = {
     help: "How far the replica of READ_DATABASE_URL is behind. Absent while it or its primary does not answer, or it is no replica.",
     labels: {},
     isShared: true,
-    when: "READ_DATABASE_URL names a replica"
+    when: "a READ_DATABASE_URL of a replica"
   },
   practice_data_processor_requests_total: {
     kind: "counter",
@@ -324,7 +324,7 @@ export const metrics = {
     kind: "counter",
     help: "Exports over OTLP that failed.",
     labels: { signal: ["traces", "metrics", "logs"] },
-    when: "OTEL_EXPORTER_OTLP_ENDPOINT is set"
+    when: "OTEL_EXPORTER_OTLP_ENDPOINT"
   },
   practice_data_processes: {
     kind: "gauge",

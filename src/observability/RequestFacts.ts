@@ -3,6 +3,7 @@
  * outermost middleware makes it, what handles the request writes to it, and observers read it when the response is there.
  */
 import { Clock, Context, Effect, type Tracer } from "effect"
+import { withoutSecrets } from "./Secrets.ts"
 
 /** Why a request was refused, other than for what it says. */
 export type Refusal =
@@ -102,15 +103,17 @@ export const polling = <A, E, R>(waiting: Effect.Effect<A, E, R>): Effect.Effect
 /** The path of a request, without its query. */
 export const pathOf = (url: string): string => url.split("?", 1)[0] ?? ""
 
-/** The facts of a request that has just begun. */
+const shortened = (text: string) => withoutSecrets(text.length <= longest ? text : text.slice(0, longest))
+
+/** The facts of a request that has just begun. A key that a client has put where it does not belong is left out. */
 export const make = (
   request: Pick<RequestFacts, "id" | "method" | "path" | "endpoint" | "userAgent" | "address" | "started">
 ): RequestFacts => ({
-  id: request.id,
+  id: withoutSecrets(request.id),
   method: request.method,
-  path: request.path.slice(0, longest),
+  path: shortened(request.path),
   endpoint: request.endpoint,
-  userAgent: request.userAgent?.slice(0, longest),
+  userAgent: request.userAgent === undefined ? undefined : shortened(request.userAgent),
   address: request.address,
   started: request.started,
   status: 0,

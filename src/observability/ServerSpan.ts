@@ -29,7 +29,7 @@ export const start = (
   if (traces === undefined || isProbe(facts)) return undefined
   const parent = TraceParent.parse(headers["traceparent"])
   const traceId = Tracing.sample(traces, parent)
-  facts.trace = parent
+  facts.trace = parent === undefined ? undefined : { ...parent, sampled: false }
   if (traceId === undefined) return undefined
   const root = { name: nameOf(facts), kind: "server", parent, startTime: Tracing.now(context) } as const
   const span = Tracing.start(traces, traceId, root)

@@ -117,6 +117,14 @@ export const child = (
     : undefined
 }
 
+/** Runs an effect that is in no trace, whatever is around it. */
+const outside = ({ spanId, traceId }: Tracer.AnySpan) =>
+  Effect.provideContext(
+    Context.make(References.TracerEnabled, false).pipe(
+      Context.add(Tracer.ParentSpan, Tracer.externalSpan({ traceId, spanId, sampled: false }))
+    )
+  )
+
 /**
  * Runs an effect in a trace of its own, if it is sampled. It is linked to the span around it. If one of its links is
  * sampled, so is the trace, as if that were its parent.
@@ -141,7 +149,7 @@ export const root =
         links.find(({ sampled }) => sampled),
         false
       )
-      if (traceId === undefined) return Effect.provideService(effect, References.TracerEnabled, false)
+      if (traceId === undefined) return around === undefined ? effect : outside(around)(effect)
       const startTime = options.startTime ?? clock.currentTimeNanosUnsafe()
       const span = start(traces, traceId, { ...options, links, startTime })
       for (const [key, value] of Object.entries(attributes)) span.attribute(key, value)

@@ -49,6 +49,7 @@ const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
   const { eventLoopDelay, memory } = yield* ProcessRuntime
   const metrics = yield* ownMetrics
   const snapshot = Effect.gen(function* () {
+    const [ready, checks] = yield* Effect.all([health.isReady, health.checks], { concurrency: 2 })
     const seen: ProcessSnapshot = {
       process: 1,
       pid: process.pid,
@@ -57,8 +58,8 @@ const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
       roles,
       metrics: yield* metrics,
       recent: yield* recent.snapshot,
-      ready: yield* health.isReady,
-      checks: Record.map(yield* health.checks, (problem) => problem ?? null),
+      ready,
+      checks: Record.map(checks, (problem) => problem ?? null),
       memory: memory(),
       eventLoopDelay: eventLoopDelay(0.99) * 1000
     }

@@ -50,8 +50,8 @@ export interface Options {
   readonly drain: Duration.Duration
 }
 
-// What a child needs to end after the drain and the grace period.
-const slack = Duration.seconds(2)
+// What a child needs to end after the drain and the grace period, its last exports among it.
+const slack = Duration.seconds(4)
 
 const stop = (child: ChildProcess, ended: Effect.Effect<unknown>, drain: Duration.Duration) =>
   Effect.sync(() => child.kill("SIGTERM")).pipe(

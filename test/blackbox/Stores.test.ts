@@ -152,10 +152,16 @@ describe.concurrent("A program that loses a store", () => {
     Effect.gen(function* () {
       const started = yield* program
       const cuts = ["reset", "swallow"] as const
-      for (const cut of cuts) yield* asksInVain(started, cut)
-      const lines = started.output().match(/The record store (?:cannot be reached|is back)/g) ?? []
+      const lines = () => started.output().match(/The record store (?:cannot be reached|is back)/g) ?? []
+      for (const [index, cut] of cuts.entries()) {
+        yield* asksInVain(started, cut)
+        yield* eventually(
+          "the line that it is back",
+          Effect.sync(() => lines().length === 2 * index + 2)
+        )
+      }
       const outage = ["The record store cannot be reached", "The record store is back"]
-      assert.deepStrictEqual<ReadonlyArray<string>>(lines, [...outage, ...outage])
+      assert.deepStrictEqual<ReadonlyArray<string>>(lines(), [...outage, ...outage])
     }).pipe(Effect.provide(ownDatabase))
   )
 })

@@ -1,11 +1,13 @@
 /** How requests are counted, whatever they say. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer, type Scope } from "effect"
+import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type Definition, maximumOrganizations, metrics } from "../../src/observability/Metrics.ts"
 import * as RequestFacts from "../../src/observability/RequestFacts.ts"
 import * as RequestMetrics from "../../src/observability/RequestMetrics.ts"
 import * as Series from "../../src/observability/Series.ts"
 import * as Server from "../../src/Server.ts"
+import { key as apiKey, layerDemo } from "../http/inProcess.ts"
 import { samples, withRegistry } from "../support/metrics.ts"
 
 const charges = "/api/v3/charges/search"
@@ -144,20 +146,21 @@ describe("requests", () => {
   )
 })
 
+const valuesOf = (labels: Definition["labels"]) =>
+  Object.values(labels).reduce((product, label) => product * ("atMost" in label ? label.atMost : label.length), 1)
+
+const isByOrganization = (name: string) => name === "practice_data_organization_requests_total"
+
+const most = (isCounted: (name: string) => boolean) =>
+  Object.entries<Definition>(metrics)
+    .filter(([name]) => isCounted(name))
+    .reduce(
+      (sum, [, { buckets, labels }]) => sum + valuesOf(labels) * (buckets === undefined ? 1 : buckets.length + 3),
+      0
+    )
+
 describe("the number of series", () => {
-  const valuesOf = (labels: Definition["labels"]) =>
-    Object.values(labels).reduce((product, label) => product * ("atMost" in label ? label.atMost : label.length), 1)
-
-  const most = (isCounted: (name: string) => boolean) =>
-    Object.entries<Definition>(metrics)
-      .filter(([name]) => isCounted(name))
-      .reduce(
-        (sum, [, { buckets, labels }]) => sum + valuesOf(labels) * (buckets === undefined ? 1 : buckets.length + 3),
-        0
-      )
-
   it("is at most 2,600 in a process, and 5,005 more by organization", () => {
-    const isByOrganization = (name: string) => name === "practice_data_organization_requests_total"
     assert.isAtMost(
       most((name) => !isByOrganization(name)),
       2600
@@ -169,4 +172,25 @@ describe("the number of series", () => {
     const { endpoint } = metrics.practice_data_http_requests_total.labels
     assert.isAtMost(Server.endpointsOf({ dataApi: true }).length + 1, endpoint.atMost)
   })
+})
+
+describe("a server of one's own that has the data API", () => {
+  it.effect("has the requests to the API in its registry, and no others", () =>
+    Effect.gen(function* () {
+      const own = HttpRouter.add("GET", "/own", HttpServerResponse.empty())
+      const routes = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfApis, own)
+      const handler = yield* HttpRouter.toHttpEffect(Layer.provide(routes, layerDemo))
+      const handle = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
+        yield* Effect.context()
+      )(handler)
+      const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" }
+      const ask = (path: string, method: string, body: string | null) =>
+        Effect.promise(() => handle(new Request(`http://localhost${path}`, { method, headers, body })))
+      yield* ask(charges, "POST", "{}")
+      yield* ask("/own", "GET", null)
+      assert.deepStrictEqual(yield* counted("practice_data_http_requests_total"), {
+        [`{endpoint="${charges}",status="2xx"}`]: 1
+      })
+    }).pipe(Effect.provide(HttpServer.layerServices), withRegistry)
+  )
 })

@@ -152,6 +152,17 @@ layer(traced(), live)("a trace", (it) => {
     })
   )
 
+  it.effect("is stored by the intake, read by the worker, and nothing that the data API may see", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const may = (role: string, privilege: string) => sql`
+        has_column_privilege(${`practice_data_${role}`}, 'deletion_tasks', 'trace_parent', ${privilege})`
+      const [found] = yield* sql`
+        select ${may("intake", "insert")} as intake, ${may("worker", "select")} as worker, ${may("api", "select")} as api`
+      assert.deepStrictEqual(found, { intake: true, worker: true, api: false })
+    })
+  )
+
   it.effect("of a round has its claim, and a round that finds nothing has none", () =>
     Effect.gen(function* () {
       const { spans } = yield* OtlpCollector

@@ -1,9 +1,10 @@
 /** Which requests are sampled, and which headers name a caller's span. */
 import { assert, describe, it } from "@effect/vitest"
-import { Array } from "effect"
+import { Array, Effect, References, Tracer } from "effect"
 import { Hex } from "effect/encoding"
 import * as Sampler from "../../src/observability/Sampler.ts"
 import * as TraceParent from "../../src/observability/TraceParent.ts"
+import * as Tracing from "../../src/observability/Tracing.ts"
 
 const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"]
 
@@ -86,4 +87,46 @@ describe("a traceparent", () => {
     const found = TraceParent.parse(header)
     assert.strictEqual(found === undefined ? undefined : TraceParent.format(found), header)
   })
+})
+
+describe("a run within a trace", () => {
+  it.effect("is linked to it, and where it is not sampled, says nothing in its name", () =>
+    Effect.gen(function* () {
+      const spans: Tracer.NativeSpan[] = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = new Tracer.NativeSpan(options)
+          spans.push(span)
+          return span
+        }
+      })
+      const decisions = [true, false, true]
+      const sampler = { isParentBased: false, takes: () => decisions.shift() ?? false }
+      const run = Effect.andThen(
+        Effect.annotateCurrentSpan("annotated", true),
+        Effect.withSpan(Effect.void, "statement")
+      ).pipe(Tracing.root({ name: "run", kind: "internal" }))
+      yield* Effect.andThen(run, run).pipe(
+        Tracing.root({ name: "round", kind: "internal" }),
+        Effect.provideService(Tracing.Traces, { tracer, sampler }),
+        Effect.provideService(Tracer.Tracer, tracer),
+        Effect.provideService(References.TracerEnabled, false)
+      )
+      const [round, sampled] = spans
+      assert.deepStrictEqual(
+        spans.map(({ attributes, links, name }) => [
+          name,
+          attributes.has("annotated"),
+          links.map(({ span }) => span.spanId)
+        ]),
+        [
+          ["round", false, []],
+          ["run", true, [round?.spanId]],
+          ["statement", false, []]
+        ]
+      )
+      assert.notStrictEqual(sampled?.traceId, round?.traceId)
+      assert.strictEqual(spans[2]?.traceId, sampled?.traceId)
+    })
+  )
 })

@@ -5,7 +5,7 @@
  */
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Config, Context, Effect, Layer, Redacted, Schema } from "effect"
+import { Config, Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect } from "../../src/database/Database.ts"
 import { migrate } from "../../src/database/Migrations.ts"
@@ -69,10 +69,6 @@ const statusOf = (address: string, key: string) =>
     Effect.scoped
   )
 
-const Listed = Schema.fromJsonString(Schema.Struct({ id: Schema.String }))
-
-const idOf = (line: string) => Effect.map(Schema.decodeEffect(Listed)(line), ({ id }) => id)
-
 const name = Tools.named("the README's commands for operators")
 
 layer(Tools.binaries === undefined ? Layer.succeed(Filled, { url: "" }) : Filled.layer, { excludeTestServices: true })(
@@ -102,11 +98,10 @@ layer(Tools.binaries === undefined ? Layer.succeed(Filled, { url: "" }) : Filled
         const cli = `${node} ${join(root, "src/cli.ts")}`
         const key = yield* shell(`${cli} keys create --organization org_1 --name old`, cwd, env)
         yield* shell(`${cli} secrets add --organization org_1`, cwd, env)
-        const idIn = (what: string) =>
-          Effect.flatMap(shell(`${cli} ${what} list --organization org_1 --json`, cwd, env), ({ stdout }) =>
-            idOf(stdout)
-          )
-        const ids = { OLD_KEY_ID: yield* idIn("keys"), OLD_SECRET_ID: yield* idIn("secrets") }
+        const sql = yield* client(url)
+        const [ids] = yield* sql<{ OLD_KEY_ID: string; OLD_SECRET_ID: string }>`
+          select k.id as "OLD_KEY_ID", s.id as "OLD_SECRET_ID" from api_keys k, intake_secrets s
+          where k.organization_id = 'org_1' and s.organization_id = 'org_1'`
         const service = yield* Process.start(env)
         const address = yield* service.address
         assert.strictEqual(yield* statusOf(address, key.stdout.trim()), 200)

@@ -5,7 +5,7 @@
  */
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Fiber, Layer, Schema } from "effect"
 import * as Client from "../blackbox/support/Client.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
 import { hasPromtool, promtool, scraper } from "../blackbox/support/Metrics.ts"
@@ -26,6 +26,8 @@ const through = Effect.fnUntraced(function* (database: string) {
 
 const childrenOf = (pid: number) =>
   Effect.sync(() => readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number))
+
+const decodeChanges = Schema.decodeEffect(Schema.fromJsonString(Schema.Struct({ cursor: Schema.String })))
 
 type Samples = Readonly<Record<string, number>>
 
@@ -59,11 +61,69 @@ const knowsNoTasks = (samples: Samples) => taskNames.every((name) => !(name in s
 const losses = [
   ["records", "swallow"],
   ["credentials", "refuse"],
-  ["tasks", "refuse"],
   ["tasks", "swallow"]
 ] as const
 
+const requests = (process: number) =>
+  `practice_data_http_requests_total{process="${process}",endpoint="/api/v3/charges/search",status="2xx"}`
+
+const startTime = (process: number) => `process_start_time_seconds{process="${process}"}`
+
+const lag = "practice_data_changes_lag_seconds"
+
 describe.concurrent("/metrics", () => {
+  it.live("counts deliveries and what became of them, and not the time that readers of changes choose to wait", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const { client, read, untilSamples } = yield* started({ DATABASE_URL: url })
+      const headers = {
+        "content-type": "application/json",
+        "idempotency-key": "a delivery",
+        "x-organization-id": "org_oakridge"
+      }
+      const deliver = client.call({
+        path: "/api/v1/invoice-deletions",
+        headers,
+        body: Client.json({ invoices: [{ invoice_id: "invoice_oakridge_0001" }, { invoice_id: "nowhere" }] })
+      })
+      // A program that has just started may be too busy for the first ones.
+      const statuses: Array<number> = []
+      yield* eventually(
+        "a delivery that is known to be stored",
+        Effect.map(deliver, ({ status }) => {
+          statuses.push(status)
+          return status === 200
+        })
+      )
+      const answered = (status: number) => statuses.filter((each) => each === status).length
+      yield* untilSamples(
+        "a task that was completed",
+        (samples) => samples['practice_data_task_runs_total{outcome="completed"}'] === 1
+      )
+      assert.deepInclude(yield* read, {
+        'practice_data_deliveries_total{outcome="scheduled"}': answered(202),
+        'practice_data_deliveries_total{outcome="duplicate"}': 1,
+        'practice_data_deliveries_total{outcome="unavailable"}': answered(503),
+        'practice_data_task_items_total{kind="invoices",verdict="deleted"}': 1,
+        'practice_data_task_items_total{kind="invoices",verdict="not_found"}': 1,
+        'practice_data_task_items_total{kind="lines_of_invoices",verdict="deleted"}': 3,
+        practice_data_task_delay_seconds_count: 1
+      })
+
+      const page = yield* client.ask("/clinics/changes")
+      const { cursor } = yield* decodeChanges(page.text)
+      const waiting = yield* Effect.forkChild(client.ask("/clinics/changes", { cursor, wait: 2 }), {
+        startImmediately: true
+      })
+      yield* untilSamples("a reader that waits", (samples) => samples["practice_data_changes_waiting"] === 1)
+      yield* Fiber.join(waiting)
+      const endpoint = '{endpoint="/api/v3/clinics/changes"}'
+      const after = yield* read
+      assert.strictEqual(after[`practice_data_http_request_duration_seconds_count${endpoint}`], 2)
+      assert.isBelow(after[`practice_data_http_request_duration_seconds_sum${endpoint}`] ?? Infinity, 1.9)
+    }).pipe(Effect.provide(ownDatabase))
+  )
+
   it.live("is there, and says which database is not, while one of them refuses connections or hangs", () =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
@@ -85,9 +145,11 @@ describe.concurrent("/metrics", () => {
         for (const other of Object.keys(stores)) assert.strictEqual(isUp(during, other), other !== name, other)
         assert.strictEqual(during[outages], (before[outages] ?? 0) + 1)
         if (name === "tasks") yield* untilSamples("tasks of which nothing is known", knowsNoTasks)
+        if (name === "records") yield* untilSamples("changes of which nothing is known", (samples) => !(lag in samples))
         assert.isAbove((yield* read)["practice_data_tasks_read_timestamp_seconds"] ?? 0, 0)
         yield* proxy.mend
-        yield* untilSamples(`${name} that is back`, (samples) => isUp(samples, name) && knowsTasks(samples))
+        yield* untilSamples(`${name} that is back`, (samples) => isUp(samples, name))
+        if (name === "tasks") yield* untilSamples("tasks that are counted again", knowsTasks)
       }
     }).pipe(Effect.provide(ownDatabase))
   )
@@ -100,11 +162,8 @@ describe.concurrent("/metrics", () => {
         PROCESSES: "2",
         LOG_LEVEL: "Debug"
       })
-      const requests = (process: number) =>
-        `practice_data_http_requests_total{process="${process}",endpoint="/api/v3/charges/search",status="2xx"}`
       const answered = 'practice_data_processes_answered{process="parent"}'
       const restarts = 'practice_data_process_restarts_total{process="parent"}'
-      const startTime = (process: number) => `process_start_time_seconds{process="${process}"}`
 
       yield* untilSamples("two processes", (samples) => samples[answered] === 2)
       const countBoth = (samples: Samples) => (samples[requests(1)] ?? 0) + (samples[requests(2)] ?? 0)

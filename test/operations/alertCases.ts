@@ -110,6 +110,24 @@ export const cases: ReadonlyArray<Case> = [
     ]
   },
   {
+    fault: "a process was stopped in good order 20 seconds ago, and is not there yet",
+    fires: {},
+    changes: Array.dedupe(healthySeries.map(({ labels }) => labels["__name__"] ?? "")).map((metric) => ({
+      metric,
+      values: (before) => (seconds) =>
+        seconds <= begin
+          ? before(seconds)
+          : seconds <= begin + 10
+            ? metric === "practice_data_stopping"
+              ? 1
+              : before(seconds)
+            : metric === "up"
+              ? 0
+              : undefined
+    })),
+    seconds: begin + 30
+  },
+  {
     fault: "Prometheus has no target",
     fires: { PracticeDataAbsent: "Prometheus knows no process" },
     changes: [{ metric: "up", values: () => nothing }]

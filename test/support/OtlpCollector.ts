@@ -95,11 +95,22 @@ const Logs = Schema.Struct({
   )
 })
 
+const Metric = Schema.Struct({
+  name: Schema.String,
+  sum: Schema.optionalKey(
+    Schema.Struct({
+      dataPoints: Schema.Array(Schema.Struct({ asDouble: Schema.optionalKey(Schema.Finite) })),
+      isMonotonic: Schema.optionalKey(Schema.Boolean),
+      aggregationTemporality: Schema.Literal("AGGREGATION_TEMPORALITY_CUMULATIVE")
+    })
+  )
+})
+
 const Metrics = Schema.Struct({
   resourceMetrics: Schema.Array(
     Schema.Struct({
       resource: Resource,
-      scopeMetrics: Schema.Array(Schema.Struct({ metrics: Schema.Array(Schema.Struct({ name: Schema.String })) }))
+      scopeMetrics: Schema.Array(Schema.Struct({ metrics: Schema.Array(Metric) }))
     })
   )
 })
@@ -183,7 +194,7 @@ const make = Effect.gen(function* () {
   const seen: Array<Seen> = []
   const spans: Array<Span> = []
   const lines: Array<Line> = []
-  const metrics = new Set<string>()
+  const metrics = new Map<string, number>()
   const faults: Array<unknown> = []
   let behaviour: Behaviour = takes
   let requests = 0
@@ -235,7 +246,9 @@ const make = Effect.gen(function* () {
         break
       case "/v1/metrics":
         for (const { scopeMetrics } of decodeMetrics(found).resourceMetrics) {
-          for (const { name } of scopeMetrics.flatMap((scope) => scope.metrics)) metrics.add(name)
+          for (const { name, sum } of scopeMetrics.flatMap((scope) => scope.metrics)) {
+            metrics.set(name, sum?.dataPoints.reduce((total, { asDouble = 0 }) => total + asDouble, 0) ?? Number.NaN)
+          }
         }
     }
   }
@@ -287,7 +300,8 @@ const make = Effect.gen(function* () {
     seen: Effect.sync(() => [...seen]),
     spans: Effect.sync(() => [...spans]),
     lines: Effect.sync(() => [...lines]),
-    metrics: Effect.sync(() => [...metrics]),
+    /** The metrics of the last export, with the total of each counter. */
+    metrics: Effect.sync(() => new Map(metrics)),
     /** What it could not read. */
     faults: Effect.sync(() => [...faults]),
     /** How many requests came in, taken or not. */

@@ -5,5 +5,13 @@ import { deletions } from "./faults/deletions.ts"
 import { processes } from "./faults/processes.ts"
 import { processor } from "./faults/processor.ts"
 import { requests } from "./faults/requests.ts"
+import { senders } from "./faults/senders.ts"
 
-export const faults: ReadonlyArray<Fault> = [...databases, ...processes, ...deletions, ...processor, ...requests]
+export const faults: ReadonlyArray<Fault> = [
+  ...databases,
+  ...processes,
+  ...deletions,
+  ...processor,
+  ...requests,
+  ...senders
+]

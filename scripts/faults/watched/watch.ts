@@ -39,7 +39,9 @@ const healthOf = ({ operations }: Watched) =>
     Effect.provide(FetchHttpClient.layer)
   )
 
-const distinct = (firing: ReadonlyArray<Firing>) => Array.dedupeWith(firing, (a, b) => a.name === b.name)
+/** One of each name: the one that names the cause, where several do. */
+const distinct = (firing: ReadonlyArray<Firing>, says: string) =>
+  Array.dedupeWith([...firing.filter(({ summary }) => summary.includes(says)), ...firing], (a, b) => a.name === b.name)
 
 /** What was not as it should be. */
 const judge = (
@@ -71,7 +73,7 @@ export const watch = (fault: Fault, ground: Ground, watcher: Watcher, permits: S
     const fired = yield* Ref.make<ReadonlyArray<Firing>>([])
     const look = Effect.flatMap(watcher.firing(fault.name), (firing) =>
       Effect.as(
-        Ref.update(fired, (all) => distinct([...all, ...firing])),
+        Ref.update(fired, (all) => distinct([...all, ...firing], fault.seen?.says ?? "")),
         firing
       )
     )
@@ -89,22 +91,30 @@ export const watch = (fault: Fault, ground: Ground, watcher: Watcher, permits: S
         return yield* new NotTried({ message: `Before the fault: ${before.map(({ summary }) => summary).join("; ")}` })
       }
       const outputs = stand.services.map(({ output }) => output().length)
-      const begun = yield* now
-      yield* Effect.forkScoped(stand.begin)
+      const begun = yield* Ref.make(yield* now)
+      yield* Effect.forkScoped(
+        Effect.andThen(
+          stand.begin,
+          Effect.flatMap(now, (at) => Ref.set(begun, at))
+        )
+      )
       const isRight = (firing: ReadonlyArray<Firing>) => firing.some(({ name }) => name === fault.seen?.alert)
       const right = yield* Effect.repeat(look, { until: isRight, schedule: every }).pipe(
         Effect.timeoutOption(Duration.seconds(patience))
       )
-      const seconds = Option.isSome(right) ? (yield* now) - begun : undefined
+      const seconds = Option.isSome(right) ? (yield* now) - (yield* Ref.get(begun)) : undefined
       // What else fires comes at most two scrapes later.
       yield* Effect.repeat(look, { schedule: every }).pipe(Effect.timeoutOption("6 seconds"))
       const health = fault.seen?.health === undefined ? "" : yield* healthOf(stand.services[0])
-      const lines = stand.services.map(({ output }, index) => output().slice(outputs[index] ?? 0)).join("\n")
+      const lines = [
+        ...stand.services.map(({ output }, index) => output().slice(outputs[index] ?? 0)),
+        ...(stand.later ?? []).map(({ output }) => output())
+      ].join("\n")
       yield* stand.heal
       return { seconds, health, lines, healed: yield* now }
     })
 
-    const { healed, ...what } = yield* permits.withPermits(1)(active)
+    const { healed, ...what } = yield* permits.withPermits(1)(Effect.timeout(active, "2 minutes"))
     const end = yield* Effect.repeat(watcher.firing(fault.name), {
       until: (firing) => firing.length === 0,
       schedule: every
@@ -122,7 +132,6 @@ export const watch = (fault: Fault, ground: Ground, watcher: Watcher, permits: S
     return made
   }).pipe(
     Effect.scoped,
-    Effect.timeout("5 minutes"),
     Effect.catch((error) =>
       Effect.succeed<Row>({
         name: fault.name,

@@ -19,7 +19,7 @@ export const databases: ReadonlyArray<Alert> = [
       'max without (process) (increase(practice_data_dependency_outages_total{dependency!="processor"}[10m])) > 2.5',
     for: 0,
     summary:
-      "The {{ $labels.dependency }} database came and went {{ $value | humanize }} times for {{ $labels.instance }} in 10 minutes",
+      "The {{ $labels.dependency }} database came and went about {{ $value | printf `%.0f` }} times for {{ $labels.instance }} in 10 minutes",
     means: "It restarts again and again, fails over, or the network to it is bad. Each time requests get 503.",
     act: "Look at the log of Postgres and at the network. The service's log has a line each time it goes and comes back, with the cause."
   },

@@ -49,7 +49,8 @@ export const deletions: ReadonlyArray<Alert> = [
     severity: "ticket",
     expression: `${grew("practice_data_task_takeovers_total")} > 0`,
     for: 0,
-    summary: "{{ $labels.instance }} took over {{ $value | humanize }} deletions from a worker that died or was paused",
+    summary:
+      "{{ $labels.instance }} took over about {{ $value | printf `%.0f` }} deletions from a worker that died or was paused",
     means: "A worker did not renew its lease of 0.9 seconds. Nothing is lost, and nothing runs twice.",
     act: "Find the worker that died (PracticeDataDown, PracticeDataProcessEnded). If none did: a process that stands still (PracticeDataEventLoopBlocked) or clocks that differ (PracticeDataClockOff)."
   },
@@ -68,7 +69,7 @@ export const deletions: ReadonlyArray<Alert> = [
     name: "PracticeDataTasksNotCounted",
     severity: "ticket",
     expression:
-      "min without (process) (time() - practice_data_tasks_read_timestamp_seconds) > 60 unless on (instance) practice_data_dependency_up == 0",
+      "min without (process) (time() - practice_data_tasks_read_timestamp_seconds) > 60 and on (instance) time() - process_start_time_seconds > 60 unless on (instance) practice_data_dependency_up == 0 unless on (instance) practice_data_ready == 0",
     for: 0,
     summary: "{{ $labels.instance }} has not counted the deletion tasks for {{ $value | humanizeDuration }}",
     means: "The other alerts on deletions say nothing now: the statement fails or takes too long.",
@@ -79,7 +80,7 @@ export const deletions: ReadonlyArray<Alert> = [
     severity: "ticket",
     expression: `${deliveries("unsigned")} > 3`,
     for: 0,
-    summary: "{{ $labels.instance }} refused {{ $value | humanize }} deliveries for their signature",
+    summary: "{{ $labels.instance }} refused about {{ $value | printf `%.0f` }} deliveries for their signature",
     means:
       "A sender signs with an old secret, not at all, or with a clock that is 5 minutes off; or somebody else sends. These deletions do not happen.",
     act: "The log names the organization and the header. `npm run cli -- secrets list` shows its secrets (see Rotate). Ask the sender to send again."
@@ -90,7 +91,7 @@ export const deletions: ReadonlyArray<Alert> = [
     expression: `${deliveries("key_reused")} > 0`,
     for: 0,
     summary:
-      "{{ $labels.instance }} refused {{ $value | humanize }} deliveries whose Idempotency-Key was used with another payload",
+      "{{ $labels.instance }} refused about {{ $value | printf `%.0f` }} deliveries whose Idempotency-Key was used with another payload",
     means: "A sender uses keys twice. The second deletion is not stored.",
     act: "The access log has organization and key. The sender has to send it again with a key of its own."
   },
@@ -99,7 +100,7 @@ export const deletions: ReadonlyArray<Alert> = [
     severity: "ticket",
     expression: `${deliveries("invalid")} > 10`,
     for: 0,
-    summary: "{{ $labels.instance }} refused {{ $value | humanize }} deliveries for what they say",
+    summary: "{{ $labels.instance }} refused about {{ $value | printf `%.0f` }} deliveries for what they say",
     means: "A sender sends what the intake does not take. These deletions do not happen.",
     act: "The access log has the organization. The response (422) named each fault."
   }

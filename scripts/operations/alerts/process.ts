@@ -5,7 +5,8 @@ export const process: ReadonlyArray<Alert> = [
   {
     name: "PracticeDataEventLoopBlocked",
     severity: "ticket",
-    expression: 'max without (process, at) (practice_data_event_loop_delay_seconds{at="p99"}) > 0.25',
+    expression:
+      'max without (process, at) (practice_data_event_loop_delay_seconds{at="p99"}) > 0.25 and on (instance) time() - process_start_time_seconds > 30',
     for: 5,
     summary: "The event loop of {{ $labels.instance }} is {{ $value | humanizeDuration }} late",
     means:
@@ -54,7 +55,7 @@ export const process: ReadonlyArray<Alert> = [
     severity: "ticket",
     expression: `${grew("practice_data_log_lines_dropped_total")} > 0`,
     for: 0,
-    summary: "{{ $labels.instance }} dropped {{ $value | humanize }} lines of its log",
+    summary: "{{ $labels.instance }} dropped about {{ $value | printf `%.0f` }} lines of its log",
     means: "Whoever reads its standard output is too slow or hangs. The service goes on; these lines are gone.",
     act: "Look at the log collector and its disk. `ACCESS_LOG=false` writes less."
   },

@@ -39,7 +39,8 @@ export const processor: ReadonlyArray<Alert> = [
     severity: "ticket",
     expression: `${outcome("rate_limited")} > 5`,
     for: 0,
-    summary: "The payment processor refused {{ $value | humanize }} calls of {{ $labels.instance }} for their number",
+    summary:
+      "The payment processor refused about {{ $value | printf `%.0f` }} calls of {{ $labels.instance }} for their number",
     means: "Partners read more often than the processor allows all of us. They get 503 with its `Retry-After`.",
     act: "`/ops` shows which organization reads `psp-*` most. Set `RATE_LIMIT`, or ask the processor for more."
   },
@@ -48,7 +49,8 @@ export const processor: ReadonlyArray<Alert> = [
     severity: "ticket",
     expression: `${outcome("refused")} > 0`,
     for: 0,
-    summary: "The payment processor refused {{ $value | humanize }} calls of {{ $labels.instance }} as wrong",
+    summary:
+      "The payment processor refused about {{ $value | printf `%.0f` }} calls of {{ $labels.instance }} as wrong",
     means: "It does not understand what we send: a change on its side, or a bug on ours.",
     act: "The log has the code and the processor's request id. Report it."
   }

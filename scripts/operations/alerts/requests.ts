@@ -39,7 +39,7 @@ export const requests: ReadonlyArray<Alert> = [
     expression: unlessDatabaseDown(`${refused("load")} > 30`),
     for: 0,
     summary:
-      "{{ $labels.instance }} refused {{ $value | humanize }} requests in a minute because it had too much to do",
+      "{{ $labels.instance }} refused about {{ $value | printf `%.0f` }} requests in a minute because it had too much to do",
     means:
       "Requests waited longer than a second for a connection, or too many waited. They got 503 with `Retry-After`.",
     act: "As PracticeDataPoolWaits: see in `/ops` whether it is one organization or all."
@@ -60,7 +60,7 @@ export const requests: ReadonlyArray<Alert> = [
     severity: "ticket",
     expression: `${refused("key")} > 100`,
     for: 0,
-    summary: "{{ $labels.instance }} refused {{ $value | humanize }} requests in a minute for their API key",
+    summary: "{{ $labels.instance }} refused about {{ $value | printf `%.0f` }} requests in a minute for their API key",
     means: "A client goes on with a key that was revoked, or somebody tries keys. Keys cannot be guessed.",
     act: "The access log has the addresses and user agents of the 401. Give the client its new key, or block the address in front of the service."
   },
@@ -69,7 +69,7 @@ export const requests: ReadonlyArray<Alert> = [
     severity: "ticket",
     expression: `${refused("limit")} > 30`,
     for: 0,
-    summary: "{{ $labels.instance }} answered {{ $value | humanize }} requests in a minute with 429",
+    summary: "{{ $labels.instance }} answered about {{ $value | printf `%.0f` }} requests in a minute with 429",
     means: "An organization asks more often than `RATE_LIMIT` allows.",
     act: "`/ops` and the access log name it. Our clients slow down by themselves; talk to whoever does not, or raise the limit."
   },
@@ -79,7 +79,7 @@ export const requests: ReadonlyArray<Alert> = [
     expression: `${refused("protocol|timeout")} > 50`,
     for: 0,
     summary:
-      "{{ $labels.instance }} closed {{ $value | humanize }} connections in a minute whose requests were not HTTP, too long or too slow",
+      "{{ $labels.instance }} closed about {{ $value | printf `%.0f` }} connections in a minute whose requests were not HTTP, too long or too slow",
     means:
       "Slow or broken senders, or an attack that keeps connections open. They are cut off in time; others are served.",
     act: "The access log has their addresses (`refusal` is `protocol` or `timeout`). Block them in front of the service if they do not stop."
@@ -89,7 +89,7 @@ export const requests: ReadonlyArray<Alert> = [
     severity: "ticket",
     expression: `${refused("invalid|too_large")} > 300`,
     for: 0,
-    summary: "{{ $labels.instance }} refused {{ $value | humanize }} requests in a minute for what they say",
+    summary: "{{ $labels.instance }} refused about {{ $value | printf `%.0f` }} requests in a minute for what they say",
     means: "A client sends what the contract does not allow (400, 404, 405, 413, 415, 422), again and again.",
     act: "The access log has the organization and the path. The response told the client what is wrong."
   },
@@ -100,7 +100,7 @@ export const requests: ReadonlyArray<Alert> = [
       'sum without (process, endpoint, status) (increase(practice_data_http_requests_total{status="499"}[1m])) > 50',
     for: 0,
     summary:
-      "{{ $value | humanize }} callers of {{ $labels.instance }} hung up in a minute before their response was there",
+      "about {{ $value | printf `%.0f` }} callers of {{ $labels.instance }} hung up in a minute before their response was there",
     means: "Their timeout is shorter than what they ask for takes, or they break off on purpose.",
     act: "Compare with PracticeDataSlow. The access log has who it is (`status` 499) and how long they waited."
   },
@@ -109,7 +109,8 @@ export const requests: ReadonlyArray<Alert> = [
     severity: "page",
     expression: `${grew("practice_data_http_connections_refused_total", "1m")} > 0`,
     for: 0,
-    summary: "{{ $labels.instance }} refused {{ $value | humanize }} connections in a minute: MAX_CONNECTIONS are open",
+    summary:
+      "{{ $labels.instance }} refused about {{ $value | printf `%.0f` }} connections in a minute: MAX_CONNECTIONS are open",
     means: "Nobody else gets in. A client opens a connection for each request and keeps it, or it is an attack.",
     act: "`ss -tn` shows who has them. Raise `MAX_CONNECTIONS`, or lower `IDLE_TIMEOUT`, or block the address."
   },

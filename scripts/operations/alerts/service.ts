@@ -5,11 +5,12 @@ export const service: ReadonlyArray<Alert> = [
   {
     name: "PracticeDataDown",
     severity: "page",
-    expression: `up{job="${job}"} == 0`,
+    // After a stop in good order that was seen, whoever restarts it has a minute.
+    expression: `up{job="${job}"} == 0 unless on (instance) max_over_time(practice_data_stopping[1m]) == 1`,
     for: 5,
     summary: "{{ $labels.instance }} does not answer: it is stopped, hangs, or cannot be reached",
     means: "Prometheus gets no metrics from the operators' port of a process that it knows.",
-    act: "Look whether the process runs, and at the end of its log. If it runs and hangs, take a stack with `kill -USR1` and the inspector, then restart it. A host that was taken away on purpose: remove the target."
+    act: "Look whether the process runs, and at the end of its log. If it runs and hangs, take a stack with `kill -USR1` and the inspector, then restart it. A host that was taken away on purpose: remove the target. A restart that takes long does not fire it if `DRAIN` is at least 5 seconds."
   },
   {
     name: "PracticeDataAbsent",

@@ -47,13 +47,14 @@ const durationOf = (value: number) => {
 const formats: Readonly<Record<string, (value: number) => string>> = {
   humanize: prefixed,
   humanizeDuration: durationOf,
+  "printf `%.0f`": (value) => value.toFixed(0),
   humanizePercentage: (value) => `${short(value * 100)}%`
 }
 
 /** Fills a text with labels and the value, as far as our texts use templates; the rest stays as it is. */
 export const rendered = (template: string, labels: Labels, value: number) =>
   template.replaceAll(
-    /\{\{ (\$labels\.(\w+)|\$value)(?: \| (\w+))? \}\}/g,
+    /\{\{ (\$labels\.(\w+)|\$value)(?: \| ([^}]+))? \}\}/g,
     (whole, _, label?: string, format?: string) =>
       label !== undefined
         ? (labels[label] ?? "")

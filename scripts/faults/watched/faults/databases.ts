@@ -1,5 +1,5 @@
 /** Faults of the databases. */
-import { Effect } from "effect"
+import { Effect, Scope } from "effect"
 import * as TcpProxy from "../../../../test/blackbox/support/TcpProxy.ts"
 import * as OwnPostgres from "../../../../test/faults/support/OwnPostgres.ts"
 import type * as LocalPostgres from "../../../../test/support/LocalPostgres.ts"
@@ -7,7 +7,7 @@ import { Reactivity } from "effect/reactivity"
 import { loadDemoData } from "../../../../src/demo/Load.ts"
 import * as Proc from "../../support/Proc.ts"
 import * as Service from "../../support/Service.ts"
-import { everyday, type Fault, make, start, traffic } from "../Fault.ts"
+import { everyday, type Fault, make, problemOf, start, startAgain, traffic, type Watched } from "../Fault.ts"
 
 const reads = [...everyday, Service.delivery("watched")] as const
 
@@ -33,7 +33,7 @@ const ofItsOwn = (
       alert: "PracticeDataDatabaseDown",
       says: "The records database does not answer",
       log: /The record store cannot be reached/,
-      health: /record/
+      health: problemOf("records")
     },
     stand: Effect.fnUntraced(function* () {
       const postgres = yield* OwnPostgres.make
@@ -67,7 +67,7 @@ export const databases: ReadonlyArray<Fault> = [
       alert: "PracticeDataDatabaseDown",
       says: "The credentials database does not answer",
       log: /The credential store cannot be reached/,
-      health: /credential/
+      health: problemOf("credentials")
     },
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo
@@ -101,17 +101,28 @@ export const databases: ReadonlyArray<Fault> = [
   make({
     name: "not-migrated",
     done: "A start on a database that lacks the migrations",
-    seen: { alert: "PracticeDataNotReady", says: "is not ready", log: /migrat/i },
+    seen: {
+      alert: "PracticeDataNotReady",
+      says: "is not ready",
+      log: /is not migrated. Run: /,
+      health: /"ready":false/,
+      // It is away while it is restarted.
+      also: ["PracticeDataDown"]
+    },
     stand: Effect.fnUntraced(function* (ground) {
       const { sql, url } = yield* ground.empty
+      const scope = yield* Effect.scope
       const service = yield* start({ DATABASE_URL: url })
-      // What is asked is the table of migrations, at each start and until it is as it should be.
+      const later: Array<Watched> = []
       return {
         services: [service] as const,
-        begin: Effect.andThen(
-          sql`alter table migrations rename to migrations_of_another_time`,
-          Effect.andThen(service.kill("SIGKILL"), service.ended)
-        ).pipe(Effect.andThen(start({ DATABASE_URL: url, OPERATIONS_PORT: service.operations.split(":")[1] ?? "" }))),
+        later,
+        begin: Effect.gen(function* () {
+          yield* sql`alter table migrations rename to migrations_of_another_time`
+          yield* service.kill("SIGKILL")
+          yield* service.ended
+          later.push(yield* startAgain(service, { DATABASE_URL: url }))
+        }).pipe(Effect.provideService(Scope.Scope, scope)),
         heal: sql`alter table migrations_of_another_time rename to migrations`
       }
     })

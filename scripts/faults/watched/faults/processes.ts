@@ -4,7 +4,7 @@ import { eventually } from "../../../../test/blackbox/support/eventually.ts"
 import * as Ledger from "../../../../test/faults/support/Ledger.ts"
 import * as Proc from "../../support/Proc.ts"
 import * as Service from "../../support/Service.ts"
-import { everyday, type Fault, healed, make, start, traffic } from "../Fault.ts"
+import { everyday, type Fault, healed, make, start, startAgain, traffic } from "../Fault.ts"
 
 /** Two processes behind one port. */
 const two = Effect.fnUntraced(function* (url: string) {
@@ -28,11 +28,7 @@ export const processes: ReadonlyArray<Fault> = [
       const scope = yield* Effect.scope
       const service = yield* start({ DATABASE_URL: url })
       yield* traffic(service.port, everyday)
-      const again = start({
-        DATABASE_URL: url,
-        PORT: String(service.port),
-        OPERATIONS_PORT: service.operations.split(":")[1] ?? ""
-      }).pipe(Effect.provideService(Scope.Scope, scope))
+      const again = startAgain(service, { DATABASE_URL: url }).pipe(Effect.provideService(Scope.Scope, scope))
       return { services: [service] as const, begin: service.kill("SIGKILL"), heal: again }
     })
   }),
@@ -71,7 +67,7 @@ export const processes: ReadonlyArray<Fault> = [
   make({
     name: "process-paused",
     done: "PROCESSES=2; one of the two is paused (SIGSTOP)",
-    seen: { alert: "PracticeDataProcessMissing", says: "Only 1 of the processes" },
+    seen: { alert: "PracticeDataProcessMissing", says: "Only 1 of the processes", health: /"silent":\[\{/ },
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo
       const { one, service } = yield* two(url)
@@ -95,6 +91,7 @@ export const processes: ReadonlyArray<Fault> = [
     },
     stand: Effect.fnUntraced(function* (ground) {
       const { sql, url } = yield* ground.empty
+      const scope = yield* Effect.scope
       yield* Ledger.open(sql, 64)
       const first = yield* start({ DATABASE_URL: url, ROLES: "worker" })
       const connection = yield* sql.reserve
@@ -124,7 +121,7 @@ export const processes: ReadonlyArray<Fault> = [
           yield* second.kill("SIGCONT")
           yield* run("rollback")
         }),
-        heal: healed
+        heal: Effect.provideService(startAgain(first, { DATABASE_URL: url, ROLES: "worker" }), Scope.Scope, scope)
       }
     })
   }),
@@ -135,7 +132,7 @@ export const processes: ReadonlyArray<Fault> = [
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo
       const scope = yield* Effect.scope
-      const environment = { DATABASE_URL: url, DRAIN: "2 seconds" }
+      const environment = { DATABASE_URL: url, DRAIN: "6 seconds" }
       const services = [yield* start(environment), yield* start(environment)] as const
       yield* Effect.forEach(services, ({ port }) => traffic(port, [Service.ready], { callers: 1 }))
       return {
@@ -144,11 +141,7 @@ export const processes: ReadonlyArray<Fault> = [
           Effect.gen(function* () {
             yield* service.kill("SIGTERM")
             yield* service.ended
-            yield* start({
-              ...environment,
-              PORT: String(service.port),
-              OPERATIONS_PORT: service.operations.split(":")[1] ?? ""
-            }).pipe(Effect.provideService(Scope.Scope, scope))
+            yield* Effect.provideService(startAgain(service, environment), Scope.Scope, scope)
           })
         ),
         heal: healed

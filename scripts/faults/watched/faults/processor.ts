@@ -5,7 +5,7 @@ import { accounts } from "../../../../src/demo/DemoProcessor.ts"
 import * as Faults from "../../../../test/support/stripe/faults.ts"
 import { answerTo } from "../../../../test/support/stripe/rules.ts"
 import * as Service from "../../support/Service.ts"
-import { everyday, type Fault, make, start, traffic } from "../Fault.ts"
+import { everyday, type Fault, make, problemOf, start, traffic } from "../Fault.ts"
 
 const secretKey = "sk_test_of_the_double"
 
@@ -65,7 +65,7 @@ export const processor: ReadonlyArray<Fault> = [
       alert: "PracticeDataProcessorDown",
       says: "The payment processor does not answer",
       log: /Circuit breaker open: .*processor/,
-      health: /processor/
+      health: problemOf("processor")
     },
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo

@@ -1,31 +1,16 @@
 /** Callers who misbehave, and some who do not. */
-import { Array, Effect, Fiber, Random } from "effect"
+import { Array, Effect, Random } from "effect"
 import { headersOf, json } from "../../../../test/blackbox/support/Client.ts"
 import * as Http1 from "../../support/Http1.ts"
 import * as Service from "../../support/Service.ts"
 import * as Sockets from "../../support/Sockets.ts"
-import { everyday, type Fault, healed, make, start, traffic } from "../Fault.ts"
+import { callersOf, everyday, type Fault, healed, make, meanwhile, start, traffic } from "../Fault.ts"
 
 const demo = Effect.fnUntraced(function* (url: string, environment: Readonly<Record<string, string>> = {}) {
   const service = yield* start({ DATABASE_URL: url, ...environment })
   yield* traffic(service.port, everyday)
   return service
 })
-
-/** Something that goes on from the beginning of the fault to its end. */
-const meanwhile = <E, R>(work: Effect.Effect<unknown, E, R>) => {
-  let fiber: Fiber.Fiber<unknown, E> | undefined
-  return {
-    begin: Effect.map(Effect.forkScoped(work), (forked) => {
-      fiber = forked
-    }),
-    heal: Effect.suspend(() => (fiber === undefined ? Effect.void : Fiber.interrupt(fiber)))
-  }
-}
-
-/** Callers from the beginning of the fault to its end. */
-const callersOf = (...given: Parameters<typeof traffic>) =>
-  meanwhile(Effect.scoped(Effect.andThen(traffic(...given), Effect.never)))
 
 const withKey = (key: string) => ({
   ...Service.search("charges", { limit: 1 }),
@@ -115,14 +100,14 @@ export const requests: ReadonlyArray<Fault> = [
   }),
   make({
     name: "keys-tried",
-    done: "Somebody tries API keys, 40 a second",
+    done: "Somebody tries API keys, up to 100 a second",
     seen: { alert: "PracticeDataUnauthorized", says: "for their API key", log: /"status":401/ },
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo
       const service = yield* demo(url)
       return {
         services: [service] as const,
-        ...callersOf(service.port, [withKey("pda_live_guessed")], { callers: 4, pause: 100 })
+        ...callersOf(service.port, [withKey("pda_live_guessed")], { callers: 20, pause: 200 })
       }
     })
   }),
