@@ -43,7 +43,8 @@ nav a[aria-current] { color: var(--text); border-color: var(--link); font-weight
 #live.paused #live-state { color: var(--muted) }
 #live.failed #live-state { color: var(--problem); background: var(--problem-ground); padding: .15rem .5rem; border-radius: 4px }
 #live-time { font-variant-numeric: tabular-nums }
-.stale main { opacity: .75 }
+#live.failed #live-time { display: none }
+.stale main { filter: grayscale(1) }
 
 main { padding-top: .75rem; padding-bottom: 2rem }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1.25rem; overflow-wrap: anywhere }

@@ -38,8 +38,13 @@ const tasks = [
 
 const holders = [
   {
-    ...{ pid: 991, prepared: null, database: "practice", user: "loader", application: endless },
-    ...{ state: "idle in transaction", since: dead.received_at }
+    pid: 991,
+    prepared: null,
+    database: "practice",
+    user: "loader",
+    application: endless,
+    state: "idle in transaction",
+    since: dead.received_at
   }
 ]
 

@@ -134,6 +134,8 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       assert.strictEqual(yield* succeeds("tasks", "replay", id, "--organization", "org_e"), `Replaying ${id}\n`)
       const replayed = yield* TaskAdmin.show({ id, organization: "org_e" })
       assert.deepInclude(Option.getOrUndefined(replayed), { state: "scheduled", attempts: 0 })
+      const changed = yield* succeeds("audit", "list", "--limit", "1000")
+      assert.match(changed, new RegExp(`command line +task.replay +replayed +${id} +org_e$`, "m"))
       assert.strictEqual(
         yield* refuses("tasks", "replay", completed),
         `Task ${completed} is completed. Only a dead task can be replayed.`

@@ -35,15 +35,27 @@ const from = (origin: string): Asked => ({ form, headers: { origin } })
 
 const cases: ReadonlyArray<Case> = [
   ...["localhost", "localhost:1", "127.0.0.1:9464", "127.3.2.1", "[::1]:9464", "LOCALHOST:9464"].map((name) => ({
-    ...{ what: `by the name ${name}`, configured: local, path: "/ops", asked: host(name), status: 200 }
+    what: `by the name ${name}`,
+    configured: local,
+    path: "/ops",
+    asked: host(name),
+    status: 200
   })),
   ...["evil.example", "localhost.evil.example:9464", "127.0.0.1.evil.example", "10.0.0.1", "", "[::2]:1", "a:b:c"].map(
     (name) => ({
-      ...{ what: `by the name "${name}"`, configured: local, path: "/ops", asked: host(name), status: 421 }
+      what: `by the name "${name}"`,
+      configured: local,
+      path: "/ops",
+      asked: host(name),
+      status: 421
     })
   ),
   ...["/metrics", "/health", "/ops/task"].map((path) => ({
-    ...{ what: `${path} by another name`, configured: local, path, asked: host("evil.example"), status: 421 }
+    what: `${path} by another name`,
+    configured: local,
+    path,
+    asked: host("evil.example"),
+    status: 421
   })),
   { what: "a page of another site", configured: local, path: "/ops", asked: sites("cross-site"), status: 403 },
   { what: "a page on another port", configured: local, path: "/ops", asked: sites("same-site"), status: 403 },

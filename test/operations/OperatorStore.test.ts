@@ -1,7 +1,9 @@
 /** What the operators' page reads from the tables. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Option } from "effect"
+import { Effect, Layer, Option, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
 import { State } from "../../src/api/DeletionTasks.ts"
+import { connect, layerShared } from "../../src/database/Database.ts"
 import { maximumAttempts } from "../../src/deletions/Task.ts"
 import * as ApiKeys from "../../src/keys/ApiKeys.ts"
 import * as Commands from "../../src/operations/Commands.ts"
@@ -212,6 +214,36 @@ layer(services, { excludeTestServices: true })("OperatorStore", (it) => {
         }
       }
     })
+  )
+
+  it.effect("says what the database role of the process may not do, and does the rest", () =>
+    Effect.gen(function* () {
+      const { sql: admin, url } = yield* TestDatabase
+      const { dead } = yield* Tasks
+      const name = `operator_${process.pid}`
+      yield* Effect.acquireRelease(
+        admin.unsafe(`create role ${name} login password 'secret' in role practice_data_api`),
+        () => Effect.orDie(admin.unsafe(`drop role ${name}`))
+      )
+      const sql = yield* connect({
+        url: Redacted.make(Object.assign(new URL(url), { username: name, password: "secret" }).href),
+        applicationName: "practice-data-test",
+        maxConnections: 2,
+        statementTimeout: "1 minute"
+      })
+      const reads = yield* Effect.provide(
+        OperatorStore,
+        Layer.fresh(OperatorStore.layer).pipe(Layer.provide(layerShared(sql)))
+      )
+      assert.isNotEmpty((yield* reads.keys(undefined, undefined)).rows)
+      for (const read of [
+        Effect.asVoid(reads.tasks({ state: "dead", organization: undefined }, undefined)),
+        Effect.asVoid(reads.task("org_a", dead)),
+        Effect.asVoid(reads.replay(alice, "org_a", dead))
+      ]) {
+        assert.include((yield* Effect.flip(read)).message, "may not do this in the task store")
+      }
+    }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
   )
 
   it.effect("says what holds the changes back", () =>

@@ -1,5 +1,5 @@
 /** The operators' pages over made-up figures and stores: what they show, and that nothing gets into them as HTML. */
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Figures } from "../../src/operations/Figures.ts"
@@ -213,13 +213,15 @@ layer(listener(hanging))("When nothing answers", (it) => {
   )
 })
 
+const elements = (text: string) => Array.from(text.matchAll(/<[a-z!/][^\s>]*/gi), ([element]) => element)
+
 describe("HTML", () => {
-  it.prop("takes any text as text, between tags and in attributes", { text: Schema.String }, ({ text }) => {
+  test.prop("takes any text as text, between tags and in attributes", { text: Schema.String }, ({ text }) => {
     assert.match(html`<p title="${text}">${text}</p>`.text, /^<p title="[^"<>]*">[^<>]*<\/p>$/)
     assert.match(html`<a href="${link("/ops", { text })}">x</a>`.text, /^<a href="[^"<>\s]*">x<\/a>$/)
   })
 
-  it("shows characters that change what stands around them as what they are not", () => {
+  test("shows characters that change what stands around them as what they are not", () => {
     assert.strictEqual(html`${"a\u202eb\u0000c\nd\ud800"}`.text, "a\ufffdb\ufffdc\nd\ufffd")
   })
 
@@ -246,9 +248,8 @@ describe("HTML", () => {
     )
   }
 
-  it.live("every page has the same elements, whatever the texts on it are", () =>
+  test.live("every page has the same elements, whatever the texts on it are", () =>
     Effect.gen(function* () {
-      const elements = (text: string) => Array.from(text.matchAll(/<[a-z!/][^\s>]*/gi), ([element]) => element)
       const [plain, attacked] = [yield* pagesWith("plain"), yield* pagesWith(hostile)]
       assert.deepStrictEqual(
         attacked.map(({ text }) => elements(text)),

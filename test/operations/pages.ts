@@ -12,7 +12,7 @@ export const token = "correct-horse-battery"
 
 type Handler = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
-  unknown,
+  never,
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
 
@@ -34,9 +34,9 @@ export const listener = (
   Layer.effect(
     Served,
     Effect.gen(function* () {
-      const token = yield* Token
+      const operators = yield* Token
       const handler = yield* HttpRouter.toHttpEffect(routes(host))
-      return Served.of({ handler: Effect.provideService(handler, Token, token) })
+      return Served.of({ handler: Effect.orDie(Effect.provideService(handler, Token, operators)) })
     })
   ).pipe(
     Layer.provide([
