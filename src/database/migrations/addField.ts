@@ -184,14 +184,22 @@ const renderOldRows = Effect.fnUntraced(function* (added: Field) {
   }
 })
 
+/** A table of up to so many bytes has its index within milliseconds, so that its writers may wait. */
+const small = 8 * 1024 * 1024
+
 export const buildIndex = Effect.fnUntraced(function* (table: string, name: string, columns: string) {
   const sql = yield* SqlClient.SqlClient
   // The lock waits for another process that builds it. An index that is not valid after that was cut short.
-  const dropBroken = Effect.gen(function* () {
+  const prepare = Effect.gen(function* () {
     const broken = yield* sql`select from pg_index where indexrelid = to_regclass(${name}) and not indisvalid`
     if (broken.length > 0) yield* sql.unsafe(`drop index ${name}`)
+    // Several processes that build one concurrently wait for each other's snapshots.
+    const isSmall = yield* sql`select where pg_relation_size(${table}::regclass) <= ${small}`
+    if (isSmall.length > 0) yield* sql.unsafe(`create index if not exists ${name} on ${table} ${columns}`)
   })
-  yield* locking(table, dropBroken)
+  yield* locking(table, prepare)
+  const built = yield* sql`select from pg_index where indexrelid = to_regclass(${name})`
+  if (built.length > 0) return
   yield* unhurried(`create index concurrently if not exists ${name} on ${table} ${columns}`)
 })
 
