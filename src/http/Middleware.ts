@@ -5,6 +5,7 @@ import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ServerSpan from "../observability/ServerSpan.ts"
 import type { Paths } from "./Paths.ts"
+import { wasRefused } from "./Refusal.ts"
 import { requestIdOf } from "./RequestId.ts"
 
 const errorResponse = (status: number, detail: string, headers?: Readonly<Record<string, string>>) =>
@@ -54,7 +55,7 @@ export const observed = (paths: Paths) =>
         facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
         // A part of it was refused, and it was answered all the same.
         if (facts.status < 400) facts.refusal = undefined
-        for (const observer of observers) observer(facts)
+        if (Exit.isSuccess(exit) || !wasRefused(request.source)) for (const observer of observers) observer(facts)
         if (span !== undefined) ServerSpan.end(context, span, facts)
         return undefined
       })

@@ -14,6 +14,12 @@ export interface Refused {
   readonly bytes: number
 }
 
+// Of those that were being handled when they were refused, the handlers end as if the client had left.
+const refusedRequests = new WeakSet<object>()
+
+/** Whether a request was refused while it was being handled: who observes requests has seen it. */
+export const wasRefused = (request: object): boolean => refusedRequests.has(request)
+
 /** The status of a connection that is closed without a response. */
 export const noResponse = 444
 
@@ -40,6 +46,7 @@ export const refuse = (response: ServerResponse, status: number): Refused => {
 
 /** Responds where no whole request could be read, and closes the connection. */
 export const refuseConnection = (socket: Socket, status: number, request: IncomingMessage | undefined): Refused => {
+  if (request !== undefined) refusedRequests.add(request)
   const requestId = requestIdOf(request?.headers["x-request-id"])
   const address = socket.remoteAddress
   const { body, bytes, headers } = refusal(status, requestId)

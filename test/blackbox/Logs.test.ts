@@ -8,6 +8,7 @@ import { long } from "../support/tries.ts"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
 import * as Process from "./support/Process.ts"
+import * as Raw from "./support/Raw.ts"
 
 const Line = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))
 const decode = Schema.decodeEffect(Line)
@@ -38,6 +39,27 @@ describe.concurrent("The log of the program", long, () => {
       const found = lines.filter((line) => String(line["request_id"]).startsWith("mine-"))
       assert.strictEqual(new Set(found.map((line) => line["request_id"])).size, answers.length)
       assert.strictEqual(found.length, answers.length)
+    })
+  )
+
+  it.live("has one line of a request whose body did not arrive in time", () =>
+    Effect.gen(function* () {
+      const { address, stdout } = yield* Process.start({ ...memory, BODY_TIMEOUT: "300 millis" })
+      const head =
+        "POST /api/v3/charges/search HTTP/1.1\r\nhost: x\r\nauthorization: Bearer pda_demo_oakridge\r\n" +
+        "content-type: application/json\r\nx-request-id: late\r\ncontent-length: 100\r\n\r\n{"
+      assert.match(yield* Raw.exchange(yield* address, head), /^HTTP\/1.1 408 /)
+      const client = yield* Client.make(yield* address)
+      yield* client.ask("/clinics/search")
+      yield* eventually(
+        "the line of the next request",
+        Effect.sync(() => stdout().includes("/api/v3/clinics/search"))
+      )
+      const lines = (yield* linesOf(stdout())).filter((line) => line["path"] === "/api/v3/charges/search")
+      assert.deepStrictEqual(
+        lines.map((line) => [line["request_id"], line["status"], line["refusal"]]),
+        [["late", 408, "timeout"]]
+      )
     })
   )
 
