@@ -50,7 +50,7 @@ layer(
   TestDatabase.layerDatabases,
   onDatabase
 )((test) => {
-  for (const { often, options } of tries({ few: 4, many: 160, size: 60, maxShrinks: 50 }))
+  for (const { often, options } of tries({ few: 4, many: 80, size: 60, maxShrinks: 50 }))
     test.effect.prop(
       `over Postgres ${rule}${often}`,
       schedules,

@@ -33,7 +33,7 @@ const neverEnds: Behaviour = (response) => {
 /** A client with a collector that behaves so, and what it says. */
 const clientOf = Effect.fnUntraced(function* (
   behaviour: Behaviour,
-  timeout: Duration.Input = "400 millis",
+  timeout: Duration.Input = "200 millis",
   atOnce = 2
 ) {
   const collector = yield* OtlpCollector

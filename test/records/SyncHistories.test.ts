@@ -54,7 +54,7 @@ layer(TestDatabase.layer, options)("Histories lose nothing", (it) => {
         const embedded = yield* InProcessStand.embedded
         const { failed } = yield* run({
           seed,
-          numbers: Array.range(1, 200),
+          numbers: Array.range(1, 120),
           stands,
           embedded,
           told: 3,
