@@ -170,6 +170,8 @@ export const body = (shown: Shown): Html => {
   ${
     Result.isSuccess(counts) &&
     counts.success.estimated !== null &&
+    Result.isSuccess(page) &&
+    page.success.next !== undefined &&
     html`<p><small>About ${Format.count(counts.success.estimated)} in all, by the database's own estimate.</small></p>`
   }`
 }
