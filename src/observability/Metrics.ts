@@ -322,7 +322,7 @@ export const metrics = {
   },
   practice_data_telemetry_export_failures_total: {
     kind: "counter",
-    help: "Exports over OTLP that failed.",
+    help: "Tries to export over OTLP that failed. An export that is not taken is tried again.",
     labels: { signal: ["traces", "metrics", "logs"] },
     when: "OTEL_EXPORTER_OTLP_ENDPOINT"
   },

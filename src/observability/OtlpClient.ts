@@ -9,6 +9,8 @@ import type { Export, Signal } from "./OtlpConfig.ts"
 
 /** What is told of exports. */
 export interface Health {
+  /** A try failed. Another one may follow. */
+  readonly tryFailed: (signal: Signal) => void
   readonly failed: (signal: Signal, reason: string) => Effect.Effect<void>
   readonly succeeded: (signal: Signal) => Effect.Effect<void>
 }
@@ -17,15 +19,15 @@ export interface Health {
  * Logs when a collector no longer takes what it is sent, and when it does again: a line for each reason, and not for each
  * signal or export.
  *
- * @param count counts an export that failed
+ * @param count counts a try that failed
  */
 export const makeHealth = (count: (signal: Signal) => void): Health => {
   const failing = new Map<Signal, string>()
   const isFailingFor = (reason: string | undefined) => [...failing.values()].some((each) => each === reason)
   return {
+    tryFailed: count,
     failed: (signal, reason) =>
       Effect.suspend(() => {
-        count(signal)
         const isKnown = failing.has(signal) || isFailingFor(reason)
         if (!failing.has(signal)) failing.set(signal, reason)
         return isKnown
@@ -120,6 +122,7 @@ export const make = ({ atOnce, health, signal, timeout, url }: Options) =>
         Effect.flatMap(check),
         Effect.tapError((error) => {
           last = error
+          health.tryFailed(signal)
           return error.retryAfter === undefined ? Effect.void : Effect.sleep(error.retryAfter)
         }),
         Effect.retry({ while: ({ isTransient }) => isTransient, schedule: backoff }),
@@ -141,7 +144,11 @@ export const make = ({ atOnce, health, signal, timeout, url }: Options) =>
               health.succeeded(signal),
               HttpClientResponse.fromWeb(request, new Response(null, { status: 200 }))
             ),
-          onFailure: ({ reason }) => Effect.andThen(health.failed(signal, reason), Effect.fail(failure(reason)))
+          onFailure: (error) => {
+            if (error === timedOut || error === tooMany) health.tryFailed(signal)
+            const { reason } = error
+            return Effect.andThen(health.failed(signal, reason), Effect.fail(failure(reason)))
+          }
         })
       )
     )

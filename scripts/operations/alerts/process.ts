@@ -62,7 +62,7 @@ export const process: ReadonlyArray<Alert> = [
   {
     name: "PracticeDataTelemetryFails",
     severity: "ticket",
-    expression: `${grew("practice_data_telemetry_export_failures_total")} > 0`,
+    expression: `${grew("practice_data_telemetry_export_failures_total")} > 2`,
     for: 0,
     summary: "{{ $labels.instance }} cannot export its {{ $labels.signal }}",
     means: "The collector of `OTEL_EXPORTER_OTLP_ENDPOINT` is down or refuses what it gets. The service goes on.",
