@@ -14,7 +14,7 @@ import { outcomeOf } from "./invoiceFixture.ts"
 
 const rule = "each accepted task is run exactly once in effect, or dead after 8 attempts, and never before its time"
 
-for (const { often, options } of tries({ few: 25, many: 2000, size: 60, maxShrinks: 500 }))
+for (const { often, options } of tries({ few: 15, many: 2000, size: 60, maxShrinks: 500 }))
   it.effect.prop(
     `in memory ${rule}${often}`,
     schedules,
