@@ -118,9 +118,9 @@ interface Around {
 }
 
 /** The same around the requests below these prefixes, and nothing around any other. */
-export const below = (prefixes: ReadonlyArray<string>, around: Around): Around =>
+export const below = (prefixes: ReadonlyArray<string>, middleware: Around): Around =>
   HttpMiddleware.make((httpEffect) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
-      prefixes.some((prefix) => url.startsWith(`${prefix}/`)) ? around(httpEffect) : httpEffect
+      prefixes.some((prefix) => url.startsWith(`${prefix}/`)) ? middleware(httpEffect) : httpEffect
     )
   )
