@@ -138,7 +138,7 @@ export const make = Effect.fnUntraced(function* ({
         const fork = Effect.runForkWith(context)
         const successes = outage.successes()
         let running: Fiber.Fiber<void> | undefined
-        let cancelTimeout = () => {}
+        let cancelTimeout: (() => void) | undefined
         let isDone = false
         let wait: Tracer.Span | undefined
 
@@ -155,7 +155,7 @@ export const make = Effect.fnUntraced(function* ({
         const end = () => {
           isDone = true
           endWait()
-          cancelTimeout()
+          cancelTimeout?.()
           listeners.delete(failDown)
           admission.withdraw(waiter)
           if (isCancellable) running?.interruptUnsafe()
