@@ -21,6 +21,7 @@ import { Data, Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { codeOf } from "../SqlFailure.ts"
+import { compileRecord } from "./compileRecord.ts"
 import { script } from "./script.ts"
 
 export interface Field {
@@ -111,6 +112,7 @@ const renderNewRows = Effect.fnUntraced(function* (added: Field) {
 
   if ((yield* functions).some(({ isNew }) => isNew)) return
   yield* sql.unsafe(record)
+  yield* compileRecord(table)
   const all = yield* functions
   const [render, ...others] = all.filter(({ isNew }) => isNew)
   if (render === undefined || others.length > 0 || !render.columns.includes(column)) {
@@ -234,10 +236,10 @@ export const addField = (added: Field) => ({
   })
 })
 
-const dropIndex = (table: string, name: string) =>
+const dropIndexes = (table: string, names: ReadonlyArray<string>) =>
   locking(
     table,
-    Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(`drop index if exists ${name}`))
+    Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(`drop index if exists ${names.join(", ")}`))
   )
 
 /** An index to add. */
@@ -245,8 +247,8 @@ export interface Index {
   readonly table: string
   readonly name: string
   readonly columns: string
-  /** The name of an index that this one makes needless. It is dropped as soon as this one is there. */
-  readonly replaces?: string
+  /** The names of indexes that this one makes needless. They are dropped as soon as this one is there. */
+  readonly replaces?: ReadonlyArray<string>
 }
 
 /**
@@ -255,9 +257,9 @@ export interface Index {
  * @example
  *   export default addIndex({ table: "pets", name: "pets_breed", columns: "(organization_id, breed, updated_at, id)" })
  */
-export const addIndex = ({ columns, name, replaces, table }: Index) => ({
+export const addIndex = ({ columns, name, replaces = [], table }: Index) => ({
   online: Effect.gen(function* () {
     yield* retried(buildIndex(table, name, columns))
-    if (replaces !== undefined) yield* retried(dropIndex(table, replaces))
+    if (replaces.length > 0) yield* retried(dropIndexes(table, replaces))
   })
 })
