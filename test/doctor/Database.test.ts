@@ -86,7 +86,7 @@ layer(database, { excludeTestServices: true })("Of a database the doctor", (it) 
     Effect.gen(function* () {
       const put = "insert into migrations (migration_id, name) values"
       yield* during(
-        "delete from migrations where migration_id in (3, 10)",
+        "delete from migrations where migration_id in (3, 11)",
         `${put} (3, 'processor_accounts'), (11, 'less_for_writes')`
       )
       has(yield* examine(), "fail", "It lacks the migrations 00011_less_for_writes.")

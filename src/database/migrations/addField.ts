@@ -34,7 +34,10 @@ export interface Field {
   readonly type: string
   /** The domain whose check the values must pass, such as `api_decimal`. As the `type`, it would rewrite the table. */
   readonly domain?: string
-  /** The table's function that renders, with the new column as an argument, as `create or replace function`. */
+  /**
+   * The table's function that renders, with the new column as an argument, as `create or replace function`. It may be SQL
+   * with a `return`, of which `compileRecord` makes PL/pgSQL.
+   */
   readonly record: string
   /** An index for each filter, by its name: `(organization_id, weight, updated_at, id)`, and a `where` if it has one. */
   readonly indexes?: Readonly<Record<string, string>>
@@ -213,7 +216,7 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
  * ten minutes without a gap.
  *
  * @example
- *   // src/database/migrations/00011_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
+ *   // src/database/migrations/00014_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
  *   export default addField({
  *     table: "pets",
  *     field: "microchip",
