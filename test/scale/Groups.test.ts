@@ -181,6 +181,14 @@ const shown = ({ body, headers, status }: Response) => ({
 
 const invoices = ask("/invoices/search", { limit: 1000, include_deleted: true })
 
+const outcomes = (sql: TestDatabase["Service"]["sql"]) => sql<{
+  organization_id: string
+  idempotency_key: string
+  state: string
+  outcome: unknown
+}>`select organization_id, idempotency_key, state, outcome from deletion_tasks
+   where idempotency_key in ('one', 'two', 'three', 'four') order by organization_id, idempotency_key`
+
 const withoutTimes = (body: string) => body.replaceAll(/"(updated_at|deleted_at)":"[^"]+"/g, "")
 
 describe.runIf(isInstalled)(named("Groups of organizations behind haproxy"), () => {
@@ -214,13 +222,6 @@ describe.runIf(isInstalled)(named("Groups of organizations behind haproxy"), () 
       )
 
       yield* Effect.forEach(deliveries, compare, { discard: true })
-      const outcomes = (sql: TestDatabase["Service"]["sql"]) => sql<{
-        organization_id: string
-        idempotency_key: string
-        state: string
-        outcome: unknown
-      }>`select organization_id, idempotency_key, state, outcome from deletion_tasks
-         where idempotency_key in ('one', 'two', 'three', 'four') order by organization_id, idempotency_key`
       yield* eventually(
         "all deletions are done",
         Effect.map(Effect.all([outcomes(whole.sql), outcomes(a.sql), outcomes(b.sql)]), (found) =>

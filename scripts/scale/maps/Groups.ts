@@ -24,7 +24,7 @@ const placesOf = ({ issue }: Schema.SchemaError) =>
     .issues.map(({ path = [] }) => path.map(String).join(".") || "the file as a whole")
     .join(", ")
 
-const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Groups), { errors: "all" })
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Groups), { errors: "all", onExcessProperty: "error" })
 
 /** Reads the file. */
 export const read = Effect.fnUntraced(function* (path: string) {

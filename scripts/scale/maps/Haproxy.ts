@@ -2,7 +2,7 @@
 import { connect } from "node:net"
 import { Effect, Stream } from "effect"
 import { MapsRefused } from "./Groups.ts"
-import { linesOf } from "./MapFile.ts"
+import { piecesOf } from "./MapFile.ts"
 
 /** A command and its payload have to fit into a buffer of haproxy, 16,384 bytes. */
 const payloadBytes = 12_000
@@ -42,17 +42,9 @@ const prepare = Effect.fnUntraced(function* (socket: string, map: string) {
   const answer = yield* ask(socket, `prepare map ${map}`)
   const version = /^New version created: (\d+)$/.exec(answer)?.[1]
   if (version === undefined) return yield* refused(socket, answer)
-  let payload = ""
-  const flush = Effect.suspend(() => {
-    const lines = payload
-    payload = ""
-    return lines === "" ? Effect.void : tell(socket, `add map @${version} ${map} <<\n${lines}`)
-  })
-  yield* Stream.runForEach(linesOf(map), (line) => {
-    payload += `${line}\n`
-    return payload.length < payloadBytes ? Effect.void : flush
-  })
-  yield* flush
+  yield* Stream.runForEach(piecesOf(map, payloadBytes), (lines) =>
+    tell(socket, `add map @${version} ${map} <<\n${lines}`)
+  )
   return { commit: tell(socket, `commit map @${version} ${map}`) }
 })
 

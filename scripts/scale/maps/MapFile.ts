@@ -9,12 +9,23 @@ const mode = 0o640
 
 const refused = ({ message }: PlatformError) => new MapsRefused({ message })
 
-/** The lines of a file, as they stand. */
-export const linesOf = (path: string) =>
-  Stream.unwrap(Effect.map(FileSystem.FileSystem, (fs) => fs.stream(path))).pipe(
+/**
+ * The text of a file in pieces of whole lines.
+ *
+ * @param bytes how long a piece is at most, beside one line
+ */
+export const piecesOf = (path: string, bytes: number) =>
+  Stream.unwrap(Effect.map(FileSystem.FileSystem, (fs) => fs.stream(path, { chunkSize: bytes }))).pipe(
     Stream.decodeText,
-    Stream.splitLines,
-    Stream.mapError(refused)
+    Stream.mapError(refused),
+    Stream.mapAccum(
+      () => "",
+      (rest, text) => {
+        const all = rest + text
+        const end = all.lastIndexOf("\n") + 1
+        return [all.slice(end), end === 0 ? [] : [all.slice(0, end)]]
+      }
+    )
   )
 
 /**
@@ -22,21 +33,17 @@ export const linesOf = (path: string) =>
  *
  * @returns how many lines it has, and what puts it into the other one's place. Until then it goes away with the scope.
  */
-export const write = Effect.fnUntraced(function* <E, R>(
-  path: string,
-  parts: Iterable<Effect.Effect<ReadonlyArray<Line>, E, R>>
-) {
+export const write = Effect.fnUntraced(function* <E, R>(path: string, parts: Stream.Stream<ReadonlyArray<Line>, E, R>) {
   const fs = yield* FileSystem.FileSystem
   const beside = `${path}.${process.pid}`
   yield* Effect.addFinalizer(() => Effect.ignore(fs.remove(beside, { force: true })))
   const file = yield* Effect.mapError(fs.open(beside, { flag: "w", mode }), refused)
   let count = 0
-  for (const part of parts) {
-    const lines = yield* part
+  yield* Stream.runForEach(parts, (lines) => {
     count += lines.length
     const text = lines.map(({ backend, key }) => `${key} ${backend}\n`).join("")
-    yield* Effect.mapError(file.writeAll(Buffer.from(text)), refused)
-  }
+    return Effect.mapError(file.writeAll(Buffer.from(text)), refused)
+  })
   yield* Effect.mapError(file.sync, refused)
   return { count, path, replace: Effect.mapError(fs.rename(beside, path), refused) }
 })

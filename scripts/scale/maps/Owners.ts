@@ -1,7 +1,7 @@
 /** Which group an organization and an API key belong to, as the groups' databases say. */
 import { hash } from "node:crypto"
 import type { PgClient } from "@effect/sql-pg"
-import { Array, Effect } from "effect"
+import { Array, Effect, Option, Stream } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { connect } from "../../../src/database/Database.ts"
 import { reasonOf } from "../../../src/database/SqlFailure.ts"
@@ -70,17 +70,21 @@ const organizationsOf = (group: Group) =>
     .unsafe<{ organization_id: string }>(owners)
     .pipe(Effect.mapError(refusedBy(group)), Effect.map(Array.map((row) => row.organization_id)))
 
-/** How many parts the keys are read in, so that only one of them is in memory. */
-const parts = 64
+/** How many keys are in memory at once. */
+const pageSize = 10_000
 
-const bound = (part: number) => Buffer.from([part * (256 / parts)])
+interface Key {
+  readonly organization_id: string
+  readonly id: string
+  readonly hash: string
+}
 
-const keysOf = (group: Group, part: number) =>
-  group.sql<{ organization_id: string; hash: string }>`
-    select organization_id, upper(encode(key_hash, 'hex')) as hash from api_keys
-    where revoked_at is null and key_hash >= ${bound(part)}
-      and ${part === parts - 1 ? group.sql`true` : group.sql`key_hash < ${bound(part + 1)}`}`.pipe(
-    Effect.mapError(refusedBy(group))
+const keysAfter = ({ sql, ...group }: Group, last: Pick<Key, "organization_id" | "id">) =>
+  sql<Key>`
+    select organization_id, id, upper(encode(key_hash, 'hex')) as hash from api_keys
+    where (organization_id, id) > (${last.organization_id}, ${last.id}) and revoked_at is null
+    order by organization_id, id limit ${sql.literal(String(pageSize))}`.pipe(
+    Effect.mapError(refusedBy({ sql, ...group }))
   )
 
 const tooMany = (what: string, ids: ReadonlyArray<string>) =>
@@ -127,25 +131,20 @@ export const organizations = Effect.fnUntraced(function* (groups: ReadonlyArray<
 })
 
 /**
- * The valid keys, a part after the other. Of an organization that is in several groups, those in its home. One of an
+ * The valid keys, a page after the other. Of an organization that is in several groups, those in its home. One of an
  * organization that was made since `organizations` is left to the next time.
  */
 export const keys = (groups: ReadonlyArray<Group>, homes: ReadonlyMap<string, string>) =>
-  Array.map(
-    Array.range(0, parts - 1),
-    Effect.fnUntraced(function* (part) {
-      const backends = new Map<string, string>()
-      const inTwo: Array<string> = []
-      for (const group of groups) {
-        for (const row of yield* keysOf(group, part)) {
-          if (homes.get(row.organization_id) !== group.name) continue
-          const other = backends.get(row.hash)
-          if (other !== undefined) inTwo.push(`one of ${row.organization_id} (${other}, ${group.name})`)
-          backends.set(row.hash, group.name)
-        }
-      }
-      if (inTwo.length > 0)
-        return yield* new MapsRefused({ message: tooMany("API keys that are in two groups", inTwo) })
-      return Array.map([...backends], ([key, backend]): Line => ({ key, backend })).toSorted(byKey)
-    })
+  Stream.fromIterable(groups).pipe(
+    Stream.flatMap((group) =>
+      Stream.paginate({ organization_id: "", id: "" }, (last: Pick<Key, "organization_id" | "id">) =>
+        Effect.map(keysAfter(group, last), (found) => {
+          const lines = found.flatMap(({ hash: key, organization_id }): ReadonlyArray<Line> =>
+            homes.get(organization_id) === group.name ? [{ key, backend: group.name }] : []
+          )
+          const next = found.length < pageSize ? Option.none() : Option.fromNullishOr(found.at(-1))
+          return [[lines], next] as const
+        })
+      )
+    )
   )

@@ -1,6 +1,6 @@
 /** Writes the maps of haproxy from the databases of the groups. */
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as Groups from "./Groups.ts"
 import * as Haproxy from "./Haproxy.ts"
@@ -27,7 +27,7 @@ export const update = Effect.fnUntraced(
     const databases = yield* Owners.open(groups)
     const { homes, lines } = yield* Owners.organizations(databases, groups)
     const keys = yield* MapFile.write(join(folder, "keys.map"), Owners.keys(databases, homes))
-    const organizations = yield* MapFile.write(join(folder, "organizations.map"), [Effect.succeed(lines)])
+    const organizations = yield* MapFile.write(join(folder, "organizations.map"), Stream.succeed(lines))
     yield* keys.replace
     yield* organizations.replace
     yield* Effect.forEach(sockets, (socket) => Haproxy.replace(socket, [keys.path, organizations.path]))
