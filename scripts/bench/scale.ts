@@ -1,6 +1,6 @@
 /**
  * What grows with organizations, records and keys: the figures of scripts/scale/README.md, which are written to
- * scripts/scale/measured.json. It fills a Postgres of its own with 100,000 consumption logs and what belongs to them, and
+ * scripts/scale/measured.json, and the tables of that page. It fills a Postgres of its own with 100,000 consumption logs and what belongs to them, and
  * with 1,000,000 API keys of 100,000 organizations. Linux; haproxy is measured where it is installed.
  *
  * Usage: `npm run bench:scale`
@@ -282,3 +282,7 @@ writeFileSync(
   join(root, "scripts/scale/measured.json"),
   `${JSON.stringify({ date: new Date().toISOString().slice(0, 10), machine: machine(), commit, figures: measured }, null, 2)}\n`
 )
+execFileSync(process.execPath, ["scripts/scale/simulate.ts", "--write"], {
+  cwd: root,
+  stdio: ["ignore", "ignore", "inherit"]
+})
