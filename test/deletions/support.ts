@@ -4,7 +4,9 @@ import { Data, Duration, Effect, Layer } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import { deliveryOf } from "../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../src/api/IntakeApi.ts"
+import * as Distribution from "../../src/database/Distribution.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
+import * as SchedulerPostgres from "../../src/deletions/SchedulerPostgres.ts"
 import type { ClaimLimits } from "../../src/deletions/Task.ts"
 import {
   type Claim,
@@ -15,6 +17,7 @@ import {
   type TaskFailed
 } from "../../src/deletions/Task.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
+import { long } from "../support/tries.ts"
 
 /** From receiving a delivery to running it. */
 export const delay = Duration.minutes(1)
@@ -112,23 +115,38 @@ export const isFinished = Effect.gen(function* () {
 /** The ids of the tasks. */
 export const idsOf = (tasks: ReadonlyArray<Claim | Receipt>) => tasks.map(({ taskId }) => taskId)
 
-/** The scheduler over Postgres, without any task. No time passes while a statement runs: the test's clock has it all. */
-export const layerPostgres = Layer.unwrap(
-  Effect.gen(function* () {
-    const { sql } = yield* TestDatabase
-    yield* sql`truncate deletion_tasks`
-    yield* sql`
-      create or replace function public.clock_timestamp() returns timestamptz language sql stable
-      return statement_timestamp()`
-    return Scheduler.layer(delay)
-  })
+/** A scheduler over Postgres, without any task. No time passes while a statement runs: the test's clock has it all. */
+const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`truncate deletion_tasks`
+      yield* sql`
+        create or replace function public.clock_timestamp() returns timestamptz language sql stable
+        return statement_timestamp()`
+      return scheduler
+    })
+  )
+
+/** The scheduler over Postgres. */
+export const layerPostgres = emptied(Scheduler.layer(delay))
+
+/** The same with the statements for a database that is distributed by organization. They are right on any other too. */
+export const layerDistributed = emptied(
+  Layer.effect(Scheduler, SchedulerPostgres.make({ delay, distribution: Distribution.distributed }))
 )
 
-/** Both schedulers, by name. */
+/** The schedulers over Postgres, by name. The second is for the long tests. */
+export const postgres = [
+  { store: "over Postgres", scheduler: layerPostgres, options: { tags: [] } },
+  { store: "over Postgres, one organization at a time", scheduler: layerDistributed, options: long }
+]
+
+/** All schedulers. */
 export const stores = [
-  ["in memory", Scheduler.layerMemory(delay)],
-  ["over Postgres", layerPostgres]
-] as const
+  { store: "in memory", scheduler: Scheduler.layerMemory(delay), options: { tags: [] } },
+  ...postgres
+]
 
 /** How a database is shared by tests: its pool lives in real time. */
 export const onDatabase = { excludeTestServices: true, timeout: "3 minutes" } as const
@@ -142,10 +160,14 @@ export const inItsOwnTime = <A, E, R>(test: Effect.Effect<A, E, R>) =>
 /** What a test does with a scheduler. */
 export type Check<A = unknown> = Effect.Effect<A, Unexpected | SchedulerUnavailable | TaskFailed, Scheduler>
 
-/** Checks rules over both schedulers, each rule on a new one. */
+/** Checks rules over all schedulers, each rule on a new one. */
 export const suite = (name: string, rules: ReadonlyArray<readonly [rule: string, check: Check]>) =>
   layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
-    for (const [store, scheduler] of stores) {
-      it.effect.each(rules)(`%s (${store})`, ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))))
+    for (const { options, scheduler, store } of stores) {
+      it.effect.each(rules)(
+        `%s (${store})`,
+        ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))),
+        options
+      )
     }
   })
