@@ -85,15 +85,24 @@ const operations = Arbitrary.array(
   { minLength: 20, maxLength: 80 }
 )
 
+const [memory, ofAll, ofOne] = stores
+
+const often = tries({ few: 10, many: 150, size: 80, maxShrinks: 200 })
+
+const cases = [
+  ...often.map(({ options }) => ({ options, stores: [memory, ofAll] })),
+  ...often.filter(({ options }) => options.tags.length > 0).map(({ options }) => ({ options, stores: [memory, ofOne] }))
+]
+
 layer(TestDatabase.layerDatabases, onDatabase)("schedulers", (it) => {
-  for (const { often, options } of tries({ few: 10, many: 200, size: 80, maxShrinks: 200 }))
+  for (const { options, stores } of cases)
     it.effect.prop(
-      `return the same for the same operations, one after the other${often}`,
+      `return the same for the same operations, one after the other (${stores.map(({ store }) => store).join(" and ")}, ${options.arbitrary.runs} runs)`,
       { operations },
       ({ operations: given }) =>
         Effect.gen(function* () {
-          const [memory, postgres] = yield* Effect.forEach(stores, ([, store]) =>
-            Effect.map(Layer.build(Layer.fresh(store)), (context): Subject => ({
+          const [memory, postgres] = yield* Effect.forEach(stores, ({ scheduler }) =>
+            Effect.map(Layer.build(Layer.fresh(scheduler)), (context): Subject => ({
               scheduler: Context.get(context, Scheduler),
               claims: []
             }))

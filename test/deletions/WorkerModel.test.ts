@@ -9,7 +9,7 @@ import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { tries } from "../support/tries.ts"
 import { play, schedules } from "./model.ts"
-import { delay, inItsOwnTime, layerPostgres, onDatabase } from "./support.ts"
+import { delay, inItsOwnTime, onDatabase, postgres } from "./support.ts"
 import { outcomeOf } from "./invoiceFixture.ts"
 
 const rule = "each accepted task is run exactly once in effect, or dead after 8 attempts, and never before its time"
@@ -50,9 +50,15 @@ layer(
   TestDatabase.layerDatabases,
   onDatabase
 )((test) => {
-  for (const { often, options } of tries({ few: 4, many: 80, size: 60, maxShrinks: 50 }))
+  const often = tries({ few: 4, many: 60, size: 60, maxShrinks: 50 })
+  const cases = postgres.flatMap(({ options, scheduler, store }) =>
+    often
+      .filter((each) => each.options.tags.length >= options.tags.length)
+      .map((each) => ({ ...each, scheduler, store }))
+  )
+  for (const { often: runs, options, scheduler, store } of cases)
     test.effect.prop(
-      `over Postgres ${rule}${often}`,
+      `${store} ${rule}${runs}`,
       schedules,
       (given) =>
         Effect.gen(function* () {
@@ -64,7 +70,7 @@ layer(
               ([row]) => row?.effects ?? 0
             )
           yield* play(given, effects)
-        }).pipe(Effect.provide(Layer.fresh(layerPostgres)), Effect.scoped, inItsOwnTime),
+        }).pipe(Effect.provide(Layer.fresh(scheduler)), Effect.scoped, inItsOwnTime),
       options
     )
 })

@@ -1,9 +1,10 @@
 /** Deliveries, and the two schedulers over which every rule of tasks is checked. */
-import { assert, layer } from "@effect/vitest"
+import { assert, describe, layer, type Vitest } from "@effect/vitest"
 import { Data, Duration, Effect, Layer } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import { deliveryOf } from "../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../src/api/IntakeApi.ts"
+import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../src/database/Database.ts"
 import * as Distribution from "../../src/database/Distribution.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import * as SchedulerPostgres from "../../src/deletions/SchedulerPostgres.ts"
@@ -136,17 +137,20 @@ export const layerDistributed = emptied(
   Layer.effect(Scheduler, SchedulerPostgres.make({ delay, distribution: Distribution.distributed }))
 )
 
+/** The options of a test of both tiers. */
+const always = { tags: [] }
+
 /** The schedulers over Postgres, by name. The second is for the long tests. */
 export const postgres = [
-  { store: "over Postgres", scheduler: layerPostgres, options: { tags: [] } },
+  { store: "over Postgres", scheduler: layerPostgres, options: always },
   { store: "over Postgres, one organization at a time", scheduler: layerDistributed, options: long }
-]
+] as const
 
 /** All schedulers. */
 export const stores = [
-  { store: "in memory", scheduler: Scheduler.layerMemory(delay), options: { tags: [] } },
+  { store: "in memory", scheduler: Scheduler.layerMemory(delay), options: always },
   ...postgres
-]
+] as const
 
 /** How a database is shared by tests: its pool lives in real time. */
 export const onDatabase = { excludeTestServices: true, timeout: "3 minutes" } as const
@@ -156,6 +160,18 @@ export const inItsOwnTime = <A, E, R>(test: Effect.Effect<A, E, R>) =>
   Effect.andThen(TestClock.setTime(start), test).pipe(
     Effect.provide(Layer.fresh(Layer.merge(TestClock.layer(), TestConsole.layer)))
   )
+
+/** What tests find: a scheduler over the databases. */
+type Provided = Scheduler | TestDatabase | CredentialDatabase | RecordDatabase | TaskDatabase
+
+/** Tests over each of the schedulers over Postgres. */
+export const overPostgres = (name: string, tests: (it: Vitest.MethodsNonLive<Provided>) => void) => {
+  for (const { options, scheduler, store } of postgres) {
+    describe(store, options, () =>
+      layer(Layer.provideMerge(scheduler, TestDatabase.layerDatabases), onDatabase)(name, tests)
+    )
+  }
+}
 
 /** What a test does with a scheduler. */
 export type Check<A = unknown> = Effect.Effect<A, Unexpected | SchedulerUnavailable | TaskFailed, Scheduler>
