@@ -36,7 +36,7 @@ const refusals: Readonly<Record<string, Refusal>> = {
 export const layer = Layer.effect(
   Authorization,
   Effect.gen(function* () {
-    const { resolve, resolveHash } = yield* OrgResolver
+    const { readsByKey, resolve, resolveHash } = yield* OrgResolver
     const limit = yield* RequestLimit
     return Authorization.of({
       bearer: (handled, { credential, endpoint }) =>
@@ -53,6 +53,7 @@ export const layer = Layer.effect(
             // A long body is read for the holder of a key only, and requests are counted for an organization that is known.
             const isLookedUpFirst =
               resolveHash === undefined ||
+              readsByKey?.() === false ||
               limit !== undefined ||
               !Context.get(endpoint.annotations, ReadsByKey) ||
               mayBeLong(yield* HttpServerRequest.HttpServerRequest)

@@ -6,7 +6,7 @@ import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import type { Claim, ScheduleOutcome, SchedulerUnavailable } from "../../src/deletions/Task.ts"
 import { integer } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { tries } from "../support/tries.ts"
+import { long, tries } from "../support/tries.ts"
 import { delivery, inItsOwnTime, lease, onDatabase, stores } from "./support.ts"
 
 const Operation = Schema.Union([
@@ -87,11 +87,12 @@ const operations = Arbitrary.array(
 
 const [memory, ofAll, ofOne] = stores
 
-const often = tries({ few: 10, many: 150, size: 80, maxShrinks: 200 })
-
 const cases = [
-  ...often.map(({ options }) => ({ options, stores: [memory, ofAll] })),
-  ...often.filter(({ options }) => options.tags.length > 0).map(({ options }) => ({ options, stores: [memory, ofOne] }))
+  ...tries({ few: 10, many: 200, size: 80, maxShrinks: 200 }).map(({ options }) => ({
+    options,
+    stores: [memory, ofAll]
+  })),
+  { options: { ...long, arbitrary: { runs: 30, size: 80, maxShrinks: 50 } }, stores: [memory, ofOne] }
 ]
 
 layer(TestDatabase.layerDatabases, onDatabase)("schedulers", (it) => {

@@ -7,7 +7,7 @@ import { it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { tries } from "../support/tries.ts"
+import { long, tries } from "../support/tries.ts"
 import { play, schedules } from "./model.ts"
 import { delay, inItsOwnTime, onDatabase, postgres } from "./support.ts"
 import { outcomeOf } from "./invoiceFixture.ts"
@@ -36,6 +36,8 @@ for (const { often, options } of tries({ few: 15, many: 2000, size: 60, maxShrin
     options
   )
 
+const [overAll, overOne] = postgres
+
 /** Invoices that were changed far in the future, so that each deletion adds a microsecond. */
 const makeInvoices = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
@@ -50,15 +52,12 @@ layer(
   TestDatabase.layerDatabases,
   onDatabase
 )((test) => {
-  const often = tries({ few: 4, many: 60, size: 60, maxShrinks: 50 })
-  const cases = postgres.flatMap(({ options, scheduler, store }) =>
-    often
-      .filter((each) => each.options.tags.length >= options.tags.length)
-      .map((each) => ({ ...each, scheduler, store }))
-  )
-  for (const { often: runs, options, scheduler, store } of cases)
+  const bounds = { size: 60, maxShrinks: 50 }
+  const ofAll = tries({ few: 4, many: 80, ...bounds }).map((each) => ({ ...each, ...overAll }))
+  const ofOne = { ...overOne, often: "", options: { ...long, arbitrary: { runs: 15, ...bounds } } }
+  for (const { often, options, scheduler, store } of [...ofAll, ofOne])
     test.effect.prop(
-      `${store} ${rule}${runs}`,
+      `${store} ${rule}${often}`,
       schedules,
       (given) =>
         Effect.gen(function* () {
