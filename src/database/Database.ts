@@ -9,6 +9,7 @@ import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import type { Pool } from "../observability/Metrics.ts"
 import * as Distribution from "./Distribution.ts"
 import * as Store from "./Store.ts"
+import * as TextBytes from "./TextBytes.ts"
 
 /**
  * A database. Statements of requests and of the worker go through `run`; those of a start or of an operator's command,
@@ -111,6 +112,7 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     applicationName: options.applicationName,
     connectTimeout: options.connectTimeout ?? "1 second",
     maxMessageSize: 256 * 1024 * 1024,
+    types: TextBytes.types,
     startupParameters: sessionSettings(options)
   } as const
   const client = yield* PgClient.make({
