@@ -85,14 +85,14 @@ const operations = Arbitrary.array(
   { minLength: 20, maxLength: 80 }
 )
 
-const [memory, ofAll, ofOne] = stores
+const [inMemory, ofAll, ofOne] = stores
 
 const cases = [
   ...tries({ few: 10, many: 200, size: 80, maxShrinks: 200 }).map(({ options }) => ({
     options,
-    stores: [memory, ofAll]
+    stores: [inMemory, ofAll]
   })),
-  { options: { ...long, arbitrary: { runs: 30, size: 80, maxShrinks: 50 } }, stores: [memory, ofOne] }
+  { options: { ...long, arbitrary: { runs: 30, size: 80, maxShrinks: 50 } }, stores: [inMemory, ofOne] }
 ]
 
 layer(TestDatabase.layerDatabases, onDatabase)("schedulers", (it) => {

@@ -1,5 +1,5 @@
 /** What the plans of Citus are taken for, by plans as its documentation shows them, and what is made of all of them. */
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { explainBy } from "../../scripts/scale/citus/explain.ts"
 import { judgeAll } from "../../scripts/scale/citus/judge.ts"
@@ -55,14 +55,14 @@ const judged = (given: Asked, lines: ReadonlyArray<string>) =>
   )
 
 describe("a plan of Citus", () => {
-  it("goes to one shard, or to several, or to none", () => {
+  test("goes to one shard, or to several, or to none", () => {
     assert.deepStrictEqual(verdictOf(router), { _tag: "Single" })
     assert.deepStrictEqual(verdictOf(all), { _tag: "Several", tasks: 32, subplans: 0 })
     assert.deepStrictEqual(verdictOf(subplan), { _tag: "Several", tasks: 2, subplans: 1 })
     assert.deepStrictEqual(verdictOf(plain), { _tag: "Local" })
   })
 
-  it.effect("is a problem unless it goes to one shard, or the statement may ask all servers", () =>
+  test.effect("is a problem unless it goes to one shard, or the statement may ask all servers", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* judged(asked([one]), router), [undefined])
       assert.match((yield* judged(asked([one]), all))[0] ?? "", /goes to 32 shards/)

@@ -6,7 +6,7 @@
 import { Console, Effect, Option } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { config } from "../../../src/Config.ts"
-import { connect } from "../../../src/database/Database.ts"
+import { connect, type Database } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { explainBy } from "./explain.ts"
 import { judgeAll } from "./judge.ts"
@@ -21,21 +21,7 @@ const refuse = (message: string) =>
 
 const oneLine = (sql: string) => sql.replaceAll(/\s+/g, " ").trim().slice(0, 300)
 
-const check = Effect.gen(function* () {
-  const { databaseUrl } = yield* config
-  if (Option.isNone(databaseUrl)) return yield* refuse("Set DATABASE_URL to the coordinator of a distributed database.")
-  const sql = yield* connect({
-    url: databaseUrl.value,
-    applicationName: "practice-data-check-distributed",
-    maxConnections: 1,
-    connectTimeout: "10 seconds",
-    statementTimeout: "10 seconds"
-  })
-  if (!(yield* Distribution.ask(sql))) {
-    return yield* refuse(
-      "The tables of DATABASE_URL are not distributed. Install Citus, and run: practice-data distribute"
-    )
-  }
+const judgeDatabase = Effect.fnUntraced(function* (sql: Database) {
   const judged = yield* judgeAll(yield* recordAll(yield* Recorder.database), explainBy(sql))
   const problems = judged.filter(({ problem }) => problem !== undefined)
   const exceptions = Map.groupBy(
@@ -51,6 +37,24 @@ const check = Effect.gen(function* () {
   }
   const counted = `${judged.length} statements: ${problems.length} wrong, ${[...exceptions.values()].flat().length} of several servers on purpose.`
   yield* problems.length > 0 ? refuse(counted) : Console.log(counted)
+})
+
+const check = Effect.gen(function* () {
+  const { databaseUrl } = yield* config
+  if (Option.isNone(databaseUrl)) {
+    yield* refuse("Set DATABASE_URL to the coordinator of a distributed database.")
+    return
+  }
+  const sql = yield* connect({
+    url: databaseUrl.value,
+    applicationName: "practice-data-check-distributed",
+    maxConnections: 1,
+    connectTimeout: "10 seconds",
+    statementTimeout: "10 seconds"
+  })
+  yield* (yield* Distribution.ask(sql))
+    ? judgeDatabase(sql)
+    : refuse("The tables of DATABASE_URL are not distributed. Install Citus, and run: practice-data distribute")
 })
 
 await Effect.runPromise(
