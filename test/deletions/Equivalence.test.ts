@@ -7,7 +7,7 @@ import type { Claim, ScheduleOutcome, SchedulerUnavailable } from "../../src/del
 import { integer } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { long, tries } from "../support/tries.ts"
-import { delivery, inItsOwnTime, lease, onDatabase, stores } from "./support.ts"
+import { delivery, inItsOwnTime, lease, onDatabase, stores as all } from "./support.ts"
 
 const Operation = Schema.Union([
   Schema.TaggedStruct("Schedule", { key: Schema.Literals(["1", "2", "3"]), invoice: Schema.Literals(["a", "b"]) }),
@@ -85,7 +85,7 @@ const operations = Arbitrary.array(
   { minLength: 20, maxLength: 80 }
 )
 
-const [inMemory, ofAll, ofOne] = stores
+const [inMemory, ofAll, ofOne] = all
 
 const cases = [
   ...tries({ few: 10, many: 200, size: 80, maxShrinks: 200 }).map(({ options }) => ({
