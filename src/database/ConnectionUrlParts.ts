@@ -34,7 +34,7 @@ const parameter = (pair: string) =>
 
 const hostText = (text: string) =>
   Result.gen(function* () {
-    const [, bracketed, plain, port = ""] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::(.*))?$/.exec(text) ?? []
+    const [, bracketed, plain, port = ""] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::([^:]*))?$/.exec(text) ?? []
     const host = bracketed ?? plain
     if (host === undefined) return yield* Result.fail("a host is wrong; an IPv6 address stands in brackets")
     return { host: yield* decode(host, "a host"), port }
