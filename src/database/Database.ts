@@ -9,6 +9,7 @@ import { Statement } from "effect/sql"
 import type { Pool } from "../observability/Metrics.ts"
 import * as Route from "./Route.ts"
 import * as Store from "./Store.ts"
+import * as TextBytes from "./TextBytes.ts"
 
 /**
  * A database. Statements of requests and of the worker go through `run`; those of a start or of an operator's command,
@@ -103,6 +104,7 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     applicationName: options.applicationName,
     connectTimeout: options.connectTimeout ?? "1 second",
     maxMessageSize: 256 * 1024 * 1024,
+    types: TextBytes.types,
     startupParameters: sessionSettings(options)
   })
   const client = yield* PgClient.make(

@@ -1,11 +1,13 @@
 /** A page of a feed of changes, as the stores put it together. */
 import type { ChangeRow } from "./ChangesQuery.ts"
 import type { Place } from "./Cursor.ts"
+import * as Json from "./Json.ts"
 import type { Changes } from "./Repository.ts"
 
 const idIn = /^\{"id":("(?:[^"\\]|\\.)*")/
 
-const idOf = ({ id, record }: ChangeRow): string => id ?? JSON.parse(idIn.exec(record ?? "")?.[1] ?? '""')
+const idOf = ({ id, record }: ChangeRow): string =>
+  id ?? JSON.parse(idIn.exec(record === null ? "" : Json.toText(record))?.[1] ?? '""')
 
 const placeOf = (row: ChangeRow): Place => ({ id: idOf(row), position: row.position ?? 0 })
 
@@ -43,7 +45,11 @@ export const pageOf = (
   const cursor = cursorAt(last)
   const hasMore = rows.length > limit
   return {
-    json: `{"body":[${body.join(",")}],"removed":${JSON.stringify(gone)},"cursor":"${cursor}","has_more":${hasMore}}`,
+    json: Json.list(
+      '{"body":[',
+      body,
+      `],"removed":${JSON.stringify(gone)},"cursor":"${cursor}","has_more":${hasMore}}`
+    ),
     lag,
     cursor,
     rows: body.length + gone.length,

@@ -13,7 +13,7 @@ import type { Seen } from "./ChangeWaiters.ts"
 import * as Cursor from "./Cursor.ts"
 import * as Feed from "./Feed.ts"
 import type { Changes, ChangesRequest, ReadError } from "./Repository.ts"
-import type { Found, Query } from "./SearchQuery.ts"
+import type { Query } from "./SearchQuery.ts"
 
 const cursorInvalid = new CursorInvalid()
 const cursorExpired = new CursorExpired()
@@ -50,7 +50,7 @@ export const make = (
   sql: Database,
   clock: ChangeClock["Service"],
   resource: Resource,
-  read: <Row extends Found>(
+  read: <Row extends object>(
     limit: number,
     queryOf: (owner: Fragment) => Query<Row>
   ) => Effect.Effect<ReadonlyArray<Row>, ReadError, CurrentOrganization>
@@ -81,7 +81,7 @@ export const make = (
     if (removed.length === 0) return none
     return read(removed.length, (owner) => existingQuery(sql, owner, resource, removed, glance.horizon)).pipe(
       Effect.provideService(CurrentOrganization, CurrentOrganization.known(glance.organization)),
-      Effect.map((rows): ReadonlySet<string> => new Set(rows.map(({ record }) => record ?? "")))
+      Effect.map((rows): ReadonlySet<string> => new Set(rows.map(({ id }) => id ?? "")))
     )
   }
 
@@ -110,7 +110,7 @@ export const make = (
   const examine = Effect.fnUntraced(function* (asked: Asked) {
     const { cursor, given, limit } = asked
     const rows = yield* look(asked, (owner) => Feed.stateQuery(sql, owner, resource, cursor))
-    const text = rows[0]?.record
+    const text = rows[0]?.id
     if (text == null) return undefined
     const state = yield* Effect.orDie(decodeState(text))
     const glance = Feed.glanceOf(state.glance)
@@ -140,7 +140,7 @@ export const make = (
   const next = Effect.fnUntraced(function* (asked: Asked) {
     if (settled !== undefined) {
       const rows = yield* look(asked, (owner) => Feed.glanceQuery(sql, owner, resource))
-      const glance = Feed.glanceOf(rows[0]?.record ?? "")
+      const glance = Feed.glanceOf(rows[0]?.id ?? "")
       if (Feed.isUnchanged(settled, glance, asked.cursor)) {
         if (isOfAnother(asked, glance)) return yield* cursorInvalid
         return yield* told(asked, glance, rows, settled.timeline)

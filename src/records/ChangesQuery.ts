@@ -2,12 +2,14 @@
 import type { Constructor, Fragment } from "effect/sql/Statement"
 import type { Resource } from "../api/records/Resource.ts"
 import { type Cursor, start } from "./Cursor.ts"
-import type { Found, Query } from "./SearchQuery.ts"
+import { bytesOf } from "../database/TextBytes.ts"
+import type { Json } from "./Json.ts"
+import type { Query } from "./SearchQuery.ts"
 
-/** The first row has what was asked of the feed itself as its `record`, and no `position`. The others are changes, in order. */
+/** The first row has what was asked of the feed itself as its `id`, and no `position`. The others are changes, in order. */
 export interface ChangeRow {
   /** The record's JSON, which begins with its id; null where it was deleted. */
-  readonly record: string | null
+  readonly record: Json | null
   /** The id of a record that was deleted. That of any other would cost a page of a thousand a tenth more. */
   readonly id: string | null
   readonly position: number | null
@@ -38,10 +40,10 @@ export const changesQuery = (
     isPlannedOnce: true,
     columns: ["record", "id", "position"],
     statement: sql<ChangeRow>`
-      select s.text as record, null::text as id, null::float8 as position
+      select null::bpchar as record, s.text as id, null::float8 as position
       from (${first}) s (text)
       union all
-      select p.record, case when p.record is null then p.id end, p.change_position::float8 from (
+      select ${sql.literal(bytesOf("p.record"))}, case when p.record is null then p.id end, p.change_position::float8 from (
         (
           select t.record, t.id, t.change_position from ${table} t
           where t.organization_id = ${owner} and ${isAfter} order by t.change_position, t.id ${bounds}
@@ -64,11 +66,11 @@ export const existingQuery = (
   { table }: Resource,
   ids: ReadonlyArray<string>,
   horizon: number
-): Query => ({
+): Query<{ readonly id: string | null }> => ({
   isPlannedOnce: true,
-  columns: ["record"],
-  statement: sql<Found>`
-    select g.id as record from unnest(${ids}::text[]) g (id)
+  columns: ["id"],
+  statement: sql<{ id: string }>`
+    select g.id from unnest(${ids}::text[]) g (id)
     cross join lateral (
       select from ${sql.literal(table)} t where t.organization_id = ${owner} and t.id = g.id and t.change_position < ${horizon}::bigint
       offset 0

@@ -12,10 +12,11 @@ import { lagHeader, longestWait, maximumChanges } from "../api/records/Changes.t
 import { defaultLimit, maximumLimit, maximumOffset } from "../api/records/Search.ts"
 import { checkOrganization } from "../keys/CheckOrganization.ts"
 import { found } from "../observability/RequestFacts.ts"
+import type { Json } from "./Json.ts"
 import { Repositories } from "./Repositories.ts"
 import type { Criteria, Repository } from "./Repository.ts"
 
-const json = (text: string) => HttpServerResponse.text(text, { contentType: "application/json" })
+const json = (bytes: Json) => HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })
 
 const between = (name: "limit" | "offset" | "wait", value: number, minimum: number, maximum: number) =>
   value >= minimum && value <= maximum

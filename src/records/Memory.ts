@@ -8,6 +8,7 @@ import type { Resource } from "../api/records/Resource.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import { pageOf } from "./ChangesPage.ts"
 import * as Cursor from "./Cursor.ts"
+import * as Json from "./Json.ts"
 import type { Repository } from "./Repository.ts"
 import type { Row } from "./Row.ts"
 
@@ -59,12 +60,20 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
         return found.slice(offset, offset + limit)
       }).pipe(
         Effect.tap((page) => RequestFacts.found(page.length)),
-        Effect.map((page) => `{"body":[${page.map((row) => row.json).join(",")}]}`)
+        Effect.map((page) =>
+          Json.list(
+            '{"body":[',
+            page.map(({ json }) => Json.fromText(json)),
+            "]}"
+          )
+        )
       ),
     get: (id) =>
       Effect.flatMap(owned, (all) => {
         const row = all.find((candidate) => candidate.id === id)
-        return row === undefined ? Effect.fail(new RecordNotFound()) : Effect.as(RequestFacts.found(1), row.json)
+        return row === undefined
+          ? Effect.fail(new RecordNotFound())
+          : Effect.as(RequestFacts.found(1), Json.fromText(row.json))
       }),
     changes: Effect.fnUntraced(function* ({ cursor: given, limit, wait = Duration.zero }) {
       const owner = { organization: yield* CurrentOrganization.id, resource: resource.name }
@@ -77,7 +86,7 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
       const after = Array.sort(yield* owned, inOrderOfIds).filter(({ id }) =>
         Order.isGreaterThan(byBytes)(id, before.id)
       )
-      const page = after.slice(0, limit + 1).map(({ json }) => ({ record: json, id: null, position: 0 }))
+      const page = after.slice(0, limit + 1).map(({ json }) => ({ record: Json.fromText(json), id: null, position: 0 }))
       if (page.length === 0) yield* Effect.sleep(wait)
       return pageOf(page, new Set(), limit, 0, (last = before) => Cursor.encode({ ...feed, ...last }, owner))
     })

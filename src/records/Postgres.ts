@@ -10,9 +10,10 @@ import { CurrentRequest, found } from "../observability/RequestFacts.ts"
 import { keyRow, recordUse, shareOf } from "../keys/KeyLookup.ts"
 import * as ChangeClock from "./ChangeClock.ts"
 import * as ChangesPostgres from "./ChangesPostgres.ts"
+import * as Json from "./Json.ts"
 import type { ReadError, Repository } from "./Repository.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import { type Found, getQuery, ownerOfKey, type Query, searchQuery, withKey } from "./SearchQuery.ts"
+import { getQuery, ownerOfKey, type Query, searchQuery, withKey } from "./SearchQuery.ts"
 
 /**
  * Large pages keep this process busy, and not the database: more of them at once make no response come sooner, and
@@ -62,7 +63,7 @@ export const make = <R extends Resource>(
       : Effect.void
 
   /** What a query finds for the current organization. */
-  const read = Effect.fnUntraced(function* <Row extends Found>(
+  const read = Effect.fnUntraced(function* <Row extends object>(
     limit: number,
     queryOf: (owner: Fragment) => Query<Row>
   ): Effect.fn.Return<ReadonlyArray<Row>, ReadError, CurrentOrganization> {
@@ -90,7 +91,11 @@ export const make = <R extends Resource>(
       function* (criteria, page) {
         const records = yield* read(page.limit, (owner) => searchQuery(sql, owner, resource, criteria, page, deep))
         yield* found(records.length)
-        return `{"body":[${records.map(({ record }) => record).join(",")}]}`
+        return Json.list(
+          '{"body":[',
+          records.flatMap(({ record }) => record ?? []),
+          "]}"
+        )
       }
     ),
     get: Effect.fn("Records.get", { attributes: { "db.collection.name": resource.table } })(function* (id) {

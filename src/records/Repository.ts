@@ -1,5 +1,5 @@
 /**
- * Reads the records of one resource. A page or a record is returned as the JSON text that goes to the client: nothing
+ * Reads the records of one resource. A page or a record is returned as the JSON that goes to the client: nothing
  * between the store and the socket looks into a record.
  */
 import type { Duration, Effect } from "effect"
@@ -13,6 +13,7 @@ import type {
 } from "../api/Errors.ts"
 import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import type { Place } from "./Cursor.ts"
+import type { Json } from "./Json.ts"
 import type { Resource } from "../api/records/Resource.ts"
 
 /** What a search asks for: values of the resource's filters. */
@@ -36,8 +37,8 @@ export interface ChangesRequest {
 
 /** A page of a feed of changes. */
 export interface Changes {
-  /** The page as JSON text: `{"body":[...],"removed":[...],"cursor":"...","has_more":...}`. */
-  readonly json: string
+  /** The page: `{"body":[...],"removed":[...],"cursor":"...","has_more":...}`. */
+  readonly json: Json
   /** For how many seconds changes have been held back. */
   readonly lag: number
   readonly cursor: string
@@ -55,10 +56,10 @@ export type ReadError = Unauthorized | CredentialStoreDown | RecordStoreDown
 /** Reads the records of the current organization. */
 export interface Repository<R extends Resource = Resource> {
   readonly resource: R
-  /** A page as JSON text: `{"body":[...]}`, the records in the resource's order. */
-  readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<string, ReadError, CurrentOrganization>
-  /** A record as JSON text. */
-  readonly get: (id: string) => Effect.Effect<string, RecordNotFound | ReadError, CurrentOrganization>
+  /** A page: `{"body":[...]}`, the records in the resource's order. */
+  readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<Json, ReadError, CurrentOrganization>
+  /** A record. */
+  readonly get: (id: string) => Effect.Effect<Json, RecordNotFound | ReadError, CurrentOrganization>
   /** The next page of the feed of changes. */
   readonly changes: (
     request: ChangesRequest

@@ -5,12 +5,14 @@ import { type Constructor, type Fragment, join, type Statement } from "effect/sq
 import { type Condition, conditionsOf } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
+import { bytesOf } from "../database/TextBytes.ts"
 import { keyRow } from "../keys/KeyLookup.ts"
+import type { Json } from "./Json.ts"
 import type { Criteria, Page } from "./Repository.ts"
 
-/** A row of a record: its JSON. */
+/** A row of a record: its JSON, as bytes. */
 export interface Found {
-  readonly record: string | null
+  readonly record: Json | null
 }
 
 /** A statement that reads records. */
@@ -107,7 +109,7 @@ export const searchQuery = (
   const isDeep = offset >= deep
   const table = sql.literal(resource.table)
   const order = sql.literal(`t.${orderedBy}, t.id`)
-  const shown = isDeep ? order : column("record")
+  const shown = isDeep ? order : sql.literal(bytesOf("t.record"))
   const bounds = sql.literal(offset === 0 ? `limit ${limit}` : `limit ${limit} offset ${offset}`)
   const branches = combinations(conditions.map(rangesOf)).map((ranges) =>
     and([sql`t.organization_id = ${owner}`, ...ranges])
@@ -124,7 +126,7 @@ export const searchQuery = (
     columns: ["record"],
     isPlannedOnce,
     statement: isDeep
-      ? sql`select t.record from (${rows()}) p join ${table} t
+      ? sql`select ${sql.literal(bytesOf("t.record"))} from (${rows()}) p join ${table} t
             on t.organization_id = ${owner} and t.id = p.id order by ${order}`
       : rows()
   }
@@ -132,7 +134,7 @@ export const searchQuery = (
 
 /** The query of a record. */
 export const getQuery = (sql: Constructor, owner: Fragment, { table }: Resource, id: string): Query => ({
-  statement: sql`select t.record from ${sql.literal(table)} t where t.organization_id = ${owner} and t.id = ${id}`,
+  statement: sql`select ${sql.literal(bytesOf("t.record"))} from ${sql.literal(table)} t where t.organization_id = ${owner} and t.id = ${id}`,
   columns: ["record"],
   isPlannedOnce: true
 })
@@ -150,7 +152,7 @@ export type Keyed<Row> = Row & {
  * The statement of a query, with a look-up of the key whose organization is its owner. Its first row is the key's, and
  * has nulls for the columns of the query, whose rows follow. For an invalid key there is no row.
  */
-export const withKey = <Row extends Found>(
+export const withKey = <Row extends object>(
   sql: Constructor,
   keyHash: Uint8Array,
   { columns, statement }: Query<Row>

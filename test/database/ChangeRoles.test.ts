@@ -8,6 +8,7 @@ import { invoices } from "../../src/api/records/Invoices.ts"
 import { connect, type Database } from "../../src/database/Database.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
+import * as Json from "../../src/records/Json.ts"
 
 const organization = "org_roles"
 
@@ -40,7 +41,7 @@ const pageOf = (sql: Database) =>
       Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),
       // Transactions of other tests may hold them back.
       Effect.repeat({ until: ({ lag }) => lag === 0, schedule: Schedule.spaced("20 millis") }),
-      Effect.map(({ json }) => json)
+      Effect.map(({ json }) => Json.toText(json))
     )
 
 const orders = (sql: Database) =>

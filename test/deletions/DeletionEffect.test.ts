@@ -24,6 +24,7 @@ import {
   start
 } from "./support.ts"
 import { deleted, deletedIds, seedInvoices, rowsOf } from "./invoiceFixture.ts"
+import * as Json from "../../src/records/Json.ts"
 
 const readBody = Schema.decodeEffect(
   Schema.fromJsonString(
@@ -95,10 +96,10 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
         const repository = Postgres.make(records, resource)
         const synced = yield* repository.search({ include_deleted: true, updated_at_since: timeOf(start) }, page)
         assert.deepStrictEqual(
-          (yield* readBody(synced)).body,
+          (yield* readBody(Json.toText(synced))).body,
           ids.map((id) => ({ id, is_deleted: true, deleted_at: at, updated_at: at }))
         )
-        const others = (yield* readBody(yield* repository.search({}, page))).body
+        const others = (yield* readBody(Json.toText(yield* repository.search({}, page)))).body
         assert.isNotEmpty(others)
         assert.isTrue(others.every((row) => !row.is_deleted))
       }

@@ -15,6 +15,7 @@ import type { Repository } from "../../src/records/Repository.ts"
 import { settled } from "../support/settled.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { demoOf, storesOf } from "./stores.ts"
+import * as Json from "../../src/records/Json.ts"
 
 const [organization, another] = ["org_oakridge", "org_harbor"] as const
 
@@ -54,7 +55,7 @@ const decodeRecord = Schema.decodeEffect(Schema.fromJsonString(Schema.Unknown))
 
 const pageOf = Effect.fnUntraced(function* (repository: Repository, cursor: string | undefined, limit: number) {
   const { json } = yield* repository.changes({ cursor, limit })
-  return yield* decodePage(json)
+  return yield* decodePage(Json.toText(json))
 })
 
 const damaged = (cursor: string) => [

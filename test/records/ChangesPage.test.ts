@@ -3,12 +3,17 @@ import { assert, it } from "@effect/vitest"
 import { searchable } from "../../src/api/records/index.ts"
 import { pageOf } from "../../src/records/ChangesPage.ts"
 import type { ChangeRow } from "../../src/records/ChangesQuery.ts"
+import * as Json from "../../src/records/Json.ts"
 
-const written = (id: string, position: number): ChangeRow => ({ id: null, position, record: `{"id":"${id}"}` })
+const written = (id: string, position: number): ChangeRow => ({
+  id: null,
+  position,
+  record: Json.fromText(`{"id":"${id}"}`)
+})
 const deleted = (id: string, position: number): ChangeRow => ({ id, position, record: null })
 
 const shown = (rows: ReadonlyArray<ChangeRow>, existing: ReadonlyArray<string>, limit: number) =>
-  pageOf(rows, new Set(existing), limit, 0, (last) => `${last?.position} ${last?.id}`).json
+  Json.toText(pageOf(rows, new Set(existing), limit, 0, (last) => `${last?.position} ${last?.id}`).json)
 
 it.each(searchable)("the record of %s begins with its id", ({ record }) => {
   assert.strictEqual(Object.keys(record.fields)[0], "id")
@@ -17,7 +22,11 @@ it.each(searchable)("the record of %s begins with its id", ({ record }) => {
 it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])(
   "the cursor is after the id of the last record: %s",
   (id) => {
-    const row: ChangeRow = { id: null, position: 7, record: JSON.stringify({ id, name: '","id":"other"' }) }
+    const row: ChangeRow = {
+      id: null,
+      position: 7,
+      record: Json.fromText(JSON.stringify({ id, name: '","id":"other"' }))
+    }
     assert.deepStrictEqual(pageOf([row], new Set(), 1, 0, () => "").last, { id, position: 7 })
   }
 )

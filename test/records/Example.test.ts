@@ -30,6 +30,7 @@ import petsBreed from "./example/00011_pets_breed.ts"
 import { OffsetTooDeep } from "./example/OffsetTooDeep.ts"
 import { Vaccination, vaccinations } from "./example/Vaccinations.ts"
 import { dataset, fill, storesOf } from "./stores.ts"
+import * as Json from "../../src/records/Json.ts"
 
 class ExampleApi extends HttpApi.make("example")
   .add(vaccinations.group)
@@ -108,12 +109,10 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
           Schema.fromJsonString(Schema.Struct({ body: Schema.Array(Schema.Struct({ breed: Schema.String })) }))
         )
         for (const repository of [memory, postgres]) {
-          const found = yield* repository
-            .search({ breed: "Beagle" }, { limit: 100, offset: 0 })
-            .pipe(
-              Effect.flatMap(readBreeds),
-              Effect.provideService(CurrentOrganization, CurrentOrganization.known(`org_${demo.slug}`))
-            )
+          const found = yield* repository.search({ breed: "Beagle" }, { limit: 100, offset: 0 }).pipe(
+            Effect.flatMap((page) => readBreeds(Json.toText(page))),
+            Effect.provideService(CurrentOrganization, CurrentOrganization.known(`org_${demo.slug}`))
+          )
           assert.isNotEmpty(found.body)
           assert.deepStrictEqual(Array.dedupe(found.body.map(({ breed }) => breed)), ["Beagle"])
         }

@@ -15,6 +15,7 @@ import { TestDatabase } from "../support/TestDatabase.ts"
 import { long, tries } from "../support/tries.ts"
 import { candidates, filters, found, pageOf } from "./expected.ts"
 import { demoOf, resources, type Stores, storesOf } from "./stores.ts"
+import * as Json from "../../src/records/Json.ts"
 
 const everything: Page = { limit: 1000, offset: 0 }
 
@@ -61,8 +62,8 @@ const checkSearch = Effect.fnUntraced(function* (
   yield* Effect.forEach(
     readers(stores),
     ([reader, repository, of]) =>
-      Effect.map(of(organization)(repository.search(criteria, page)), (text) =>
-        assert.strictEqual(text, expected, `${reader}: ${asked}`)
+      Effect.map(of(organization)(repository.search(criteria, page)), (answer) =>
+        assert.strictEqual(Json.toText(answer), expected, `${reader}: ${asked}`)
       ),
     { concurrency: "unbounded", discard: true }
   )
@@ -117,7 +118,7 @@ const checkGets = Effect.fnUntraced(function* (stores: Stores, organization: str
           if (expected === undefined) {
             assert.deepStrictEqual(answer._tag === "Failure" && answer.failure, new RecordNotFound())
           } else {
-            assert.strictEqual(answer._tag === "Success" && answer.success, expected)
+            assert.strictEqual(answer._tag === "Success" && Json.toText(answer.success), expected)
           }
         }),
       { concurrency: 4, discard: true }

@@ -12,6 +12,7 @@ import { eventually } from "../blackbox/support/eventually.ts"
 import { settled } from "../support/settled.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { long } from "../support/tries.ts"
+import * as Json from "../../src/records/Json.ts"
 
 const wait = Duration.seconds(20)
 
@@ -66,7 +67,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
         const written = yield* Clock.currentTimeMillis
         yield* insert()
         const { json } = yield* Fiber.join(waiting)
-        assert.include(json, '"name":"new"')
+        assert.include(Json.toText(json), '"name":"new"')
         assert.isBelow((yield* Clock.currentTimeMillis) - written, 10_000)
       })
   )
