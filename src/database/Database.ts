@@ -103,13 +103,13 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
   const route = yield* Route.make(options.url, {
     applicationName: options.applicationName,
     connectTimeout: options.connectTimeout ?? "1 second",
-    maxMessageSize: 256 * 1024 * 1024,
-    types: TextBytes.types,
     startupParameters: sessionSettings(options)
   })
   const client = yield* PgClient.make(
     route.configOf({
       maxConnections: options.maxConnections,
+      maxMessageSize: 256 * 1024 * 1024,
+      types: TextBytes.types,
       spanAttributes: { "db.client.connection.pool.name": name }
     })
   )

@@ -23,7 +23,6 @@ export interface Common {
   readonly applicationName: string
   /** Unless the URL says it. */
   readonly connectTimeout: Duration.Input
-  readonly maxMessageSize: number
   /** What sessions ask for. */
   readonly startupParameters: Readonly<Record<string, string>>
 }
@@ -68,7 +67,7 @@ const settingsOfPoolers = ({ TimeZone }: Readonly<Record<string, string>>) =>
 /** The configurations of connections of a URL. */
 export const configsOf = Effect.fnUntraced(function* (
   url: ConnectionUrl.ConnectionUrl,
-  { applicationName, connectTimeout, maxMessageSize, startupParameters }: Common
+  { applicationName, connectTimeout, startupParameters }: Common
 ) {
   const username = url.user ?? userInfo().username
   const database = url.database ?? username
@@ -87,7 +86,6 @@ export const configsOf = Effect.fnUntraced(function* (
       database,
       applicationName: url.applicationName ?? applicationName,
       connectTimeout: url.connectTimeout ?? Duration.fromInputUnsafe(connectTimeout),
-      maxMessageSize,
       prepare: url.prepares
     },
     /** What is another for each. */
