@@ -57,7 +57,12 @@ export const split = (text: string): Read<Parts> =>
     const pairs = query.split("&").filter((pair) => pair !== "")
     const parameters = yield* Result.all(pairs.map(parameter))
     return {
-      authority: yield* Result.all(authority.slice(at + 1).split(",").map(hostText)),
+      authority: yield* Result.all(
+        authority
+          .slice(at + 1)
+          .split(",")
+          .map(hostText)
+      ),
       parameters: new Map([...named, ...parameters].filter(([, value]) => value !== ""))
     }
   })

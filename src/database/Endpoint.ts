@@ -30,7 +30,8 @@ export interface Common {
 export const failure = (message: string) =>
   new SqlError({ reason: new ConnectionError({ cause: new Error(message), message, operation: "connect" }) })
 
-export const messageOf = ({ reason }: SqlError) => (reason.cause instanceof Error ? reason.cause.message : reason.message)
+export const messageOf = ({ reason }: SqlError) =>
+  reason.cause instanceof Error ? reason.cause.message : reason.message
 
 /** The values of the variables that stand in for parameters, by the names of these. */
 const defaults = Effect.map(
@@ -49,7 +50,10 @@ export const read = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   if (Result.isFailure(parsed)) return yield* failure(`The URL is wrong: ${parsed.failure}`)
   const { password } = parsed.success
   const isOfUrl = password !== undefined && Redacted.value(password) !== values["password"]
-  return { url: parsed.success, passwordSource: password === undefined ? undefined : isOfUrl ? "the URL" : "PGPASSWORD" }
+  return {
+    url: parsed.success,
+    passwordSource: password === undefined ? undefined : isOfUrl ? "the URL" : "PGPASSWORD"
+  }
 })
 
 export const isSocket = ({ host }: ConnectionUrl.Host) => host.startsWith("/")

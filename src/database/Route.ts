@@ -116,10 +116,7 @@ export const make = Effect.fnUntraced(function* (
   /** Ends when the server is not what it has to be, or cannot be asked. */
   const watchServer = Effect.suspend(() => Endpoint.connect(configs, current())).pipe(
     Effect.flatMap((connection) => {
-      const again = SessionAttributes.look(connection).pipe(
-        Effect.timeout(period),
-        Effect.delay(period)
-      )
+      const again = SessionAttributes.look(connection).pipe(Effect.timeout(period), Effect.delay(period))
       return Effect.repeat(again, { while: (server) => wanted.some((isTaken) => isTaken(server)) })
     }),
     Effect.scoped,

@@ -70,7 +70,12 @@ class TlsPostgres extends Context.Service<TlsPostgres, Server>()("practice-data/
 }
 
 const open = (url: string) =>
-  connect({ url: Redacted.make(url), applicationName: "practice-data-test", maxConnections: 1, statementTimeout: "5 seconds" })
+  connect({
+    url: Redacted.make(url),
+    applicationName: "practice-data-test",
+    maxConnections: 1,
+    statementTimeout: "5 seconds"
+  })
 
 const asked = (url: string, statement: string) =>
   Effect.scoped(
@@ -169,7 +174,10 @@ layer(TlsPostgres.layer, { excludeTestServices: true })("To a Postgres with TLS 
     Effect.gen(function* () {
       const server = "postgres:postgres@localhost:PORT/postgres?sslmode=verify-full"
       yield* isRefused(/sslrootcert .+none.crt cannot be read: ENOENT/, `${server}&sslrootcert=FOLDER/none.crt`)
-      yield* isRefused(/certificates cannot be used/, `${server}&sslrootcert=FOLDER/authority.crt&sslcert=FOLDER/hba.conf&sslkey=FOLDER/hba.conf`)
+      yield* isRefused(
+        /certificates cannot be used/,
+        `${server}&sslrootcert=FOLDER/authority.crt&sslcert=FOLDER/hba.conf&sslkey=FOLDER/hba.conf`
+      )
       yield* isRefused(/no sslkey/, `${server}&sslrootcert=FOLDER/authority.crt&sslcert=FOLDER/certified.crt`)
     })
   )
@@ -236,10 +244,14 @@ layer(TlsPostgres.layer, { excludeTestServices: true })("To a Postgres with TLS 
       const { folder, port } = yield* TlsPostgres
       const psql = (url: string) => {
         try {
-          const text = execFileSync("psql", ["-XAtc", "select ssl from pg_stat_ssl where pid = pg_backend_pid()", url], {
-            stdio: ["ignore", "pipe", "ignore"],
-            env: { ...process.env, HOME: folder }
-          })
+          const text = execFileSync(
+            "psql",
+            ["-XAtc", "select ssl from pg_stat_ssl where pid = pg_backend_pid()", url],
+            {
+              stdio: ["ignore", "pipe", "ignore"],
+              env: { ...process.env, HOME: folder }
+            }
+          )
           return text.toString().trim() === "t"
         } catch {
           return "refused"

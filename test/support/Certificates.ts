@@ -13,7 +13,20 @@ const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-n
 
 /** Makes an authority: `NAME.crt` and `NAME.key`. */
 export const authority = (folder: string, name: string) => {
-  openssl(folder, "req", "-x509", ...newKey, "-days", "2", "-subj", `/CN=${name}`, "-keyout", `${name}.key`, "-out", `${name}.crt`)
+  openssl(
+    folder,
+    "req",
+    "-x509",
+    ...newKey,
+    "-days",
+    "2",
+    "-subj",
+    `/CN=${name}`,
+    "-keyout",
+    `${name}.key`,
+    "-out",
+    `${name}.crt`
+  )
   return join(folder, `${name}.crt`)
 }
 
@@ -28,6 +41,16 @@ export const signed = (folder: string, by: string, name: string, host?: string) 
 
 /** Encrypts a key: `NAME.encrypted.key`. */
 export const encrypted = (folder: string, name: string, password: string) => {
-  openssl(folder, "ec", "-in", `${name}.key`, "-aes256", "-passout", `pass:${password}`, "-out", `${name}.encrypted.key`)
+  openssl(
+    folder,
+    "ec",
+    "-in",
+    `${name}.key`,
+    "-aes256",
+    "-passout",
+    `pass:${password}`,
+    "-out",
+    `${name}.encrypted.key`
+  )
   return join(folder, `${name}.encrypted.key`)
 }
