@@ -4,6 +4,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment, Statement } from "effect/sql/Statement"
 import { atMost, fair } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"
+import { retryOvertaken } from "../database/SqlFailure.ts"
 import { CredentialStoreDown, RecordNotFound, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { CurrentRequest, found } from "../observability/RequestFacts.ts"
@@ -50,7 +51,7 @@ export const make = <R extends Resource>(
   ) =>
     sql.run(
       { key, share: shareOfConnections(limit), within, unavailable: RecordStoreDown.from },
-      Effect.tapErrorTag(isPlannedOnce ? statement : statement.unprepared, "SqlError", onError)
+      Effect.tapErrorTag(retryOvertaken(isPlannedOnce ? statement : statement.unprepared), "SqlError", onError)
     )
 
   /** After a statement that waited for a lock too long: finds out whether it is the keys that are locked. */
