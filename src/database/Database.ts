@@ -8,6 +8,7 @@ import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { Statement } from "effect/sql"
 import type { Pool } from "../observability/Metrics.ts"
 import * as Route from "./Route.ts"
+import * as Pipeline from "./Pipeline.ts"
 import * as Store from "./Store.ts"
 import * as TextBytes from "./TextBytes.ts"
 
@@ -45,6 +46,8 @@ export interface Options {
   readonly applicationName: string
   /** How many connections to keep open at most. */
   readonly maxConnections: number
+  /** How many of them short reads share; by default none. */
+  readonly sharedConnections?: number
   /** How long a connection may take to open. */
   readonly connectTimeout?: Duration.Input
   /** After how long the server gives up on a statement. */
@@ -76,9 +79,10 @@ const naming = (store: Store.Store, route: Route.Route): Store.Store => {
       span.attribute("server.port", port)
       return statement
     })
+  const naming = Effect.provideService(Statement.CurrentTransformer, name)
   return {
-    run: (request, statements) =>
-      store.run(request, Effect.provideService(statements, Statement.CurrentTransformer, name))
+    run: (request, statements) => store.run(request, naming(statements)),
+    runShort: (request, statement, statements) => naming(store.runShort(request, statement, statements))
   }
 }
 
@@ -105,18 +109,25 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     connectTimeout: options.connectTimeout ?? "1 second",
     startupParameters: sessionSettings(options)
   })
-  const client = yield* PgClient.make(
-    route.configOf({
-      maxConnections: options.maxConnections,
-      maxMessageSize: 256 * 1024 * 1024,
-      types: TextBytes.types,
-      spanAttributes: { "db.client.connection.pool.name": name }
-    })
-  )
+  const clientOf = (connections: number, isShared: boolean) =>
+    PgClient.make(
+      route.configOf({
+        maxConnections: connections,
+        multiplex: isShared,
+        maxMessageSize: 256 * 1024 * 1024,
+        types: TextBytes.types,
+        spanAttributes: { "db.client.connection.pool.name": name }
+      })
+    )
+  const shared = options.sharedConnections ?? 0
+  const connections = options.maxConnections - shared
+  const client = yield* clientOf(connections, false)
+  const pipeline = yield* Effect.replicateEffect(clientOf(1, true), shared)
   const store = yield* Store.make({
     name,
     pool: options.pool,
-    connections: options.maxConnections,
+    connections,
+    pipeline: Pipeline.make(pipeline),
     isCancellable: true,
     probe: route.find
   })
