@@ -79,10 +79,10 @@ const naming = (store: Store.Store, route: Route.Route): Store.Store => {
       span.attribute("server.port", port)
       return statement
     })
-  const naming = Effect.provideService(Statement.CurrentTransformer, name)
+  const named = Effect.provideService(Statement.CurrentTransformer, name)
   return {
-    run: (request, statements) => store.run(request, naming(statements)),
-    runShort: (request, statement, statements) => naming(store.runShort(request, statement, statements))
+    run: (request, statements) => store.run(request, named(statements)),
+    runShort: (request, statement, statements) => named(store.runShort(request, statement, statements))
   }
 }
 
