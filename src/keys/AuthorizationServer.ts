@@ -63,7 +63,7 @@ const noteOrganization = <E>(resolved: Effect.Effect<string, E>) =>
 /** Over `OrgResolver`. */
 export const layer = Layer.effectContext(
   Effect.gen(function* () {
-    const { resolve, resolveHash } = yield* OrgResolver
+    const { readsByKey, resolve, resolveHash } = yield* OrgResolver
     const limit = yield* RequestLimit
     const lookUp = resolveHash === undefined ? undefined : (hash: Uint8Array) => noteOrganization(resolveHash(hash))
     const authorization = Authorization.of({
@@ -76,6 +76,7 @@ export const layer = Layer.effectContext(
           // the look-up alone costs half of a read that finds out that nobody knows the key.
           const isLookedUpFirst =
             !isLikely(credential) ||
+            readsByKey?.() === false ||
             limit !== undefined ||
             !Context.get(endpoint.annotations, ReadsByKey) ||
             mayBeLong(Context.get(context, HttpServerRequest.HttpServerRequest))

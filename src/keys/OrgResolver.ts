@@ -20,6 +20,11 @@ export class OrgResolver extends Context.Service<
      * left to the statement that reads, so that it costs no round trip of its own.
      */
     readonly resolveHash?: (keyHash: Uint8Array) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
+    /**
+     * Whether the look-up may be left to the statement that reads now: not where the records are distributed by
+     * organization, since a statement goes to one server only where it has the organization's id. Absent: always.
+     */
+    readonly readsByKey?: () => boolean
   }
 >()("practice-data/keys/OrgResolver") {
   /** Looks keys up in the table `api_keys`. Answers within two seconds. */
@@ -28,7 +33,11 @@ export class OrgResolver extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* CredentialDatabase
       const records = yield* Effect.serviceOption(RecordDatabase)
+      const readsByKey = () => sql.distribution.isDistributed() === false
+      // Nobody waits for it: until it is known, keys are looked up first, which is always right.
+      const learn = Effect.forkDetach(sql.distribution.refresh)
       const resolveHash = Effect.fn("OrgResolver.resolve")(function* (keyHash: Uint8Array) {
+        if (sql.distribution.isDistributed() === undefined) yield* learn
         const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
         const [row] = yield* sql.run(request, keyRow(sql, keyHash))
         if (row === undefined) return yield* unauthorized
@@ -37,7 +46,7 @@ export class OrgResolver extends Context.Service<
       })
       return OrgResolver.of({
         resolve: (key) => resolveHash(hashOf(key)),
-        ...(Option.exists(records, (client) => isSameDatabase(client, sql)) ? { resolveHash } : {})
+        ...(Option.exists(records, (client) => isSameDatabase(client, sql)) ? { resolveHash, readsByKey } : {})
       })
     })
   )
