@@ -7,6 +7,7 @@ import { PgClient, PgConnection } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import type { Pool } from "../observability/Metrics.ts"
+import * as Distribution from "./Distribution.ts"
 import * as Store from "./Store.ts"
 import * as TextBytes from "./TextBytes.ts"
 
@@ -14,7 +15,10 @@ import * as TextBytes from "./TextBytes.ts"
  * A database. Statements of requests and of the worker go through `run`; those of a start or of an operator's command,
  * which have all the time and nobody beside them, may be run as they are.
  */
-export interface Database extends PgClient.PgClient, Store.Store {}
+export interface Database extends PgClient.PgClient, Store.Store {
+  /** Whether its tables are distributed over several servers. */
+  readonly distribution: Distribution.Distribution
+}
 
 /** The database of the records. */
 export class RecordDatabase extends Context.Service<RecordDatabase, Database>()(
@@ -67,9 +71,15 @@ const silent = new SqlError({
   reason: new ConnectionError({ cause: new Error("No answer in time"), operation: "connect" })
 })
 
-/** A client whose statements may go through a store. */
-export const guarded = (client: PgClient.PgClient, options: Store.Options) =>
-  Effect.map(Store.make(options), (store): Database => Object.assign(client, store))
+/**
+ * A client whose statements may go through a store.
+ *
+ * @param distribution that of its tables, where it is known; otherwise the database is asked
+ */
+export const guarded = (client: PgClient.PgClient, options: Store.Options, distribution?: Distribution.Distribution) =>
+  Effect.map(Store.make(options), (store): Database =>
+    Object.assign(client, { ...store, distribution: distribution ?? Distribution.make(client, store) })
+  )
 
 /** What each session of a pool asks of its server, by the name of the setting; times in milliseconds. */
 export const sessionSettings = (options: Options): Readonly<Record<string, string>> => ({
