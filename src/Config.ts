@@ -1,6 +1,7 @@
 /** The configuration: every variable that the service reads, with its default. scripts/operations/README.md lists the same. */
 import { isatty } from "node:tty"
 import { Config, Duration, LogLevel, Redacted } from "effect"
+import * as ConnectionUrl from "./database/ConnectionUrl.ts"
 import * as OtlpConfig from "./observability/OtlpConfig.ts"
 import * as Variable from "./process/Variable.ts"
 
@@ -68,11 +69,11 @@ export const variables = {
     Config.withDefault(Duration.minutes(1))
   ),
   /** The Postgres that holds the records. Unset: the embedded database. */
-  databaseUrl: Config.option(Variable.postgresUrl("DATABASE_URL")),
+  databaseUrl: Config.option(ConnectionUrl.variable("DATABASE_URL")),
   /** A replica of it, from which the data API reads records. Unset: that Postgres itself. */
-  readDatabaseUrl: Config.option(Variable.postgresUrl("READ_DATABASE_URL")),
+  readDatabaseUrl: Config.option(ConnectionUrl.variable("READ_DATABASE_URL")),
   /** The Postgres that holds the API keys. Unset: the one that holds the records. */
-  credentialsDatabaseUrl: Config.option(Variable.postgresUrl("CREDENTIALS_DATABASE_URL")),
+  credentialsDatabaseUrl: Config.option(ConnectionUrl.variable("CREDENTIALS_DATABASE_URL")),
   /** How many connections to open to each Postgres at most. */
   poolSize: Variable.integer("DATABASE_POOL_SIZE", { minimum: 1, maximum: 1000, example: 10 }).pipe(
     Config.withDefault(10)

@@ -20,15 +20,15 @@ const wrong = (variable: string, expected: string, values: ReadonlyArray<string>
   values.map((value) => ({ variable, expected, value }))
 
 const notPostgres = [
-  `mysql://someone:${secret}@127.0.0.1/db`,
-  `postgres//someone:${secret}@127.0.0.1/db`,
-  `someone:${secret}@127.0.0.1`,
-  "postgres://",
-  `postgres://someone:${secret}@127.0.0.1:99999/db`,
-  `postgres://someone:${secret}@[bad/db`,
-  `postgres://someone:${secret}%zz@127.0.0.1/db`,
-  long
-]
+  [`mysql://someone:${secret}@127.0.0.1/db`, "it does not begin with postgres://"],
+  [`postgres//someone:${secret}@127.0.0.1/db`, "it does not begin with postgres://"],
+  [`someone:${secret}@127.0.0.1`, "it does not begin with postgres://"],
+  ["postgres://", "a host is missing; a Unix socket is named by its folder, as in ?host=/run/postgresql"],
+  [`postgres://someone:${secret}@127.0.0.1:99999/db`, "a port is not a number from 1 to 65535"],
+  [`postgres://someone:${secret}@[bad/db`, "a host is wrong; an IPv6 address stands in brackets"],
+  [`postgres://someone:${secret}%zz@127.0.0.1/db`, "the percent-encoding of the password is wrong"],
+  [long, "it does not begin with postgres://"]
+] as const
 
 const aUrl = "a URL such as postgres://user:password@host:5432/database"
 
@@ -104,7 +104,7 @@ const notAHeader = [`sk_${secret}ü`, `sk_ ${secret}`, `sk_${secret}\r\nx: y`, "
 /** What a variable expects, whose wrong values may hold a secret. */
 const unnamed: ReadonlyArray<Case> = [
   ...["DATABASE_URL", "READ_DATABASE_URL", "CREDENTIALS_DATABASE_URL"].flatMap((variable) =>
-    wrong(variable, aUrl, notPostgres)
+    notPostgres.flatMap(([value, reason]) => wrong(variable, `${aUrl}, but ${reason}`, [value]))
   ),
   ...wrong("STRIPE_API_URL", "a URL of a host and a port alone, such as http://127.0.0.1:12111", notAnOrigin),
   ...wrong("STRIPE_SECRET_KEY", "a key of visible ASCII characters, such as sk_live_...", notAHeader),

@@ -3,11 +3,13 @@
  * are often the same server, and always clients of their own, so that one can be down alone. (The embedded database is
  * a single session, so there all are the same client.)
  */
-import { PgClient, PgConnection } from "@effect/sql-pg"
+import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
-import { ConnectionError, SqlError } from "effect/sql/SqlError"
+import { Statement } from "effect/sql"
 import type { Pool } from "../observability/Metrics.ts"
 import * as Distribution from "./Distribution.ts"
+import * as Pipeline from "./Pipeline.ts"
+import * as Route from "./Route.ts"
 import * as Store from "./Store.ts"
 import * as TextBytes from "./TextBytes.ts"
 
@@ -18,6 +20,8 @@ import * as TextBytes from "./TextBytes.ts"
 export interface Database extends PgClient.PgClient, Store.Store {
   /** Whether its tables are distributed over several servers. */
   readonly distribution: Distribution.Distribution
+  /** Where its connections go. The embedded database has none. */
+  readonly route?: Route.Route
 }
 
 /** The database of the records. */
@@ -45,6 +49,8 @@ export interface Options {
   readonly applicationName: string
   /** How many connections to keep open at most. */
   readonly maxConnections: number
+  /** How many of them short reads share; by default none. */
+  readonly sharedConnections?: number
   /** How long a connection may take to open. */
   readonly connectTimeout?: Duration.Input
   /** After how long the server gives up on a statement. */
@@ -67,9 +73,21 @@ export const inOrder = { enable_bitmapscan: "off", enable_seqscan: "off" } as co
  */
 export const lockTimeout = { lock_timeout: "800" } as const
 
-const silent = new SqlError({
-  reason: new ConnectionError({ cause: new Error("No answer in time"), operation: "connect" })
-})
+/** Lets the spans of statements name the server that they go to, where that may be another one each time. */
+const naming = (store: Store.Store, route: Route.Route): Store.Store => {
+  const name: Statement.Transformer = (statement, _sql, _fiber, span) =>
+    Effect.sync(() => {
+      const { host, port } = route.endpoint()
+      span.attribute("server.address", host)
+      span.attribute("server.port", port)
+      return statement
+    })
+  const named = Effect.provideService(Statement.CurrentTransformer, name)
+  return {
+    run: (request, statements) => store.run(request, named(statements)),
+    runShort: (request, statement, statements) => named(store.runShort(request, statement, statements))
+  }
+}
 
 /**
  * A client whose statements may go through a store.
@@ -89,47 +107,44 @@ export const sessionSettings = (options: Options): Readonly<Record<string, strin
   ...options.settings
 })
 
-/** What the spans of statements say of the server: the client would look for it beside the URL. */
-const addressOf = (url: Redacted.Redacted) => {
-  const { hostname, pathname, port, searchParams } = new URL(Redacted.value(url))
-  const database = decodeURIComponent(pathname.slice(1))
-  if (hostname === "" || ["host", "port", "dbname"].some((name) => searchParams.has(name))) return {}
-  return {
-    host: decodeURIComponent(hostname.replace(/^\[(.*)\]$/, "$1")),
-    port: port === "" ? 5432 : Number(port),
-    ...(database === "" ? {} : { database })
-  }
-}
-
 /**
  * A pool of connections to a Postgres. Connections open when they are needed, so that a database that is down keeps
  * nobody from starting, and one that comes back is found by its store.
  */
 export const connect = Effect.fnUntraced(function* (options: Options) {
-  const config = {
-    url: options.url,
-    ...addressOf(options.url),
+  const name = options.name ?? "database"
+  const route = yield* Route.make(options.url, {
     applicationName: options.applicationName,
     connectTimeout: options.connectTimeout ?? "1 second",
-    maxMessageSize: 256 * 1024 * 1024,
-    types: TextBytes.types,
     startupParameters: sessionSettings(options)
-  } as const
-  const client = yield* PgClient.make({
-    ...config,
-    maxConnections: options.maxConnections,
-    spanAttributes: { "db.client.connection.pool.name": options.name ?? "database" }
   })
-  const signOfLife = Effect.flatMap(PgConnection.make(config), (connection) => connection.query("select 1"))
-  return yield* guarded(client, {
-    name: options.name ?? "database",
-    pool: options.pool,
-    connections: options.maxConnections,
-    isCancellable: true,
-    probe: Effect.scoped(signOfLife).pipe(
-      Effect.timeoutOrElse({ duration: "1 second", orElse: () => Effect.fail(silent) })
+  const clientOf = (connections: number, isShared: boolean) =>
+    PgClient.make(
+      route.configOf({
+        maxConnections: connections,
+        multiplex: isShared,
+        maxMessageSize: 256 * 1024 * 1024,
+        types: TextBytes.types,
+        spanAttributes: { "db.client.connection.pool.name": name }
+      })
     )
+  const shared = options.sharedConnections ?? 0
+  const connections = options.maxConnections - shared
+  const client = yield* clientOf(connections, false)
+  const pipeline = yield* Effect.replicateEffect(clientOf(1, true), shared)
+  const store = yield* Store.make({
+    name,
+    pool: options.pool,
+    connections,
+    pipeline: Pipeline.make(pipeline),
+    isCancellable: true,
+    probe: route.find
   })
+  const database: Database = Object.assign(client, route.url.hosts.length > 1 ? naming(store, route) : store, {
+    distribution: Distribution.make(client, store),
+    route
+  })
+  return database
 })
 
 /** All databases on the one client that there is. */
@@ -140,9 +155,9 @@ export const layerShared = (client: Database) =>
     Layer.succeed(TaskDatabase, client)
   )
 
-/** Whether two clients are of the same database. */
-export const isSameDatabase = (one: PgClient.PgClient, another: PgClient.PgClient): boolean =>
+/** Whether two clients are of the same database: as far as their URLs tell, which may differ for the same one. */
+export const isSameDatabase = (one: Database, another: Database): boolean =>
   one === another ||
-  (one.config.url !== undefined &&
-    another.config.url !== undefined &&
-    Redacted.value(one.config.url) === Redacted.value(another.config.url))
+  (one.route !== undefined &&
+    another.route !== undefined &&
+    Redacted.value(one.route.text) === Redacted.value(another.route.text))

@@ -1,5 +1,5 @@
 /** What a failed statement says of the database. */
-import { Predicate } from "effect"
+import { Effect, Predicate } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 
 const named = (cause: unknown, field: string): string | undefined => {
@@ -35,3 +35,10 @@ export const isUnreachable = (error: SqlError): boolean => error.reason.operatio
 /** Whether the database is there, and had no time or no room for the statement. */
 export const isBusy = (error: SqlError): boolean =>
   isShort(error) || /^(StatementTimeout|LockTimeout|Deadlock|Serialization)Error$/.test(error.reason._tag)
+
+/** A replica ends a read that its primary's changes overtake, such as those of a vacuum. */
+const isOvertaken = (error: SqlError) => error.reason._tag === "SerializationError"
+
+/** A read, once more after the replica has ended it: in the same time, if that is limited around this. */
+export const retryOvertaken = <A, R>(read: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>
+  Effect.catchIf(read, isOvertaken, () => read)

@@ -1,5 +1,5 @@
 /** Environment variables. An error says what the variable expects, with an example. An empty variable counts as unset. */
-import { Config, Duration, Effect, Option, Redacted, Schema, SchemaIssue } from "effect"
+import { Config, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
 
 const longestShown = 40
 
@@ -8,6 +8,12 @@ const shown = (text: string) => JSON.stringify(text.length > longestShown ? `${t
 const wrong = (name: string, message: string) =>
   new Config.ConfigError(
     new Schema.SchemaError(new SchemaIssue.Pointer([name], new SchemaIssue.InvalidValue({ message })))
+  )
+
+/** A variable of any kind whose reader says itself what is wrong, without the text where that is a secret. */
+export const checked = <A>(name: string, read: (text: string) => Result.Result<A, string>): Config.Config<A> =>
+  Config.NonEmptyString(name).pipe(
+    Config.mapEffect((text) => Effect.mapError(Effect.fromResult(read(text)), (message) => wrong(name, message)))
   )
 
 /**
@@ -23,14 +29,12 @@ export const variable = <A>(
   read: (text: string) => A | undefined,
   isSecret = false
 ): Config.Config<A> =>
-  Config.NonEmptyString(name).pipe(
-    Config.mapEffect((text) => {
-      const value = read(text)
-      return value === undefined
-        ? Effect.fail(wrong(name, `expected ${expected}${isSecret ? "" : `, got ${shown(text)}`}`))
-        : Effect.succeed(value)
-    })
-  )
+  checked(name, (given) => {
+    const value = read(given)
+    return value === undefined
+      ? Result.fail(`expected ${expected}${isSecret ? "" : `, got ${shown(given)}`}`)
+      : Result.succeed(value)
+  })
 
 /** A text without white space around it. */
 export const text = (name: string, expected: string, longest: number) =>
@@ -94,22 +98,3 @@ export const boolean = (name: string) =>
     const word = given.toLowerCase()
     return yes.includes(word) ? true : no.includes(word) ? false : undefined
   })
-
-const isPostgresUrl = (given: string) => {
-  try {
-    const { protocol, hostname, username, password } = new URL(given)
-    decodeURIComponent(username + password)
-    return /^postgres(ql)?:$/.test(protocol) && hostname !== ""
-  } catch {
-    return false
-  }
-}
-
-/** The URL of a Postgres. */
-export const postgresUrl = (name: string) =>
-  variable(
-    name,
-    "a URL such as postgres://user:password@host:5432/database",
-    (given) => (isPostgresUrl(given) ? Redacted.make(given) : undefined),
-    true
-  )

@@ -1,7 +1,6 @@
 /** Health and readiness. Decisions: "Invoice deletion intake", `GET /api/v1/health`. */
-import { createServer, type Socket } from "node:net"
 import { assert, describe, it as test, layer } from "@effect/vitest"
-import { Effect, Fiber, Layer, Redacted, Schedule, Schema, type Scope } from "effect"
+import { Effect, Fiber, Layer, Redacted, Schedule, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { Reactivity } from "effect/reactivity"
 import { TestClock } from "effect/testing"
@@ -13,6 +12,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { ClinicAccounts } from "../../src/psp/ClinicAccounts.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import { PspReads } from "../../src/psp/PspReads.ts"
+import * as TcpProxy from "../blackbox/support/TcpProxy.ts"
 import { send } from "../http/inProcess.ts"
 import { layerIntake, layerMemory } from "../deletions/intake.ts"
 import { inItsOwnTime, onDatabase } from "../deletions/support.ts"
@@ -24,38 +24,34 @@ const pass = { status: "pass" }
 const warn = { status: "warn", output: "Cannot be reached" }
 const slow = { status: "warn", output: "Does not answer in time" }
 
-/** A server that takes connections and never says a word: its URL. */
-const silent = Effect.acquireRelease(
-  Effect.callback<{ readonly url: string; readonly close: Effect.Effect<void> }>((resume) => {
-    const sockets = new Set<Socket>()
-    const server = createServer((socket) => void sockets.add(socket.on("error", () => socket.destroy())))
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = address !== null && typeof address === "object" ? address.port : 0
-      const close = Effect.callback<void>((closed) => {
-        sockets.forEach((socket) => socket.destroy())
-        server.close(() => closed(Effect.void))
-      })
-      resume(Effect.succeed({ url: `postgres://postgres@127.0.0.1:${port}/postgres`, close }))
-    })
-  }),
-  ({ close }) => close
-).pipe(Effect.map(({ url }) => url))
-
 type Place = "up" | "refusing" | "silent" | "empty"
 
-/** Where a database may be, by what becomes of who asks it. */
-const places: Readonly<Record<Place, Effect.Effect<string, never, TestDatabase | Scope.Scope>>> = {
-  up: Effect.map(TestDatabase, ({ url }) => url),
-  refusing: Effect.map(TestDatabase, ({ url }) => Object.assign(new URL(url), { port: "1" }).href),
-  silent,
-  empty: Effect.map(TestDatabase, ({ url }) => Object.assign(new URL(url), { pathname: "postgres" }).href)
+/** Where a database may be, by what becomes of who asks it: its URL, and what happens to it once it is known. */
+const places = {
+  up: Effect.map(TestDatabase, ({ url }) => ({ url, then: Effect.void })),
+  refusing: Effect.map(TestDatabase, ({ url }) => ({
+    url: Object.assign(new URL(url), { port: "1" }).href,
+    then: Effect.void
+  })),
+  silent: Effect.gen(function* () {
+    const url = new URL((yield* TestDatabase).url)
+    const proxy = yield* TcpProxy.make({ host: url.hostname, port: Number(url.port) })
+    return { url: Object.assign(url, { port: String(proxy.port) }).href, then: proxy.cut("swallow") }
+  }),
+  empty: Effect.map(TestDatabase, ({ url }) => ({
+    url: Object.assign(new URL(url), { pathname: "postgres" }).href,
+    then: Effect.void
+  }))
 }
 
 const databaseAt = (place: Place) =>
-  Effect.flatMap(places[place], (url) =>
-    connect({ url: Redacted.make(url), applicationName: "test", maxConnections: 2, statementTimeout: "5 seconds" })
-  ).pipe(Effect.provide(Reactivity.layer))
+  Effect.gen(function* () {
+    const { then, url } = yield* places[place]
+    const options = { applicationName: "test", maxConnections: 2, statementTimeout: "5 seconds" } as const
+    const database = yield* connect({ ...options, url: Redacted.make(url) })
+    yield* then
+    return database
+  }).pipe(Effect.provide(Reactivity.layer))
 
 /** The server over databases at these places, and what it asks of them. */
 const serverOver = (records: Place, credentials: Place, tasks: Place = "up", clock = ChangeClock.layer) =>

@@ -27,7 +27,12 @@ const feed = Effect.gen(function* () {
     statements++
     return sql.run(request, statement)
   }
-  const counted = new Proxy(sql, { get: (target, name) => (name === "run" ? run : Reflect.get(target, name)) })
+  const runShort: Database["runShort"] = (request, statement, otherwise) => {
+    statements++
+    return sql.runShort(request, statement, otherwise)
+  }
+  const counting: Readonly<Record<PropertyKey, unknown>> = { run, runShort }
+  const counted = new Proxy(sql, { get: (target, name) => counting[name] ?? Reflect.get(target, name) })
   let waiters = 0
   const watching = ChangeClock.make(counted, counted)
   const clock: typeof watching = {

@@ -43,5 +43,5 @@ export const make = Effect.fnUntraced(function* (settings: Settings = {}, ofRepl
       primary_conninfo: `host=${hostname} port=${port} user=${username} password=${password}`
     }
   })
-  return { primary, replica }
+  return { primary, replica, folderOfPrimary: data }
 })
