@@ -82,14 +82,7 @@ const paths = pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]: VersionOne
 export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
   Array.from(paths.keys()).filter((path) => dataApi || !path.startsWith(`${dataApiPrefix}/`))
 
-// From the inside out.
-const around = Function.flow(
-  Middleware.unexpectedErrors,
-  Middleware.compression,
-  Middleware.privateResponses,
-  Middleware.onlyPaths(paths),
-  Middleware.observed(paths)
-)
+const around = Middleware.around(paths)
 
 /** What happens around every request. */
 export const middleware = HttpRouter.middleware(around, { global: true })

@@ -36,7 +36,7 @@ const program = Effect.gen(function* () {
   yield* sql.unsafe(`vacuum analyze ${table}`)
 
   const [old = { args: "", body: "" }] = yield* sql<{ args: string; body: string }>`
-    select pg_get_function_arguments(oid) as args, substr(pg_get_function_sqlbody(oid), 8) as body
+    select pg_get_function_arguments(oid) as args, substring(prosrc from 'RETURN (.*);') as body
     from pg_proc where proname = ${`${table}_record`}`
   const record = `create or replace function ${table}_record(${old.args}, lot_number text) returns text
     language sql immutable parallel safe

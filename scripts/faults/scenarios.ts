@@ -5,7 +5,7 @@ import { hangUps } from "./scenarios/hangUps.ts"
 import { hostileBodies } from "./scenarios/hostileBodies.ts"
 import { kills } from "./scenarios/kills.ts"
 import { processorAccount } from "./scenarios/processorAccount.ts"
-import { behindBalancer, keepAlive } from "./scenarios/rollingRestarts.ts"
+import { behindBalancer, behindShippedBalancer, keepAlive } from "./scenarios/rollingRestarts.ts"
 import { connectionLimit, slowSenders, unread } from "./scenarios/slowSenders.ts"
 import { stopping } from "./scenarios/stopping.ts"
 import { storeHangs } from "./scenarios/storeHangs.ts"
@@ -26,6 +26,7 @@ export const scenarios = ({ isQuick, deliveries }: Size): ReadonlyArray<Scenario
   keyStoreDown,
   storeHangs,
   behindBalancer,
+  behindShippedBalancer,
   keepAlive(isQuick ? 2 : 10),
   stopping,
   processKilled(isQuick ? 4 : 20),

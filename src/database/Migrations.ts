@@ -17,6 +17,7 @@ import taskOrder from "./migrations/00007_task_order.ts"
 import trackChanges from "./migrations/00008_track_changes.ts"
 import operations from "./migrations/00009_operations.ts"
 import deadTasks from "./migrations/00010_dead_tasks.ts"
+import lessForWrites from "./migrations/00011_less_for_writes.ts"
 import type { AddFieldError } from "./migrations/addField.ts"
 import { codeOf } from "./SqlFailure.ts"
 
@@ -45,7 +46,8 @@ export const all: Migrations = {
   "00007_task_order": taskOrder,
   "00008_track_changes": trackChanges,
   "00009_operations": operations,
-  "00010_dead_tasks": deadTasks
+  "00010_dead_tasks": deadTasks,
+  "00011_less_for_writes": lessForWrites
 }
 
 const lock = 7_240_618_273

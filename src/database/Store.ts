@@ -138,7 +138,7 @@ export const make = Effect.fnUntraced(function* ({
         const fork = Effect.runForkWith(context)
         const successes = outage.successes()
         let running: Fiber.Fiber<void> | undefined
-        let timeouts: ReadonlyArray<() => void> = []
+        let cancelTimeout: (() => void) | undefined
         let isDone = false
         let wait: Tracer.Span | undefined
 
@@ -155,7 +155,7 @@ export const make = Effect.fnUntraced(function* ({
         const end = () => {
           isDone = true
           endWait()
-          for (const cancel of timeouts) cancel()
+          cancelTimeout?.()
           listeners.delete(failDown)
           admission.withdraw(waiter)
           if (isCancellable) running?.interruptUnsafe()
@@ -198,18 +198,22 @@ export const make = Effect.fnUntraced(function* ({
         }
         const waiter: Admission.Waiter = { key, share, start }
 
+        const timeOut = () => fail(timedOut, "timeout")
+        const waitedLong = () => {
+          if (isQuiet()) {
+            listeners.add(failDown)
+            outage.suspect()
+          }
+          if (running === undefined) fail(noConnection, "refused")
+          else cancelTimeout = startTimeout(clock, millis - longestWait, timeOut)
+        }
+
         const admitted = admission.request(waiter)
         if (admitted === "refused") return fail(tooMany, "refused")
-        timeouts = [
-          startTimeout(clock, Duration.toMillis(within), () => fail(timedOut, "timeout")),
-          startTimeout(clock, longestWait, () => {
-            if (isQuiet()) {
-              listeners.add(failDown)
-              outage.suspect()
-            }
-            if (running === undefined) fail(noConnection, "refused")
-          })
-        ]
+        const millis = Duration.toMillis(within)
+        // One after the other: most statements end before either.
+        cancelTimeout =
+          millis > longestWait ? startTimeout(clock, longestWait, waitedLong) : startTimeout(clock, millis, timeOut)
         if (admitted === "queued") {
           wait = Tracing.child(context, "Store.wait")
           listeners.add(failDown)

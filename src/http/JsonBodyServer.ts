@@ -1,5 +1,5 @@
 /** Reads and checks JSON bodies, before and after their fields are decoded. */
-import { Effect, Layer, Result, Schema } from "effect"
+import { Context, Effect, Layer, Result, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
 import { EncodingUnsupported, PayloadTooLarge, type RequestInvalid, ServiceBusy } from "../api/Errors.ts"
@@ -7,25 +7,28 @@ import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faul
 import { CurrentRequest, type Refusal } from "../observability/RequestFacts.ts"
 import { JsonBody } from "../api/JsonBody.ts"
 import { type Wanted, wantedBy } from "./JsonPruning.ts"
-import { decoding, parse, pruning, short } from "./JsonText.ts"
-import { Budget, readBody } from "./RequestBody.ts"
-import { runSync, runSliced } from "./TimeSlices.ts"
+import { decode, decoding, parse, pruning, short } from "./JsonText.ts"
+import { type BodyNotRead, Budget, readBody } from "./RequestBody.ts"
+import { runSliced } from "./TimeSlices.ts"
 
-const isEncoded = (contentEncoding = "") => !["", "identity"].includes(contentEncoding.trim().toLowerCase())
+const isEncoded = (contentEncoding = "") =>
+  contentEncoding !== "" && !["", "identity"].includes(contentEncoding.trim().toLowerCase())
 
 const isJson = (contentType: string | undefined) =>
-  contentType?.split(";", 1)[0]?.trim().toLowerCase() === "application/json"
+  contentType === "application/json" || contentType?.split(";", 1)[0]?.trim().toLowerCase() === "application/json"
 
 /** Refuses a request that is encoded, is not JSON, or has a query string. */
-const checkRequest = Effect.fnUntraced(function* ({ headers }: HttpServerRequest.HttpServerRequest) {
-  if (isEncoded(headers["content-encoding"])) return yield* new EncodingUnsupported()
-  const query = yield* HttpServerRequest.ParsedSearchParams
+const checkRequest = (
+  { headers }: HttpServerRequest.HttpServerRequest,
+  query: HttpServerRequest.ParsedSearchParams["Service"]
+): Effect.Effect<void, EncodingUnsupported | RequestInvalid> => {
+  if (isEncoded(headers["content-encoding"])) return Effect.fail(new EncodingUnsupported())
   const found = Object.keys(query).map((name) => ({ loc: ["query", name], ...faults.extra }))
   if (!isJson(headers["content-type"])) {
-    return yield* invalidRequest([{ loc: ["header", "content-type"], ...faults.contentType }, ...found])
+    return Effect.fail(invalidRequest([{ loc: ["header", "content-type"], ...faults.contentType }, ...found]))
   }
-  if (found.length > 0) return yield* invalidRequest(found)
-})
+  return found.length > 0 ? Effect.fail(invalidRequest(found)) : Effect.void
+}
 
 /** The schema of the body of an endpoint. */
 const payloadOf = (endpoint: HttpApiEndpoint.Top) => {
@@ -52,16 +55,11 @@ const refuse =
         )
   }
 
-/** The request with a body that has been read, and another text in its place. */
-const withText = (
-  request: HttpServerRequest.HttpServerRequest,
-  body: Uint8Array<ArrayBuffer>,
-  text: string
-): HttpServerRequest.HttpServerRequest => {
-  const read = { arrayBuffer: Effect.succeed(body.buffer), text: Effect.succeed(text) }
-  return new Proxy(request, {
-    get: (target, name): unknown =>
-      name === "arrayBuffer" || name === "text" ? read[name] : Reflect.get(target, name, target)
+/** Lets whoever reads the body of a request have what was read, with a text of our choice. */
+const setBody = (request: HttpServerRequest.HttpServerRequest, body: Uint8Array<ArrayBuffer>, text: string) => {
+  Object.defineProperties(request, {
+    arrayBuffer: { value: Effect.sync(() => new Uint8Array(body).buffer) },
+    text: { value: Effect.succeed(text) }
   })
 }
 
@@ -105,35 +103,47 @@ export const layer = (options: Options) => {
     JsonBody,
     JsonBody.of((httpEffect, { endpoint }) => {
       const wanted = wantedBy(payloadOf(endpoint))
-      const respond = Effect.fnUntraced(function* (
-        request: HttpServerRequest.HttpServerRequest,
-        body: Uint8Array<ArrayBuffer>
-      ) {
-        const isShort = body.length <= short
-        const text = yield* Effect.fromResult(
-          isShort ? runSync(decoding(body)) : yield* runSliced(() => reading(body, wanted))
-        )
-        const response = isShort
-          ? httpEffect
-          : Effect.provideService(httpEffect, HttpServerRequest.HttpServerRequest, withText(request, body, text))
-        return yield* Effect.catch(response, refuse(text))
-      })
-      return Effect.gen(function* () {
-        const request = yield* HttpServerRequest.HttpServerRequest
-        yield* checkRequest(request)
-        const read = yield* Effect.result(readBody(request, { maxBytes, budget }))
-        if (read._tag === "Success") return yield* respond(request, read.success)
-        switch (read.failure.reason) {
-          case "too large":
-            yield* refused("too_large")
-            return yield* tooLarge
-          case "too many":
-            yield* refused("load")
-            return yield* busy
-          case "broken":
-            return yield* invalidAt(["body", 0], faults.json)
+      const respond =
+        (request: HttpServerRequest.HttpServerRequest, body: Uint8Array<ArrayBuffer>) =>
+        (decoded: Result.Result<string, RequestInvalid>) => {
+          if (Result.isFailure(decoded)) return Effect.fail(decoded.failure)
+          setBody(request, body, decoded.success)
+          return Effect.catch(httpEffect, refuse(decoded.success))
         }
-      })
+      const refuseUnread = ({
+        reason
+      }: BodyNotRead): Effect.Effect<
+        HttpServerResponse.HttpServerResponse,
+        PayloadTooLarge | RequestInvalid,
+        HttpServerRequest.HttpServerRequest
+      > => {
+        switch (reason) {
+          case "too large":
+            return Effect.andThen(refused("too_large"), Effect.fail(tooLarge))
+          case "too many":
+            return Effect.andThen(refused("load"), busy)
+          case "broken":
+            return Effect.fail(invalidAt(["body", 0], faults.json))
+        }
+      }
+      return Effect.contextWith(
+        (context: Context.Context<HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams>) => {
+          const request = Context.get(context, HttpServerRequest.HttpServerRequest)
+          const query = Context.get(context, HttpServerRequest.ParsedSearchParams)
+          return Effect.flatMapEager(checkRequest(request, query), () =>
+            Effect.matchEffect(readBody(request, { maxBytes, budget }), {
+              onSuccess: (body) =>
+                body.length <= short
+                  ? respond(request, body)(decode(body))
+                  : Effect.flatMap(
+                      runSliced(() => reading(body, wanted)),
+                      respond(request, body)
+                    ),
+              onFailure: refuseUnread
+            })
+          )
+        }
+      )
     })
   )
 }

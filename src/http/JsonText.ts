@@ -16,10 +16,17 @@ const notJson = (text: string, position: number): RequestInvalid =>
 /** Characters, or bytes. A text of no more is parsed without yielding: nothing that short takes long. */
 export const short = 4096
 
+const decoder = new TextDecoder()
+
+const notUtf8 = Result.fail(invalidAt(["body", 0], faults.json))
+
+/** Decodes a short body as UTF-8. */
+export const decode = (body: Uint8Array): Result.Result<string, RequestInvalid> =>
+  isUtf8(body) ? Result.succeed(decoder.decode(body)) : notUtf8
+
 /** Decodes a body as UTF-8, yielding now and then. */
 export function* decoding(body: Uint8Array): Generator<void, Result.Result<string, RequestInvalid>> {
-  if (!(yield* step(() => isUtf8(body)))) return Result.fail(invalidAt(["body", 0], faults.json))
-  return Result.succeed(yield* step(() => new TextDecoder().decode(body)))
+  return (yield* step(() => isUtf8(body))) ? Result.succeed(yield* step(() => decoder.decode(body))) : notUtf8
 }
 
 /** Prunes a text to what a schema looks at unless it is short, yielding now and then. */

@@ -1,4 +1,4 @@
-/** What happens around every request: middleware of the HTTP server, each for one thing. */
+/** What happens around every request: middleware of the HTTP server. */
 import { Cause, Clock, Context, Effect, Exit, Option, References } from "effect"
 import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { compress } from "./Compression.ts"
@@ -19,85 +19,6 @@ const lengthOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
 /** The status of a request whose client left before the response was there. */
 const clientLeft = 499
 
-/**
- * Gives the request an id, which the response has as `x-request-id` and log lines as `request_id`, and facts, which
- * observers see once the response is there.
- */
-export const observed = (paths: Paths) =>
-  HttpMiddleware.make((httpEffect) =>
-    Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
-      const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-      const { headers, method, remoteAddress, url } = request
-      const clock = Context.get(context, Clock.Clock)
-      const observers = Context.get(context, RequestFacts.RequestObservers)
-      const id = requestIdOf(headers["x-request-id"])
-      const path = RequestFacts.pathOf(url)
-      const facts = RequestFacts.make({
-        id,
-        method,
-        path,
-        endpoint: paths.has(path) ? path : "other",
-        userAgent: headers["user-agent"],
-        address: Option.getOrUndefined(remoteAddress),
-        started: RequestFacts.now(clock)
-      })
-      const span = ServerSpan.start(context, request, facts)
-      const annotations = { ...Context.get(context, References.CurrentLogAnnotations), request_id: id }
-      const response = ServerSpan.within(span, httpEffect).pipe(
-        Effect.provideService(RequestFacts.CurrentRequest, facts),
-        Effect.provideService(References.CurrentLogAnnotations, annotations),
-        Effect.map(HttpServerResponse.setHeader("x-request-id", id))
-      )
-      // The observers are synchronous, and called without an effect of their own.
-      return Effect.onExitPrimitive(response, (exit): Effect.Effect<void> | undefined => {
-        facts.duration = RequestFacts.now(clock) - facts.started
-        facts.status = Exit.isSuccess(exit) ? exit.value.status : clientLeft
-        facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
-        // A part of it was refused, and it was answered all the same.
-        if (facts.status < 400) facts.refusal = undefined
-        if (Exit.isSuccess(exit) || !wasRefused(request.source)) for (const observer of observers) observer(facts)
-        if (span !== undefined) ServerSpan.end(context, span, facts)
-        return undefined
-      })
-    })
-  )
-
-/** Shows requests to one more observer. Goes around `observed`. */
-export const alsoObservedBy = (observer: (facts: Readonly<RequestFacts.RequestFacts>) => void) =>
-  HttpMiddleware.make((httpEffect) =>
-    Effect.updateService(httpEffect, RequestFacts.RequestObservers, (observers) => [...observers, observer])
-  )
-
-/**
- * Responds 404 to a path that is not among these, and 405 to another method than the path has. Paths match exactly; the
- * router alone would accept several spellings of one.
- */
-export const onlyPaths = (paths: Paths) =>
-  HttpMiddleware.make((httpEffect) =>
-    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ method, url }) => {
-      const methods = paths.get(RequestFacts.pathOf(url))
-      if (methods === undefined) return Effect.succeed(notFound)
-      if (methods.includes(method)) return httpEffect
-      return Effect.succeed(errorResponse(405, "Method Not Allowed", { allow: methods.join(", ") }))
-    })
-  )
-
-const privateJson = HttpServerResponse.setHeaders({ "cache-control": "no-store", "x-content-type-options": "nosniff" })
-
-/** Lets no one store the response to a POST, which may hold records, or take it for anything but JSON. */
-export const privateResponses = HttpMiddleware.make((httpEffect) =>
-  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ method }) =>
-    method === "POST" ? Effect.map(httpEffect, privateJson) : httpEffect
-  )
-)
-
-/** Compresses the response where the client accepts it and it pays. */
-export const compression = HttpMiddleware.make((httpEffect) =>
-  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) =>
-    Effect.map(httpEffect, compress(headers["accept-encoding"]))
-  )
-)
-
 const isRouteNotFound = (error: unknown) =>
   HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"
 
@@ -110,6 +31,85 @@ export const unexpectedErrors = HttpMiddleware.make((httpEffect) =>
   })
 )
 
+/** The response to a path that is not among those served, or to another method than the path has. */
+const refused = (methods: ReadonlyArray<string> | undefined) =>
+  methods === undefined ? notFound : errorResponse(405, "Method Not Allowed", { allow: methods.join(", ") })
+
+/**
+ * Completes the response of a route: compressed where the client accepts it and it pays; and where it may hold records,
+ * so that no one stores it or takes it for anything but JSON.
+ */
+const completed =
+  ({ headers, method }: HttpServerRequest.HttpServerRequest, id: string) =>
+  (response: HttpServerResponse.HttpServerResponse) =>
+    HttpServerResponse.setHeaders(
+      compress(headers["accept-encoding"])(response),
+      method === "POST"
+        ? { "cache-control": "no-store", "x-content-type-options": "nosniff", "x-request-id": id }
+        : { "x-request-id": id }
+    )
+
+/** Handles a request where its facts can be written to, and log lines have its id. */
+const withFacts = <A, E, R>(handled: Effect.Effect<A, E, R>, facts: RequestFacts.RequestFacts, id: string) =>
+  Effect.updateContext(handled, (outer: Context.Context<R>) =>
+    Context.add(outer, RequestFacts.CurrentRequest, facts).pipe(
+      Context.add(References.CurrentLogAnnotations, {
+        ...Context.get(outer, References.CurrentLogAnnotations),
+        request_id: id
+      })
+    )
+  )
+
+/**
+ * Around every request. Gives it an id, which the response has as `x-request-id` and log lines as `request_id`, and
+ * facts, which observers see once the response is there. Paths match exactly; the router alone would accept several
+ * spellings of one. One middleware for all of that, since each has its price for each request.
+ */
+export const around = (paths: Paths) =>
+  HttpMiddleware.make((httpEffect) => {
+    const handled = unexpectedErrors(httpEffect)
+    return Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
+      const request = Context.get(context, HttpServerRequest.HttpServerRequest)
+      const { headers, method, remoteAddress, url } = request
+      const clock = Context.get(context, Clock.Clock)
+      const observers = Context.get(context, RequestFacts.RequestObservers)
+      const id = requestIdOf(headers["x-request-id"])
+      const path = RequestFacts.pathOf(url)
+      const methods = paths.get(path)
+      const facts = RequestFacts.make({
+        id,
+        method,
+        path,
+        endpoint: methods === undefined ? "other" : path,
+        userAgent: headers["user-agent"],
+        address: Option.getOrUndefined(remoteAddress),
+        started: RequestFacts.now(clock)
+      })
+      const span = ServerSpan.start(context, request, facts)
+      const response =
+        methods?.includes(method) === true
+          ? Effect.map(withFacts(ServerSpan.within(span, handled), facts, id), completed(request, id))
+          : Effect.succeed(HttpServerResponse.setHeader(refused(methods), "x-request-id", id))
+      // The observers are synchronous, and called without an effect of their own.
+      return Effect.onExitPrimitive(response, (exit): Effect.Effect<void> | undefined => {
+        facts.duration = RequestFacts.now(clock) - facts.started
+        facts.status = Exit.isSuccess(exit) ? exit.value.status : clientLeft
+        facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
+        // A part of it was refused, and it was answered all the same.
+        if (facts.status < 400) facts.refusal = undefined
+        if (Exit.isSuccess(exit) || !wasRefused(request.source)) for (const observer of observers) observer(facts)
+        if (span !== undefined) ServerSpan.end(context, span, facts)
+        return undefined
+      })
+    })
+  })
+
+/** Shows requests to one more observer. Goes around `around`. */
+export const alsoObservedBy = (observer: (facts: Readonly<RequestFacts.RequestFacts>) => void) =>
+  HttpMiddleware.make((httpEffect) =>
+    Effect.updateService(httpEffect, RequestFacts.RequestObservers, (observers) => [...observers, observer])
+  )
+
 /** A middleware that needs the request and adds no error. */
 interface Around {
   <E, R>(
@@ -118,9 +118,9 @@ interface Around {
 }
 
 /** The same around the requests below these prefixes, and nothing around any other. */
-export const below = (prefixes: ReadonlyArray<string>, around: Around): Around =>
+export const below = (prefixes: ReadonlyArray<string>, middleware: Around): Around =>
   HttpMiddleware.make((httpEffect) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
-      prefixes.some((prefix) => url.startsWith(`${prefix}/`)) ? around(httpEffect) : httpEffect
+      prefixes.some((prefix) => url.startsWith(`${prefix}/`)) ? middleware(httpEffect) : httpEffect
     )
   )

@@ -1,4 +1,5 @@
 /** Reads the bytes of a request body, within limits of memory. */
+import { IncomingMessage } from "node:http"
 import { Bytes, ByteSize, Data, Effect, Predicate, type Scope, Stream } from "effect"
 import { HttpIncomingMessage, type HttpServerError, type HttpServerRequest } from "effect/http"
 
@@ -47,14 +48,38 @@ const isOverflow = (error: HttpServerError.HttpServerError) =>
 export const mayBeLong = ({ headers }: Pick<HttpServerRequest.HttpServerRequest, "headers">): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > free
 
-const readShort = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) =>
-  request.arrayBuffer.pipe(
+/**
+ * Reads a body as Node emits it. It has the length that was announced, which is short. The stream that `effect` makes of
+ * a request costs as much as all else until the body is there.
+ */
+const readEvents = (source: IncomingMessage) =>
+  Effect.callback<Uint8Array<ArrayBuffer>, BodyNotRead>((resume) => {
+    if (source.destroyed) return resume(Effect.fail(broken))
+    const pieces: Array<Buffer<ArrayBuffer>> = []
+    source
+      .on("data", (piece: Buffer<ArrayBuffer>) => pieces.push(piece))
+      .on("end", () => {
+        const [first] = pieces
+        resume(Effect.succeed(first !== undefined && pieces.length === 1 ? first : Buffer.concat(pieces)))
+      })
+      .on("close", () => resume(Effect.fail(broken)))
+  })
+
+/** Node's request, where nobody has read from its body, and its client does not wait to be told to send it. */
+const unread = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
+  source instanceof IncomingMessage && !source.readableDidRead && headers["expect"] === undefined ? source : undefined
+
+const readShort = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) => {
+  const source = unread(request)
+  if (source !== undefined) return readEvents(source)
+  return request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
     Effect.mapBoth({
       onSuccess: (buffer) => new Uint8Array(buffer),
       onFailure: (error) => (isOverflow(error) ? tooLarge : broken)
     })
   )
+}
 
 const beyondFree = (length: number) => Math.max(0, length - free)
 

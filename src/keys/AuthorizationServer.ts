@@ -1,29 +1,31 @@
 /** The authorization of the data API, over `OrgResolver`. */
 import { Context, Effect, Layer, Predicate, Redacted } from "effect"
-import { HttpServerRequest } from "effect/http"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Unauthorized } from "../api/Errors.ts"
 import { mayBeLong } from "../http/RequestBody.ts"
 import { Authorization, ReadsByKey } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { ResolveHash } from "./CheckOrganization.ts"
-import { CurrentRequest, type Refusal } from "../observability/RequestFacts.ts"
+import { CurrentRequest, type Refusal, type RequestFacts } from "../observability/RequestFacts.ts"
 import { hashOf, prefixOf } from "./KeyLookup.ts"
 import { OrgResolver } from "./OrgResolver.ts"
 import { RequestLimit } from "./RequestLimit.ts"
 
-// Made once: a stack trace costs more than the rest of the response.
 const unauthorized = new Unauthorized()
 
-const errorsOfReads = ["Unauthorized", "CredentialStoreDown", "RecordStoreDown", "RecordNotFound", "CursorExpired"]
+/** The response to it, encoded once: it is the one that strangers can ask for. */
+const unauthorizedResponse = HttpServerResponse.jsonUnsafe(
+  { detail: unauthorized.detail },
+  { status: 401, headers: { "www-authenticate": "Bearer" } }
+)
+
+const errorsOfReads = ["CredentialStoreDown", "RecordStoreDown", "RecordNotFound", "CursorExpired"]
 
 /** The tag of an error. HttpApi wraps the error of a handler. */
 const tagOf = (error: unknown): string => {
   if (Predicate.hasProperty(error, "error")) return tagOf(error.error)
   return Predicate.hasProperty(error, "_tag") && Predicate.isString(error._tag) ? error._tag : ""
 }
-
-/** Whether a statement that reads records failed, which looked the key up itself. */
-const isOfRead = (error: unknown): boolean => errorsOfReads.includes(tagOf(error))
 
 /** Why a request is refused, by the error of its response. A store that fails says so itself. */
 const refusals: Readonly<Record<string, Refusal>> = {
@@ -33,50 +35,70 @@ const refusals: Readonly<Record<string, Refusal>> = {
   ProcessorDown: "processor"
 }
 
-export const layer = Layer.effect(
-  Authorization,
+const refused = (facts: RequestFacts | undefined) => {
+  if (facts !== undefined) facts.refusal = "key"
+  return Effect.succeed(unauthorizedResponse)
+}
+
+/** Responds to a key that is not valid, and notes of any other error why the request is refused. */
+const answerRefusals = <E, R>(
+  handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+  facts: RequestFacts | undefined
+) =>
+  Effect.catch(handled, (error) => {
+    const tag = tagOf(error)
+    if (tag === unauthorized._tag) return refused(facts)
+    if (facts !== undefined) facts.refusal = refusals[tag] ?? facts.refusal
+    return Effect.fail(error)
+  })
+
+const noteOrganization = <E>(resolved: Effect.Effect<string, E>) =>
+  Effect.flatMap(CurrentRequest, (facts) =>
+    Effect.map(resolved, (id) => {
+      if (facts !== undefined) facts.organization = id
+      return id
+    })
+  )
+
+/** Over `OrgResolver`. */
+export const layer = Layer.effectContext(
   Effect.gen(function* () {
     const { resolve, resolveHash } = yield* OrgResolver
     const limit = yield* RequestLimit
-    return Authorization.of({
+    const lookUp = resolveHash === undefined ? undefined : (hash: Uint8Array) => noteOrganization(resolveHash(hash))
+    const authorization = Authorization.of({
       bearer: (handled, { credential, endpoint }) =>
-        Effect.flatMap(CurrentRequest, (facts) => {
-          const known = <E>(resolved: Effect.Effect<string, E>) =>
-            Effect.tap(resolved, (id) =>
-              Effect.sync(() => {
-                if (facts !== undefined) facts.organization = id
-              })
+        Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
+          const facts = Context.get(context, CurrentRequest)
+          if (Redacted.value(credential) === "") return refused(facts)
+          if (facts !== undefined) facts.keyPrefix = prefixOf(credential)
+          // A long body is read for the holder of a key only, and requests are counted for an organization that is known.
+          const isLookedUpFirst =
+            limit !== undefined ||
+            !Context.get(endpoint.annotations, ReadsByKey) ||
+            mayBeLong(Context.get(context, HttpServerRequest.HttpServerRequest))
+          if (lookUp === undefined || isLookedUpFirst) {
+            return answerRefusals(
+              Effect.flatMap(noteOrganization(resolve(credential)), (id) => {
+                const response = Effect.provideService(handled, CurrentOrganization, { id })
+                return limit === undefined ? response : Effect.andThen(limit(id), response)
+              }),
+              facts
             )
-          const response = Effect.gen(function* () {
-            if (Redacted.value(credential) === "") return yield* unauthorized
-            if (facts !== undefined) facts.keyPrefix = prefixOf(credential)
-            // A long body is read for the holder of a key only, and requests are counted for an organization that is known.
-            const isLookedUpFirst =
-              resolveHash === undefined ||
-              limit !== undefined ||
-              !Context.get(endpoint.annotations, ReadsByKey) ||
-              mayBeLong(yield* HttpServerRequest.HttpServerRequest)
-            if (isLookedUpFirst) {
-              const id = yield* known(resolve(credential))
-              if (limit !== undefined) yield* limit(id)
-              return yield* Effect.provideService(handled, CurrentOrganization, { id })
-            }
-            const keyHash = hashOf(credential)
-            const lookUp = (hash: Uint8Array) => known(resolveHash(hash))
-            // A success comes from a read that has looked the key up; of other errors nobody else is to hear.
-            return yield* handled.pipe(
-              Effect.provideService(CurrentOrganization, { keyHash }),
-              Effect.provideService(ResolveHash, lookUp),
-              Effect.tapError((error) => (isOfRead(error) ? Effect.void : lookUp(keyHash)))
-            )
+          }
+          const keyHash = hashOf(credential)
+          // A success comes from a read that has looked the key up; of other errors nobody else is to hear.
+          const response = Effect.catch(Effect.provideService(handled, CurrentOrganization, { keyHash }), (error) => {
+            const tag = tagOf(error)
+            return tag === unauthorized._tag || errorsOfReads.includes(tag)
+              ? Effect.fail(error)
+              : Effect.andThen(lookUp(keyHash), Effect.fail(error))
           })
-          if (facts === undefined) return response
-          return Effect.tapError(response, (error) =>
-            Effect.sync(() => {
-              facts.refusal = refusals[tagOf(error)] ?? facts.refusal
-            })
-          )
+          return answerRefusals(response, facts)
         })
     })
+    return Context.make(Authorization, authorization).pipe(
+      Context.add(ResolveHash, lookUp ?? (() => Effect.fail(unauthorized)))
+    )
   })
 )

@@ -8,10 +8,16 @@ export const ResolveHash = Context.Reference<
   (keyHash: Uint8Array) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
 >("practice-data/keys/CheckOrganization/ResolveHash", { defaultValue: () => () => Effect.fail(new Unauthorized()) })
 
+const orgMismatch = new OrgMismatch()
+
+const resolve = (keyHash: Uint8Array) => Effect.flatMap(ResolveHash, (resolveHash) => resolveHash(keyHash))
+
 /** Refuses a request that names another organization than the key's. */
-export const checkOrganization = Effect.fnUntraced(function* (request: { readonly organization?: string | null }) {
-  if (request.organization === undefined || request.organization === null) return
-  const organization = yield* CurrentOrganization
-  const id = "id" in organization ? organization.id : yield* (yield* ResolveHash)(organization.keyHash)
-  if (request.organization !== id) return yield* new OrgMismatch()
-})
+export const checkOrganization = ({ organization: named }: { readonly organization?: string | null }) =>
+  named === undefined || named === null
+    ? Effect.void
+    : Effect.flatMap(CurrentOrganization, (organization) =>
+        Effect.flatMap("id" in organization ? Effect.succeed(organization.id) : resolve(organization.keyHash), (id) =>
+          id === named ? Effect.void : Effect.fail(orgMismatch)
+        )
+      )

@@ -101,7 +101,10 @@ export const polling = <A, E, R>(waiting: Effect.Effect<A, E, R>): Effect.Effect
   })
 
 /** The path of a request, without its query. */
-export const pathOf = (url: string): string => url.split("?", 1)[0] ?? ""
+export const pathOf = (url: string): string => {
+  const end = url.indexOf("?")
+  return end === -1 ? url : url.slice(0, end)
+}
 
 const shortened = (text: string) => withoutSecrets(text.length <= longest ? text : text.slice(0, longest))
 
@@ -111,7 +114,7 @@ export const make = (
 ): RequestFacts => ({
   id: withoutSecrets(request.id),
   method: request.method,
-  path: shortened(request.path),
+  path: request.path === request.endpoint ? request.path : shortened(request.path),
   endpoint: request.endpoint,
   userAgent: request.userAgent === undefined ? undefined : shortened(request.userAgent),
   address: request.address,

@@ -25,10 +25,18 @@ const between = (name: "limit" | "offset" | "wait", value: number, minimum: numb
 
 /** The page that a search asks for, where it is in range. */
 export const pageOf = (request: { readonly limit?: number | null; readonly offset?: number | null }) =>
-  Effect.all({
-    limit: between("limit", request.limit ?? defaultLimit, 1, maximumLimit),
-    offset: between("offset", request.offset ?? 0, 0, maximumOffset)
-  })
+  Effect.flatMapEager(between("limit", request.limit ?? defaultLimit, 1, maximumLimit), (limit) =>
+    Effect.mapEager(between("offset", request.offset ?? 0, 0, maximumOffset), (offset) => ({ limit, offset }))
+  )
+
+const changesOf = ({ cursor, limit, wait }: ChangesRequest<Resource>["payload"]) =>
+  Effect.flatMapEager(between("limit", limit ?? maximumChanges, 1, maximumChanges), (most) =>
+    Effect.mapEager(between("wait", wait ?? 0, 0, longestWait), (seconds) => ({
+      cursor: cursor ?? undefined,
+      limit: most,
+      wait: Duration.seconds(seconds)
+    }))
+  )
 
 const idOf = ({ id }: { readonly id: string }) =>
   id.trim() === "" ? Effect.fail(new IdRequired()) : Effect.succeed(id)
@@ -58,26 +66,27 @@ interface GetRequest<R extends Resource> {
   readonly payload: { readonly organization?: string | null; readonly id: string }
 }
 
-/** The handlers of a resource. */
+/** The handlers of a resource. Without generators: they run for every read. */
 export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
-  search: Effect.fnUntraced(function* ({ payload }: SearchRequest<R>) {
-    yield* checkOrganization(payload)
-    const page = yield* pageOf(payload)
-    return json(yield* repository.search(payload, page))
-  }),
-  get: Effect.fnUntraced(function* ({ payload }: GetRequest<R>) {
-    yield* checkOrganization(payload)
-    const id = yield* idOf(payload)
-    return json(yield* repository.get(id))
-  }),
-  changes: Effect.fnUntraced(function* ({ payload }: ChangesRequest<R>) {
-    yield* checkOrganization(payload)
-    const limit = yield* between("limit", payload.limit ?? maximumChanges, 1, maximumChanges)
-    const wait = Duration.seconds(yield* between("wait", payload.wait ?? 0, 0, longestWait))
-    const changes = yield* repository.changes({ cursor: payload.cursor ?? undefined, limit, wait })
-    yield* found(changes.rows)
-    return HttpServerResponse.setHeader(json(changes.json), lagHeader, String(changes.lag))
-  })
+  search: ({ payload }: SearchRequest<R>) =>
+    Effect.flatMapEager(checkOrganization(payload), () =>
+      Effect.flatMapEager(pageOf(payload), (page) => Effect.map(repository.search(payload, page), json))
+    ),
+  get: ({ payload }: GetRequest<R>) =>
+    Effect.flatMapEager(checkOrganization(payload), () =>
+      Effect.flatMapEager(idOf(payload), (id) => Effect.map(repository.get(id), json))
+    ),
+  changes: ({ payload }: ChangesRequest<R>) =>
+    Effect.flatMapEager(checkOrganization(payload), () =>
+      Effect.flatMapEager(changesOf(payload), (request) =>
+        Effect.flatMap(repository.changes(request), (changes) =>
+          Effect.as(
+            found(changes.rows),
+            HttpServerResponse.setHeader(json(changes.json), lagHeader, String(changes.lag))
+          )
+        )
+      )
+    )
 })
 
 const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (handlers) =>

@@ -28,8 +28,8 @@ const satisfies = ({ columns }: Row, condition: Condition): boolean => {
       const instant = instantOf(columns[condition.column])
       return instant !== undefined && instant < condition.value
     }
-    case "IsFalse":
-      return columns[condition.column] !== true
+    case "Marked":
+      return condition.isIncluded || columns[condition.column] !== true
     case "Never":
       return false
   }

@@ -30,7 +30,7 @@ const unionAll = join(" union all ", false)
 /** Whether one index is the best whatever the values: besides the order, it has to serve one exact value at most. */
 const hasOneBestIndex = ({ orderedBy }: Resource, conditions: ReadonlyArray<Condition>) => {
   const others = conditions.filter(
-    (condition) => condition._tag !== "IsFalse" && !(condition._tag === "AtLeast" && condition.column === orderedBy)
+    (condition) => condition._tag !== "Marked" && !(condition._tag === "AtLeast" && condition.column === orderedBy)
   )
   return others.length <= 1 && others.every(({ _tag }) => _tag === "Equals" || _tag === "NumberEquals")
 }
@@ -99,8 +99,11 @@ export const searchQuery = (
       }
       case "Before":
         return [sql`${column(condition.column)} < ${valueOf(Instant.toPostgres(condition.value), "timestamptz")}`]
-      case "IsFalse":
-        return [sql.literal(`not t.${condition.column}`)]
+      case "Marked": {
+        // Indexes have the marker before the order: who asks for both kinds has one range of each.
+        const unmarked = sql.literal(`not t.${condition.column}`)
+        return condition.isIncluded ? [unmarked, column(condition.column)] : [unmarked]
+      }
       case "Never":
         return [sql.literal("false")]
     }

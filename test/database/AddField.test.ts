@@ -352,7 +352,7 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
           table: "pets",
           name: "pets_breed",
           columns: "(organization_id, breed, updated_at, id)",
-          replaces: "pets_species"
+          replaces: ["pets_species"]
         })
         const names = Effect.map(
           sql<{ name: string }>`select indexname as name from pg_indexes where tablename = 'pets' order by 1`,

@@ -93,11 +93,14 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
         insert into pets (organization_id, id, name, date_of_birth, updated_at)
         values (${organization}, 'a', 'Rex', '2020-01-31', '2026-01-01 00:00:00.000001Z')`
       yield* told()
+      const places = sql`select ctid::text as place from pets where organization_id = ${organization}`
+      const before = yield* places
       yield* sql`update pets set name = name, date_of_birth = '2020-01-31', change_position = 1 where organization_id = ${organization}`
       yield* sql`
         insert into pets (organization_id, id, name, date_of_birth) values (${organization}, 'a', 'Rex', '2020-01-31')
         on conflict (organization_id, id) do update set name = excluded.name, date_of_birth = excluded.date_of_birth`
       assert.deepStrictEqual(yield* told(), nothing)
+      assert.deepStrictEqual(yield* places, before)
       const rows = yield* sql<{
         time: string
       }>`select updated_at::text as time from pets where organization_id = ${organization}`

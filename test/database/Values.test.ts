@@ -38,7 +38,7 @@ const assertShows = (record: string, field: string, json: string) => {
 const numbers = (
   "0 -0.00 1.50 100.000 -4.250 0.1 172.05 1000000000000000 1e20 -999999999999999 999999999999999e6 0.000001 0.0000010 " +
   "0.00000099999 0.0000001 -0.0000001 0.000000123456789 1e-30 0.123456789012345 0.000123456789012345 123456.789012345 " +
-  "1.23456789012345e-16"
+  "1.23456789012345e-16 99999999999.9999 -99999999999.9999 100000000000 123456789012.345 99999999999.99990000000000000000"
 ).split(" ")
 
 /** Column, SQL, field, and what is shown. */
@@ -98,9 +98,14 @@ const composed = ["payment_intents", "cancellation_payment_intents"].flatMap((ta
 
 /** Table, column, SQL, and what the refusal names. */
 const refused: ReadonlyArray<readonly [table: string, column: string, value: string, names: RegExp]> = [
-  ...["1234567890123456", "0.1234567890123456", "1000000000000001", "100000000000000000001"].map(
-    (value) => ["charges", "net_paid", value, /api_decimal_fits/] as const
-  ),
+  ...[
+    "1234567890123456",
+    "99999999999.99999",
+    "-100000000000.00001",
+    "0.1234567890123456",
+    "1000000000000001",
+    "100000000000000000001"
+  ].map((value) => ["charges", "net_paid", value, /api_decimal_fits/] as const),
   ...["'NaN'", "'Infinity'", "'-Infinity'", "1e21", "-1e21", "1e-31", "1.5e-30"].map(
     (value) => ["charges", "net_paid", value, /api_decimal_fits/] as const
   ),

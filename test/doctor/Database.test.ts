@@ -86,10 +86,10 @@ layer(database, { excludeTestServices: true })("Of a database the doctor", (it) 
     Effect.gen(function* () {
       const put = "insert into migrations (migration_id, name) values"
       yield* during(
-        "delete from migrations where migration_id in (3, 10)",
-        `${put} (3, 'processor_accounts'), (10, 'dead_tasks')`
+        "delete from migrations where migration_id in (3, 11)",
+        `${put} (3, 'processor_accounts'), (11, 'less_for_writes')`
       )
-      has(yield* examine(), "fail", "It lacks the migrations 00010_dead_tasks.")
+      has(yield* examine(), "fail", "It lacks the migrations 00011_less_for_writes.")
       has(yield* examine(), "fail", "It lacks the migrations 00003_processor_accounts, and has later ones")
       yield* during(`${put} (99, 'of_tomorrow')`, "delete from migrations where migration_id = 99")
       has(yield* examine(), "warn", "00099_of_tomorrow")

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Array, Effect, Scope } from "effect"
 import * as OwnPostgres from "../../../test/faults/support/OwnPostgres.ts"
+import * as Haproxy from "../../../test/scale/haproxy.ts"
 import { eventually } from "../../../test/blackbox/support/eventually.ts"
 import { atLeast, atMost, note, make, skip, verdict } from "../Scenario.ts"
 import * as Callers from "../support/Callers.ts"
@@ -101,6 +102,29 @@ export const behindBalancer = make({
     for (let time = 0; time < times; time++) {
       yield* Effect.sleep("200 millis")
       yield* processes[time % processes.length]?.restart ?? Effect.void
+    }
+    return judge([...(yield* kept.stop), ...(yield* fresh.stop)])
+  })
+})
+
+export const behindShippedBalancer = make({
+  name: "rolling-restarts-shipped",
+  done: `${times} restarts by SIGTERM, in turn, of two processes with DRAIN=3s behind haproxy with scripts/scale/haproxy.cfg, under 16 callers`,
+  promise: "no request fails",
+  run: Effect.fnUntraced(function* ({ demo }) {
+    if (!Haproxy.isInstalled) return skip("haproxy is not installed")
+    const { url } = yield* demo
+    const environment = { DATABASE_URL: url, DATABASE_POOL_SIZE: "5", DRAIN: "3 seconds" }
+    const [one, other] = yield* Effect.all([standing(environment), standing(environment)])
+    const [a1, a2, b1, b2] = Haproxy.servers
+    const { port } = yield* Haproxy.start({ [a1]: one.port, [a2]: other.port, [b1]: one.port, [b2]: other.port })
+    const plan = { ports: [port], requests, pause: 20, patience: 15_000 } as const
+    const kept = yield* Callers.start({ ...plan, callers: 12, keepAlive: true })
+    const fresh = yield* Callers.start({ ...plan, callers: 4, keepAlive: false })
+    for (let time = 0; time < times; time++) {
+      // Until haproxy has seen that the last one is back.
+      yield* Effect.sleep("2 seconds")
+      yield* [one, other][time % 2]?.restart ?? Effect.void
     }
     return judge([...(yield* kept.stop), ...(yield* fresh.stop)])
   })

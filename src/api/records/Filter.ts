@@ -16,7 +16,8 @@ export type Condition =
   | { readonly _tag: "NumberEquals"; readonly column: string; readonly value: string }
   | { readonly _tag: "AtLeast"; readonly column: string; readonly value: Instant.Instant }
   | { readonly _tag: "Before"; readonly column: string; readonly value: Instant.Instant }
-  | { readonly _tag: "IsFalse"; readonly column: string }
+  /** Whether records that the column marks are found as well. */
+  | { readonly _tag: "Marked"; readonly column: string; readonly isIncluded: boolean }
   | { readonly _tag: "Never" }
 
 /** A type of field that a filter can look at. */
@@ -148,7 +149,7 @@ export const includeMarked = <const Field extends string>(field: Field, descript
     Schema.Boolean.annotate({ description: `${description} Default false.`, default: false }),
     "boolean",
     [field],
-    (value) => (value === true ? [] : [{ _tag: "IsFalse", column }])
+    (value) => [{ _tag: "Marked", column, isIncluded: value === true }]
   )
 }
 

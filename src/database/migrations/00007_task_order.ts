@@ -5,5 +5,5 @@ export default addIndex({
   table: "deletion_tasks",
   name: "deletion_tasks_order",
   columns: "(organization_id, state, scheduled_for, id)",
-  replaces: "deletion_tasks_state"
+  replaces: ["deletion_tasks_state"]
 })

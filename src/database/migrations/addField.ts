@@ -21,6 +21,7 @@ import { Data, Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { codeOf } from "../SqlFailure.ts"
+import { compileRecord } from "./compileRecord.ts"
 import { script } from "./script.ts"
 
 export interface Field {
@@ -33,7 +34,10 @@ export interface Field {
   readonly type: string
   /** The domain whose check the values must pass, such as `api_decimal`. As the `type`, it would rewrite the table. */
   readonly domain?: string
-  /** The table's function that renders, with the new column as an argument, as `create or replace function`. */
+  /**
+   * The table's function that renders, with the new column as an argument, as `create or replace function`. It may be SQL
+   * with a `return`, of which `compileRecord` makes PL/pgSQL.
+   */
   readonly record: string
   /** An index for each filter, by its name: `(organization_id, weight, updated_at, id)`, and a `where` if it has one. */
   readonly indexes?: Readonly<Record<string, string>>
@@ -111,6 +115,7 @@ const renderNewRows = Effect.fnUntraced(function* (added: Field) {
 
   if ((yield* functions).some(({ isNew }) => isNew)) return
   yield* sql.unsafe(record)
+  yield* compileRecord(table)
   const all = yield* functions
   const [render, ...others] = all.filter(({ isNew }) => isNew)
   if (render === undefined || others.length > 0 || !render.columns.includes(column)) {
@@ -211,7 +216,7 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
  * ten minutes without a gap.
  *
  * @example
- *   // src/database/migrations/00011_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
+ *   // src/database/migrations/00014_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
  *   export default addField({
  *     table: "pets",
  *     field: "microchip",
@@ -234,10 +239,10 @@ export const addField = (added: Field) => ({
   })
 })
 
-const dropIndex = (table: string, name: string) =>
+const dropIndexes = (table: string, names: ReadonlyArray<string>) =>
   locking(
     table,
-    Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(`drop index if exists ${name}`))
+    Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(`drop index if exists ${names.join(", ")}`))
   )
 
 /** An index to add. */
@@ -245,8 +250,8 @@ export interface Index {
   readonly table: string
   readonly name: string
   readonly columns: string
-  /** The name of an index that this one makes needless. It is dropped as soon as this one is there. */
-  readonly replaces?: string
+  /** The names of indexes that this one makes needless. They are dropped as soon as this one is there. */
+  readonly replaces?: ReadonlyArray<string>
 }
 
 /**
@@ -255,9 +260,9 @@ export interface Index {
  * @example
  *   export default addIndex({ table: "pets", name: "pets_breed", columns: "(organization_id, breed, updated_at, id)" })
  */
-export const addIndex = ({ columns, name, replaces, table }: Index) => ({
+export const addIndex = ({ columns, name, replaces = [], table }: Index) => ({
   online: Effect.gen(function* () {
     yield* retried(buildIndex(table, name, columns))
-    if (replaces !== undefined) yield* retried(dropIndex(table, replaces))
+    if (replaces.length > 0) yield* retried(dropIndexes(table, replaces))
   })
 })

@@ -1,8 +1,10 @@
 /** The table of vaccinations: the function that renders a record, the columns, and an index for each search. */
+import { Effect } from "effect"
+import { compileRecord } from "../../../src/database/migrations/compileRecord.ts"
 import { script } from "../../../src/database/migrations/script.ts"
 import { changesIndex, trackChanges } from "../../../src/database/migrations/trackChanges.ts"
 
-export default script(String.raw`
+const table = script(String.raw`
 create function vaccinations_record(
   id text, pet text, vaccine text, dose numeric, is_booster boolean, created_at timestamptz, updated_at timestamptz
 ) returns text language sql immutable parallel safe
@@ -30,11 +32,9 @@ create table vaccinations (
   primary key (organization_id, id)
 );
 
-create index vaccinations_order                  on vaccinations (organization_id, updated_at, id);
-create index vaccinations_pet                    on vaccinations (organization_id, pet, updated_at, id);
-create index vaccinations_order_unmarked         on vaccinations (organization_id, updated_at, id) where not is_booster;
-create index vaccinations_pet_unmarked           on vaccinations (organization_id, pet, updated_at, id) where not is_booster;
-create index vaccinations_created_at             on vaccinations (organization_id, created_at, updated_at, id);
+create index vaccinations_search                 on vaccinations (organization_id, is_booster, updated_at, id, created_at);
+create index vaccinations_search_pet             on vaccinations (organization_id, pet, is_booster, updated_at, id) where pet is not null;
+create index vaccinations_created                on vaccinations (organization_id, created_at);
 create index vaccinations_changed_before_created on vaccinations (organization_id, updated_at, id) where updated_at < created_at;
 
 grant select on vaccinations to practice_data_api;
@@ -42,3 +42,5 @@ grant select on vaccinations to practice_data_api;
 ${trackChanges({ table: "vaccinations", changedAt: "updated_at" })}
 create index vaccinations_changes on vaccinations ${changesIndex};
 `)
+
+export default Effect.andThen(table, compileRecord("vaccinations"))
