@@ -89,8 +89,7 @@ export const configsOf = Effect.fnUntraced(function* (
       username,
       database,
       applicationName: url.applicationName ?? applicationName,
-      connectTimeout: url.connectTimeout ?? Duration.fromInputUnsafe(connectTimeout),
-      prepare: url.prepares
+      connectTimeout: url.connectTimeout ?? Duration.fromInputUnsafe(connectTimeout)
     },
     /** What is another for each. */
     of: (endpoint: Endpoint) => ({
@@ -99,7 +98,9 @@ export const configsOf = Effect.fnUntraced(function* (
       ssl: endpoint.tls?.options ?? false,
       password: passwordOf(endpoint),
       startupParameters: endpoint.asksSettings ? startupParameters : settingsOfPoolers(startupParameters),
-      startupOptions: endpoint.asksSettings ? url.options : undefined
+      startupOptions: endpoint.asksSettings ? url.options : undefined,
+      // What is prepared by name is in one session, and a pooler may go on in another one.
+      prepare: !(url.sharesSessions ?? !endpoint.asksSettings)
     })
   } as const
 })

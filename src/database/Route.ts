@@ -22,7 +22,9 @@ export interface Route {
   /** Where the password comes from; undefined where there is none. */
   readonly passwordSource: string | undefined
   /** The configuration of a client that follows the route. It is read anew for each connection, so it must not be copied. */
-  readonly configOf: (pool: Omit<PgClient.PgPoolConfig, keyof Endpoint.Configs["common"]>) => PgClient.PgPoolConfig
+  readonly configOf: (
+    pool: Omit<PgClient.PgPoolConfig, keyof Endpoint.Configs["common"] | keyof ReturnType<Endpoint.Configs["of"]>>
+  ) => PgClient.PgPoolConfig
   /** Looks for where connections have to go, by connections of its own, and turns the route there. */
   readonly find: Effect.Effect<void, SqlError>
 }
@@ -164,6 +166,9 @@ export const make = Effect.fnUntraced(function* (
       },
       get startupOptions() {
         return configs.of(current()).startupOptions
+      },
+      get prepare() {
+        return configs.of(current()).prepare
       },
       get stream() {
         const to = current()
