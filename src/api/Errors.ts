@@ -162,6 +162,17 @@ export class TooManyRequests extends Schema.TaggedError<TooManyRequests>()(
   { httpApiStatus: 429 }
 ) {}
 
+/** 501: the database is distributed over several servers, whose changes have no common order. */
+export class ChangesNotServed extends Schema.TaggedError<ChangesNotServed>()(
+  "ChangesNotServed",
+  {
+    detail: text(
+      "Changes are not served here: the records are distributed over several servers, whose changes have no common order. Search by updated_at_since or modified_since instead"
+    )
+  },
+  { httpApiStatus: 501 }
+) {}
+
 /** Why a store has no answer. */
 interface StoreFailure {
   readonly _tag: "Busy" | "Unreachable"

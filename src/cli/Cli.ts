@@ -6,6 +6,7 @@ import { invocation } from "../process/Invocation.ts"
 import { version } from "../process/Version.ts"
 import { audit } from "./Audit.ts"
 import { demo } from "./Demo.ts"
+import { distribute } from "./Distribute.ts"
 import { doctor } from "./Doctor.ts"
 import { get } from "./Get.ts"
 import { keys } from "./Keys.ts"
@@ -30,7 +31,7 @@ const command = Command.make("practice-data").pipe(
     { command: invocation("tasks list --state dead"), description: "See which deletions need a look" }
   ]),
   Command.withSubcommands([
-    { group: "The service", commands: [serve, migrate, demo] },
+    { group: "The service", commands: [serve, migrate, distribute, demo] },
     { group: "Operate it", commands: [keys, secrets, tasks, audit, doctor] },
     { group: "Use it", commands: [get, search, sync, send, openapi] }
   ])

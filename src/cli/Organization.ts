@@ -34,7 +34,7 @@ export const ofOne = (what: string) =>
 export const noteIfUnknown = Effect.fnUntraced(function* (id: string, consequence: string) {
   const sql = yield* TaskDatabase
   // Whether it is there decides nothing, so that not knowing it is no failure.
-  const found = yield* Effect.option(sql`select 1 from organizations where id = ${id}`)
+  const found = yield* Effect.option(sql`select 1 from organizations where organization_id = ${id}`)
   if (Option.exists(found, (rows) => rows.length === 0)) {
     yield* Output.note(`There is no organization ${id} in the table organizations yet. ${consequence}`)
   }

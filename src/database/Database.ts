@@ -7,6 +7,8 @@ import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { Statement } from "effect/sql"
 import type { Pool } from "../observability/Metrics.ts"
+import * as Distribution from "./Distribution.ts"
+import * as Pipeline from "./Pipeline.ts"
 import * as Route from "./Route.ts"
 import * as Store from "./Store.ts"
 import * as TextBytes from "./TextBytes.ts"
@@ -16,6 +18,8 @@ import * as TextBytes from "./TextBytes.ts"
  * which have all the time and nobody beside them, may be run as they are.
  */
 export interface Database extends PgClient.PgClient, Store.Store {
+  /** Whether its tables are distributed over several servers. */
+  readonly distribution: Distribution.Distribution
   /** Where its connections go. The embedded database has none. */
   readonly route?: Route.Route
 }
@@ -45,6 +49,8 @@ export interface Options {
   readonly applicationName: string
   /** How many connections to keep open at most. */
   readonly maxConnections: number
+  /** How many of them short reads share; by default none. */
+  readonly sharedConnections?: number
   /** How long a connection may take to open. */
   readonly connectTimeout?: Duration.Input
   /** After how long the server gives up on a statement. */
@@ -76,15 +82,22 @@ const naming = (store: Store.Store, route: Route.Route): Store.Store => {
       span.attribute("server.port", port)
       return statement
     })
+  const named = Effect.provideService(Statement.CurrentTransformer, name)
   return {
-    run: (request, statements) =>
-      store.run(request, Effect.provideService(statements, Statement.CurrentTransformer, name))
+    run: (request, statements) => store.run(request, named(statements)),
+    runShort: (request, statement, statements) => named(store.runShort(request, statement, statements))
   }
 }
 
-/** A client whose statements may go through a store. */
-export const guarded = (client: PgClient.PgClient, options: Store.Options) =>
-  Effect.map(Store.make(options), (store): Database => Object.assign(client, store))
+/**
+ * A client whose statements may go through a store.
+ *
+ * @param distribution that of its tables, where it is known; otherwise the database is asked
+ */
+export const guarded = (client: PgClient.PgClient, options: Store.Options, distribution?: Distribution.Distribution) =>
+  Effect.map(Store.make(options), (store): Database =>
+    Object.assign(client, { ...store, distribution: distribution ?? Distribution.make(client, store) })
+  )
 
 /** What each session of a pool asks of its server, by the name of the setting; times in milliseconds. */
 export const sessionSettings = (options: Options): Readonly<Record<string, string>> => ({
@@ -105,22 +118,32 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     connectTimeout: options.connectTimeout ?? "1 second",
     startupParameters: sessionSettings(options)
   })
-  const client = yield* PgClient.make(
-    route.configOf({
-      maxConnections: options.maxConnections,
-      maxMessageSize: 256 * 1024 * 1024,
-      types: TextBytes.types,
-      spanAttributes: { "db.client.connection.pool.name": name }
-    })
-  )
+  const clientOf = (connections: number, isShared: boolean) =>
+    PgClient.make(
+      route.configOf({
+        maxConnections: connections,
+        multiplex: isShared,
+        maxMessageSize: 256 * 1024 * 1024,
+        types: TextBytes.types,
+        spanAttributes: { "db.client.connection.pool.name": name }
+      })
+    )
+  const shared = options.sharedConnections ?? 0
+  const connections = options.maxConnections - shared
+  const client = yield* clientOf(connections, false)
+  const pipeline = yield* Effect.replicateEffect(clientOf(1, true), shared)
   const store = yield* Store.make({
     name,
     pool: options.pool,
-    connections: options.maxConnections,
+    connections,
+    pipeline: Pipeline.make(pipeline),
     isCancellable: true,
     probe: route.find
   })
-  const database: Database = Object.assign(client, route.url.hosts.length > 1 ? naming(store, route) : store, { route })
+  const database: Database = Object.assign(client, route.url.hosts.length > 1 ? naming(store, route) : store, {
+    distribution: Distribution.make(client, store),
+    route
+  })
   return database
 })
 

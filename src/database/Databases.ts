@@ -72,6 +72,7 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
       ...pool,
       url: Option.getOrElse(settings.readDatabaseUrl, () => url),
       name: "record store",
+      sharedConnections: Math.floor(settings.poolSize / 3),
       pool: "records",
       applicationName: "practice-data-records",
       settings: { ...inOrder, ...lockTimeout }

@@ -9,6 +9,7 @@ import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Exit, FileSystem, Option, Path, type Queue, Schedule, Schema, Scope } from "effect"
 import { type Database, guarded } from "./Database.ts"
+import * as Distribution from "./Distribution.ts"
 import * as EmbeddedGuests from "./EmbeddedGuests.ts"
 import * as FolderLock from "./FolderLock.ts"
 import * as TextBytes from "./TextBytes.ts"
@@ -65,15 +66,19 @@ const clientOf = (socket: string, connectTimeout?: Duration.Input) =>
       ...(connectTimeout === undefined ? {} : { connectTimeout })
     }),
     (client) =>
-      guarded(client, {
-        name: "embedded database",
-        pool: "embedded",
-        connections: 1,
-        // Its socket knows no cancel: a statement that is cut short would keep all others waiting for seconds.
-        isCancellable: false,
-        // It is there as long as the process is.
-        probe: Effect.void
-      })
+      guarded(
+        client,
+        {
+          name: "embedded database",
+          pool: "embedded",
+          connections: 1,
+          // Its socket knows no cancel: a statement that is cut short would keep all others waiting for seconds.
+          isCancellable: false,
+          // It is there as long as the process is.
+          probe: Effect.void
+        },
+        Distribution.single
+      )
   )
 
 /** Opens a database in this process. */

@@ -4,12 +4,14 @@
  */
 import { Cause, Clock, Context, Data, Duration, Effect, Exit, type Fiber, type Scope, type Tracer } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { Statement } from "effect/sql/Statement"
 import type { Pool } from "../observability/Metrics.ts"
 import { CurrentRequest, now } from "../observability/RequestFacts.ts"
 import * as SpanEnd from "../observability/SpanEnd.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
+import * as Pipeline from "./Pipeline.ts"
 import { isBusy, isUnreachable, reasonOf } from "./SqlFailure.ts"
 import * as StoreMetrics from "./StoreMetrics.ts"
 import * as Throttle from "./Throttle.ts"
@@ -54,6 +56,17 @@ export interface Store {
     request: Request<E1>,
     statements: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, Own<E> | E1, R>
+  /**
+   * Runs a read that is short and may be run twice: first on a connection that it shares with others, where there is
+   * one. What has no answer soon there, or fails, is run like any other.
+   *
+   * @param statements runs the statement
+   */
+  readonly runShort: <A, E, R, E1>(
+    request: Request<E1>,
+    statement: Statement<A>,
+    statements: Effect.Effect<ReadonlyArray<A>, E, R>
+  ) => Effect.Effect<ReadonlyArray<A>, Own<E> | E1, R>
 }
 
 export interface Options {
@@ -63,6 +76,8 @@ export interface Options {
   readonly pool?: Pool | undefined
   /** How many connections its pool has. */
   readonly connections: number
+  /** Connections beside those of the pool, for short reads. */
+  readonly pipeline?: Pipeline.Pipeline | undefined
   /** Whether a statement can be cancelled. One that cannot runs to its end when nobody waits for it. */
   readonly isCancellable: boolean
   /** Asks the database for a sign of life on a connection of its own. */
@@ -99,6 +114,7 @@ export const make = Effect.fnUntraced(function* ({
   connections,
   isCancellable,
   name,
+  pipeline = Pipeline.make([]),
   pool,
   probe
 }: Options): Effect.fn.Return<Store, never, Scope.Scope> {
@@ -106,7 +122,8 @@ export const make = Effect.fnUntraced(function* ({
   const startTimeout = yield* Timeouts.make
   // Who is told of an outage at once: all that wait for a connection, or have run for long.
   const listeners = new Set<() => void>()
-  const metrics = pool === undefined ? StoreMetrics.none : yield* StoreMetrics.make({ pool, connections, admission })
+  const metrics =
+    pool === undefined ? StoreMetrics.none : yield* StoreMetrics.make({ pool, connections, admission, pipeline })
   const outage = yield* Outage.make({
     name,
     probe,
@@ -224,5 +241,57 @@ export const make = Effect.fnUntraced(function* ({
         })
       })
     )
-  return { run }
+
+  const runShort = <A, E, R, E1>(
+    request: Request<E1>,
+    statement: Statement<A>,
+    statements: Effect.Effect<ReadonlyArray<A>, E, R>
+  ) =>
+    Effect.contextWith((context: Context.Context<R>) => {
+      const clock = Context.get(context, Clock.Clock)
+      const started = now(clock)
+      const connection = outage.isDown() ? undefined : pipeline.take(started)
+      if (connection === undefined) return run(request, statements)
+      return Effect.callback<ReadonlyArray<A>, Own<E> | E1, R>((resume) => {
+        let isDone = false
+        const end = (outcome: StoreMetrics.Outcome | undefined) => {
+          isDone = true
+          cancelTimeout()
+          if (outcome === undefined) return
+          const took = now(clock) - started
+          metrics.ended(outcome, 0, took)
+          const facts = Context.get(context, CurrentRequest)
+          if (facts !== undefined) facts.database += took
+        }
+        const runAlone = () => {
+          if (isDone) return
+          end(undefined)
+          resume(run(request, statements))
+        }
+        const cancelTimeout = startTimeout(clock, Pipeline.longestWait, () => {
+          pipeline.rest(now(clock))
+          runAlone()
+        })
+        const [text, values] = statement.compile()
+        // Not interrupted with the caller: the answers after this one would be given up with it.
+        Effect.runForkWith(context)(
+          Effect.matchCause(connection.client.unsafe<A & object>(text, values), {
+            onSuccess: (rows) => {
+              connection.answered()
+              outage.succeeded()
+              if (isDone) return
+              end("success")
+              resume(Effect.succeed(rows))
+            },
+            onFailure: () => {
+              connection.answered()
+              runAlone()
+            }
+          })
+        )
+        return Effect.sync(() => end("interrupted"))
+      })
+    })
+
+  return { run, runShort }
 })

@@ -3,6 +3,7 @@ import { Effect, type Scope } from "effect"
 import { type Pool, statementOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"
 import type { Admission } from "./Admission.ts"
+import type { Pipeline } from "./Pipeline.ts"
 
 /** What came of a statement. */
 export type Outcome = (typeof statementOutcomes)[number]
@@ -12,6 +13,7 @@ export interface Options {
   readonly pool: Pool
   readonly connections: number
   readonly admission: Admission
+  readonly pipeline: Pipeline
 }
 
 export interface StoreMetrics {
@@ -35,11 +37,18 @@ export const none: StoreMetrics = { ended: () => {}, outageBegan: () => {}, watc
 export const make = Effect.fnUntraced(function* ({
   admission,
   connections,
+  pipeline,
   pool
 }: Options): Effect.fn.Return<StoreMetrics, never, Scope.Scope> {
   const series = yield* Series.current
-  yield* series.read("practice_data_pool_connections", () => connections, { pool })
-  yield* series.read("practice_data_pool_connections_busy", () => connections - admission.stats().free, { pool })
+  yield* series.read("practice_data_pool_connections", () => connections + pipeline.size, { pool })
+  yield* series.read(
+    "practice_data_pool_connections_busy",
+    () => connections - admission.stats().free + pipeline.busy(),
+    {
+      pool
+    }
+  )
   yield* series.read("practice_data_pool_waiting", () => admission.stats().waiting, { pool })
   const outages = series.counter("practice_data_dependency_outages_total", { dependency: pool })
   const waits = series.histogram("practice_data_pool_wait_seconds", { pool })

@@ -10,12 +10,19 @@
  * A client that syncs by time misses what is committed after it has looked, with a stamp from before that. So the moment
  * of the deletion is taken when all rows are locked and chosen, and nothing is left but to write them. It is the caller's
  * time, and what the statement has taken since.
+ *
+ * What is written is computed before: an UPDATE of a distributed table must call no function with a column of it unless
+ * that is immutable, and neither the sum of a time and an interval is, nor is the making of JSON. For the same reason the
+ * statement is a SELECT.
  */
+import type { Owner } from "./Owner.ts"
 
 // A change is always later than the one before it, whatever the clocks say.
-const mark = `set is_deleted = true,
-      deleted_at = coalesce(t.deleted_at, (select at from moment)),
-      updated_at = greatest((select at from moment), t.updated_at + interval '1 microsecond')`
+const marks = `
+  coalesce(found.deleted_at, moment.at) as deleted_at,
+  greatest(moment.at, found.updated_at + interval '1 microsecond') as updated_at`
+
+const mark = "set is_deleted = true, deleted_at = mark.deleted_at, updated_at = mark.updated_at"
 
 const count = (verdict: string) => `'${verdict}', count(*) filter (where verdict = '${verdict}')`
 
@@ -24,18 +31,16 @@ const counts = (judged: string, verdicts: ReadonlyArray<string>) =>
     where j.organization_id = task.organization_id and j.task_id = task.id)`
 
 /**
- * Parameters: organizations, task ids, claim tokens (arrays of one length), and the time as the statement is sent.
- * Returns a row for each task that was completed: `organization`, `taskId` and `outcome`.
+ * Parameters: the claims of an owner, and as the fourth the time as the statement is sent. Returns a row for each task
+ * that was completed: `organization`, `taskId` and `outcome`.
  */
-export const statement = `
+export const statement = ({ claims, idIn }: Owner) => `
   with task as materialized (
     select t.organization_id, t.id, t.payload
-    from (
-      select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as c (organization_id, id, token) order by 1, 2
-    ) claimed
+    from (select * from (${claims}) c order by 1, 2) claimed
     cross join lateral (
       select t.organization_id, t.id, t.payload from deletion_tasks t
-      where t.organization_id = claimed.organization_id and t.id = claimed.id
+      where t.organization_id = ${idIn("claimed")} and t.id = claimed.id
         and t.claim_token = claimed.token and t.state = 'running'
       for update
     ) t
@@ -47,8 +52,9 @@ export const statement = `
   found_invoices as materialized (
     select found.* from (select distinct organization_id, invoice_id from named_invoices order by 1, 2) named
     cross join lateral (
-      select t.organization_id, t.id, t.home_clinic, t.servicing_clinic, t.client_id from invoices t
-      where t.organization_id = named.organization_id and t.id = named.invoice_id
+      select t.organization_id, t.id, t.home_clinic, t.servicing_clinic, t.client_id, t.deleted_at, t.updated_at
+      from invoices t
+      where t.organization_id = ${idIn("named")} and t.id = named.invoice_id
       for update
     ) found
   ),
@@ -76,7 +82,7 @@ export const statement = `
     select line.organization_id, line.id from invoices_to_delete target
     cross join lateral (
       select t.organization_id, t.id from invoice_lines t
-      where t.organization_id = target.organization_id and t.invoice = target.invoice_id
+      where t.organization_id = ${idIn("target")} and t.invoice = target.invoice_id
       offset 0
     ) line
     union select organization_id, invoice_line_id from named_lines
@@ -84,8 +90,8 @@ export const statement = `
   found_lines as materialized (
     select found.* from (select * from wanted_lines order by 1, 2) wanted
     cross join lateral (
-      select t.organization_id, t.id, t.invoice, t.clinic from invoice_lines t
-      where t.organization_id = wanted.organization_id and t.id = wanted.id
+      select t.organization_id, t.id, t.invoice, t.clinic, t.deleted_at, t.updated_at from invoice_lines t
+      where t.organization_id = ${idIn("wanted")} and t.id = wanted.id
       for update
     ) found
   ),
@@ -112,23 +118,38 @@ export const statement = `
     select $4::timestamptz + (clock_timestamp() - statement_timestamp()) as at
     from (select count(*) from invoices_to_delete) invoices, (select count(*) from lines_to_delete) lines
   ),
-  marked_invoices as (
-    update invoices t ${mark}
-    from invoices_to_delete target where t.organization_id = target.organization_id and t.id = target.invoice_id
+  marks_of_invoices as materialized (
+    select found.organization_id, found.id, ${marks} from moment, invoices_to_delete target
+    join found_invoices found on found.organization_id = target.organization_id and found.id = target.invoice_id
   ),
-  marked_lines as (
-    update invoice_lines t ${mark}
-    from lines_to_delete target where t.organization_id = target.organization_id and t.id = target.id
-  )
-  update deletion_tasks t
-  set state = 'completed', due_at = null, claim_token = null, last_error = null, finished_at = (select at from moment),
-    outcome = jsonb_build_object(
+  marks_of_lines as materialized (
+    select found.organization_id, found.id, ${marks} from moment, lines_to_delete target
+    join found_lines found on found.organization_id = target.organization_id and found.id = target.id
+  ),
+  outcomes as materialized (
+    select task.organization_id, task.id, moment.at, jsonb_build_object(
       'invoices', ${counts("judged_invoices", ["deleted", "not_found", "clinic_mismatch", "client_mismatch"])},
       'invoice_lines', ${counts("judged_lines", ["deleted", "not_found", "invoice_mismatch", "clinic_mismatch"])},
       'lines_of_invoices', (
         select count(*) from lines_of_invoices l
         where l.organization_id = task.organization_id and l.task_id = task.id
       )
-    )
-  from task where t.organization_id = task.organization_id and t.id = task.id
-  returning t.organization_id as organization, t.id as "taskId", t.outcome`
+    ) as outcome
+    from task, moment
+  ),
+  marked_invoices as (
+    update invoices t ${mark} from marks_of_invoices mark
+    where t.organization_id = ${idIn("mark")} and t.id = mark.id
+  ),
+  marked_lines as (
+    update invoice_lines t ${mark} from marks_of_lines mark
+    where t.organization_id = ${idIn("mark")} and t.id = mark.id
+  ),
+  completed as (
+    update deletion_tasks t
+    set state = 'completed', due_at = null, claim_token = null, last_error = null, finished_at = done.at,
+      outcome = done.outcome
+    from outcomes done where t.organization_id = ${idIn("done")} and t.id = done.id
+    returning t.organization_id as organization, t.id as "taskId", t.outcome
+  )
+  select * from completed`

@@ -6,7 +6,7 @@
  * signature cannot be verified with less.
  */
 import { randomBytes } from "node:crypto"
-import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { TaskDatabase } from "../database/Database.ts"
 import { isoTime } from "../database/Time.ts"
@@ -101,21 +101,22 @@ export const list = SqlSchema.findAll({
  * Revokes a secret, at once. `left`: how many secrets its organization still has; without any, it takes unsigned
  * deliveries. Nothing when there is no such secret that was not revoked before.
  */
-export const revoke = SqlSchema.findOneOption({
-  Request: Schema.String,
-  Result: Schema.Struct({ organization: Schema.String, left: Schema.Int }),
-  // The count does not see the update yet.
-  execute: (id) =>
-    Effect.flatMap(
-      TaskDatabase,
-      (sql) => sql`
-        with revoked as (
-          update intake_secrets set revoked_at = now() where id = ${id} and revoked_at is null returning organization_id
-        )
-        select organization_id as organization, (
-          select count(*)::integer from intake_secrets s
-          where s.organization_id = revoked.organization_id and s.revoked_at is null and s.id <> ${id}
-        ) as left
-        from revoked`
-    )
+export const revoke = Effect.fn("IntakeSecrets.revoke")(function* (id: string) {
+  const sql = yield* TaskDatabase
+  const revoking = Effect.gen(function* () {
+    // A change is of one organization's secrets.
+    const [found] = yield* sql<{ organization: string }>`
+      select organization_id as organization from intake_secrets where id = ${id} and revoked_at is null`
+    if (found === undefined) return Option.none()
+    const { organization } = found
+    const revoked = yield* sql`
+      update intake_secrets set revoked_at = now()
+      where organization_id = ${organization} and id = ${id} and revoked_at is null returning 1`
+    if (revoked.length === 0) return Option.none()
+    const [rest] = yield* sql<{ left: number }>`
+      select count(*)::integer as left from intake_secrets
+      where organization_id = ${organization} and revoked_at is null`
+    return Option.some({ organization, left: rest?.left ?? 0 })
+  })
+  return yield* sql.withTransaction(revoking)
 })

@@ -31,6 +31,8 @@ export class Scheduler extends Context.Service<
       claims: ReadonlyArray<Claim>,
       lease: Duration.Duration
     ) => Effect.Effect<void, SchedulerUnavailable>
+    /** Whether tasks of several organizations are better not run together: they are on different servers. */
+    readonly runsApart: () => boolean
     /** Runs tasks and marks them completed, in one transaction: all or, when one fails, none. */
     readonly run: (
       claims: ReadonlyArray<Claim>
@@ -52,7 +54,7 @@ export class Scheduler extends Context.Service<
    *
    * @param delay from receiving a delivery to running it
    */
-  static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, Postgres.make(delay))
+  static readonly layer = (delay: Duration.Duration) => Layer.effect(Scheduler, Postgres.make({ delay }))
 
   /**
    * The fake: tasks in memory.

@@ -115,6 +115,7 @@ export const make = (
             made
           )
         }),
+      runsApart: () => false,
       renew: (renewed: ReadonlyArray<Claim>, lease: Duration.Duration) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           for (const claim of renewed) {

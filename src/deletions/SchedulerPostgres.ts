@@ -1,20 +1,21 @@
 /** The scheduler over the table `deletion_tasks`. */
-import { randomUUID } from "node:crypto"
-import { DateTime, Duration, Effect, Ref, Schema, Struct } from "effect"
+import { DateTime, Duration, Effect, Schema, Struct } from "effect"
 import { SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Fragment } from "effect/sql/Statement"
 import { Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import { codeOf, reasonOf } from "../database/SqlFailure.ts"
 import type { Failure } from "../database/Store.ts"
+import type { Distribution } from "../database/Distribution.ts"
 import * as Tracing from "../observability/Tracing.ts"
+import * as Claiming from "./Claiming.ts"
+import { stopped } from "./ClaimStatements.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
+import * as Owner from "./Owner.ts"
 import { report } from "./TaskReport.ts"
 import {
-  attemptsBesideOthers,
   Claim,
   type ClaimLimits,
   maximumAttempts,
@@ -26,11 +27,6 @@ import {
 } from "./Task.ts"
 
 const Identity = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
-
-const Timestamp = Schema.DateTimeUtcFromString
-
-/** The last error of a task whose workers never reported one. */
-const stopped = "The worker stopped during the attempt"
 
 const unavailable = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
 
@@ -54,21 +50,40 @@ const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(er
 
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
-/** What tells a claim from others. */
-const Held = Schema.Struct({ ...Identity.fields, token: Schema.String })
+/**
+ * The statement that renews leases. Parameters: the claims of an owner, and as the fourth when the leases end. A task
+ * that is running is locked: its lock keeps others off, and must not keep the other leases waiting.
+ */
+const renewal = ({ claims, idIn }: Owner.Owner) => `
+  with held as materialized (
+    select t.organization_id, t.id from (${claims}) claimed
+    cross join lateral (
+      select t.organization_id, t.id from deletion_tasks t
+      where t.organization_id = ${idIn("claimed")} and t.id = claimed.id
+        and t.claim_token = claimed.token and t.state = 'running'
+      for update skip locked
+    ) t
+  )
+  update deletion_tasks t set due_at = $4::timestamptz
+  from held where t.organization_id = ${idIn("held")} and t.id = held.id`
 
-/** Claims as parallel arrays. */
-const columnsOf = (claims: ReadonlyArray<typeof Held.Type>) =>
-  [
-    claims.map((claim) => claim.organization),
-    claims.map((claim) => claim.taskId),
-    claims.map((claim) => claim.token)
-  ] as const
+const deletions = { one: Deletion.statement(Owner.one), several: Deletion.statement(Owner.several) }
+const leases = { one: renewal(Owner.one), several: renewal(Owner.several) }
+
+export interface Options {
+  /** From receiving a delivery to running it. */
+  readonly delay: Duration.Duration
+  /** That of the task database, unless another is given. */
+  readonly distribution?: Distribution | undefined
+}
 
 /** A scheduler over the task database. */
-export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
+export const make = Effect.fnUntraced(function* ({ delay, distribution: given }: Options) {
   const sql = yield* TaskDatabase
-  const traceParent = (yield* Tracing.Traces) === undefined ? "" : ', t.trace_parent as "traceParent"'
+  const distribution = given ?? sql.distribution
+
+  /** Whose tasks a statement may be about. */
+  const ownerOf = () => (distribution.isDistributed() === false ? ("several" as const) : ("one" as const))
 
   /** Runs statements of the worker. A row that does not decode is a bug. */
   const asWorker = <A>(statements: Effect.Effect<A, SqlError | Schema.SchemaError>) =>
@@ -86,60 +101,32 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
       from deletion_tasks where organization_id = ${organization} and id = ${taskId}`
   })
 
-  const claimTasks = SqlSchema.findAll({
-    Request: Schema.Struct({
-      due: Schema.Int,
-      expired: Schema.Int,
-      alone: Schema.Int,
-      token: Schema.String,
-      now: Timestamp,
-      leaseEnd: Timestamp
-    }),
-    // The token of a task that is dead by now is nobody's.
-    Result: Schema.Struct({ ...Claim.fields, isDead: Schema.Boolean, reason: Schema.NullOr(Schema.String) }),
-    execute: ({ alone, due, expired, leaseEnd, now, token }) => {
-      // The limit is in the text: a plan for any limit reads the whole table.
-      const oldest = (condition: Fragment, limit: number) => sql`
-        select organization_id, id, due_at, state = 'running' as is_takeover from deletion_tasks where due_at <= ${now}::timestamptz and ${condition}
-        order by due_at ${sql.literal(`limit ${limit}`)} for update skip locked`
-      const taken = sql.literal(`
-        t.organization_id as organization, t.id as "taskId", t.idempotency_key as "idempotencyKey",
-        t.scheduled_for as "scheduledFor", coalesce(t.claim_token::text, '') as token, t.attempts as attempt,
-        t.state = 'dead' as "isDead", t.last_error as reason, open.is_takeover as "isTakeover", open.due_at
-        ${traceParent}`)
-      return sql`
-        with due as (${oldest(sql`state = 'scheduled'`, due)}),
-        expired as (${oldest(sql`state = 'running' and attempts < ${attemptsBesideOthers}`, expired)}),
-        alone as (${oldest(sql`state = 'running' and attempts >= ${attemptsBesideOthers}`, alone)}),
-        open as materialized (select * from due union all select * from expired union all select * from alone),
-        dead as (
-          update deletion_tasks t set
-            state = 'dead', due_at = null, finished_at = ${now}::timestamptz,
-            last_error = coalesce(t.last_error, ${stopped})
-          from open
-          where t.organization_id = open.organization_id and t.id = open.id and t.attempts >= ${maximumAttempts}
-          returning ${taken}
-        ),
-        claimed as (
-          update deletion_tasks t set
-            state = 'running', attempts = t.attempts + 1, due_at = ${leaseEnd}::timestamptz,
-            claim_token = ${token}::uuid, started_at = coalesce(t.started_at, ${now}::timestamptz)
-          from open
-          where t.organization_id = open.organization_id and t.id = open.id and t.attempts < ${maximumAttempts}
-          returning ${taken}
+  /** Has a statement of claims run for as many organizations at once as it may be about. */
+  const forOwners = <A, E, R>(
+    claims: ReadonlyArray<Claim>,
+    concurrency: number,
+    run: (owner: keyof typeof Owner.owners, some: ReadonlyArray<Claim>) => Effect.Effect<ReadonlyArray<A>, E, R>
+  ) => {
+    const owner = ownerOf()
+    return owner === "several"
+      ? run(owner, claims)
+      : Effect.map(
+          Effect.forEach(Owner.byOrganization(claims), (some) => run(owner, some), { concurrency }),
+          (rows): ReadonlyArray<A> => rows.flat()
         )
-        select * from (select * from claimed union all select * from dead) t order by due_at`
-    }
-  })
+  }
+
+  const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
 
   const runTasks = SqlSchema.findAll({
-    Request: Schema.Array(Held),
+    Request: Schema.Array(Schema.toType(Claim)),
     Result: Schema.Struct({ ...Identity.fields, outcome: Outcome }),
     execute: (claims) => {
-      const running = Effect.flatMap(DateTime.now, (now) =>
-        sql.unsafe(Deletion.statement, [...columnsOf(claims), DateTime.formatIso(now)])
+      const running = forOwners(claims, 1, (owner, some) =>
+        Effect.flatMap(DateTime.now, (now) =>
+          sql.unsafe<object>(deletions[owner], [...Owner.owners[owner].parametersOf(some), DateTime.formatIso(now)])
+        )
       )
-      const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
       return claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))
     }
   })
@@ -148,25 +135,27 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
     Request: Schema.Void,
     Result: Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) }),
     execute: () => sql`
-      select least(
-        (select min(due_at) from deletion_tasks where state = 'scheduled'),
-        (select min(due_at) from deletion_tasks where state = 'running')
-      ) as due_at`
+      select least(scheduled.due_at, running.due_at) as due_at
+      from (select min(due_at) as due_at from deletion_tasks where state = 'scheduled') scheduled
+      cross join (select min(due_at) as due_at from deletion_tasks where state = 'running') running`
   })
 
   const released = (now: DateTime.Utc) => sql`
     update deletion_tasks set
       attempts = attempts - 1, state = 'scheduled', due_at = ${at(now)}, claim_token = null, finished_at = null`
 
-  // Claims whose response was lost. They may have been made, and then nobody knows of them.
-  const lostTokens = yield* Ref.make<ReadonlyArray<string>>([])
-  const releaseLost = Effect.gen(function* () {
-    const lost = yield* Ref.get(lostTokens)
-    if (lost.length === 0) return
-    yield* asWorker(
-      sql`${released(yield* DateTime.now)} where state = 'running' and claim_token = any (${lost}::uuid[])`
-    )
-    yield* Ref.update(lostTokens, (tokens) => tokens.filter((token) => !lost.includes(token)))
+  const claim = yield* Claiming.make({
+    sql,
+    distribution,
+    tracesDeliveries: (yield* Tracing.Traces) !== undefined,
+    run: asWorker,
+    release: ({ organization, token }) => {
+      const isOwned = organization === undefined ? sql`true` : sql`organization_id = ${organization}`
+      return Effect.flatMap(
+        DateTime.now,
+        (now) => sql`${released(now)} where ${isOwned} and state = 'running' and claim_token = ${token}::uuid`
+      )
+    }
   })
 
   return {
@@ -200,37 +189,21 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
         sql.run({ key: `organization ${organization}`, within: deliveryTimeout, unavailable }, statements)
     ),
 
-    claim: Effect.fn("Scheduler.claim")(function* (
-      { alone = 0, due = 0, expired = 0 }: ClaimLimits,
-      lease: Duration.Duration
-    ) {
-      yield* releaseLost
-      const now = yield* DateTime.now
-      const token = randomUUID()
-      const rows = yield* asWorker(
-        claimTasks({ due, expired, alone, token, now, leaseEnd: DateTime.addDuration(now, lease) })
-      ).pipe(Effect.tapError(() => Ref.update(lostTokens, (tokens) => [...tokens, token])))
+    claim: Effect.fn("Scheduler.claim")(function* (limits: ClaimLimits, lease: Duration.Duration) {
+      const rows = yield* claim(limits, lease)
       for (const row of rows) if (row.isDead) yield* report(row, { result: "dead", reason: row.reason ?? stopped })
       return rows.flatMap((row) => (row.isDead ? [] : [Struct.omit(row, ["isDead", "reason"])]))
     }),
 
+    runsApart: () => ownerOf() === "one",
+
     renew: Effect.fn("Scheduler.renew")(function* (claims: ReadonlyArray<Claim>, lease: Duration.Duration) {
       if (claims.length === 0) return
-      const [organizations, taskIds, tokens] = columnsOf(claims)
-      // A task that is running is locked: its lock keeps others off, and must not keep the other leases waiting.
-      yield* sql`
-        update deletion_tasks t set due_at = ${at(DateTime.addDuration(yield* DateTime.now, lease))}
-        from (
-          select held.organization_id, held.id from deletion_tasks held
-          join unnest(${organizations}::text[], ${taskIds}::uuid[], ${tokens}::uuid[])
-            as claimed (organization_id, id, token)
-            on held.organization_id = claimed.organization_id and held.id = claimed.id
-              and held.claim_token = claimed.token
-          where held.state = 'running'
-          for update of held skip locked
-        ) held
-        where t.organization_id = held.organization_id and t.id = held.id`
-    }, asWorker),
+      const leaseEnd = DateTime.formatIso(DateTime.addDuration(yield* DateTime.now, lease))
+      yield* forOwners(claims, Claiming.concurrency, (owner, some) =>
+        asWorker(sql.unsafe(leases[owner], [...Owner.owners[owner].parametersOf(some), leaseEnd]))
+      )
+    }),
 
     run: Effect.fn("Scheduler.run")(function* (claims: ReadonlyArray<Claim>) {
       const completed = yield* sql.run(
@@ -264,10 +237,12 @@ export const make = Effect.fnUntraced(function* (delay: Duration.Duration) {
 
     release: Effect.fn("Scheduler.release")(function* ({ attempt, organization, taskId, token }: Claim) {
       const isTask = sql`organization_id = ${organization} and id = ${taskId}`
-      // A task that is dead because this claim expired is still held by it. If another worker has claimed the task
-      // since, it has counted an attempt on top of this one.
+      // A task that is dead because this claim expired is still held by it.
+      const held = yield* sql`
+        ${released(yield* DateTime.now)} where ${isTask} and claim_token = ${token} returning 1`
+      if (held.length > 0) return
+      // If another worker has claimed the task since, it has counted an attempt on top of this one.
       yield* sql`
-        with held as (${released(yield* DateTime.now)} where ${isTask} and claim_token = ${token})
         update deletion_tasks set attempts = attempts - 1
         where ${isTask} and claim_token is distinct from ${token} and due_at is not null and attempts > ${attempt}`
     }, asWorker),

@@ -95,15 +95,18 @@ export const show = SqlSchema.findOneOption({
 /** Makes a dead task due at once, with no attempt counted. Its last error stays until it completes. */
 export const replay = Effect.fn("TaskAdmin.replay")(function* ({ id, organization }: Identity) {
   const sql = yield* TaskDatabase
-  const [replayed] = yield* sql<{ organization: string }>`
+  // A change is of one organization's tasks, also where only the id is given.
+  const owner = organization ?? Option.getOrUndefined(yield* show({ id, organization }))?.organization_id
+  if (owner === undefined) return Replay.NotFound()
+  const replayed = yield* sql`
     update deletion_tasks t
     set state = 'scheduled', attempts = 0, due_at = ${DateTime.formatIso(yield* DateTime.now)}, finished_at = null,
       claim_token = null
-    where ${ownedBy(sql, organization)} and t.id = ${id} and t.state = 'dead'
-    returning t.organization_id as organization`
-  if (replayed !== undefined) return Replay.Replayed(replayed)
-  return Option.match(yield* show({ id, organization }), {
+    where t.organization_id = ${owner} and t.id = ${id} and t.state = 'dead'
+    returning 1`
+  if (replayed.length > 0) return Replay.Replayed({ organization: owner })
+  return Option.match(yield* show({ id, organization: owner }), {
     onNone: () => Replay.NotFound(),
-    onSome: ({ organization_id, state }) => Replay.NotDead({ organization: organization_id, state })
+    onSome: ({ state }) => Replay.NotDead({ organization: owner, state })
   })
 })

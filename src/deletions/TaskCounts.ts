@@ -20,14 +20,18 @@ export interface TaskCounts {
 /** Counts the tasks. Each part reads an index that has only the tasks of a state. */
 export const read = (sql: Database): Effect.Effect<TaskCounts | undefined, SqlError> => {
   const count = (state: string) =>
-    sql.literal(`
-    (select count(*)::int from (select from deletion_tasks where state = '${state}' limit ${most}) counted)`)
-  const first = (state: string) => sql.literal(`(select min(due_at) from deletion_tasks where state = '${state}')`)
+    sql.literal(`(
+      select count(*)::int as tasks from (select 1 from deletion_tasks where state = '${state}' limit ${most}) counted
+    ) ${state}`)
+  const first = (state: string) =>
+    sql.literal(`(select min(due_at) as due_at from deletion_tasks where state = '${state}') first_${state}`)
   return Effect.map(
     sql<TaskCounts>`
-      select ${count("scheduled")} as scheduled, ${count("running")} as running, ${count("dead")} as dead,
-        extract(epoch from least(${first("scheduled")}, ${first("running")}))::float8 * 1000 as "firstDue",
-        extract(epoch from clock_timestamp())::float8 * 1000 as now`,
+      select scheduled.tasks as scheduled, running.tasks as running, dead.tasks as dead,
+        extract(epoch from least(first_scheduled.due_at, first_running.due_at))::float8 * 1000 as "firstDue",
+        extract(epoch from clock_timestamp())::float8 * 1000 as now
+      from ${count("scheduled")} cross join ${count("running")} cross join ${count("dead")}
+      cross join ${first("scheduled")} cross join ${first("running")}`,
     ([counts]) => counts
   )
 }

@@ -5,6 +5,7 @@
  */
 import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Random, Ref, Schedule, Semaphore } from "effect"
 import * as SpanEnd from "../observability/SpanEnd.ts"
+import { byOrganization } from "./Owner.ts"
 import { Scheduler } from "./Scheduler.ts"
 import {
   type Claim,
@@ -153,7 +154,9 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       const first = claims.filter(({ attempt }) => attempt === 1)
       const again = claims.filter(({ attempt }) => attempt > 1)
       const size = Math.max(1, Math.ceil(first.length / Math.min(options.concurrency, transactionsPerBatch)))
-      return Effect.all([enqueue(retried, again.map(Array.of)), enqueue(others, Array.chunksOf(first, size))], {
+      const groups = scheduler.runsApart() ? byOrganization(first) : [first]
+      const chunks = groups.flatMap((group) => Array.chunksOf(group, size))
+      return Effect.all([enqueue(retried, again.map(Array.of)), enqueue(others, chunks)], {
         concurrency: "unbounded",
         discard: true
       })

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
+import * as Distribution from "../database/Distribution.ts"
 import { invocation } from "../process/Invocation.ts"
 import { fail, listed, ok, type Said, warn } from "./Finding.ts"
 
@@ -71,5 +72,8 @@ const holders = (sql: PgClient.PgClient) =>
 
 /** The changes. */
 export const check = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  if (yield* Distribution.ask(sql)) {
+    return [ok("Changes are not served (501), since the tables are distributed over several servers.")]
+  }
   return [...(yield* feeds(sql)), ...(yield* holders(sql))]
 })

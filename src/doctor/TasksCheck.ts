@@ -18,12 +18,14 @@ const most = 1000
 /** The tasks that are due, and those that are dead. */
 export const check = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const [found] = yield* sql<Waiting>`
-    select
-      (select extract(epoch from clock_timestamp() - due_at)::float8 from deletion_tasks
-        where due_at is not null order by due_at limit 1) as late,
-      (select count(*)::int from (
-        select from deletion_tasks where state = 'dead' limit ${sql.literal(String(most))}
-      ) d) as dead`
+    select extract(epoch from clock_timestamp() - least(scheduled.due_at, running.due_at))::float8 as late, dead.count as dead
+    from (select min(due_at) as due_at from deletion_tasks where state = 'scheduled') scheduled
+    cross join (select min(due_at) as due_at from deletion_tasks where state = 'running') running
+    cross join (
+      select count(*)::int as count from (
+        select 1 from deletion_tasks where state = 'dead' limit ${sql.literal(String(most))}
+      ) counted
+    ) dead`
   if (found === undefined) return []
   const { dead, late } = found
   const isLate = late !== null && late > latest

@@ -14,10 +14,13 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       health: () =>
         Effect.map(health.checks, (found) => {
-          const checks = Record.map(found, (problem) =>
-            problem === undefined ? ({ status: "pass" } as const) : ({ status: "warn", output: problem } as const)
-          )
-          const isFine = Object.values(found).every(Predicate.isUndefined)
+          const checks = Record.map(found, (problem) => {
+            if (problem === undefined) return { status: "pass" } as const
+            return Predicate.isString(problem)
+              ? ({ status: "warn", output: problem } as const)
+              : ({ status: "pass", output: problem.note } as const)
+          })
+          const isFine = !Object.values(found).some(Predicate.isString)
           const status = isFine ? ("pass" as const) : ("warn" as const)
           return { status, version, checks }
         }),

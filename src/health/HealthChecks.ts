@@ -33,11 +33,18 @@ const heldBack = (lag: number) =>
     ? `Held back for ${lag} seconds: a transaction that has written is open, or a replica is behind`
     : undefined
 
+/** What is as it should be, and to be known. */
+export interface Note {
+  readonly note: string
+}
+
+const notServed: Note = { note: "Not served: the database is distributed over several servers" }
+
 export class HealthChecks extends Context.Service<
   HealthChecks,
   {
-    /** What is wrong with each thing that the service depends on, by its name. */
-    readonly checks: Effect.Effect<Readonly<Record<string, string | undefined>>>
+    /** What is wrong with each thing that the service depends on, by its name; or what is to be known of it. */
+    readonly checks: Effect.Effect<Readonly<Record<string, string | Note | undefined>>>
     /** Whether the service is migrated and not stopping. */
     readonly isReady: Effect.Effect<boolean>
     /** From now on the service is not ready. */
@@ -80,7 +87,9 @@ export class HealthChecks extends Context.Service<
             records: checkRecords,
             credentials: problemOf(credentials),
             tasks: problemOf(tasks),
-            changes: Effect.map(changes.lastLag, heldBack),
+            changes: Effect.map(changes.lastLag, (lag) =>
+              records.distribution.isDistributed() === true ? notServed : heldBack(lag)
+            ),
             processor: Effect.map(psp.isUp, (isUp) => (isUp ? undefined : "Cannot be reached"))
           },
           { concurrency: "unbounded" }

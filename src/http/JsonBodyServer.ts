@@ -55,12 +55,14 @@ const refuse =
         )
   }
 
-/** Lets whoever reads the body of a request have what was read, with a text of our choice. */
-const setBody = (request: HttpServerRequest.HttpServerRequest, body: Uint8Array<ArrayBuffer>, text: string) => {
-  Object.defineProperties(request, {
-    arrayBuffer: { value: Effect.sync(() => new Uint8Array(body).buffer) },
-    text: { value: Effect.succeed(text) }
-  })
+/** Lets whoever reads the body of a request have what was read. */
+const setBody = (request: HttpServerRequest.HttpServerRequest, body: Uint8Array<ArrayBuffer>) => {
+  Object.defineProperty(request, "arrayBuffer", { value: Effect.sync(() => new Uint8Array(body).buffer) })
+}
+
+/** Lets whoever reads the text of a request have this one. */
+const setText = (request: HttpServerRequest.HttpServerRequest, text: string) => {
+  Object.defineProperty(request, "text", { value: Effect.succeed(text) })
 }
 
 const serviceBusy = Effect.succeed(
@@ -107,7 +109,8 @@ export const layer = (options: Options) => {
         (request: HttpServerRequest.HttpServerRequest, body: Uint8Array<ArrayBuffer>) =>
         (decoded: Result.Result<string, RequestInvalid>) => {
           if (Result.isFailure(decoded)) return Effect.fail(decoded.failure)
-          setBody(request, body, decoded.success)
+          if (isRaw) setBody(request, body)
+          setText(request, decoded.success)
           return Effect.catch(httpEffect, refuse(decoded.success))
         }
       const refuseUnread = ({

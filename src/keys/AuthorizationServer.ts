@@ -63,7 +63,7 @@ const noteOrganization = <E>(resolved: Effect.Effect<string, E>) =>
 /** Over `OrgResolver`. */
 export const layer = Layer.effectContext(
   Effect.gen(function* () {
-    const { resolve, resolveHash } = yield* OrgResolver
+    const { readsByKey, resolve, resolveHash } = yield* OrgResolver
     const limit = yield* RequestLimit
     const lookUp = resolveHash === undefined ? undefined : (hash: Uint8Array) => noteOrganization(resolveHash(hash))
     const authorization = Authorization.of({
@@ -74,6 +74,7 @@ export const layer = Layer.effectContext(
           if (facts !== undefined) facts.keyPrefix = prefixOf(credential)
           // A long body is read for the holder of a key only, and requests are counted for an organization that is known.
           const isLookedUpFirst =
+            readsByKey?.() === false ||
             limit !== undefined ||
             !Context.get(endpoint.annotations, ReadsByKey) ||
             mayBeLong(Context.get(context, HttpServerRequest.HttpServerRequest))

@@ -21,6 +21,11 @@ export class OrgResolver extends Context.Service<
      * left to the statement that reads, so that it costs no round trip of its own.
      */
     readonly resolveHash?: (keyHash: Uint8Array) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
+    /**
+     * Whether the look-up may be left to the statement that reads now: not where the records are distributed by
+     * organization, since a statement goes to one server only where it has the organization's id. Absent: always.
+     */
+    readonly readsByKey?: () => boolean
   }
 >()("practice-data/keys/OrgResolver") {
   /** Looks keys up in the table `api_keys`. Answers within two seconds. */
@@ -34,7 +39,11 @@ export class OrgResolver extends Context.Service<
         Result: KeyRow,
         execute: (keyHash) => keyRow(sql, keyHash)
       })
+      const readsByKey = () => sql.distribution.isDistributed() === false
+      // Nobody waits for it: until it is known, keys are looked up first, which is always right.
+      const learn = Effect.forkDetach(sql.distribution.refresh)
       const resolveHash = Effect.fn("OrgResolver.resolve")(function* (keyHash: Uint8Array) {
+        if (sql.distribution.isDistributed() === undefined) yield* learn
         const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
         const row = yield* sql.run(request, find(keyHash)).pipe(Effect.catchTag("SchemaError", Effect.die))
         if (Option.isNone(row)) return yield* unauthorized
@@ -43,7 +52,7 @@ export class OrgResolver extends Context.Service<
       })
       return OrgResolver.of({
         resolve: (key) => resolveHash(hashOf(key)),
-        ...(Option.exists(records, (client) => isSameDatabase(client, sql)) ? { resolveHash } : {})
+        ...(Option.exists(records, (client) => isSameDatabase(client, sql)) ? { resolveHash, readsByKey } : {})
       })
     })
   )

@@ -59,7 +59,7 @@ const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
       metrics: yield* metrics,
       recent: yield* recent.snapshot,
       ready,
-      checks: Record.map(checks, (problem) => problem ?? null),
+      checks: Record.map(checks, (problem) => (Predicate.isString(problem) ? problem : null)),
       memory: memory(),
       eventLoopDelay: eventLoopDelay(0.99) * 1000
     }

@@ -1,7 +1,6 @@
 /** What the operators' page reads from the tables, and changes in them. */
 import { Duration, Effect, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Fragment } from "effect/sql/Statement"
 import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { State } from "../api/DeletionTasks.ts"
@@ -123,22 +122,28 @@ const knownOrganizations = `
   )
   select organization_id from known where organization_id is not null`
 
+/** The same where the tables are distributed: all are read, since no server knows those of the others. */
+const knownOnAllServers = "select distinct organization_id from deletion_tasks order by organization_id"
+
 const counted = (state: State, order: string) =>
-  `(select count(*)::integer from (
-     select from deletion_tasks where state = '${state}' order by ${order} limit ${mostCounted + 1}
-   ) t) as ${state}`
+  `(select count(*)::integer as tasks from (
+     select 1 from deletion_tasks where state = '${state}' order by ${order} limit ${mostCounted + 1}
+   ) t) ${state}`
+
+const oldest = (state: State) =>
+  `(select min(due_at) as due_at from deletion_tasks where state = '${state}') oldest_${state}`
 
 /** Counted in the partial index of each state. */
-const counts = `
-  select ${counted("scheduled", "due_at")}, ${counted("running", "due_at")},
-    ${counted("dead", "finished_at, organization_id, id")},
-    (select ${isoTime("t.oldest_due_at")} from (
-      select least(
-        (select min(due_at) from deletion_tasks where state = 'scheduled'),
-        (select min(due_at) from deletion_tasks where state = 'running')
-      ) as oldest_due_at
-    ) t),
-    (select nullif(reltuples, -1)::float8 from pg_class where oid = 'deletion_tasks'::regclass) as estimated`
+const counts = (estimated: string) => `
+  select t.scheduled, t.running, t.dead, ${isoTime("t.oldest_due_at")}, ${estimated} as estimated from (
+    select scheduled.tasks as scheduled, running.tasks as running, dead.tasks as dead,
+      least(oldest_scheduled.due_at, oldest_running.due_at) as oldest_due_at
+    from ${counted("scheduled", "due_at")} cross join ${counted("running", "due_at")}
+    cross join ${counted("dead", "finished_at, organization_id, id")}
+    cross join ${oldest("scheduled")} cross join ${oldest("running")}
+  ) t`
+
+const estimate = "(select nullif(reltuples, -1)::float8 from pg_class where oid = 'deletion_tasks'::regclass)"
 
 const someItems = (list: string, fields: ReadonlyArray<string>) =>
   `(select coalesce(json_agg(json_build_object(${fields
@@ -174,9 +179,13 @@ export const make = Effect.gen(function* () {
   const readTasks = reading(sql, "task store")
   const readKeys = reading(credentials, "credential store")
 
-  const organizations = readTasks(
-    Schema.Struct({ organization_id: Schema.String }),
-    sql.unsafe(`${knownOrganizations} limit ${mostOrganizations + 1}`)
+  const isDistributed = Effect.map(sql.distribution.refresh, () => sql.distribution.isDistributed() === true)
+
+  const organizations = Effect.flatMap(isDistributed, (isApart) =>
+    readTasks(
+      Schema.Struct({ organization_id: Schema.String }),
+      sql.unsafe(`${isApart ? knownOnAllServers : knownOrganizations} limit ${mostOrganizations + 1}`)
+    )
   )
 
   /** Those of a state of all organizations, in the order of the partial index of that state. */
@@ -196,29 +205,45 @@ export const make = Effect.gen(function* () {
       limit ${sql.literal(String(pageSize + 1))}`.unprepared
   }
 
+  const isAfterLatest = (place: Place | undefined) =>
+    place === undefined
+      ? sql`true`
+      : sql`t.scheduled_for <= ${place[0]}::timestamptz
+          and (t.scheduled_for, t.organization_id, t.id) < (${place[0]}::timestamptz, ${place[1]}, ${place[2]}::uuid)`
+
+  /** The latest of all organizations, from all servers: no index has them in this order. */
+  const latestOfServers = (states: ReadonlyArray<State>, place: Place | undefined) =>
+    sql`
+    select ${sql.literal(taskColumns)}, t.scheduled_for::text as position from deletion_tasks t
+    where t.state = any (${states}::text[]) and ${isAfterLatest(place)}
+    order by t.scheduled_for desc, t.organization_id desc, t.id desc limit ${sql.literal(String(pageSize + 1))}`
+      .unprepared
+
   /** The latest of each state of each organization, merged: found in the index that the organization leads. */
-  const latest = (from: Fragment, states: ReadonlyArray<State>, place: Place | undefined) => {
-    const after =
-      place === undefined
-        ? sql`true`
-        : sql`t.scheduled_for <= ${place[0]}::timestamptz
-            and (t.scheduled_for, t.organization_id, t.id) < (${place[0]}::timestamptz, ${place[1]}, ${place[2]}::uuid)`
+  const latest = (organization: string | undefined, states: ReadonlyArray<State>, place: Place | undefined) => {
+    const after = isAfterLatest(place)
+    const from =
+      organization === undefined
+        ? sql`(${sql.literal(`${knownOrganizations} limit ${mostOrganizations}`)}) o`
+        : sql`(select 1) o`
+    const ownerIn = (alias: string) =>
+      organization === undefined ? sql.literal(`${alias}.organization_id`) : sql`${organization}`
     const limit = sql.literal(`limit ${pageSize + 1}`)
     const parts = states.map(
       (state) => sql`(
         select t.organization_id, t.id, t.scheduled_for from deletion_tasks t
-        where t.organization_id = o.organization_id and t.state = ${sql.literal(`'${state}'`)} and ${after}
+        where t.organization_id = ${ownerIn("o")} and t.state = ${sql.literal(`'${state}'`)} and ${after}
         order by t.scheduled_for desc, t.id desc ${limit}
       )`
     )
     return sql`
       select t.* from (
-        select found.* from (${from}) o cross join lateral (${unionAll(parts)}) found
+        select found.* from ${from} cross join lateral (${unionAll(parts)}) found
         order by found.scheduled_for desc, found.organization_id desc, found.id desc ${limit}
       ) p
       cross join lateral (
         select ${sql.literal(taskColumns)}, t.scheduled_for::text as position from deletion_tasks t
-        where t.organization_id = p.organization_id and t.id = p.id limit 1
+        where t.organization_id = ${ownerIn("p")} and t.id = p.id limit 1
       ) t
       order by p.scheduled_for desc, p.organization_id desc, p.id desc`.unprepared
   }
@@ -232,11 +257,11 @@ export const make = Effect.gen(function* () {
     if (organization === undefined && state !== undefined && state !== "completed") {
       return { ...paged(yield* readTasks(PlacedTask, ofState(state, valid))), isPartial: false }
     }
-    const from =
-      organization === undefined
-        ? sql`${sql.literal(`${knownOrganizations} limit ${mostOrganizations}`)}`
-        : sql`select ${organization}::text collate "C" as organization_id`
-    const found = yield* readTasks(PlacedTask, latest(from, state === undefined ? State.literals : [state], valid))
+    const states = state === undefined ? State.literals : [state]
+    if (organization === undefined && (yield* isDistributed)) {
+      return { ...paged(yield* readTasks(PlacedTask, latestOfServers(states, valid))), isPartial: false }
+    }
+    const found = yield* readTasks(PlacedTask, latest(organization, states, valid))
     const isPartial = organization === undefined && (yield* organizations).length > mostOrganizations
     return { ...paged(found), isPartial }
   })
@@ -249,10 +274,21 @@ export const make = Effect.gen(function* () {
       { owner, id: taskIdOf(owner, text) },
       ...(Uuid.validate(text) ? [{ owner, id: text }] : [])
     ])
-    // Looked up one by one, in the primary key.
+    // Looked up one by one, in the primary key; of one organization, on its server.
     const found = yield* readTasks(
       PlacedTask,
-      sql`
+      organization === undefined && (yield* isDistributed)
+        ? sql`
+        select ${sql.literal(taskColumns)}, '' as position
+        from jsonb_to_recordset(${sql.json(pairs)}::jsonb) as p (owner text, id uuid)
+        join deletion_tasks t on t.organization_id = p.owner collate "C" and t.id = p.id
+        limit ${sql.literal(String(pageSize))}`.unprepared
+        : organization !== undefined
+          ? sql`
+        select ${sql.literal(taskColumns)}, '' as position from deletion_tasks t
+        where t.organization_id = ${organization} and t.id = any (${pairs.map(({ id }) => id)}::uuid[])
+        limit ${sql.literal(String(pageSize))}`
+          : sql`
         select t.* from jsonb_to_recordset(${sql.json(pairs)}::jsonb) as p (owner text, id uuid)
         cross join lateral (
           select ${sql.literal(taskColumns)}, '' as position from deletion_tasks t
@@ -277,8 +313,12 @@ export const make = Effect.gen(function* () {
     )
 
   return {
-    taskCounts: Effect.flatMap(readTasks(TaskCounts, sql.unsafe(counts)), ([found]) =>
-      found === undefined ? Effect.die(new Error("Counts are one row")) : Effect.succeed(found)
+    taskCounts: isDistributed.pipe(
+      // Only of one server's own tables it is known how many rows they have, more or less.
+      Effect.flatMap((isApart) => readTasks(TaskCounts, sql.unsafe(counts(isApart ? "null::float8" : estimate)))),
+      Effect.flatMap(([found]) =>
+        found === undefined ? Effect.die(new Error("Counts are one row")) : Effect.succeed(found)
+      )
     ),
     tasks,
     findTasks,

@@ -132,10 +132,13 @@ export const make = (
   const keepAll = Effect.forEach(
     databases,
     (database) =>
-      Effect.andThen(
-        ask(database, database`select change_begin()`, beginWithin),
-        ask(database, database`select change_mark()`)
-      ),
+      Effect.gen(function* () {
+        yield* database.distribution.refresh
+        // A distributed database has no order to keep.
+        if (database.distribution.isDistributed() !== false) return
+        yield* ask(database, database`select change_begin()`, beginWithin)
+        yield* ask(database, database`select change_mark()`)
+      }),
     { discard: true }
   )
   let keeping: Fiber.Fiber<void> | undefined
@@ -161,7 +164,7 @@ export const make = (
       (rows) => rows?.[0]
     )
   const look = Effect.gen(function* () {
-    const read = yield* seen(records)
+    const read = records.distribution.isDistributed() === true ? undefined : yield* seen(records)
     if (read === undefined) return gauges.lag.set(undefined)
     const primary = read.isStandby && databases.length > 1 ? yield* seen(tasks) : read
     yield* observe(read, primary?.system === read.system ? nextOf(primary) : undefined)

@@ -2,7 +2,7 @@
 import { Clock, Duration, Effect, Schema } from "effect"
 import type { Fragment } from "effect/sql/Statement"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import { CursorExpired, CursorInvalid, RecordStoreDown } from "../api/Errors.ts"
+import { ChangesNotServed, CursorExpired, CursorInvalid, RecordStoreDown } from "../api/Errors.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import type { Database } from "../database/Database.ts"
 import type { ChangeClock } from "./ChangeClock.ts"
@@ -17,6 +17,8 @@ import type { Query } from "./SearchQuery.ts"
 
 const cursorInvalid = new CursorInvalid()
 const cursorExpired = new CursorExpired()
+
+const notServed = new ChangesNotServed()
 
 const none: Effect.Effect<ReadonlySet<string>> = Effect.succeed(new Set())
 
@@ -56,6 +58,14 @@ export const make = (
   ) => Effect.Effect<ReadonlyArray<Row>, ReadError, CurrentOrganization>
 ) => {
   let settled: Feed.Settled | undefined
+
+  /** Fails unless all records are on one server: a position in the order means nothing on another. */
+  const requireSingle = Effect.gen(function* () {
+    yield* sql.distribution.refresh
+    const isDistributed = sql.distribution.isDistributed()
+    if (isDistributed === undefined) return yield* new RecordStoreDown()
+    if (isDistributed) return yield* notServed
+  })
 
   /** Reads changes, behind a first row of the feed itself. */
   const look = ({ cursor, limit }: Asked, first: (owner: Fragment) => Fragment) =>
@@ -157,6 +167,7 @@ export const make = (
     limit,
     wait = Duration.zero
   }: ChangesRequest) {
+    if (sql.distribution.isDistributed() !== false) yield* requireSingle
     const asked = askedOf(cursor, limit)
     if (cursor !== undefined && asked.cursor === undefined) return yield* cursorInvalid
     const begun = Duration.isZero(wait) ? 0 : yield* Clock.currentTimeMillis

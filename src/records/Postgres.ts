@@ -20,7 +20,9 @@ import { getQuery, ownerOfKey, type Query, searchQuery, withKey } from "./Search
  * Large pages keep this process busy, and not the database: more of them at once make no response come sooner, and
  * keep others waiting for theirs.
  */
-const shareOfConnections = (limit: number) => (limit > 250 ? atMost(1) : fair)
+const largePage = 250
+
+const shareOfConnections = (limit: number) => (limit > largePage ? atMost(1) : fair)
 
 // Made once: a stack trace costs more than the rest of the response.
 const unauthorized = new Unauthorized()
@@ -48,11 +50,17 @@ export const make = <R extends Resource>(
     isPlannedOnce: boolean,
     statement: Statement<A>,
     onError: (error: SqlError) => Effect.Effect<unknown, E | SqlError>
-  ) =>
-    sql.run(
-      { key, share: shareOfConnections(limit), within, unavailable: RecordStoreDown.from },
-      Effect.tapErrorTag(retryOvertaken(isPlannedOnce ? statement : statement.unprepared), "SqlError", onError)
+  ) => {
+    const request = { key, share: shareOfConnections(limit), within, unavailable: RecordStoreDown.from }
+    const statements = Effect.tapErrorTag(
+      retryOvertaken(isPlannedOnce ? statement : statement.unprepared),
+      "SqlError",
+      onError
     )
+    return isPlannedOnce && limit <= largePage
+      ? sql.runShort(request, statement, statements)
+      : sql.run(request, statements)
+  }
 
   /** After a statement that waited for a lock too long: finds out whether it is the keys that are locked. */
   const lookUpAlone = (keyHash: Uint8Array) => (error: SqlError) =>

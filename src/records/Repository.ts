@@ -4,6 +4,7 @@
  */
 import type { Duration, Effect } from "effect"
 import type {
+  ChangesNotServed,
   CredentialStoreDown,
   CursorExpired,
   CursorInvalid,
@@ -63,5 +64,5 @@ export interface Repository<R extends Resource = Resource> {
   /** The next page of the feed of changes. */
   readonly changes: (
     request: ChangesRequest
-  ) => Effect.Effect<Changes, CursorInvalid | CursorExpired | ReadError, CurrentOrganization>
+  ) => Effect.Effect<Changes, CursorInvalid | CursorExpired | ChangesNotServed | ReadError, CurrentOrganization>
 }

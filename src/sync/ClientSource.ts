@@ -14,7 +14,11 @@ const pageSize = 1000
 
 const reasonOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
 
+/** What this service does not do at all. */
+const notImplemented = 501
+
 const isTemporary = (cause: unknown) =>
+  !(cause instanceof Client.ServerError && cause.status === notImplemented) &&
   [
     Client.ConnectionError,
     Client.RateLimitError,

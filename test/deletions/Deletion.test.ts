@@ -2,11 +2,10 @@
  * Which invoices and lines a deletion deletes, and what its outcome counts, in the database. Decisions: "Invoice deletion
  * intake", what the task does.
  */
-import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
 import type { InvoiceDeletions } from "../../src/api/IntakeApi.ts"
-import { TestDatabase } from "../support/TestDatabase.ts"
-import { inItsOwnTime, layerPostgres, onDatabase } from "./support.ts"
+import { inItsOwnTime, overPostgres } from "./support.ts"
 import { deleted, deletedIds, seedInvoices, outcomeOf, rowsOf } from "./invoiceFixture.ts"
 
 /** Rule, deletion, the ids that are deleted then, and what the outcome counts. */
@@ -185,7 +184,7 @@ const cases: ReadonlyArray<Case> = [
   ]
 ]
 
-layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("a deletion", (it) => {
+overPostgres("a deletion", (it) => {
   it.effect.each(cases)("deletes %s", ([, deletions, ids, counts]) =>
     Effect.gen(function* () {
       const sql = yield* seedInvoices

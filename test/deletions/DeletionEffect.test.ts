@@ -2,27 +2,15 @@
  * How a deletion changes what it deletes, and that it does so in one transaction, for the worker that holds its task.
  * Decisions: "Invoice deletion intake", what the task does.
  */
-import { assert, layer } from "@effect/vitest"
-import { DateTime, Effect, Layer, Schema } from "effect"
+import { assert } from "@effect/vitest"
+import { DateTime, Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { invoiceLines } from "../../src/api/records/InvoiceLines.ts"
 import { invoices } from "../../src/api/records/Invoices.ts"
 import { RecordDatabase } from "../../src/database/Database.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
-import { TestDatabase } from "../support/TestDatabase.ts"
-import {
-  claimed,
-  claimOne,
-  delay,
-  delivery,
-  inItsOwnTime,
-  layerPostgres,
-  onDatabase,
-  runOne,
-  scheduled,
-  start
-} from "./support.ts"
+import { claimed, claimOne, delay, delivery, inItsOwnTime, overPostgres, runOne, scheduled, start } from "./support.ts"
 import { deleted, deletedIds, seedInvoices, rowsOf } from "./invoiceFixture.ts"
 import * as Json from "../../src/records/Json.ts"
 
@@ -43,7 +31,7 @@ const readBody = Schema.decodeEffect(
 
 const timeOf = (millis: number) => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
-layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("a deletion", (it) => {
+overPostgres("a deletion", (it) => {
   it.effect("says when it was deleted, the first time, and changes updated_at each time", () =>
     Effect.gen(function* () {
       const sql = yield* seedInvoices

@@ -6,8 +6,8 @@ import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import type { Claim, ScheduleOutcome, SchedulerUnavailable } from "../../src/deletions/Task.ts"
 import { integer } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { tries } from "../support/tries.ts"
-import { delivery, inItsOwnTime, lease, onDatabase, stores } from "./support.ts"
+import { long, tries } from "../support/tries.ts"
+import { delivery, inItsOwnTime, lease, onDatabase, stores as all } from "./support.ts"
 
 const Operation = Schema.Union([
   Schema.TaggedStruct("Schedule", { key: Schema.Literals(["1", "2", "3"]), invoice: Schema.Literals(["a", "b"]) }),
@@ -85,15 +85,25 @@ const operations = Arbitrary.array(
   { minLength: 20, maxLength: 80 }
 )
 
+const [inMemory, ofAll, ofOne] = all
+
+const cases = [
+  ...tries({ few: 10, many: 200, size: 80, maxShrinks: 200 }).map(({ options }) => ({
+    options,
+    stores: [inMemory, ofAll]
+  })),
+  { options: { ...long, arbitrary: { runs: 30, size: 80, maxShrinks: 50 } }, stores: [inMemory, ofOne] }
+]
+
 layer(TestDatabase.layerDatabases, onDatabase)("schedulers", (it) => {
-  for (const { often, options } of tries({ few: 10, many: 200, size: 80, maxShrinks: 200 }))
+  for (const { options, stores } of cases)
     it.effect.prop(
-      `return the same for the same operations, one after the other${often}`,
+      `return the same for the same operations, one after the other (${stores.map(({ store }) => store).join(" and ")}, ${options.arbitrary.runs} runs)`,
       { operations },
       ({ operations: given }) =>
         Effect.gen(function* () {
-          const [memory, postgres] = yield* Effect.forEach(stores, ([, store]) =>
-            Effect.map(Layer.build(Layer.fresh(store)), (context): Subject => ({
+          const [memory, postgres] = yield* Effect.forEach(stores, ({ scheduler }) =>
+            Effect.map(Layer.build(Layer.fresh(scheduler)), (context): Subject => ({
               scheduler: Context.get(context, Scheduler),
               claims: []
             }))

@@ -2,15 +2,15 @@
  * Tasks that name the same invoices and lines: in any order, repeated, or many at once, they end in the same state, and
  * nobody hears of a deadlock.
  */
-import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Array, Effect, Layer, Order, Random } from "effect"
+import { assert } from "@effect/vitest"
+import { Arbitrary, Array, Effect, Order, Random } from "effect"
 import { TestClock } from "effect/testing"
 import type { InvoiceDeletions } from "../../src/api/IntakeApi.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { integer } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { long, tries } from "../support/tries.ts"
-import { claimAll, delay, delivery, inItsOwnTime, layerPostgres, onDatabase, scheduled, start } from "./support.ts"
+import { claimAll, delay, delivery, inItsOwnTime, overPostgres, scheduled, start } from "./support.ts"
 import { type Marked, rowsOf } from "./invoiceFixture.ts"
 
 const invoices = 12
@@ -82,7 +82,7 @@ const named = (deletions: ReadonlyArray<InvoiceDeletions>) => {
 const marks = (rows: ReadonlyArray<Marked>) =>
   rows.map(({ owner, id, is_deleted, deleted_at }) => ({ owner, id, is_deleted, deleted_at }))
 
-layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("overlapping tasks", (it) => {
+overPostgres("overlapping tasks", (it) => {
   for (const { often, options } of tries({ few: 1, many: 24, size: 20, maxShrinks: 20 }))
     it.effect.prop(
       `of one organization, 20 over 4 connections, end in the state of one after the other in any order${often}`,

@@ -16,6 +16,7 @@ import {
   layerPostgres,
   lease,
   onDatabase,
+  overPostgres,
   scheduled
 } from "./support.ts"
 
@@ -26,7 +27,7 @@ const countOf = (outcomes: ReadonlyArray<{ readonly _tag: string }>, tag: string
 
 const atOnce = { concurrency: "unbounded" } as const
 
-layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("of what happens at once", (it) => {
+overPostgres("of what happens at once", (it) => {
   it.effect("64 identical deliveries are one task, and 63 duplicates with its receipt", () =>
     Effect.gen(function* () {
       const { schedule } = yield* Scheduler
@@ -170,8 +171,10 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
       )
     }).pipe(inItsOwnTime)
   )
+})
 
-  it.effect("a claim never reads the whole table, also by a plan that was made for any claim", () =>
+layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("a claim", (it) => {
+  it.effect("never reads the whole table, also by a plan that was made for any claim", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const { claim } = yield* Scheduler

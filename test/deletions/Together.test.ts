@@ -15,7 +15,7 @@ import {
   inItsOwnTime,
   isIdle,
   isSuperseded,
-  layerPostgres,
+  postgres,
   lease,
   onDatabase,
   runOne,
@@ -32,18 +32,19 @@ const memory = Scheduler.layerMemory(delay, ({ invoices }) =>
     : Effect.succeed(outcomeOf({}))
 )
 
-const postgres = Layer.unwrap(
-  Effect.gen(function* () {
-    const sql = yield* seedInvoices
-    yield* sql`
+const refusing = (scheduler: (typeof postgres)[number]["scheduler"]) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* sql`
       create or replace function refuse() returns trigger language plpgsql
       as $$ begin raise exception 'i3 stays'; end $$`
-    yield* sql`
+      yield* sql`
       create or replace trigger refuse before update on invoices
       for each row when (old.id = 'i3') execute function refuse()`
-    return layerPostgres
-  })
-)
+      return scheduler
+    })
+  )
 
 /** Claims of tasks that delete an invoice each. */
 const claimsOf = Effect.fnUntraced(function* (...invoices: ReadonlyArray<string>) {
@@ -113,36 +114,43 @@ const rules: ReadonlyArray<readonly [rule: string, check: Check]> = [
 layer(TestDatabase.layerDatabases, onDatabase)("tasks that run together", (it) => {
   it.effect.each(rules)("%s (in memory)", ([, check]) => Effect.provide(check, Layer.fresh(memory)).pipe(inItsOwnTime))
 
-  it.effect.each(rules)("%s (over Postgres)", ([, check]) =>
-    Effect.provide(check, Layer.fresh(postgres)).pipe(inItsOwnTime)
-  )
+  for (const { options, scheduler, store } of postgres) {
+    it.effect.each(rules)(
+      `%s (${store})`,
+      ([, check]) => Effect.provide(check, Layer.fresh(refusing(scheduler))).pipe(inItsOwnTime),
+      options
+    )
 
-  it.effect("have outcomes of their own, also where they name the same, or belong to several organizations", () =>
-    Effect.gen(function* () {
-      const sql = yield* seedInvoices
-      const { run } = yield* Scheduler
-      const tasks = yield* Effect.all([
-        scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }] })),
-        scheduled(delivery("2", { invoices: [{ invoice_id: "i1", clinic_id: "x" }, { invoice_id: "i2" }] })),
-        scheduled(delivery("3", { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "i1a" }] })),
-        scheduled(delivery("1", { invoice_lines: [{ invoice_line_id: "i1a", invoice_id: "i2" }] }, "org_b")),
-        scheduled(delivery("2", { invoices: [{ invoice_id: "i4" }, { invoice_id: "x" }] }, "org_b"))
-      ])
-      yield* TestClock.adjust(delay)
-      const claims = yield* claimAll()
-      const outcomes = yield* run(claims)
-      const inOrder = tasks.map(({ taskId }) => outcomes[claims.findIndex((claim) => claim.taskId === taskId)])
-      assert.deepStrictEqual(
-        inOrder.map((outcome) => outcome?._tag === "Completed" && outcome.outcome),
-        [
-          outcomeOf({ invoices: { deleted: 1 }, lines_of_invoices: 2 }),
-          outcomeOf({ invoices: { deleted: 1, clinic_mismatch: 1 }, lines_of_invoices: 1 }),
-          outcomeOf({ invoices: { deleted: 1 }, invoice_lines: { deleted: 1 }, lines_of_invoices: 2 }),
-          outcomeOf({ invoice_lines: { invoice_mismatch: 1 } }),
-          outcomeOf({ invoices: { deleted: 1, not_found: 1 } })
-        ]
-      )
-      assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), ["i1", "i1a", "i1b", "i2", "i2a", "org_b/i4"])
-    }).pipe(Effect.provide(Layer.fresh(layerPostgres)), inItsOwnTime)
-  )
+    it.effect(
+      `have outcomes of their own, also where they name the same, or belong to several organizations (${store})`,
+      () =>
+        Effect.gen(function* () {
+          const sql = yield* seedInvoices
+          const { run } = yield* Scheduler
+          const tasks = yield* Effect.all([
+            scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }] })),
+            scheduled(delivery("2", { invoices: [{ invoice_id: "i1", clinic_id: "x" }, { invoice_id: "i2" }] })),
+            scheduled(delivery("3", { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "i1a" }] })),
+            scheduled(delivery("1", { invoice_lines: [{ invoice_line_id: "i1a", invoice_id: "i2" }] }, "org_b")),
+            scheduled(delivery("2", { invoices: [{ invoice_id: "i4" }, { invoice_id: "x" }] }, "org_b"))
+          ])
+          yield* TestClock.adjust(delay)
+          const claims = yield* claimAll()
+          const outcomes = yield* run(claims)
+          const inOrder = tasks.map(({ taskId }) => outcomes[claims.findIndex((claim) => claim.taskId === taskId)])
+          assert.deepStrictEqual(
+            inOrder.map((outcome) => outcome?._tag === "Completed" && outcome.outcome),
+            [
+              outcomeOf({ invoices: { deleted: 1 }, lines_of_invoices: 2 }),
+              outcomeOf({ invoices: { deleted: 1, clinic_mismatch: 1 }, lines_of_invoices: 1 }),
+              outcomeOf({ invoices: { deleted: 1 }, invoice_lines: { deleted: 1 }, lines_of_invoices: 2 }),
+              outcomeOf({ invoice_lines: { invoice_mismatch: 1 } }),
+              outcomeOf({ invoices: { deleted: 1, not_found: 1 } })
+            ]
+          )
+          assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), ["i1", "i1a", "i1b", "i2", "i2a", "org_b/i4"])
+        }).pipe(Effect.provide(Layer.fresh(scheduler)), inItsOwnTime),
+      options
+    )
+  }
 })

@@ -7,9 +7,9 @@ import { it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { tries } from "../support/tries.ts"
+import { long, tries } from "../support/tries.ts"
 import { play, schedules } from "./model.ts"
-import { delay, inItsOwnTime, layerPostgres, onDatabase } from "./support.ts"
+import { delay, inItsOwnTime, onDatabase, postgres } from "./support.ts"
 import { outcomeOf } from "./invoiceFixture.ts"
 
 const rule = "each accepted task is run exactly once in effect, or dead after 8 attempts, and never before its time"
@@ -36,6 +36,8 @@ for (const { often, options } of tries({ few: 15, many: 2000, size: 60, maxShrin
     options
   )
 
+const [overAll, overOne] = postgres
+
 /** Invoices that were changed far in the future, so that each deletion adds a microsecond. */
 const makeInvoices = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
@@ -50,9 +52,12 @@ layer(
   TestDatabase.layerDatabases,
   onDatabase
 )((test) => {
-  for (const { often, options } of tries({ few: 4, many: 80, size: 60, maxShrinks: 50 }))
+  const bounds = { size: 60, maxShrinks: 50 }
+  const ofAll = tries({ few: 4, many: 80, ...bounds }).map((each) => ({ ...each, ...overAll }))
+  const ofOne = { ...overOne, often: "", options: { ...long, arbitrary: { runs: 15, ...bounds } } }
+  for (const { often, options, scheduler, store } of [...ofAll, ofOne])
     test.effect.prop(
-      `over Postgres ${rule}${often}`,
+      `${store} ${rule}${often}`,
       schedules,
       (given) =>
         Effect.gen(function* () {
@@ -64,7 +69,7 @@ layer(
               ([row]) => row?.effects ?? 0
             )
           yield* play(given, effects)
-        }).pipe(Effect.provide(Layer.fresh(layerPostgres)), Effect.scoped, inItsOwnTime),
+        }).pipe(Effect.provide(Layer.fresh(scheduler)), Effect.scoped, inItsOwnTime),
       options
     )
 })

@@ -19,6 +19,7 @@ export const faulty = (
 ): Scheduler["Service"] => ({
   schedule: scheduler.schedule,
   claim: (limits, lease) => around("claim", scheduler.claim(limits, lease)),
+  runsApart: scheduler.runsApart,
   renew: (claims, lease) => around("renew", scheduler.renew(claims, lease)),
   run: (claims) =>
     around("run", Effect.andThen(Effect.forEach(claims, task, { discard: true }), scheduler.run(claims))),

@@ -1,10 +1,13 @@
 /** Deliveries, and the two schedulers over which every rule of tasks is checked. */
-import { assert, layer } from "@effect/vitest"
+import { assert, describe, layer, type Vitest } from "@effect/vitest"
 import { Data, Duration, Effect, Layer } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import { deliveryOf } from "../../src/deletions/Delivery.ts"
 import type { InvoiceDeletions } from "../../src/api/IntakeApi.ts"
+import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../src/database/Database.ts"
+import * as Distribution from "../../src/database/Distribution.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
+import * as SchedulerPostgres from "../../src/deletions/SchedulerPostgres.ts"
 import type { ClaimLimits } from "../../src/deletions/Task.ts"
 import {
   type Claim,
@@ -15,6 +18,7 @@ import {
   type TaskFailed
 } from "../../src/deletions/Task.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
+import { long } from "../support/tries.ts"
 
 /** From receiving a delivery to running it. */
 export const delay = Duration.minutes(1)
@@ -112,22 +116,40 @@ export const isFinished = Effect.gen(function* () {
 /** The ids of the tasks. */
 export const idsOf = (tasks: ReadonlyArray<Claim | Receipt>) => tasks.map(({ taskId }) => taskId)
 
-/** The scheduler over Postgres, without any task. No time passes while a statement runs: the test's clock has it all. */
-export const layerPostgres = Layer.unwrap(
-  Effect.gen(function* () {
-    const { sql } = yield* TestDatabase
-    yield* sql`truncate deletion_tasks`
-    yield* sql`
-      create or replace function public.clock_timestamp() returns timestamptz language sql stable
-      return statement_timestamp()`
-    return Scheduler.layer(delay)
-  })
+/** A scheduler over Postgres, without any task. No time passes while a statement runs: the test's clock has it all. */
+const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`truncate deletion_tasks`
+      yield* sql`
+        create or replace function public.clock_timestamp() returns timestamptz language sql stable
+        return statement_timestamp()`
+      return scheduler
+    })
+  )
+
+/** The scheduler over Postgres. */
+export const layerPostgres = emptied(Scheduler.layer(delay))
+
+/** The same with the statements for a database that is distributed by organization. They are right on any other too. */
+export const layerDistributed = emptied(
+  Layer.effect(Scheduler, SchedulerPostgres.make({ delay, distribution: Distribution.distributed }))
 )
 
-/** Both schedulers, by name. */
+/** The options of a test of both tiers. */
+const always = { tags: [] }
+
+/** The schedulers over Postgres, by name. The second is for the long tests. */
+export const postgres = [
+  { store: "over Postgres", scheduler: layerPostgres, options: always },
+  { store: "over Postgres, one organization at a time", scheduler: layerDistributed, options: long }
+] as const
+
+/** All schedulers. */
 export const stores = [
-  ["in memory", Scheduler.layerMemory(delay)],
-  ["over Postgres", layerPostgres]
+  { store: "in memory", scheduler: Scheduler.layerMemory(delay), options: always },
+  ...postgres
 ] as const
 
 /** How a database is shared by tests: its pool lives in real time. */
@@ -139,13 +161,29 @@ export const inItsOwnTime = <A, E, R>(test: Effect.Effect<A, E, R>) =>
     Effect.provide(Layer.fresh(Layer.merge(TestClock.layer(), TestConsole.layer)))
   )
 
+/** What tests find: a scheduler over the databases. */
+type Provided = Scheduler | TestDatabase | CredentialDatabase | RecordDatabase | TaskDatabase
+
+/** Tests over each of the schedulers over Postgres. */
+export const overPostgres = (name: string, tests: (it: Vitest.MethodsNonLive<Provided>) => void) => {
+  for (const { options, scheduler, store } of postgres) {
+    describe(store, options, () =>
+      layer(Layer.provideMerge(scheduler, TestDatabase.layerDatabases), onDatabase)(name, tests)
+    )
+  }
+}
+
 /** What a test does with a scheduler. */
 export type Check<A = unknown> = Effect.Effect<A, Unexpected | SchedulerUnavailable | TaskFailed, Scheduler>
 
-/** Checks rules over both schedulers, each rule on a new one. */
+/** Checks rules over all schedulers, each rule on a new one. */
 export const suite = (name: string, rules: ReadonlyArray<readonly [rule: string, check: Check]>) =>
   layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
-    for (const [store, scheduler] of stores) {
-      it.effect.each(rules)(`%s (${store})`, ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))))
+    for (const { options, scheduler, store } of stores) {
+      it.effect.each(rules)(
+        `%s (${store})`,
+        ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))),
+        options
+      )
     }
   })

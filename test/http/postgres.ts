@@ -22,10 +22,13 @@ export class Statements extends Context.Service<Statements, { records: number; c
 }
 
 const counted = (sql: Database, count: () => void): Database => {
-  const { run } = sql
-  const counting: Database["run"] = (request, statements) =>
-    Effect.andThen(Effect.sync(count), run(request, statements))
-  return Object.assign(sql, { run: counting })
+  const { run, runShort } = sql
+  const counting: Pick<Database, "run" | "runShort"> = {
+    run: (request, statements) => Effect.andThen(Effect.sync(count), run(request, statements)),
+    runShort: (request, statement, statements) =>
+      Effect.andThen(Effect.sync(count), runShort(request, statement, statements))
+  }
+  return Object.assign(sql, counting)
 }
 
 const databases = Layer.unwrap(
@@ -37,7 +40,8 @@ const databases = Layer.unwrap(
         connect({
           url: Redacted.make(url),
           applicationName: name,
-          maxConnections: 4,
+          maxConnections: 5,
+          sharedConnections: 1,
           statementTimeout: "3 seconds",
           settings: lockTimeout
         }),

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Array, Clock, Duration, Effect, Fiber } from "effect"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
-import type { CursorExpired, CursorInvalid } from "../../src/api/Errors.ts"
+import type { ChangesNotServed, CursorExpired, CursorInvalid } from "../../src/api/Errors.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import type { Database } from "../../src/database/Database.ts"
 import * as ChangeClock from "../../src/records/ChangeClock.ts"
@@ -27,7 +27,12 @@ const feed = Effect.gen(function* () {
     statements++
     return sql.run(request, statement)
   }
-  const counted = new Proxy(sql, { get: (target, name) => (name === "run" ? run : Reflect.get(target, name)) })
+  const runShort: Database["runShort"] = (request, statement, otherwise) => {
+    statements++
+    return sql.runShort(request, statement, otherwise)
+  }
+  const counting: Readonly<Record<PropertyKey, unknown>> = { run, runShort }
+  const counted = new Proxy(sql, { get: (target, name) => counting[name] ?? Reflect.get(target, name) })
   let waiters = 0
   const watching = ChangeClock.make(counted, counted)
   const clock: typeof watching = {
@@ -85,7 +90,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
     () =>
       Effect.gen(function* () {
         const { changes, clock, statements, waiters } = yield* feed
-        const waiting: Array<Fiber.Fiber<Changes, CursorInvalid | CursorExpired | ReadError>> = []
+        const waiting: Array<Fiber.Fiber<Changes, CursorInvalid | CursorExpired | ChangesNotServed | ReadError>> = []
         for (const group of Array.range(1, 40)) {
           const readers = Array.makeBy(25, () =>
             Effect.forkChild(changes({ limit: 10, wait }, `org_without_records_${group}`), { startImmediately: true })

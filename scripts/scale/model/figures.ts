@@ -34,7 +34,7 @@ export const known = {
   copyIn: {
     value: figures.copyInPerCpuSecond,
     unit: "records for each second of one core",
-    what: "consumption logs into a table with its indexes, by COPY",
+    what: "consumption logs, the widest records, into their table with its indexes, by COPY; pg_restore, which builds indexes last, needs less",
     source: here
   },
   copyOut: {
@@ -105,7 +105,12 @@ export const assumed = {
 /** What one Postgres may need before it is divided: put your own here. */
 export const limits = {
   disk: { value: 4, unit: "TB", what: "on the disk, with a third of it free for bloat and builds", source: "chosen" },
-  restore: { value: 8, unit: "hours", what: "to restore a dump with 8 jobs", source: "chosen" },
+  restore: {
+    value: 8,
+    unit: "hours",
+    what: "to restore a dump with 8 jobs, of which one has the largest table",
+    source: "chosen"
+  },
   index: { value: 4, unit: "hours", what: "to add an index to the largest table", source: "chosen" },
   cores: { value: 16, unit: "cores", what: "busy in the busiest hour", source: "chosen" },
   connections: { value: 500, unit: "connections", what: "of all processes", source: "chosen" }

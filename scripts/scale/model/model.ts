@@ -9,13 +9,17 @@ export interface Load {
 
 const day = 86_400
 const hour = 3600
-const restoreJobs = 8
+const jobs = 8
 const freeShare = 1 / 3
 /** Of 187 records of the mix, 100 are consumption logs. */
 const largestTable = 100 / 187
 /** A process of the service is one core, which is full at this. */
 const fullCore = 0.7
 const connectionsOfProcess = 3 * 10
+
+/** How long something takes that goes table by table, several at a time: never shorter than the largest table alone. */
+const tableByTable = (records: number, perSecond: number) =>
+  Math.max(records / jobs, records * largestTable) / perSecond / hour
 
 /** How many cores something takes: so many a second, each of so many milliseconds. */
 const cores = (perSecond: number, millis: number) => (perSecond * millis) / 1000
@@ -31,7 +35,7 @@ export const needs = ({ organizations, records }: Load) => {
   const processes = Math.ceil((service * assumed.peak.value) / fullCore)
   return {
     disk: (records * known.recordBytes.value) / (1 - freeShare) / 1e12,
-    restore: records / (known.copyIn.value * restoreJobs) / hour,
+    restore: tableByTable(records, known.copyIn.value),
     index: (records * largestTable) / known.indexBuild.value / hour,
     cores: database * assumed.peak.value,
     connections: processes * connectionsOfProcess
@@ -40,7 +44,7 @@ export const needs = ({ organizations, records }: Load) => {
 
 /** What a load needs beside that, and no limit is set for. */
 export const others = ({ organizations, records }: Load) => ({
-  dumpHours: records / (known.copyOut.value * restoreJobs) / hour,
+  dumpHours: tableByTable(records, known.copyOut.value),
   vacuumHours: (records * largestTable) / known.vacuum.value / hour,
   pollsPerSecond: organizations * assumed.polls.value * assumed.peak.value,
   workers: (organizations * assumed.deliveries.value * assumed.peak.value) / day / known.tasks.value,
@@ -81,13 +85,13 @@ export const divide = (all: ReadonlyArray<number>, groups: number): ReadonlyArra
 }
 
 /** The fewest groups that keep the limits; none when the largest organization alone breaks one. */
-export const fewestGroups = (all: ReadonlyArray<number>, most = 1000): ReadonlyArray<Load> | undefined => {
-  if (!fits({ organizations: 1, records: all[0] ?? 0 })) return undefined
-  let [low, high] = [1, most]
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2)
-    if (divide(all, middle).every(fits)) high = middle
-    else low = middle + 1
+export const fewestGroups = (all: ReadonlyArray<number>): ReadonlyArray<Load> | undefined => {
+  const [largest = 0] = all
+  if (!fits({ organizations: 1, records: largest })) return undefined
+  const together = { organizations: all.length, records: all.reduce((sum, records) => sum + records, 0) }
+  for (let groups = Math.max(1, Math.floor(pressure(together)[0]?.share ?? 1)); groups <= all.length; groups++) {
+    const found = divide(all, groups)
+    if (found.every(fits)) return found
   }
-  return divide(all, low)
+  return undefined
 }

@@ -85,6 +85,11 @@ const statuses = (path: string): Readonly<Record<string, Status>> => ({
     true
   ),
   500: error("A bug. The response says nothing of its cause.", "Internal Server Error", true),
+  501: error(
+    "The records are distributed over several servers, and their changes have no common order. It stays so: search by `updated_at_since` or `modified_since` instead.",
+    new Errors.ChangesNotServed().detail,
+    true
+  ),
   503: error(
     "A store that the response depends on cannot be reached, or it or the service is busy: `detail` says which. Never reported as 401. Try again after `Retry-After` seconds.",
     unavailable(path).detail,

@@ -7,6 +7,7 @@
 import { type DateTime, Schema, SchemaAST, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import {
+  ChangesNotServed,
   CredentialStoreDown,
   CursorExpired,
   CursorInvalid,
@@ -133,7 +134,7 @@ const changes = <const Name extends string, Fields extends Field.Fields>(resourc
       identifier: typeOf(resource, "Changes"),
       description: `Changes of ${title(resource)}.`
     }),
-    error: responses(OrgMismatch, OutOfRange, CursorInvalid, CursorExpired, ...down)
+    error: responses(OrgMismatch, OutOfRange, CursorInvalid, CursorExpired, ChangesNotServed, ...down)
   })
     .annotate(ReadsByKey, true)
     .annotateMerge(

@@ -4,7 +4,7 @@
  * indexes.
  *
  * - A filter of a table that marks records has one index, with the marker before the order, where it had two.
- * - The index of the order ends with the time of creation: a search by that passes over other records in the index.
+ * - The indexes of the order end with the time of creation: a search by that passes over other records in the index.
  * - That of the creation has nothing else. It serves a search that finds few records, which are sorted.
  * - A filter's index leaves out the records without a value, which no search by it finds.
  * - None is of the servicing clinic alone, for which no search asks.
@@ -112,6 +112,11 @@ const indexesOf = ({ marked, name, orderedBy, unused = [] }: Table) => {
       name: `${name}_search`,
       columns: `(organization_id, ${marker}${order}, created_at)`,
       replaces: [...replaced(`${name}_order`), ...unused]
+    },
+    {
+      name: `${name}_search_changed_before_created`,
+      columns: `(organization_id, ${marker}${order}, created_at) where ${orderedBy} < created_at`,
+      replaces: [`${name}_changed_before_created`]
     },
     { name: `${name}_created`, columns: "(organization_id, created_at)", replaces: [`${name}_created_at`] },
     ...(marked?.filters ?? []).map((filter) => ({

@@ -4,6 +4,7 @@ import { Effect, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import {
   type CredentialStoreDown,
+  type ChangesNotServed,
   CursorExpired,
   type CursorInvalid,
   RecordStoreDown,
@@ -78,7 +79,7 @@ interface Source {
     request: ChangesRequest
   ) => Effect.Effect<
     Pick<Changes, "json" | "lag">,
-    CursorExpired | RecordStoreDown | CursorInvalid | CredentialStoreDown | Unauthorized,
+    CursorExpired | ChangesNotServed | RecordStoreDown | CursorInvalid | CredentialStoreDown | Unauthorized,
     CurrentOrganization
   >
 }
@@ -121,7 +122,10 @@ export const make = (resource: Resource = pets, limit = 1000, owner = organizati
   const step = Effect.fnUntraced(function* (
     from: Source,
     most = limit
-  ): Effect.fn.Return<Step, CursorInvalid | CredentialStoreDown | Schema.SchemaError | Unauthorized> {
+  ): Effect.fn.Return<
+    Step,
+    CursorInvalid | ChangesNotServed | CredentialStoreDown | Schema.SchemaError | Unauthorized
+  > {
     const asked = from
       .changesOf(resource)({ cursor: state.cursor, limit: most })
       .pipe(

@@ -32,10 +32,11 @@ create table vaccinations (
   primary key (organization_id, id)
 );
 
-create index vaccinations_search                 on vaccinations (organization_id, is_booster, updated_at, id, created_at);
-create index vaccinations_search_pet             on vaccinations (organization_id, pet, is_booster, updated_at, id) where pet is not null;
-create index vaccinations_created                on vaccinations (organization_id, created_at);
-create index vaccinations_changed_before_created on vaccinations (organization_id, updated_at, id) where updated_at < created_at;
+create index vaccinations_search         on vaccinations (organization_id, is_booster, updated_at, id, created_at);
+create index vaccinations_search_pet     on vaccinations (organization_id, pet, is_booster, updated_at, id) where pet is not null;
+create index vaccinations_created        on vaccinations (organization_id, created_at);
+create index vaccinations_search_changed_before_created on vaccinations (organization_id, is_booster, updated_at, id, created_at)
+  where updated_at < created_at;
 
 grant select on vaccinations to practice_data_api;
 

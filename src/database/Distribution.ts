@@ -1,0 +1,61 @@
+/**
+ * Whether the tables of a database are distributed over several servers, which the extension Citus does. The database is
+ * asked while the service runs, since it may be down at the start, and may be distributed at any time.
+ *
+ * Statements for a distributed database are right on any other too, and slower there. So they are what is used until the
+ * database has answered.
+ */
+import { Clock, Duration, Effect } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Constructor } from "effect/sql/Statement"
+import type { Store } from "./Store.ts"
+
+export interface Distribution {
+  /** Whether the tables are distributed; undefined until the database has said so. Costs nothing. */
+  readonly isDistributed: () => boolean | undefined
+  /** Asks the database, unless it answered a while ago. One that does not answer leaves what is known as it is. */
+  readonly refresh: Effect.Effect<void>
+}
+
+/** That of a database that can be no other. */
+const fixed = (isDistributed: boolean): Distribution => ({ isDistributed: () => isDistributed, refresh: Effect.void })
+
+/** All tables are on one server. */
+export const single = fixed(false)
+
+/** The tables are distributed by organization. */
+export const distributed = fixed(true)
+
+/** For how long an answer is good, in milliseconds: so late is it noticed that a database was distributed. */
+const fresh = Duration.toMillis("10 seconds")
+
+const within = Duration.seconds(2)
+
+/** Whether any table is distributed. Only a database that has the extension has its catalog. */
+export const ask = Effect.fnUntraced(function* (sql: Constructor): Effect.fn.Return<boolean, SqlError> {
+  const [catalog] = yield* sql<{ exists: boolean }>`select to_regclass('pg_dist_partition') is not null as exists`
+  if (catalog?.exists !== true) return false
+  // Reference tables are of the method n.
+  const rows = yield* sql`
+    select 1 from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
+    where c.relnamespace = current_schema()::regnamespace and p.partmethod = 'h' limit 1`
+  return rows.length > 0
+})
+
+/** That of a database, as it says. */
+export const make = (sql: Constructor, { run }: Store): Distribution => {
+  let isDistributed: boolean | undefined
+  let askedAt = Number.NEGATIVE_INFINITY
+  const refresh = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    if (Math.abs(now - askedAt) < fresh) return
+    askedAt = now
+    const answer = yield* Effect.option(
+      run({ key: "the distribution", within, unavailable: () => "no answer" as const }, ask(sql))
+    )
+    if (answer._tag === "Some") isDistributed = answer.value
+    // Whoever needs it asks again soon.
+    else askedAt = Number.NEGATIVE_INFINITY
+  })
+  return { isDistributed: () => isDistributed, refresh }
+}

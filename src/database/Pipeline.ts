@@ -1,0 +1,79 @@
+/**
+ * Connections that short reads share: each is sent without waiting for the answers to those before it, which costs this
+ * process a third less than a connection for each.
+ *
+ * Answers come in the order of the statements, so one that takes long keeps those behind it waiting. What has no answer
+ * soon is for its caller to run on a connection of its own, and so is what fails; after one that took long, nothing is
+ * sent this way for a while.
+ *
+ * The client keeps the rows of answered statements until none is left unanswered. So each connection takes a number of
+ * statements, and then none until all are answered, while the others take theirs.
+ */
+import type { PgClient } from "@effect/sql-pg"
+
+/** How many statements a connection has unanswered at most. */
+const depth = 8
+
+/** How many statements a connection takes before all of them are answered. */
+const batch = 64
+
+/** How long to wait for an answer, in milliseconds. */
+export const longestWait = 100
+
+/** For how long no connection is given after a statement that took longer, in milliseconds. */
+const pause = 1000
+
+/** A connection that was given for one statement. */
+export interface Connection {
+  readonly client: PgClient.PgClient
+  /** To be called when the statement has ended, however it did. */
+  readonly answered: () => void
+}
+
+export interface Pipeline {
+  /** How many connections it has. */
+  readonly size: number
+  /** How many of them have a statement to answer. */
+  readonly busy: () => number
+  /**
+   * A connection for a statement; undefined where there is none now.
+   *
+   * @param now the monotonic clock, in milliseconds
+   */
+  readonly take: (now: number) => Connection | undefined
+  /** Gives no connection for a while from now on. */
+  readonly rest: (now: number) => void
+}
+
+/** @param clients each of one connection, which its statements share */
+export const make = (clients: ReadonlyArray<PgClient.PgClient>): Pipeline => {
+  const connections = clients.map((client) => {
+    const state = {
+      client,
+      unanswered: 0,
+      /** Since none was unanswered. */
+      taken: 0,
+      answered: () => {
+        state.unanswered -= 1
+        if (state.unanswered === 0) state.taken = 0
+      }
+    }
+    return state
+  })
+  let restsUntil = -Infinity
+  return {
+    size: connections.length,
+    busy: () => connections.filter(({ unanswered }) => unanswered > 0).length,
+    take: (now) => {
+      if (now < restsUntil) return undefined
+      const connection = connections.find(({ taken, unanswered }) => unanswered < depth && taken < batch)
+      if (connection === undefined) return undefined
+      connection.unanswered += 1
+      connection.taken += 1
+      return connection
+    },
+    rest: (now) => {
+      restsUntil = now + pause
+    }
+  }
+}

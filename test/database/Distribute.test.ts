@@ -1,0 +1,143 @@
+/** Distributing the tables by organization. There is no Citus here: a fake writes down what it is asked. */
+import { assert, layer } from "@effect/vitest"
+import { Array, Effect, Exit, Order } from "effect"
+import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
+import { invoices } from "../../src/api/records/Invoices.ts"
+import * as Distribute from "../../src/database/Distribute.ts"
+import * as Distribution from "../../src/database/Distribution.ts"
+import * as ChangesCheck from "../../src/doctor/ChangesCheck.ts"
+import * as Postgres from "../../src/records/Postgres.ts"
+import { onDatabase } from "../deletions/support.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import { long } from "../support/tries.ts"
+import * as FakeCitus from "./fakeCitus.ts"
+
+const sorted = (names: Iterable<string>) => Array.sort(names, Order.String)
+
+layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
+  it.effect(
+    "knows each table that a migrated database has",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const tables = yield* sql<{ name: string }>`select tablename as name from pg_tables where schemaname = 'public'`
+        assert.deepStrictEqual(
+          sorted(tables.map(({ name }) => name)),
+          sorted([...Distribute.byOrganization, ...Distribute.references, ...Distribute.local])
+        )
+        const led = yield* sql<{ name: string }>`
+        select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
+        where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and a.attname = 'organization_id'
+          and not exists (
+            select from pg_index i where i.indrelid = c.oid and i.indisunique
+              and not a.attnum = any (i.indkey::int2[])
+          )`
+        // A unique index without the organization cannot be kept over several servers.
+        assert.includeMembers(
+          led.map(({ name }) => name),
+          [...Distribute.byOrganization]
+        )
+      }),
+    long
+  )
+
+  it.effect(
+    "refuses a database without Citus, and says what to do",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        assert.isFalse(yield* Distribution.ask(sql))
+        const refused = yield* Effect.flip(Distribute.distribute(sql))
+        assert.strictEqual(refused._tag, "CannotDistribute")
+        assert.include(refused.message, "create extension citus")
+      }),
+    long
+  )
+
+  it.effect(
+    "distributes all tables of organizations, copies the others, and does nothing a second time",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        yield* FakeCitus.install(sql)
+        assert.isFalse(yield* Distribution.ask(sql))
+        const first = yield* Distribute.distribute(sql)
+        assert.deepStrictEqual(first, {
+          distributed: Distribute.byOrganization,
+          copied: Distribute.references,
+          configured: ["worker:5432"],
+          refused: []
+        })
+        assert.isTrue(yield* Distribution.ask(sql))
+        const second = yield* Distribute.distribute(sql)
+        assert.deepStrictEqual([second.distributed, second.copied], [[], []])
+        const settings = yield* sql<{ settings: ReadonlyArray<string> }>`
+        select setconfig as settings from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
+        where d.datname = current_database()`
+        assert.includeMembers(
+          [...(settings[0]?.settings ?? [])],
+          ["enable_bitmapscan=off", "enable_seqscan=off", "citus.enable_unsafe_triggers=on"]
+        )
+      }),
+    long
+  )
+
+  it.effect(
+    "leaves writers their times, and nothing that writes into another table",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const triggers = yield* sql<{ name: string }>`
+        select distinct p.proname as name from pg_trigger t join pg_proc p on p.oid = t.tgfoid
+        where t.tgrelid = any (${Distribute.byOrganization}::regclass[]) and not t.tgisinternal`
+        assert.notIncludeMembers(
+          triggers.map(({ name }) => name),
+          ["record_removed", "records_truncated"]
+        )
+        yield* sql`
+        insert into invoices (organization_id, id, status, created_at, updated_at)
+        values ('org_a', 'i1', 'open', '2026-01-01', '2026-01-01')`
+        yield* sql`update invoices set status = 'paid' where organization_id = 'org_a' and id = 'i1'`
+        const [changed] = yield* sql<{ is_later: boolean }>`
+        select updated_at > '2026-01-02' as is_later from invoices where organization_id = 'org_a' and id = 'i1'`
+        assert.isTrue(changed?.is_later)
+        yield* sql`delete from invoices where organization_id = 'org_a' and id = 'i1'`
+        assert.isEmpty(yield* sql`select 1 from removals`)
+      }),
+    long
+  )
+
+  it.effect(
+    "ends the feeds of changes, and the service and its doctor say so",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        yield* sql`
+        insert into invoices (organization_id, id, created_at, updated_at)
+        values ('org_a', 'i2', '2026-01-01', '2026-01-01')`
+        const repository = Postgres.make(Object.assign(sql, { distribution: Distribution.make(sql, sql) }), invoices)
+        const asked = yield* Effect.exit(repository.changes({ limit: 10 }))
+        assert.isTrue(Exit.isFailure(asked))
+        const refused = yield* Effect.flip(repository.changes({ limit: 10 }))
+        assert.strictEqual(refused._tag, "ChangesNotServed")
+        const [said] = yield* ChangesCheck.check(sql)
+        assert.include(said?.message ?? "", "distributed")
+      }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a"))),
+    long
+  )
+
+  it.effect(
+    "refuses tables that are distributed in another way",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        yield* sql`update pg_dist_partition set partkey = 'id' where logicalrelid = 'invoices'::regclass`
+        const refused = yield* Effect.flip(Distribute.distribute(sql))
+        assert.include(refused.message, "invoices is not distributed by organization_id")
+        yield* sql`delete from pg_dist_partition where logicalrelid = 'invoices'::regclass`
+        // As after a run that was cut short.
+        assert.deepStrictEqual((yield* Distribute.distribute(sql)).distributed, ["invoices"])
+      }),
+    long
+  )
+})
