@@ -20,6 +20,12 @@ export const references: ReadonlyArray<string> = ["api_keys", "migrations"]
 /** The tables that stay where they are: those of the order of changes, which a distributed database has not. */
 export const local: ReadonlyArray<string> = ["change_feeds", "change_marks", "removals"]
 
+/**
+ * The functions that the bodies of others call, which render and stamp rows: Citus takes the functions of a table to the
+ * other servers, and not what stands in their text.
+ */
+const called = ["change_base", "change_position", "api_tiny"]
+
 /** What tables of an organization are kept with. */
 const anchor = "organizations"
 
@@ -110,6 +116,15 @@ const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table:
   for (const { name } of triggers) yield* sql`drop trigger ${sql(name)} on ${sql(table)}`
 })
 
+/** Makes the functions that others call on each server. */
+const copyFunctions = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  for (const name of called) {
+    yield* sql`
+      select create_distributed_function(oid::regprocedure) from pg_proc
+      where proname = ${name} and pronamespace = current_schema()::regnamespace`
+  }
+})
+
 /** Runs in a transaction that may move many rows, table after table. */
 const moving = <A, E, R>(sql: PgClient.PgClient, statements: Effect.Effect<A, E, R>) =>
   sql.withTransaction(
@@ -164,6 +179,7 @@ export const distribute = Effect.fn("Distribute.distribute")(function* (
   const isLeft = (table: string) => !found.some(({ name }) => name === table)
   const distributed = byOrganization.filter(isLeft)
   const copied = references.filter(isLeft)
+  if (distributed.length > 0) yield* copyFunctions(sql)
   for (const table of copied) yield* moving(sql, sql`select create_reference_table(${table})`)
   for (const table of distributed) {
     const keptWith = table === anchor ? "none" : anchor

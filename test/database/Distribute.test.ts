@@ -69,6 +69,12 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
           refused: []
         })
         assert.isTrue(yield* Distribution.ask(sql))
+        const copies = yield* sql<{ command: string }>`
+        select command from commands where command like 'function %' order by place`
+        assert.deepStrictEqual(
+          copies.map(({ command }) => command),
+          ["function change_base()", "function change_position()", "function api_tiny(numeric)"]
+        )
         const second = yield* Distribute.distribute(sql)
         assert.deepStrictEqual([second.distributed, second.copied], [[], []])
         const settings = yield* sql<{ settings: ReadonlyArray<string> }>`

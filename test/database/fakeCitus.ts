@@ -17,6 +17,11 @@ create function public.column_to_column_name(name regclass, key text) returns te
 
 create table public.commands (place serial, command text);
 
+create function public.create_distributed_function(name regprocedure) returns void language sql
+begin atomic
+  insert into public.commands (command) values ('function ' || name::text);
+end;
+
 create function public.create_reference_table(name regclass) returns void language sql
 begin atomic
   insert into public.pg_dist_partition values (name, 'n', null, 1);
