@@ -5,6 +5,7 @@ import { Cause, type Duration, Effect, Exit, Layer, Option, References, Runtime 
 import { HttpServer } from "effect/http"
 import { config, type Role, type Settings } from "./Config.ts"
 import * as AfterMigration from "./database/AfterMigration.ts"
+import * as ConnectionNotices from "./database/ConnectionNotices.ts"
 import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "./database/Database.ts"
 import * as Databases from "./database/Databases.ts"
 import { EmbeddedDatabaseError } from "./database/Embedded.ts"
@@ -230,6 +231,8 @@ const single = (settings: Settings) => {
   const afterMigration = AfterMigration.layer(Databases.namesOf(settings), Layer.merge(worker, watching)).pipe(
     Layer.provide(connected)
   )
+  // The parent of several processes says the same.
+  const notices = Processes.isChild ? Layer.empty : Layer.provide(ConnectionNotices.layer(settings), connected)
   // The operators' listener is there before the service listens, and until it has stopped.
   const figures = Layer.mergeAll(
     Processes.isChild
@@ -238,7 +241,7 @@ const single = (settings: Settings) => {
     Probes.layer(settings.roles)
   ).pipe(Layer.provide(connected))
   // These stop together and before all else: while requests are drained, the worker begins no task.
-  const running = Layer.mergeAll(Layer.effectDiscard(draining(settings)), afterMigration)
+  const running = Layer.mergeAll(Layer.effectDiscard(draining(settings)), afterMigration, notices)
   return Layer.effectDiscard(announcement(settings)).pipe(
     Layer.provideMerge(running),
     Layer.provideMerge(Server.serve(routes)),
@@ -268,6 +271,7 @@ const several = (settings: Settings) =>
       )
     : Layer.effectDiscard(Effect.andThen(Processes.supervise(settings), sayOperatorsPage)).pipe(
         Layer.provideMerge(operators(settings)),
+        Layer.provideMerge(ConnectionNotices.layer(settings)),
         Layer.provide(Databases.layer({ ...settings, ...poolsOfParent }, { fill: () => Effect.void })),
         Layer.provide(Figures.layerOfChildren),
         Layer.provide([Children.layer(settings.processes), ProcessRuntime.layer(["parent"]), NodeServices.layer])

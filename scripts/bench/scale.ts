@@ -32,12 +32,6 @@ const scalar = async (text: string, values: ReadonlyArray<unknown> = []): Promis
   return Number(rows[0]?.value)
 }
 
-const seconds = async (work: () => Promise<unknown>): Promise<number> => {
-  const begun = performance.now()
-  await work()
-  return (performance.now() - begun) / 1000
-}
-
 /** CPU time of the database, which other work on the machine changes less than the time that passes. */
 const databaseSeconds = async (work: () => Promise<unknown>): Promise<number> => {
   const before = cpuOf(postgres.pid)
@@ -198,21 +192,23 @@ const updateMaps = async (sockets: ReadonlyArray<string>) => {
     { cwd: root, stdio: ["ignore", "inherit", "inherit"] }
   )
   let peak = 0
+  let cpu = 0
   const watch = setInterval(() => {
     try {
+      cpu = cpuOf(child.pid ?? 0) / 1000
       peak = Math.max(peak, sizeOf(child.pid ?? 0, "Rss"))
     } catch {
       // It has ended.
     }
   }, 20)
-  const took = await seconds(() => new Promise((resolve) => child.once("exit", resolve)))
+  await new Promise((resolve) => child.once("exit", resolve))
   clearInterval(watch)
   if (child.exitCode !== 0) throw new Error("maps.ts failed")
-  return { took, peak }
+  return { cpu, peak }
 }
 
 const written = await updateMaps([])
-keep("mapsSeconds", written.took)
+keep("mapsCpuSeconds", written.cpu)
 keep("mapsMegabytes", written.peak / 1024)
 keep("keyMapBytes", statSync(maps[0] ?? "").size / keys)
 keep("organizationMapBytes", statSync(maps[1] ?? "").size / owners)
@@ -238,7 +234,6 @@ const startHaproxy = async (program: string) => {
     .replace("bind :80", `bind 127.0.0.1:${port}`)
     .replaceAll(/10\.0\.\d\.\d+:3000/g, "127.0.0.1:1")
   writeFileSync(config, text)
-  const begun = performance.now()
   const child = spawn(program, ["-f", config, "-db", "-q"], { stdio: "ignore" })
   const answers = () =>
     new Promise<boolean>((resolve) => {
@@ -258,15 +253,16 @@ const startHaproxy = async (program: string) => {
       child.once("exit", resolve)
       child.kill("SIGKILL")
     })
-  return { took: (performance.now() - begun) / 1000, megabytes: () => sizeOf(child.pid ?? 0, "Rss") / 1024, stop }
+  return { cpu: () => cpuOf(child.pid ?? 0) / 1000, megabytes: () => sizeOf(child.pid ?? 0, "Rss") / 1024, stop }
 }
 
 if (haproxyProgram !== undefined) {
   const full = await startHaproxy(haproxyProgram)
-  keep("haproxyStartSeconds", full.took)
+  keep("haproxyStartCpuSeconds", full.cpu())
   keep("haproxyMegabytes", full.megabytes())
-  const pushed = await updateMaps([socket])
-  keep("haproxyUpdateSeconds", pushed.took - written.took)
+  const before = full.cpu()
+  await updateMaps([socket])
+  keep("haproxyUpdateCpuSeconds", full.cpu() - before)
   keep("haproxyMegabytesAfterUpdate", full.megabytes())
   await full.stop()
   for (const map of maps) writeFileSync(map, "")

@@ -4,6 +4,7 @@ import { Command } from "effect/cli"
 import { beginAnew } from "../database/ChangeOrder.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import { migrate as applyMissing } from "../database/Migrations.ts"
+import { giveToLogins } from "../database/SessionSettings.ts"
 import { invocation } from "../process/Invocation.ts"
 import * as OperatorDatabases from "./OperatorDatabases.ts"
 import * as Output from "./Output.ts"
@@ -16,9 +17,19 @@ export const migrate = Command.make(
     const ofTasks = yield* applyMissing(yield* TaskDatabase)
     const ofCredentials = yield* applyMissing(yield* CredentialDatabase)
     const applied = [...ofTasks, ...ofCredentials]
+    const ofLogins = [yield* giveToLogins(yield* TaskDatabase), yield* giveToLogins(yield* CredentialDatabase)]
+    const { given, refused } = {
+      given: [...new Set(ofLogins.flatMap((one) => one.given))],
+      refused: [...new Set(ofLogins.flatMap((one) => one.refused))]
+    }
     const { begun, waiting } = yield* beginAnew(yield* TaskDatabase)
-    if (json) return yield* Output.record({ applied, begun_anew: begun, waiting })
+    if (json)
+      return yield* Output.record({ applied, begun_anew: begun, waiting, logins_set: given, logins_not_set: refused })
     yield* Console.log(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
+    if (given.length > 0) yield* Console.log(`Logins that have the settings of sessions now: ${given.join(", ")}`)
+    if (refused.length > 0) {
+      yield* Console.log(`Logins that this one may not change, which matters behind a pooler: ${refused.join(", ")}`)
+    }
     if (begun.length > 0) {
       yield* Console.log(`Changes begin anew, and their readers start again: ${begun.join(", ")}`)
     }

@@ -38,8 +38,8 @@ export interface ConnectionUrl {
   /** Options for the server's command line, such as `-c search_path=app`. */
   readonly options: string | undefined
   readonly passwordFile: string | undefined
-  /** Whether statements are prepared by name. `pgbouncer=true`, which Prisma reads as well, turns that off. */
-  readonly prepares: boolean
+  /** Whether a pooler may give each transaction another session: `pgbouncer`, which Prisma reads as well. */
+  readonly sharesSessions: boolean | undefined
   /** The parameters that nothing reads. */
   readonly ignored: ReadonlyArray<string>
 }
@@ -62,7 +62,6 @@ const needless: Readonly<Record<string, RegExp>> = {
   gssencmode: /^(disable|prefer)$/,
   keepalives: /^1$/,
   load_balance_hosts: /^disable$/,
-  pgbouncer: /^false$/,
   ssl: /^(true|false)$/,
   sslcompression: /^0$/,
   sslnegotiation: /^postgres$/,
@@ -112,8 +111,7 @@ export const parse = (
       return yield* Result.fail("sslrootcert=system needs sslmode=verify-full")
     }
     const needed = given.get("ssl") === "true" ? "require" : "prefer"
-    const isPooler = given.get("pgbouncer") === "true"
-    if (isPooler) taken.add("pgbouncer")
+    const pooler = yield* oneOf("pgbouncer", ["true", "false"], take("pgbouncer"))
     const said = {
       hosts: yield* hostsOf(parts),
       user: take("user"),
@@ -131,7 +129,7 @@ export const parse = (
       applicationName: take("application_name"),
       options: take("options"),
       passwordFile: take("passfile"),
-      prepares: !isPooler
+      sharesSessions: pooler === undefined ? undefined : pooler === "true"
     }
     const unread = [...given].filter(([name, value]) => !taken.has(name) && needless[name]?.test(value) !== true)
     return { ...said, ignored: unread.map(([name]) => shown(name)) }

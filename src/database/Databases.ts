@@ -15,6 +15,7 @@ import {
 } from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
 import { isMigrated, migrate } from "./Migrations.ts"
+import { giveToLogins } from "./SessionSettings.ts"
 
 /** Of the configuration, what names the databases. */
 export interface DatabaseSettings {
@@ -52,6 +53,8 @@ const migrating = Effect.gen(function* () {
   // That of the records may be a replica, which takes the migrations over from this one.
   yield* migrate(yield* TaskDatabase)
   yield* migrate(yield* CredentialDatabase)
+  yield* giveToLogins(yield* TaskDatabase)
+  yield* giveToLogins(yield* CredentialDatabase)
 })
 
 /** What the databases that are migrated are called, to begin a sentence with. */

@@ -2,7 +2,7 @@
 import { connect as connectSocket, type Socket } from "node:net"
 import { userInfo } from "node:os"
 import { PgConnection } from "@effect/sql-pg"
-import { Config, Duration, Effect, Option, Redacted, Result } from "effect"
+import { Config, Data, Duration, Effect, Option, Redacted, Result } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
 import * as PasswordFile from "./PasswordFile.ts"
@@ -89,8 +89,7 @@ export const configsOf = Effect.fnUntraced(function* (
       username,
       database,
       applicationName: url.applicationName ?? applicationName,
-      connectTimeout: url.connectTimeout ?? Duration.fromInputUnsafe(connectTimeout),
-      prepare: url.prepares
+      connectTimeout: url.connectTimeout ?? Duration.fromInputUnsafe(connectTimeout)
     },
     /** What is another for each. */
     of: (endpoint: Endpoint) => ({
@@ -99,7 +98,9 @@ export const configsOf = Effect.fnUntraced(function* (
       ssl: endpoint.tls?.options ?? false,
       password: passwordOf(endpoint),
       startupParameters: endpoint.asksSettings ? startupParameters : settingsOfPoolers(startupParameters),
-      startupOptions: endpoint.asksSettings ? url.options : undefined
+      startupOptions: endpoint.asksSettings ? url.options : undefined,
+      // What is prepared by name is in one session, and a pooler may go on in another one.
+      prepare: !(url.sharesSessions ?? !endpoint.asksSettings)
     })
   } as const
 })
@@ -132,6 +133,12 @@ export const waysTo = (
   return sslMode === "allow" ? ([plain, encrypted] as const) : ([encrypted] as const)
 }
 
+/** A server cannot be reached, by the way that tells most of it. */
+export class Unreached extends Data.TaggedError("Unreached")<{
+  readonly endpoint: Endpoint
+  readonly error: SqlError
+}> {}
+
 /** The way to a server, and what it is. */
 export const reach = Effect.fnUntraced(function* (
   url: ConnectionUrl.ConnectionUrl,
@@ -144,16 +151,17 @@ export const reach = Effect.fnUntraced(function* (
       endpoint,
       server
     }))
-  let error: SqlError | undefined
+  let unreached: Unreached | undefined
   for (const endpoint of waysTo(url, host, tls)) {
     const tried = yield* attempt(endpoint).pipe(
       Effect.catchIf(refusesSettings, () => attempt({ ...endpoint, asksSettings: false })),
+      Effect.mapError((error) => new Unreached({ endpoint, error })),
       Effect.result
     )
     if (Result.isSuccess(tried)) return tried.success
     // What is said of the encrypted connection tells more, if there was one.
-    if (error === undefined || endpoint.tls !== undefined || refusesTls(error)) error = tried.failure
-    if (isUnanswered(tried.failure)) break
+    if (unreached === undefined || endpoint.tls !== undefined || refusesTls(unreached.error)) unreached = tried.failure
+    if (isUnanswered(tried.failure.error)) break
   }
-  return yield* error ?? failure("There is no way to connect")
+  return yield* unreached ?? Effect.die("There is no way to a server")
 })

@@ -39,10 +39,10 @@ const groupAndOthers = 0o077
 
 /** The password of a login in a file. One that cannot be read has none, nor one that others may read: as for libpq. */
 export const lookUp = (file: string, login: Login): Effect.Effect<Redacted.Redacted | undefined> =>
-  Effect.tryPromise(async () => {
-    const { mode } = await stat(file)
+  Effect.gen(function* () {
+    const { mode } = yield* Effect.tryPromise(() => stat(file))
     if (process.platform !== "win32" && (mode & groupAndOthers) !== 0) return undefined
-    return find(await readFile(file, "utf8"), login)
+    return find(yield* Effect.tryPromise(() => readFile(file, "utf8")), login)
   }).pipe(
     Effect.map((password) => (password === undefined ? undefined : Redacted.make(password))),
     Effect.orElseSucceed(() => undefined)

@@ -22,7 +22,9 @@ export interface Route {
   /** Where the password comes from; undefined where there is none. */
   readonly passwordSource: string | undefined
   /** The configuration of a client that follows the route. It is read anew for each connection, so it must not be copied. */
-  readonly configOf: (pool: Omit<PgClient.PgPoolConfig, keyof Endpoint.Configs["common"]>) => PgClient.PgPoolConfig
+  readonly configOf: (
+    pool: Omit<PgClient.PgPoolConfig, keyof Endpoint.Configs["common"] | keyof ReturnType<Endpoint.Configs["of"]>>
+  ) => PgClient.PgPoolConfig
   /** Looks for where connections have to go, by connections of its own, and turns the route there. */
   readonly find: Effect.Effect<void, SqlError>
 }
@@ -33,14 +35,14 @@ const period = Duration.seconds(1)
 /** A server has answered, with a SQLSTATE. */
 const isAnswer = (error: SqlError) => /^\d/.test(codeOf(error))
 
-type Reached = Exit.Exit<Effect.Success<ReturnType<typeof Endpoint.reach>>, SqlError>
+type Reached = Exit.Exit<Effect.Success<ReturnType<typeof Endpoint.reach>>, Endpoint.Unreached>
 
 const describe = (host: ConnectionUrl.Host, reached: Reached) =>
   Exit.isSuccess(reached)
     ? `${ConnectionUrl.formatHost(host)} ${SessionAttributes.describe(reached.value.server)}`
     : `${ConnectionUrl.formatHost(host)}: ${Option.match(Exit.findErrorOption(reached), {
         onNone: () => "no answer",
-        onSome: Endpoint.messageOf
+        onSome: ({ error }) => Endpoint.messageOf(error)
       })}`
 
 /** Looks for where connections have to go, and watches it until the scope closes. */
@@ -55,6 +57,7 @@ export const make = Effect.fnUntraced(function* (
   const configs = yield* Endpoint.configsOf(url, common)
 
   let endpoint: Endpoint.Endpoint | undefined
+  let isFound = false
   let problem: SqlError | undefined
   const sockets = new Map<Socket, string>()
 
@@ -95,8 +98,12 @@ export const make = Effect.fnUntraced(function* (
     const exits = yield* Effect.forEach(fibers, Fiber.await)
     const refused = exits.flatMap((exit) => (Exit.isSuccess(exit) ? [exit.value.endpoint] : []))
     close((host) => refused.some((each) => ConnectionUrl.formatHost(each) === host))
-    const [only] = exits
-    if (exits.length === 1 && only !== undefined && Exit.isFailure(only)) return yield* Effect.failCause(only.cause)
+    const unreached =
+      exits.length === 1 ? exits.flatMap((exit) => Option.toArray(Exit.findErrorOption(exit)))[0] : undefined
+    if (unreached !== undefined) {
+      if (!isFound) endpoint = unreached.endpoint
+      return yield* unreached.error
+    }
     const texts = hosts.flatMap((host, index) => exits.slice(index, index + 1).map((exit) => describe(host, exit)))
     return yield* Endpoint.failure(`No server of the URL is ${url.sessionAttributes}: ${texts.join("; ")}`)
   }).pipe(Effect.scoped)
@@ -107,6 +114,7 @@ export const make = Effect.fnUntraced(function* (
     Effect.timeoutOrElse({ duration: longest, orElse: () => Effect.fail(Endpoint.failure("No answer in time")) }),
     Effect.map((found) => {
       endpoint = found
+      isFound = true
       problem = undefined
       close((host) => host !== ConnectionUrl.formatHost(found))
     }),
@@ -158,6 +166,9 @@ export const make = Effect.fnUntraced(function* (
       },
       get startupOptions() {
         return configs.of(current()).startupOptions
+      },
+      get prepare() {
+        return configs.of(current()).prepare
       },
       get stream() {
         const to = current()

@@ -1,6 +1,7 @@
 /** Checks every variable for itself. */
-import { type Config, ConfigProvider, Effect, Exit, Option, Redacted } from "effect"
+import { type Config, ConfigProvider, Effect, Exit, Option, Redacted, Result } from "effect"
 import { variables } from "../Config.ts"
+import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import * as OtlpConfig from "../observability/OtlpConfig.ts"
 import { isLoopback } from "../operations/Access.ts"
 import * as Failure from "../process/Failure.ts"
@@ -12,13 +13,9 @@ const area = "Configuration"
 /** A shorter name may be anybody's. */
 const shortest = 6
 
-/** A URL without its password and parameters. */
-export const masked = (text: string) => {
-  const url = URL.parse(text)
-  if (url === null || url.hostname === "") return "(set)"
-  const user = url.username === "" ? "" : `${url.username}@`
-  return `${url.protocol}//${user}${url.host}${url.pathname}`
-}
+/** A URL of a Postgres without its password and parameters. Any other secret is only known to be set. */
+const masked = (text: string) =>
+  Result.match(ConnectionUrl.parse(text), { onFailure: () => "(set)", onSuccess: ConnectionUrl.format })
 
 const shown = (value: unknown, text: string) => {
   const inner = Option.isOption(value) ? Option.getOrUndefined(value) : value

@@ -13,6 +13,7 @@ import { check, fail, type Finding, ok, warn } from "./Finding.ts"
 import * as MigrationsCheck from "./MigrationsCheck.ts"
 import * as ProcessorCheck from "./ProcessorCheck.ts"
 import * as RolesCheck from "./RolesCheck.ts"
+import * as RouteCheck from "./RouteCheck.ts"
 import * as ServerCheck from "./ServerCheck.ts"
 import * as ServiceCheck from "./ServiceCheck.ts"
 import * as SessionCheck from "./SessionCheck.ts"
@@ -47,16 +48,10 @@ const reach = Effect.fnUntraced(function* (pool: Pool) {
 })
 
 const unreachable = (variable: string, error: Parameters<typeof Failure.sqlReason>[0]) => {
-  const reason = Failure.sqlReason(error)
-  return /unsupported startup parameter/i.test(reason)
-    ? fail(
-        `The connection pooler refuses what the sessions ask for: ${reason}`,
-        "Have the pooler let these startup parameters through, or connect without it."
-      )
-    : fail(
-        `The database cannot be reached: ${reason}`,
-        `Check the host, port, login and password of ${variable}, and that the server runs and lets this machine in.`
-      )
+  return fail(
+    `The database cannot be reached: ${Failure.sqlReason(error)}`,
+    `Check the host, port, login and password of ${variable}, its sslmode and files, and that the server runs and lets this machine in.`
+  )
 }
 
 /** What only the databases that are migrated have. */
@@ -71,16 +66,23 @@ const migratedChecks = (area: string, sql: Database, { roles }: Settings) => {
 }
 
 const ofDatabase = (settings: Settings, { pools, variable }: Named, sql: Database, isMain: boolean) => {
-  const host = URL.parse(Redacted.value(pools[0]?.url ?? Redacted.make("")))?.hostname ?? ""
   const needed = settings.processes * pools.length * settings.poolSize
   const isRead = variable === "READ_DATABASE_URL"
   return [
-    check(variable, "The server", ServerCheck.check(sql, { variable, host, isWritten: !isRead })),
+    check(variable, "The server", ServerCheck.check(sql, { variable, isWritten: !isRead })),
     ...pools.map((pool) =>
       check(
         variable,
-        "The settings of its sessions",
-        Effect.flatMap(reach(pool), (session) => SessionCheck.check(session, sessionSettings(pool))).pipe(Effect.scoped)
+        `The connections of the ${pool.name ?? "database"}`,
+        Effect.flatMap(reach(pool), (session) =>
+          Effect.map(
+            Effect.all([
+              RouteCheck.check(session, pool.name ?? variable, variable),
+              SessionCheck.check(session, sessionSettings(pool))
+            ]),
+            (said) => said.flat()
+          )
+        ).pipe(Effect.scoped)
       )
     ),
     check(variable, "Its connections", ConnectionsCheck.check(sql, needed)),

@@ -1,4 +1,4 @@
-/** Checks the server of a database: its version, the way to it, its clock, and whether it can be written. */
+/** Checks the server of a database: its version, how far it is, its clock, and whether it can be written. */
 import { Clock, Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { fail, ok, type Said, warn } from "./Finding.ts"
@@ -7,7 +7,6 @@ import { fail, ok, type Said, warn } from "./Finding.ts"
 export interface Use {
   /** The variable that names it. */
   readonly variable: string
-  readonly host: string
   readonly isWritten: boolean
 }
 
@@ -16,7 +15,6 @@ interface Server {
   readonly number: number
   readonly database: string
   readonly login: string
-  readonly tls: string | null
   readonly is_replica: boolean
 }
 
@@ -26,8 +24,6 @@ const oldest = 150_000
 const slow = 10
 const skewed = 500
 const wrong = 60_000
-
-const isLocal = (host: string) => /^(localhost|127\.|\[?::1|$)/.test(host)
 
 /** How long a statement takes, and how far the clock of the server is from this one, both in milliseconds. */
 const timed = (sql: PgClient.PgClient) =>
@@ -48,17 +44,16 @@ const clock = (took: number, ahead: number): Said => {
 }
 
 /** The server. */
-export const check = Effect.fnUntraced(function* (sql: PgClient.PgClient, { host, isWritten, variable }: Use) {
+export const check = Effect.fnUntraced(function* (sql: PgClient.PgClient, { isWritten, variable }: Use) {
   const [server] = yield* sql<Server>`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
-      current_database() as database, current_user as login, pg_is_in_recovery() as is_replica,
-      (select s.version from pg_stat_ssl s where s.pid = pg_backend_pid() and s.ssl) as tls`
+      current_database() as database, current_user as login, pg_is_in_recovery() as is_replica`
   if (server === undefined) return []
   yield* timed(sql)
   const first = yield* timed(sql)
   const second = yield* timed(sql)
   const best = first.took < second.took ? first : second
-  const { database, is_replica, login, number, tls, version } = server
+  const { database, is_replica, login, number, version } = server
   const said: Array<Said> = [
     number < oldest
       ? fail(`PostgreSQL ${version} is too old.`, "Use PostgreSQL 15 or later.")
@@ -67,17 +62,13 @@ export const check = Effect.fnUntraced(function* (sql: PgClient.PgClient, { host
   if (best.took > slow) {
     said.push(warn(`It is far away: each statement takes ${best.took} ms.`, "Run the service near its database."))
   }
-  if (tls !== null) said.push(ok(`The connection is encrypted (${tls}).`))
-  else if (!isLocal(host)) {
+  if (is_replica && isWritten) {
     said.push(
-      warn(
-        "The connection is not encrypted.",
-        `Add sslmode=require to the URL of ${variable}, unless a proxy encrypts.`
+      fail(
+        "It is a replica, which cannot be written.",
+        `Point ${variable} at the primary: several servers with target_session_attrs=read-write, for example.`
       )
     )
-  }
-  if (is_replica && isWritten) {
-    said.push(fail("It is a replica, which cannot be written.", `Point ${variable} at the primary.`))
   }
   if (is_replica && !isWritten) said.push(ok("It is a replica."))
   return [...said, clock(best.took, best.ahead)]

@@ -7,7 +7,7 @@ import { Authorization, ReadsByKey } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { ResolveHash } from "./CheckOrganization.ts"
 import { CurrentRequest, type Refusal, type RequestFacts } from "../observability/RequestFacts.ts"
-import { hashOf, prefixOf } from "./KeyLookup.ts"
+import { hashOf, isLikely, prefixOf } from "./KeyLookup.ts"
 import { OrgResolver } from "./OrgResolver.ts"
 import { RequestLimit } from "./RequestLimit.ts"
 
@@ -72,8 +72,10 @@ export const layer = Layer.effectContext(
           const facts = Context.get(context, CurrentRequest)
           if (Redacted.value(credential) === "") return refused(facts)
           if (facts !== undefined) facts.keyPrefix = prefixOf(credential)
-          // A long body is read for the holder of a key only, and requests are counted for an organization that is known.
+          // A long body is read for the holder of a key only, requests are counted for an organization that is known, and
+          // the look-up alone costs half of a read that finds out that nobody knows the key.
           const isLookedUpFirst =
+            !isLikely(credential) ||
             readsByKey?.() === false ||
             limit !== undefined ||
             !Context.get(endpoint.annotations, ReadsByKey) ||

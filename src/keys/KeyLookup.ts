@@ -1,6 +1,6 @@
 /** The look-up of an API key in the table `api_keys`, for the resolver and for the statements that read records. */
 import { hash } from "node:crypto"
-import { Duration, Effect, Redacted, Schema } from "effect"
+import { Duration, Effect, Redacted } from "effect"
 import type { Constructor } from "effect/sql/Statement"
 import type { Database } from "../database/Database.ts"
 import * as Throttle from "../database/Throttle.ts"
@@ -9,10 +9,12 @@ import { CurrentRequest } from "../observability/RequestFacts.ts"
 /** SHA-256 of a key: the only form in which one is stored. */
 export const hashOf = (key: Redacted.Redacted): Uint8Array => hash("sha256", Redacted.value(key), "buffer")
 
-/** What the keys begin with that `ApiKeys` makes. */
-export const kind = "pda_live_"
+const ours = "pda_"
 
-const demoKind = "pda_demo_"
+/** What the keys begin with that `ApiKeys` makes. */
+export const kind = `${ours}live_`
+
+const demoKind = `${ours}demo_`
 
 const isMade = new RegExp(`^${kind}\\w{38}$`)
 
@@ -23,14 +25,17 @@ export const prefixOf = (key: Redacted.Redacted): string | undefined => {
   return text.startsWith(demoKind) ? demoKind : undefined
 }
 
+/** Whether a key looks at first sight like one of this service. Of any other it is likely that nobody knows it. */
+export const isLikely = (key: Redacted.Redacted): boolean => Redacted.value(key).startsWith(ours)
+
 /** A key that is valid. */
-export const KeyRow = Schema.Struct({
-  organization_id: Schema.String,
-  is_first_use_today: Schema.Boolean
-})
+interface KeyRow {
+  readonly organization_id: string
+  readonly is_first_use_today: boolean
+}
 
 /** The statement that finds the row of a valid key. */
-export const keyRow = (sql: Constructor, keyHash: Uint8Array) => sql<typeof KeyRow.Type>`
+export const keyRow = (sql: Constructor, keyHash: Uint8Array) => sql<KeyRow>`
   select organization_id, last_used_on is distinct from (now() at time zone 'UTC')::date as is_first_use_today
   from api_keys where key_hash = ${keyHash} and revoked_at is null`
 

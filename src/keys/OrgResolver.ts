@@ -2,11 +2,10 @@
  * Which organization an API key belongs to. Every request asks the store of keys: nothing remembers a key past the
  * request that used it, so that a revoked key stops working at once.
  */
-import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
-import { SqlSchema } from "effect/sql"
+import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { CredentialDatabase, isSameDatabase, RecordDatabase } from "../database/Database.ts"
 import { CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
-import { hashOf, KeyRow, keyRow, recordUse, shareOf, within } from "./KeyLookup.ts"
+import { hashOf, keyRow, recordUse, shareOf, within } from "./KeyLookup.ts"
 
 // Made once: a stack trace costs more than the rest of the response.
 const unauthorized = new Unauthorized()
@@ -34,21 +33,16 @@ export class OrgResolver extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* CredentialDatabase
       const records = yield* Effect.serviceOption(RecordDatabase)
-      const find = SqlSchema.findOneOption({
-        Request: Schema.Uint8Array,
-        Result: KeyRow,
-        execute: (keyHash) => keyRow(sql, keyHash)
-      })
       const readsByKey = () => sql.distribution.isDistributed() === false
       // Nobody waits for it: until it is known, keys are looked up first, which is always right.
       const learn = Effect.forkDetach(sql.distribution.refresh)
       const resolveHash = Effect.fn("OrgResolver.resolve")(function* (keyHash: Uint8Array) {
         if (sql.distribution.isDistributed() === undefined) yield* learn
         const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
-        const row = yield* sql.run(request, find(keyHash)).pipe(Effect.catchTag("SchemaError", Effect.die))
-        if (Option.isNone(row)) return yield* unauthorized
-        if (row.value.is_first_use_today) yield* recordUse(sql, keyHash)
-        return row.value.organization_id
+        const [row] = yield* sql.run(request, keyRow(sql, keyHash))
+        if (row === undefined) return yield* unauthorized
+        if (row.is_first_use_today) yield* recordUse(sql, keyHash)
+        return row.organization_id
       })
       return OrgResolver.of({
         resolve: (key) => resolveHash(hashOf(key)),

@@ -70,7 +70,7 @@ describe("The URL of a Postgres", () => {
     const url = "postgres://h?schema=public&connection_limit=5&gssencmode=disable&keepalives=1&channel_binding=require"
     assert.deepStrictEqual(read(url).ignored, ["schema", "connection_limit", "channel_binding"])
     assert.deepStrictEqual(read("postgres://h?pgbouncer=true&sslmode=require&ssl=true").ignored, [])
-    assert.isFalse(read("postgres://h?pgbouncer=true").prepares)
+    assert.isTrue(read("postgres://h?pgbouncer=true").sharesSessions)
   })
 
   it("says what is wrong, and nothing of a secret", () => {

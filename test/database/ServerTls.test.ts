@@ -120,8 +120,7 @@ const isEncrypted = Effect.fnUntraced(function* (expected: boolean, rest: string
 
 const isRefused = Effect.fnUntraced(function* (reason: RegExp, rest: string) {
   const found = yield* session(rest)
-  assert.isString(found, rest)
-  assert.match(String(found), reason, rest)
+  assert.match(typeof found === "string" ? found : "not refused", reason, rest)
 })
 
 layer(TlsPostgres.layer, { excludeTestServices: true })("To a Postgres with TLS a connection", (it) => {
@@ -221,7 +220,8 @@ layer(TlsPostgres.layer, { excludeTestServices: true })("To a Postgres with TLS 
       assert.deepInclude(yield* session("localhost:PORT/postgres", variables), { is_encrypted: false })
       assert.deepInclude(yield* session(`${server}?sslmode=require`, variables), { is_encrypted: true })
       const unverified = { PGPASSWORD: "postgres", PGSSLROOTCERT: "FOLDER/stranger.crt", PGSSLMODE: "verify-ca" }
-      assert.match(String(yield* session(server, unverified)), /unable|self.signed/)
+      const refusal = yield* session(server, unverified)
+      assert.match(typeof refusal === "string" ? refusal : "not refused", /unable|self.signed/)
       const named = yield* session(`postgres:postgres@localhost:PORT/postgres?application_name=of%20mine`)
       assert.deepInclude(named, { application: "of mine" })
     })

@@ -12,10 +12,21 @@ export interface Manner {
 }
 
 const kept = ["user", "database"]
+const known = [...kept, "application_name", "client_encoding", "timezone"]
+
+const sslRequest = 80_877_103
+
+const parametersOf = (message: Buffer) => {
+  const words = message.subarray(8).toString("utf8").split("\0")
+  return words.flatMap((name, index) =>
+    index % 2 === 0 && name !== "" ? [[name, words[index + 1] ?? ""] as const] : []
+  )
+}
+
+const asksForMore = (message: Buffer) => parametersOf(message).some(([name]) => !known.includes(name.toLowerCase()))
 
 const startupOf = (message: Buffer) => {
-  const words = message.subarray(8).toString("utf8").split("\0")
-  const pairs = words.flatMap((name, index) => (index % 2 === 0 && kept.includes(name) ? [name, words[index + 1]] : []))
+  const pairs = parametersOf(message).flatMap(([name, value]) => (kept.includes(name) ? [name, value] : []))
   const body = Buffer.from(`${pairs.join("\0")}\0\0`)
   const head = Buffer.alloc(8)
   head.writeInt32BE(body.length + 8, 0)
@@ -41,12 +52,14 @@ export const before = (url: string, { delay = 0, parameters }: Manner) =>
           const far = connect(Number(port), hostname)
           near.on("error", () => far.destroy()).on("close", () => far.destroy())
           far.on("error", () => near.destroy()).on("close", () => near.destroy())
-          near.once("data", (startup) => {
-            if (parameters === "refused") return near.end(refusal())
+          const begin = (startup: Buffer) => {
+            if (startup.readInt32BE(4) === sslRequest) return near.once("data", begin).write("N")
+            if (parameters === "refused" && asksForMore(startup)) return near.end(refusal())
             far.write(startupOf(startup))
             near.on("data", (data) => void after(delay).then(() => far.write(data)))
             return far.pipe(near)
-          })
+          }
+          near.once("data", begin)
         })
         server.listen(0, "127.0.0.1", () => {
           const address = server.address()

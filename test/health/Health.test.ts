@@ -28,28 +28,28 @@ type Place = "up" | "refusing" | "silent" | "empty"
 
 /** Where a database may be, by what becomes of who asks it: its URL, and what happens to it once it is known. */
 const places = {
-  up: Effect.map(TestDatabase, ({ url }) => ({ url, then: Effect.void })),
+  up: Effect.map(TestDatabase, ({ url }) => ({ url, afterwards: Effect.void })),
   refusing: Effect.map(TestDatabase, ({ url }) => ({
     url: Object.assign(new URL(url), { port: "1" }).href,
-    then: Effect.void
+    afterwards: Effect.void
   })),
   silent: Effect.gen(function* () {
     const url = new URL((yield* TestDatabase).url)
     const proxy = yield* TcpProxy.make({ host: url.hostname, port: Number(url.port) })
-    return { url: Object.assign(url, { port: String(proxy.port) }).href, then: proxy.cut("swallow") }
+    return { url: Object.assign(url, { port: String(proxy.port) }).href, afterwards: proxy.cut("swallow") }
   }),
   empty: Effect.map(TestDatabase, ({ url }) => ({
     url: Object.assign(new URL(url), { pathname: "postgres" }).href,
-    then: Effect.void
+    afterwards: Effect.void
   }))
 }
 
 const databaseAt = (place: Place) =>
   Effect.gen(function* () {
-    const { then, url } = yield* places[place]
+    const { afterwards, url } = yield* places[place]
     const options = { applicationName: "test", maxConnections: 2, statementTimeout: "5 seconds" } as const
     const database = yield* connect({ ...options, url: Redacted.make(url) })
-    yield* then
+    yield* afterwards
     return database
   }).pipe(Effect.provide(Reactivity.layer))
 

@@ -99,12 +99,27 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
       })
     )
 
+    it.effect("of another form than ours is looked up alone, and read with where it is known", () =>
+      Effect.gen(function* () {
+        const foreign = { authorization: "Bearer sk_of_another_service" }
+        const refused = yield* statementsOf(Http.send({ headers: foreign, raw: "{" }))
+        assert.deepStrictEqual([refused.answer.status, refused.records, refused.credentials], [401, 0, 1])
+        yield* insertKey("sk_of_another_service")
+        yield* Http.send({ headers: foreign })
+        yield* isUsedToday("sk_of_another_service")
+        const read = yield* statementsOf(Http.send({ headers: foreign, json: { limit: 2 } }))
+        assert.strictEqual(read.answer.status, 200)
+        assert.strictEqual(read.answer.text, (yield* Http.send({ json: { limit: 2 } })).text)
+        assert.deepStrictEqual([read.records, read.credentials], [1, 1])
+      })
+    )
+
     it.effect("stops working when it is revoked", () =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
-        const headers = yield* insertKey("key_to_revoke")
+        const headers = yield* insertKey("pda_to_revoke")
         assert.strictEqual((yield* Http.send({ headers })).status, 200)
-        yield* sql`update api_keys set revoked_at = now() where id = 'key_to_revoke'`
+        yield* sql`update api_keys set revoked_at = now() where id = 'pda_to_revoke'`
         assert.strictEqual((yield* Http.send({ headers })).status, 401)
         assert.strictEqual((yield* Http.send({ headers, raw: "{" })).status, 401)
       })
@@ -113,10 +128,10 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
     it.effect("has the first use of a day recorded", () =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
-        const headers = yield* insertKey("key_of_yesterday", { last_used_on: "2026-01-01" })
+        const headers = yield* insertKey("pda_of_yesterday", { last_used_on: "2026-01-01" })
         yield* Http.send({ headers })
         const used = sql<{ is_today: boolean }>`
-        select last_used_on = (now() at time zone 'UTC')::date as is_today from api_keys where id = 'key_of_yesterday'`
+        select last_used_on = (now() at time zone 'UTC')::date as is_today from api_keys where id = 'pda_of_yesterday'`
         yield* eventually(
           "a use today",
           Effect.map(used, ([row]) => row?.is_today === true)

@@ -5,6 +5,7 @@ import { request } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Data, Effect } from "effect"
+import * as Haproxy from "../../scripts/scale/maps/Haproxy.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
 import { freePort } from "../support/LocalPostgres.ts"
 
@@ -99,6 +100,9 @@ const folderOfMaps = Effect.acquireRelease(
   ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
+/** The state of a server that gets requests. */
+const running = "2"
+
 /** Starts haproxy in front of servers, with empty maps. It is gone when the scope closes. */
 export const start = Effect.fnUntraced(function* (ports: Ports) {
   const port = yield* freePort
@@ -127,5 +131,16 @@ export const start = Effect.fnUntraced(function* (ports: Ports) {
       return status === 200
     }).pipe(Effect.catchTag("NoResponse", () => Effect.succeed(false)))
   )
-  return { ...places, port, log: () => log }
+  /** Waits until haproxy sends requests to a server again. */
+  const untilUp = (backend: string, name: string) =>
+    eventually(
+      `${name} is up`,
+      Effect.map(Haproxy.ask(places.socket, `show servers state ${backend}`), (states) =>
+        states.split("\n").some((line) => {
+          const [, , , of, , state] = line.split(" ")
+          return of === name && state === running
+        })
+      )
+    )
+  return { ...places, port, log: () => log, untilUp }
 })

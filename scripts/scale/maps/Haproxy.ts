@@ -21,7 +21,7 @@ const targetOf = (socket: string) => {
 }
 
 /** Sends one command, and returns what haproxy says. */
-const ask = (socket: string, command: string) =>
+export const ask = (socket: string, command: string) =>
   Effect.callback<string, MapsRefused>((resume) => {
     let answer = ""
     const connection = connect(targetOf(socket), () => connection.write(`${command}\n`))

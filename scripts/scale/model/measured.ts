@@ -23,14 +23,14 @@ const Measured = Schema.Struct({
     lookUpMicros1000: Schema.Finite,
     lookUpMicros1000000: Schema.Finite,
     sessionKilobytes: Schema.Finite,
-    mapsSeconds: Schema.Finite,
+    mapsCpuSeconds: Schema.Finite,
     mapsMegabytes: Schema.Finite,
     keyMapBytes: Schema.Finite,
     organizationMapBytes: Schema.Finite,
     haproxyMegabytesEmpty: Schema.Finite,
     haproxyMegabytes: Schema.Finite,
-    haproxyStartSeconds: Schema.Finite,
-    haproxyUpdateSeconds: Schema.Finite,
+    haproxyStartCpuSeconds: Schema.Finite,
+    haproxyUpdateCpuSeconds: Schema.Finite,
     haproxyMegabytesAfterUpdate: Schema.Finite
   })
 })
