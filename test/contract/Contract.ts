@@ -92,7 +92,7 @@ const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
       least: {},
       required: [],
       listed,
-      decided: ["410", "413", "415", "429", "500"]
+      decided: ["410", "413", "415", "429", "500", "501"]
     }
   ]
 }
