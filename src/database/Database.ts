@@ -85,7 +85,7 @@ const naming = (store: Store.Store, route: Route.Route): Store.Store => {
   const named = Effect.provideService(Statement.CurrentTransformer, name)
   return {
     run: (request, statements) => store.run(request, named(statements)),
-    runShort: (request, statement, statements) => named(store.runShort(request, statement, statements))
+    runShort: (request, statement, alone) => named(store.runShort(request, statement, alone))
   }
 }
 

@@ -60,12 +60,12 @@ export interface Store {
    * Runs a read that is short and may be run twice: first on a connection that it shares with others, where there is
    * one. What has no answer soon there, or fails, is run like any other.
    *
-   * @param statements runs the statement
+   * @param alone what runs the statement like any other
    */
   readonly runShort: <A, E, R, E1>(
     request: Request<E1>,
     statement: Statement<A>,
-    statements: Effect.Effect<ReadonlyArray<A>, E, R>
+    alone: () => Effect.Effect<ReadonlyArray<A>, E, R>
   ) => Effect.Effect<ReadonlyArray<A>, Own<E> | E1, R>
 }
 
@@ -245,13 +245,13 @@ export const make = Effect.fnUntraced(function* ({
   const runShort = <A, E, R, E1>(
     request: Request<E1>,
     statement: Statement<A>,
-    statements: Effect.Effect<ReadonlyArray<A>, E, R>
+    alone: () => Effect.Effect<ReadonlyArray<A>, E, R>
   ) =>
     Effect.contextWith((context: Context.Context<R>) => {
       const clock = Context.get(context, Clock.Clock)
       const started = now(clock)
       const connection = outage.isDown() ? undefined : pipeline.take(started)
-      if (connection === undefined) return run(request, statements)
+      if (connection === undefined) return run(request, alone())
       return Effect.callback<ReadonlyArray<A>, Own<E> | E1, R>((resume) => {
         let isDone = false
         const end = (outcome: StoreMetrics.Outcome | undefined) => {
@@ -266,7 +266,7 @@ export const make = Effect.fnUntraced(function* ({
         const runAlone = () => {
           if (isDone) return
           end(undefined)
-          resume(run(request, statements))
+          resume(run(request, alone()))
         }
         const cancelTimeout = startTimeout(clock, Pipeline.longestWait, () => {
           pipeline.rest(now(clock))

@@ -40,7 +40,7 @@ export class OrgResolver extends Context.Service<
         if (sql.distribution.isDistributed() === undefined) yield* learn
         const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
         const statement = keyRow(sql, keyHash)
-        const [row] = yield* sql.runShort(request, statement, statement)
+        const [row] = yield* sql.runShort(request, statement, () => statement)
         if (row === undefined) return yield* unauthorized
         if (row.is_first_use_today) yield* recordUse(sql, keyHash)
         return row.organization_id

@@ -117,6 +117,14 @@ export const child = (
     : undefined
 }
 
+/** Makes a span of an effect where the tracer is on. For what runs in every request: `Effect.fn` takes a stack trace. */
+export const span =
+  (name: string, attributes: Readonly<Record<string, unknown>>) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.contextWith((context: Context.Context<R>): Effect.Effect<A, E, R> =>
+      Context.get(context, References.TracerEnabled) ? Effect.withSpan(effect, name, { attributes }) : effect
+    )
+
 /** Runs an effect that is in no trace, whatever is around it. */
 const outside = ({ spanId, traceId }: Tracer.AnySpan) =>
   Effect.provideContext(

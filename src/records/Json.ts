@@ -13,6 +13,13 @@ export const fromText = (text: string): Json => Buffer.from(text)
 export const toText = ({ buffer, byteLength, byteOffset }: Json): string =>
   Buffer.from(buffer, byteOffset, byteLength).toString()
 
+/** The records of rows that have one. */
+export const recordsOf = (rows: ReadonlyArray<{ readonly record: Json | null }>): ReadonlyArray<Json> => {
+  const records: Array<Json> = []
+  for (const { record } of rows) if (record !== null) records.push(record)
+  return records
+}
+
 /** Values with a comma between two of them, after one text and before another. */
 export const list = (before: string, values: ReadonlyArray<Json>, after: string): Json => {
   let size = Buffer.byteLength(before) + Buffer.byteLength(after) + Math.max(0, values.length - 1)

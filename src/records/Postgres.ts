@@ -1,5 +1,5 @@
 /** Reads records from Postgres. */
-import { Array, Duration, Effect } from "effect"
+import { Array, Context, Duration, Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment, Statement } from "effect/sql/Statement"
 import { atMost, fair } from "../database/Admission.ts"
@@ -7,14 +7,15 @@ import type { Database } from "../database/Database.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
 import { CredentialStoreDown, RecordNotFound, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import { CurrentRequest, found } from "../observability/RequestFacts.ts"
+import { CurrentRequest, found, type RequestFacts } from "../observability/RequestFacts.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import { keyRow, recordUse, shareOf } from "../keys/KeyLookup.ts"
 import * as ChangeClock from "./ChangeClock.ts"
 import * as ChangesPostgres from "./ChangesPostgres.ts"
 import * as Json from "./Json.ts"
 import type { ReadError, Repository } from "./Repository.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import { getQuery, ownerOfKey, type Query, searchQuery, withKey } from "./SearchQuery.ts"
+import { getQuery, type Keyed, ownerOfKey, type Query, searchQuery, withKey } from "./SearchQuery.ts"
 
 /**
  * Large pages keep this process busy, and not the database: more of them at once make no response come sooner, and
@@ -44,6 +45,9 @@ export const make = <R extends Resource>(
   resource: R,
   { clock = ChangeClock.make(sql, sql), deep }: Options = {}
 ): Repository<R> => {
+  const attributes = { "db.collection.name": resource.table }
+  const keyOwner = sql.literal(ownerOfKey)
+
   const run = <A, E>(
     key: string,
     limit: number,
@@ -52,14 +56,9 @@ export const make = <R extends Resource>(
     onError: (error: SqlError) => Effect.Effect<unknown, E | SqlError>
   ) => {
     const request = { key, share: shareOfConnections(limit), within, unavailable: RecordStoreDown.from }
-    const statements = Effect.tapErrorTag(
-      retryOvertaken(isPlannedOnce ? statement : statement.unprepared),
-      "SqlError",
-      onError
-    )
-    return isPlannedOnce && limit <= largePage
-      ? sql.runShort(request, statement, statements)
-      : sql.run(request, statements)
+    const alone = () =>
+      Effect.tapErrorTag(retryOvertaken(isPlannedOnce ? statement : statement.unprepared), "SqlError", onError)
+    return isPlannedOnce && limit <= largePage ? sql.runShort(request, statement, alone) : sql.run(request, alone())
   }
 
   /** After a statement that waited for a lock too long: finds out whether it is the keys that are locked. */
@@ -71,48 +70,56 @@ export const make = <R extends Resource>(
         )
       : Effect.void
 
-  /** What a query finds for the current organization. */
-  const read = Effect.fnUntraced(function* <Row extends object>(
-    limit: number,
-    queryOf: (owner: Fragment) => Query<Row>
-  ): Effect.fn.Return<ReadonlyArray<Row>, ReadError, CurrentOrganization> {
-    const organization = yield* CurrentOrganization
-    if ("id" in organization) {
-      const { id } = organization
-      const { isPlannedOnce, statement } = queryOf(sql`${id}`)
-      return yield* run(`organization ${id}`, limit, isPlannedOnce, statement, () => Effect.void)
-    }
-    const { keyHash } = organization
-    const query = queryOf(sql.literal(ownerOfKey))
-    const statement = withKey(sql, keyHash, query)
-    const rows = yield* run(shareOf(keyHash), limit, query.isPlannedOnce, statement, lookUpAlone(keyHash))
+  /** The rows of a statement that looks the key up, behind the key's own. */
+  const rowsOf = <Row>(
+    rows: ReadonlyArray<Keyed<Row>>,
+    keyHash: Uint8Array,
+    facts: RequestFacts | undefined
+  ): Effect.Effect<ReadonlyArray<Row>, Unauthorized> => {
     const key = rows[0]?.key
-    if (key == null) return yield* unauthorized
-    const facts = yield* CurrentRequest
+    if (key == null) return Effect.fail(unauthorized)
     if (facts !== undefined) facts.organization = key.slice(1)
-    if (key.startsWith("!")) yield* recordUse(sql, keyHash)
-    return rows.slice(1)
-  })
+    const own = Effect.succeed(rows.slice(1))
+    return key.startsWith("!") ? Effect.andThen(recordUse(sql, keyHash), own) : own
+  }
+
+  /** What a query finds for the current organization. */
+  const read = <Row extends object>(limit: number, queryOf: (owner: Fragment) => Query<Row>) =>
+    Effect.contextWith(
+      (
+        context: Context.Context<CurrentOrganization>
+      ): Effect.Effect<ReadonlyArray<Row>, ReadError, CurrentOrganization> => {
+        const organization = Context.get(context, CurrentOrganization)
+        if ("id" in organization) {
+          const { id } = organization
+          const { isPlannedOnce, statement } = queryOf(sql`${id}`)
+          return run(`organization ${id}`, limit, isPlannedOnce, statement, () => Effect.void)
+        }
+        const { keyHash } = organization
+        const query = queryOf(keyOwner)
+        const statement = withKey(sql, keyHash, query)
+        return Effect.flatMap(
+          run(shareOf(keyHash), limit, query.isPlannedOnce, statement, lookUpAlone(keyHash)),
+          (rows) => rowsOf(rows, keyHash, Context.get(context, CurrentRequest))
+        )
+      }
+    )
+
+  const asSearch = Tracing.span("Records.search", attributes)
+  const asGet = Tracing.span("Records.get", attributes)
 
   return {
     resource,
-    search: Effect.fn("Records.search", { attributes: { "db.collection.name": resource.table } })(
-      function* (criteria, page) {
-        const records = yield* read(page.limit, (owner) => searchQuery(sql, owner, resource, criteria, page, deep))
-        yield* found(records.length)
-        return Json.list(
-          '{"body":[',
-          records.flatMap(({ record }) => record ?? []),
-          "]}"
-        )
-      }
-    ),
-    get: Effect.fn("Records.get", { attributes: { "db.collection.name": resource.table } })(function* (id) {
-      const [row] = yield* read(1, (owner) => getQuery(sql, owner, resource, id))
-      if (row?.record == null) return yield* notFound
-      yield* found(1)
-      return row.record
-    }),
+    search: (criteria, page) =>
+      read(page.limit, (owner) => searchQuery(sql, owner, resource, criteria, page, deep)).pipe(
+        Effect.flatMap((rows) => Effect.as(found(rows.length), Json.list('{"body":[', Json.recordsOf(rows), "]}"))),
+        asSearch
+      ),
+    get: (id) =>
+      read(1, (owner) => getQuery(sql, owner, resource, id)).pipe(
+        Effect.flatMap(([row]) => (row?.record == null ? Effect.fail(notFound) : Effect.as(found(1), row.record))),
+        asGet
+      ),
     changes: ChangesPostgres.make(sql, clock, resource, read)
   }
 }

@@ -25,8 +25,7 @@ const counted = (sql: Database, count: () => void): Database => {
   const { run, runShort } = sql
   const counting: Pick<Database, "run" | "runShort"> = {
     run: (request, statements) => Effect.andThen(Effect.sync(count), run(request, statements)),
-    runShort: (request, statement, statements) =>
-      Effect.andThen(Effect.sync(count), runShort(request, statement, statements))
+    runShort: (request, statement, alone) => Effect.andThen(Effect.sync(count), runShort(request, statement, alone))
   }
   return Object.assign(sql, counting)
 }

@@ -27,9 +27,9 @@ const feed = Effect.gen(function* () {
     statements++
     return sql.run(request, statement)
   }
-  const runShort: Database["runShort"] = (request, statement, otherwise) => {
+  const runShort: Database["runShort"] = (request, statement, alone) => {
     statements++
-    return sql.runShort(request, statement, otherwise)
+    return sql.runShort(request, statement, alone)
   }
   const counting: Readonly<Record<PropertyKey, unknown>> = { run, runShort }
   const counted = new Proxy(sql, { get: (target, name) => counting[name] ?? Reflect.get(target, name) })
