@@ -1,5 +1,5 @@
 /** `sync`: keeps a copy of the records in step. */
-import { Array, Config, Console, Duration, Effect, Layer, Option, Runtime, Schema } from "effect"
+import { Array, Console, Duration, Effect, Layer, Option, Runtime, Schema } from "effect"
 import { Argument, Command, Flag, TerminalCapabilities } from "effect/cli"
 import { invocation } from "../process/Invocation.ts"
 import { endAtTheSecond } from "../process/StopSignals.ts"
@@ -76,12 +76,11 @@ export const sync = Command.make(
   },
   Effect.fn(function* (options) {
     const client = yield* clientOf(["sync"], options)
-    const password = yield* Config.option(Config.Redacted("PGPASSWORD"))
     const wanted = tables.filter(({ resource }) => options.resource.length === 0 || options.resource.includes(resource))
     const progress = yield* progressLayer(options.progress, wanted.length)
     yield* Effect.sync(endAtTheSecond)
     yield* Effect.gen(function* () {
-      const target = yield* targetOf(options.target, { ...options, password })
+      const target = yield* targetOf(options.target, options)
       yield* Sync.run({
         target,
         tables: wanted,

@@ -49,7 +49,7 @@ export interface Options {
   readonly applicationName: string
   /** How many connections to keep open at most. */
   readonly maxConnections: number
-  /** How many of them short reads share; by default none. */
+  /** How many of them short reads share, of which at least one other is left; by default none. */
   readonly sharedConnections?: number
   /** How long a connection may take to open. */
   readonly connectTimeout?: Duration.Input
@@ -128,7 +128,7 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
         spanAttributes: { "db.client.connection.pool.name": name }
       })
     )
-  const shared = options.sharedConnections ?? 0
+  const shared = Math.min(options.sharedConnections ?? 0, options.maxConnections - 1)
   const connections = options.maxConnections - shared
   const client = yield* clientOf(connections, false)
   const pipeline = yield* Effect.replicateEffect(clientOf(1, true), shared)

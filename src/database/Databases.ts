@@ -67,12 +67,14 @@ export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSetting
 /** The pools of connections to Postgres that a process keeps, by what they are for. */
 export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, connectTimeout: Duration.Input) => {
   const pool = { maxConnections: settings.poolSize, connectTimeout, statementTimeout: "5 seconds" } as const
+  // Few suffice to keep the process busy, and the others are for what takes longer.
+  const sharedConnections = Math.floor(settings.poolSize / 3)
   return {
     records: {
       ...pool,
       url: Option.getOrElse(settings.readDatabaseUrl, () => url),
       name: "record store",
-      sharedConnections: Math.floor(settings.poolSize / 3),
+      sharedConnections,
       pool: "records",
       applicationName: "practice-data-records",
       settings: { ...inOrder, ...lockTimeout }
@@ -81,6 +83,7 @@ export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, conn
       ...pool,
       url: Option.getOrElse(settings.credentialsDatabaseUrl, () => url),
       name: "credential store",
+      sharedConnections,
       pool: "credentials",
       applicationName: "practice-data-credentials",
       settings: lockTimeout

@@ -25,6 +25,8 @@ export interface Common {
   readonly connectTimeout: Duration.Input
   /** What sessions ask for. */
   readonly startupParameters: Readonly<Record<string, string>>
+  /** Whether statements may be prepared by name; they may by default. */
+  readonly prepare?: boolean
 }
 
 export const failure = (message: string) =>
@@ -71,7 +73,7 @@ const settingsOfPoolers = ({ TimeZone }: Readonly<Record<string, string>>) =>
 /** The configurations of connections of a URL. */
 export const configsOf = Effect.fnUntraced(function* (
   url: ConnectionUrl.ConnectionUrl,
-  { applicationName, connectTimeout, startupParameters }: Common
+  { applicationName, connectTimeout, prepare = true, startupParameters }: Common
 ) {
   const username = url.user ?? userInfo().username
   const database = url.database ?? username
@@ -100,7 +102,7 @@ export const configsOf = Effect.fnUntraced(function* (
       startupParameters: endpoint.asksSettings ? startupParameters : settingsOfPoolers(startupParameters),
       startupOptions: endpoint.asksSettings ? url.options : undefined,
       // What is prepared by name is in one session, and a pooler may go on in another one.
-      prepare: !(url.sharesSessions ?? !endpoint.asksSettings)
+      prepare: prepare && !(url.sharesSessions ?? !endpoint.asksSettings)
     })
   } as const
 })

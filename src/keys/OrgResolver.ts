@@ -42,7 +42,8 @@ export class OrgResolver extends Context.Service<
       const resolveHash = Effect.fn("OrgResolver.resolve")(function* (keyHash: Uint8Array) {
         if (Option.isSome(beside) && distribution.isDistributed() === undefined) yield* learn
         const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
-        const [row] = yield* sql.run(request, keyRow(sql, keyHash))
+        const statement = keyRow(sql, keyHash)
+        const [row] = yield* sql.runShort(request, statement, statement)
         if (row === undefined) return yield* unauthorized
         if (row.is_first_use_today) yield* recordUse(sql, keyHash)
         return row.organization_id

@@ -1,26 +1,30 @@
 /** A copy in a schema of a Postgres. */
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Redacted, Schedule } from "effect"
+import { Effect, Redacted, Result, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import * as ConnectionUrl from "../database/ConnectionUrl.ts"
+import * as Route from "../database/Route.ts"
 import * as SqlFailure from "../database/SqlFailure.ts"
 import * as SqlCopy from "./SqlCopy.ts"
 import type { Table } from "./Table.ts"
 import * as Target from "./Target.ts"
 
 export interface Options {
-  /** With a password, or without one where `PGPASSWORD` has it. */
+  /** With a password, or without one where `PGPASSWORD` or a file of passwords has it. */
   readonly url: Redacted.Redacted
   readonly schema: string
-  readonly password: Redacted.Redacted | undefined
   /** How many pages are applied at the same time. */
   readonly concurrency: number
 }
 
 /** The name without user and password. */
 const nameOf = ({ schema, url }: Options) => {
-  const { hostname, pathname, port } = new URL(Redacted.value(url))
-  return `postgres://${hostname}${port === "" ? "" : `:${port}`}${pathname}, schema ${schema}`
+  const servers = Result.match(ConnectionUrl.parse(Redacted.value(url)), {
+    onFailure: () => "postgres://",
+    onSuccess: (read) => ConnectionUrl.format({ ...read, user: undefined })
+  })
+  return `${servers}, schema ${schema}`
 }
 
 const reasonOf = ({ reason }: SqlError) => {
@@ -65,15 +69,17 @@ export const make = (options: Options): Target.Target => {
   })
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    const sql = yield* PgClient.make({
-      url: options.url,
-      ...(options.password === undefined ? {} : { password: options.password }),
+    const sql = yield* Route.make(options.url, {
       applicationName: "practice-data-sync",
-      maxConnections: options.concurrency + 1,
       connectTimeout: "10 seconds",
+      startupParameters: {},
       // Poolers that share sessions do not keep prepared statements.
       prepare: false
-    }).pipe(Effect.provideServiceEffect(Reactivity.Reactivity, Reactivity.make), Effect.mapError(toTargetError))
+    }).pipe(
+      Effect.flatMap((route) => PgClient.make(route.configOf({ maxConnections: options.concurrency + 1 }))),
+      Effect.provideServiceEffect(Reactivity.Reactivity, Reactivity.make),
+      Effect.mapError(toTargetError)
+    )
     const run: SqlCopy.Dialect["run"] = (statement, params) =>
       Effect.mapError(sql.unsafe<Readonly<Record<string, unknown>>>(statement, params).unprepared, toTargetError)
 

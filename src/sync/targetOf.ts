@@ -1,5 +1,6 @@
 /** Which target a text names. */
-import { Effect, Option, Redacted, Schema } from "effect"
+import { Effect, Option, Redacted, Result, Schema } from "effect"
+import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import * as NdjsonTarget from "./NdjsonTarget.ts"
 import * as ParquetTarget from "./ParquetTarget.ts"
 import * as PostgresTarget from "./PostgresTarget.ts"
@@ -9,8 +10,6 @@ export interface Options {
   readonly schema: Option.Option<string>
   readonly compact: boolean
   readonly concurrency: number
-  /** The password of a Postgres whose URL has none. */
-  readonly password: Option.Option<Redacted.Redacted>
 }
 
 /** The text names no target, or one that an option is not for. */
@@ -18,15 +17,15 @@ export class NotATarget extends Schema.TaggedError<NotATarget>()("NotATarget", {
 
 const refuse = (message: string) => Effect.fail(new NotATarget({ message }))
 
-const postgres = (text: string, options: Options) => {
-  if (!URL.canParse(text)) return refuse("The target is not a URL such as postgres://user@host:5432/database.")
-  const url = new URL(text)
-  const schema = Option.getOrElse(options.schema, () => url.searchParams.get("schema") ?? "public")
-  url.searchParams.delete("schema")
-  const password = url.password === "" ? Option.getOrUndefined(options.password) : undefined
-  const { concurrency } = options
-  return Effect.succeed(PostgresTarget.make({ url: Redacted.make(url.href), schema, password, concurrency }))
-}
+const postgres = (text: string, { concurrency, schema }: Options) =>
+  Result.match(ConnectionUrl.parse(text), {
+    onFailure: (reason) => refuse(`The target is not a URL such as postgres://user@host:5432/database: ${reason}.`),
+    onSuccess: () => {
+      const given = new URLSearchParams(text.split("?")[1]).get("schema")
+      const named = Option.getOrElse(schema, () => given ?? "public")
+      return Effect.succeed(PostgresTarget.make({ url: Redacted.make(text), schema: named, concurrency }))
+    }
+  })
 
 const looksLikeFile = /\.(db|sqlite3?)$/i
 const scheme = /^[a-z][a-z\d+.-]+:/i

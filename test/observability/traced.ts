@@ -40,7 +40,10 @@ export const exporting = (env: Environment = {}) =>
     })
   )
 
-const databases = Layer.unwrap(Effect.map(TestDatabase, ({ sql }) => layerShared(sql)))
+// Whether it is distributed is known from the start.
+const databases = Layer.unwrap(
+  Effect.flatMap(TestDatabase, ({ sql }) => Effect.as(sql.distribution.refresh, layerShared(sql)))
+)
 
 const processor = Layer.unwrap(
   Effect.map(StripeDouble, ({ url }) =>

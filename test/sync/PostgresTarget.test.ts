@@ -12,7 +12,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
       const target = PostgresTarget.make({
         url: Redacted.make(url),
         schema: "ended",
-        password: undefined,
         concurrency: 1
       })
       const state = yield* Effect.scoped(

@@ -30,7 +30,7 @@ const postgres = Effect.gen(function* () {
   const schema = `Copy ${++schemas}`
   const run = (statement: string) => Effect.orDie(Effect.asVoid(sql.unsafe(statement)))
   const stand: Stand = {
-    target: PostgresTarget.make({ url: Redacted.make(url), schema, password: undefined, concurrency: 2 }),
+    target: PostgresTarget.make({ url: Redacted.make(url), schema, concurrency: 2 }),
     rowsOf: (resource) => Effect.orDie(Readers.inPostgres(sql, schema, resource)),
     occupy: Effect.andThen(run(`create schema "${schema}"`), run(`create table "${schema}".charges (id text)`)),
     drop: run(`drop table "${schema}".charges`),

@@ -1,14 +1,13 @@
 /** Which target a text names, and what no message shows of it. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
-import { Effect, Option, Redacted } from "effect"
+import { Effect, Option } from "effect"
 import { type Options, targetOf } from "../../src/sync/targetOf.ts"
 
 const given = (over: Partial<Options> = {}): Options => ({
   schema: Option.none(),
   compact: false,
   concurrency: 4,
-  password: Option.some(Redacted.make("s3cret")),
   ...over
 })
 
@@ -23,7 +22,7 @@ const targets = [
     "postgres://me:s3cret@db.example:5433/warehouse?sslmode=require",
     "postgres://db.example:5433/warehouse, schema public"
   ],
-  ["postgresql://me@db.example/warehouse?schema=practice", "postgres://db.example/warehouse, schema practice"],
+  ["postgresql://me@db.example/warehouse?schema=practice", "postgres://db.example:5432/warehouse, schema practice"],
   ["sqlite:copies/practice.db", "sqlite:copies/practice.db"],
   ["ndjson:copies/practice.db", "ndjson:copies/practice.db"],
   ["./copies/practice", "ndjson:./copies/practice"],
@@ -39,7 +38,7 @@ it.effect.each(targets)("%s is %s", ([text, name]) =>
 it.effect("takes the schema of the flag first", () =>
   Effect.gen(function* () {
     const name = yield* named("postgres://me@db/warehouse?schema=a", { schema: Option.some("b") })
-    assert.strictEqual(name, "postgres://db/warehouse, schema b")
+    assert.strictEqual(name, "postgres://db:5432/warehouse, schema b")
   })
 )
 

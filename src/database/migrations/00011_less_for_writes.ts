@@ -8,6 +8,9 @@
  * - That of the creation has nothing else. It serves a search that finds few records, which are sorted.
  * - A filter's index leaves out the records without a value, which no search by it finds.
  * - None is of the servicing clinic alone, for which no search asks.
+ *
+ * A service of the version before finds the same while it is replaced. Its searches that include marked records have no
+ * index in their order by then, and sort what they find.
  */
 import { Effect } from "effect"
 import { addIndex, locking, retried } from "./addField.ts"
