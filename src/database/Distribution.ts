@@ -5,9 +5,10 @@
  * Statements for a distributed database are right on any other too, and slower there. So they are what is used until the
  * database has answered.
  */
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, References } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
+import { CurrentRequest } from "../observability/RequestFacts.ts"
 import type { Store } from "./Store.ts"
 
 export interface Distribution {
@@ -56,6 +57,10 @@ export const make = (sql: Constructor, { run }: Store): Distribution => {
     if (answer._tag === "Some") isDistributed = answer.value
     // Whoever needs it asks again soon.
     else askedAt = Number.NEGATIVE_INFINITY
-  })
+  }).pipe(
+    // It is nobody's request.
+    Effect.provideService(CurrentRequest, undefined),
+    Effect.provideService(References.TracerEnabled, false)
+  )
   return { isDistributed: () => isDistributed, refresh }
 }

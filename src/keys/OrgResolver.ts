@@ -33,11 +33,14 @@ export class OrgResolver extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* CredentialDatabase
       const records = yield* Effect.serviceOption(RecordDatabase)
-      const readsByKey = () => sql.distribution.isDistributed() === false
+      const beside = Option.filter(records, (client) => isSameDatabase(client, sql))
+      const { distribution } = Option.getOrElse(beside, () => sql)
+      const readsByKey = () => distribution.isDistributed() === false
       // Nobody waits for it: until it is known, keys are looked up first, which is always right.
-      const learn = Effect.forkDetach(sql.distribution.refresh)
+      const learn = Effect.forkDetach(distribution.refresh)
+      if (Option.isSome(beside)) yield* learn
       const resolveHash = Effect.fn("OrgResolver.resolve")(function* (keyHash: Uint8Array) {
-        if (sql.distribution.isDistributed() === undefined) yield* learn
+        if (Option.isSome(beside) && distribution.isDistributed() === undefined) yield* learn
         const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
         const statement = keyRow(sql, keyHash)
         const [row] = yield* sql.runShort(request, statement, () => statement)
@@ -47,7 +50,7 @@ export class OrgResolver extends Context.Service<
       })
       return OrgResolver.of({
         resolve: (key) => resolveHash(hashOf(key)),
-        ...(Option.exists(records, (client) => isSameDatabase(client, sql)) ? { resolveHash, readsByKey } : {})
+        ...(Option.isSome(beside) ? { resolveHash, readsByKey } : {})
       })
     })
   )

@@ -58,6 +58,8 @@ const create = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => 
 const make = Effect.fnUntraced(function* <E>(templateOf: (admin: Database) => Effect.Effect<string, E>) {
   const url = yield* create(templateOf)
   const sql = yield* connect({ ...options, url: Redacted.make(url), maxConnections: 5, sharedConnections: 1 })
+  // As it is soon after a start.
+  yield* sql.distribution.refresh
   return { url, sql }
 })
 
