@@ -118,7 +118,7 @@ export const child = (
 }
 
 /** Makes a span of an effect where the tracer is on. For what runs in every request: `Effect.fn` takes a stack trace. */
-export const span =
+export const spanned =
   (name: string, attributes: Readonly<Record<string, unknown>>) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.contextWith((context: Context.Context<R>): Effect.Effect<A, E, R> =>

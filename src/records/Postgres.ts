@@ -105,8 +105,8 @@ export const make = <R extends Resource>(
       }
     )
 
-  const asSearch = Tracing.span("Records.search", attributes)
-  const asGet = Tracing.span("Records.get", attributes)
+  const asSearch = Tracing.spanned("Records.search", attributes)
+  const asGet = Tracing.spanned("Records.get", attributes)
 
   return {
     resource,
