@@ -39,7 +39,7 @@ export const process: ReadonlyArray<Alert> = [
     for: 15,
     summary: "The JavaScript heap of {{ $labels.instance }} is {{ $value | humanizePercentage }} full",
     means: "At 100 % the process ends.",
-    act: "Restart it; then as PracticeDataMemoryGrows. `NODE_OPTIONS=--max-old-space-size=4096` gives it more, where the host has it."
+    act: "Restart it; then as PracticeDataMemoryGrows. It may take two fifths of the memory of the host or container: give that more."
   },
   {
     name: "PracticeDataClockOff",
