@@ -249,10 +249,11 @@ export const make = Effect.fnUntraced(function* ({
   ) =>
     Effect.contextWith((context: Context.Context<R>) => {
       const clock = Context.get(context, Clock.Clock)
-      const started = now(clock)
-      const connection = outage.isDown() ? undefined : pipeline.take(started)
-      if (connection === undefined) return run(request, alone())
       return Effect.callback<ReadonlyArray<A>, Own<E> | E1, R>((resume) => {
+        const started = now(clock)
+        // Taken where nothing can come between it and the statement: a place that is never answered is lost.
+        const connection = outage.isDown() ? undefined : pipeline.take(started)
+        if (connection === undefined) return resume(run(request, alone()))
         let isDone = false
         const end = (outcome: StoreMetrics.Outcome | undefined) => {
           isDone = true
