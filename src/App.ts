@@ -244,7 +244,7 @@ const single = (settings: Settings) => {
   const running = Layer.mergeAll(Layer.effectDiscard(draining(settings)), afterMigration, notices)
   return Layer.effectDiscard(announcement(settings)).pipe(
     Layer.provideMerge(running),
-    Layer.provideMerge(Server.serve(routes)),
+    Layer.provideMerge(Layer.unwrap(Effect.map(Server.appOf(routes), Server.serve))),
     Layer.provide(
       Listener.layer({ ...settings, ...(Processes.isChild ? Processes.childListener : {}), isMeasured: true })
     ),

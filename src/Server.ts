@@ -1,6 +1,6 @@
 /** What is served: the routes of each role with their documentation, and the middleware around them. */
-import { type Duration, Effect, Function, Layer } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
+import { Context, type Duration, Effect, Function, Layer, References, type Scope } from "effect"
+import { HttpPlatform, HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, OpenApi } from "effect/http-api"
 import { DataApi } from "./api/DataApi.ts"
 import { IntakeApi, VersionOneApi } from "./api/IntakeApi.ts"
@@ -10,7 +10,7 @@ import * as DocsPage from "./http/DocsPage.ts"
 import * as JsonBodyServer from "./http/JsonBodyServer.ts"
 import * as Middleware from "./http/Middleware.ts"
 import { pathsOf } from "./http/Paths.ts"
-import * as Tracing from "./observability/Tracing.ts"
+import * as Surroundings from "./http/Surroundings.ts"
 import * as IntakeHandlers from "./deletions/Handlers.ts"
 import * as TaskHandlers from "./deletions/TaskHandlers.ts"
 import * as Signature from "./deletions/Signature.ts"
@@ -19,6 +19,17 @@ import * as Series from "./observability/Series.ts"
 import * as AuthorizationServer from "./keys/AuthorizationServer.ts"
 import * as PspHandlers from "./psp/Handlers.ts"
 import * as RecordHandlers from "./records/Handlers.ts"
+import { ChangeClock } from "./records/ChangeClock.ts"
+import { HealthChecks } from "./health/HealthChecks.ts"
+import { IntakeSecrets } from "./deletions/IntakeSecrets.ts"
+import { Listener } from "./http/Listener.ts"
+import { OrgResolver } from "./keys/OrgResolver.ts"
+import { ProcessRuntime } from "./observability/ProcessRuntime.ts"
+import { PspReads } from "./psp/PspReads.ts"
+import { Recent } from "./observability/Recent.ts"
+import { Repositories } from "./records/Repositories.ts"
+import { Scheduler } from "./deletions/Scheduler.ts"
+import { TaskReads } from "./deletions/TaskReads.ts"
 
 const mebibyte = 1024 * 1024
 
@@ -27,6 +38,10 @@ const prefixed = (prefix: string) =>
     HttpRouter.HttpRouter,
     Effect.map(HttpRouter.HttpRouter, (router) => router.prefixed(prefix))
   )
+
+/** Handlers that run traced or not, as their requests do. Where they are built, the tracer is off. */
+const asRequested = <A, E, R>(handlers: Layer.Layer<A, E, R>) =>
+  Surroundings.reduced(handlers, Context.omit(References.TracerEnabled))
 
 const dataApiPrefix = "/api/v3"
 const operationsPrefix = "/api/v1"
@@ -37,10 +52,12 @@ export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.
 )
 
 /** The data API, its OpenAPI document and its documentation page. */
-export const dataApiRoutes = Layer.mergeAll(
-  HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
-  DocsPage.layer(DataApi)
-).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)), Tracing.asRequested)
+export const dataApiRoutes = asRequested(
+  Layer.mergeAll(
+    HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
+    DocsPage.layer(DataApi)
+  ).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)))
+)
 
 /**
  * The handlers of the intake with their middleware, over its services.
@@ -57,15 +74,17 @@ export const intakeHandlers = (delay: Duration.Duration) =>
 
 /** The intake, its OpenAPI document and its documentation page. */
 export const intakeRoutes = (delay: Duration.Duration) =>
-  Layer.mergeAll(
-    HttpApiBuilder.layer(IntakeApi),
-    HttpRouter.add(
-      "GET",
-      "/openapi.json",
-      Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(VersionOneApi)))
-    ),
-    DocsPage.layer(VersionOneApi)
-  ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)), Tracing.asRequested)
+  asRequested(
+    Layer.mergeAll(
+      HttpApiBuilder.layer(IntakeApi),
+      HttpRouter.add(
+        "GET",
+        "/openapi.json",
+        Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(VersionOneApi)))
+      ),
+      DocsPage.layer(VersionOneApi)
+    ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)))
+  )
 
 /** Health and readiness. */
 export const operationsRoutes = HttpApiBuilder.layer(OperationsApi).pipe(
@@ -103,12 +122,37 @@ export const middlewareOfApis = HttpRouter.middleware(
 /** The routes of the data API as they are served. */
 export const routes = Layer.merge(dataApiRoutes, middleware)
 
-/** Serves routes. */
-export const serve = <A, E, R>(served: Layer.Layer<A, E, R>) =>
-  HttpRouter.serve(Layer.merge(served, middleware), {
-    disableLogger: true,
-    disableListenLog: true,
-    // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for as
-    // long as the server remembers the fiber.
-    middleware: Function.identity
-  })
+/** The routes of a process, and what happens around each request, as one effect. */
+export const appOf = <A, E, R>(routes: Layer.Layer<A, E, R>) => HttpRouter.toHttpEffect(Layer.merge(routes, middleware))
+
+// Services that handlers were built with.
+const withoutServices = Context.omit(
+  ChangeClock,
+  HealthChecks,
+  HttpPlatform.HttpPlatform,
+  IntakeSecrets,
+  Listener,
+  OrgResolver,
+  ProcessRuntime,
+  PspReads,
+  Recent,
+  Repositories,
+  Scheduler,
+  TaskReads
+)
+
+/** What the fiber of a request carries. Each adds about ten services of its own, and is not to copy the rest for them. */
+const ofRequest = (context: Context.Context<HttpServer.HttpServer>) =>
+  Context.makeUnsafe<HttpServer.HttpServer>(withoutServices(context).mapUnsafe, { maxDepth: 16 })
+
+/** Serves what `appOf` returns. */
+export const serve = (
+  app: Effect.Effect<
+    HttpServerResponse.HttpServerResponse,
+    unknown,
+    HttpServerRequest.HttpServerRequest | Scope.Scope
+  >
+) =>
+  // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for as
+  // long as the server remembers the fiber.
+  Surroundings.reduced(HttpServer.serve(app, Function.identity), ofRequest)

@@ -3,7 +3,7 @@
  * off, also while traces are exported, and on only in a request or a run that is sampled. So all others cost nothing, and
  * what the service does by itself each second makes no spans.
  */
-import { Clock, Context, Effect, type Exit, Layer, Option, References, Tracer } from "effect"
+import { Clock, Context, Effect, type Exit, Option, References, Tracer } from "effect"
 import { Hex } from "effect/encoding"
 import { CurrentRequest } from "./RequestFacts.ts"
 import * as Sampler from "./Sampler.ts"
@@ -79,17 +79,6 @@ export const within =
   (span: Tracer.AnySpan) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.provideContext(effect, Context.add(enabled, Tracer.ParentSpan, span))
-
-/**
- * A layer of handlers that run as their requests do, traced or not. Handlers of an HttpApi run in the context in which
- * they are built, and that says that the tracer is off.
- */
-export const asRequested = <A, E, R>(handlers: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
-  Layer.fromBuild((memoMap, scope) =>
-    Effect.updateContext(Layer.buildWithMemoMap(handlers, memoMap, scope), (context: Context.Context<R>) =>
-      Context.omit(References.TracerEnabled)(context)
-    )
-  )
 
 /** Time on the wall clock, in nanoseconds. */
 export const now = (context: Context.Context<never>) => Context.get(context, Clock.Clock).currentTimeNanosUnsafe()

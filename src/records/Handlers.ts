@@ -1,7 +1,8 @@
 /** Serves the endpoints of the records: check the request, read, send the JSON as it is. */
-import { Duration, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { Authorization } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { DataApi } from "../api/DataApi.ts"
 import { IdRequired, OutOfRange } from "../api/Errors.ts"
@@ -10,7 +11,9 @@ import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { lagHeader, longestWait, maximumChanges } from "../api/records/Changes.ts"
 import { defaultLimit, maximumLimit, maximumOffset } from "../api/records/Search.ts"
-import { checkOrganization } from "../keys/CheckOrganization.ts"
+import { JsonBody } from "../api/JsonBody.ts"
+import * as Surroundings from "../http/Surroundings.ts"
+import { checkOrganization, ResolveHash } from "../keys/CheckOrganization.ts"
 import { found } from "../observability/RequestFacts.ts"
 import type { Json } from "./Json.ts"
 import { Repositories } from "./Repositories.ts"
@@ -101,7 +104,7 @@ const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (hand
   })
 )
 
-export const layer = Layer.mergeAll(
+const layers = Layer.mergeAll(
   organizationLayer,
   ...searchable.map((resource) =>
     HttpApiBuilder.group(DataApi, resource.name, (handlers) =>
@@ -109,3 +112,5 @@ export const layer = Layer.mergeAll(
     )
   )
 )
+
+export const layer = Surroundings.reduced(layers, Context.pick(Repositories, Authorization, JsonBody, ResolveHash))

@@ -9,7 +9,9 @@ import { compact } from "../http/inProcess.ts"
 import { deletions, layerMemory, path } from "./intake.ts"
 import { delay } from "./support.ts"
 
-const served = Server.serve(Layer.merge(Server.intakeRoutes(delay), Server.operationsRoutes)).pipe(
+const app = Server.appOf(Layer.merge(Server.intakeRoutes(delay), Server.operationsRoutes))
+
+const served = Layer.unwrap(Effect.map(app, Server.serve)).pipe(
   Layer.provideMerge(NodeHttpServer.layer(() => createServer(), { host: "127.0.0.1", port: 0 })),
   Layer.provide(layerMemory)
 )
