@@ -153,6 +153,4 @@ export const serve = (
     HttpServerRequest.HttpServerRequest | Scope.Scope
   >
 ) =>
-  // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for as
-  // long as the server remembers the fiber.
-  Surroundings.reduced(HttpServer.serve(app, Function.identity), ofRequest)
+  Surroundings.reduced(HttpServer.serve(app), ofRequest)

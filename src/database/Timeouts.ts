@@ -6,7 +6,7 @@ import { type Clock, Duration, Effect } from "effect"
 
 interface Entry {
   readonly at: number
-  readonly expired: () => void
+  expired: (() => void) | undefined
 }
 
 const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
@@ -28,7 +28,7 @@ export const make = Effect.gen(function* () {
           return Effect.andThen(clock.sleep(Duration.millis(Math.ceil(left))), watch(clock, entries, done))
         }
         entries.delete(entry)
-        entry.expired()
+        entry.expired?.()
       }
       done()
       return Effect.void
@@ -38,7 +38,7 @@ export const make = Effect.gen(function* () {
     const queues = clocks.get(clock) ?? new Map<number, Set<Entry>>()
     clocks.set(clock, queues)
     const entries = queues.get(millis) ?? new Set<Entry>()
-    const entry = { at: now(clock) + millis, expired }
+    const entry: Entry = { at: now(clock) + millis, expired }
     entries.add(entry)
     if (!queues.has(millis)) {
       queues.set(millis, entries)
@@ -49,6 +49,9 @@ export const make = Effect.gen(function* () {
         )
       )
     }
-    return () => void entries.delete(entry)
+    return () => {
+      entry.expired = undefined
+      entries.delete(entry)
+    }
   }
 })

@@ -68,6 +68,7 @@ export class OrderedServer extends Server {
   readonly sweepInterval: number
   readonly #connections = new Map<Duplex, Connection>()
   readonly #maximumIdleSweeps: number
+  readonly #tooManyPieces = ({ socket }: IncomingMessage) => this.#fail("TOO_MANY_PIECES", socket)
   #queued = 0
   #isDraining = false
   #isHolding = false
@@ -122,7 +123,7 @@ export class OrderedServer extends Server {
     const connection = this.#connections.get(response.req.socket)
     if (connection === undefined || connection.isRefused) return false
     if (response.req instanceof PieceLimitedRequest)
-      response.req.onTooManyPieces = () => this.#fail("TOO_MANY_PIECES", connection.socket)
+      response.req.onTooManyPieces = this.#tooManyPieces
     const begin = () => {
       this.#begin(connection, response)
       if (lacksHost(response.req)) this.emit("refused", refuse(response, 400))

@@ -7,7 +7,7 @@ const minimumAverage = 32
 
 /** A request that reports a body in too many small pieces, and drops the rest of it. */
 export class PieceLimitedRequest extends IncomingMessage {
-  onTooManyPieces: (() => void) | undefined
+  onTooManyPieces: ((request: IncomingMessage) => void) | undefined
   #pieces = 0
   #bytes = 0
   #isRefused = false
@@ -20,7 +20,7 @@ export class PieceLimitedRequest extends IncomingMessage {
     this.#bytes += piece.length
     this.#isRefused = this.#pieces > freePieces && this.#bytes < this.#pieces * minimumAverage
     if (!this.#isRefused) return super.push(piece, encoding)
-    this.onTooManyPieces?.()
+    this.onTooManyPieces?.(this)
     return false
   }
 }
