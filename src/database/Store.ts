@@ -274,22 +274,25 @@ export const make = Effect.fnUntraced(function* ({
           runAlone()
         })
         const [text, values] = statement.compile()
-        // Not interrupted with the caller: the answers after this one would be given up with it.
-        Effect.runForkWith(context)(
-          Effect.matchCause(connection.client.unsafe<A & object>(text, values), {
-            onSuccess: (rows) => {
-              connection.answered()
-              outage.succeeded()
-              if (isDone) return
-              end("success")
-              resume(Effect.succeed(rows))
-            },
-            onFailure: () => {
-              connection.answered()
-              runAlone()
-            }
-          })
-        )
+        connection.send(() => {
+          if (isDone) return connection.answered()
+          // Not interrupted with the caller: the answers after this one would be given up with it.
+          Effect.runForkWith(context)(
+            Effect.matchCause(connection.client.unsafe<A & object>(text, values), {
+              onSuccess: (rows) => {
+                connection.answered()
+                outage.succeeded()
+                if (isDone) return
+                end("success")
+                resume(Effect.succeed(rows))
+              },
+              onFailure: () => {
+                connection.answered()
+                runAlone()
+              }
+            })
+          )
+        })
         return Effect.sync(() => end("interrupted"))
       })
     })
