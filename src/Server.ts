@@ -53,10 +53,10 @@ export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.
 
 /** The data API, its OpenAPI document and its documentation page. */
 export const dataApiRoutes = asRequested(
-  Layer.mergeAll(
-    HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
-    DocsPage.layer(DataApi)
-  ).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)))
+  Layer.mergeAll(HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }), DocsPage.layer(DataApi)).pipe(
+    Layer.provide(dataApiHandlers),
+    Layer.provide(prefixed(dataApiPrefix))
+  )
 )
 
 /**
@@ -147,10 +147,5 @@ const ofRequest = (context: Context.Context<HttpServer.HttpServer>) =>
 
 /** Serves what `appOf` returns. */
 export const serve = (
-  app: Effect.Effect<
-    HttpServerResponse.HttpServerResponse,
-    unknown,
-    HttpServerRequest.HttpServerRequest | Scope.Scope
-  >
-) =>
-  Surroundings.reduced(HttpServer.serve(app), ofRequest)
+  app: Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpServerRequest.HttpServerRequest | Scope.Scope>
+) => Surroundings.reduced(HttpServer.serve(app), ofRequest)

@@ -13,7 +13,7 @@ import { Effect } from "effect"
 import * as Statement from "effect/sql/Statement"
 import pg from "pg"
 import { consumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
-import { searchQuery } from "../../src/records/SearchQuery.ts"
+import { askedOf, searchQuery } from "../../src/records/SearchQuery.ts"
 import { type Bars, chart } from "./reads/chart.ts"
 import {
   ask,
@@ -128,7 +128,8 @@ const floor = async (server: Server, connections: number): Promise<ReadonlyArray
   const request = required(service, Work.pageOf100)
   const sql = Statement.make(Effect.never, PgClient.makeCompiler(), [], undefined)
   const owner = sql.literal(`'${largest}'`)
-  const { statement } = searchQuery(sql, owner, consumptionLogs, {}, { limit: 100, offset: 0 })
+  const first = { limit: 100, offset: 0 }
+  const { statement } = searchQuery(sql, owner, consumptionLogs, askedOf(consumptionLogs, {}, first), first)
   const [query] = statement.compile()
   const bytes = { connections, seconds, status: 200 }
   return [

@@ -4,7 +4,6 @@
  */
 import { Cause, Clock, Context, Data, Duration, Effect, Exit, type Fiber, type Scope, type Tracer } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import type { Statement } from "effect/sql/Statement"
 import type { Pool } from "../observability/Metrics.ts"
 import { CurrentRequest, now } from "../observability/RequestFacts.ts"
 import * as SpanEnd from "../observability/SpanEnd.ts"
@@ -43,6 +42,9 @@ export interface Request<E> {
   readonly unavailable: (failure: Failure) => E
 }
 
+/** The text of a statement, and its values. */
+export type Query = readonly [text: string, values: ReadonlyArray<unknown>]
+
 /** An error of statements that is not the database's. */
 type Own<E> = Exclude<E, SqlError>
 
@@ -60,11 +62,12 @@ export interface Store {
    * Runs a read that is short and may be run twice: first on a connection that it shares with others, where there is
    * one. What has no answer soon there, or fails, is run like any other.
    *
+   * @param query the text and the values of the statement
    * @param alone what runs the statement like any other
    */
   readonly runShort: <A, E, R, E1>(
     request: Request<E1>,
-    statement: Statement<A>,
+    query: Query,
     alone: () => Effect.Effect<ReadonlyArray<A>, E, R>
   ) => Effect.Effect<ReadonlyArray<A>, Own<E> | E1, R>
 }
@@ -244,7 +247,7 @@ export const make = Effect.fnUntraced(function* ({
 
   const runShort = <A, E, R, E1>(
     request: Request<E1>,
-    statement: Statement<A>,
+    [text, values]: Query,
     alone: () => Effect.Effect<ReadonlyArray<A>, E, R>
   ) =>
     Effect.contextWith((context: Context.Context<R>) => {
@@ -273,7 +276,6 @@ export const make = Effect.fnUntraced(function* ({
           pipeline.rest(now(clock))
           runAlone()
         })
-        const [text, values] = statement.compile()
         connection.send(() => {
           if (isDone) return connection.answered()
           // Not interrupted with the caller: the answers after this one would be given up with it.

@@ -29,7 +29,7 @@ export const prefixOf = (key: Redacted.Redacted): string | undefined => {
 export const isLikely = (key: Redacted.Redacted): boolean => Redacted.value(key).startsWith(ours)
 
 /** A key that is valid. */
-interface KeyRow {
+export interface KeyRow {
   readonly organization_id: string
   readonly is_first_use_today: boolean
 }

@@ -5,7 +5,7 @@
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { CredentialDatabase, isSameDatabase, RecordDatabase } from "../database/Database.ts"
 import { CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
-import { hashOf, keyRow, recordUse, shareOf, within } from "./KeyLookup.ts"
+import { hashOf, keyRow, type KeyRow, recordUse, shareOf, within } from "./KeyLookup.ts"
 
 // Made once: a stack trace costs more than the rest of the response.
 const unauthorized = new Unauthorized()
@@ -39,11 +39,11 @@ export class OrgResolver extends Context.Service<
       // Nobody waits for it: until it is known, keys are looked up first, which is always right.
       const learn = Effect.forkDetach(distribution.refresh)
       if (Option.isSome(beside)) yield* learn
+      const [text] = keyRow(sql, new Uint8Array()).compile()
       const resolveHash = Effect.fn("OrgResolver.resolve")(function* (keyHash: Uint8Array) {
         if (Option.isSome(beside) && distribution.isDistributed() === undefined) yield* learn
         const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
-        const statement = keyRow(sql, keyHash)
-        const [row] = yield* sql.runShort(request, statement, () => statement)
+        const [row] = yield* sql.runShort(request, [text, [keyHash]], () => sql.unsafe<KeyRow>(text, [keyHash]))
         if (row === undefined) return yield* unauthorized
         if (row.is_first_use_today) yield* recordUse(sql, keyHash)
         return row.organization_id

@@ -1,7 +1,7 @@
 /** Reads records from Postgres. */
 import { Array, Context, Duration, Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Fragment, Statement } from "effect/sql/Statement"
+import type { Fragment } from "effect/sql/Statement"
 import { atMost, fair } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
@@ -15,7 +15,9 @@ import * as ChangesPostgres from "./ChangesPostgres.ts"
 import * as Json from "./Json.ts"
 import type { ReadError, Repository } from "./Repository.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import { getQuery, type Keyed, ownerOfKey, type Query, searchQuery, withKey } from "./SearchQuery.ts"
+import { askedOf, getQuery, type Keyed, ownerOfKey, type Query, searchQuery, withKey } from "./SearchQuery.ts"
+import * as Templates from "./Templates.ts"
+import type { Made, Owner, Shaped } from "./Templates.ts"
 
 /**
  * Large pages keep this process busy, and not the database: more of them at once make no response come sooner, and
@@ -47,18 +49,20 @@ export const make = <R extends Resource>(
 ): Repository<R> => {
   const attributes = { "db.collection.name": resource.table }
   const keyOwner = sql.literal(ownerOfKey)
+  const templates = Templates.make()
 
-  const run = <A, E>(
+  const run = <A extends object, E>(
     key: string,
     limit: number,
-    isPlannedOnce: boolean,
-    statement: Statement<A>,
+    { isPlannedOnce, query }: Made,
     onError: (error: SqlError) => Effect.Effect<unknown, E | SqlError>
   ) => {
     const request = { key, share: shareOfConnections(limit), within, unavailable: RecordStoreDown.from }
-    const alone = () =>
-      Effect.tapErrorTag(retryOvertaken(isPlannedOnce ? statement : statement.unprepared), "SqlError", onError)
-    return isPlannedOnce && limit <= largePage ? sql.runShort(request, statement, alone) : sql.run(request, alone())
+    const alone = () => {
+      const statement = sql.unsafe<A>(...query)
+      return Effect.tapErrorTag(retryOvertaken(isPlannedOnce ? statement : statement.unprepared), "SqlError", onError)
+    }
+    return isPlannedOnce && limit <= largePage ? sql.runShort(request, query, alone) : sql.run(request, alone())
   }
 
   /** After a statement that waited for a lock too long: finds out whether it is the keys that are locked. */
@@ -83,40 +87,59 @@ export const make = <R extends Resource>(
     return key.startsWith("!") ? Effect.andThen(recordUse(sql, keyHash), own) : own
   }
 
-  /** What a query finds for the current organization. */
-  const read = <Row extends object>(limit: number, queryOf: (owner: Fragment) => Query<Row>) =>
-    Effect.contextWith(
+  /**
+   * What a query finds for the current organization.
+   *
+   * @param shaped what its text depends on and its values, where it is worth to keep the text
+   */
+  const read = <Row extends object>(
+    limit: number,
+    queryOf: (owner: Fragment, values: ReadonlyArray<string>) => Query<Row>,
+    shaped?: Shaped
+  ) => {
+    const makeFor = (owner: Owner, values: ReadonlyArray<string>): Made => {
+      const query = queryOf(typeof owner === "string" ? sql`${owner}` : keyOwner, values)
+      const statement = typeof owner === "string" ? query.statement : withKey(sql, owner, query)
+      return { query: statement.compile(), isPlannedOnce: query.isPlannedOnce }
+    }
+    const madeFor = (owner: Owner) => (shaped === undefined ? makeFor(owner, []) : templates(owner, shaped, makeFor))
+    return Effect.contextWith(
       (
         context: Context.Context<CurrentOrganization>
       ): Effect.Effect<ReadonlyArray<Row>, ReadError, CurrentOrganization> => {
         const organization = Context.get(context, CurrentOrganization)
         if ("id" in organization) {
           const { id } = organization
-          const { isPlannedOnce, statement } = queryOf(sql`${id}`)
-          return run(`organization ${id}`, limit, isPlannedOnce, statement, () => Effect.void)
+          return run<Row, never>(`organization ${id}`, limit, madeFor(id), () => Effect.void)
         }
         const { keyHash } = organization
-        const query = queryOf(keyOwner)
-        const statement = withKey(sql, keyHash, query)
-        return Effect.flatMap(
-          run(shareOf(keyHash), limit, query.isPlannedOnce, statement, lookUpAlone(keyHash)),
-          (rows) => rowsOf(rows, keyHash, Context.get(context, CurrentRequest))
+        const found = run<Keyed<Row>, Unauthorized | CredentialStoreDown>(
+          shareOf(keyHash),
+          limit,
+          madeFor(keyHash),
+          lookUpAlone(keyHash)
         )
+        return Effect.flatMap(found, (rows) => rowsOf(rows, keyHash, Context.get(context, CurrentRequest)))
       }
     )
+  }
 
   const asSearch = Tracing.spanned("Records.search", attributes)
   const asGet = Tracing.spanned("Records.get", attributes)
 
   return {
     resource,
-    search: (criteria, page) =>
-      read(page.limit, (owner) => searchQuery(sql, owner, resource, criteria, page, deep)).pipe(
+    search: (criteria, page) => {
+      const { conditions, ...shaped } = askedOf(resource, criteria, page)
+      const queryOf = (owner: Fragment, values: ReadonlyArray<string>) =>
+        searchQuery(sql, owner, resource, { conditions, values }, page, deep)
+      return read(page.limit, queryOf, shaped).pipe(
         Effect.flatMap((rows) => Effect.as(found(rows.length), Json.list('{"body":[', Json.recordsOf(rows), "]}"))),
         asSearch
-      ),
+      )
+    },
     get: (id) =>
-      read(1, (owner) => getQuery(sql, owner, resource, id)).pipe(
+      read(1, (owner, [given = ""]) => getQuery(sql, owner, resource, given), { shape: "get", values: [id] }).pipe(
         Effect.flatMap(([row]) => (row?.record == null ? Effect.fail(notFound) : Effect.as(found(1), row.record))),
         asGet
       ),

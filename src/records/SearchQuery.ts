@@ -9,6 +9,7 @@ import { bytesOf } from "../database/TextBytes.ts"
 import { keyRow } from "../keys/KeyLookup.ts"
 import type { Json } from "./Json.ts"
 import type { Criteria, Page } from "./Repository.ts"
+import type { Shaped } from "./Templates.ts"
 
 /** A row of a record: its JSON, as bytes. */
 export interface Found {
@@ -44,6 +45,49 @@ const combinations = (sets: ReadonlyArray<ReadonlyArray<Fragment>>): ReadonlyArr
     [[]]
   )
 
+/** What a search asks for. Two searches of a resource that differ in the values alone have the same shape. */
+export interface Asked extends Shaped {
+  /** Each has one of the values, which is empty where it needs none. */
+  readonly conditions: ReadonlyArray<Condition>
+}
+
+const valueOf = (condition: Condition): string => {
+  switch (condition._tag) {
+    case "Equals":
+    case "NumberEquals":
+      return condition.value
+    case "AtLeast":
+    case "Before":
+      return Instant.toPostgres(condition.value)
+    case "Marked":
+    case "Never":
+      return ""
+  }
+}
+
+const shapeOf = (condition: Condition): string => {
+  switch (condition._tag) {
+    case "Equals":
+      return `= ${condition.columns.join(",")}`
+    case "Marked":
+      return condition.isIncluded ? `? ${condition.column}` : `! ${condition.column}`
+    case "Never":
+      return "Never"
+    default:
+      return `${condition._tag} ${condition.column}`
+  }
+}
+
+/** What a search asks for. */
+export const askedOf = ({ filters }: Resource, criteria: Criteria, { limit, offset }: Page): Asked => {
+  const conditions = conditionsOf(filters, criteria)
+  return {
+    conditions,
+    values: conditions.map(valueOf),
+    shape: conditions.reduce((shape, condition) => `${shape};${shapeOf(condition)}`, `${limit},${offset}`)
+  }
+}
+
 /**
  * The query of a page. Where a filter has several ranges, each is read in order, and the results are merged. Limit and
  * offset are in the text, since a plan for any limit would sort the whole organization.
@@ -55,17 +99,16 @@ export const searchQuery = (
   sql: Constructor,
   owner: Fragment,
   resource: Resource,
-  criteria: Criteria,
+  { conditions, values }: Pick<Asked, "conditions" | "values">,
   { limit, offset }: Page,
   deep = deepOffset
 ): Query => {
   const { orderedBy } = resource
-  const conditions = conditionsOf(resource.filters, criteria)
   const isPlannedOnce = offset === 0 && hasOneBestIndex(resource, conditions)
   const column = (name: string) => sql.literal(`t.${name}`)
 
   /** A value, hidden from the planner of a plan for all values: otherwise Postgres replans for each of them. */
-  const valueOf = (value: string, type: "text" | "numeric" | "timestamptz") => {
+  const hidden = (value: string, type: "text" | "numeric" | "timestamptz") => {
     const cast = sql.literal(`::${type}`)
     return isPlannedOnce ? sql`(select ${value}${cast})` : sql`${value}${cast}`
   }
@@ -74,10 +117,10 @@ export const searchQuery = (
    * The ways in which a condition can hold, each one a range of one index. Together they cover every row that satisfies
    * the condition, and no row twice.
    */
-  const rangesOf = (condition: Condition): ReadonlyArray<Fragment> => {
+  const rangesOf = (condition: Condition, given: string): ReadonlyArray<Fragment> => {
     switch (condition._tag) {
       case "Equals": {
-        const value = valueOf(condition.value, "text")
+        const value = hidden(given, "text")
         return condition.columns.map((name, index) =>
           and([
             sql`${column(name)} = ${value}`,
@@ -86,9 +129,9 @@ export const searchQuery = (
         )
       }
       case "NumberEquals":
-        return [sql`${column(condition.column)} = ${valueOf(condition.value, "numeric")}`]
+        return [sql`${column(condition.column)} = ${hidden(given, "numeric")}`]
       case "AtLeast": {
-        const value = valueOf(Instant.toPostgres(condition.value), "timestamptz")
+        const value = hidden(given, "timestamptz")
         const isAtLeast = sql`${column(condition.column)} >= ${value}`
         if (condition.column === orderedBy) return [isAtLeast]
         // Nearly no row is changed before it is created, so the rows to return stand at the end of the order.
@@ -98,7 +141,7 @@ export const searchQuery = (
         ]
       }
       case "Before":
-        return [sql`${column(condition.column)} < ${valueOf(Instant.toPostgres(condition.value), "timestamptz")}`]
+        return [sql`${column(condition.column)} < ${hidden(given, "timestamptz")}`]
       case "Marked": {
         // Indexes have the marker before the order: who asks for both kinds has one range of each.
         const unmarked = sql.literal(`not t.${condition.column}`)
@@ -114,8 +157,8 @@ export const searchQuery = (
   const order = sql.literal(`t.${orderedBy}, t.id`)
   const shown = isDeep ? order : sql.literal(bytesOf("t.record"))
   const bounds = sql.literal(offset === 0 ? `limit ${limit}` : `limit ${limit} offset ${offset}`)
-  const branches = combinations(conditions.map(rangesOf)).map((ranges) =>
-    and([sql`t.organization_id = ${owner}`, ...ranges])
+  const branches = combinations(conditions.map((condition, index) => rangesOf(condition, values[index] ?? ""))).map(
+    (ranges) => and([sql`t.organization_id = ${owner}`, ...ranges])
   )
   const select = (columns: Fragment, where: Fragment, bounded: Fragment) =>
     sql<Found>`select ${columns} from ${table} t where ${where} order by ${order} ${bounded}`

@@ -21,7 +21,7 @@ const request = { key: "a", within: Duration.seconds(8), unavailable: ({ reason 
 
 const short = <A>(sql: Database, text: string, value: unknown, alone?: Effect.Effect<ReadonlyArray<A>>) => {
   const statement = sql.unsafe<A & object>(text, [value])
-  return sql.runShort(request, statement, () => alone ?? statement)
+  return sql.runShort(request, [text, [value]], () => alone ?? statement)
 }
 
 const backend = "select pg_backend_pid() as pid, $1::int as value"

@@ -5,7 +5,7 @@ import { inOrder } from "../../src/database/Database.ts"
 import { changesQuery } from "../../src/records/ChangesQuery.ts"
 import { glanceQuery } from "../../src/records/Feed.ts"
 import type { Cursor } from "../../src/records/Cursor.ts"
-import { ownerOfKey, searchQuery, withKey } from "../../src/records/SearchQuery.ts"
+import { askedOf, ownerOfKey, searchQuery, withKey } from "../../src/records/SearchQuery.ts"
 import type { Criteria, Page } from "../../src/records/Repository.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
 import { filters, meaningOf } from "../records/expected.ts"
@@ -80,8 +80,9 @@ export const costOf = Effect.fnUntraced(function* (
   const keyHash = hash("sha256", owner, "buffer")
   yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
              values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
-  const known = searchQuery(sql, sql`${owner}`, resource, criteria, page)
-  const keyed = withKey(sql, keyHash, searchQuery(sql, sql.literal(ownerOfKey), resource, criteria, page))
+  const asked = askedOf(resource, criteria, page)
+  const known = searchQuery(sql, sql`${owner}`, resource, asked, page)
+  const keyed = withKey(sql, keyHash, searchQuery(sql, sql.literal(ownerOfKey), resource, asked, page))
   const plans = yield* Effect.all([
     explain(...known.statement.compile(), known.isPlannedOnce),
     explain(...keyed.compile(), known.isPlannedOnce)
