@@ -1,6 +1,13 @@
 /** What is served: the routes of each role with their documentation, and the middleware around them. */
-import { Context, type Duration, Effect, Function, Layer, References, type Scope } from "effect"
-import { HttpPlatform, HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Context, type Duration, Effect, Layer, References, type Scope, type Types } from "effect"
+import {
+  HttpMiddleware,
+  HttpPlatform,
+  HttpRouter,
+  HttpServer,
+  type HttpServerRequest,
+  HttpServerResponse
+} from "effect/http"
 import { HttpApiBuilder, OpenApi } from "effect/http-api"
 import { DataApi } from "./api/DataApi.ts"
 import { IntakeApi, VersionOneApi } from "./api/IntakeApi.ts"
@@ -101,20 +108,34 @@ const paths = pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]: VersionOne
 export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
   Array.from(paths.keys()).filter((path) => dataApi || !path.startsWith(`${dataApiPrefix}/`))
 
-const around = Middleware.around(paths)
+/** What a route responds with, whose errors are handled further out. */
+type Handled = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
+
+const around = Effect.map(AuthorizationServer.gate, (gate) => {
+  const gated = Middleware.below([dataApiPrefix], gate)
+  const everywhere = Middleware.around(paths)
+  return HttpMiddleware.make((httpEffect) => everywhere(gated(httpEffect)))
+})
 
 /** What happens around every request. */
-export const middleware = HttpRouter.middleware(around, { global: true })
+export const middleware = HttpRouter.middleware(
+  Effect.map(around, (each) => (handled: Handled) => each(handled)),
+  { global: true }
+)
 
 /** The same around the requests to the APIs alone, which are counted, for a server that has other routes beside them. */
 export const middlewareOfApis = HttpRouter.middleware(
-  Effect.map(Series.current, (series) => {
-    const count = RequestMetrics.make(series, {
+  Effect.gen(function* () {
+    const each = yield* around
+    const count = RequestMetrics.make(yield* Series.current, {
       endpoints: endpointsOf({ dataApi: true }),
       intake: intakePath,
       byOrganization: false
     })
-    return Middleware.below([dataApiPrefix, operationsPrefix], Function.flow(around, Middleware.alsoObservedBy(count)))
+    const ofApis = Middleware.below([dataApiPrefix, operationsPrefix], (handled) =>
+      Middleware.alsoObservedBy(count)(each(handled))
+    )
+    return (handled: Handled) => ofApis(handled)
   }),
   { global: true }
 )

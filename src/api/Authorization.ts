@@ -8,7 +8,8 @@ import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { CredentialStoreDown, responses, responseWithHeader, TooManyRequests, Unauthorized } from "./Errors.ts"
 import type { CurrentOrganization } from "./CurrentOrganization.ts"
 
-const bearer = HttpApiSecurity.bearer.pipe(
+/** How a key is sent. */
+export const bearer = HttpApiSecurity.bearer.pipe(
   HttpApiSecurity.annotateMerge(
     OpenApi.annotations({
       description: "An API key, as `Authorization: Bearer <API_KEY>`. It resolves to one organization."

@@ -122,8 +122,7 @@ export class OrderedServer extends Server {
       return super.emit(event, ...args)
     const connection = this.#connections.get(response.req.socket)
     if (connection === undefined || connection.isRefused) return false
-    if (response.req instanceof PieceLimitedRequest)
-      response.req.onTooManyPieces = this.#tooManyPieces
+    if (response.req instanceof PieceLimitedRequest) response.req.onTooManyPieces = this.#tooManyPieces
     const begin = () => {
       this.#begin(connection, response)
       if (lacksHost(response.req)) this.emit("refused", refuse(response, 400))

@@ -1,13 +1,14 @@
 /** The authorization of the data API, over `OrgResolver`. */
-import { Context, Effect, Layer, Predicate, Redacted } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Unauthorized } from "../api/Errors.ts"
+import { Context, Effect, Exit, Layer, Option, Predicate, Redacted } from "effect"
+import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { type CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
 import { mayBeLong } from "../http/RequestBody.ts"
-import { Authorization, ReadsByKey } from "../api/Authorization.ts"
+import { Authorization, bearer, ReadsByKey } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { ResolveHash } from "./CheckOrganization.ts"
 import { CurrentRequest, type Refusal, type RequestFacts } from "../observability/RequestFacts.ts"
-import { hashOf, isLikely, prefixOf } from "./KeyLookup.ts"
+import { hashOf, isLikely, likely, prefixOf } from "./KeyLookup.ts"
 import { OrgResolver } from "./OrgResolver.ts"
 import { RequestLimit } from "./RequestLimit.ts"
 
@@ -60,6 +61,44 @@ const noteOrganization = <E>(resolved: Effect.Effect<string, E>) =>
     })
   )
 
+/** The outcome of a look-up that is over before the request reaches its endpoint. */
+const Resolved = Context.Reference<Exit.Exit<string, Unauthorized | CredentialStoreDown> | undefined>(
+  "practice-data/keys/AuthorizationServer/Resolved",
+  { defaultValue: () => undefined }
+)
+
+// A key is in a header: the query of the request is not looked at.
+const credentialOf = Effect.provideService(
+  HttpApiBuilder.securityDecode(bearer),
+  HttpServerRequest.ParsedSearchParams,
+  {}
+)
+
+/**
+ * Responds to requests without a key, and to those with a key that is not like one of this service and that nobody
+ * knows, before anything else is made of them: strangers can send any number. Without an `OrgResolver`, to none.
+ */
+export const gate = Effect.map(Effect.serviceOption(OrgResolver), (resolver) =>
+  HttpMiddleware.make((httpEffect) =>
+    Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
+      const { headers, method } = Context.get(context, HttpServerRequest.HttpServerRequest)
+      if (Option.isNone(resolver) || method !== "POST" || headers["authorization"]?.startsWith(likely) === true) {
+        return httpEffect
+      }
+      const facts = Context.get(context, CurrentRequest)
+      return Effect.flatMap(credentialOf, (credential) => {
+        if (Redacted.value(credential) === "") return refused(facts)
+        if (isLikely(credential)) return httpEffect
+        return Effect.flatMap(Effect.exit(resolver.value.resolve(credential)), (resolved) =>
+          Option.exists(Exit.findErrorOption(resolved), ({ _tag }) => _tag === unauthorized._tag)
+            ? refused(facts)
+            : Effect.provideService(httpEffect, Resolved, resolved)
+        )
+      })
+    })
+  )
+)
+
 /** Over `OrgResolver`. */
 export const layer = Layer.effectContext(
   Effect.gen(function* () {
@@ -82,7 +121,7 @@ export const layer = Layer.effectContext(
             mayBeLong(Context.get(context, HttpServerRequest.HttpServerRequest))
           if (lookUp === undefined || isLookedUpFirst) {
             return answerRefusals(
-              Effect.flatMap(noteOrganization(resolve(credential)), (id) => {
+              Effect.flatMap(noteOrganization(Context.get(context, Resolved) ?? resolve(credential)), (id) => {
                 const response = Effect.provideService(handled, CurrentOrganization, { id })
                 return limit === undefined ? response : Effect.andThen(limit(id), response)
               }),

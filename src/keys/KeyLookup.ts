@@ -25,6 +25,9 @@ export const prefixOf = (key: Redacted.Redacted): string | undefined => {
   return text.startsWith(demoKind) ? demoKind : undefined
 }
 
+/** What `Authorization` nearly always begins with that has such a key. */
+export const likely = `Bearer ${ours}`
+
 /** Whether a key looks at first sight like one of this service. Of any other it is likely that nobody knows it. */
 export const isLikely = (key: Redacted.Redacted): boolean => Redacted.value(key).startsWith(ours)
 

@@ -5,6 +5,7 @@
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { CredentialDatabase, isSameDatabase, RecordDatabase } from "../database/Database.ts"
 import { CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import { hashOf, keyRow, type KeyRow, recordUse, shareOf, within } from "./KeyLookup.ts"
 
 // Made once: a stack trace costs more than the rest of the response.
@@ -40,14 +41,23 @@ export class OrgResolver extends Context.Service<
       const learn = Effect.forkDetach(distribution.refresh)
       if (Option.isSome(beside)) yield* learn
       const [text] = keyRow(sql, new Uint8Array()).compile()
-      const resolveHash = Effect.fn("OrgResolver.resolve")(function* (keyHash: Uint8Array) {
-        if (Option.isSome(beside) && distribution.isDistributed() === undefined) yield* learn
+      const traced = Tracing.spanned("OrgResolver.resolve", {})
+      const look = (keyHash: Uint8Array) => {
         const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
-        const [row] = yield* sql.runShort(request, [text, [keyHash]], () => sql.unsafe<KeyRow>(text, [keyHash]))
-        if (row === undefined) return yield* unauthorized
-        if (row.is_first_use_today) yield* recordUse(sql, keyHash)
-        return row.organization_id
-      })
+        const values = [keyHash]
+        return Effect.flatMap(
+          sql.runShort(request, [text, values], () => sql.unsafe<KeyRow>(text, values)),
+          ([row]) => {
+            if (row === undefined) return Effect.fail(unauthorized)
+            const found = Effect.succeed(row.organization_id)
+            return row.is_first_use_today ? Effect.andThen(recordUse(sql, keyHash), found) : found
+          }
+        )
+      }
+      const resolveHash = (keyHash: Uint8Array) => {
+        const isLearnt = Option.isNone(beside) || distribution.isDistributed() !== undefined
+        return traced(isLearnt ? look(keyHash) : Effect.andThen(learn, look(keyHash)))
+      }
       return OrgResolver.of({
         resolve: (key) => resolveHash(hashOf(key)),
         ...(Option.isSome(beside) ? { resolveHash, readsByKey } : {})
