@@ -1,5 +1,5 @@
 /** What is served: the routes of each role with their documentation, and the middleware around them. */
-import { Context, type Duration, Effect, Layer, References, type Scope, type Types } from "effect"
+import { Context, type Duration, Effect, Function, Layer, References, type Scope, type Types } from "effect"
 import {
   HttpMiddleware,
   HttpPlatform,
@@ -169,4 +169,7 @@ const ofRequest = (context: Context.Context<HttpServer.HttpServer>) =>
 /** Serves what `appOf` returns. */
 export const serve = (
   app: Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpServerRequest.HttpServerRequest | Scope.Scope>
-) => Surroundings.reduced(HttpServer.serve(app), ofRequest)
+) =>
+  // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for as
+  // long as the server remembers the fiber.
+  Surroundings.reduced(HttpServer.serve(app, Function.identity), ofRequest)
