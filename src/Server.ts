@@ -1,13 +1,17 @@
 /** What is served: the routes of each role with their documentation, and the middleware around them. */
-import { Context, type Duration, Effect, Function, Layer, References, type Scope, type Types } from "effect"
 import {
-  HttpMiddleware,
-  HttpPlatform,
-  HttpRouter,
-  HttpServer,
-  type HttpServerRequest,
-  HttpServerResponse
-} from "effect/http"
+  Console,
+  Context,
+  type Duration,
+  Effect,
+  Function,
+  Layer,
+  Logger,
+  References,
+  type Scope,
+  type Types
+} from "effect"
+import { HttpMiddleware, HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, OpenApi } from "effect/http-api"
 import { DataApi } from "./api/DataApi.ts"
 import { IntakeApi, VersionOneApi } from "./api/IntakeApi.ts"
@@ -18,25 +22,16 @@ import * as JsonBodyServer from "./http/JsonBodyServer.ts"
 import * as Middleware from "./http/Middleware.ts"
 import { pathsOf } from "./http/Paths.ts"
 import * as Surroundings from "./http/Surroundings.ts"
+import * as Tracing from "./observability/Tracing.ts"
 import * as IntakeHandlers from "./deletions/Handlers.ts"
 import * as TaskHandlers from "./deletions/TaskHandlers.ts"
 import * as Signature from "./deletions/Signature.ts"
+import { RequestObservers } from "./observability/RequestFacts.ts"
 import * as RequestMetrics from "./observability/RequestMetrics.ts"
 import * as Series from "./observability/Series.ts"
 import * as AuthorizationServer from "./keys/AuthorizationServer.ts"
 import * as PspHandlers from "./psp/Handlers.ts"
 import * as RecordHandlers from "./records/Handlers.ts"
-import { ChangeClock } from "./records/ChangeClock.ts"
-import { HealthChecks } from "./health/HealthChecks.ts"
-import { IntakeSecrets } from "./deletions/IntakeSecrets.ts"
-import { Listener } from "./http/Listener.ts"
-import { OrgResolver } from "./keys/OrgResolver.ts"
-import { ProcessRuntime } from "./observability/ProcessRuntime.ts"
-import { PspReads } from "./psp/PspReads.ts"
-import { Recent } from "./observability/Recent.ts"
-import { Repositories } from "./records/Repositories.ts"
-import { Scheduler } from "./deletions/Scheduler.ts"
-import { TaskReads } from "./deletions/TaskReads.ts"
 
 const mebibyte = 1024 * 1024
 
@@ -146,25 +141,20 @@ export const routes = Layer.merge(dataApiRoutes, middleware)
 /** The routes of a process, and what happens around each request, as one effect. */
 export const appOf = <A, E, R>(routes: Layer.Layer<A, E, R>) => HttpRouter.toHttpEffect(Layer.merge(routes, middleware))
 
-// Services that handlers were built with.
-const withoutServices = Context.omit(
-  ChangeClock,
-  HealthChecks,
-  HttpPlatform.HttpPlatform,
-  IntakeSecrets,
-  Listener,
-  OrgResolver,
-  ProcessRuntime,
-  PspReads,
-  Recent,
-  Repositories,
-  Scheduler,
-  TaskReads
+/** What is looked at for each request. All else that is around the server is with the handlers that were built with it. */
+const lookedAt = Context.pick(
+  HttpServer.HttpServer,
+  Console.Console,
+  Logger.CurrentLoggers,
+  References.MinimumLogLevel,
+  References.TracerEnabled,
+  RequestObservers,
+  Tracing.Traces
 )
 
 /** What the fiber of a request carries. Each adds about ten services of its own, and is not to copy the rest for them. */
 const ofRequest = (context: Context.Context<HttpServer.HttpServer>) =>
-  Context.makeUnsafe<HttpServer.HttpServer>(withoutServices(context).mapUnsafe, { maxDepth: 16 })
+  Context.makeUnsafe<HttpServer.HttpServer>(lookedAt(context).mapUnsafe, { maxDepth: 16 })
 
 /** Serves what `appOf` returns. */
 export const serve = (
