@@ -1,7 +1,7 @@
 /**
  * Reads of consumption logs, by this service and by what people would use instead, on the same Postgres in one run:
  * requests per second and CPU time for each kind of request, and how they change with the connections, the number of
- * records and the depth of the page; then the memory, the walk and the start of this service. All contenders are checked
+ * records and the depth of the page, after a warm-up; then the memory, the walk and the start of this service. All contenders are checked
  * to return the same records before they are measured. Linux only, since CPU time is read from /proc.
  *
  * Usage: `npm run bench [-- ROUNDS SECONDS]`. BENCH_DATA=FOLDER keeps the data for another run.
@@ -114,13 +114,19 @@ const table = (title: string, results: ReadonlyArray<Round & { readonly name: st
 const runnersOf = (
   servers: ReadonlyMap<Contender, Server>,
   work: Work.Work,
-  connections: number
+  connections: number,
+  duration = seconds
 ): ReadonlyArray<Runner> =>
   [...servers].flatMap(([contender, server]) => {
     const request = contender.request(work)
     const status = work.hasKey === false ? 401 : 200
     if (request === undefined) return []
-    return [{ name: contender.name, run: () => load(server, postgres.pid, request, { connections, seconds, status }) }]
+    return [
+      {
+        name: contender.name,
+        run: () => load(server, postgres.pid, request, { connections, seconds: duration, status })
+      }
+    ]
   })
 
 /** The least that a page costs: sending bytes from memory, and the query alone. */
@@ -156,6 +162,17 @@ if (pgbench === undefined) console.log("pgbench is not installed: its floor is l
 
 const charts: Array<Bars> = []
 const both = await withProcesses.start(database)
+
+/** How long each contender is asked each kind of work before any is measured, in seconds: Node compiles what runs often. */
+const warmUp = 3
+
+const cold: Array<Round & { name: string }> = []
+for (const { name, run } of runnersOf(servers, Work.pageOf100, 16)) cold.push({ name, ...(await run()) })
+table(`page of 100, 16 connections, ${largestSize} records, the first ${seconds} s after the start`, cold)
+for (const work of Work.all) {
+  for (const { run } of runnersOf(new Map([...servers, [withProcesses, both] as const]), work, 16, warmUp)) await run()
+}
+
 for (const work of Work.all) {
   await check(servers, work)
   const least = work === Work.pageOf100 ? await floor(bytes, 16) : []

@@ -6,6 +6,10 @@ import { type Clock, Duration, Effect } from "effect"
 
 interface Entry {
   readonly at: number
+  /**
+   * Let go of when the timeout is cancelled. A set that takes and loses entries all the time leaves tables behind that hold
+   * what was in them, and each other, until the next full collection: with it, the requests of all that time.
+   */
   expired: (() => void) | undefined
 }
 

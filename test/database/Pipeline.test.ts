@@ -136,4 +136,21 @@ layer(TestDatabase.layer)("a shared connection", (it) => {
       assert.isDefined(pipeline.take(1000))
     })
   )
+
+  it.effect("is sent what came in one turn of the event loop at once", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const pipeline = Pipeline.make([sql])
+      const sent: Array<number> = []
+      const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+      for (const n of [1, 2, 3]) pipeline.take(0)?.send(() => sent.push(n))
+      assert.deepStrictEqual(sent, [])
+      yield* turn
+      assert.deepStrictEqual(sent, [1, 2, 3])
+      pipeline.take(0)?.send(() => sent.push(4))
+      assert.strictEqual(sent.length, 3)
+      yield* turn
+      assert.strictEqual(sent.length, 4)
+    })
+  )
 })

@@ -137,6 +137,47 @@ layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("a credent
   )
 })
 
+let asked = 0
+const counted = Layer.succeed(
+  OrgResolver,
+  OrgResolver.of({
+    resolve: (given) =>
+      Effect.suspend((): Effect.Effect<string, CredentialStoreDown | Unauthorized> => {
+        asked += 1
+        const text = Redacted.value(given)
+        if (text.endsWith("down")) return Effect.fail(new CredentialStoreDown())
+        return text.endsWith("known") ? Effect.succeed(organization) : Effect.fail(new Unauthorized())
+      })
+  })
+)
+
+layer(InProcess.layer(Layer.merge(layerDemo, counted)))("the store of keys", (it) => {
+  it.effect.each([
+    ["known", 200],
+    ["sent by a stranger", 401],
+    ["down", 503]
+  ] as const)("is asked once about a key of another form than ours: %s, %d", ([given, status]) =>
+    Effect.gen(function* () {
+      asked = 0
+      for (const path of ["/api/v3/charges/search", "/api/v3/organization/get", ...taskPaths.slice(0, 1)]) {
+        assert.strictEqual((yield* send({ path, headers: { authorization: `Bearer ${given}` } })).status, status)
+      }
+      assert.strictEqual(asked, 3)
+    })
+  )
+
+  it.effect("is asked about no key of a request that is none of an endpoint", () =>
+    Effect.gen(function* () {
+      asked = 0
+      const headers = { authorization: "Bearer stranger" }
+      assert.strictEqual((yield* send({ path: "/api/v3/openapi.json", method: "GET", headers })).status, 200)
+      assert.strictEqual((yield* send({ path: "/api/v3/nowhere", headers })).status, 404)
+      assert.strictEqual((yield* send({ path: "/api/v3/charges/search", method: "GET", headers })).status, 405)
+      assert.strictEqual(asked, 0)
+    })
+  )
+})
+
 const stranger = () => Effect.fail(new Unauthorized())
 
 class PingApi extends HttpApi.make("ping").add(
