@@ -53,7 +53,7 @@ layer(
   onDatabase
 )((test) => {
   const bounds = { size: 60, maxShrinks: 50 }
-  const ofAll = tries({ few: 4, many: 80, ...bounds }).map((each) => ({ ...each, ...overAll }))
+  const ofAll = tries({ few: 4, many: 80, ...bounds }).map((each) => ({ ...overAll, ...each }))
   const ofOne = { ...overOne, often: "", options: { ...long, arbitrary: { runs: 15, ...bounds } } }
   for (const { often, options, scheduler, store } of [...ofAll, ofOne])
     test.effect.prop(
