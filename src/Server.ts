@@ -1,18 +1,29 @@
 /** What is served: the routes of each role with their documentation, and the middleware around them. */
 import {
-  Console,
   Context,
   type Duration,
   Effect,
+  FileSystem,
   Function,
   Layer,
-  Logger,
+  Path,
   References,
   type Scope,
+  Stdio,
+  Terminal,
   type Types
 } from "effect"
-import { HttpMiddleware, HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import {
+  Etag,
+  HttpMiddleware,
+  HttpPlatform,
+  HttpRouter,
+  HttpServer,
+  type HttpServerRequest,
+  HttpServerResponse
+} from "effect/http"
 import { HttpApiBuilder, OpenApi } from "effect/http-api"
+import { ChildProcessSpawner } from "effect/process"
 import { DataApi } from "./api/DataApi.ts"
 import { IntakeApi, VersionOneApi } from "./api/IntakeApi.ts"
 import { OperationsApi } from "./api/OperationsApi.ts"
@@ -22,16 +33,26 @@ import * as JsonBodyServer from "./http/JsonBodyServer.ts"
 import * as Middleware from "./http/Middleware.ts"
 import { pathsOf } from "./http/Paths.ts"
 import * as Surroundings from "./http/Surroundings.ts"
-import * as Tracing from "./observability/Tracing.ts"
 import * as IntakeHandlers from "./deletions/Handlers.ts"
 import * as TaskHandlers from "./deletions/TaskHandlers.ts"
 import * as Signature from "./deletions/Signature.ts"
-import { RequestObservers } from "./observability/RequestFacts.ts"
 import * as RequestMetrics from "./observability/RequestMetrics.ts"
 import * as Series from "./observability/Series.ts"
 import * as AuthorizationServer from "./keys/AuthorizationServer.ts"
 import * as PspHandlers from "./psp/Handlers.ts"
 import * as RecordHandlers from "./records/Handlers.ts"
+import { ChangeClock } from "./records/ChangeClock.ts"
+import { HealthChecks } from "./health/HealthChecks.ts"
+import { IntakeSecrets } from "./deletions/IntakeSecrets.ts"
+import { Listener } from "./http/Listener.ts"
+import { LogWriter } from "./observability/LogWriter.ts"
+import { OrgResolver } from "./keys/OrgResolver.ts"
+import { ProcessRuntime } from "./observability/ProcessRuntime.ts"
+import { PspReads } from "./psp/PspReads.ts"
+import { Recent } from "./observability/Recent.ts"
+import { Repositories } from "./records/Repositories.ts"
+import { Scheduler } from "./deletions/Scheduler.ts"
+import { TaskReads } from "./deletions/TaskReads.ts"
 
 const mebibyte = 1024 * 1024
 
@@ -139,26 +160,38 @@ export const middlewareOfApis = HttpRouter.middleware(
 export const routes = Layer.merge(dataApiRoutes, middleware)
 
 /** The routes of a process, and what happens around each request, as one effect. */
-export const appOf = <A, E, R>(routes: Layer.Layer<A, E, R>) => HttpRouter.toHttpEffect(Layer.merge(routes, middleware))
+export const appOf = <A, E, R>(served: Layer.Layer<A, E, R>) => HttpRouter.toHttpEffect(Layer.merge(served, middleware))
 
-/** What is looked at for each request. All else that is around the server is with the handlers that were built with it. */
-const lookedAt = Context.pick(
-  HttpServer.HttpServer,
-  Console.Console,
-  Logger.CurrentLoggers,
-  References.MinimumLogLevel,
-  References.TracerEnabled,
-  RequestObservers,
-  Tracing.Traces
+// Services that handlers were built with. What is not named here is copied for each request: it costs, and does no harm.
+const withoutServices = Context.omit(
+  ChangeClock,
+  ChildProcessSpawner.ChildProcessSpawner,
+  Etag.Generator,
+  FileSystem.FileSystem,
+  HealthChecks,
+  HttpPlatform.HttpPlatform,
+  IntakeSecrets,
+  Listener,
+  LogWriter,
+  OrgResolver,
+  Path.Path,
+  ProcessRuntime,
+  PspReads,
+  Recent,
+  Repositories,
+  Scheduler,
+  Stdio.Stdio,
+  TaskReads,
+  Terminal.Terminal
 )
 
 /** What the fiber of a request carries. Each adds about ten services of its own, and is not to copy the rest for them. */
 const ofRequest = (context: Context.Context<HttpServer.HttpServer>) =>
-  Context.makeUnsafe<HttpServer.HttpServer>(lookedAt(context).mapUnsafe, { maxDepth: 16 })
+  Context.makeUnsafe<HttpServer.HttpServer>(withoutServices(context).mapUnsafe, { maxDepth: 16 })
 
 /** Serves what `appOf` returns. */
-export const serve = (
-  app: Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpServerRequest.HttpServerRequest | Scope.Scope>
+export const serve = <E>(
+  app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest | Scope.Scope>
 ) =>
   // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for as
   // long as the server remembers the fiber.

@@ -55,7 +55,7 @@ export const make = (clients: ReadonlyArray<PgClient.PgClient>): Pipeline => {
     sending = []
     for (const send of all) send()
   }
-  // The client writes what was sent before the next microtask at once, and each request arrives in a task of its own.
+  // The client writes at once what it is given before the next microtask, and each request arrives in a task of its own.
   const send = (one: () => void) => {
     if (sending.push(one) === 1) setImmediate(sendAll)
   }

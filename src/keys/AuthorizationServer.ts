@@ -76,7 +76,8 @@ const credentialOf = Effect.provideService(
 
 /**
  * Responds to requests without a key, and to those with a key that is not like one of this service and that nobody
- * knows, before anything else is made of them: strangers can send any number. Without an `OrgResolver`, to none.
+ * knows, before anything else is made of them: strangers can send any number. Without an
+ * `OrgResolver`, lets all pass.
  */
 export const gate = Effect.map(Effect.serviceOption(OrgResolver), (resolver) =>
   HttpMiddleware.make((httpEffect) =>

@@ -113,13 +113,13 @@ export const make = <R extends Resource>(
           return run<Row, never>(`organization ${id}`, limit, madeFor(id), () => Effect.void)
         }
         const { keyHash } = organization
-        const found = run<Keyed<Row>, Unauthorized | CredentialStoreDown>(
+        const keyed = run<Keyed<Row>, Unauthorized | CredentialStoreDown>(
           shareOf(keyHash),
           limit,
           madeFor(keyHash),
           lookUpAlone(keyHash)
         )
-        return Effect.flatMap(found, (rows) => rowsOf(rows, keyHash, Context.get(context, CurrentRequest)))
+        return Effect.flatMap(keyed, (rows) => rowsOf(rows, keyHash, Context.get(context, CurrentRequest)))
       }
     )
   }

@@ -27,10 +27,10 @@ const most = 500
 const templateOf = (
   owner: Owner,
   count: number,
-  make: (owner: Owner, values: ReadonlyArray<string>) => Made
+  anew: (owner: Owner, values: ReadonlyArray<string>) => Made
 ): Template => {
   const placeholders = Array.from({ length: count }, (_, index) => `\0${index}`)
-  const { isPlannedOnce, query } = make(typeof owner === "string" ? "\0" : new Uint8Array(), placeholders)
+  const { isPlannedOnce, query } = anew(typeof owner === "string" ? "\0" : new Uint8Array(), placeholders)
   const [text, values] = query
   const places = values.map((value) => placeholders.findIndex((placeholder) => placeholder === value))
   return (of, others) => ({
@@ -46,18 +46,18 @@ export const make = () => {
   /**
    * A statement.
    *
-   * @param make makes it for any owner and any values, which it leaves as they are
+   * @param anew makes it for any owner and any values, which it leaves as they are
    */
   return (
     owner: Owner,
     { shape, values }: Shaped,
-    make: (owner: Owner, values: ReadonlyArray<string>) => Made
+    anew: (owner: Owner, values: ReadonlyArray<string>) => Made
   ): Made => {
     const key = typeof owner === "string" ? `known ${shape}` : shape
     const known = templates.get(key)
     if (known !== undefined) return known(owner, values)
     if (templates.size >= most) templates.clear()
-    const template = templateOf(owner, values.length, make)
+    const template = templateOf(owner, values.length, anew)
     templates.set(key, template)
     return template(owner, values)
   }

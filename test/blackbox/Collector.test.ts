@@ -5,7 +5,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
-import { OtlpCollector } from "../support/OtlpCollector.ts"
+import { OtlpCollector, type Span } from "../support/OtlpCollector.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
@@ -62,6 +62,15 @@ describe("A collector", () => {
       yield* program.isAnswered
       assert.isBelow(yield* stopOf(program), 5000)
       assert.isAbove((yield* spans).length, before)
+      // What is below the span of a request is in its trace: the read, and the statement.
+      const all = yield* spans
+      const childrenOf = ({ spanId }: Span) => all.filter(({ parentSpanId }) => parentSpanId === spanId)
+      const searches = all.filter(({ name }) => name === "POST /api/v3/charges/search").flatMap(childrenOf)
+      assert.include(
+        searches.map(({ name }) => name),
+        "Records.search"
+      )
+      assert.isTrue(searches.flatMap(childrenOf).some(({ attributes }) => "db.query.text" in attributes))
       assert.isAbove((yield* metrics).get("practice_data_http_requests_total") ?? 0, 0)
       assert.isTrue((yield* logged).some(({ text }) => text?.startsWith("Listening on") === true))
       assert.deepStrictEqual(yield* faults, [])
