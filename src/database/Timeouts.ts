@@ -6,11 +6,7 @@ import { type Clock, Duration, Effect } from "effect"
 
 interface Entry {
   readonly at: number
-  /**
-   * Let go of when the timeout is cancelled. A set that takes and loses entries all the time leaves tables behind that hold
-   * what was in them, and each other, until the next full collection: with it, the requests of all that time.
-   */
-  expired: (() => void) | undefined
+  readonly expired: () => void
 }
 
 const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
@@ -32,7 +28,7 @@ export const make = Effect.gen(function* () {
           return Effect.andThen(clock.sleep(Duration.millis(Math.ceil(left))), watch(clock, entries, done))
         }
         entries.delete(entry)
-        entry.expired?.()
+        entry.expired()
       }
       done()
       return Effect.void
@@ -42,7 +38,7 @@ export const make = Effect.gen(function* () {
     const queues = clocks.get(clock) ?? new Map<number, Set<Entry>>()
     clocks.set(clock, queues)
     const entries = queues.get(millis) ?? new Set<Entry>()
-    const entry: Entry = { at: now(clock) + millis, expired }
+    const entry = { at: now(clock) + millis, expired }
     entries.add(entry)
     if (!queues.has(millis)) {
       queues.set(millis, entries)
@@ -53,9 +49,6 @@ export const make = Effect.gen(function* () {
         )
       )
     }
-    return () => {
-      entry.expired = undefined
-      entries.delete(entry)
-    }
+    return () => void entries.delete(entry)
   }
 })
