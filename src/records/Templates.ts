@@ -30,12 +30,17 @@ const templateOf = (
   anew: (owner: Owner, values: ReadonlyArray<string>) => Made
 ): Template => {
   const placeholders = Array.from({ length: count }, (_, index) => `\0${index}`)
-  const { isPlannedOnce, query } = anew(typeof owner === "string" ? "\0" : new Uint8Array(), placeholders)
-  const [text, values] = query
-  const places = values.map((value) => placeholders.findIndex((placeholder) => placeholder === value))
-  return (of, others) => ({
+  const anyOwner = typeof owner === "string" ? "\0" : new Uint8Array()
+  const { isPlannedOnce, query } = anew(anyOwner, placeholders)
+  const [text, made] = query
+  const places = made.map((value) => placeholders.findIndex((placeholder) => placeholder === value))
+  return (of, values) => ({
     isPlannedOnce,
-    query: [text, places.map((place) => (place === -1 ? of : others[place]))]
+    query: [
+      text,
+      // A value that is neither is the statement's own.
+      made.map((own, index) => (own === anyOwner ? of : (values[places[index] ?? -1] ?? own)))
+    ]
   })
 }
 

@@ -69,4 +69,15 @@ describe("statements that read records", () => {
     ask("same")
     assert.strictEqual(made, 502)
   })
+
+  it("keep the values that are the statement's own", () => {
+    const templates = Templates.make()
+    const ask = (owner: string, value: string) =>
+      templates(owner, { shape: "own", values: [value] }, (of, values) => ({
+        query: ["select $1, $2, $3, $4", [7, of, "own", ...values]],
+        isPlannedOnce: true
+      })).query[1]
+    assert.deepStrictEqual(ask("org_a", "v"), [7, "org_a", "own", "v"])
+    assert.deepStrictEqual(ask("org_b", "own"), [7, "org_b", "own", "own"])
+  })
 })
