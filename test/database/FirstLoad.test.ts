@@ -40,7 +40,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a first load", (it) =>
             select 'org_new', 'product_' || n, 'clinic_1', 'CODE-' || n, 'Product' from generate_series(1, 100) n`)
           copied++
         } else if (runsItsRows) {
-          const commands = (yield* sql.unsafe<string>(text).values).flat()
+          const commands = (yield* sql.unsafe(text).values).flat()
           assert.lengthOf(commands, before.length - 1)
           yield* Effect.forEach(commands, (command) => sql.unsafe(String(command)), { discard: true })
         } else {
