@@ -1,4 +1,5 @@
 /** The look-up of an API key in the table `api_keys`, for the resolver and for the statements that read records. */
+import { Buffer } from "node:buffer"
 import { hash } from "node:crypto"
 import { Duration, Effect, Redacted } from "effect"
 import type { Constructor } from "effect/sql/Statement"
@@ -7,7 +8,9 @@ import * as Throttle from "../database/Throttle.ts"
 import { CurrentRequest } from "../observability/RequestFacts.ts"
 
 /** SHA-256 of a key: the only form in which one is stored. */
-export const hashOf = (key: Redacted.Redacted): Uint8Array => hash("sha256", Redacted.value(key), "buffer")
+// As text first: to make a buffer of its own for each takes three times as long.
+export const hashOf = (key: Redacted.Redacted): Uint8Array =>
+  Buffer.from(hash("sha256", Redacted.value(key), "binary"), "binary")
 
 const ours = "pda_"
 

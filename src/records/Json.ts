@@ -24,7 +24,7 @@ export const recordsOf = (rows: ReadonlyArray<{ readonly record: Json | null }>)
 export const list = (before: string, values: ReadonlyArray<Json>, after: string): Json => {
   let size = Buffer.byteLength(before) + Buffer.byteLength(after) + Math.max(0, values.length - 1)
   for (const value of values) size += value.length
-  const bytes = Buffer.allocUnsafeSlow(size)
+  const bytes = Buffer.allocUnsafe(size)
   let end = bytes.write(before)
   let isFirst = true
   for (const value of values) {
