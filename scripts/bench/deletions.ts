@@ -6,7 +6,7 @@
  * and runs alone; rounds are interleaved. Usage: `npm run bench:deletions [-- DELIVERIES TASKS ROUNDS]`.
  */
 import { randomUUID } from "node:crypto"
-import { Duration, Effect, Fiber, Layer, ManagedRuntime, Redacted } from "effect"
+import { Duration, Effect, Fiber, Layer, ManagedRuntime, Redacted, References } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { Logger, makeWorkerUtils, run as runGraphile } from "graphile-worker"
 import { Pool, type PoolClient } from "pg"
@@ -39,8 +39,11 @@ const database = Layer.effect(
   })
 ).pipe(Layer.provide(Reactivity.layer))
 
+/** No line for each task, since the others write none. */
+const quietly = Layer.succeed(References.MinimumLogLevel, "Warn")
+
 const runtime = (delay: Duration.Duration) =>
-  ManagedRuntime.make(Scheduler.layer(delay).pipe(Layer.provideMerge(database)))
+  ManagedRuntime.make(Layer.provideMerge(Scheduler.layer(delay), Layer.merge(database, quietly)))
 
 const later = runtime(Duration.hours(1))
 const now = runtime(Duration.zero)
