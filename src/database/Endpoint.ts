@@ -63,7 +63,7 @@ export const isSocket = ({ host }: ConnectionUrl.Host) => host.startsWith("/")
 
 /**
  * How many bytes a socket reads at once. The parser of the client copies them into buffers of 64 KiB: two times this and
- * the beginning of a record fit into one. What Node reads by itself, 64 KiB, takes 128 KiB there and as much before it:
+ * the beginning of a record fit into one. Of itself Node allocates 64 KiB for each read, for which the parser takes 128:
  * then pages of 1,000 records cost a third more CPU, and six times as many full garbage collections.
  */
 const readSize = 30 * 1024
@@ -79,7 +79,7 @@ export const openSocket = (to: Endpoint): Socket => {
     ...address,
     onread: {
       buffer: Buffer.allocUnsafeSlow(readSize),
-      // Whoever listens has copied the bytes when this returns.
+      // The next read overwrites the bytes: the parser has copied them when this returns, which a test holds.
       callback: (size, buffer) => {
         socket.emit("data", buffer.subarray(0, size))
         return true
