@@ -4,10 +4,41 @@
  */
 import { type Clock, Duration, Effect } from "effect"
 
-interface Entry {
+/**
+ * A timeout in a list that ends where it begins, or such a list. Not in a `Set`, which makes a new table whenever so many
+ * have come and gone: the old table refers to the new one, and once one of them has outlived the young generation, all
+ * after it are promoted with the requests that they hold, until the whole heap is collected. Measured: every second
+ * reads of single records took a fifth more CPU.
+ */
+class Timeout {
+  previous: Timeout = this
+  next: Timeout = this
   readonly at: number
   readonly expired: () => void
+
+  constructor(at: number, expired: () => void) {
+    this.at = at
+    this.expired = expired
+  }
+
+  /** Goes to the end of a list. */
+  join(list: Timeout) {
+    this.previous = list.previous
+    this.next = list
+    list.previous.next = this
+    list.previous = this
+  }
+
+  /** Leaves its list, if it is in one. */
+  leave() {
+    this.previous.next = this.next
+    this.next.previous = this.previous
+    this.previous = this
+    this.next = this
+  }
 }
+
+const makeList = () => new Timeout(Infinity, () => {})
 
 const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
@@ -18,37 +49,37 @@ const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1
 export const make = Effect.gen(function* () {
   const scope = yield* Effect.scope
   const fork = Effect.runForkWith(yield* Effect.context())
-  const clocks = new WeakMap<Clock.Clock, Map<number, Set<Entry>>>()
+  const clocks = new WeakMap<Clock.Clock, Map<number, Timeout>>()
 
-  const watch = (clock: Clock.Clock, entries: Set<Entry>, done: () => void): Effect.Effect<void> =>
+  const watch = (clock: Clock.Clock, list: Timeout, done: () => void): Effect.Effect<void> =>
     Effect.suspend(() => {
-      for (const entry of entries) {
-        const left = entry.at - now(clock)
+      for (let first = list.next; first !== list; first = list.next) {
+        const left = first.at - now(clock)
         if (left > 0) {
-          return Effect.andThen(clock.sleep(Duration.millis(Math.ceil(left))), watch(clock, entries, done))
+          return Effect.andThen(clock.sleep(Duration.millis(Math.ceil(left))), watch(clock, list, done))
         }
-        entries.delete(entry)
-        entry.expired()
+        first.leave()
+        first.expired()
       }
       done()
       return Effect.void
     })
 
   return (clock: Clock.Clock, millis: number, expired: () => void): (() => void) => {
-    const queues = clocks.get(clock) ?? new Map<number, Set<Entry>>()
-    clocks.set(clock, queues)
-    const entries = queues.get(millis) ?? new Set<Entry>()
-    const entry = { at: now(clock) + millis, expired }
-    entries.add(entry)
-    if (!queues.has(millis)) {
-      queues.set(millis, entries)
+    const lists = clocks.get(clock) ?? new Map<number, Timeout>()
+    clocks.set(clock, lists)
+    const list = lists.get(millis) ?? makeList()
+    const timeout = new Timeout(now(clock) + millis, expired)
+    timeout.join(list)
+    if (!lists.has(millis)) {
+      lists.set(millis, list)
       fork(
         Effect.forkIn(
-          watch(clock, entries, () => queues.delete(millis)),
+          watch(clock, list, () => lists.delete(millis)),
           scope
         )
       )
     }
-    return () => void entries.delete(entry)
+    return () => timeout.leave()
   }
 })
