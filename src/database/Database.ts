@@ -10,6 +10,7 @@ import type { Pool } from "../observability/Metrics.ts"
 import * as Distribution from "./Distribution.ts"
 import * as Pipeline from "./Pipeline.ts"
 import * as Route from "./Route.ts"
+import * as SharedConnection from "./SharedConnection.ts"
 import * as Store from "./Store.ts"
 import * as TextBytes from "./TextBytes.ts"
 
@@ -118,20 +119,28 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     connectTimeout: options.connectTimeout ?? "1 second",
     startupParameters: sessionSettings(options)
   })
-  const clientOf = (connections: number, isShared: boolean) =>
-    PgClient.make(
-      route.configOf({
-        maxConnections: connections,
-        multiplex: isShared,
-        maxMessageSize: 256 * 1024 * 1024,
-        types: TextBytes.types,
-        spanAttributes: { "db.client.connection.pool.name": name }
-      })
-    )
+  const poolOf = (connections: number, isShared: boolean) =>
+    route.configOf({
+      maxConnections: connections,
+      multiplex: isShared,
+      maxMessageSize: 256 * 1024 * 1024,
+      types: TextBytes.types,
+      spanAttributes: { "db.client.connection.pool.name": name }
+    })
   const shared = Math.min(options.sharedConnections ?? 0, options.maxConnections - 1)
   const connections = options.maxConnections - shared
-  const client = yield* clientOf(connections, false)
-  const pipeline = yield* Effect.replicateEffect(clientOf(1, true), shared)
+  const client = yield* PgClient.make(poolOf(connections, false))
+  const one = poolOf(1, true)
+  const pipeline = yield* Effect.replicateEffect(
+    SharedConnection.make(one, () => ({
+      ...one.spanAttributes,
+      "db.system.name": "postgresql",
+      "db.namespace": one.database ?? one.username,
+      "server.address": one.host,
+      "server.port": one.port
+    })),
+    shared
+  )
   const store = yield* Store.make({
     name,
     pool: options.pool,

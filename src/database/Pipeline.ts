@@ -9,7 +9,7 @@
  * The client keeps the rows of answered statements until none is left unanswered. So each connection takes a number of
  * statements, and then none until all are answered, while the others take theirs.
  */
-import type { PgClient } from "@effect/sql-pg"
+import type { SharedConnection } from "./SharedConnection.ts"
 
 /** How many statements a connection has unanswered at most. */
 const depth = 8
@@ -24,8 +24,7 @@ export const longestWait = 100
 const pause = 1000
 
 /** A connection that was given for one statement. */
-export interface Connection {
-  readonly client: PgClient.PgClient
+export interface Connection extends SharedConnection {
   /** Calls what sends the statement, at the end of this turn of the event loop. */
   readonly send: (send: () => void) => void
   /** To be called when the statement has ended, however it did, or is not to be sent. */
@@ -47,8 +46,7 @@ export interface Pipeline {
   readonly rest: (now: number) => void
 }
 
-/** @param clients each of one connection, which its statements share */
-export const make = (clients: ReadonlyArray<PgClient.PgClient>): Pipeline => {
+export const make = (shared: ReadonlyArray<SharedConnection>): Pipeline => {
   let sending: Array<() => void> = []
   const sendAll = () => {
     const all = sending
@@ -59,9 +57,9 @@ export const make = (clients: ReadonlyArray<PgClient.PgClient>): Pipeline => {
   const send = (one: () => void) => {
     if (sending.push(one) === 1) setImmediate(sendAll)
   }
-  const connections = clients.map((client) => {
+  const connections = shared.map(({ run }) => {
     const state = {
-      client,
+      run,
       send,
       unanswered: 0,
       /** Since none was unanswered. */

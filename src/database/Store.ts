@@ -280,7 +280,7 @@ export const make = Effect.fnUntraced(function* ({
           if (isDone) return connection.answered()
           // Not interrupted with the caller: the answers after this one would be given up with it.
           Effect.runForkWith(context)(
-            Effect.matchCause(connection.client.unsafe<A & object>(text, values), {
+            Effect.matchCause(connection.run<A & object>(text, values), {
               onSuccess: (rows) => {
                 connection.answered()
                 outage.succeeded()

@@ -5,10 +5,11 @@
 import { type Clock, Duration, Effect } from "effect"
 
 /**
- * A timeout in a list that ends where it begins, or such a list. Not in a `Set`, which makes a new table whenever so many
- * have come and gone: the old table refers to the new one, and once one of them has outlived the young generation, all
- * after it are promoted with the requests that they hold, until the whole heap is collected. Measured: every second
- * reads of single records took a fifth more CPU.
+ * A timeout in a list that ends where it begins, or such a list.
+ *
+ * Not in a `Set`: that makes a new table when so many have come and gone, and the old table refers to the new one. Once
+ * one of them is in the old generation, all after it are promoted, with the requests that they hold, until the whole
+ * heap is collected. Measured: for a third of the time, a single record took a fifth more CPU.
  */
 class Timeout {
   previous: Timeout = this

@@ -31,7 +31,7 @@ export const ofRound =
     if (claimed === 0) return working
     const attributes = { "practice_data.tasks": claimed }
     return Effect.contextWith((context: Context.Context<R>) => {
-      Tracing.child(context, "Scheduler.claim", startTime)?.end(Tracing.now(context), Exit.void)
+      Tracing.child(context, "Scheduler.claim", { startTime })?.end(Tracing.now(context), Exit.void)
       return working
     }).pipe(Tracing.root({ name: "Worker.round", kind: "internal", startTime, attributes }))
   }

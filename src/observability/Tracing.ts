@@ -83,19 +83,20 @@ export const within =
 /** Time on the wall clock, in nanoseconds. */
 export const now = (context: Context.Context<never>) => Context.get(context, Clock.Clock).currentTimeNanosUnsafe()
 
+/** Whether spans are made in a context. */
+export const isTraced = (context: Context.Context<never>): boolean => Context.get(context, References.TracerEnabled)
+
 /** A span below the one of a context, where that is sampled. Whoever makes it ends it. */
 export const child = (
   context: Context.Context<never>,
   name: string,
-  startTime = now(context)
+  { kind = "internal", startTime = now(context) }: Partial<Pick<Root, "kind" | "startTime">> = {}
 ): Tracer.Span | undefined => {
-  const parent = Context.get(context, References.TracerEnabled)
-    ? Context.getOrUndefined(context, Tracer.ParentSpan)
-    : undefined
+  const parent = isTraced(context) ? Context.getOrUndefined(context, Tracer.ParentSpan) : undefined
   return parent?.sampled === true
     ? Context.get(context, Tracer.Tracer).span({
         name,
-        kind: "internal",
+        kind,
         startTime,
         parent: Option.some(parent),
         links: [],
@@ -111,7 +112,7 @@ export const spanned =
   (name: string, attributes: Readonly<Record<string, unknown>>) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.contextWith((context: Context.Context<R>): Effect.Effect<A, E, R> =>
-      Context.get(context, References.TracerEnabled) ? Effect.withSpan(effect, name, { attributes }) : effect
+      isTraced(context) ? Effect.withSpan(effect, name, { attributes }) : effect
     )
 
 /** Runs an effect that is in no trace, whatever is around it. */

@@ -1,6 +1,6 @@
 /** Short reads share connections: what they answer, and what happens to those behind a statement that takes long. */
-import { assert, layer } from "@effect/vitest"
-import { Array, Duration, Effect, Fiber, Redacted } from "effect"
+import { assert, describe, it as test, layer } from "@effect/vitest"
+import { Array, Context, Duration, Effect, Fiber, Redacted, References, Tracer } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect, type Database } from "../../src/database/Database.ts"
 import * as Pipeline from "../../src/database/Pipeline.ts"
@@ -101,13 +101,47 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
       )
     }).pipe(Effect.scoped)
   )
+
+  it.effect("have the span that a statement of a client has, where they are traced, and none where they are not", () =>
+    Effect.gen(function* () {
+      const sql = yield* open
+      yield* answers(sql, 1)
+      const spans: Array<Tracer.NativeSpan> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = new Tracer.NativeSpan(options)
+          spans.push(span)
+          return span
+        }
+      })
+      const parent = Tracer.externalSpan({ traceId: "0".repeat(32), spanId: "1".repeat(16), sampled: true })
+      const tracing = Context.make(Tracer.Tracer, tracer).pipe(Context.add(Tracer.ParentSpan, parent))
+      const traced = (enabled: boolean) =>
+        Effect.provideContext(Context.add(tracing, References.TracerEnabled, enabled))
+      yield* traced(false)(short(sql, backend, 1))
+      assert.deepStrictEqual(spans, [])
+      yield* traced(true)(short(sql, backend, 1))
+      yield* traced(true)(sql.unsafe(backend, [1]))
+      yield* traced(true)(Effect.exit(short(sql, "select 1 / $1::int", 0)))
+      const [shared, own, failed, alone] = spans.map(({ attributes, kind, name, status }) => {
+        const { "db.client.connection.wait_time_ms": _, ...said } = Object.fromEntries(attributes)
+        return { name, kind, said, isOver: status._tag === "Ended" && status.exit._tag }
+      })
+      assert.deepStrictEqual(shared, own)
+      assert.strictEqual(shared?.isOver, "Success")
+      assert.strictEqual(failed?.isOver, "Failure")
+      assert.deepStrictEqual(failed, alone)
+    }).pipe(Effect.scoped)
+  )
 })
 
-layer(TestDatabase.layer)("a shared connection", (it) => {
-  it.effect("takes a number of statements, and then none until all are answered", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const pipeline = Pipeline.make([sql])
+/** A connection that nothing is sent on. */
+const silent = { run: () => Effect.never }
+
+describe("a shared connection", () => {
+  test.effect("takes a number of statements, and then none until all are answered", () =>
+    Effect.sync(() => {
+      const pipeline = Pipeline.make([silent])
       const held = pipeline.take(0)
       assert.isDefined(held)
       let taken = 1
@@ -124,10 +158,9 @@ layer(TestDatabase.layer)("a shared connection", (it) => {
     })
   )
 
-  it.effect("has few statements unanswered at once, and takes none while it rests", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const pipeline = Pipeline.make([sql])
+  test.effect("has few statements unanswered at once, and takes none while it rests", () =>
+    Effect.sync(() => {
+      const pipeline = Pipeline.make([silent])
       const taken = Array.range(1, 100).flatMap(() => pipeline.take(0) ?? [])
       assert.strictEqual(taken.length, 8)
       for (const { answered } of taken) answered()
@@ -137,10 +170,9 @@ layer(TestDatabase.layer)("a shared connection", (it) => {
     })
   )
 
-  it.effect("is sent what came in one turn of the event loop at once", () =>
+  test.effect("is sent what came in one turn of the event loop at once", () =>
     Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const pipeline = Pipeline.make([sql])
+      const pipeline = Pipeline.make([silent])
       const sent: Array<number> = []
       const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
       for (const n of [1, 2, 3]) pipeline.take(0)?.send(() => sent.push(n))

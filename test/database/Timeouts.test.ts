@@ -11,7 +11,8 @@ const collector = (): ((options: { readonly type: "minor" | "major" }) => void) 
   return runInNewContext("gc")
 }
 
-const oldSpace = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === "old_space")?.space_used_size ?? 0
+const oldSpace = () =>
+  getHeapSpaceStatistics().find(({ space_name }) => space_name === "old_space")?.space_used_size ?? 0
 
 describe("Timeouts", () => {
   it.effect("expire in their order, each once, and not where they are cancelled", () =>
