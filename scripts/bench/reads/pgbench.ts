@@ -3,6 +3,7 @@ import { execFile } from "node:child_process"
 import { existsSync, globSync, mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
+import { setTimeout } from "node:timers/promises"
 import { promisify } from "node:util"
 import type { Round } from "./load.ts"
 import { cpuOf } from "./processes.ts"
@@ -31,5 +32,7 @@ export const loadQuery = async (
   ])
   const count = Number(/actually processed: (\d+)/.exec(stdout)?.[1])
   const perSecond = Number(/tps = ([\d.]+)/.exec(stdout)?.[1])
+  // The CPU time of its sessions is among the postmaster's once they have ended, a while after pgbench.
+  await setTimeout(500)
   return { perSecond, server: 0, database: (cpuOf(postmaster) - before) / count }
 }
