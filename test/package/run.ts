@@ -1,6 +1,6 @@
 /** Runs a command of another program to its end. */
 import { execFile } from "node:child_process"
-import { Config, Data, Effect } from "effect"
+import { Config, Data, Effect, Option } from "effect"
 
 /** How a command ended. */
 export interface Ended {
@@ -47,17 +47,34 @@ export const succeed = (file: string, args: ReadonlyArray<string>, options: Opti
     ({ stdout, stderr }) => new CommandFailed({ command: [file, ...args].join(" "), output: stdout + stderr })
   )
 
+/** The variables that say how the registry is reached: the authority of a network's own certificates, and proxies. */
+const ofNetwork = [
+  "NODE_EXTRA_CA_CERTS",
+  "HTTPS_PROXY",
+  "HTTP_PROXY",
+  "NO_PROXY",
+  "https_proxy",
+  "http_proxy",
+  "no_proxy"
+] as const
+
 /** What npm needs of the environment. It takes what was downloaded before from its cache. */
-export const npmEnvironment = Effect.map(
-  Config.all({ PATH: Config.String("PATH"), HOME: Config.String("HOME") }),
-  (given) => ({
-    ...given,
+export const npmEnvironment = Effect.gen(function* () {
+  const given = yield* Effect.forEach(ofNetwork, (name) =>
+    Effect.map(Config.option(Config.NonEmptyString(name)), (value) =>
+      Option.isSome(value) ? [[name, value.value] as const] : []
+    )
+  )
+  return {
+    PATH: yield* Config.String("PATH"),
+    HOME: yield* Config.String("HOME"),
+    ...Object.fromEntries(given.flat()),
     npm_config_prefer_offline: "true",
     npm_config_audit: "false",
     npm_config_fund: "false",
     npm_config_fetch_retries: "1"
-  })
-)
+  }
+})
 
 const isOffline = (output: string) => /E(NOTFOUND|CONNREFUSED|CONNRESET|TIMEDOUT|AI_AGAIN)/.test(output)
 
