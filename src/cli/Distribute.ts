@@ -20,7 +20,7 @@ export const distribute = Command.make(
       "CannotDistribute",
       ({ message }) => new Refused({ message })
     )
-    const { configured, copied, distributed, refused } = done
+    const { configured, copied, distributed, granted, refused } = done
     if (json) yield* Output.record(done)
     else {
       yield* Console.log(
@@ -31,6 +31,7 @@ export const distribute = Command.make(
               `Copied ${named(copied.length)} to each server: ${copied.join(", ")}`
             ].join("\n")
       )
+      for (const privileges of granted) yield* Console.log(`Granted ${privileges}`)
       const set = Object.entries(settings)
         .map(([name, value]) => `${name} = ${value}`)
         .join(", ")

@@ -4,6 +4,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Effect, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import { resources } from "../api/records/index.ts"
 
 /** The tables whose rows belong to an organization each. */
@@ -51,6 +52,8 @@ export interface Done {
   readonly distributed: ReadonlyArray<string>
   /** The tables of which each server got a copy now. */
   readonly copied: ReadonlyArray<string>
+  /** The privileges that were granted now, as GRANT has them. */
+  readonly granted: ReadonlyArray<string>
   /** The servers that were told the settings now, as HOST:PORT; the coordinator is always told. */
   readonly configured: ReadonlyArray<string>
   /** The servers that did not take the settings, and why. */
@@ -125,6 +128,30 @@ const copyFunctions = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   }
 })
 
+/**
+ * The grants that roles lack. Citus sends an INSERT to a shard with all columns that have a default, so that a role that
+ * may insert some columns of a table has to have these among them.
+ */
+export const lackingGrants = (sql: PgClient.PgClient): Effect.Effect<ReadonlyArray<string>, SqlError> =>
+  Effect.map(
+    sql<{ grant: string }>`
+      select format('insert (%s) on %I to %I', string_agg(quote_ident(a.attname), ', ' order by a.attnum), c.relname, r.rolname)
+        as grant
+      from pg_class c join pg_attribute a on a.attrelid = c.oid cross join pg_roles r
+      where c.relnamespace = current_schema()::regnamespace and ${sql.in("c.relname", byOrganization)}
+        and starts_with(r.rolname, 'practice_data_') and has_any_column_privilege(r.oid, c.oid, 'INSERT')
+        and a.attnum > 0 and a.atthasdef and a.attgenerated = '' and not a.attisdropped
+        and not has_column_privilege(r.oid, c.oid, a.attnum, 'INSERT')
+      group by c.relname, r.rolname order by c.relname, r.rolname`,
+    (rows) => rows.map(({ grant }) => grant)
+  )
+
+const grant = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const granted = yield* lackingGrants(sql)
+  for (const privileges of granted) yield* sql.unsafe(`grant ${privileges}`)
+  return granted
+})
+
 /** Runs in a transaction that may move many rows, table after table. */
 const moving = <A, E, R>(sql: PgClient.PgClient, statements: Effect.Effect<A, E, R>) =>
   sql.withTransaction(
@@ -172,7 +199,7 @@ const configure = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
 /** Distributes what is not distributed yet. It can be cut short and run again. */
 export const distribute = Effect.fn("Distribute.distribute")(function* (
   sql: PgClient.PgClient
-): Effect.fn.Return<Done, CannotDistribute | Effect.Error<ReturnType<typeof configure>>> {
+): Effect.fn.Return<Done, CannotDistribute | SqlError> {
   yield* requireCitus(sql)
   const found = yield* placed(sql)
   yield* check(found)
@@ -191,5 +218,5 @@ export const distribute = Effect.fn("Distribute.distribute")(function* (
       )
     )
   }
-  return { distributed, copied, ...(yield* configure(sql)) }
+  return { distributed, copied, granted: yield* grant(sql), ...(yield* configure(sql)) }
 })

@@ -2,6 +2,8 @@
 import { Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import type { Role } from "../Config.ts"
+import { lackingGrants } from "../database/Distribute.ts"
+import * as Distribution from "../database/Distribution.ts"
 import { invocation } from "../process/Invocation.ts"
 import { fail, listed, ok, type Said, warn } from "./Finding.ts"
 
@@ -83,6 +85,11 @@ export const check = Effect.fnUntraced(function* (sql: PgClient.PgClient, needed
           `grant ${name} to ${self.login}`
         )
       )
+    }
+  }
+  if (yield* Distribution.ask(sql)) {
+    for (const grant of yield* lackingGrants(sql)) {
+      said.push(fail(`Tables that are distributed need: grant ${grant}.`, `Run: ${invocation("distribute")}`))
     }
   }
   if (self.may_operate) able.push("operate keys, secrets and tasks")

@@ -6,6 +6,7 @@ import { invoices } from "../../src/api/records/Invoices.ts"
 import * as Distribute from "../../src/database/Distribute.ts"
 import * as Distribution from "../../src/database/Distribution.ts"
 import * as ChangesCheck from "../../src/doctor/ChangesCheck.ts"
+import * as RolesCheck from "../../src/doctor/RolesCheck.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { onDatabase } from "../deletions/support.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -65,6 +66,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
         assert.deepStrictEqual(first, {
           distributed: Distribute.byOrganization,
           copied: Distribute.references,
+          granted: ["insert (state, attempts) on deletion_tasks to practice_data_intake"],
           configured: ["worker:5432"],
           refused: []
         })
@@ -76,7 +78,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
           ["function change_base()", "function change_position()", "function api_tiny(numeric)"]
         )
         const second = yield* Distribute.distribute(sql)
-        assert.deepStrictEqual([second.distributed, second.copied], [[], []])
+        assert.deepStrictEqual([second.distributed, second.copied, second.granted], [[], [], []])
         const settings = yield* sql<{ settings: ReadonlyArray<string> }>`
         select setconfig as settings from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
         where d.datname = current_database()`
@@ -129,6 +131,24 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
         const [said] = yield* ChangesCheck.check(sql)
         assert.include(said?.message ?? "", "distributed")
       }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a"))),
+    long
+  )
+
+  it.effect(
+    "grants what Citus asks for an INSERT of some columns, and the doctor tells where that is not done",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const problems = Effect.map(RolesCheck.check(sql, ["intake"]), (said) =>
+          said.flatMap(({ message, status }) => (status === "fail" ? [message] : []))
+        )
+        assert.deepStrictEqual(yield* problems, [])
+        yield* sql`revoke insert (state, attempts) on deletion_tasks from practice_data_intake`
+        const lacking = "insert (state, attempts) on deletion_tasks to practice_data_intake"
+        assert.deepStrictEqual(yield* problems, [`Tables that are distributed need: grant ${lacking}.`])
+        assert.deepStrictEqual((yield* Distribute.distribute(sql)).granted, [lacking])
+        assert.deepStrictEqual(yield* problems, [])
+      }),
     long
   )
 

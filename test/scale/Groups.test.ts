@@ -20,7 +20,8 @@ import * as Process from "../blackbox/support/Process.ts"
 import * as Tools from "../faults/support/Tools.ts"
 import { freePort } from "../support/LocalPostgres.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { isInstalled, named, type Request, type Response, send, servers, start } from "./haproxy.ts"
+import { isInstalled, named, type Request, send, servers, start } from "./haproxy.ts"
+import { ask, deliveries, delivery, jsonHeaders, organizations, reads, search, shown } from "./requests.ts"
 
 const environment = { DATABASE_POOL_SIZE: "4", DELETION_DELAY: "100 millis", DRAIN: "3 seconds" }
 
@@ -108,101 +109,7 @@ const Cursor = Schema.fromJsonString(Schema.Struct({ cursor: Schema.String }))
 
 const Records = Schema.fromJsonString(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
 
-const jsonHeaders = (authorization: string) =>
-  [
-    ["Authorization", authorization],
-    ["Content-Type", "application/json"]
-  ] as const
-
-const ask = (path: string, body: object, organization: Organization = "harbor"): Request => ({
-  path: `/api/v3${path}`,
-  headers: jsonHeaders(`Bearer ${keys[organization]}`),
-  body: json(body)
-})
-
-const search = ask("/charges/search", { limit: 3 })
-
-const organizations = ["oakridge", "harbor"] as const
-
-/** Requests of both organizations, and of nobody. */
-const reads: ReadonlyArray<Request> = [
-  ...organizations.flatMap((organization) => [
-    ...resources
-      .filter(({ name }) => name !== "organization")
-      .flatMap(({ name }) => [
-        ask(`/${name}/search`, { limit: 7 }, organization),
-        ask(`/${name}/search`, { limit: 1000, offset: 3 }, organization),
-        ask(`/${name}/get`, { id: "of_nobody" }, organization)
-      ]),
-    ask("/organization/get", {}, organization),
-    ask("/organization/get", { organization: "org_harbor" }, organization),
-    ask("/charges/search", { limit: 0 }, organization),
-    ask("/charges/search", { limits: 1, clinic: 5 }, organization),
-    ask("/invoice-deletions/search", {}, organization),
-    ask("/psp-payments/search", { clinic: "clinic_harbor_01" }, organization),
-    ask("/nothing", {}, organization)
-  ]),
-  ...[
-    "",
-    "Bearer",
-    "Bearer ",
-    "Bearer of_nobody",
-    `bearer ${keys.harbor}`,
-    `BEARER   ${keys.harbor}  `,
-    `Bearer\t${keys.harbor}`,
-    `Token ${keys.harbor}`,
-    keys.harbor,
-    `Bearer ${keys.harbor}, Bearer ${keys.oakridge}`,
-    `Bearer ${keys.harbor}é`
-  ].map((authorization) => ({ ...search, headers: jsonHeaders(authorization) })),
-  { ...search, headers: [...jsonHeaders(`Bearer ${keys.harbor}`), ["Authorization", `Bearer ${keys.oakridge}`]] },
-  { ...search, headers: [["Authorization", ""], ...jsonHeaders(`Bearer ${keys.harbor}`)] },
-  { ...search, headers: [["Content-Type", "application/json"]] },
-  { ...search, body: "" },
-  { ...search, body: "{" },
-  { ...search, path: `${search.path}?limit=2` },
-  { ...search, method: "PUT" },
-  { path: "/api/v3/openapi.json", method: "GET" },
-  { path: "/api/v3/docs", method: "HEAD" },
-  { path: "/api/v1/openapi.json", method: "GET" },
-  { path: "/api/v1/health/ready", method: "GET" },
-  { path: "/", method: "GET" }
-]
-
 const ofHarbor = reads.filter(({ headers = [] }) => headers.some(([, value]) => value.includes(keys.harbor)))
-
-const delivery = (key: string, ids: ReadonlyArray<string>, invoice: string): Request => ({
-  path: "/api/v1/invoice-deletions",
-  headers: [
-    ["Content-Type", "application/json"],
-    ["Idempotency-Key", key],
-    ...ids.map((id) => ["X-Organization-Id", id] as const)
-  ],
-  body: json({ invoices: [{ invoice_id: invoice }] })
-})
-
-const deliveries = [
-  delivery("one", ["org_harbor"], "invoice_harbor_0001"),
-  delivery("one", ["org_harbor"], "invoice_harbor_0001"),
-  delivery("one", ["org_harbor"], "invoice_harbor_0002"),
-  delivery("one", ["org_oakridge"], "invoice_oakridge_0001"),
-  delivery("two", ["  org_harbor "], "invoice_oakridge_0002"),
-  delivery("three", ["org_of_nobody"], "invoice_harbor_0003"),
-  delivery("four", [], "invoice_harbor_0004"),
-  delivery("four", [""], "invoice_harbor_0004"),
-  delivery("four", ["org_harbor", "org_oakridge"], "invoice_harbor_0004"),
-  delivery("four", ["org_harbor", "org_harbor"], "invoice_harbor_0004"),
-  delivery("four", ["org_harbor, org_oakridge"], "invoice_harbor_0004")
-]
-
-/** What must be the same: all but the times of a receipt. */
-const shown = ({ body, headers, status }: Response) => ({
-  status,
-  body: body.replaceAll(/"(received_at|scheduled_for)":"[^"]+"/g, `"$1":"..."`),
-  type: headers["content-type"],
-  authenticate: headers["www-authenticate"],
-  allow: headers["allow"]
-})
 
 const invoices = ask("/invoices/search", { limit: 1000, include_deleted: true })
 

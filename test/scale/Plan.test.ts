@@ -79,7 +79,7 @@ describe("a plan of Citus", () => {
 
 layer(TestDatabase.layerDatabases, onDatabase)("each statement for a distributed database", (it) => {
   it.effect(
-    "can be planned by Postgres, with its parameters, and is noticed not to be distributed",
+    "can be planned and run by Postgres, with its parameters, and is noticed not to be distributed",
     () =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase

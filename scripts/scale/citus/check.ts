@@ -1,7 +1,7 @@
 /**
  * Whether every statement of the service goes to one server of a distributed database: `npm run check:distributed`, with
- * the DATABASE_URL of its coordinator. The plans are made, and nothing is run. Fails where a statement goes to two shards
- * or cannot be planned; those that may ask all servers are listed with the reason.
+ * the DATABASE_URL of its coordinator. Each is planned, and run in a transaction that is rolled back. Fails where a
+ * statement goes to two shards or fails; those that may ask all servers are listed with the reason.
  */
 import { Console, Effect, Option } from "effect"
 import { Reactivity } from "effect/reactivity"

@@ -6,7 +6,7 @@ import { verdictOf } from "./Plan.ts"
 import type { Recorded } from "./Recorder.ts"
 import { tablesOf, unowned } from "./Shape.ts"
 
-/** Returns the lines of the plan of a statement, which is not run. */
+/** Returns the lines of the plan of a statement. */
 export type Explain = (statement: Recorded) => Effect.Effect<ReadonlyArray<string>, SqlError>
 
 export interface Judgement {
