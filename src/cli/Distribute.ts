@@ -23,14 +23,11 @@ export const distribute = Command.make(
     const { configured, copied, distributed, granted, refused } = done
     if (json) yield* Output.record(done)
     else {
-      yield* Console.log(
-        distributed.length === 0 && copied.length === 0
-          ? "All tables are distributed"
-          : [
-              `Distributed ${named(distributed.length)} by organization: ${distributed.join(", ")}`,
-              `Copied ${named(copied.length)} to each server: ${copied.join(", ")}`
-            ].join("\n")
-      )
+      if (distributed.length > 0) {
+        yield* Console.log(`Distributed ${named(distributed.length)} by organization: ${distributed.join(", ")}`)
+      }
+      if (copied.length > 0) yield* Console.log(`Copied ${named(copied.length)} to each server: ${copied.join(", ")}`)
+      if (distributed.length + copied.length === 0) yield* Console.log("All tables are distributed")
       for (const privileges of granted) yield* Console.log(`Granted ${privileges}`)
       const set = Object.entries(settings)
         .map(([name, value]) => `${name} = ${value}`)

@@ -25,7 +25,13 @@ export const local: ReadonlyArray<string> = ["change_feeds", "change_marks", "re
  * The functions that the bodies of others call, which render and stamp rows: Citus takes the functions of a table to the
  * other servers, and not what stands in their text.
  */
-const called = ["change_base", "change_position", "api_tiny"]
+const called = [
+  "change_base",
+  "change_position",
+  "api_tiny",
+  // Where a trigger fills the column, since a field was added, instead of the column's own expression.
+  ...resources.map(({ table }) => `${table}_record`)
+]
 
 /** What tables of an organization are kept with. */
 const anchor = "organizations"

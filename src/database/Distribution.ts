@@ -32,16 +32,24 @@ const fresh = Duration.toMillis("10 seconds")
 
 const within = Duration.seconds(2)
 
-/** Whether any table is distributed. Only a database that has the extension has its catalog. */
-export const ask = Effect.fnUntraced(function* (sql: Constructor): Effect.fn.Return<boolean, SqlError> {
+/** Which tables are distributed. Only a database that has the extension has its catalog. */
+const tables = Effect.fnUntraced(function* (sql: Constructor): Effect.fn.Return<ReadonlyArray<string>, SqlError> {
   const [catalog] = yield* sql<{ exists: boolean }>`select to_regclass('pg_dist_partition') is not null as exists`
-  if (catalog?.exists !== true) return false
+  if (catalog?.exists !== true) return []
   // Reference tables are of the method n.
-  const rows = yield* sql`
-    select 1 from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
-    where c.relnamespace = current_schema()::regnamespace and p.partmethod = 'h' limit 1`
-  return rows.length > 0
+  const rows = yield* sql<{ name: string }>`
+    select c.relname as name from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
+    where c.relnamespace = current_schema()::regnamespace and p.partmethod = 'h'`
+  return rows.map(({ name }) => name)
 })
+
+/** Whether any table is distributed. */
+export const ask = (sql: Constructor): Effect.Effect<boolean, SqlError> =>
+  Effect.map(tables(sql), (names) => names.length > 0)
+
+/** Whether a table is distributed. */
+export const has = (sql: Constructor, table: string): Effect.Effect<boolean, SqlError> =>
+  Effect.map(tables(sql), (names) => names.includes(table))
 
 /** That of a database, as it says. */
 export const make = (sql: Constructor, { run }: Store): Distribution => {

@@ -7,36 +7,9 @@ import type { SqlError } from "effect/sql/SqlError"
 import { connect, type Database } from "../../src/database/Database.ts"
 import { all, migrate, missing } from "../../src/database/Migrations.ts"
 import { addField, addIndex, type Field, RowsLocked } from "../../src/database/migrations/addField.ts"
+import { microchip, pets } from "./microchip.ts"
 import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
 import { long } from "../support/tries.ts"
-
-const pets = `
-  return '{"id":'          || coalesce(to_json(id)::text, 'null')
-    || ',"name":'          || coalesce(to_json(name)::text, 'null')
-    || ',"species":'       || coalesce(to_json(species)::text, 'null')
-    || ',"breed":'         || coalesce(to_json(breed)::text, 'null')
-    || ',"sex":'           || coalesce(to_json(sex)::text, 'null')
-    || ',"date_of_birth":' || coalesce('"' || to_char(date_of_birth::timestamp, 'YYYY-MM-DD') || '"', 'null')
-    || ',"clinic":'        || coalesce(to_json(clinic)::text, 'null')
-    || ',"client_id":'     || coalesce(to_json(client_id)::text, 'null')
-    || ',"created_at":'    || coalesce('"' || to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"', 'null')
-    || ',"updated_at":'    || coalesce('"' || to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"', 'null')`
-
-const microchip: Field = {
-  table: "pets",
-  field: "microchipNumber",
-  column: "microchip_number",
-  type: `text collate "C"`,
-  record: `
-    create or replace function pets_record(
-      id text, name text, species text, breed text, sex text, date_of_birth date, clinic text, client_id text,
-      created_at timestamptz, updated_at timestamptz, microchip_number text
-    ) returns text language sql immutable parallel safe
-    ${pets}
-    || ',"microchipNumber":' || coalesce(to_json(microchip_number)::text, 'null')
-    || '}'`,
-  indexes: { pets_microchip_number: "(organization_id, microchip_number, updated_at, id)" }
-}
 
 const weight: Field = {
   table: "pets",

@@ -11,7 +11,6 @@ import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Clock, Context, Effect, Layer, Schema, Scope } from "effect"
-import { resources } from "../../src/api/records/index.ts"
 import { update } from "../../scripts/scale/maps/update.ts"
 import * as Callers from "../../scripts/faults/support/Callers.ts"
 import { headersOf, json, keys, type Organization } from "../blackbox/support/Client.ts"
@@ -21,7 +20,20 @@ import * as Tools from "../faults/support/Tools.ts"
 import { freePort } from "../support/LocalPostgres.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { isInstalled, named, type Request, send, servers, start } from "./haproxy.ts"
-import { ask, deliveries, delivery, jsonHeaders, organizations, reads, search, shown } from "./requests.ts"
+import {
+  ask,
+  deliveries,
+  delivery,
+  invoices,
+  jsonHeaders,
+  organizations,
+  readAll,
+  reads,
+  same,
+  search,
+  shown,
+  withoutTimes
+} from "./requests.ts"
 
 const environment = { DATABASE_POOL_SIZE: "4", DELETION_DELAY: "100 millis", DRAIN: "3 seconds" }
 
@@ -107,11 +119,7 @@ const stand = Effect.gen(function* () {
 
 const Cursor = Schema.fromJsonString(Schema.Struct({ cursor: Schema.String }))
 
-const Records = Schema.fromJsonString(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
-
 const ofHarbor = reads.filter(({ headers = [] }) => headers.some(([, value]) => value.includes(keys.harbor)))
-
-const invoices = ask("/invoices/search", { limit: 1000, include_deleted: true })
 
 const outcomes = (sql: TestDatabase["Service"]["sql"]) => sql<{
   organization_id: string
@@ -130,8 +138,6 @@ const settled = (databases: ReadonlyArray<TestDatabase["Service"]["sql"]>) =>
     )
   )
 
-const withoutTimes = (body: string) => body.replaceAll(/"(updated_at|deleted_at)":"[^"]+"/g, "")
-
 describe.runIf(isInstalled)(named("Groups of organizations behind haproxy"), () => {
   it.live("answer as one service that has the data of all", () =>
     Effect.gen(function* () {
@@ -142,25 +148,8 @@ describe.runIf(isInstalled)(named("Groups of organizations behind haproxy"), () 
       assert.deepStrictEqual([known.status, unknown.status], [200, 401])
       assert.deepStrictEqual(yield* maps, { keys: 2, organizations: 2 })
 
-      const compare = (request: Request) =>
-        Effect.map(both(request), ([one, groups]) => {
-          assert.deepStrictEqual(shown(groups), shown(one), json(request))
-          return one
-        })
-      yield* Effect.forEach(reads, compare, { concurrency: 6, discard: true })
-      yield* Effect.forEach(
-        organizations.flatMap((organization) =>
-          resources.flatMap(({ name }) => (name === "organization" ? [] : [{ name, organization }]))
-        ),
-        Effect.fnUntraced(function* ({ name, organization }) {
-          const page = yield* compare(ask(`/${name}/search`, { limit: 1 }, organization))
-          const { body } = yield* Schema.decodeEffect(Records)(page.body)
-          const [{ id } = { id: "" }] = body
-          const { status } = yield* compare(ask(`/${name}/get`, { id }, organization))
-          assert.strictEqual(status, 200)
-        }),
-        { concurrency: 6, discard: true }
-      )
+      const compare = same(both)
+      yield* readAll(compare)
 
       yield* Effect.forEach(deliveries, compare, { discard: true })
       yield* settled([whole.sql, a.sql, b.sql])

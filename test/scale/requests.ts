@@ -1,4 +1,6 @@
 /** Requests that must have the same responses however the data is spread, and what of a response that is. */
+import { assert } from "@effect/vitest"
+import { Effect, Schema } from "effect"
 import { resources } from "../../src/api/records/index.ts"
 import { json, keys, type Organization } from "../blackbox/support/Client.ts"
 import type { Request, Response } from "./haproxy.ts"
@@ -95,4 +97,39 @@ export const shown = ({ body, headers, status }: Response) => ({
   type: headers["content-type"],
   authenticate: headers["www-authenticate"],
   allow: headers["allow"]
+})
+
+/** All invoices, those that are deleted too. */
+export const invoices = ask("/invoices/search", { limit: 1000, include_deleted: true })
+
+/** Without the times of a deletion. */
+export const withoutTimes = (body: string) => body.replaceAll(/"(updated_at|deleted_at)":"[^"]+"/g, "")
+
+/** Sends a request to two, and fails where their responses differ. Returns the first one's. */
+export const same =
+  <E>(both: (request: Request) => Effect.Effect<readonly [Response, Response], E>) =>
+  (request: Request) =>
+    Effect.map(both(request), ([one, other]) => {
+      assert.deepStrictEqual(shown(other), shown(one), json(request))
+      return one
+    })
+
+const Records = Schema.fromJsonString(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
+
+/** Sends all reads, and gets a record of each resource. */
+export const readAll = Effect.fnUntraced(function* <E>(compare: (request: Request) => Effect.Effect<Response, E>) {
+  yield* Effect.forEach(reads, compare, { concurrency: 6, discard: true })
+  yield* Effect.forEach(
+    organizations.flatMap((organization) =>
+      resources.flatMap(({ name }) => (name === "organization" ? [] : [{ name, organization }]))
+    ),
+    Effect.fnUntraced(function* ({ name, organization }) {
+      const page = yield* compare(ask(`/${name}/search`, { limit: 1 }, organization))
+      const { body } = yield* Schema.decodeEffect(Records)(page.body)
+      const [{ id } = { id: "" }] = body
+      const { status } = yield* compare(ask(`/${name}/get`, { id }, organization))
+      assert.strictEqual(status, 200)
+    }),
+    { concurrency: 6, discard: true }
+  )
 })

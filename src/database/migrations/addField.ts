@@ -20,6 +20,7 @@
 import { Data, Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
+import * as Distribution from "../Distribution.ts"
 import { codeOf } from "../SqlFailure.ts"
 import { compileRecord } from "./compileRecord.ts"
 import { script } from "./script.ts"
@@ -114,6 +115,11 @@ const renderNewRows = Effect.fnUntraced(function* (added: Field) {
   const file = sql<{ file: number }>`select pg_relation_filenode(${table}::regclass)::int as file`
 
   if ((yield* functions).some(({ isNew }) => isNew)) return
+  if (yield* Distribution.has(sql, table)) {
+    return yield* new FieldRefused({
+      message: `The table ${table} is distributed, and Citus cannot change its column record. Run: select undistribute_table('${table}'). Then migrate, and then distribute.`
+    })
+  }
   yield* sql.unsafe(record)
   yield* compileRecord(table)
   const all = yield* functions
@@ -200,7 +206,9 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
     if (broken.length > 0) yield* sql.unsafe(`drop index ${name}`)
     // Several processes that build one concurrently wait for each other's snapshots.
     const isSmall = yield* sql`select where pg_relation_size(${table}::regclass) <= ${small}`
-    if (isSmall.length > 0) yield* sql.unsafe(`create index if not exists ${name} on ${table} ${columns}`)
+    const isElsewhere = yield* Distribution.has(sql, table)
+    if (isSmall.length > 0 && !isElsewhere)
+      yield* sql.unsafe(`create index if not exists ${name} on ${table} ${columns}`)
   })
   yield* locking(table, prepare)
   const built = yield* sql`select from pg_index where indexrelid = to_regclass(${name})`
@@ -212,7 +220,7 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
  * A migration that adds a field to a record. It commits as it goes, and everything that it does it finds done the next
  * time.
  *
- * Fails with `FieldRefused` where the options are wrong, with `SqlError` or `RowsLocked` where others used the table for
+ * Fails with `FieldRefused` where the options are wrong or the table is distributed, with `SqlError` or `RowsLocked` where others used the table for
  * ten minutes without a gap.
  *
  * @example

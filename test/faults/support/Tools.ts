@@ -24,12 +24,15 @@ const candidates = [
   ...installations("/opt/homebrew/opt")
 ]
 
+/** A folder with a Postgres that has these files. */
+export const folderWith = (...files: ReadonlyArray<string>) =>
+  candidates.find(
+    (folder) =>
+      folder !== "" && ["bin/initdb", "bin/postgres", ...files].every((file) => existsSync(join(folder, file)))
+  )
+
 /** A folder with a Postgres and its tools, to start a cluster from: tools cannot dump a newer server than themselves. */
-export const binaries = candidates.find(
-  (folder) =>
-    folder !== "" &&
-    ["initdb", "postgres", "pg_dump", "pg_restore"].every((name) => existsSync(join(folder, "bin", name)))
-)
+export const binaries = folderWith("bin/pg_dump", "bin/pg_restore")
 
 /** Of a test that needs the tools, its name: with why it is skipped, where it is. */
 export const named = (name: string) => (binaries === undefined ? `${name} (skipped: there is no pg_dump here)` : name)
