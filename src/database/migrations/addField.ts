@@ -204,11 +204,13 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
   const prepare = Effect.gen(function* () {
     const broken = yield* sql`select from pg_index where indexrelid = to_regclass(${name}) and not indisvalid`
     if (broken.length > 0) yield* sql.unsafe(`drop index ${name}`)
-    // Several processes that build one concurrently wait for each other's snapshots.
+    // Several processes that build one concurrently wait for each other's snapshots. Of a table that is distributed, no
+    // row is here, however many there are.
     const isSmall = yield* sql`select where pg_relation_size(${table}::regclass) <= ${small}`
     const isElsewhere = yield* Distribution.has(sql, table)
-    if (isSmall.length > 0 && !isElsewhere)
+    if (isSmall.length > 0 && !isElsewhere) {
       yield* sql.unsafe(`create index if not exists ${name} on ${table} ${columns}`)
+    }
   })
   yield* locking(table, prepare)
   const built = yield* sql`select from pg_index where indexrelid = to_regclass(${name})`
@@ -220,8 +222,8 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
  * A migration that adds a field to a record. It commits as it goes, and everything that it does it finds done the next
  * time.
  *
- * Fails with `FieldRefused` where the options are wrong or the table is distributed, with `SqlError` or `RowsLocked` where others used the table for
- * ten minutes without a gap.
+ * Fails with `FieldRefused` where the options are wrong or the table is distributed, with `SqlError` or `RowsLocked`
+ * where others used the table for ten minutes without a gap.
  *
  * @example
  *   // src/database/migrations/00014_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
