@@ -1,7 +1,7 @@
 /** The statement that reads a page of a feed of changes. */
 import type { Constructor, Fragment } from "effect/sql/Statement"
 import type { Resource } from "../api/records/Resource.ts"
-import { type Cursor, start } from "./Cursor.ts"
+import { type Place, start } from "./Cursor.ts"
 import { bytesOf } from "../database/TextBytes.ts"
 import type { Json } from "./Json.ts"
 import type { Query } from "./SearchQuery.ts"
@@ -15,21 +15,27 @@ export interface ChangeRow {
   readonly position: number | null
 }
 
+/** The place in the order that a cursor stands for, as values of `changesQuery`: without one, before all changes. */
+export const placeOf = (cursor: Place | undefined): ReadonlyArray<string> => {
+  const { id, position } = cursor ?? start
+  return [String(position), id]
+}
+
 /**
  * The query of the changes after a cursor, and one more than `limit`, so that it is known whether there are more. Both
  * branches are read in the order of an index, and merged as they are read.
  *
+ * @param after the position and the id that they come after, as `placeOf` has them
  * @param first the SQL of the first row
  */
 export const changesQuery = (
   sql: Constructor,
   owner: Fragment,
   resource: Resource,
-  cursor: Cursor | undefined,
+  [position = "", id = ""]: ReadonlyArray<string>,
   limit: number,
   first: Fragment
 ): Query<ChangeRow> => {
-  const { id, position } = cursor ?? start
   const table = sql.literal(resource.table)
   const name = sql.literal(`'${resource.table}'`)
   const bounds = sql.literal(`limit ${limit + 1}`)

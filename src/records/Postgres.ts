@@ -143,6 +143,6 @@ export const make = <R extends Resource>(
         Effect.flatMap(([row]) => (row?.record == null ? Effect.fail(notFound) : Effect.as(found(1), row.record))),
         asGet
       ),
-    changes: ChangesPostgres.make(sql, clock, resource, read)
+    changes: ChangesPostgres.make(sql, clock, resource, read, largePage)
   }
 }

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto"
 import { Effect, Schema } from "effect"
 import { inOrder } from "../../src/database/Database.ts"
-import { changesQuery } from "../../src/records/ChangesQuery.ts"
+import { changesQuery, placeOf } from "../../src/records/ChangesQuery.ts"
 import { glanceQuery } from "../../src/records/Feed.ts"
 import type { Cursor } from "../../src/records/Cursor.ts"
 import { askedOf, ownerOfKey, searchQuery, withKey } from "../../src/records/SearchQuery.ts"
@@ -117,12 +117,19 @@ export const changesCostOf = Effect.fnUntraced(function* (
   const keyHash = hash("sha256", owner, "buffer")
   yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
              values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
-  const known = changesQuery(sql, sql`${owner}`, resource, cursor, limit, glanceQuery(sql, sql`${owner}`, resource))
+  const known = changesQuery(
+    sql,
+    sql`${owner}`,
+    resource,
+    placeOf(cursor),
+    limit,
+    glanceQuery(sql, sql`${owner}`, resource)
+  )
   const ofKey = sql.literal(ownerOfKey)
   const keyed = withKey(
     sql,
     keyHash,
-    changesQuery(sql, ofKey, resource, cursor, limit, glanceQuery(sql, ofKey, resource))
+    changesQuery(sql, ofKey, resource, placeOf(cursor), limit, glanceQuery(sql, ofKey, resource))
   )
   const plans = yield* Effect.forEach([known.statement.compile(), keyed.compile()], ([text, values]) =>
     Effect.all([explain(text, values, true), explain(text, values, false)])

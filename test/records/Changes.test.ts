@@ -11,6 +11,8 @@ import { pets } from "../../src/api/records/Pets.ts"
 import { products } from "../../src/api/records/Products.ts"
 import { searchable } from "../../src/api/records/index.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
+import * as ChangeClock from "../../src/records/ChangeClock.ts"
+import * as Postgres from "../../src/records/Postgres.ts"
 import type { Repository } from "../../src/records/Repository.ts"
 import { settled } from "../support/settled.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -127,6 +129,39 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the changes",
         )
         assert.deepStrictEqual(ofAnother, new CursorInvalid(), reader)
       }
+    })
+  )
+
+  it.effect("are none for one short statement, whatever the limit, and a large page has a connection of its own", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* storesOf(demoOf(pets))
+      yield* settled(sql)
+      const asked: Array<PropertyKey> = []
+      const watched = new Proxy(sql, {
+        get: (target, name) => {
+          if (name === "run" || name === "runShort") asked.push(name)
+          return Reflect.get(target, name)
+        }
+      })
+      const repository = Postgres.make(watched, pets, { clock: ChangeClock.make(sql, sql) })
+      const poll = Effect.fnUntraced(function* (cursor: string | undefined, limit: number) {
+        asked.length = 0
+        const page = yield* as(organization)(pageOf(repository, cursor, limit))
+        return { ...page, asked: [...asked] }
+      })
+      const { cursor } = yield* poll(undefined, 1000)
+      for (const limit of [1, 250, 251, 1000]) {
+        const none = yield* poll(cursor, limit)
+        assert.deepStrictEqual([none.body, none.cursor, none.has_more], [[], cursor, false])
+        assert.deepStrictEqual(none.asked, ["runShort"])
+      }
+      yield* sql`insert into pets (organization_id, id) values (${organization}, 'pet_new')`
+      yield* settled(sql)
+      const few = yield* poll(cursor, 250)
+      const many = yield* poll(cursor, 251)
+      assert.deepStrictEqual([few.body.length, few.asked], [1, ["runShort"]])
+      assert.deepStrictEqual([many.body, many.asked], [few.body, ["runShort", "run"]])
     })
   )
 })
