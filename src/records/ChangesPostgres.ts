@@ -49,7 +49,7 @@ interface Outcome {
  * The feed of a resource.
  *
  * @param read runs a query for the current organization
- * @param largePage the number of records from which a page is read on a connection of its own
+ * @param largePage the number of records above which a page is read on a connection of its own
  */
 export const make = (
   sql: Database,
