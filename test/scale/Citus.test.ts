@@ -235,6 +235,8 @@ describe.runIf(Citus.isInstalled)(Citus.named("A database that is distributed by
         const refused = yield* Effect.flip(field)
         assert.match(refused.message, /select undistribute_table\('pets'\)/)
         yield* sql`select undistribute_table('pets')`
+        // Of the shard that was moved, its server has the old copy for some seconds, which uses the old function.
+        yield* sql.unsafe("call citus_cleanup_orphaned_resources()").unprepared
         yield* field
         yield* run(citus.url, "distribute")
         yield* sql`insert into pets (organization_id, id, microchip_number) values ('org_harbor', 'pet_new', '7')`
