@@ -137,6 +137,8 @@ layer(Program.layer, { ...options, concurrent: true })("A client that sends", (i
   it.effect("and never reads has its connection closed, while one that reads slowly gets all", () =>
     Effect.gen(function* () {
       const { url, output } = yield* Program
+      // A busy machine may have had something to say of the start.
+      const before = output().length
       const page = search('{"limit":1000}').replace("charges", "consumption-logs")
       const [never, slowly] = [yield* Raw.open(url), yield* Raw.open(url)]
       never.socket.pause()
@@ -154,7 +156,7 @@ layer(Program.layer, { ...options, concurrent: true })("A client that sends", (i
       yield* Effect.sleep("3 seconds")
       never.socket.resume()
       assert.isBelow(statusesOf(yield* never.closed).length, 300)
-      assert.notMatch(output(), /WARN|ERROR/)
+      assert.notMatch(output().slice(before), /WARN|ERROR/)
     })
   )
 })
