@@ -72,6 +72,7 @@ export const make = (
     if (isDistributed) return yield* notServed
   })
 
+  /** Reads up to so many changes after a cursor, and whether there are more, behind a glance at the feed. */
   const upTo = (limit: number, { cursor }: Asked) =>
     read(
       limit,
@@ -80,8 +81,8 @@ export const make = (
     )
 
   /**
-   * Reads changes behind a glance at the feed. Most readers that have a cursor have seen all, which a short statement
-   * finds out for less than half of what a large page costs.
+   * Reads the changes that are asked for, behind a glance at the feed. Most readers that have a cursor have seen all,
+   * which a short statement finds out for less than half of what a large page costs.
    */
   const glanceAt = (asked: Asked) =>
     asked.cursor === undefined || asked.limit <= largePage
