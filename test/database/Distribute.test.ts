@@ -1,11 +1,13 @@
 /** Distributing the tables by organization. There is no Citus here: a fake writes down what it is asked. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Exit, Order } from "effect"
+import { SqlClient } from "effect/sql"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { resources } from "../../src/api/records/index.ts"
 import { invoices } from "../../src/api/records/Invoices.ts"
 import * as Distribute from "../../src/database/Distribute.ts"
 import * as Distribution from "../../src/database/Distribution.ts"
+import { addField, addIndex } from "../../src/database/migrations/addField.ts"
 import * as ChangesCheck from "../../src/doctor/ChangesCheck.ts"
 import * as RolesCheck from "../../src/doctor/RolesCheck.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
@@ -13,6 +15,7 @@ import { onDatabase } from "../deletions/support.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { long } from "../support/tries.ts"
 import * as FakeCitus from "./fakeCitus.ts"
+import { microchip } from "./microchip.ts"
 
 const sorted = (names: Iterable<string>) => Array.sort(names, Order.String)
 
@@ -152,6 +155,44 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
         assert.deepStrictEqual(yield* problems, [`Tables that are distributed need: grant ${lacking}.`])
         assert.deepStrictEqual((yield* Distribute.distribute(sql)).granted, [lacking])
         assert.deepStrictEqual(yield* problems, [])
+      }),
+    long
+  )
+
+  it.effect(
+    "has an index built beside readers and writers, whose rows are elsewhere, and no field added",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const begun: Array<string> = []
+        const watched = new Proxy(sql, {
+          get: (target, name) =>
+            name === "unsafe"
+              ? (...given: Parameters<typeof sql.unsafe>) => {
+                  begun.push(given[0])
+                  return target.unsafe(...given)
+                }
+              : Reflect.get(target, name)
+        })
+        const migration = <A, E>(online: Effect.Effect<A, E, SqlClient.SqlClient>) =>
+          Effect.provideService(online, SqlClient.SqlClient, watched)
+        const built = (name: string) => sql`select 1 from pg_class where relname = ${name}`
+        yield* migration(addIndex({ table: "pets", name: "pets_sex", columns: "(organization_id, sex)" }).online)
+        assert.lengthOf(yield* built("pets_sex"), 1)
+        assert.isEmpty(begun.filter((text) => text.startsWith("create index")))
+
+        const { message } = yield* Effect.flip(migration(addField(microchip).online))
+        assert.include(message, "select undistribute_table('pets')")
+        assert.isEmpty(
+          yield* sql`select 1 from pg_attribute where attrelid = 'pets'::regclass and attname = 'microchip_number'`
+        )
+        yield* sql`update pg_dist_partition set partmethod = 'n' where logicalrelid = 'pets'::regclass`
+        yield* migration(addIndex({ table: "pets", name: "pets_breed", columns: "(organization_id, breed)" }).online)
+        assert.lengthOf(
+          begun.filter((text) => text.startsWith("create index")),
+          1
+        )
+        yield* sql`update pg_dist_partition set partmethod = 'h' where logicalrelid = 'pets'::regclass`
       }),
     long
   )
