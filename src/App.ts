@@ -2,7 +2,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, type Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
-import { HttpServer } from "effect/http"
+import { HttpRouter, HttpServer } from "effect/http"
 import { config, type Role, type Settings } from "./Config.ts"
 import * as AfterMigration from "./database/AfterMigration.ts"
 import * as ConnectionNotices from "./database/ConnectionNotices.ts"
@@ -18,6 +18,8 @@ import { HealthChecks } from "./health/HealthChecks.ts"
 import { DemoKeys } from "./http/Demo.ts"
 import * as LandingPage from "./http/LandingPage.ts"
 import { Listener } from "./http/Listener.ts"
+import * as Retention from "./deletions/Retention.ts"
+import { SignaturesRequired } from "./deletions/Signature.ts"
 import * as Worker from "./deletions/Worker.ts"
 import * as RequestLimit from "./keys/RequestLimit.ts"
 import { PspClient } from "./psp/PspClient.ts"
@@ -28,11 +30,13 @@ import { TaskReads } from "./deletions/TaskReads.ts"
 import { OrgResolver } from "./keys/OrgResolver.ts"
 import { ClinicAccounts } from "./psp/ClinicAccounts.ts"
 import { PspReads } from "./psp/PspReads.ts"
-import { ChangeClock } from "./records/ChangeClock.ts"
+import { ChangeClock, Connections } from "./records/ChangeClock.ts"
 import { Repositories } from "./records/Repositories.ts"
 import * as Otlp from "./observability/Otlp.ts"
+import { isLoopback } from "./operations/Access.ts"
 import * as OperationsListener from "./operations/OperationsListener.ts"
 import { OperatorStore } from "./operations/OperatorStore.ts"
+import * as Memory from "./process/Memory.ts"
 import * as Processes from "./process/Processes.ts"
 import { Children } from "./process/Children.ts"
 import * as AccessLog from "./observability/AccessLog.ts"
@@ -99,8 +103,23 @@ export const intake = (delay: Duration.Duration) =>
   Layer.mergeAll(
     Server.intakeRoutes(delay),
     Server.middlewareOfApis,
-    Worker.layer(Worker.optionsFor(10)).pipe(Layer.provide(taskObservers))
+    Worker.layer(Worker.optionsFor(10)).pipe(Layer.provide(taskObservers)),
+    Retention.layer()
   ).pipe(Layer.provide(intakeServices(delay)))
+
+/**
+ * Serves routes on a server of your own. Its socket opens once the routes are ready: effect's server never responds to
+ * requests that arrive before.
+ */
+export const serve = <A, E, R, E2, R2>(
+  routes: Layer.Layer<A, E, R>,
+  server: Layer.Layer<HttpServer.HttpServer, E2, R2>
+) =>
+  Layer.unwrap(
+    Effect.map(HttpRouter.toHttpEffect(routes), (app) =>
+      HttpServer.serve(app).pipe(HttpServer.withLogAddress, Layer.provide(server))
+    )
+  )
 
 /** The databases that the configuration names; the embedded one has the demo data. */
 export const databases = Layer.unwrap(
@@ -155,13 +174,32 @@ const sayOperatorsPage = Effect.flatMap(
   Option.match({ onNone: () => Effect.void, onSome: (url) => Effect.log(`Operators' page: ${url}`) })
 )
 
-const announcement = ({ databaseUrl, logFormat }: Settings) =>
+/** Says what is open on the public address, and to whom. */
+const sayOpen = ({ databaseUrl, host, requireSignatures, roles }: Settings) => {
+  const keys = Option.isNone(databaseUrl) ? "the public demo API keys" : "an API key"
+  const deletions = requireSignatures
+    ? "deletions that are signed"
+    : "deletions, unsigned unless the organization has a signing secret"
+  const open = [
+    ...(roles.includes("data-api") ? [`reads with ${keys}`] : []),
+    ...(roles.includes("intake") ? [deletions] : [])
+  ]
+  const reach = isLoopback(host) ? "this machine alone" : `every machine that reaches ${host}`
+  const said = Effect.log(`Open to ${reach}: ${[...open, "health"].join("; ")}`)
+  return process.getuid?.() === 0
+    ? Effect.andThen(said, Effect.logWarning("This process runs as root. Run it as a user of its own"))
+    : said
+}
+
+const announcement = (settings: Settings) =>
   Effect.gen(function* () {
+    const { databaseUrl, logFormat } = settings
     const server = yield* HttpServer.HttpServer
     const address = HttpServer.formatAddress(server.address)
     // The parent of several processes says so itself.
-    if (Processes.isChild) yield* Processes.announce(address)
-    else yield* Effect.log(`Listening on ${address}`)
+    if (Processes.isChild) return yield* Processes.announce(address)
+    yield* Effect.log(`Listening on ${address}`)
+    yield* sayOpen(settings)
     if (Option.isSome(databaseUrl)) return yield* sayOperatorsPage
     // The keys of the demo data are no secret, and the log has none.
     if (logFormat === "pretty") {
@@ -215,16 +253,24 @@ const single = (settings: Settings) => {
   const limit = Option.match(settings.rateLimit, { onNone: () => Layer.empty, onSome: RequestLimit.layer })
   const all = Layer.mergeAll(HealthChecks.layer, intakeServices(settings.deletionDelay), limit).pipe(
     Layer.provideMerge(services),
-    Layer.provide([connected, processor(settings)])
+    Layer.provide([connected, processor(settings), Layer.succeed(Connections, settings.maxConnections)])
   )
   const routes = Layer.mergeAll(
     Server.operationsRoutes,
     LandingPage.layer({ dataApi: has("data-api"), intake: has("intake") }),
     has("data-api") ? Server.dataApiRoutes : Layer.empty,
     has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
-  ).pipe(Layer.provide(Layer.succeed(DemoKeys, Option.isNone(settings.databaseUrl) ? demoKeys : [])))
+  ).pipe(
+    Layer.provide([
+      Layer.succeed(DemoKeys, Option.isNone(settings.databaseUrl) ? demoKeys : []),
+      Layer.succeed(SignaturesRequired, settings.requireSignatures)
+    ])
+  )
   const worker = has("worker")
-    ? Worker.layer(Worker.optionsFor(settings.poolSize)).pipe(Layer.provide(taskObservers))
+    ? Layer.merge(
+        Worker.layer(Worker.optionsFor(settings.poolSize)).pipe(Layer.provide(taskObservers)),
+        Retention.layer(settings.taskRetention)
+      )
     : Layer.empty
   // The role of the intake may not keep the order of the records.
   const watching = has("data-api") || has("worker") ? watch : Layer.empty
@@ -269,7 +315,9 @@ const several = (settings: Settings) =>
           })
         )
       )
-    : Layer.effectDiscard(Effect.andThen(Processes.supervise(settings), sayOperatorsPage)).pipe(
+    : Layer.effectDiscard(
+        Effect.all([Processes.supervise(settings), sayOpen(settings), sayOperatorsPage], { discard: true })
+      ).pipe(
         Layer.provideMerge(operators(settings)),
         Layer.provideMerge(ConnectionNotices.layer(settings)),
         Layer.provide(Databases.layer({ ...settings, ...poolsOfParent }, { fill: () => Effect.void })),
@@ -278,7 +326,9 @@ const several = (settings: Settings) =>
       )
 
 const served = (settings: Settings): Layer.Layer<never, Failure.Failure | Processes.ChildEnded, LogWriter> =>
-  settings.processes > 1 && !Processes.isChild ? several(settings) : Layer.effectDiscard(Layer.build(single(settings)))
+  settings.processes > 1 && !Processes.isChild
+    ? Layer.unwrap(Effect.as(Memory.assertFits(settings.processes), several(settings)))
+    : Layer.effectDiscard(Layer.build(single(settings)))
 
 /** Everything, from the configuration to the open socket. */
 const layer = Layer.unwrap(Effect.map(config, (settings) => Layer.provide(served(settings), observing(settings))))

@@ -1,8 +1,9 @@
 /** The configuration: every variable that the service reads, with its default. scripts/operations/README.md lists the same. */
 import { isatty } from "node:tty"
-import { Config, Duration, LogLevel, Redacted } from "effect"
+import { Config, Duration, Effect, LogLevel, Option, Redacted } from "effect"
 import * as ConnectionUrl from "./database/ConnectionUrl.ts"
 import * as OtlpConfig from "./observability/OtlpConfig.ts"
+import * as Slips from "./process/Slips.ts"
 import * as Variable from "./process/Variable.ts"
 
 const roles = ["data-api", "intake", "worker"] as const
@@ -39,8 +40,8 @@ const headerText = (name: string) =>
 
 /** The variables, by their fields in the settings. */
 export const variables = {
-  /** The address to listen on. */
-  host: Variable.text("HOST", "an address to listen on, such as 127.0.0.1", 255).pipe(Config.withDefault("0.0.0.0")),
+  /** The address to listen on. Unset: any address, or on the embedded database, whose keys are public, loopback. */
+  host: Config.option(Variable.text("HOST", "an address to listen on, such as 127.0.0.1", 255)),
   /** The port to listen on; 0 takes a free one. */
   port: Variable.integer("PORT", { minimum: 0, maximum: 65535, example: 3000 }).pipe(Config.withDefault(3000)),
   /**
@@ -68,6 +69,12 @@ export const variables = {
   deletionDelay: Variable.duration("DELETION_DELAY", { maximum: "366 days", example: "1 minute" }).pipe(
     Config.withDefault(Duration.minutes(1))
   ),
+  /** For how long a completed deletion task keeps its payload. */
+  taskRetention: Variable.duration("TASK_RETENTION", { maximum: "36500 days", example: "90 days" }).pipe(
+    Config.withDefault(Duration.days(90))
+  ),
+  /** True if deliveries of organizations without a signing secret are refused. */
+  requireSignatures: Variable.boolean("REQUIRE_SIGNATURES").pipe(Config.withDefault(false)),
   /** The Postgres that holds the records. Unset: the embedded database. */
   databaseUrl: Config.option(ConnectionUrl.variable("DATABASE_URL")),
   /** A replica of it, from which the data API reads records. Unset: that Postgres itself. */
@@ -116,9 +123,19 @@ export const variables = {
   metricsByOrganization: Variable.boolean("METRICS_BY_ORGANIZATION").pipe(Config.withDefault(false))
 }
 
-export const config = Config.all({ ...variables, otlp: OtlpConfig.config })
+const all = Config.all({ ...variables, otlp: OtlpConfig.config })
+
+/** The settings. Fails where a variable is wrong, or one is set that is a slip of one of these. */
+export const config = Effect.gen(function* () {
+  yield* Slips.refuse(all)
+  const { host, ...settings } = yield* all
+  return {
+    ...settings,
+    host: Option.getOrElse(host, () => (Option.isNone(settings.databaseUrl) ? "127.0.0.1" : "0.0.0.0"))
+  }
+})
 
 /** What a process can do. */
 export type Role = (typeof roles)[number]
 
-export type Settings = Config.Success<typeof config>
+export type Settings = Effect.Success<typeof config>

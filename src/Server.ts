@@ -127,9 +127,11 @@ export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
 /** What a route responds with, whose errors are handled further out. */
 type Handled = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
 
-const around = Effect.map(AuthorizationServer.gate, (gate) => {
+const around = Effect.gen(function* () {
+  const gate = yield* AuthorizationServer.gate
+  const identify = yield* AuthorizationServer.identify
   const gated = Middleware.below([dataApiPrefix], gate)
-  const everywhere = Middleware.around(paths)
+  const everywhere = Middleware.around(paths, { prefix: `${dataApiPrefix}/`, identify })
   return HttpMiddleware.make((httpEffect) => everywhere(gated(httpEffect)))
 })
 

@@ -8,7 +8,7 @@ const secret = "s3cret-passw0rd"
 const long = "x".repeat(10_000)
 
 const read = (environment: Readonly<Record<string, string>>) =>
-  config.parse(ConfigProvider.fromEnv({ env: { ...environment } }))
+  Effect.provideService(config, ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { ...environment } }))
 
 interface Case {
   readonly variable: string
@@ -79,6 +79,13 @@ const named: ReadonlyArray<Case> = [
     "-Infinity",
     long
   ]),
+  ...wrong("TASK_RETENTION", "a duration of at most 36500 days, such as 90 days", [
+    "90",
+    "-1 minute",
+    "Infinity",
+    long
+  ]),
+  ...wrong("REQUIRE_SIGNATURES", "a boolean such as true or false", ["maybe", " "]),
   ...wrong("MIGRATE", "a boolean such as true or false", ["maybe", "constructor", " "]),
   ...wrong("LOG_LEVEL", "All, Fatal, Error, Warn, Info, Debug, Trace or None, such as Debug", ["loud", "5", " ", long]),
   ...wrong("LOG_FORMAT", "pretty, json or logfmt, such as json", ["xml"])
@@ -146,6 +153,17 @@ describe("The configuration", () => {
     Effect.gen(function* () {
       const empty = variables.map((variable) => [variable, ""])
       assert.deepStrictEqual(yield* read(Object.fromEntries(empty)), yield* read({}))
+    })
+  )
+
+  it.effect("listens on this machine alone where the keys are public, unless HOST says otherwise", () =>
+    Effect.gen(function* () {
+      const DATABASE_URL = "postgres://someone@host/db"
+      assert.strictEqual((yield* read({})).host, "127.0.0.1")
+      assert.strictEqual((yield* read({ DATABASE_URL })).host, "0.0.0.0")
+      for (const environment of [{}, { DATABASE_URL }]) {
+        assert.strictEqual((yield* read({ ...environment, HOST: "10.0.0.1" })).host, "10.0.0.1")
+      }
     })
   )
 

@@ -5,9 +5,19 @@
 // The compiler reports these errors, where they can be expected, and Effect's plugin once more, where they cannot.
 // @effect-diagnostics missingEffectError:off missingEffectContext:off
 import { Effect, Schema } from "effect"
-import { HttpApiBuilder, HttpApiClient } from "effect/http-api"
+import { type HttpApi, HttpApiBuilder, HttpApiClient, HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
 import { DataApi } from "../src/api/DataApi.ts"
-import { CursorExpired, OutOfRange, RecordNotFound, RecordStoreDown, Unauthorized } from "../src/api/Errors.ts"
+import {
+  CursorExpired,
+  error,
+  OutOfRange,
+  RecordNotFound,
+  RecordStoreDown,
+  responses,
+  responseWithHeader,
+  Unauthorized
+} from "../src/api/Errors.ts"
+import { VersionOneApi } from "../src/api/IntakeApi.ts"
 import { CurrentOrganization } from "../src/api/CurrentOrganization.ts"
 import { charges } from "../src/api/records/Charges.ts"
 import * as Field from "../src/api/records/Field.ts"
@@ -19,9 +29,9 @@ import { handlersOf } from "../src/records/Handlers.ts"
 import { Repositories } from "../src/records/Repositories.ts"
 
 const searchFailingWith =
-  <E>(error: E) =>
+  <E>(failure: E) =>
   () =>
-    Effect.fail(error)
+    Effect.fail(failure)
 
 export const declaredErrors = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
   handlers
@@ -52,6 +62,37 @@ export const undeclaredError = HttpApiBuilder.group(DataApi, "charges", (handler
     .handle("get", searchFailingWith(new Error("undeclared")))
     .handle("changes", searchFailingWith(new CursorExpired()))
 )
+
+class Statusless extends Schema.TaggedError<Statusless>()("Statusless", { detail: Schema.String }) {}
+class Annotated extends Schema.TaggedError<Annotated>()(
+  "Annotated",
+  { detail: Schema.String },
+  { httpApiStatus: 409 }
+) {}
+class Conflict extends error<Conflict>()("Conflict", 409, { detail: Schema.String }) {}
+
+export const errorsWithTheirStatus = [responses(Conflict), responseWithHeader(Conflict, "allow", "GET")]
+
+// @ts-expect-error An error has a status.
+export const errorWithoutStatus = responses(Conflict, Statusless)
+
+// @ts-expect-error Its type has the status, not an annotation that nothing checks.
+export const errorWithAnnotation = responses(Annotated)
+
+// @ts-expect-error An error has a status.
+export const headerWithoutStatus = responseWithHeader(Statusless, "allow", "GET")
+
+type Errors<Api> =
+  Api extends HttpApi.HttpApi<infer _Id, infer Groups> ? HttpApiEndpoint.Errors<HttpApiGroup.Endpoints<Groups>> : never
+
+/** Every error of every API, also one that an endpoint or a middleware lists without `responses`. */
+export const statusOf = (failure: Errors<typeof DataApi> | Errors<typeof VersionOneApi>): number =>
+  failure.httpApiStatus
+
+const listing = HttpApiEndpoint.get("listing", "/", { error: [...responses(Conflict), Statusless] })
+
+// @ts-expect-error One of its errors has no status.
+export const statusOfListed = (failure: HttpApiEndpoint.Errors<typeof listing>): number => failure.httpApiStatus
 
 export const unhandledEndpoint = HttpApiBuilder.group(
   DataApi,

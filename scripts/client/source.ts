@@ -77,15 +77,20 @@ const pageOf = (name: string, description: string, response: JsonSchema, items: 
 const first = (verb: "search" | "changes", kind: Resource["kind"]) =>
   resources.find((resource) => resource.kind === kind)?.endpoints[verb]?.response ?? fail(`no ${verb} of ${kind}`)
 
-// The document says of it that it is a header.
-const lag: JsonSchema = {
+// The document says of them that they are headers.
+const headers: JsonSchema = {
   properties: {
     lag: {
       type: "integer",
       description: "For how many seconds an open transaction has held changes back; 0 where none are."
+    },
+    complete: {
+      type: "boolean",
+      description:
+        "Whether the first load is complete: every record that existed when you began, and has not changed since, has come."
     }
   },
-  required: ["lag"]
+  required: ["lag", "complete"]
 }
 
 const unnamedPspItem = resources.some(({ item }) => item === pspItem && !responses.includes(pspItem))
@@ -108,7 +113,7 @@ export const source = (): Readonly<Record<string, string>> => {
   const types = file(
     ...declared(data, "response", responses),
     ...unnamedPspItem,
-    pageOf("ChangesPage", "A page of changes.", first("changes", "records"), "body", lag),
+    pageOf("ChangesPage", "A page of changes.", first("changes", "records"), "body", headers),
     pageOf("LivePage", "A page of objects of the payment processor.", first("search", "live"), "data"),
     ...declared(data, "response", ["ValidationError"]),
     ...requests,

@@ -5,7 +5,7 @@
  *
  * Contract: sections 2.11 and 7.
  */
-import { Array, Duration, Effect, Schema, SchemaAST, SchemaTransformation } from "effect"
+import { Array, Duration, Effect, Schema, SchemaAST } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 
 /** The body of every error but 422. */
@@ -35,229 +35,211 @@ export const HTTPValidationError = Schema.Struct({ detail: Schema.Array(Validati
 export const text = (...texts: Array.NonEmptyReadonlyArray<string>) =>
   Schema.String.annotate({ examples: texts }).pipe(Schema.withConstructorDefault(Effect.succeed(texts[0])))
 
+/**
+ * Makes the class of an error, whose type has its status: an error without one is in no endpoint's `responses`. The
+ * handler's failure, the response and the OpenAPI document have the status from here.
+ */
+export const error =
+  <Self = never>() =>
+  <const Tag extends string, const Status extends number, const Fields extends Schema.Struct.Fields>(
+    tag: Tag,
+    httpApiStatus: Status,
+    fields: Fields
+  ) =>
+    Schema.TaggedError<Self>()(tag, { ...fields, httpApiStatus: Schema.tag(httpApiStatus) }, { httpApiStatus })
+
 /** 400: the body names an organization other than the key's. */
-export class OrgMismatch extends Schema.TaggedError<OrgMismatch>()(
-  "OrgMismatch",
-  { detail: text("organization does not match the organization of the API key") },
-  { httpApiStatus: 400 }
-) {}
+export class OrgMismatch extends error<OrgMismatch>()("OrgMismatch", 400, {
+  detail: text("organization does not match the organization of the API key")
+}) {}
 
 /** 400: the id of a single-record read is missing or blank. */
-export class IdRequired extends Schema.TaggedError<IdRequired>()(
-  "IdRequired",
-  { detail: text("id is required and cannot be blank") },
-  { httpApiStatus: 400 }
-) {}
+export class IdRequired extends error<IdRequired>()("IdRequired", 400, {
+  detail: text("id is required and cannot be blank")
+}) {}
 
 /** 400: a task is asked for by neither its id nor its key, by both, or by a blank one. */
-export class TaskIdRequired extends Schema.TaggedError<TaskIdRequired>()(
-  "TaskIdRequired",
-  { detail: text("Exactly one of task_id and idempotency_key is required, and it cannot be blank") },
-  { httpApiStatus: 400 }
-) {}
+export class TaskIdRequired extends error<TaskIdRequired>()("TaskIdRequired", 400, {
+  detail: text("Exactly one of task_id and idempotency_key is required, and it cannot be blank")
+}) {}
 
 /** 400: a number of the request is out of range. */
-export class OutOfRange extends Schema.TaggedError<OutOfRange>()(
-  "OutOfRange",
-  { detail: Schema.String },
-  { httpApiStatus: 400 }
-) {}
+export class OutOfRange extends error<OutOfRange>()("OutOfRange", 400, { detail: Schema.String }) {}
 
 /** 400: the cursor is damaged, or of another resource or organization. */
-export class CursorInvalid extends Schema.TaggedError<CursorInvalid>()(
-  "CursorInvalid",
-  { detail: text("cursor is not one that this endpoint gave to this organization") },
-  { httpApiStatus: 400 }
-) {}
+export class CursorInvalid extends error<CursorInvalid>()("CursorInvalid", 400, {
+  detail: text("cursor is not one that this endpoint gave to this organization")
+}) {}
 
 /** 400: the clinic of a processor read is blank. */
-export class ClinicRequired extends Schema.TaggedError<ClinicRequired>()(
-  "ClinicRequired",
-  { detail: text("clinic cannot be blank") },
-  { httpApiStatus: 400 }
-) {}
+export class ClinicRequired extends error<ClinicRequired>()("ClinicRequired", 400, {
+  detail: text("clinic cannot be blank")
+}) {}
 
 /** 400: the organization has no such clinic, whether or not another one has. */
-export class ClinicUnknown extends Schema.TaggedError<ClinicUnknown>()(
-  "ClinicUnknown",
-  { detail: text("The organization has no such clinic") },
-  { httpApiStatus: 400 }
-) {}
+export class ClinicUnknown extends error<ClinicUnknown>()("ClinicUnknown", 400, {
+  detail: text("The organization has no such clinic")
+}) {}
 
 /** 400: the clinic has no processor account, or none any more. */
-export class ClinicNotConnected extends Schema.TaggedError<ClinicNotConnected>()(
-  "ClinicNotConnected",
-  { detail: text("The clinic has no connected payment processor account") },
-  { httpApiStatus: 400 }
-) {}
+export class ClinicNotConnected extends error<ClinicNotConnected>()("ClinicNotConnected", 400, {
+  detail: text("The clinic has no connected payment processor account")
+}) {}
 
 /** 400: the account has no object with the id of starting_after. */
-export class CursorNotFound extends Schema.TaggedError<CursorNotFound>()(
-  "CursorNotFound",
-  { detail: text("starting_after is not the id of an object of the clinic's account") },
-  { httpApiStatus: 400 }
-) {}
+export class CursorNotFound extends error<CursorNotFound>()("CursorNotFound", 400, {
+  detail: text("starting_after is not the id of an object of the clinic's account")
+}) {}
 
 /** 401: no API key, or none that is valid; or no valid signature. Says the same whatever is wrong with a key. */
-export class Unauthorized extends Schema.TaggedError<Unauthorized>()(
-  "Unauthorized",
-  {
-    detail: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed("The API key is missing or invalid")))
-  },
-  { httpApiStatus: 401 }
-) {}
+export class Unauthorized extends error<Unauthorized>()("Unauthorized", 401, {
+  detail: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed("The API key is missing or invalid")))
+}) {}
 
 /** 404: no such record in the key's organization, whether or not another organization has it. */
-export class RecordNotFound extends Schema.TaggedError<RecordNotFound>()(
-  "RecordNotFound",
-  { detail: text("No such record") },
-  { httpApiStatus: 404 }
-) {}
+export class RecordNotFound extends error<RecordNotFound>()("RecordNotFound", 404, {
+  detail: text("No such record")
+}) {}
 
 /** 404: no such deletion task in the key's organization, whether or not another organization has it. */
-export class TaskNotFound extends Schema.TaggedError<TaskNotFound>()(
-  "TaskNotFound",
-  { detail: text("No such task") },
-  { httpApiStatus: 404 }
-) {}
+export class TaskNotFound extends error<TaskNotFound>()("TaskNotFound", 404, { detail: text("No such task") }) {}
 
 /** 410: the order of changes that the cursor belongs to has ended. */
-export class CursorExpired extends Schema.TaggedError<CursorExpired>()(
-  "CursorExpired",
-  {
-    detail: text(
-      "The order of changes began anew, as after a restore of the database: start again without a cursor, with an empty copy"
-    )
-  },
-  { httpApiStatus: 410 }
-) {}
+export class CursorExpired extends error<CursorExpired>()("CursorExpired", 410, {
+  detail: text(
+    "The order of changes began anew, as after a restore of the database: start again without a cursor, with an empty copy"
+  )
+}) {}
 
 /** 413: the body is larger than the endpoint reads. */
-export class PayloadTooLarge extends Schema.TaggedError<PayloadTooLarge>()(
-  "PayloadTooLarge",
-  { detail: Schema.String },
-  { httpApiStatus: 413 }
-) {}
+export class PayloadTooLarge extends error<PayloadTooLarge>()("PayloadTooLarge", 413, { detail: Schema.String }) {}
 
 /** 415: the body is compressed, or encoded in some other way. */
-export class EncodingUnsupported extends Schema.TaggedError<EncodingUnsupported>()(
-  "EncodingUnsupported",
-  { detail: text("Content-Encoding should be identity") },
-  { httpApiStatus: 415 }
-) {}
+export class EncodingUnsupported extends error<EncodingUnsupported>()("EncodingUnsupported", 415, {
+  detail: text("Content-Encoding should be identity")
+}) {}
 
 /** 422: the request does not have the shape that the endpoint takes. */
-export class RequestInvalid extends Schema.TaggedError<RequestInvalid>()(
-  "RequestInvalid",
-  { detail: Schema.Array(ValidationError) },
-  { httpApiStatus: 422 }
-) {}
+export class RequestInvalid extends error<RequestInvalid>()("RequestInvalid", 422, {
+  detail: Schema.Array(ValidationError)
+}) {}
 
 const seconds = Schema.optionalKey(Schema.Int)
 
 /** 429: more requests of one organization than it may send. */
-export class TooManyRequests extends Schema.TaggedError<TooManyRequests>()(
-  "TooManyRequests",
-  { detail: text("The organization sends too many requests"), retryAfter: seconds },
-  { httpApiStatus: 429 }
-) {}
+export class TooManyRequests extends error<TooManyRequests>()("TooManyRequests", 429, {
+  detail: text("The organization sends too many requests"),
+  retryAfter: seconds
+}) {}
 
 /** 501: the database is distributed over several servers, whose changes have no common order. */
-export class ChangesNotServed extends Schema.TaggedError<ChangesNotServed>()(
-  "ChangesNotServed",
-  {
-    detail: text(
-      "Changes are not served here: the records are distributed over several servers, whose changes have no common order. Search by updated_at_since or modified_since instead"
-    )
-  },
-  { httpApiStatus: 501 }
-) {}
+export class ChangesNotServed extends error<ChangesNotServed>()("ChangesNotServed", 501, {
+  detail: text(
+    "Changes are not served here: the records are distributed over several servers, whose changes have no common order. Search by updated_at_since or modified_since instead"
+  )
+}) {}
 
 /** Why a store has no answer. */
 interface StoreFailure {
-  readonly _tag: "Busy" | "Unreachable"
+  readonly _tag: "Busy" | "Refused" | "Unreachable"
 }
 
-/** 503: the store of API keys cannot be reached, or has no time. Never reported as 401. */
-export class CredentialStoreDown extends Schema.TaggedError<CredentialStoreDown>()(
-  "CredentialStoreDown",
-  { detail: text("The credential store cannot be reached", "The credential store is busy"), retryAfter: seconds },
-  { httpApiStatus: 503 }
-) {
-  /** What to tell of a failure of the store. */
-  static readonly from = ({ _tag }: StoreFailure) =>
-    new CredentialStoreDown(_tag === "Busy" ? { detail: "The credential store is busy" } : {})
+/** The texts of a store that has no answer, by the reason. */
+const storeTexts = (store: string) => ({
+  Unreachable: `The ${store} cannot be reached`,
+  Busy: `The ${store} is busy`,
+  Refused: `The ${store} refuses the service`
+})
+
+const storeText = (store: string) => {
+  const { Busy, Refused, Unreachable } = storeTexts(store)
+  return text(Unreachable, Busy, Refused)
 }
 
-/** 503: the store of records cannot be reached, or has no time. */
-export class RecordStoreDown extends Schema.TaggedError<RecordStoreDown>()(
-  "RecordStoreDown",
-  { detail: text("The record store cannot be reached", "The record store is busy"), retryAfter: seconds },
-  { httpApiStatus: 503 }
-) {
+/** 503: the store of API keys cannot be reached, is busy, or refuses the service. Never reported as 401. */
+export class CredentialStoreDown extends error<CredentialStoreDown>()("CredentialStoreDown", 503, {
+  detail: storeText("credential store"),
+  retryAfter: seconds
+}) {
   /** What to tell of a failure of the store. */
   static readonly from = ({ _tag }: StoreFailure) =>
-    new RecordStoreDown(_tag === "Busy" ? { detail: "The record store is busy" } : {})
+    new CredentialStoreDown({ detail: storeTexts("credential store")[_tag] })
 }
 
-/** 503: the store of deletion tasks cannot be reached, or has no time. */
-export class TaskStoreDown extends Schema.TaggedError<TaskStoreDown>()(
-  "TaskStoreDown",
-  { detail: text("The task store cannot be reached", "The task store is busy"), retryAfter: seconds },
-  { httpApiStatus: 503 }
-) {
+/** 503: the store of records cannot be reached, is busy, or refuses the service. */
+export class RecordStoreDown extends error<RecordStoreDown>()("RecordStoreDown", 503, {
+  detail: storeText("record store"),
+  retryAfter: seconds
+}) {
   /** What to tell of a failure of the store. */
-  static readonly from = ({ _tag }: StoreFailure) =>
-    new TaskStoreDown(_tag === "Busy" ? { detail: "The task store is busy" } : {})
+  static readonly from = ({ _tag }: StoreFailure) => new RecordStoreDown({ detail: storeTexts("record store")[_tag] })
+}
+
+/** 503: the store of deletion tasks cannot be reached, is busy, or refuses the service. */
+export class TaskStoreDown extends error<TaskStoreDown>()("TaskStoreDown", 503, {
+  detail: storeText("task store"),
+  retryAfter: seconds
+}) {
+  /** What to tell of a failure of the store. */
+  static readonly from = ({ _tag }: StoreFailure) => new TaskStoreDown({ detail: storeTexts("task store")[_tag] })
 }
 
 /** 503: the service already reads as many large bodies as it can hold. */
-export class ServiceBusy extends Schema.TaggedError<ServiceBusy>()(
-  "ServiceBusy",
-  { detail: text("The service is reading too many large requests"), retryAfter: seconds },
-  { httpApiStatus: 503 }
-) {}
+export class ServiceBusy extends error<ServiceBusy>()("ServiceBusy", 503, {
+  detail: text("The service is reading too many large requests"),
+  retryAfter: seconds
+}) {}
 
 /** 503: the payment processor does not answer. `retryAfter` is in seconds. */
-export class ProcessorDown extends Schema.TaggedError<ProcessorDown>()(
-  "ProcessorDown",
-  { detail: text("The payment processor cannot be reached"), retryAfter: seconds },
-  { httpApiStatus: 503 }
-) {
+export class ProcessorDown extends error<ProcessorDown>()("ProcessorDown", 503, {
+  detail: text("The payment processor cannot be reached"),
+  retryAfter: seconds
+}) {
   /** To be tried again after a while, which is told in whole seconds from 1 to 60. */
   static readonly retryAfter = (duration: Duration.Duration) =>
     new ProcessorDown({ retryAfter: Math.min(Math.max(Math.ceil(Duration.toSeconds(duration)), 1), 60) })
 }
 
 /** 503: the service has no key for the payment processor. */
-export class ProcessorNotConfigured extends Schema.TaggedError<ProcessorNotConfigured>()(
-  "ProcessorNotConfigured",
-  { detail: text("The payment processor is not configured"), retryAfter: seconds },
-  { httpApiStatus: 503 }
-) {}
+export class ProcessorNotConfigured extends error<ProcessorNotConfigured>()("ProcessorNotConfigured", 503, {
+  detail: text("The payment processor is not configured"),
+  retryAfter: seconds
+}) {}
 
 /** 503: the organization already has as many processor reads in flight as it may have. */
-export class ProcessorBusy extends Schema.TaggedError<ProcessorBusy>()(
-  "ProcessorBusy",
-  { detail: text("Too many reads of the payment processor are in flight"), retryAfter: seconds },
-  { httpApiStatus: 503 }
-) {}
+export class ProcessorBusy extends error<ProcessorBusy>()("ProcessorBusy", 503, {
+  detail: text("Too many reads of the payment processor are in flight"),
+  retryAfter: seconds
+}) {}
+
+interface StatusField {
+  readonly httpApiStatus: { readonly schema: { readonly literal: number } }
+}
 
 interface DetailError {
   readonly detail: string
+  readonly httpApiStatus: number
   readonly retryAfter?: number
 }
 
+type DetailProps = Omit<DetailError, "httpApiStatus">
+
 /** The class of an error whose body is `{ detail }`. */
 export interface DetailClass<E extends DetailError = DetailError> extends Schema.ConstraintCodec<E, unknown> {
-  new (error: DetailError): E
-  readonly fields: { readonly detail: Schema.Constraint }
+  new (error: DetailProps): E
+  readonly fields: StatusField & { readonly detail: Schema.Constraint }
 }
 
-const statusOf = SchemaAST.resolveAt<number>("httpApiStatus")
+/** The status of an error's class. */
+export const statusOf = ({ fields }: { readonly fields: StatusField }) => fields.httpApiStatus.schema.literal
 const textsOf = SchemaAST.resolveAt<ReadonlyArray<string>>("examples")
 
 const bodyOf = (status: number) => ErrorDetail.pipe(HttpApiSchema.status(status))
+
+/** The header of every error, by which a client tells it from one of a proxy, of another server, or of no endpoint. */
+export const marked = { "x-service": "practice-data" } as const
+
+const marks = { "x-service": Schema.Literal("practice-data") }
 
 const tellsWhen = (status: number) => status === 429 || status === 503
 
@@ -271,28 +253,37 @@ const response = <E extends DetailError>(
   status: number,
   classes: Array.NonEmptyReadonlyArray<DetailClass<E>>
 ): Schema.Codec<E, unknown> => {
-  const error = Schema.toType(Schema.Union(classes))
+  const failure = Schema.toType(Schema.Union(classes))
   const has = (detail: string) => (one: DetailClass) => textsOf(one.fields.detail.ast)?.includes(detail)
-  const decode = (given: DetailError) => {
+  const decode = (given: DetailProps) => {
     const found =
       classes.find(has(given.detail)) ??
       classes.find(({ fields }) => textsOf(fields.detail.ast) === undefined) ??
       classes[0]
     return new found(given)
   }
+  const body = bodyOf(status)
   return tellsWhen(status)
-    ? error.pipe(
+    ? failure.pipe(
         HttpApiSchema.encodeToWithHeaders(
-          { body: bodyOf(status), headers: { "retry-after": retryAfterHeader } },
+          { body, headers: { ...marks, "retry-after": retryAfterHeader } },
           {
             decode: ({ body: { detail }, headers }) => decode({ detail, retryAfter: headers["retry-after"] }),
-            encode: ({ detail, retryAfter = 1 }) => ({ body: { detail }, headers: { "retry-after": retryAfter } })
+            encode: ({ detail, retryAfter = 1 }) => ({
+              body: { detail },
+              headers: { ...marked, "retry-after": retryAfter }
+            })
           }
         )
       )
-    : ErrorDetail.pipe(
-        Schema.decodeTo(error, SchemaTransformation.transform({ decode, encode: ({ detail }) => ({ detail }) })),
-        HttpApiSchema.status(status)
+    : failure.pipe(
+        HttpApiSchema.encodeToWithHeaders(
+          { body, headers: marks },
+          {
+            decode: (given) => decode(given.body),
+            encode: ({ detail }) => ({ body: { detail }, headers: marked })
+          }
+        )
       )
 }
 
@@ -303,33 +294,33 @@ const response = <E extends DetailError>(
 export const responses = <const Classes extends ReadonlyArray<DetailClass>>(
   ...classes: Classes
 ): ReadonlyArray<Schema.Codec<Classes[number]["Type"], unknown>> =>
-  Object.values(Array.groupBy(classes, ({ ast }) => String(statusOf(ast)))).map((group) =>
-    response(statusOf(group[0].ast) ?? 500, group)
+  Object.values(Array.groupBy(classes, (one) => String(statusOf(one)))).map((group) =>
+    response(statusOf(group[0]), group)
   )
 
 /** The response of an error, with a header that is always the same. */
 export const responseWithHeader = <E extends DetailError, const Name extends string>(
-  error: DetailClass<E>,
+  one: DetailClass<E>,
   name: Name,
   value: string
 ) =>
-  Schema.toType(error).pipe(
+  Schema.toType(one).pipe(
     HttpApiSchema.encodeToWithHeaders(
-      { body: bodyOf(statusOf(error.ast) ?? 500), headers: { [name]: Schema.String } },
+      { body: bodyOf(statusOf(one)), headers: { ...marks, [name]: Schema.String } },
       {
-        decode: ({ body: { detail } }) => new error({ detail }),
-        encode: ({ detail }) => ({ body: { detail }, headers: { [name]: value } })
+        decode: ({ body: { detail } }) => new one({ detail }),
+        encode: ({ detail }) => ({ body: { detail }, headers: { ...marked, [name]: value } })
       }
     )
   )
 
 /** The response of a 422. */
-export const responseInvalid = HTTPValidationError.pipe(
-  Schema.decodeTo(
-    Schema.toType(RequestInvalid),
-    SchemaTransformation.transform({
-      decode: ({ detail }) => new RequestInvalid({ detail }),
-      encode: ({ detail }) => ({ detail })
-    })
+export const responseInvalid = Schema.toType(RequestInvalid).pipe(
+  HttpApiSchema.encodeToWithHeaders(
+    { body: HTTPValidationError.pipe(HttpApiSchema.status(statusOf(RequestInvalid))), headers: marks },
+    {
+      decode: ({ body: { detail } }) => new RequestInvalid({ detail }),
+      encode: ({ detail }) => ({ body: { detail }, headers: marked })
+    }
   )
 )

@@ -5,6 +5,7 @@ import { JsonBody } from "./JsonBody.ts"
 import { intakeDocumentation } from "./openapi/Intake.ts"
 import { OperationsApi } from "./OperationsApi.ts"
 import * as Field from "./records/Field.ts"
+import { error, statusOf } from "./Errors.ts"
 import { annotations } from "./openapi/Endpoint.ts"
 import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Faults.ts"
 import { SignedDelivery } from "./SignedDelivery.ts"
@@ -130,22 +131,24 @@ export type DeliveryReceipt = typeof DeliveryReceipt.Type
 
 const receipt = (status: number) => DeliveryReceipt.pipe(HttpApiSchema.status(status))
 
-/** 503: the store is down or busy. Nothing is lost if the sender tries again with the same key. */
-export class IntakeUnavailable extends Schema.TaggedError<IntakeUnavailable>()(
-  "IntakeUnavailable",
-  { receipt: DeliveryReceipt },
-  { httpApiStatus: 503 }
-) {}
+/**
+ * 503: the store is down or busy, or the organization has as much pending as it may. Nothing is lost if the sender tries
+ * again with the same key, after so many seconds.
+ */
+export class IntakeUnavailable extends error<IntakeUnavailable>()("IntakeUnavailable", 503, {
+  receipt: DeliveryReceipt,
+  retryAfter: Schema.Int
+}) {}
 
 const unavailable = IntakeUnavailable.pipe(
   HttpApiSchema.encodeToWithHeaders(
     {
-      body: receipt(503),
-      headers: { "retry-after": Schema.String }
+      body: receipt(statusOf(IntakeUnavailable)),
+      headers: { "retry-after": Schema.Int }
     },
     {
-      decode: ({ body }) => new IntakeUnavailable({ receipt: body }),
-      encode: (error) => ({ body: error.receipt, headers: { "retry-after": "1" } })
+      decode: ({ body, headers }) => new IntakeUnavailable({ receipt: body, retryAfter: headers["retry-after"] }),
+      encode: ({ receipt: body, retryAfter }) => ({ body, headers: { "retry-after": retryAfter } })
     }
   )
 )

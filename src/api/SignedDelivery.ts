@@ -1,6 +1,6 @@
 /**
  * The signature of a delivery (Standard Webhooks), which an organization may require of its senders. An organization
- * without a signing secret has its deliveries taken as they come.
+ * without a signing secret has its deliveries taken as they come, unless the service requires signatures of all.
  */
 import { Context } from "effect"
 import { HttpApiMiddleware } from "effect/http-api"
@@ -11,7 +11,7 @@ export class Sender extends Context.Service<Sender, { readonly verification: "pa
   "practice-data/api/SignedDelivery/Sender"
 ) {}
 
-/** Refuses a delivery whose headers are not as they should be, or that is not signed as its organization requires. */
+/** Refuses a delivery whose headers are not as they should be, or that is not signed as required. */
 export class SignedDelivery extends HttpApiMiddleware.Service<SignedDelivery, { provides: Sender }>()(
   "practice-data/api/SignedDelivery",
   { error: [...responses(Unauthorized), responseInvalid] }

@@ -53,6 +53,7 @@ const response = await fetch(\`\${INTAKE}/invoice-deletions\`, {
     "webhook-timestamp": timestamp,
     "webhook-signature": \`v1,\${signature}\`
   },
+  redirect: "error",
   signal: AbortSignal.timeout(10_000)
 })
 console.log(response.status, await response.text())

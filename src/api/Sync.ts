@@ -1,6 +1,6 @@
 /** What the documentation says of keeping a copy in step with a resource. */
 import { Array } from "effect"
-import { lagHeader, longestWait, maximumChanges } from "./records/Changes.ts"
+import { completeHeader, lagHeader, longestWait, maximumChanges } from "./records/Changes.ts"
 import { searchable } from "./records/index.ts"
 import { changedSince, type Resource } from "./records/Resource.ts"
 import { maximumLimit } from "./records/Search.ts"
@@ -42,8 +42,9 @@ A 400 says that the cursor is damaged, or belongs to another resource or organiz
 What it promises:
 
 - Whenever \`has_more\` is false and the header \`${lagHeader}\` is 0, the copy is the last committed state of every record (where the service reads from a replica: of what the replica has). Otherwise the header says for how many seconds an open transaction has held changes back; they come once it has ended.
+- Once the header \`${completeHeader}\` is \`true\`, you have received every record that existed when you began without a cursor, except those changed since: they arrive as changes. It becomes true even if some transaction is always open.
 - A record may come again, but never an older state of it after a newer one.
-- A record that is marked as deleted comes in \`body\`. The id of one that is gone comes in \`removed\`, which may name ids that the copy never had.
+- A record that is marked as deleted comes in \`body\`. The id of one that is gone comes in \`removed\`, also of records that the copy never had; without a cursor, removals count from when you began.
 - Writers that disable the triggers of a table are not covered.
 
 ### By search alone

@@ -1,8 +1,10 @@
 /** The command line. Operators' commands read the same configuration as the service. */
-import { Console, Effect } from "effect"
+import { inspect } from "node:util"
+import { Effect } from "effect"
 import { Command } from "effect/cli"
 import * as Failure from "../process/Failure.ts"
 import { invocation } from "../process/Invocation.ts"
+import { layerLogger } from "../process/Printed.ts"
 import { version } from "../process/Version.ts"
 import { audit } from "./Audit.ts"
 import { demo } from "./Demo.ts"
@@ -11,6 +13,7 @@ import { doctor } from "./Doctor.ts"
 import { get } from "./Get.ts"
 import { keys } from "./Keys.ts"
 import { migrate } from "./Migrate.ts"
+import * as Output from "./Output.ts"
 import { openapi } from "./OpenApi.ts"
 import { search } from "./Search.ts"
 import { secrets } from "./Secrets.ts"
@@ -45,7 +48,7 @@ export const run = (args: ReadonlyArray<string>) =>
       Failure.report
     ),
     // A row that does not decode.
-    Effect.tapErrorTag("SchemaError", ({ message }) => Console.error(message)),
-    Effect.tapDefect((defect) => Console.error("This is a bug of practice-data:", defect)),
-    Effect.provide(Usage.layer)
+    Effect.tapErrorTag("SchemaError", ({ message }) => Output.note(message.split("\n"))),
+    Effect.tapDefect((defect) => Output.note(`This is a bug of practice-data: ${inspect(defect)}`.split("\n"))),
+    Effect.provide([Usage.layer, layerLogger])
   )

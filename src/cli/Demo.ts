@@ -1,11 +1,12 @@
 /** `demo`. */
-import { Console, Effect } from "effect"
+import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { TaskDatabase } from "../database/Database.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { loadDemoData } from "../demo/Load.ts"
 import { invocation } from "../process/Invocation.ts"
 import * as OperatorDatabases from "./OperatorDatabases.ts"
+import * as Output from "./Output.ts"
 import { Refused } from "./Refused.ts"
 
 /** Loads the demo data into a migrated database that has no organization yet. */
@@ -17,7 +18,7 @@ export const demo = Command.make(
       return yield* new Refused({ message: "The database has an organization already. Nothing is loaded." })
     }
     const keys = organizations.map(({ key, slug }) => `${key} (org_${slug})`).join(" and ")
-    yield* Console.log(`The demo data is loaded, with the API keys ${keys}`)
+    yield* Output.print(`The demo data is loaded, with the API keys ${keys}`)
   }, Effect.provide(OperatorDatabases.tasks))
 ).pipe(
   Command.withDescription(

@@ -1,5 +1,5 @@
 /** `distribute`. */
-import { Console, Effect } from "effect"
+import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { TaskDatabase } from "../database/Database.ts"
 import { distribute as distributeTables, settings } from "../database/Distribute.ts"
@@ -24,15 +24,15 @@ export const distribute = Command.make(
     if (json) yield* Output.record(done)
     else {
       if (distributed.length > 0) {
-        yield* Console.log(`Distributed ${named(distributed.length)} by organization: ${distributed.join(", ")}`)
+        yield* Output.print(`Distributed ${named(distributed.length)} by organization: ${distributed.join(", ")}`)
       }
-      if (copied.length > 0) yield* Console.log(`Copied ${named(copied.length)} to each server: ${copied.join(", ")}`)
-      if (distributed.length + copied.length === 0) yield* Console.log("All tables are distributed")
-      for (const privileges of granted) yield* Console.log(`Granted ${privileges}`)
+      if (copied.length > 0) yield* Output.print(`Copied ${named(copied.length)} to each server: ${copied.join(", ")}`)
+      if (distributed.length + copied.length === 0) yield* Output.print("All tables are distributed")
+      for (const privileges of granted) yield* Output.print(`Granted ${privileges}`)
       const set = Object.entries(settings)
         .map(([name, value]) => `${name} = ${value}`)
         .join(", ")
-      yield* Console.log(
+      yield* Output.print(
         `Sessions of this database have ${set}${configured.length === 0 ? "" : `; new on ${configured.join(", ")}`}`
       )
     }

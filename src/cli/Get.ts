@@ -1,5 +1,5 @@
 /** `get`. */
-import { Console, Effect, Option } from "effect"
+import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { invocation } from "../process/Invocation.ts"
 import { ask, clientOf, connection } from "./Connection.ts"
@@ -52,7 +52,7 @@ export const get = Command.make(
     const { get: read } = client.resource(given.resource)
     const record = yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({}))
     if (given.json) return yield* Output.record(record)
-    yield* Console.log(RecordText.linesOf(record).join("\n"))
+    yield* Output.print(RecordText.linesOf(record))
   })
 ).pipe(
   Command.withDescription("Read one record of the organization that the API key belongs to. Times are in UTC."),

@@ -1,5 +1,5 @@
 /** `keys`: API keys. */
-import { Console, Effect, Option, Redacted } from "effect"
+import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import { commandLine } from "../operations/AuditLog.ts"
@@ -25,7 +25,7 @@ const create = Command.make(
     const { id, key } = yield* Commands.createKey(yield* commandLine, options)
     const text = Redacted.value(key)
     if (json) yield* Output.record({ id, organization_id: options.organization, name: options.name, key: text })
-    else yield* Console.log(text)
+    else yield* Output.print(text)
     yield* Output.note(`Created ${id} for ${options.organization}. The key is shown once, and stored nowhere.`)
     yield* noteIfUnknown(options.organization, "The key works, but /organization/get is 404 until there is.")
   })
@@ -76,7 +76,7 @@ const revoke = Command.make(
   Effect.fn(function* ({ id }) {
     const revoked = yield* Commands.revokeKey(yield* commandLine, id)
     if (Option.isNone(revoked)) return yield* new Refused({ message: `There is no key ${id} that could be revoked.` })
-    yield* Console.log(`Revoked ${id}`)
+    yield* Output.print(`Revoked ${id}`)
   })
 ).pipe(
   Command.withDescription("Revoke an API key; it stops working at once"),

@@ -1,9 +1,9 @@
 /** `migrate`. */
-import { Console, Effect } from "effect"
+import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { beginAnew } from "../database/ChangeOrder.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
-import { migrate as applyMissing } from "../database/Migrations.ts"
+import { migrate as applyMissing, openSchema } from "../database/Migrations.ts"
 import { giveToLogins } from "../database/SessionSettings.ts"
 import { invocation } from "../process/Invocation.ts"
 import * as OperatorDatabases from "./OperatorDatabases.ts"
@@ -14,6 +14,8 @@ export const migrate = Command.make(
   "migrate",
   { json: Output.json },
   Effect.fn(function* ({ json }) {
+    const open = (yield* openSchema(yield* TaskDatabase)) ?? (yield* openSchema(yield* CredentialDatabase))
+    if (open !== undefined) yield* Output.note(`${open.message} Run: ${open.statement}`)
     const ofTasks = yield* applyMissing(yield* TaskDatabase)
     const ofCredentials = yield* applyMissing(yield* CredentialDatabase)
     const applied = [...ofTasks, ...ofCredentials]
@@ -25,16 +27,16 @@ export const migrate = Command.make(
     const { begun, waiting } = yield* beginAnew(yield* TaskDatabase)
     if (json)
       return yield* Output.record({ applied, begun_anew: begun, waiting, logins_set: given, logins_not_set: refused })
-    yield* Console.log(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
-    if (given.length > 0) yield* Console.log(`Logins that have the settings of sessions now: ${given.join(", ")}`)
+    yield* Output.print(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
+    if (given.length > 0) yield* Output.print(`Logins that have the settings of sessions now: ${given.join(", ")}`)
     if (refused.length > 0) {
-      yield* Console.log(`Logins that this one may not change, which matters behind a pooler: ${refused.join(", ")}`)
+      yield* Output.print(`Logins that this one may not change, which matters behind a pooler: ${refused.join(", ")}`)
     }
     if (begun.length > 0) {
-      yield* Console.log(`Changes begin anew, and their readers start again: ${begun.join(", ")}`)
+      yield* Output.print(`Changes begin anew, and their readers start again: ${begun.join(", ")}`)
     }
     if (waiting.length > 0) {
-      yield* Console.log(`Changes cannot begin anew yet, and the service tries again: ${waiting.join(", ")}`)
+      yield* Output.print(`Changes cannot begin anew yet, and the service tries again: ${waiting.join(", ")}`)
     }
   }, Effect.provide(OperatorDatabases.asTheyAre))
 ).pipe(

@@ -2,8 +2,9 @@
  * What commands print. Standard output has the data, and what was done; standard error has the words beside them. With
  * `--json`, each record is a line of JSON.
  */
-import { Console, Effect, Schema, Stdio, Terminal } from "effect"
+import { Effect, Schema, Stdio, Terminal } from "effect"
 import { Flag, TerminalCapabilities } from "effect/cli"
+import * as Printed from "../process/Printed.ts"
 import * as Table from "./Table.ts"
 
 /** The flag `--json`. */
@@ -17,8 +18,8 @@ export const json = Flag.Boolean("json").pipe(
 const titles = Effect.map(
   TerminalCapabilities.TerminalCapabilities,
   ({ canColor }) =>
-    (line: string) =>
-      canColor ? `\u001b[1m${line}\u001b[22m` : line
+    (line: string, index: number) =>
+      canColor && index === 0 ? `\u001b[1m${line}\u001b[22m` : line
 )
 
 /** How many cells a line has; any number where it is not read on a terminal. */
@@ -28,16 +29,16 @@ export const width = Effect.gen(function* () {
   return isTerminal && columns > 0 ? columns : Number.POSITIVE_INFINITY
 })
 
-/** Says something beside the data. */
-export const note = (message: string) => Console.error(message)
+export { note, print } from "../process/Printed.ts"
 
 /** Prints a record as JSON. */
-export const record = (value: unknown) => Console.log(JSON.stringify(value))
+export const record = (value: unknown) => Printed.print(JSON.stringify(value))
 
 const pretty = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown, { space: 2 }))
 
 /** Prints a document of JSON that a person may read, too. */
-export const document = (value: unknown) => Effect.flatMap(Effect.orDie(pretty(value)), Console.log)
+export const document = (value: unknown) =>
+  Effect.flatMap(Effect.orDie(pretty(value)), (text) => Printed.print(text.split("\n")))
 
 /** How to print records. */
 export interface Options<Row> {
@@ -49,8 +50,7 @@ export interface Options<Row> {
 
 /** Prints records: a table, or lines of JSON. */
 export const rows = Effect.fnUntraced(function* <Row>(found: ReadonlyArray<Row>, options: Options<Row>) {
-  if (found.length === 0) return yield* note(options.none)
+  if (found.length === 0) return yield* Printed.note(options.none)
   if (options.json) return yield* Effect.forEach(found, record, { discard: true })
-  const [head = "", ...body] = Table.lines(options.columns, found, yield* width)
-  yield* Console.log([(yield* titles)(head), ...body].join("\n"))
+  yield* Printed.print(Table.lines(options.columns, found, yield* width), yield* titles)
 })

@@ -1,5 +1,6 @@
 /** Records of the API, told to a person. */
 import type { AnyRecord } from "../client/index.ts"
+import { printable } from "../process/Printed.ts"
 import { cut, type Column, pairs, second } from "./Table.ts"
 
 const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
@@ -20,7 +21,7 @@ export const columnsOf = (fields: ReadonlyArray<string>): ReadonlyArray<Column<A
     title: field,
     value: (record) => {
       const text = textOf(record[field])
-      return text === null ? null : cut(text, widest)
+      return text === null ? null : cut(printable(text), widest)
     }
   }))
 

@@ -1,5 +1,5 @@
 /** `search`. */
-import { Console, Effect, Option, Schema, Stream } from "effect"
+import { Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { AnyRecord, AnyResource } from "../client/index.ts"
 import { invocation } from "../process/Invocation.ts"
@@ -49,7 +49,7 @@ const printTable = Effect.fnUntraced(function* (
   const all = chosen.length === 0 ? Object.keys(rows[0] ?? {}) : chosen
   const fields = fitting(all, rows, width)
   const lines = Table.lines(RecordText.columnsOf(fields), rows, width)
-  yield* Console.log(lines.slice(isFirst ? 0 : 1).join("\n"))
+  yield* Output.print(lines.slice(isFirst ? 0 : 1))
   if (isFirst && fields.length < all.length) {
     yield* Output.note(
       `${all.length - fields.length} more fields do not fit: choose some with --fields, or use --json.`

@@ -1,5 +1,5 @@
 /** `secrets`: the signing secrets of the intake. */
-import { Console, Effect, Option, Redacted } from "effect"
+import { Effect, Option, Redacted } from "effect"
 import { Argument, Command } from "effect/cli"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import { commandLine } from "../operations/AuditLog.ts"
@@ -18,7 +18,7 @@ const add = Command.make(
     const { id, secret } = yield* Commands.addSecret(yield* commandLine, options.organization)
     const text = Redacted.value(secret)
     if (options.json) yield* Output.record({ id, organization_id: options.organization, secret: text })
-    else yield* Console.log(text)
+    else yield* Output.print(text)
     yield* Output.note(
       `Created ${id}. The secret is shown once. From now on deliveries of ${options.organization} must be signed.`
     )
@@ -64,8 +64,10 @@ const revoke = Command.make(
       return yield* new Refused({ message: `There is no secret ${id} that could be revoked.` })
     }
     const { left, organization: owner } = revoked.value
-    yield* Console.log(
-      left === 0 ? `Revoked ${id}. ${owner} has no secret left: its deliveries need not be signed.` : `Revoked ${id}`
+    yield* Output.print(
+      left === 0
+        ? `Revoked ${id}. ${owner} has no secret left: its deliveries need not be signed, unless REQUIRE_SIGNATURES is set.`
+        : `Revoked ${id}`
     )
   })
 ).pipe(

@@ -1,9 +1,9 @@
 /** `send`. */
-import { Clock, Config, Console, DateTime, Duration, Effect, Option, Redacted } from "effect"
+import { Clock, DateTime, Duration, Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import { type DeletionTask, InvoiceDeletions, type PracticeData } from "../client/index.ts"
 import { invocation } from "../process/Invocation.ts"
-import { ask, clientOf, connection } from "./Connection.ts"
+import { ask, clientOf, connection, refuseSlips, variables } from "./Connection.ts"
 import * as Delivery from "./Delivery.ts"
 import { organization } from "./Organization.ts"
 import * as Output from "./Output.ts"
@@ -71,7 +71,7 @@ export const send = Command.make(
     ),
     secret: Flag.Redacted("secret").pipe(
       Flag.withDescription("The signing secret, whsec_... (better: PRACTICE_DATA_SIGNING_SECRET)"),
-      Flag.withFallbackConfig(Config.Redacted("PRACTICE_DATA_SIGNING_SECRET")),
+      Flag.withFallbackConfig(variables.signingSecret),
       Flag.optional
     ),
     wait: Flag.Boolean("wait").pipe(
@@ -84,6 +84,7 @@ export const send = Command.make(
   },
   Effect.fn(function* (given) {
     const delivery = yield* Delivery.of({ invoices: given.invoice, lines: given.line, files: given.file })
+    yield* refuseSlips
     // Before anything is sent: a key that is missing would be found too late.
     const client = given.wait ? yield* clientOf(["send"], given) : undefined
     const sender = yield* Effect.try({
@@ -101,19 +102,19 @@ export const send = Command.make(
     if (client === undefined || !given.json) {
       yield* given.json
         ? Output.record(receipt)
-        : Console.log(
+        : Output.print(
             pairs([
               ["Status", receipt.status],
               ["Task", receipt.task_id],
               ["Idempotency-Key", receipt.idempotency_key],
               ["Scheduled for", `${second(receipt.scheduled_for)} UTC`]
-            ]).join("\n")
+            ])
           )
     }
     if (client === undefined) return
     yield* Output.note("Waiting until it has run ...")
     const task = yield* follow(client, receipt.idempotency_key, receipt.scheduled_for)
-    yield* given.json ? Output.record(task) : Console.log(`\n${linesOf(task, given.organization).join("\n")}`)
+    yield* given.json ? Output.record(task) : Output.print(["", ...linesOf(task, given.organization)])
     if (deletedNothing(task)) return yield* new Refused({ message: "Nothing was deleted." })
   })
 ).pipe(

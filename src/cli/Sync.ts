@@ -1,7 +1,8 @@
 /** `sync`: keeps a copy of the records in step. */
-import { Array, Console, Duration, Effect, Layer, Option, Runtime, Schema } from "effect"
+import { Array, Duration, Effect, Layer, Option, Runtime, Schema } from "effect"
 import { Argument, Command, Flag, TerminalCapabilities } from "effect/cli"
 import { invocation } from "../process/Invocation.ts"
+import { note } from "../process/Printed.ts"
 import { endAtTheSecond } from "../process/StopSignals.ts"
 import * as ClientSource from "../sync/ClientSource.ts"
 import * as JsonProgress from "../sync/progress/JsonProgress.ts"
@@ -20,6 +21,14 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
 }
 
 const names = Array.map(tables, ({ resource }) => resource)
+
+/** Has the files that are made be read by their user alone, and what runs after it be as it was. */
+const layerPrivateFiles = Layer.effectDiscard(
+  Effect.acquireRelease(
+    Effect.sync(() => process.umask(0o077)),
+    (before) => Effect.sync(() => process.umask(before))
+  )
+)
 
 const progressLayer = Effect.fnUntraced(function* (wanted: Option.Option<"text" | "json" | "none">, resources: number) {
   const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
@@ -89,7 +98,7 @@ export const sync = Command.make(
         allowNewUrl: options.allowNewUrl
       })
     }).pipe(
-      Effect.provide(Layer.merge(progress, ClientSource.layer({ url: options.url, client }))),
+      Effect.provide(Layer.mergeAll(progress, ClientSource.layer({ url: options.url, client }), layerPrivateFiles)),
       Effect.catchTags({
         NotATarget: ({ message }) => misused(["sync"], message),
         SourceRefused: ({ message }) => new Refused({ message }),
@@ -97,16 +106,16 @@ export const sync = Command.make(
         SourceUnavailable: ({ message }) => new Unavailable({ message }),
         TargetUnavailable: ({ message }) => new Unavailable({ message })
       }),
-      Effect.tapErrorTag("Unavailable", ({ message }) => Console.error(message))
+      Effect.tapErrorTag("Unavailable", ({ message }) => note(message))
     )
   })
 ).pipe(
   Command.withShortDescription("Keep a copy of the records in Postgres, SQLite or files"),
   Command.withDescription(`Keep a copy of the records in Postgres, SQLite, NDJSON or Parquet, in step with the service.
 
-The first run copies everything, a table or file for each resource. Each later run, or --watch, applies what has changed since. What was applied and how far it is are kept together, so that a run can be killed at any point; the next one goes on from there. A target that has something else under the same names is not touched.
+The first run copies everything, a table or file for each resource. Each later run, or --watch, applies what has changed since. What was applied and how far it is are kept together, so that a run can be killed at any point; the next one goes on from there. A target that has something else under the same names is not touched. The files that it makes are readable by their user alone.
 
-Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable, try again later; 130 and 143 stopped by a signal. With --watch, outages are waited out.`),
+Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable, or an open transaction holds back records of a load for more than a minute: try again later; 130 and 143 stopped by a signal. With --watch, these are waited out, and a table that was dropped is loaded again.`),
   Command.withExamples([
     {
       command: `PRACTICE_DATA_API_KEY=pda_demo_oakridge ${invocation("sync sqlite:practice.db")}`,

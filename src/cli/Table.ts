@@ -1,5 +1,6 @@
 /** Tables for a person: aligned columns under titles, without lines and quotes. */
 import { CliOutput } from "effect/cli"
+import { printable } from "../process/Printed.ts"
 
 /** A column of a table. */
 export interface Column<Row> {
@@ -10,10 +11,7 @@ export interface Column<Row> {
 
 const gap = "  "
 
-/** Text from elsewhere in one line, without what a terminal would take as a command. */
-export const plain = (text: string) => text.toWellFormed().replaceAll(/[\p{Cc}\u2028\u2029]+/gu, " ")
-
-const textOf = (value: string | number | boolean | null) => (value === null ? "-" : plain(String(value)))
+const textOf = (value: string | number | boolean | null) => (value === null ? "-" : printable(String(value)))
 
 const pad = (text: string, width: number) => text + " ".repeat(Math.max(0, width - CliOutput.displayWidth(text)))
 
@@ -43,7 +41,7 @@ export const lines = <Row>(
   width = Number.POSITIVE_INFINITY
 ): ReadonlyArray<string> => {
   const cells = [
-    columns.map(({ title }) => title),
+    columns.map(({ title }) => printable(title)),
     ...rows.map((row) => columns.map(({ value }) => textOf(value(row))))
   ]
   const widths = columns.map((_, index) =>
@@ -65,6 +63,7 @@ export const second = (time: string | null) => time?.replace("T", " ").replace(/
 
 /** Names and their values below each other. */
 export const pairs = (entries: ReadonlyArray<readonly [name: string, value: string]>): ReadonlyArray<string> => {
-  const width = Math.max(0, ...entries.map(([name]) => CliOutput.displayWidth(name)))
-  return entries.map(([name, value]) => `${pad(name, width)}${gap}${plain(value)}`.trimEnd())
+  const names = entries.map(([name]) => printable(name))
+  const width = Math.max(0, ...names.map(CliOutput.displayWidth))
+  return entries.map(([, value], index) => `${pad(names[index] ?? "", width)}${gap}${value}`.trimEnd())
 }

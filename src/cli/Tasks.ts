@@ -1,5 +1,5 @@
 /** `tasks`: the tasks that delete invoices. */
-import { Console, Effect, Option, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
@@ -119,11 +119,11 @@ const show = Command.make(
       lines: task.invoice_lines_count,
       outcome: task.outcome
     })
-    yield* Console.log(lines.join("\n"))
+    yield* Output.print(lines)
   })
 ).pipe(
   Command.withDescription(
-    "Show a deletion task: its times, what it deleted, and what it did not and why. With --json, also what its delivery names."
+    "Show a deletion task: its times, what it deleted, and what it did not and why. With --json, also what its delivery names, while TASK_RETENTION keeps it."
   ),
   Command.withShortDescription("Show a deletion task and its outcome"),
   Command.withExamples([
@@ -138,7 +138,7 @@ const replay = Command.make(
   Effect.fn(function* (given) {
     const { name, ...which } = yield* identityOf("replay", given)
     yield* TaskAdmin.Replay.$match(yield* Commands.replayTask(yield* commandLine, which), {
-      Replayed: () => Console.log(`Replaying ${which.id}`),
+      Replayed: () => Output.print(`Replaying ${which.id}`),
       NotDead: ({ state }) =>
         Effect.fail(new Refused({ message: `Task ${which.id} is ${state}. Only a dead task can be replayed.` })),
       NotFound: () => Effect.fail(notFound(name))

@@ -1,13 +1,11 @@
 /** How the command line answers a command that it does not understand: on standard error, and with exit code 2. */
-import { Cause, Console, Context, Effect, Exit, Layer, Runtime } from "effect"
-import { CliConfig, CliError, CliOutput, GlobalFlag, TerminalCapabilities } from "effect/cli"
+import { Cause, Effect, Exit, Layer, Runtime } from "effect"
+import { CliConfig, CliError, CliOutput, GlobalFlag } from "effect/cli"
 import { nearest } from "../process/Nearest.ts"
+import { note } from "../process/Printed.ts"
 
-const formatter = Effect.contextWith((context: Context.Context<never>) =>
-  Effect.succeed(
-    CliOutput.defaultFormatter({ colors: Context.get(context, TerminalCapabilities.TerminalCapabilities).canColor })
-  )
-)
+// What an argument says is escaped, and so would colors be.
+const { formatErrors } = CliOutput.defaultFormatter({ colors: false })
 
 /** Of a word that is none of several: what was probably meant. */
 const clarified = (error: CliError.NonShowHelpErrors): CliError.NonShowHelpErrors => {
@@ -22,11 +20,12 @@ const clarified = (error: CliError.NonShowHelpErrors): CliError.NonShowHelpError
 const presenter: CliOutput.Presenter = {
   present: Effect.fnUntraced(function* (event) {
     if (event._tag !== "InvalidInvocation") return yield* CliOutput.defaultPresenter.present(event)
-    const { formatErrors } = yield* formatter
-    const { usage } = event.helpDoc
-    yield* Console.error(
-      `${formatErrors(event.errors.map(clarified)).trim()}\n\nUsage: ${usage}\nRun '${event.commandPath.join(" ")} --help' for more.`
-    )
+    yield* note([
+      ...formatErrors(event.errors.map(clarified)).trim().split("\n"),
+      "",
+      `Usage: ${event.helpDoc.usage}`,
+      `Run '${event.commandPath.join(" ")} --help' for more.`
+    ])
   })
 }
 

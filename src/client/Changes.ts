@@ -1,4 +1,5 @@
 /** Follows the changes of a resource. */
+import { PracticeDataError } from "./Errors.ts"
 import type { ChangesPage } from "./generated/types.ts"
 import { type Post, readChanges } from "./Pages.ts"
 import type { ChangesOptions } from "./Resource.ts"
@@ -24,11 +25,14 @@ export async function* changes<Item>(
     const began = Date.now()
     const request = { cursor, limit, wait }
     const page = await post(`/${name}/changes`, request, readChanges<Item>, options, wait * 1000)
+    const isEmpty = page.body.length === 0 && page.removed.length === 0
+    if (page.cursor === cursor && (page.has_more || !isEmpty)) {
+      throw new PracticeDataError(`/${name}/changes responds with changes, and a cursor that does not move`)
+    }
     cursor = page.cursor
     yield page
     if (page.has_more) continue
     if (!follow) return
-    const isEmpty = page.body.length === 0 && page.removed.length === 0
     if (isEmpty) await pause(Math.max(0, began + shortestRound - Date.now()), signal)
   }
 }

@@ -45,7 +45,7 @@ export class AuthenticationError extends PracticeDataError {
   override readonly name: string = "AuthenticationError"
 }
 
-/** 404: the organization has no such record. */
+/** 404: the organization has no such record. The 404 of a proxy or of another path is an `UnexpectedResponseError`. */
 export class NotFoundError extends PracticeDataError {
   override readonly name: string = "NotFoundError"
 }
@@ -82,7 +82,10 @@ export class ServerError extends PracticeDataError {
   override readonly name: string = "ServerError"
 }
 
-/** The response is not one that the service gives: of a proxy, redirected, cut off, or too large. Check `baseUrl`. */
+/**
+ * The response is not one that the service gives: of a proxy or another server, of a path that the service does not
+ * have, redirected, cut off, or too large. The message has the whole URL. Check `baseUrl`.
+ */
 export class UnexpectedResponseError extends PracticeDataError {
   override readonly name: string = "UnexpectedResponseError"
 }

@@ -11,6 +11,7 @@ export interface Request {
 }
 
 export interface Reply {
+  readonly url: string
   readonly status: number
   readonly headers: Headers
   readonly text: string
@@ -49,7 +50,7 @@ const perform = async (fetch: Fetch, { body, headers, url }: Request, signal: Ab
   const response = await fetch(url, { method: "POST", headers, body, signal, redirect: "manual" })
   // A redirect that a browser hides from its page.
   const status = response.type === "opaqueredirect" ? 302 : response.status
-  return { status, headers: response.headers, text: await textOf(response, signal) }
+  return { url, status, headers: response.headers, text: await textOf(response, signal) }
 }
 
 /** Why a connection failed, in the words of the deepest cause. */

@@ -57,11 +57,11 @@ const classes = new Map([
 const notOurs = (text: string) => {
   const line = text.slice(0, 500).replaceAll(/\s+/g, " ").trim()
   const what = line === "" ? "an empty body" : `"${line.slice(0, 80)}"`
-  return `not a response of Practice Data, but ${parse(text) === undefined ? what : "JSON of another shape"}`
+  return `not a response of Practice Data, but ${parse(text) === undefined ? what : "other JSON"}`
 }
 
-const messageOf = ({ path }: Subject, status: number, detail: string, requestId: string | undefined) =>
-  `${status} from ${path}: ${detail}${requestId === undefined ? "" : ` (request ${requestId})`}`
+const messageOf = (from: string, status: number, detail: string, requestId: string | undefined) =>
+  `${status} from ${from}: ${detail}${requestId === undefined ? "" : ` (request ${requestId})`}`
 
 const detailsOf = (subject: Subject, { headers, status }: Reply): ErrorDetails => ({
   status,
@@ -69,6 +69,8 @@ const detailsOf = (subject: Subject, { headers, status }: Reply): ErrorDetails =
   retryAfter: retryAfterOf(headers),
   idempotencyKey: subject.idempotencyKey
 })
+
+const toCheck = "Check the base URL, which ends before /api, and any proxy in between"
 
 /** A response that the service does not give. */
 export const unexpected = (subject: Subject, reply: Reply): UnexpectedResponseError => {
@@ -79,10 +81,13 @@ export const unexpected = (subject: Subject, reply: Reply): UnexpectedResponseEr
       ? `a redirect${location === null ? "" : ` to ${location}`}, which is not followed`
       : notOurs(reply.text)
   return new UnexpectedResponseError(
-    messageOf(subject, reply.status, `${what}. Check baseUrl`, details.requestId),
+    messageOf(reply.url, reply.status, `${what}. ${toCheck}`, details.requestId),
     details
   )
 }
+
+/** The header of every error of the service's endpoints. */
+const isOurs = ({ headers }: Reply) => headers.get("x-service") === "practice-data"
 
 /** A response other than a success. */
 export const failureOf = (subject: Subject, reply: Reply): PracticeDataError => {
@@ -90,20 +95,19 @@ export const failureOf = (subject: Subject, reply: Reply): PracticeDataError => 
   const json = parse(text)
   const body = isObject(json) ? json : {}
   const details = detailsOf(subject, reply)
-  if (status === 422 && Array.isArray(body["detail"]) && body["detail"].every(isFault)) {
+  if (status === 422 && isOurs(reply) && Array.isArray(body["detail"]) && body["detail"].every(isFault)) {
     const detail = summary(body["detail"])
-    const message = messageOf(subject, status, detail, details.requestId)
+    const message = messageOf(subject.path, status, detail, details.requestId)
     return new InvalidRequestError(message, { ...details, detail }, body["detail"])
   }
   // The intake's 503 has the body of a receipt.
   const detail = status === 503 && body["status"] === "error" ? "The delivery was not stored" : body["detail"]
-  const isOurs = typeof detail === "string"
+  const isText = typeof detail === "string"
   // A program may take a 404 for a record that is gone, so it has to be the service that says so.
-  if (!isOurs && status !== 401 && status !== 429 && status < 500) return unexpected(subject, reply)
-  const said = isOurs ? detail : notOurs(text)
+  if (status !== 429 && status < 500 && !(isText && isOurs(reply))) return unexpected(subject, reply)
   const Class = classes.get(status) ?? (status >= 500 ? ServerError : PracticeDataError)
-  return new Class(messageOf(subject, status, said, details.requestId), {
+  return new Class(messageOf(subject.path, status, isText ? detail : notOurs(text), details.requestId), {
     ...details,
-    detail: isOurs ? detail : undefined
+    detail: isText ? detail : undefined
   })
 }

@@ -26,9 +26,9 @@ const live = <Item, Search extends object>(post: Post, { name }: ResourceInfo): 
 })
 
 const getting =
-  <Item>(post: Post, { name }: ResourceInfo) =>
+  <Item>(post: Post, { id, name }: ResourceInfo) =>
   (request: object, options?: RequestOptions) =>
-    post(`/${name}/get`, request, readRecord<Item>, options)
+    post(`/${name}/get`, request, readRecord<Item>(id), options)
 
 const changing =
   <Item>(post: Post, { name }: ResourceInfo) =>

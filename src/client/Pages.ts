@@ -30,8 +30,11 @@ const isRecords = <Item>(value: unknown): value is Array<Item> =>
 const isTexts = (value: unknown): value is Array<string> =>
   Array.isArray(value) && value.every((item) => typeof item === "string")
 
-/** A record. */
-export const readRecord = <Item>(json: unknown): Item | undefined => (isRecord<Item>(json) ? json : undefined)
+/** Reads a record, which has an id of this name. */
+export const readRecord =
+  <Item>(id: string) =>
+  (json: unknown): Item | undefined =>
+    isObject(json) && typeof json[id] === "string" && isRecord<Item>(json) ? json : undefined
 
 /** The records of a page of a search. */
 export const readBody = <Item>(json: unknown): Array<Item> | undefined =>
@@ -49,5 +52,9 @@ export const readChanges = <Item>(json: unknown, headers: Headers): ChangesPage<
   const { body, cursor, has_more, removed } = json
   const isPage =
     isRecords<Item>(body) && isTexts(removed) && typeof cursor === "string" && typeof has_more === "boolean"
-  return isPage ? { body, removed, cursor, has_more, lag: Number(headers.get("x-changes-lag") ?? 0) } : undefined
+  if (!isPage) return undefined
+  const lag = Number(headers.get("x-changes-lag") ?? 0)
+  // A service that is older than the header is known to have told everything only while nothing is held back.
+  const complete = (headers.get("x-changes-complete") ?? `${lag === 0}`) === "true"
+  return { body, removed, cursor, has_more, lag, complete }
 }

@@ -20,6 +20,20 @@ export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseEr
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
+/** Nothing else stands in a data folder of its own. A volume may have the last one. */
+const ours = ["postgres", "made", "lock.sock", "lock.sock.removing", "lost+found"]
+
+/**
+ * Makes a folder its owner's alone: a cluster has signing secrets. Returns whether that was needed. A volume may belong to
+ * another user.
+ */
+const close = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const { mode } = yield* fs.stat(folder)
+  if (process.getuid === undefined || (mode & 0o077) === 0) return false
+  return yield* Effect.isSuccess(fs.chmod(folder, 0o700))
+})
+
 /**
  * Readies the folder of the cluster. Making a cluster takes a moment, and one that was cut short cannot be opened: what
  * was never marked as made is made again.
@@ -30,6 +44,12 @@ const clusterIn = Effect.fnUntraced(function* (folder: string) {
   const cluster = path.join(folder, "postgres")
   const marker = path.join(folder, "made")
   if (!(yield* fs.exists(marker))) yield* fs.remove(cluster, { recursive: true, force: true })
+  yield* fs.makeDirectory(cluster, { recursive: true, mode: 0o700 })
+  const isOwn = (yield* fs.readDirectory(folder)).every((name) => ours.includes(name))
+  const closed = yield* Effect.forEach(isOwn ? [folder, cluster] : [cluster], close)
+  if (closed.includes(true)) {
+    yield* Effect.log(`Other users could read the data folder ${folder}. Now its owner alone can`)
+  }
   return { cluster, made: fs.writeFileString(marker, "The cluster beside this file is whole.\n") }
 })
 
@@ -158,7 +178,9 @@ export const connect = Effect.fn("Embedded.connect")(function* (dataDir: string,
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const folder = path.resolve(dataDir)
-  const opened = fs.makeDirectory(folder, { recursive: true }).pipe(Effect.andThen(openFolder(folder, asGuest)))
+  const opened = fs
+    .makeDirectory(folder, { recursive: true, mode: 0o700 })
+    .pipe(Effect.andThen(openFolder(folder, asGuest)))
   return yield* (dataDir === "memory" ? host("memory://") : opened).pipe(
     Effect.retry({
       while: Schema.is(Taken),

@@ -18,6 +18,9 @@ import trackChanges from "./migrations/00008_track_changes.ts"
 import operations from "./migrations/00009_operations.ts"
 import deadTasks from "./migrations/00010_dead_tasks.ts"
 import lessForWrites from "./migrations/00011_less_for_writes.ts"
+import marksOfRuns from "./migrations/00012_marks_of_runs.ts"
+import searchPaths from "./migrations/00013_search_paths.ts"
+import fairIntake from "./migrations/00014_fair_intake.ts"
 import type { AddFieldError } from "./migrations/addField.ts"
 import { codeOf } from "./SqlFailure.ts"
 
@@ -47,7 +50,10 @@ export const all: Migrations = {
   "00008_track_changes": trackChanges,
   "00009_operations": operations,
   "00010_dead_tasks": deadTasks,
-  "00011_less_for_writes": lessForWrites
+  "00011_less_for_writes": lessForWrites,
+  "00012_marks_of_runs": marksOfRuns,
+  "00013_search_paths": searchPaths,
+  "00014_fair_intake": fairIntake
 }
 
 const lock = 7_240_618_273
@@ -109,6 +115,22 @@ export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migr
 
 /** Whether every migration has been applied. */
 export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), ({ files }) => files.length === 0)
+
+/**
+ * A warning, and the statement that mends it, if every login may create objects in the schema of the tables; otherwise
+ * undefined. Names are qualified, since such objects could be called here too.
+ */
+export const openSchema = (sql: PgClient.PgClient) =>
+  Effect.map(
+    sql<{ schema: string }>`
+      select pg_catalog.quote_ident(schema) as schema from pg_catalog.text(pg_catalog.current_schema()) schema
+      where pg_catalog.has_schema_privilege('public'::pg_catalog.name, schema, 'CREATE')`,
+    ([open]) =>
+      open && {
+        message: `Every login may create objects in the schema ${open.schema}, such as functions that others call in error.`,
+        statement: `revoke create on schema ${open.schema} from public`
+      }
+  )
 
 /** A database lacks migrations. */
 export class NotMigrated extends Schema.TaggedError<NotMigrated>()("NotMigrated", { message: Schema.String }) {}

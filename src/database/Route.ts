@@ -25,6 +25,8 @@ export interface Route {
   readonly configOf: (
     pool: Omit<PgClient.PgPoolConfig, keyof Endpoint.Configs["common"] | keyof ReturnType<Endpoint.Configs["of"]>>
   ) => PgClient.PgPoolConfig
+  /** The servers of the URL that can be reached. */
+  readonly servers: Effect.Effect<ReadonlyArray<ConnectionUrl.Host & SessionAttributes.Server>, SqlError>
   /** Looks for where connections have to go, by connections of its own, and turns the route there. */
   readonly find: Effect.Effect<void, SqlError>
 }
@@ -108,6 +110,15 @@ export const make = Effect.fnUntraced(function* (
     return yield* Endpoint.failure(`No server of the URL is ${url.sessionAttributes}: ${texts.join("; ")}`)
   }).pipe(Effect.scoped)
 
+  const servers = Effect.flatMap(readTls, (tls) =>
+    Effect.forEach(hosts, (host) => Effect.option(Endpoint.reach(url, configs, host, tls)), {
+      concurrency: "unbounded"
+    })
+  ).pipe(
+    Effect.map((reached) => reached.flatMap(Option.toArray)),
+    Effect.map((reached) => reached.map(({ endpoint: { host, port }, server }) => ({ host, port, ...server })))
+  )
+
   // Whoever has several servers gives each its time: that of one that is gone must not be all.
   const longest = Duration.sum(configs.common.connectTimeout, hosts.length > 1 ? period : Duration.zero)
   const find = look.pipe(
@@ -146,6 +157,7 @@ export const make = Effect.fnUntraced(function* (
     url,
     endpoint: current,
     passwordSource: configs.passwordFile ?? passwordSource,
+    servers,
     configOf: (pool) => ({
       ...pool,
       ...configs.common,

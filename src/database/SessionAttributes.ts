@@ -6,6 +6,8 @@ import type { SessionAttributes } from "./ConnectionUrl.ts"
 export interface Server {
   readonly isStandby: boolean
   readonly isReadOnly: boolean
+  /** When it was started, which tells servers apart. */
+  readonly started: string
 }
 
 type Test = (server: Server) => boolean
@@ -33,9 +35,13 @@ export const describe = ({ isReadOnly, isStandby }: Server) =>
 export const look = (connection: PgConnection.PgConnection) =>
   Effect.map(
     connection.query(
-      "select pg_is_in_recovery() as standby, current_setting('transaction_read_only')::bool as read_only",
+      "select pg_is_in_recovery() as standby, current_setting('transaction_read_only')::bool as read_only, pg_postmaster_start_time()::text as started",
       [],
       false
     ),
-    ({ rows: [row] }): Server => ({ isStandby: row?.["standby"] === true, isReadOnly: row?.["read_only"] === true })
+    ({ rows: [row] }): Server => ({
+      isStandby: row?.["standby"] === true,
+      isReadOnly: row?.["read_only"] === true,
+      started: String(row?.["started"])
+    })
   )

@@ -11,7 +11,7 @@ import * as Tracing from "../observability/Tracing.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
 import * as Pipeline from "./Pipeline.ts"
-import { isBusy, isUnreachable, reasonOf } from "./SqlFailure.ts"
+import { isBusy, isRefusal, isUnreachable, reasonOf } from "./SqlFailure.ts"
 import * as StoreMetrics from "./StoreMetrics.ts"
 import * as Throttle from "./Throttle.ts"
 import * as Timeouts from "./Timeouts.ts"
@@ -20,10 +20,19 @@ import * as Timeouts from "./Timeouts.ts"
 export type Failure = Data.TaggedEnum<{
   /** The database is there, and had no time for the statement. */
   Busy: { readonly reason: string }
+  /** The database refuses the statement, as without a privilege or a migration. */
+  Refused: { readonly reason: string }
   /** The database cannot be reached, or cannot work. */
   Unreachable: { readonly reason: string }
 }>
 export const Failure = Data.taggedEnum<Failure>()
+
+/** What a database does that gives no result, to follow its name. */
+export const describe = Failure.$match({
+  Busy: () => "does not answer in time",
+  Refused: () => "refuses the service",
+  Unreachable: () => "cannot be reached"
+})
 
 /** How long a statement waits for a connection. */
 const longestWait = Duration.toMillis("1 second")
@@ -92,8 +101,11 @@ const noConnection = Failure.Busy({ reason: "No connection became free in time" 
 const timedOut = Failure.Busy({ reason: "There was no answer in time" })
 const isDown = Failure.Unreachable({ reason: "The database is down" })
 
-const failureOf = (error: SqlError) =>
-  isBusy(error) ? Failure.Busy({ reason: reasonOf(error) }) : Failure.Unreachable({ reason: reasonOf(error) })
+const failureOf = (error: SqlError): Failure => {
+  const reason = reasonOf(error)
+  if (isBusy(error)) return Failure.Busy({ reason })
+  return isRefusal(error) ? Failure.Refused({ reason }) : Failure.Unreachable({ reason })
+}
 
 const isOwn = <E>(error: E): error is Own<E> => !isSqlError(error)
 
@@ -134,7 +146,9 @@ export const make = Effect.fnUntraced(function* ({
     onOutage: metrics.outageBegan
   })
   yield* metrics.watch(outage.isDown)
-  const warn = Throttle.make(`The ${name} did not answer`)
+  const warnUnanswered = Throttle.make(`The ${name} did not answer`)
+  const warnRefused = Throttle.make(`The ${name} refuses the service`)
+  const warn = ({ _tag, reason }: Failure) => (_tag === "Refused" ? warnRefused : warnUnanswered)(reason)
 
   // A callback, since a fiber and a race for each limit would cost more than many a statement.
   const run = <A, E, R, E1>(request: Request<E1>, statements: Effect.Effect<A, E, R>) =>
@@ -154,6 +168,7 @@ export const make = Effect.fnUntraced(function* ({
           return resume(refused(isDown))
         }
         const asked = now(clock)
+        const millis = Duration.toMillis(within)
         let started: number | undefined
         const fork = Effect.runForkWith(context)
         const successes = outage.successes()
@@ -190,15 +205,17 @@ export const make = Effect.fnUntraced(function* ({
         const failDown = () => complete(refused(isDown), "unreachable")
         const fail = (failure: Failure, what: StoreMetrics.Outcome) => {
           if (running === undefined) wait?.attribute(SpanEnd.errorType, "NoConnection")
-          fork(warn(failure.reason))
+          // A caller with less patience, such as a health check, says so itself: it proves nothing of the database.
+          if (millis >= longestWait) fork(warn(failure))
           complete(refused(failure), what)
         }
         const isQuiet = () => outage.successes() === successes
 
         const failed = (error: SqlError) => {
           if (isUnreachable(error) && isQuiet()) outage.begin(error)
-          if (!outage.isDown()) fork(warn(reasonOf(error)))
-          return refused(failureOf(error))
+          const failure = failureOf(error)
+          if (!outage.isDown()) fork(warn(failure))
+          return refused(failure)
         }
         const start = () => {
           started = now(clock)
@@ -230,7 +247,6 @@ export const make = Effect.fnUntraced(function* ({
 
         const admitted = admission.request(waiter)
         if (admitted === "refused") return fail(tooMany, "refused")
-        const millis = Duration.toMillis(within)
         // One after the other: most statements end before either.
         cancelTimeout =
           millis > longestWait ? startTimeout(clock, longestWait, waitedLong) : startTimeout(clock, millis, timeOut)

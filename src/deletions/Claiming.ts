@@ -11,6 +11,7 @@ import * as ClaimStatements from "./ClaimStatements.ts"
 import type { Kind, Open, Taken } from "./ClaimStatements.ts"
 import { byOrganization } from "./Owner.ts"
 import type { ClaimLimits, SchedulerUnavailable } from "./Task.ts"
+import * as Turns from "./Turns.ts"
 
 /** Of how many organizations tasks are claimed at once. */
 export const concurrency = 4
@@ -70,25 +71,34 @@ export const make = Effect.fnUntraced(function* ({ distribution, release, run, s
       )
     })
 
-  const together = ({ alone = 0, due = 0, expired = 0 }: ClaimLimits, lease: Duration.Duration) =>
-    claim(undefined, lease, (given) => statements.ofAll({ alone, due, expired, ...given }))
+  const turns = Turns.make()
 
-  /** Claims what was found. Where some organizations' claims fail, those of the others still are this worker's. */
-  const claimFound = Effect.fnUntraced(function* (kind: Kind, found: ReadonlyArray<Open>, lease: Duration.Duration) {
-    const results = yield* Effect.forEach(
-      byOrganization(found),
-      (some) => {
-        const { organization } = some[0]
-        const ids = some.map(({ taskId }) => taskId)
-        return Effect.result(
-          claim(organization, lease, (given) => statements.ofOne({ organization, kind, ids, ...given }))
-        )
-      },
-      { concurrency }
-    )
+  const visit = Effect.fnUntraced(function* (after: string, limit: number) {
+    const visiting = { after, now: yield* DateTime.now, limit }
+    if (distribution.isDistributed() === false) return yield* run(statements.visit(visiting))
+    const found = yield* run(statements.visitAllServers(visiting))
+    return found.map((each, index) => ({ ...each, visits: index + 1 }))
+  })
+
+  const together = (limits: ClaimLimits, lease: Duration.Duration, shares: ReadonlyArray<Turns.Share> = []) => {
+    const { alone = 0, due = 0, expired = 0 } = limits
+    return claim(undefined, lease, (given) => statements.ofAll({ alone, due, expired, shares, ...given }))
+  }
+
+  /** Claims of several organizations. Where those of some fail, those of the others still are this worker's. */
+  const ofEach = Effect.fnUntraced(function* <A>(all: ReadonlyArray<A>, claimOf: (one: A) => Claimed) {
+    const results = yield* Effect.forEach(all, (one) => Effect.result(claimOf(one)), { concurrency })
     const [first] = results.filter(Result.isFailure)
     const taken = results.flatMap((result) => (Result.isSuccess(result) ? result.success : []))
-    if (first !== undefined && taken.length === 0) return yield* first.failure
+    return first !== undefined && taken.length === 0 ? yield* first.failure : taken
+  })
+
+  const claimFound = Effect.fnUntraced(function* (kind: Kind, found: ReadonlyArray<Open>, lease: Duration.Duration) {
+    const taken = yield* ofEach(byOrganization(found), (some) => {
+      const { organization } = some[0]
+      const ids = some.map(({ taskId }) => taskId)
+      return claim(organization, lease, (given) => statements.ofOne({ organization, kind, ids, ...given }))
+    })
     const places = new Map(found.map(({ taskId }, place) => [taskId, place]))
     return taken.toSorted((one, other) => (places.get(one.taskId) ?? 0) - (places.get(other.taskId) ?? 0))
   })
@@ -109,10 +119,20 @@ export const make = Effect.fnUntraced(function* ({ distribution, release, run, s
     return all
   })
 
-  const apart = Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration) {
+  const apart = Effect.fnUntraced(function* (
+    limits: ClaimLimits,
+    lease: Duration.Duration,
+    shares: ReadonlyArray<Turns.Share> = []
+  ) {
     const all: Array<Taken> = []
     for (const kind of ClaimStatements.kinds) {
-      const claimed = yield* Effect.result(ofKind(kind, limits[kind] ?? 0, lease))
+      const claiming =
+        kind === "due" && shares.length > 0
+          ? ofEach(shares, ({ organization, tasks }) =>
+              claim(organization, lease, (given) => statements.oldestOfOne({ organization, tasks, ...given }))
+            )
+          : ofKind(kind, limits[kind] ?? 0, lease)
+      const claimed = yield* Effect.result(claiming)
       if (Result.isSuccess(claimed)) all.push(...claimed.success)
       else if (all.length === 0) return yield* claimed.failure
       else break
@@ -124,6 +144,21 @@ export const make = Effect.fnUntraced(function* ({ distribution, release, run, s
   return Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration) {
     yield* distribution.refresh
     yield* releaseLost
-    return yield* distribution.isDistributed() === false ? together(limits, lease) : apart(limits, lease)
+    const claiming = distribution.isDistributed() === false ? together : apart
+    const { due = 0, except } = limits
+    if (except !== undefined) {
+      const shares = yield* turns.others(except, due, visit)
+      return yield* claiming(shares.length > 0 ? limits : { ...limits, due: 0 }, lease, shares)
+    }
+    const shares = yield* turns.next(due, visit)
+    const taken = yield* claiming(limits, lease, shares)
+    if (due === 0) return taken
+    const left = due - taken.filter(({ isTakeover }) => !isTakeover).length
+    // Where those whose turn it is have fewer, the oldest of all take their places.
+    const others =
+      left > 0 && shares.length > 0 ? yield* Effect.result(claiming({ due: left }, lease)) : Result.succeed([])
+    const all = Result.isSuccess(others) ? [...taken, ...others.success] : taken
+    turns.note(all.length >= due)
+    return all
   })
 })

@@ -17,10 +17,12 @@
  */
 import type { Owner } from "./Owner.ts"
 
-// A change is always later than the one before it, whatever the clocks say.
+// A change is later than the one before it, whatever the clocks say. The last time of `api_instant` has none after it.
 const marks = `
   coalesce(found.deleted_at, moment.at) as deleted_at,
-  greatest(moment.at, found.updated_at + interval '1 microsecond') as updated_at`
+  greatest(moment.at, least(
+    found.updated_at + interval '1 microsecond', timestamptz '9999-12-31 23:59:59.999999+00'
+  )) as updated_at`
 
 const mark = "set is_deleted = true, deleted_at = mark.deleted_at, updated_at = mark.updated_at"
 

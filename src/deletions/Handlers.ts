@@ -7,8 +7,10 @@ import { DeliveryReceipt, IntakeApi, IntakeUnavailable } from "../api/IntakeApi.
 import { Sender } from "../api/SignedDelivery.ts"
 import { type Delivery, taskIdOf } from "./Delivery.ts"
 import { headersOf, read } from "./DeliveryRequest.ts"
+import * as Throttle from "../database/Throttle.ts"
 import { CurrentRequest, type RequestFacts } from "../observability/RequestFacts.ts"
 import { Scheduler } from "./Scheduler.ts"
+import { loggable } from "./Signature.ts"
 import { type Receipt, ScheduleOutcome } from "./Task.ts"
 
 const keyReused = invalidAt(["header", "idempotency-key"], faults.idempotencyKeyReused)
@@ -34,8 +36,14 @@ const receiptOf = (
 const outcomes = {
   Scheduled: "scheduled",
   Duplicate: "duplicate",
-  KeyReused: "key_reused"
+  KeyReused: "key_reused",
+  Full: "full"
 } as const satisfies Readonly<Record<ScheduleOutcome["_tag"], RequestFacts["outcome"]>>
+
+/** After how many seconds to send a delivery again whose organization has as much pending as it may. */
+const retryFull = 5
+
+const warnFull = Throttle.make("A delivery was refused: its organization has as much pending as it may")
 
 /** The receipt of a delivery that was not stored. */
 const notStored = (
@@ -88,9 +96,13 @@ export const layer = (delay: Duration.Duration) =>
           const { idempotencyKey } = delivery
           const facts = yield* CurrentRequest
           if (facts !== undefined) facts.taskId = delivery.taskId
-          const unavailable = Effect.flatMap(notStored(idempotencyKey, delivery, delay), (receipt) => {
+          const refuse = (retryAfter: number) =>
+            Effect.flatMap(notStored(idempotencyKey, delivery, delay), (receipt) =>
+              Effect.fail(new IntakeUnavailable({ receipt, retryAfter }))
+            )
+          const unavailable = Effect.suspend(() => {
             if (facts !== undefined) facts.outcome = "unavailable"
-            return Effect.fail(new IntakeUnavailable({ receipt }))
+            return refuse(1)
           })
           const { verification } = yield* Sender
           if (verification === "unavailable") return yield* unavailable
@@ -101,7 +113,11 @@ export const layer = (delay: Duration.Duration) =>
           return yield* ScheduleOutcome.$match(outcome, {
             Scheduled: ({ receipt }) => respond(receiptOf("scheduled", idempotencyKey, receipt), { status: 202 }),
             Duplicate: ({ receipt }) => respond(receiptOf("duplicate", idempotencyKey, receipt), { status: 200 }),
-            KeyReused: () => Effect.fail(keyReused)
+            KeyReused: () => Effect.fail(keyReused),
+            Full: () => {
+              if (facts !== undefined) facts.refusal = "limit"
+              return Effect.andThen(warnFull(loggable(delivery.organization)), refuse(retryFull))
+            }
           })
         })
       )

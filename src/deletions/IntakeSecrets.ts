@@ -15,7 +15,7 @@ import { SchedulerUnavailable } from "./Task.ts"
 export class IntakeSecrets extends Context.Service<
   IntakeSecrets,
   {
-    /** The secrets with which a delivery of the organization may be signed; none: it need not be signed. */
+    /** The secrets with which a delivery of the organization may be signed; none: it need not be signed, unless all must. */
     readonly of: (organization: string) => Effect.Effect<ReadonlyArray<Redacted.Redacted>, SchedulerUnavailable>
   }
 >()("practice-data/deletions/IntakeSecrets") {

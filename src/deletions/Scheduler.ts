@@ -9,7 +9,7 @@
  * knows that an attempt ended by an outage, and another worker may have taken the task over before the first one can
  * say so: `release` takes the attempt back in either case.
  */
-import { Context, type Duration, type Effect, Layer } from "effect"
+import { Context, type DateTime, type Duration, type Effect, Layer } from "effect"
 import type { Outcome } from "../api/DeletionTasks.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import * as Memory from "./SchedulerMemory.ts"
@@ -45,6 +45,8 @@ export class Scheduler extends Context.Service<
     ) => Effect.Effect<void, SchedulerUnavailable>
     /** Takes the attempt back. If the worker still holds the task, the task is due at once. May be repeated. */
     readonly release: (claim: Claim) => Effect.Effect<void, SchedulerUnavailable>
+    /** Empties the payloads of at most so many tasks that were completed until a time, oldest first. Returns how many. */
+    readonly empty: (until: DateTime.Utc, limit: number) => Effect.Effect<number, SchedulerUnavailable>
     /** How long until a task is due or a lease expires; nothing when there is no open task. */
     readonly untilDue: Effect.Effect<Duration.Duration | undefined, SchedulerUnavailable>
   }

@@ -1,6 +1,7 @@
 /** The fake of the scheduler: tasks in memory, by the same rules as the database. */
 import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
 import type { Outcome, State } from "../api/DeletionTasks.ts"
+import * as Backlog from "./Backlog.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import { report } from "./TaskReport.ts"
@@ -14,6 +15,7 @@ import {
   ScheduleOutcome,
   type TaskFailed
 } from "./Task.ts"
+import * as Turns from "./Turns.ts"
 
 interface MemoryTask {
   readonly delivery: Delivery
@@ -23,6 +25,8 @@ interface MemoryTask {
   readonly token: string | undefined
   /** Milliseconds since 1970; undefined when the task is completed or dead. */
   readonly dueAt: number | undefined
+  /** When it was completed, while it still has its payload. */
+  readonly completedAt?: number | undefined
   readonly traceParent: string | undefined
 }
 
@@ -47,6 +51,8 @@ const claimOf = (task: MemoryTask, token: string, attempt: number): Claim => ({
   ...(task.traceParent === undefined ? {} : { traceParent: task.traceParent })
 })
 
+const sizeOf = ({ deletions }: Delivery) => JSON.stringify(deletions).length
+
 const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
 
 const keyOf = (organization: string, taskId: string) => JSON.stringify([organization, taskId])
@@ -54,11 +60,25 @@ const keyOf = (organization: string, taskId: string) => JSON.stringify([organiza
 /** A scheduler over tasks in memory. */
 export const make = (
   delay: Duration.Duration,
-  runTask: (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed> = () => Effect.succeed(noItems)
+  runTask: (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed> = () => Effect.succeed(noItems),
+  bounds: Backlog.Bounds = Backlog.bounds
 ) =>
   Effect.sync(() => {
     const tasks = new Map<string, MemoryTask>()
     let claims = 0
+    const turns = Turns.make()
+    const hasRoom = Backlog.make(bounds)
+    /** No organization has a row here. */
+    const pendingOf = (organization: string): Backlog.Pending => {
+      const theirs = [...tasks.values()].filter(
+        ({ delivery, state }) => delivery.organization === organization && state === "scheduled"
+      )
+      return {
+        tasks: theirs.length,
+        bytes: theirs.reduce((sum, { delivery }) => sum + sizeOf(delivery), 0),
+        isKnown: false
+      }
+    }
     const held = ({ organization, taskId, token }: Claim) => {
       const task = tasks.get(keyOf(organization, taskId))
       return task?.token === token && task.state === "running" ? task : undefined
@@ -74,14 +94,20 @@ export const make = (
 
     return {
       schedule: (delivery: Delivery) =>
-        Effect.map(Effect.all([Clock.currentTimeMillis, Tracing.currentTraceParent]), ([now, traceParent]) => {
-          const key = keyOf(delivery.organization, delivery.taskId)
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const traceParent = yield* Tracing.currentTraceParent
+          const { organization } = delivery
+          const counting = Effect.sync(() => pendingOf(organization))
+          const isFull = !(yield* hasRoom(organization, sizeOf(delivery), counting))
+          const key = keyOf(organization, delivery.taskId)
           const known = tasks.get(key)
           if (known !== undefined) {
             return Equal.equals([...known.delivery.fingerprint], [...delivery.fingerprint])
               ? ScheduleOutcome.Duplicate({ receipt: known.receipt })
               : ScheduleOutcome.KeyReused()
           }
+          if (isFull) return ScheduleOutcome.Full()
           const dueAt = now + Duration.toMillis(delay)
           const receipt: Receipt = {
             taskId: delivery.taskId,
@@ -93,12 +119,29 @@ export const make = (
           tasks.set(key, { delivery, receipt, state: "scheduled", attempts: 0, token: undefined, dueAt, traceParent })
           return ScheduleOutcome.Scheduled({ receipt })
         }),
-      claim: ({ due = 0, expired = 0, alone = 0 }: ClaimLimits, lease: Duration.Duration) =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      claim: ({ due = 0, expired = 0, alone = 0, except }: ClaimLimits, lease: Duration.Duration) =>
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
           const open = openTasks().filter((task) => (task.dueAt ?? now) <= now)
           const running = open.filter((task) => task.state === "running")
+          const scheduled = open.filter((task) => task.state === "scheduled")
+          const byOwner = Array.groupBy(scheduled, ({ delivery }) => delivery.organization)
+          const visit = (after: string) =>
+            Effect.succeed(
+              Object.entries(byOwner)
+                .map(([organization, { length: dueTasks }]) => ({ organization, due: dueTasks }))
+                .filter(({ organization }) => organization > after)
+                .toSorted((one, other) => (one.organization < other.organization ? -1 : 1))
+                .slice(0, Turns.mostVisits)
+                .map((each, index) => ({ ...each, visits: index + 1 }))
+            )
+          const shares = except === undefined ? yield* turns.next(due, visit) : yield* turns.others(except, due, visit)
+          const inTurn = shares.flatMap(({ organization, tasks: some }) => byOwner[organization]?.slice(0, some) ?? [])
+          const others = scheduled.filter((task) => except === undefined && !inTurn.includes(task))
+          const fresh = [...inTurn, ...others].slice(0, due)
+          if (except === undefined && due > 0) turns.note(fresh.length === due)
           const claimed = [
-            ...open.filter((task) => task.state === "scheduled").slice(0, due),
+            ...fresh,
             ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
             ...running.filter(mustBeAlone).slice(0, alone)
           ]
@@ -110,10 +153,8 @@ export const make = (
             change(task, { state: "running", attempts: attempt, token, dueAt: now + Duration.toMillis(lease) })
             return [claimOf(task, token, attempt)]
           })
-          return Effect.as(
-            Effect.forEach(dead, (task) => report(claimOf(task, "", task.attempts), { result: "dead" })),
-            made
-          )
+          yield* Effect.forEach(dead, (task) => report(claimOf(task, "", task.attempts), { result: "dead" }))
+          return made
         }),
       runsApart: () => false,
       renew: (renewed: ReadonlyArray<Claim>, lease: Duration.Duration) =>
@@ -130,10 +171,11 @@ export const make = (
             ? Effect.succeed(RunOutcome.Superseded())
             : Effect.map(runTask(task.delivery.deletions, claim), (outcome) => RunOutcome.Completed({ outcome }))
         })
+        const completedAt = yield* Clock.currentTimeMillis
         return Array.zipWith(all, outcomes, (claim, outcome) => {
           const task = held(claim)
           if (task === undefined) return RunOutcome.Superseded()
-          change(task, { state: "completed", token: undefined, dueAt: undefined })
+          change(task, { state: "completed", token: undefined, dueAt: undefined, completedAt })
           return outcome
         })
       }),
@@ -155,6 +197,17 @@ export const make = (
           } else if (task?.dueAt !== undefined && task.attempts > attempt) {
             change(task, { attempts: task.attempts - 1 })
           }
+        }),
+      empty: (until: DateTime.Utc, limit: number) =>
+        Effect.sync(() => {
+          const old = [...tasks.values()]
+            .filter(({ completedAt = Infinity }) => completedAt <= DateTime.toEpochMillis(until))
+            .slice(0, limit)
+          for (const task of old) {
+            const deletions = { invoices: [], invoice_lines: [] }
+            change(task, { completedAt: undefined, delivery: { ...task.delivery, deletions } })
+          }
+          return old.length
         }),
       untilDue: Effect.map(Clock.currentTimeMillis, (now) => {
         const [first] = openTasks()

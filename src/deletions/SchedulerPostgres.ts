@@ -9,6 +9,7 @@ import { codeOf, reasonOf } from "../database/SqlFailure.ts"
 import type { Failure } from "../database/Store.ts"
 import type { Distribution } from "../database/Distribution.ts"
 import * as Tracing from "../observability/Tracing.ts"
+import * as Backlog from "./Backlog.ts"
 import * as Claiming from "./Claiming.ts"
 import { stopped } from "./ClaimStatements.ts"
 import * as Deletion from "./Deletion.ts"
@@ -75,10 +76,12 @@ export interface Options {
   readonly delay: Duration.Duration
   /** That of the task database, unless another is given. */
   readonly distribution?: Distribution | undefined
+  /** How much an organization may have pending. */
+  readonly bounds?: Backlog.Bounds | undefined
 }
 
 /** A scheduler over the task database. */
-export const make = Effect.fnUntraced(function* ({ delay, distribution: given }: Options) {
+export const make = Effect.fnUntraced(function* ({ bounds = Backlog.bounds, delay, distribution: given }: Options) {
   const sql = yield* TaskDatabase
   const distribution = given ?? sql.distribution
 
@@ -100,6 +103,26 @@ export const make = Effect.fnUntraced(function* ({ delay, distribution: given }:
         fingerprint = ${fingerprint} as "isSame"
       from deletion_tasks where organization_id = ${organization} and id = ${taskId}`
   })
+
+  const mostTasks = Math.max(bounds.known.tasks, bounds.unknown.tasks)
+
+  /** Counts what an organization has pending. Only the index for turns has this order. */
+  const countPending = SqlSchema.findOne({
+    Request: Schema.String,
+    Result: Schema.Struct({ tasks: Schema.Int, bytes: Schema.Finite, isKnown: Schema.Boolean }),
+    execute: (organization) => sql`
+      select count(*)::integer as tasks, coalesce(sum(pg_column_size(payload)), 0)::float8 as bytes,
+        exists (select from organizations where organization_id = ${organization}) as "isKnown"
+      from (
+        select payload from deletion_tasks
+        where ${ownerOf() === "several" ? sql`true` : sql`organization_id = ${organization}`}
+          and (organization_id, due_at) > (${organization}, '-infinity')
+          and (organization_id, due_at) <= (${organization}, 'infinity') and state = 'scheduled'
+        order by organization_id nulls first, due_at ${sql.literal(`limit ${mostTasks}`)}
+      ) pending`
+  })
+
+  const hasRoom = Backlog.make(bounds)
 
   /** Has a statement of claims run for as many organizations at once as it may be about. */
   const forOwners = <A, E, R>(
@@ -129,6 +152,15 @@ export const make = Effect.fnUntraced(function* ({ delay, distribution: given }:
       )
       return claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))
     }
+  })
+
+  const findOld = SqlSchema.findAll({
+    Request: Schema.Struct({ until: Schema.DateTimeUtcFromString, limit: Schema.Int }),
+    Result: Identity,
+    execute: ({ limit, until }) => sql`
+      select organization_id as organization, id as "taskId" from deletion_tasks
+      where state = 'completed' and payload is not null and finished_at <= ${until}::timestamptz
+      order by finished_at ${sql.literal(`limit ${limit}`)}`
   })
 
   const findUntilDue = SqlSchema.findAll({
@@ -165,15 +197,23 @@ export const make = Effect.fnUntraced(function* ({ delay, distribution: given }:
         const receivedAt = yield* DateTime.now
         const scheduledFor = DateTime.addDuration(receivedAt, delay)
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
+        const payload = textOf(delivery.deletions)
+        const counting = Effect.catchTags(countPending(organization), {
+          NoSuchElementError: Effect.die,
+          SchemaError: Effect.die
+        })
+        const isFull = !(yield* hasRoom(organization, payload.length, counting))
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.
-        const inserted = yield* sql`
+        const inserted = isFull
+          ? []
+          : yield* sql`
           insert into deletion_tasks (
             organization_id, id, idempotency_key, fingerprint, payload,
             invoices_count, invoice_lines_count, received_at, scheduled_for, due_at, trace_parent
           ) values (
             ${organization}, ${taskId}, ${delivery.idempotencyKey}, ${delivery.fingerprint},
-            ${textOf(delivery.deletions)}::jsonb, ${invoicesCount}, ${invoiceLinesCount},
+            ${payload}::jsonb, ${invoicesCount}, ${invoiceLinesCount},
             ${at(receivedAt)}, ${at(scheduledFor)}, ${at(scheduledFor)}, ${ownTrace}
           ) on conflict (organization_id, id) do nothing returning 1`
         if (inserted.length > 0) {
@@ -182,6 +222,7 @@ export const make = Effect.fnUntraced(function* ({ delay, distribution: given }:
           })
         }
         const [first] = yield* Effect.catchTag(findTask(delivery), "SchemaError", Effect.die)
+        if (first === undefined && isFull) return ScheduleOutcome.Full()
         if (first?.isSame !== true) return ScheduleOutcome.KeyReused()
         return ScheduleOutcome.Duplicate({ receipt: Struct.omit(first, ["isSame"]) })
       },
@@ -245,6 +286,17 @@ export const make = Effect.fnUntraced(function* ({ delay, distribution: given }:
       yield* sql`
         update deletion_tasks set attempts = attempts - 1
         where ${isTask} and claim_token is distinct from ${token} and due_at is not null and attempts > ${attempt}`
+    }, asWorker),
+
+    empty: Effect.fn("Scheduler.empty")(function* (until: DateTime.Utc, limit: number) {
+      const old = yield* findOld({ until, limit })
+      for (const some of Owner.byOrganization(old)) {
+        const [{ organization }] = some
+        yield* sql`
+          update deletion_tasks set payload = null
+          where organization_id = ${organization} and id = any (${some.map(({ taskId }) => taskId)}::uuid[])`
+      }
+      return old.length
     }, asWorker),
 
     untilDue: Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /** Verifies the signatures of deliveries (Standard Webhooks) with the secrets of their organizations. */
 import { createHmac, timingSafeEqual } from "node:crypto"
-import { Clock, Effect, Layer, Redacted } from "effect"
+import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Unauthorized } from "../api/Errors.ts"
 import type { DeliveryHeaders } from "../api/IntakeApi.ts"
@@ -11,6 +11,11 @@ import { CurrentRequest } from "../observability/RequestFacts.ts"
 import * as Throttle from "../database/Throttle.ts"
 import { headersOf } from "./DeliveryRequest.ts"
 import { IntakeSecrets } from "./IntakeSecrets.ts"
+
+/** True if an organization without a secret is refused. */
+export const SignaturesRequired = Context.Reference<boolean>("practice-data/deletions/SignaturesRequired", {
+  defaultValue: () => false
+})
 
 /** How far the time of a signature may be from now, in seconds. */
 const tolerance = 300
@@ -80,13 +85,14 @@ const signatureFault = Effect.fnUntraced(function* (
 const warn = Throttle.make("A signed delivery was refused", 50)
 
 /** Without the characters that could forge a log line. */
-const loggable = (text: string) => text.replace(/[^\x20-\x7e]/g, "?")
+export const loggable = (text: string) => text.replace(/[^\x20-\x7e]/g, "?")
 
 /** The middleware, over `IntakeSecrets`. */
 export const layer = Layer.effect(
   SignedDelivery,
   Effect.gen(function* () {
     const intakeSecrets = yield* IntakeSecrets
+    const isRequired = yield* SignaturesRequired
     return SignedDelivery.of(
       Effect.fnUntraced(function* (handler) {
         const request = yield* HttpServerRequest.HttpServerRequest
@@ -100,7 +106,8 @@ export const layer = Layer.effect(
         if (secrets._tag === "None") {
           return yield* Effect.provideService(handler, Sender, { verification: "unavailable" })
         }
-        const fault = secrets.value.length === 0 ? undefined : yield* signatureFault(request, headers, secrets.value)
+        const unsigned = isRequired ? "the organization has no signing secret" : undefined
+        const fault = secrets.value.length === 0 ? unsigned : yield* signatureFault(request, headers, secrets.value)
         if (fault === undefined) return yield* Effect.provideService(handler, Sender, { verification: "passed" })
         if (facts !== undefined) {
           facts.refusal = "signature"
@@ -111,7 +118,7 @@ export const layer = Layer.effect(
           idempotency_key: headers["idempotency-key"]
         })
         return yield* new Unauthorized({
-          detail: `The delivery is not signed as its organization requires: ${fault}`
+          detail: `The delivery is not signed as required: ${fault}`
         })
       })
     )

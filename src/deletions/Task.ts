@@ -30,6 +30,8 @@ export type ScheduleOutcome = Data.TaggedEnum<{
   Duplicate: { readonly receipt: Receipt }
   /** The key was used with another payload. Nothing is stored. */
   KeyReused: {}
+  /** The organization has as much pending as it may. Nothing is stored. */
+  Full: {}
 }>
 export const ScheduleOutcome = Data.taggedEnum<ScheduleOutcome>()
 
@@ -49,8 +51,13 @@ export const Claim = Schema.Struct({
 })
 export type Claim = typeof Claim.Type
 
-/** How many tasks of each kind to claim at most; none by default. Those that have been due the longest come first. */
+/**
+ * How many tasks of each kind to claim at most; none by default. Those that have been due the longest come first, unless
+ * organizations take turns.
+ */
 export interface ClaimLimits {
+  /** Organizations whose due tasks to leave. The others take turns. */
+  readonly except?: ReadonlySet<string>
   /** Tasks that are due for their first or another attempt. */
   readonly due?: number
   /** Tasks whose lease expired, and that may still run beside others. */

@@ -3,7 +3,20 @@
  *
  * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
  */
-import { Array, Clock, Duration, Effect, Fiber, Layer, Predicate, Random, Ref, Schedule, Semaphore } from "effect"
+import {
+  Array,
+  Clock,
+  Duration,
+  Effect,
+  Fiber,
+  Layer,
+  Predicate,
+  Random,
+  Ref,
+  Result,
+  Schedule,
+  Semaphore
+} from "effect"
 import * as SpanEnd from "../observability/SpanEnd.ts"
 import { byOrganization } from "./Owner.ts"
 import { Scheduler } from "./Scheduler.ts"
@@ -46,6 +59,12 @@ const heartbeatsPerLease = 6
 /** How many transactions a batch is divided into: few cost less, and leave slots to tasks that expire meanwhile. */
 const transactionsPerBatch = 5
 
+/**
+ * From which heartbeat of a round on, and until which, it takes in due tasks of organizations that it has none of. Rounds
+ * are seldom so long, and larger batches cost less. It ends some time, so that a task that must be alone has its turn.
+ */
+const open = { from: heartbeatsPerLease, until: 200 }
+
 /** How long to wait after an attempt: full jitter, up to twice as long each time, from 1 second to 5 minutes. */
 export const backoff = (attempt: number): Effect.Effect<Duration.Duration> =>
   Effect.map(Random.nextBetween(1000, Math.min(300_000, 1000 * 2 ** attempt)), Duration.millis)
@@ -72,8 +91,9 @@ const reportAll = (claims: ReadonlyArray<Claim>, outcomes: ReadonlyArray<RunOutc
   )
 
 /**
- * A round claims what is due or has expired, runs it together with what expires meanwhile, and then runs one of the
- * tasks that must be alone. It returns how many tasks it claimed at first.
+ * A round claims what is due or has expired, and runs it. Meanwhile it claims what expires, and after a while what is due
+ * of organizations that it has no task of: those do not wait for its end. Then it runs one of the tasks that must be alone.
+ * It returns how many tasks it claimed at first.
  */
 export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
@@ -129,18 +149,21 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     )
   })
 
-  /** Runs tasks, and those that expire meanwhile, until none is left. */
+  /** Runs tasks, and those that are claimed at its heartbeats, until none is left. */
   const runAll = Effect.fnUntraced(function* (
     given: ReadonlyArray<Claim>,
-    claimExpired: Effect.Effect<ReadonlyArray<Claim>, SchedulerUnavailable>
+    claimMore: (heartbeat: number) => Effect.Effect<ReadonlyArray<Claim>, SchedulerUnavailable>
   ) {
-    // Tasks that were tried before go first, since they have waited the longest.
-    const retried: Array<ReadonlyArray<Claim>> = []
+    // Tasks that were tried before have waited the longest. Those that come later are of organizations that wait.
+    const urgent: Array<ReadonlyArray<Claim>> = []
     const others: Array<ReadonlyArray<Claim>> = []
 
-    const runNext: Effect.Effect<void> = Effect.suspend(() => run(retried.shift() ?? others.shift() ?? [])).pipe(
+    const runNext: Effect.Effect<void> = Effect.suspend(() => {
+      const queue = urgent.length > 0 ? urgent : others
+      return Effect.map(run(queue.shift() ?? []), (left) => ({ left, queue }))
+    }).pipe(
       (running) => slots.withPermit(running),
-      Effect.flatMap((left) => enqueue(others, left.map(Array.of)))
+      Effect.flatMap(({ left, queue }) => enqueue(queue, left.map(Array.of)))
     )
 
     const enqueue = (queue: Array<ReadonlyArray<Claim>>, groups: ReadonlyArray<ReadonlyArray<Claim>>) =>
@@ -149,39 +172,43 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
         return Effect.forEach(groups, () => runNext, { concurrency: "unbounded", discard: true })
       })
 
-    const start = (claims: ReadonlyArray<Claim>) => {
+    const start = (claims: ReadonlyArray<Claim>, queue: Array<ReadonlyArray<Claim>>) => {
       for (const claim of claims) held.add(claim)
       const first = claims.filter(({ attempt }) => attempt === 1)
       const again = claims.filter(({ attempt }) => attempt > 1)
       const size = Math.max(1, Math.ceil(first.length / Math.min(options.concurrency, transactionsPerBatch)))
-      const groups = scheduler.runsApart() ? byOrganization(first) : [first]
-      const chunks = groups.flatMap((group) => Array.chunksOf(group, size))
-      return Effect.all([enqueue(retried, again.map(Array.of)), enqueue(others, chunks)], {
+      // Tasks of an organization with many share no transaction with others, which would fail or be late with them.
+      const [many, few] = Array.partition(byOrganization(first), (some) =>
+        some.length >= size || scheduler.runsApart() ? Result.succeed(some) : Result.fail(some)
+      )
+      const chunks = [few.flat(), ...many].flatMap((group) => Array.chunksOf(group, size))
+      return Effect.all([enqueue(urgent, again.map(Array.of)), enqueue(queue, chunks)], {
         concurrency: "unbounded",
         discard: true
       })
     }
 
+    let heartbeats = 0
     // What is held is renewed before more is claimed, so that a worker that was paused does not claim it again.
     const heartbeat = Effect.suspend(() => scheduler.renew([...held], options.lease)).pipe(
-      Effect.andThen(claimExpired),
+      Effect.andThen(Effect.suspend(() => claimMore(++heartbeats))),
       Effect.orElseSucceed((): ReadonlyArray<Claim> => [])
     )
     const interval = Duration.divideUnsafe(options.lease, heartbeatsPerLease)
 
     if (given.length === 0) return
-    let running = yield* Effect.forkChild(start(given))
+    let running = yield* Effect.forkChild(start(given, others))
     while (
       yield* Effect.raceFirst(
         Effect.as(Effect.interruptible(Fiber.join(running)), false),
         Effect.as(Effect.interruptible(Effect.sleep(interval)), true)
       )
     ) {
-      const expired = yield* heartbeat
+      const more = yield* heartbeat
       const before = running
-      if (expired.length > 0) {
+      if (more.length > 0) {
         running = yield* Effect.forkChild(
-          Effect.all([Fiber.join(before), start(expired)], { concurrency: 2, discard: true })
+          Effect.all([Fiber.join(before), start(more, urgent)], { concurrency: 2, discard: true })
         )
       }
     }
@@ -199,9 +226,15 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     const expired = 2 * options.concurrency
     const startTime = yield* Clock.currentTimeNanos
     const together = yield* claim({ due: options.batch, expired })
-    yield* runAll(together, claim({ expired })).pipe(TaskTraces.ofRound(startTime, together.length))
+    const claimMore = (heartbeat: number) =>
+      claim({
+        expired,
+        due: heartbeat < open.from || heartbeat > open.until || held.size > options.batch ? 0 : options.batch,
+        except: new Set(Array.fromIterable(held).map(({ organization }) => organization))
+      })
+    yield* runAll(together, claimMore).pipe(TaskTraces.ofRound(startTime, together.length))
     const alone = yield* claim({ alone: 1 })
-    yield* runAll(alone, Effect.succeed([]))
+    yield* runAll(alone, () => Effect.succeed([]))
     if (yield* Ref.get(stopping)) yield* release(held)
     return together.length + alone.length
   })

@@ -6,12 +6,10 @@ import * as OtlpConfig from "../observability/OtlpConfig.ts"
 import { isLoopback } from "../operations/Access.ts"
 import * as Failure from "../process/Failure.ts"
 import { nearest } from "../process/Nearest.ts"
+import * as Slips from "../process/Slips.ts"
 import { fail, ok, type Said, warn } from "./Finding.ts"
 
 const area = "Configuration"
-
-/** A shorter name may be anybody's. */
-const shortest = 6
 
 /** A URL of a Postgres without its password and parameters. Any other secret is only known to be set. */
 const masked = (text: string) =>
@@ -67,12 +65,9 @@ const operations = Effect.gen(function* () {
   ]
 }).pipe(Effect.orElseSucceed(() => []))
 
-/**
- * What is set, without secrets, and what is wrong.
- *
- * @param environment the names that are set
- */
-export const check = Effect.fnUntraced(function* (environment: ReadonlyArray<string>) {
+/** What is set, without secrets, and what is wrong. */
+export const check = Effect.fnUntraced(function* () {
+  const environment = yield* Slips.namesSet
   const found = yield* Effect.forEach(
     [...Object.values<Config.Config<unknown>>(variables), ...OtlpConfig.variables],
     read
@@ -81,10 +76,13 @@ export const check = Effect.fnUntraced(function* (environment: ReadonlyArray<str
   const said = found.flatMap(sayOf)
   const unset = found.filter(({ text }) => text === "").length
   const mistyped = environment.flatMap((name) => {
-    const meant = names.includes(name) || name.length < shortest ? undefined : nearest(name, names)
-    return meant === undefined
+    const meant = Slips.meantBy(name, names)
+    if (meant !== undefined)
+      return [fail(`${name} is set, and nothing reads it.`, `Rename it to ${meant}, or unset it.`)]
+    const near = names.includes(name) || name.length < Slips.shortest ? undefined : nearest(name, names)
+    return near === undefined
       ? []
-      : [warn(`${name} is set, and nothing reads it.`, `If ${meant} is meant, set that instead.`)]
+      : [warn(`${name} is set, and nothing reads it.`, `If ${near} is meant, set that instead.`)]
   })
   return [...said, ...mistyped, ...(yield* operations), ok(`${unset} more have their defaults.`)].map((each) => ({
     area,

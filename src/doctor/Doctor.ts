@@ -54,15 +54,23 @@ const unreachable = (variable: string, error: Parameters<typeof Failure.sqlReaso
   )
 }
 
-/** What only the databases that are migrated have. */
-const migratedChecks = (area: string, sql: Database, { roles }: Settings) => {
+/** The checks of what the service does with a database of records. */
+const usage = (area: string, sql: Database, { roles }: Pick<Settings, "roles">) => {
   const has = (...some: ReadonlyArray<Role>) => roles.some((role) => some.includes(role))
   return [
-    check(area, "Its roles", RolesCheck.check(sql, roles)),
     // The other roles may not look at these.
     ...(has("intake", "worker") ? [check(area, "Its deletions", TasksCheck.check(sql))] : []),
     ...(has("data-api") ? [check(area, "Its changes", ChangesCheck.check(sql))] : [])
   ]
+}
+
+/** What a database is needed for, by the variable that names it. */
+const neededOf = (variable: string, { roles }: Settings): MigrationsCheck.Options => {
+  const reads = roles.includes("data-api") ? [RolesCheck.roles["data-api"]] : []
+  if (variable === "READ_DATABASE_URL") return { needed: reads }
+  return variable === "DATABASE_URL"
+    ? { needed: roles.map((role) => RolesCheck.roles[role]) }
+    : { needed: reads.map(({ name }) => ({ name, can: "look API keys up" })), isOfKeys: true }
 }
 
 const ofDatabase = (settings: Settings, { pools, variable }: Named, sql: Database, isMain: boolean) => {
@@ -86,9 +94,8 @@ const ofDatabase = (settings: Settings, { pools, variable }: Named, sql: Databas
       )
     ),
     check(variable, "Its connections", ConnectionsCheck.check(sql, needed)),
-    ...(isRead ? [] : [check(variable, "Its migrations", MigrationsCheck.check(sql))]),
-    ...(isMain ? migratedChecks(variable, sql, settings) : []),
-    ...(variable === "CREDENTIALS_DATABASE_URL" ? [check(variable, "Its keys", RolesCheck.keys(sql))] : [])
+    check(variable, "Its migrations", MigrationsCheck.check(sql, neededOf(variable, settings))),
+    ...(isMain ? usage(variable, sql, settings) : [])
   ]
 }
 
@@ -147,11 +154,7 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
     Effect.flatMap(({ said: how, sql }) =>
       Effect.map(
         Effect.forEach(
-          [
-            check(area, "Its migrations", MigrationsCheck.check(sql)),
-            check(area, "Its deletions", TasksCheck.check(sql)),
-            check(area, "Its changes", ChangesCheck.check(sql))
-          ],
+          [check(area, "Its migrations", MigrationsCheck.check(sql, { needed: [] })), ...usage(area, sql, settings)],
           (each) => each
         ),
         (all): ReadonlyArray<Finding> => [{ area, ...how }, ...all.flat()]
@@ -168,13 +171,9 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
   return [...findings, ...(yield* opened)]
 })
 
-/**
- * Everything that is found.
- *
- * @param environment the names of the variables that are set
- */
-export const examine = Effect.fn("Doctor.examine")(function* (environment: ReadonlyArray<string>) {
-  const configured = yield* ConfigurationCheck.check(environment)
+/** Everything that is found. */
+export const examine = Effect.fn("Doctor.examine")(function* () {
+  const configured = yield* ConfigurationCheck.check()
   const read = yield* Effect.option(config)
   if (Option.isNone(read)) return configured
   const settings = read.value

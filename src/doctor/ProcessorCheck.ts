@@ -10,6 +10,7 @@ import { fail, ok, type Said, warn } from "./Finding.ts"
 const sayOf = (error: PspError): Said => {
   switch (error._tag) {
     case "PspUnavailable":
+    case "PspErred":
       return fail(
         `The processor cannot be used (${error.reason}).`,
         "Check STRIPE_SECRET_KEY and STRIPE_API_URL, and the way to the processor from here."

@@ -5,7 +5,7 @@ import { formatHost } from "../database/ConnectionUrl.ts"
 import type { Database } from "../database/Database.ts"
 import type { Verification } from "../database/ServerTls.ts"
 import { isSocket } from "../database/Endpoint.ts"
-import { ok, type Said, warn } from "./Finding.ts"
+import { fail, ok, type Said, warn } from "./Finding.ts"
 
 const isLocal = ({ host }: { readonly host: string }) =>
   /^(localhost|127\.|::1$)/.test(host) || isSocket({ host, port: 0 })
@@ -48,6 +48,18 @@ export const check = Effect.fnUntraced(function* (
       `The ${name} is at ${formatHost(endpoint)}${others === 0 ? "" : `, of ${others + 1} servers`}: ${encryption}; login ${session?.login ?? "unknown"}, ${password}.`
     )
   ]
+  // Two hosts of the URL may be the same server.
+  const primaries = new Map(
+    others === 0 ? [] : (yield* route.servers).flatMap((one) => (one.isStandby ? [] : [[one.started, formatHost(one)]]))
+  )
+  if (primaries.size > 1) {
+    said.push(
+      fail(
+        `Several of its servers are primaries, so what is written may be lost: ${[...primaries.values()].join(", ")}.`,
+        "Stop the one that was primary before, and make it a standby of the other."
+      )
+    )
+  }
   if (!isLocal(endpoint) && tls === undefined) {
     said.push(
       warn(

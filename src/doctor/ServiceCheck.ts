@@ -23,6 +23,7 @@ const address = ({ host, port }: Settings) => {
 
 const health = (settings: Settings) =>
   HttpClient.get(`${address(settings)}/api/v1/health`).pipe(
+    Effect.flatMap(HttpClientResponse.filterStatusOk),
     Effect.flatMap(HttpClientResponse.schemaBodyJson(Health)),
     Effect.timeout("2 seconds")
   )

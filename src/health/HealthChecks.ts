@@ -1,5 +1,5 @@
 /** Whether what the service depends on can be reached. */
-import { Context, Duration, Effect, identity, Layer, Ref } from "effect"
+import { Context, Duration, Effect, identity, Layer, Ref, String } from "effect"
 import {
   CredentialDatabase,
   type Database,
@@ -8,7 +8,7 @@ import {
   TaskDatabase
 } from "../database/Database.ts"
 import { isMigrated } from "../database/Migrations.ts"
-import type { Failure } from "../database/Store.ts"
+import * as Store from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock } from "../records/ChangeClock.ts"
@@ -17,7 +17,7 @@ import * as Replica from "./Replica.ts"
 /** Health responds within half a second, whatever it finds. */
 const timeout = Duration.millis(400)
 
-const unavailable = ({ _tag }: Failure) => (_tag === "Busy" ? "Does not answer in time" : "Cannot be reached")
+const unavailable = (failure: Store.Failure) => String.capitalize(Store.describe(failure))
 
 const ask = <A, E>(database: Database, statement: Effect.Effect<A, E>) =>
   database.run({ key: "health", within: timeout, unavailable }, statement)

@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Result, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
-import { EncodingUnsupported, PayloadTooLarge, type RequestInvalid, ServiceBusy } from "../api/Errors.ts"
+import { EncodingUnsupported, marked, PayloadTooLarge, type RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
 import { CurrentRequest, type Refusal } from "../observability/RequestFacts.ts"
 import { JsonBody } from "../api/JsonBody.ts"
@@ -66,7 +66,10 @@ const setText = (request: HttpServerRequest.HttpServerRequest, text: string) => 
 }
 
 const serviceBusy = Effect.succeed(
-  HttpServerResponse.jsonUnsafe({ detail: new ServiceBusy().detail }, { status: 503, headers: { "retry-after": "1" } })
+  HttpServerResponse.jsonUnsafe(
+    { detail: new ServiceBusy().detail },
+    { status: 503, headers: { ...marked, "retry-after": "1" } }
+  )
 )
 
 const refused = (reason: Refusal) =>

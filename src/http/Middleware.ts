@@ -1,5 +1,5 @@
 /** What happens around every request: middleware of the HTTP server. */
-import { Cause, Clock, Context, Effect, Exit, Option, References } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Option, References, type Tracer } from "effect"
 import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
@@ -60,12 +60,21 @@ const withFacts = <A, E, R>(handled: Effect.Effect<A, E, R>, facts: RequestFacts
     )
   )
 
+/** Looks the key of a request up before it is handled. */
+export interface Identify {
+  <A, E, R>(
+    handle: (hasKey: boolean) => Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E, R | HttpServerRequest.HttpServerRequest>
+}
+
 /**
  * Around every request. Gives it an id, which the response has as `x-request-id` and log lines as `request_id`, and
  * facts, which observers see once the response is there. Paths match exactly; the router alone would accept several
  * spellings of one. One middleware for all of that, since each has its price for each request.
+ *
+ * @param identify for endpoints below a prefix, which have keys
  */
-export const around = (paths: Paths) =>
+export const around = (paths: Paths, keyed: { readonly prefix: string; readonly identify: Identify }) =>
   HttpMiddleware.make((httpEffect) => {
     const handled = unexpectedErrors(httpEffect)
     return Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
@@ -85,11 +94,18 @@ export const around = (paths: Paths) =>
         address: Option.getOrUndefined(remoteAddress),
         started: RequestFacts.now(clock)
       })
-      const span = ServerSpan.start(context, request, facts)
-      const response =
-        methods?.includes(method) === true
+      const sampling = ServerSpan.sample(context, request, facts)
+      let span: Tracer.Span | undefined
+      const respond = (hasKey: boolean) => {
+        span = sampling && ServerSpan.start(sampling, request, facts, hasKey)
+        return methods?.includes(method) === true
           ? Effect.map(withFacts(ServerSpan.within(span, handled), facts, id), completed(request, id))
           : Effect.succeed(HttpServerResponse.setHeader(refused(methods), "x-request-id", id))
+      }
+      const response =
+        sampling?.withKey !== sampling?.withoutKey && facts.endpoint.startsWith(keyed.prefix)
+          ? keyed.identify(respond)
+          : respond(false)
       // The observers are synchronous, and called without an effect of their own.
       return Effect.onExitPrimitive(response, (exit): Effect.Effect<void> | undefined => {
         facts.duration = RequestFacts.now(clock) - facts.started

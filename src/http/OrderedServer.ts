@@ -60,7 +60,25 @@ const statuses: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431
 }
 
-const lacksHost = ({ headers, httpVersion }: IncomingMessage) => headers.host === undefined && httpVersion === "1.1"
+/** By which node:http emits a request. */
+const events = ["request", "checkContinue", "checkExpectation"]
+
+/** The headers that node:http reads, names and values: releases differ in what they do with the rest. */
+const mostHeaders = 2000
+
+/** The status that refuses a request by its headers: proxies may see another end of it. Undefined where it is served. */
+const refusalOf = ({ headers, httpVersion, rawHeaders }: IncomingMessage): number | undefined => {
+  if (rawHeaders.length >= mostHeaders) return 431
+  const encoding = headers["transfer-encoding"]
+  if (httpVersion === "1.1" ? headers.host === undefined : encoding !== undefined) return 400
+  if (encoding === undefined) return undefined
+  if (encoding.toLowerCase() !== "chunked") return 400
+  // node:http ignores errors in the chunks of such a request.
+  return headers.upgrade === undefined ? undefined : 411
+}
+
+/** Above this share of its connections, each response closes its own: idle ones would keep other clients out. */
+const crowded = 0.75
 
 /** See the top of the file. */
 export class OrderedServer extends Server {
@@ -72,7 +90,8 @@ export class OrderedServer extends Server {
   readonly #tooManyPieces = ({ socket }: IncomingMessage) => this.#fail("TOO_MANY_PIECES", socket)
   #queued = 0
   #isDraining = false
-  #isHolding = false
+  // Until its handler is there.
+  #isHolding = true
 
   constructor(limits: Limits) {
     const bodyTimeout = Duration.toMillis(limits.bodyTimeout)
@@ -87,7 +106,7 @@ export class OrderedServer extends Server {
       IncomingMessage: PieceLimitedRequest,
       // Refused below, with a body.
       requireHostHeader: false,
-      // A request to switch to another protocol is served as HTTP.
+      // A request to switch to another protocol is served as HTTP, and is the last of its connection.
       shouldUpgradeCallback: () => false
     })
     this.sweepInterval = sweepInterval
@@ -101,9 +120,11 @@ export class OrderedServer extends Server {
       if (current === undefined || current.headersSent) socket.destroy()
       else socket.setTimeout(idleTimeout)
     })
-    this.on("checkExpectation", (_: IncomingMessage, response: ServerResponse) => {
-      this.emit("refused", refuse(response, 417))
+    this.on("newListener", (event) => {
+      if (event === "request") setImmediate(() => this.#release())
     })
+    // Without a listener, node:http would respond by itself.
+    this.on("checkExpectation", () => {})
     this.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#fail(error.code ?? "", socket))
   }
 
@@ -119,19 +140,25 @@ export class OrderedServer extends Server {
 
   override emit(event: string, ...args: Array<unknown>): boolean {
     const response = args[1]
-    if ((event !== "request" && event !== "checkContinue") || !(response instanceof ServerResponse))
-      return super.emit(event, ...args)
-    const connection = this.#connections.get(response.req.socket)
-    if (connection === undefined || connection.isRefused) return false
-    if (response.req instanceof PieceLimitedRequest) response.req.onTooManyPieces = this.#tooManyPieces
+    if (!events.includes(event) || !(response instanceof ServerResponse)) return super.emit(event, ...args)
+    const { req: request } = response
+    const connection = this.#connections.get(request.socket)
+    if (connection === undefined || connection.isRefused || !connection.socket.writable) return false
+    if (request instanceof PieceLimitedRequest) request.onTooManyPieces = this.#tooManyPieces
+    // node:http drops what came with it.
+    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
+    const refusal = event === "checkExpectation" ? 417 : refusalOf(request)
     const begin = () => {
+      // Its body was refused while it was in the queue: the response to that comes next.
+      if (connection.isRefused && !request.complete) return this.#next(connection)
       this.#begin(connection, response)
-      if (lacksHost(response.req)) this.emit("refused", refuse(response, 400))
-      else super.emit(event, ...args)
+      if (refusal === undefined) super.emit(event, ...args)
+      else this.emit("refused", refuse(response, refusal))
     }
-    if (connection.current === undefined && connection.queue.length === 0 && !this.#isDraining) begin()
+    if (connection.current === undefined && connection.queue.length === 0 && !this.#isDraining && !this.#isHolding)
+      begin()
     else {
-      this.#enqueue(connection, begin, response.req)
+      this.#enqueue(connection, begin, request)
       // Which response is the last is known once all that came with this request has been parsed.
       if (this.#isDraining) setImmediate(() => this.#next(connection))
     }
@@ -158,7 +185,8 @@ export class OrderedServer extends Server {
   #begin(connection: Connection, response: ServerResponse) {
     connection.current = response
     connection.idleSweeps = 0
-    if (this.#isDraining && connection.queue.length === 0) response.setHeader("connection", "close")
+    const isLast = this.#isDraining || this.#connections.size > this.maxConnections * crowded
+    if (isLast && connection.queue.length === 0) response.setHeader("connection", "close")
     response.once("close", () => {
       connection.current = undefined
       connection.bytesRead = connection.socket.bytesRead
@@ -237,6 +265,11 @@ export class OrderedServer extends Server {
     this.#isHolding = true
   }
 
+  #release() {
+    this.#isHolding = false
+    for (const connection of this.#connections.values()) this.#next(connection)
+  }
+
   /**
    * Accepts no more connections, and leaves the open ones open. Closing resets the connections that the kernel has
    * established and this process has not accepted: this accepts them until a turn of the event loop is quiet, and closes
@@ -248,8 +281,7 @@ export class OrderedServer extends Server {
       const now = performance.now()
       if (now - last > quietTurn && now < end) return void setImmediate(turn, now)
       NetServer.prototype.close.call(this)
-      this.#isHolding = false
-      for (const connection of this.#connections.values()) this.#next(connection)
+      this.#release()
       done()
     }
     setImmediate(turn, -Infinity)

@@ -2,7 +2,8 @@
 import { Context, Effect, Exit, Layer, Option, Predicate, Redacted } from "effect"
 import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { type CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
+import { type CredentialStoreDown, marked, Unauthorized } from "../api/Errors.ts"
+import type { Identify } from "../http/Middleware.ts"
 import { mayBeLong } from "../http/RequestBody.ts"
 import { Authorization, bearer, ReadsByKey } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
@@ -17,7 +18,7 @@ const unauthorized = new Unauthorized()
 /** The response to it, encoded once: it is the one that strangers can ask for. */
 const unauthorizedResponse = HttpServerResponse.jsonUnsafe(
   { detail: unauthorized.detail },
-  { status: 401, headers: { "www-authenticate": "Bearer" } }
+  { status: 401, headers: { ...marked, "www-authenticate": "Bearer" } }
 )
 
 const errorsOfReads = ["CredentialStoreDown", "RecordStoreDown", "RecordNotFound", "CursorExpired"]
@@ -75,6 +76,23 @@ const credentialOf = Effect.provideService(
 )
 
 /**
+ * Looks the key of a request up before it is handled, for what has to know whether it is valid. Without an `OrgResolver`,
+ * none is.
+ */
+export const identify = Effect.map(
+  Effect.serviceOption(OrgResolver),
+  (resolver): Identify =>
+    (handle) =>
+      Effect.flatMap(credentialOf, (credential) =>
+        Option.isNone(resolver) || Redacted.value(credential) === ""
+          ? handle(false)
+          : Effect.flatMap(Effect.exit(resolver.value.resolve(credential)), (resolved) =>
+              Effect.provideService(handle(Exit.isSuccess(resolved)), Resolved, resolved)
+            )
+      )
+)
+
+/**
  * Responds to requests without a key, and to those with a key that is not like one of this service and that nobody
  * knows, before anything else is made of them: strangers can send any number. Without an
  * `OrgResolver`, lets all pass.
@@ -90,7 +108,9 @@ export const gate = Effect.map(Effect.serviceOption(OrgResolver), (resolver) =>
       return Effect.flatMap(credentialOf, (credential) => {
         if (Redacted.value(credential) === "") return refused(facts)
         if (isLikely(credential)) return httpEffect
-        return Effect.flatMap(Effect.exit(resolver.value.resolve(credential)), (resolved) =>
+        const known = Context.get(context, Resolved)
+        const found = known === undefined ? Effect.exit(resolver.value.resolve(credential)) : Effect.succeed(known)
+        return Effect.flatMap(found, (resolved) =>
           Option.exists(Exit.findErrorOption(resolved), ({ _tag }) => _tag === unauthorized._tag)
             ? refused(facts)
             : Effect.provideService(httpEffect, Resolved, resolved)
@@ -114,15 +134,16 @@ export const layer = Layer.effectContext(
           if (facts !== undefined) facts.keyPrefix = prefixOf(credential)
           // A long body is read for the holder of a key only, requests are counted for an organization that is known, and
           // the look-up alone costs half of a read that finds out that nobody knows the key.
+          const resolved = Context.get(context, Resolved)
           const isLookedUpFirst =
-            !isLikely(credential) ||
+            resolved !== undefined ||
             readsByKey?.() === false ||
             limit !== undefined ||
             !Context.get(endpoint.annotations, ReadsByKey) ||
             mayBeLong(Context.get(context, HttpServerRequest.HttpServerRequest))
           if (lookUp === undefined || isLookedUpFirst) {
             return answerRefusals(
-              Effect.flatMap(noteOrganization(Context.get(context, Resolved) ?? resolve(credential)), (id) => {
+              Effect.flatMap(noteOrganization(resolved ?? resolve(credential)), (id) => {
                 const response = Effect.provideService(handled, CurrentOrganization, { id })
                 return limit === undefined ? response : Effect.andThen(limit(id), response)
               }),

@@ -3,6 +3,7 @@
  * is, it cannot end the line or look like another field.
  */
 import { DateTime, type LogLevel } from "effect"
+import { printable } from "../process/Printed.ts"
 
 /** How the fields of a line are written. */
 export interface Format {
@@ -15,16 +16,12 @@ export interface Format {
   readonly end: string
 }
 
-// What JSON leaves as it is, and some terminal or reader does not: controls, line ends, and changes of direction.
-const invisible = /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g
 const notAscii = /[^\x20-\x7e]/
-
-const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
 
 const quoted = (text: string) => {
   // oxlint-disable-next-line effecttsgo/prefer-schema-over-json -- a string, on the path of each request
   const json = JSON.stringify(text)
-  return notAscii.test(json) ? json.replace(invisible, escaped) : json
+  return notAscii.test(json) ? printable(json) : json
 }
 
 const simple = /^[\w./:@+,;()-]+$/

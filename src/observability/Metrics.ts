@@ -46,7 +46,15 @@ export const refusals = [
 ] as const
 
 /** What becomes of a delivery. */
-export const deliveries = ["scheduled", "duplicate", "key_reused", "unavailable", "invalid", "unsigned"] as const
+export const deliveries = [
+  "scheduled",
+  "duplicate",
+  "key_reused",
+  "full",
+  "unavailable",
+  "invalid",
+  "unsigned"
+] as const
 
 /** Pools of connections. The embedded database has one connection for everything. */
 export const pools = ["records", "credentials", "tasks", "embedded"] as const
@@ -105,7 +113,7 @@ export const metrics = {
   },
   practice_data_http_requests_refused_total: {
     kind: "counter",
-    help: "Requests that were refused (an answer that there is no such record is none): key (none that is valid), signature (of a delivery), limit (RATE_LIMIT), load (too much at once), outage (a store does not answer), processor (it does not answer), too_large (413), invalid (for what it says), protocol (not HTTP), timeout (it did not arrive in time), bug (500).",
+    help: "Requests that were refused (an answer that there is no such record is none): key (none that is valid), signature (of a delivery), limit (RATE_LIMIT, or too much pending), load (too much at once), outage (a store does not answer), processor (it does not answer), too_large (413), invalid (for what it says), protocol (not HTTP), timeout (it did not arrive in time), bug (500).",
     labels: { reason: refusals }
   },
   practice_data_http_connections: {
@@ -240,7 +248,7 @@ export const metrics = {
   },
   practice_data_deliveries_total: {
     kind: "counter",
-    help: "Deliveries of invoice deletions, by outcome: duplicate (stored before), key_reused (with another payload), unavailable (503), invalid (refused for what they say), unsigned (without a valid signature where one is required).",
+    help: "Deliveries of invoice deletions, by outcome: duplicate (stored before), key_reused (with another payload), full (503: the organization has as much pending as it may), unavailable (503), invalid (refused for what they say), unsigned (without a valid signature where one is required).",
     labels: { outcome: deliveries },
     when: "the role intake"
   },

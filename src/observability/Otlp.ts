@@ -2,9 +2,10 @@
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
 import { Duration, Effect, Exit, Layer, Logger, Option, Redacted, Scope, Tracer } from "effect"
-import { FetchHttpClient, HttpClient } from "effect/http"
+import { HttpClient } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { SpanPropagationEnabled } from "effect/sql/Statement"
+import * as NoRedirects from "../process/HttpClient.ts"
 import { version } from "../process/Version.ts"
 import * as Exported from "./Exported.ts"
 import * as OtlpClient from "./OtlpClient.ts"
@@ -136,4 +137,4 @@ export const layer = (settings: OtlpSettings, { isOneOfSeveral = false }: Option
         Option.match(tracer, { onNone: () => Layer.empty, onSome: tracing })
       )
     })
-  ).pipe(Layer.provide(FetchHttpClient.layer))
+  ).pipe(Layer.provide(NoRedirects.layer))

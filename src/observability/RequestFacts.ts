@@ -53,7 +53,7 @@ export interface RequestFacts {
   /** Of a delivery to the intake. */
   idempotencyKey: string | undefined
   taskId: string | undefined
-  outcome: "scheduled" | "duplicate" | "key_reused" | "unavailable" | "unsigned" | undefined
+  outcome: "scheduled" | "duplicate" | "key_reused" | "full" | "unavailable" | "unsigned" | undefined
   /** The span of a sampled request; the caller's trace where the request is not sampled. */
   trace: Tracer.AnySpan | undefined
 }

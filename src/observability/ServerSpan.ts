@@ -19,20 +19,49 @@ const nameOf = ({ endpoint, method }: RequestFacts) => {
 /** The name or address by which a client reached the service; it is the client's word, and may be anything. */
 const host = /^(\[[0-9a-f:.]{2,45}\]|[\w.-]{1,255})(?::(\d{1,5}))?$/i
 
-/** Begins the span of a request if it is sampled. What is handed on of its trace is among the facts. */
-export const start = (
+/**
+ * The sampling of a request, decided when it arrives. The trace of a caller with a valid key continues. Without one a new
+ * trace begins, linked to the caller's: any client can send a `traceparent` of its choice.
+ */
+export interface Sampling {
+  readonly traces: Tracing.Traces
+  readonly caller: Tracer.ExternalSpan | undefined
+  readonly startTime: bigint
+  /** The id of the trace if the request has a valid key; undefined if it is not sampled then. */
+  readonly withKey: string | undefined
+  /** The same for any other request. */
+  readonly withoutKey: string | undefined
+}
+
+/** Decides on the sampling of a request. What is handed on of the caller's trace is among the facts. */
+export const sample = (
   context: Context.Context<never>,
   { headers }: HttpServerRequest.HttpServerRequest,
   facts: RequestFacts
-): Tracer.Span | undefined => {
+): Sampling | undefined => {
   const traces = Context.get(context, Tracing.Traces)
   if (traces === undefined || isProbe(facts)) return undefined
-  const parent = TraceParent.parse(headers["traceparent"])
-  const traceId = Tracing.sample(traces, parent)
-  facts.trace = parent === undefined ? undefined : { ...parent, sampled: false }
+  const startTime = Tracing.now(context)
+  const caller = TraceParent.parse(headers["traceparent"])
+  const withoutKey = Tracing.sample(traces)
+  if (caller === undefined) return { traces, caller, startTime, withKey: withoutKey, withoutKey }
+  facts.trace = { ...caller, sampled: false }
+  // A sampler that ignores the caller's flag decides by the new id: the caller could choose an id that is sampled.
+  const isSampled = traces.sampler.isParentBased ? caller.sampled : withoutKey !== undefined
+  return { traces, caller, startTime, withKey: isSampled ? caller.traceId : undefined, withoutKey }
+}
+
+/** Begins the span of a request if it is sampled. */
+export const start = (
+  { caller, startTime, traces, withKey, withoutKey }: Sampling,
+  { headers }: HttpServerRequest.HttpServerRequest,
+  facts: RequestFacts,
+  hasKey: boolean
+): Tracer.Span | undefined => {
+  const traceId = hasKey ? withKey : withoutKey
   if (traceId === undefined) return undefined
-  const root = { name: nameOf(facts), kind: "server", parent, startTime: Tracing.now(context) } as const
-  const span = Tracing.start(traces, traceId, root)
+  const origin = hasKey ? { parent: caller } : { links: caller === undefined ? [] : [caller] }
+  const span = Tracing.start(traces, traceId, { name: nameOf(facts), kind: "server", startTime, ...origin })
   facts.trace = span
   const [, name, port] = host.exec(headers["host"] ?? "") ?? []
   if (name !== undefined) span.attribute("server.address", name)

@@ -2,7 +2,7 @@
  * What a span says of how it ended. The exporter would write down the words of every error, and those of a database may
  * quote a row: a span gets the kind of an error, the code of a database, and of a bug where it happened.
  */
-import { Cause, Exit, Predicate, Schema, SchemaAST, type Tracer } from "effect"
+import { Cause, Exit, Predicate, type Tracer } from "effect"
 import { isSqlError } from "effect/sql/SqlError"
 
 /** An attribute that says of a span that it failed, and why: a kind of error, of a few. */
@@ -11,13 +11,9 @@ export const errorType = "error.type"
 const longestKind = 64
 const longestStack = 4096
 
-const statusOf = SchemaAST.resolveAt<number>("httpApiStatus")
-
 /** Whether it is the client's fault, which is no failure of this service. */
-const isOfClient = (error: unknown) => {
-  const made = Predicate.isObject(error) ? error.constructor : undefined
-  return Schema.isSchema(made) && (statusOf(made.ast) ?? 500) < 500
-}
+const isOfClient = (error: unknown) =>
+  Predicate.hasProperty(error, "httpApiStatus") && Number(error.httpApiStatus) < 500
 
 const kindOf = (error: unknown): string => {
   if (isSqlError(error)) return error.reason._tag

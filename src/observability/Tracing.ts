@@ -46,13 +46,12 @@ export interface Root {
 const none: ReadonlyArray<Tracer.AnySpan> = []
 
 /**
- * The id of the trace that begins here, or goes on from a caller's span; nothing if it is not sampled.
+ * The id of a trace that begins here; undefined if it is not sampled.
  *
- * @param before the caller's span, or one that led to this
+ * @param before a span that led to this, and decides for a parent-based sampler
  */
-export const sample = ({ sampler }: Traces, before: Tracer.AnySpan | undefined, isParent = true) => {
-  if (before !== undefined && sampler.isParentBased && !before.sampled) return undefined
-  const traceId = before !== undefined && isParent ? before.traceId : Hex.random(32)
+export const sample = ({ sampler }: Traces, before?: Tracer.AnySpan) => {
+  const traceId = Hex.random(32)
   return Sampler.isSampled(sampler, traceId, before) ? traceId : undefined
 }
 
@@ -144,8 +143,7 @@ export const root =
       const links = around === undefined ? (options.links ?? none) : [...(options.links ?? none), around]
       const traceId = sample(
         traces,
-        links.find(({ sampled }) => sampled),
-        false
+        links.find(({ sampled }) => sampled)
       )
       if (traceId === undefined) return around === undefined ? effect : outside(around)(effect)
       const startTime = options.startTime ?? clock.currentTimeNanosUnsafe()

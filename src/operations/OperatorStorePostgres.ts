@@ -12,7 +12,7 @@ import {
   TaskDatabase
 } from "../database/Database.ts"
 import { codeOf } from "../database/SqlFailure.ts"
-import type { Failure } from "../database/Store.ts"
+import * as Store from "../database/Store.ts"
 import { isoTime } from "../database/Time.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
 import { ApiKey } from "../keys/ApiKeys.ts"
@@ -46,10 +46,8 @@ const refused = (store: string, error: SqlError): Effect.Effect<never, SqlError 
   return Effect.fail(error)
 }
 
-const unavailable = (store: string) => (failure: Failure) =>
-  new Unreadable({
-    message: failure._tag === "Busy" ? `The ${store} does not answer in time` : `The ${store} cannot be reached`
-  })
+const unavailable = (store: string) => (failure: Store.Failure) =>
+  new Unreadable({ message: `The ${store} ${Store.describe(failure)}` })
 
 /** Runs statements in their turn and in time, and decodes their rows. A row that does not decode is a bug. */
 const reading =
@@ -109,21 +107,40 @@ const taskTimes = ["t.received_at", "t.scheduled_for", "t.due_at", "t.finished_a
 const taskColumns = `t.organization_id, t.id, t.idempotency_key, t.state, ${taskTimes}, t.attempts,
   left(t.last_error, 4000) as last_error, t.outcome`
 
-/** The organizations that have tasks, each found by its place in the primary key, as many as are asked for. */
-const knownOrganizations = `
-  with recursive known as (
+/**
+ * Organizations that have tasks, at most so many: those with a row in `organizations` come first, since an unsigned
+ * delivery can name any other. Each is looked up in a primary key.
+ */
+const knownOrganizations = (most: number) => `
+  with recursive named as (
     (select organization_id from deletion_tasks order by organization_id limit 1)
     union all
     select (
       select t.organization_id from deletion_tasks t
-      where t.organization_id > known.organization_id order by t.organization_id limit 1
+      where t.organization_id > named.organization_id order by t.organization_id limit 1
     )
-    from known where known.organization_id is not null
+    from named where named.organization_id is not null
   )
-  select organization_id from known where organization_id is not null`
+  select organization_id from (
+    (
+      select o.organization_id, true as is_registered from organizations o
+      where exists (select from deletion_tasks t where t.organization_id = o.organization_id)
+      order by o.organization_id limit ${most}
+    )
+    union all
+    (
+      select n.organization_id, false from named n
+      where n.organization_id is not null
+        and not exists (select from organizations o where o.organization_id = n.organization_id) limit ${most}
+    )
+  ) known
+  order by is_registered desc, organization_id limit ${most}`
 
 /** The same where the tables are distributed: all are read, since no server knows those of the others. */
-const knownOnAllServers = "select distinct organization_id from deletion_tasks order by organization_id"
+const knownOnAllServers = (most: number) => `
+  select t.organization_id from (select distinct organization_id from deletion_tasks) t
+  left join organizations o on o.organization_id = t.organization_id
+  order by o.organization_id is null, t.organization_id limit ${most}`
 
 const counted = (state: State, order: string) =>
   `(select count(*)::integer as tasks from (
@@ -184,7 +201,7 @@ export const make = Effect.gen(function* () {
   const organizations = Effect.flatMap(isDistributed, (isApart) =>
     readTasks(
       Schema.Struct({ organization_id: Schema.String }),
-      sql.unsafe(`${isApart ? knownOnAllServers : knownOrganizations} limit ${mostOrganizations + 1}`)
+      sql.unsafe((isApart ? knownOnAllServers : knownOrganizations)(mostOrganizations + 1))
     )
   )
 
@@ -223,9 +240,7 @@ export const make = Effect.gen(function* () {
   const latest = (organization: string | undefined, states: ReadonlyArray<State>, place: Place | undefined) => {
     const after = isAfterLatest(place)
     const from =
-      organization === undefined
-        ? sql`(${sql.literal(`${knownOrganizations} limit ${mostOrganizations}`)}) o`
-        : sql`(select 1) o`
+      organization === undefined ? sql`(${sql.literal(knownOrganizations(mostOrganizations))}) o` : sql`(select 1) o`
     const ownerIn = (alias: string) =>
       organization === undefined ? sql.literal(`${alias}.organization_id`) : sql`${organization}`
     const limit = sql.literal(`limit ${pageSize + 1}`)

@@ -57,7 +57,7 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
     oldest.set(() => Math.max(0, now() - (firstDue ?? Infinity)) / 1000)
     offset.set(((before + lastRead) / 2 - counts.now) / 1000)
     readAt.set(lastRead / 1000)
-  }).pipe(Effect.catch(({ _tag }) => (_tag === "Unreachable" || now() - lastRead > longestKept ? forget : Effect.void)))
+  }).pipe(Effect.catch(({ _tag }) => (_tag !== "Busy" || now() - lastRead > longestKept ? forget : Effect.void)))
 }
 
 /** Shows how far the replica is behind that the records are read from, each time that it runs. */
@@ -99,6 +99,11 @@ export const layer = (roles: ReadonlyArray<Role>) =>
         yield* Effect.all(signsOfLife, { concurrency: "unbounded", discard: true })
         if (yield* health.isReady) yield* Effect.all(whenReady, { concurrency: "unbounded", discard: true })
       })
+      // The first health check finds open connections. Not through the store: its log begins with the address.
+      const opened = Array.from(new Set(used), (database) =>
+        Effect.ignore(Effect.timeout(database`select 1`, "1 second"))
+      )
+      yield* Effect.all(opened, { concurrency: "unbounded", discard: true })
       yield* round.pipe(Effect.repeat(Schedule.spaced(interval)), Effect.forkScoped)
     })
   )

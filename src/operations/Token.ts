@@ -1,4 +1,4 @@
-/** The operators' token: compared in constant time, and tried a few times a minute at most. */
+/** The operators' token: compared in constant time. Wrong ones are counted, and never keep the right one out. */
 import { hash, timingSafeEqual } from "node:crypto"
 import { Clock, Context, Data, Effect, Layer, Option, Redacted } from "effect"
 
@@ -7,14 +7,14 @@ export type Refused = Data.TaggedEnum<{
   /** There is no token in the configuration. */
   NotSet: {}
   Wrong: {}
-  /** Too many were wrong. `retryAfter`: in seconds. */
+  /** It is wrong, as too many before it were. `retryAfter`: in seconds. */
   TooMany: { readonly retryAfter: number }
 }>
 export const Refused = Data.taggedEnum<Refused>()
 
 const minute = 60_000
 
-/** How many wrong tokens an address may send in a minute. */
+/** The number of wrong tokens from an address in a minute that are refused as `Wrong`. */
 export const mostWrong = 10
 
 /** How many addresses are told apart. All others count as one. */
@@ -50,6 +50,7 @@ export class Token extends Context.Service<
         isSet: Option.isSome(token),
         check: Effect.fnUntraced(function* (given, address) {
           if (Option.isNone(token)) return yield* Effect.fail(Refused.NotSet())
+          if (timingSafeEqual(digest(given), digest(token.value))) return
           const now = yield* Clock.currentTimeMillis
           forget(now)
           const key = keyOf(address)
@@ -57,7 +58,6 @@ export class Token extends Context.Service<
           if (wrong >= mostWrong) {
             return yield* Effect.fail(Refused.TooMany({ retryAfter: Math.ceil((since + minute - now) / 1000) }))
           }
-          if (timingSafeEqual(digest(given), digest(token.value))) return
           tried.set(key, { since, wrong: wrong + 1 })
           return yield* Effect.fail(Refused.Wrong())
         })

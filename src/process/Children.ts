@@ -1,18 +1,22 @@
 /** Several processes of one service: what the parent asks its children, and what they answer. */
 import type { ChildProcess } from "node:child_process"
-import { Context, Deferred, Duration, Effect, Layer, Schema } from "effect"
+import { Context, Deferred, Duration, Effect, Layer, Option, Schema } from "effect"
 
 const Question = Schema.Struct({ question: Schema.String })
 const Answer = Schema.Struct({ question: Schema.String, answer: Schema.Unknown })
+/** The question that a child answers as long as its event loop turns, while it drains too. */
+export const probe = "alive"
+
 const isQuestion = Schema.is(Question)
 const isAnswer = Schema.is(Answer)
 
 /**
  * In a child: answers the questions of the parent until the scope closes.
  *
- * @param answers the answer to each question: plain JSON
+ * @param others the answer to each question but the probe: plain JSON
  */
-export const answering = Effect.fnUntraced(function* (answers: Readonly<Record<string, Effect.Effect<unknown>>>) {
+export const answering = Effect.fnUntraced(function* (others: Readonly<Record<string, Effect.Effect<unknown>>>) {
+  const answers: typeof others = { ...others, [probe]: Effect.succeed(true) }
   const fork = Effect.runForkWith(yield* Effect.context())
   const onMessage = (message: unknown) => {
     if (!isQuestion(message)) return
@@ -90,6 +94,26 @@ export interface Answered {
 
 /** How long a child has to answer. */
 const within = Duration.seconds(1)
+
+/** A child is asked for a sign of life this often, and hangs once it has missed so many: 3 seconds. */
+const beat = Duration.millis(250)
+const mostMissed = 12
+
+/**
+ * Returns once probes of a child have failed for 3 seconds. Only a probe whose timer ran on time counts: while this
+ * process was stopped or stalled itself, or the machine was, it heard nothing of a child that is well.
+ *
+ * @param answer ends when the child has answered
+ */
+export const hangs = Effect.fnUntraced(function* (answer: Effect.Effect<unknown>) {
+  let missed = 0
+  while (missed < mostMissed) {
+    const [took, answered] = yield* Effect.timed(Effect.timeoutOption(answer, beat))
+    if (Option.isSome(answered)) yield* Effect.sleep(beat)
+    if (Option.isSome(answered)) missed = 0
+    else if (Duration.isLessThan(took, Duration.times(beat, 2))) missed += 1
+  }
+})
 
 /** The children of this process. */
 export class Children extends Context.Service<

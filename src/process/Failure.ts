@@ -1,9 +1,10 @@
 /** What a process prints when it cannot start or do what it was asked: one line that names what to change, and no secret. */
-import { Console, Predicate, Schema, SchemaIssue } from "effect"
+import { Predicate, Schema, SchemaIssue } from "effect"
 import type { ConfigError } from "effect/Config"
 import type { ServeError } from "effect/http/HttpServerError"
 import type { MigrationError } from "effect/sql/Migrator"
 import type { SqlError } from "effect/sql/SqlError"
+import { note } from "./Printed.ts"
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
@@ -66,4 +67,4 @@ export const explain = (failure: AnyFailure): string => {
 }
 
 /** Prints a failure to standard error. */
-export const report = (failure: AnyFailure) => Console.error(explain(failure))
+export const report = (failure: AnyFailure) => note(explain(failure))

@@ -8,7 +8,8 @@ import { createServer } from "node:net"
 import { extname, join } from "node:path"
 import { Deferred, Duration, Effect, Exit, Schema, Scope } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
-import { Children, type Place } from "./Children.ts"
+import { Children, hangs, type Place, probe } from "./Children.ts"
+import * as Memory from "./Memory.ts"
 import { grace } from "../http/Listener.ts"
 
 const [, , role, sharedPort] = process.argv
@@ -50,6 +51,11 @@ export interface Options {
   readonly drain: Duration.Duration
 }
 
+/** With the arguments of Node for each child. */
+interface Supervised extends Options {
+  readonly execArgv: Array<string>
+}
+
 // What a child needs to end after the drain and the grace period, its last exports among it.
 const slack = Duration.seconds(4)
 
@@ -62,25 +68,37 @@ const stop = (child: ChildProcess, ended: Effect.Effect<unknown>, drain: Duratio
     })
   )
 
-const start = Effect.fnUntraced(function* (place: Place, wantedPort: number, drain: Duration.Duration) {
+const start = Effect.fnUntraced(function* (
+  place: Place,
+  wantedPort: number,
+  { drain, execArgv }: Pick<Supervised, "drain" | "execArgv">
+) {
   const listening = yield* Deferred.make<string, ChildEnded>()
   const ended = yield* Deferred.make<string>()
-  yield* Effect.acquireRelease(
+  const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
-      const child = fork(main, ["child", String(wantedPort)])
-      place.enter(child)
-      child.once("message", (message) => {
+      const started = fork(main, ["child", String(wantedPort)], { execArgv })
+      place.enter(started)
+      // Figures may come before it.
+      started.on("message", (message) => {
         if (isAnnouncement(message)) Deferred.doneUnsafe(listening, Effect.succeed(message.address))
       })
-      child.once("exit", (code, signal) => {
+      started.once("exit", (code, signal) => {
         Deferred.doneUnsafe(listening, Effect.fail(new ChildEnded({ code })))
         Deferred.doneUnsafe(ended, Effect.succeed(signal ?? `code ${code}`))
       })
-      return child
+      return started
     }),
-    (child) => stop(child, Deferred.await(ended), drain)
+    (started) => stop(started, Deferred.await(ended), drain)
   )
-  return { address: yield* Deferred.await(listening), ended: Deferred.await(ended) }
+  const address = yield* Deferred.await(listening)
+  const killed = Effect.gen(function* () {
+    yield* hangs(place.ask(probe))
+    yield* Effect.logWarning(`Process ${child.pid} did not answer for 3 seconds, and is killed`)
+    child.kill("SIGKILL")
+    return yield* Deferred.await(ended)
+  })
+  return { address, ended: Effect.raceFirst(Deferred.await(ended), killed) }
 })
 
 const portOf = (address: string) => Number(new URL(address).port)
@@ -97,7 +115,7 @@ const stable = Duration.minutes(1)
  */
 const keep = Effect.fnUntraced(function* (
   place: Place,
-  { drain }: Options,
+  options: Supervised,
   wantedPort: number,
   listening: Deferred.Deferred<string, ChildEnded>
 ) {
@@ -106,7 +124,7 @@ const keep = Effect.fnUntraced(function* (
   while (true) {
     const [lived, reason] = yield* Effect.timed(
       Effect.gen(function* () {
-        const { address, ended } = yield* start(place, port, drain)
+        const { address, ended } = yield* start(place, port, options)
         port = portOf(address)
         yield* Deferred.succeed(listening, address)
         return yield* ended
@@ -130,9 +148,9 @@ const keep = Effect.fnUntraced(function* (
 /** Fails if another program listens on the port: the kernel would share it with any program of the same user. */
 const assertIsFree = ({ host, port: wanted }: Options) =>
   Effect.callback<void, ServeError>((resume) => {
-    const probe = createServer()
+    const server = createServer()
       .once("error", (cause) => resume(Effect.fail(new ServeError({ cause }))))
-      .listen(wanted, host, () => probe.close(() => resume(Effect.void)))
+      .listen(wanted, host, () => server.close(() => resume(Effect.void)))
   })
 
 /**
@@ -144,7 +162,8 @@ export const supervise = Effect.fnUntraced(function* (options: Options) {
   if (options.port !== 0) yield* assertIsFree(options)
   const together = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
   const listening = yield* Deferred.make<string, ChildEnded>()
-  const keepIn = (place: Place, port: number) => Effect.forkIn(keep(place, options, port, listening), together)
+  const supervised = { ...options, execArgv: Memory.argumentsOfEach(places.length) }
+  const keepIn = (place: Place, port: number) => Effect.forkIn(keep(place, supervised, port, listening), together)
   const [first, ...others] = places
   if (first === undefined) return
   yield* keepIn(first, options.port)

@@ -5,7 +5,8 @@ const longestShown = 40
 
 const shown = (text: string) => JSON.stringify(text.length > longestShown ? `${text.slice(0, longestShown)}…` : text)
 
-const wrong = (name: string, message: string) =>
+/** The error of a variable that is wrong. */
+export const wrong = (name: string, message: string) =>
   new Config.ConfigError(
     new Schema.SchemaError(new SchemaIssue.Pointer([name], new SchemaIssue.InvalidValue({ message })))
   )

@@ -23,9 +23,20 @@ const hangAfter = 250
 /** The one key of the circuit of the PSP. */
 const all = "all"
 
+/** How many of the failures that open the circuit of the PSP may be of one organization. */
+const mostOfOrganization = 3
+
+/** Whose read a call is for. */
+export interface Owner {
+  readonly organization: string
+  readonly account: string
+}
+
 /** What the outcome of a call says of the PSP and of the account. Nothing where it is not set. */
 interface Verdict {
-  readonly psp?: "success" | "failure" | "key refused"
+  readonly psp?: "success" | "failure" | "suspicion"
+  /** For a suspicion: how many of the failures that open the circuit of the PSP may be of one account. */
+  readonly mostOfAccount?: number
   readonly account?: "success" | "failure"
 }
 
@@ -39,7 +50,8 @@ const verdicts: Readonly<Record<PspError["_tag"], Verdict>> = {
   PspRefused: up,
   PspNotConfigured: up,
   AccountFailed: { psp: "success", account: "failure" },
-  AccountUnauthorized: { psp: "key refused", account: "failure" },
+  AccountUnauthorized: { psp: "suspicion", mostOfAccount: 1, account: "failure" },
+  PspErred: { psp: "suspicion", mostOfAccount: 3, account: "failure" },
   PspUnavailable: { psp: "failure" }
 }
 
@@ -86,9 +98,9 @@ export const make = (metrics: Pick<PspMetrics, "ended" | "outageBegan">) => {
   const accounts = CircuitBreaker.make(options)
   const limit = Throttle.limited(mostLines)
   const psp = CircuitBreaker.make({ ...options, maximumCircuits: 1 })
-  // The accounts for which our key was refused since the PSP last responded. Each counts once against the PSP: the
-  // account or our key may be the cause, and only other accounts can tell.
-  const keyRefusedFor = new Set<string>()
+  // The last calls that failed where the PSP or the account may be the cause, since the PSP last responded. Only other
+  // accounts, and other organizations, can tell which it is.
+  let suspicions: ReadonlyArray<Owner> = []
   // Of the circuit of the PSP: when it opened, and how many calls it has refused since.
   let openedAt = 0
   let refused = 0
@@ -96,14 +108,16 @@ export const make = (metrics: Pick<PspMetrics, "ended" | "outageBegan">) => {
   const millisUntilNext = (account: string, time: number) =>
     Math.max(psp.untilNext(all, time), accounts.untilNext(account, time))
 
-  const countsAgainstPsp = (account: string, isProbe: boolean) => {
-    if (keyRefusedFor.has(account) && !isProbe) return false
-    if (keyRefusedFor.size === failures) keyRefusedFor.clear()
-    keyRefusedFor.add(account)
+  const countsAgainstPsp = ({ account, organization }: Owner, mostOfAccount = 0) => {
+    const ofAccount = suspicions.filter((one) => one.account === account).length
+    const ofOrganization = suspicions.filter((one) => one.organization === organization).length
+    if (ofAccount >= mostOfAccount || ofOrganization >= mostOfOrganization) return false
+    suspicions = [...suspicions, { account, organization }].slice(-failures)
     return true
   }
 
-  const guarded = <A, R>(account: string, call: Effect.Effect<A, PspError, R>, started: number) => {
+  const guarded = <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>, started: number) => {
+    const { account } = owner
     const permit = { psp: psp.admit(all, started), account: accounts.admit(account, started) }
     return Effect.onExit(call, (exit) =>
       Effect.gen(function* () {
@@ -111,13 +125,13 @@ export const make = (metrics: Pick<PspMetrics, "ended" | "outageBegan">) => {
         metrics.ended(exit, ended - started)
         const verdict = verdictOf(exit, ended - started)
         if (verdict.psp === "success") {
-          keyRefusedFor.clear()
+          suspicions = []
           if (psp.succeed(all, permit.psp)) {
             yield* Effect.annotateLogs(logClosed(names.psp), { dependency, away_ms: ended - openedAt, refused })
           }
         } else if (
           verdict.psp === "failure" ||
-          (verdict.psp === "key refused" && countsAgainstPsp(account, permit.psp.opening !== undefined))
+          (verdict.psp === "suspicion" && countsAgainstPsp(owner, verdict.mostOfAccount))
         ) {
           if (psp.fail(all, permit.psp, ended)) {
             openedAt = ended
@@ -146,10 +160,10 @@ export const make = (metrics: Pick<PspMetrics, "ended" | "outageBegan">) => {
     untilNext: (account: string) => Effect.map(now, (time) => Duration.millis(millisUntilNext(account, time))),
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
     guard:
-      (account: string) =>
+      (owner: Owner) =>
       <A, R>(call: Effect.Effect<A, PspError, R>): Effect.Effect<A, PspError | CircuitOpen, R> =>
         Effect.flatMap(now, (started): Effect.Effect<A, PspError | CircuitOpen, R> => {
-          if (millisUntilNext(account, started) === 0) return guarded(account, call, started)
+          if (millisUntilNext(owner.account, started) === 0) return guarded(owner, call, started)
           if (psp.isOpen(all)) refused++
           return Effect.fail(new CircuitOpen())
         })

@@ -11,6 +11,7 @@ const outcomes = {
   AccountDisconnected: "account_disconnected",
   RateLimited: "rate_limited",
   PspUnavailable: "unavailable",
+  PspErred: "unavailable",
   AccountFailed: "account_failed",
   AccountUnauthorized: "account_unauthorized",
   PspRefused: "refused",

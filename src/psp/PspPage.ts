@@ -37,8 +37,11 @@ export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly request?: string | undefined
 }> {}
 
-/** The PSP is down, responds with nonsense, or refuses our own key: for every account. */
+/** The PSP cannot be connected to, or refuses our own key: for every account. */
 export class PspUnavailable extends Data.TaggedError("PspUnavailable")<Failure> {}
+
+/** The PSP fails, responds with nonsense, or breaks off for this account. Whether it does for another is not known. */
+export class PspErred extends Data.TaggedError("PspErred")<Failure> {}
 
 /** The PSP is up, and fails for this account. */
 export class AccountFailed extends Data.TaggedError("AccountFailed")<Failure> {}
@@ -58,6 +61,7 @@ export type PspError =
   | AccountDisconnected
   | RateLimited
   | PspUnavailable
+  | PspErred
   | AccountFailed
   | AccountUnauthorized
   | PspRefused

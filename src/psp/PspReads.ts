@@ -52,6 +52,7 @@ const retryOnce = <E extends { readonly _tag: string }>(call: Effect.Effect<Page
 const messages = {
   RateLimited: "The payment processor asks for fewer requests",
   PspUnavailable: "The payment processor did not answer",
+  PspErred: "The payment processor failed for an account",
   AccountFailed: "The payment processor did not answer for an account",
   AccountUnauthorized: "The payment processor refused our key for an account",
   PspRefused: "The payment processor refused a request"
@@ -112,17 +113,17 @@ export class PspReads extends Context.Service<
           Effect.fail(ProcessorDown.retryAfter(Duration.max(untilNext, retryAfter)))
         )
 
-      const call = (kind: PspKind, account: string, page: PageRequest, duration: Duration.Duration) =>
-        retryOnce(circuits.guard(account)(client.list(kind, account, page))).pipe(
+      const call = (kind: PspKind, owner: Circuits.Owner, page: PageRequest, duration: Duration.Duration) =>
+        retryOnce(circuits.guard(owner)(client.list(kind, owner.account, page))).pipe(
           Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(timedOut) }),
           Effect.catchIf(isFailure, (failure) =>
-            Effect.andThen(log(account, failure), down(account, failure.retryAfter))
+            Effect.andThen(log(owner.account, failure), down(owner.account, failure.retryAfter))
           ),
           Effect.catchTags({
             CursorUnknown: () => Effect.fail(new CursorNotFound()),
             AccountDisconnected: () => Effect.fail(new ClinicNotConnected()),
             PspNotConfigured: () => Effect.fail(new ProcessorNotConfigured()),
-            CircuitOpen: () => down(account)
+            CircuitOpen: () => down(owner.account)
           })
         )
 
@@ -132,7 +133,13 @@ export class PspReads extends Context.Service<
         // Without an account, the PSP would read our own.
         if (account === null || !isAccount(account)) return yield* new ClinicNotConnected()
         if (Predicate.isNotUndefined(page.createdGte) && page.createdGte > (page.createdLte ?? Infinity)) return nothing
-        return yield* call(kind, account, page, Duration.nanos(until - (yield* Clock.monotonicTimeNanos)))
+        const organization = yield* CurrentOrganization.id
+        return yield* call(
+          kind,
+          { organization, account },
+          page,
+          Duration.nanos(until - (yield* Clock.monotonicTimeNanos))
+        )
       })
 
       return PspReads.of({

@@ -16,6 +16,7 @@ import {
   AccountUnauthorized,
   CursorUnknown,
   type PageRequest,
+  PspErred,
   type PspError,
   PspRefused,
   PspUnavailable,
@@ -67,6 +68,10 @@ const endOf = (error: object): string | undefined => {
   return Predicate.isObject(cause) ? wordOf(textOf(cause, "code")) : undefined
 }
 
+/** How the platform names the failures of making a connection, rather than of one that was made. */
+const cannotConnect =
+  /^(E(CONNREFUSED|NOTFOUND|AI_\w+|HOSTUNREACH|NETUNREACH|ADDRNOTAVAIL|TIMEDOUT|PROTO)|UND_ERR_CONNECT_TIMEOUT|ERR_(TLS|SSL)_\w+|(CERT|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO)_\w+)$/
+
 // The error of an unknown key has no code, only a message.
 const keyCodes = ["api_key_expired", "platform_api_key_expired", "secret_key_required"]
 const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
@@ -100,7 +105,8 @@ const pspErrorOf = (error: object): PspError => {
   if (end === tooLarge) return new AccountFailed(failure)
   if (status === 400 || end === tooMuch) return new PspRefused(failure)
   if (status === 401) return isKeyRefused(error, code) ? new PspUnavailable(failure) : new AccountUnauthorized(failure)
-  return status !== undefined && status > 401 && status < 500 ? new AccountFailed(failure) : new PspUnavailable(failure)
+  if (status !== undefined && status > 401 && status < 500) return new AccountFailed(failure)
+  return cannotConnect.test(end ?? "") ? new PspUnavailable(failure) : new PspErred(failure)
 }
 
 const annotateRequest = (id: string | undefined) =>
@@ -218,7 +224,7 @@ export const make = ({ secretKey, apiUrl }: Options) =>
         yield* Effect.andThen(annotateRequest(request), annotateStatus(lastResponse.statusCode))
         return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
           ? { data, hasMore: has_more }
-          : yield* new PspUnavailable({ reason: "not a list", request })
+          : yield* new PspErred({ reason: "not a list", request })
       })
     }
   })

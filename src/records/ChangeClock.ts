@@ -34,6 +34,11 @@ const within = Duration.seconds(5)
 /** To begin the order anew, the highest position of each organization is looked for. */
 const beginWithin = Duration.minutes(1)
 
+/** How many connections the process accepts, of which waiting readers may take a part. */
+export const Connections = Context.Reference<number>("practice-data/records/ChangeClock/Connections", {
+  defaultValue: () => 2000
+})
+
 export class ChangeClock extends Context.Service<
   ChangeClock,
   {
@@ -48,7 +53,7 @@ export class ChangeClock extends Context.Service<
     readonly hasMark: (token: string) => Effect.Effect<boolean>
     /** The same, when it was last looked at. */
     readonly lastLag: Effect.Effect<number>
-    /** Waits for changes after those that were seen; false where the time was over first, or the process stops. */
+    /** As `ChangeWaiters` waits. */
     readonly wait: (seen: ChangeWaiters.Seen, within: Duration.Duration) => Effect.Effect<boolean>
     /** Ends all waiting, now and from now on. */
     readonly stopWaiting: Effect.Effect<void>
@@ -60,10 +65,15 @@ export class ChangeClock extends Context.Service<
     ChangeClock,
     Effect.gen(function* () {
       const { gauge } = yield* Series.current
-      return make(yield* TaskDatabase, yield* RecordDatabase, {
-        lag: gauge("practice_data_changes_lag_seconds"),
-        waiting: gauge("practice_data_changes_waiting")
-      })
+      return make(
+        yield* TaskDatabase,
+        yield* RecordDatabase,
+        {
+          lag: gauge("practice_data_changes_lag_seconds"),
+          waiting: gauge("practice_data_changes_waiting")
+        },
+        ChangeWaiters.limitsFor(yield* Connections)
+      )
     })
   )
 }
@@ -93,13 +103,14 @@ export interface Gauges {
 export const make = (
   tasks: Database,
   records: Database,
-  gauges: Gauges = { lag: Series.unseen, waiting: Series.unseen }
+  gauges: Gauges = { lag: Series.unseen, waiting: Series.unseen },
+  limits = ChangeWaiters.limitsFor(2000)
 ): ChangeClock["Service"] => {
   const databases: ReadonlyArray<Database> = isSameDatabase(tasks, records) ? [tasks] : [tasks, records]
   let samples: ReadonlyArray<Sample> = []
   let last = 0
 
-  const waiters = ChangeWaiters.make(records, gauges.waiting)
+  const waiters = ChangeWaiters.make(records, gauges.waiting, limits)
 
   const heldFor = Effect.fnUntraced(function* (progress: Progress) {
     const { ceiling, horizon, isStandby } = progress

@@ -1,5 +1,5 @@
 /** Readers of changes that wait until there are some: all of a process cost a statement for each table that they read. */
-import { Array, Deferred, type Duration, Effect, Option } from "effect"
+import { Array, Deferred, type Duration, Effect, Iterable, Option } from "effect"
 import type { Gauge } from "../observability/Series.ts"
 import type { Database } from "../database/Database.ts"
 
@@ -11,7 +11,21 @@ export interface Seen {
   readonly id: string
   /** The horizon up to which there was nothing more. */
   readonly horizon: number
+  /** As in a cursor: where the horizon completes the reader's first load. */
+  readonly target: number
 }
+
+/** How many readers may wait at once, in all and of one organization. */
+export interface Limits {
+  readonly all: number
+  readonly ofOne: number
+}
+
+/** The limits of a process that accepts so many connections: half of them, and an eighth for one organization. */
+export const limitsFor = (connections: number): Limits => ({
+  all: Math.ceil(connections / 2),
+  ofOne: Math.ceil(connections / 8)
+})
 
 interface Waiter extends Seen {
   readonly woken: Deferred.Deferred<void>
@@ -23,9 +37,12 @@ const wake = (waiter: Waiter) => Deferred.succeed(waiter.woken, undefined)
  * The waiters for the changes of a database.
  *
  * @param count shows how many there are
+ * @param limits how many there may be
  */
-export const make = (records: Database, count: Gauge) => {
+export const make = (records: Database, count: Gauge, limits: Limits) => {
   const waiters = new Map<Waiter, Seen["horizon"]>()
+  const waitingOf = (organization: string) =>
+    Iterable.countBy(waiters.keys(), (waiter) => waiter.organization === organization)
   let isStopped = false
   count.set(0)
 
@@ -46,10 +63,14 @@ export const make = (records: Database, count: Gauge) => {
   }
 
   return {
-    /** Waits for changes after those that were seen; false where the time was over first, or the process stops. */
+    /**
+     * Waits for changes after those that were seen; false where the time was over first, too many wait already, or the
+     * process stops.
+     */
     wait: (seen: Seen, within: Duration.Duration) =>
       Effect.gen(function* () {
-        if (isStopped) return false
+        const isFull = waiters.size >= limits.all || waitingOf(seen.organization) >= limits.ofOne
+        if (isStopped || isFull) return false
         const waiter: Waiter = { ...seen, woken: yield* Deferred.make<void>() }
         waiters.set(waiter, seen.horizon)
         count.set(waiters.size)
@@ -79,11 +100,9 @@ export const make = (records: Database, count: Gauge) => {
         const woken = yield* run(findWoken(table, group))
         if (woken === undefined) continue
         for (const waiter of group) if (waiters.has(waiter)) waiters.set(waiter, horizon)
-        yield* Effect.forEach(
-          woken.flatMap(({ index }) => group[index] ?? []),
-          wake,
-          { discard: true }
-        )
+        const isComplete = ({ target }: Waiter) => target > 0 && target <= horizon
+        const found = [...woken.flatMap(({ index }) => group[index] ?? []), ...group.filter(isComplete)]
+        yield* Effect.forEach(found, wake, { discard: true })
       }
     }),
 

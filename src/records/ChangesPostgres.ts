@@ -1,5 +1,5 @@
 /** Reads the feed of changes of a resource from Postgres. */
-import { Clock, Duration, Effect, Schema } from "effect"
+import { Clock, Duration, Effect, Schema, Semaphore } from "effect"
 import type { Fragment } from "effect/sql/Statement"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { ChangesNotServed, CursorExpired, CursorInvalid, RecordStoreDown } from "../api/Errors.ts"
@@ -8,8 +8,8 @@ import type { Database } from "../database/Database.ts"
 import type { ChangeClock } from "./ChangeClock.ts"
 import { polling } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import { pageOf, removedFrom } from "./ChangesPage.ts"
-import { changesQuery, type ChangeRow, existingQuery, placeOf } from "./ChangesQuery.ts"
+import * as ChangesPage from "./ChangesPage.ts"
+import { changesQuery, type ChangeRow, placesOf } from "./ChangesQuery.ts"
 import type { Seen } from "./ChangeWaiters.ts"
 import * as Cursor from "./Cursor.ts"
 import * as Feed from "./Feed.ts"
@@ -17,12 +17,13 @@ import type { Changes, ChangesRequest, ReadError } from "./Repository.ts"
 import type { Query } from "./SearchQuery.ts"
 import type { Shaped } from "./Templates.ts"
 
+/** How many readers that were woken read at once. */
+const atOnce = 16
+
 const cursorInvalid = new CursorInvalid()
 const cursorExpired = new CursorExpired()
 
 const notServed = new ChangesNotServed()
-
-const none: Effect.Effect<ReadonlySet<string>> = Effect.succeed(new Set())
 
 const decodeState = Schema.decodeEffect(Schema.fromJsonString(Feed.State))
 
@@ -62,7 +63,9 @@ export const make = (
   ) => Effect.Effect<ReadonlyArray<Row>, ReadError, CurrentOrganization>,
   largePage: number
 ) => {
-  let settled: Feed.Settled | undefined
+  /** The key of the feed when it was settled. */
+  let settled: string | undefined
+  const turns = Semaphore.makeUnsafe(atOnce)
 
   /** Fails unless all records are on one server: a position in the order means nothing on another. */
   const requireSingle = Effect.gen(function* () {
@@ -76,8 +79,8 @@ export const make = (
   const upTo = (limit: number, { cursor }: Asked) =>
     read(
       limit,
-      (owner, place) => changesQuery(sql, owner, resource, place, limit, Feed.glanceQuery(sql, owner, resource)),
-      { shape: `changes ${limit}`, values: placeOf(cursor) }
+      (owner, places) => changesQuery(sql, owner, resource, places, limit, Feed.glanceQuery(sql, owner, resource)),
+      { shape: `changes ${limit}`, values: placesOf(cursor) }
     )
 
   /**
@@ -97,59 +100,44 @@ export const make = (
   const lookAt = ({ cursor, limit }: Asked) =>
     read(limit, (owner) => {
       const state = Feed.stateQuery(sql, owner, resource, cursor)
-      return changesQuery(sql, owner, resource, placeOf(cursor), limit, state)
+      return changesQuery(sql, owner, resource, placesOf(cursor), limit, state)
     })
 
   const ownerOf = ({ organization }: Feed.Glance) => ({ organization, resource: resource.name })
 
-  const isOfAnother = ({ cursor, given }: Asked, glance: Feed.Glance) =>
-    cursor !== undefined && Cursor.encode(cursor, ownerOf(glance)) !== given
+  const isOfAnother = ({ given }: Asked, glance: Feed.Glance) =>
+    given !== undefined && !Cursor.isOf(given, ownerOf(glance))
 
-  const outcomeOf = ({ cursor }: Asked, glance: Feed.Glance, page: Changes): Outcome => {
-    const { position, id } = page.last ?? cursor ?? Cursor.start
-    const { horizon, organization } = glance
-    return { page, seen: { table: resource.table, organization, horizon, position, id } }
-  }
+  const outcomeOf = (
+    { horizon, organization }: Feed.Glance,
+    { id, position, target }: Pick<Cursor.Cursor, "id" | "position" | "target">,
+    page: Changes
+  ): Outcome => ({ page, seen: { table: resource.table, organization, horizon, position, id, target } })
 
-  /**
-   * Of what was deleted, what exists again. It is looked up later than the page was read, below the page's horizon: what
-   * came back since is told later, and may not survive a failover.
-   */
-  const existingOf = (glance: Feed.Glance, changes: ReadonlyArray<ChangeRow>) => {
-    const removed = removedFrom(changes)
-    if (removed.length === 0) return none
-    return read(removed.length, (owner) => existingQuery(sql, owner, resource, removed, glance.horizon)).pipe(
-      Effect.provideService(CurrentOrganization, CurrentOrganization.known(glance.organization)),
-      Effect.map((rows): ReadonlySet<string> => new Set(rows.map(({ id }) => id ?? "")))
-    )
-  }
-
-  /** The page of these changes, which are read on a server whose newest mark is of a timeline. */
+  /** The page of these changes, and the cursor after it. */
   const told = Effect.fnUntraced(function* (
-    asked: Asked,
+    { cursor, given, limit }: Asked,
     glance: Feed.Glance,
-    [, ...changes]: ReadonlyArray<ChangeRow>,
-    timeline: number
+    [, ...changes]: ReadonlyArray<ChangeRow>
   ) {
-    const { cursor, given, limit } = asked
-    const { mark, token } = glance
-    const cursorAt = (last: Cursor.Place | undefined) => {
-      // Where nothing is told, the reader has seen nothing more that may not survive a failover.
-      if (last === undefined && given !== undefined && cursor?.mark === mark) return given
-      const { position, id } = last ?? cursor ?? Cursor.start
-      const ceiling = Math.max(glance.ceiling, cursor?.ceiling ?? 0)
-      const wal = Math.max(glance.wal, cursor?.wal ?? 0)
-      return Cursor.encode({ feed: token, mark, timeline, ceiling, wal, position, id }, ownerOf(glance))
-    }
-    const existing = yield* existingOf(glance, changes)
-    return outcomeOf(asked, glance, pageOf(changes, existing, limit, yield* clock.lag(glance), cursorAt))
+    const page = ChangesPage.pageOf(changes, limit)
+    const next = Feed.cursorAfter(cursor, page, glance)
+    const isSameLoad = cursor === undefined || (cursor.target === next.target && cursor.floor === next.floor)
+    // Where nothing is told, the reader has seen nothing more that may not survive a failover.
+    const isSame = page.last === undefined && isSameLoad && cursor?.mark === next.mark
+    const response = ChangesPage.responseOf(page, {
+      cursor: given !== undefined && isSame ? given : Cursor.encode(next, ownerOf(glance)),
+      isComplete: next.target === 0,
+      lag: yield* clock.lag(glance)
+    })
+    return outcomeOf(glance, next, { ...response, isEmpty: response.isEmpty && isSameLoad })
   })
 
   /** Looks at the whole state of the feed. Undefined where it has to be settled first. */
   const examine = Effect.fnUntraced(function* (asked: Asked) {
-    const { cursor, given, limit } = asked
+    const { cursor, given } = asked
     const rows = yield* lookAt(asked)
-    const text = rows[0]?.id
+    const text = rows[0]?.removal
     if (text == null) return undefined
     const state = yield* Effect.orDie(decodeState(text))
     const glance = Feed.glanceOf(state.glance)
@@ -164,25 +152,23 @@ export const make = (
         // Of a server that was promoted and is gone, the standby would wait for ever.
         if (cursor !== undefined && !(yield* clock.hasMark(cursor.mark))) return yield* cursorExpired
         const lag = Math.max(yield* clock.lag(glance), 1)
-        return outcomeOf(
-          asked,
-          glance,
-          pageOf([], new Set(), limit, lag, () => given ?? "")
-        )
+        const isComplete = cursor?.target === 0
+        const page = ChangesPage.responseOf(ChangesPage.empty, { cursor: given ?? "", isComplete, lag })
+        return outcomeOf(glance, cursor ?? { ...Cursor.start, target: 0 }, page)
       }
       case "Readable":
-        settled = { key: glance.key, timeline: verdict.timeline }
-        return yield* told(asked, glance, rows, verdict.timeline)
+        settled = glance.key
+        return yield* told(asked, glance, rows)
     }
   })
 
   const next = Effect.fnUntraced(function* (asked: Asked) {
     if (settled !== undefined) {
       const rows = yield* glanceAt(asked)
-      const glance = Feed.glanceOf(rows[0]?.id ?? "")
+      const glance = Feed.glanceOf(rows[0]?.removal ?? "")
       if (Feed.isUnchanged(settled, glance, asked.cursor)) {
         if (isOfAnother(asked, glance)) return yield* cursorInvalid
-        return yield* told(asked, glance, rows, settled.timeline)
+        return yield* told(asked, glance, rows)
       }
     }
     const first = yield* examine(asked)
@@ -200,7 +186,8 @@ export const make = (
     while (page.isEmpty && !Duration.isZero(wait)) {
       const left = Duration.toMillis(wait) - ((yield* Clock.currentTimeMillis) - begun)
       if (left <= 0 || !(yield* polling(clock.wait(seen, Duration.millis(left))))) break
-      ;({ page, seen } = yield* next(askedOf(page.cursor, limit)))
+      // One change may wake all that wait: each asks for little, on a connection that is shared, and in its turn.
+      ;({ page, seen } = yield* turns.withPermit(next(askedOf(page.cursor, Math.min(limit, largePage)))))
     }
     return page
   })

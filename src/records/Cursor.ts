@@ -10,13 +10,19 @@ export interface Place {
 export interface Cursor extends Place {
   /** The token of the order that the position is of. */
   readonly feed: string
-  /** The newest timeline that the reader's database had a mark of, and the token of the mark. */
-  readonly timeline: number
+  /** The token of the newest mark that the reader's database had. */
   readonly mark: string
   /** Nothing that the reader's snapshots saw has a position at or above it. */
   readonly ceiling: number
   /** The byte of the write-ahead log before which everything lies that the reader's snapshots saw. */
   readonly wal: number
+  /** Until the first load is complete: the ceiling of the snapshot that it began with; then 0. */
+  readonly target: number
+  /**
+   * Removals below it are of records that the reader never had: the lowest horizon of its pages. 0 once the reader has
+   * passed it.
+   */
+  readonly floor: number
 }
 
 /** What a cursor is good for. */
@@ -25,8 +31,6 @@ export interface Owner {
   readonly resource: string
 }
 
-const version = "1"
-
 /** The cursor of a feed's beginning. */
 export const start = { position: -1, id: "" } as const
 
@@ -34,26 +38,47 @@ const radix = 36
 
 const checksumLength = 8
 
-/** The text of a cursor. It ends with a checksum, which binds it to its owner. */
-export const encode = (
-  { ceiling, feed, id, mark, position, timeline, wal }: Cursor,
-  { organization, resource }: Owner
-): string => {
-  const numbers = [timeline, ceiling, wal, position].map((number) => number.toString(radix))
-  const text = [version, feed, mark, ...numbers, id].join(".")
+/** A text with a checksum, which binds it to its owner. */
+const sealed = (text: string, { organization, resource }: Owner): string => {
   const checksum = hash("sha256", JSON.stringify([organization, resource, text]), "base64url")
   return Buffer.from(text).toString("base64url") + checksum.slice(0, checksumLength)
 }
 
-/** The cursor that a text may stand for. It is one of an owner if it has the same text again when it is encoded for it. */
+const textOf = (cursor: string): string => Buffer.from(cursor.slice(0, -checksumLength), "base64url").toString()
+
+/** True if a cursor was given out to an owner. */
+export const isOf = (cursor: string, owner: Owner): boolean => sealed(textOf(cursor), owner) === cursor
+
+/**
+ * The text of a cursor. Version 2 is of a first load. After that it is version 1, which the release before reads as well:
+ * there the first number was the timeline of the mark, which no release has as 0.
+ */
+export const encode = ({ ceiling, feed, floor, id, mark, position, target, wal }: Cursor, owner: Owner): string => {
+  const [version, numbers] =
+    target === 0 && floor === 0 ? [1, [0, ceiling, wal, position]] : [2, [target, floor, ceiling, wal, position]]
+  return sealed([version, feed, mark, ...numbers.map((number) => number.toString(radix)), id].join("."), owner)
+}
+
+const token = /^[0-9a-f]{8}$/
+
+const digits = /^(?:-1|[0-9a-z]{1,10})$/
+
+/** The cursor that a text stands for, if it stands for any. */
 export const decode = (cursor: string): Cursor | undefined => {
-  const text = Buffer.from(cursor.slice(0, -checksumLength), "base64url").toString()
-  const parts = /^1\.([0-9a-f]{8})\.([0-9a-f]{8})((?:\.-?[0-9a-z]{1,10}){4})\.(.*)$/su.exec(text)
-  if (parts === null) return undefined
-  const [, feed = "", mark = "", numbers = "", id = ""] = parts
-  const [timeline = 0, ceiling = 0, wal = 0, position = 0] = numbers
-    .slice(1)
-    .split(".")
-    .map((number) => Number.parseInt(number, radix))
-  return { feed, mark, timeline, ceiling, wal, position, id }
+  const [version = "", feed = "", mark = "", ...rest] = textOf(cursor).split(".")
+  const given = rest.splice(0, version === "1" ? 4 : 5)
+  const id = rest.join(".")
+  const isWhole =
+    /^[12]$/.test(version) && token.test(feed) && token.test(mark) && given.every((text) => digits.test(text))
+  // Postgres has no text with U+0000.
+  if (!isWhole || rest.length === 0 || id.includes("\0")) return undefined
+  const numbers = given.map((text) => Number.parseInt(text, radix))
+  const [position = 0, wal = 0, ceiling = 0, ...loading] = numbers.toReversed()
+  if (version === "1") {
+    const [timeline] = loading
+    // Of the release before, which did not write down where a load began: at or below the ceiling.
+    return { feed, mark, ceiling, wal, position, id, target: timeline === 0 ? 0 : ceiling, floor: 0 }
+  }
+  const [floor = 0, target = 0] = loading
+  return { feed, mark, ceiling, wal, position, id, target, floor }
 }

@@ -9,7 +9,7 @@ import { IdRequired, OutOfRange } from "../api/Errors.ts"
 import { searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import { lagHeader, longestWait, maximumChanges } from "../api/records/Changes.ts"
+import { completeHeader, lagHeader, longestWait, maximumChanges } from "../api/records/Changes.ts"
 import { defaultLimit, maximumLimit, maximumOffset } from "../api/records/Search.ts"
 import { JsonBody } from "../api/JsonBody.ts"
 import * as Surroundings from "../http/Surroundings.ts"
@@ -85,7 +85,10 @@ export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
         Effect.flatMap(repository.changes(request), (changes) =>
           Effect.as(
             found(changes.rows),
-            HttpServerResponse.setHeader(json(changes.json), lagHeader, String(changes.lag))
+            HttpServerResponse.setHeaders(json(changes.json), {
+              [lagHeader]: String(changes.lag),
+              [completeHeader]: String(changes.isComplete)
+            })
           )
         )
       )

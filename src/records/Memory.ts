@@ -6,7 +6,7 @@ import { type Condition, conditionsOf } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
-import { pageOf } from "./ChangesPage.ts"
+import { pageOf, responseOf } from "./ChangesPage.ts"
 import * as Cursor from "./Cursor.ts"
 import * as Json from "./Json.ts"
 import type { Repository } from "./Repository.ts"
@@ -45,7 +45,7 @@ const inOrder = (column: string) =>
   )
 
 /** Nothing changes here: the feed is every record, once, in the order of the ids. */
-const feed = { feed: "00000000", mark: "00000000", timeline: 0, ceiling: 0, wal: 0 } as const
+const feed = { feed: "00000000", mark: "00000000", ceiling: 0, wal: 0, floor: 0 } as const
 
 /** A repository over rows of any number of organizations. */
 export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>): Repository<R> => {
@@ -78,17 +78,24 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
     changes: Effect.fnUntraced(function* ({ cursor: given, limit, wait = Duration.zero }) {
       const owner = { organization: yield* CurrentOrganization.id, resource: resource.name }
       const cursor = given === undefined ? undefined : Cursor.decode(given)
-      if (given !== undefined && (cursor === undefined || Cursor.encode(cursor, owner) !== given)) {
-        return yield* new CursorInvalid()
-      }
+      if (given !== undefined && (cursor === undefined || !Cursor.isOf(given, owner))) return yield* new CursorInvalid()
       const before = cursor ?? Cursor.start
       const inOrderOfIds = Order.mapInput(byBytes, (row: Row) => row.id)
       const after = Array.sort(yield* owned, inOrderOfIds).filter(({ id }) =>
         Order.isGreaterThan(byBytes)(id, before.id)
       )
-      const page = after.slice(0, limit + 1).map(({ json }) => ({ record: Json.fromText(json), id: null, position: 0 }))
-      if (page.length === 0) yield* Effect.sleep(wait)
-      return pageOf(page, new Set(), limit, 0, (last = before) => Cursor.encode({ ...feed, ...last }, owner))
+      const found = after
+        .slice(0, limit + 1)
+        .map(({ json }) => ({ record: Json.fromText(json), removal: null, position: 0 }))
+      if (found.length === 0) yield* Effect.sleep(wait)
+      const page = pageOf(found, limit)
+      const target = page.hasMore && cursor?.target !== 0 ? 1 : 0
+      const { id, position } = page.last ?? before
+      return responseOf(page, {
+        cursor: Cursor.encode({ ...feed, target, id, position }, owner),
+        isComplete: target === 0,
+        lag: 0
+      })
     })
   }
 }

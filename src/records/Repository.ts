@@ -13,7 +13,6 @@ import type {
   Unauthorized
 } from "../api/Errors.ts"
 import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import type { Place } from "./Cursor.ts"
 import type { Json } from "./Json.ts"
 import type { Resource } from "../api/records/Resource.ts"
 
@@ -42,12 +41,12 @@ export interface Changes {
   readonly json: Json
   /** For how many seconds changes have been held back. */
   readonly lag: number
+  /** True if a reader that began without a cursor has every record that existed then. */
+  readonly isComplete: boolean
   readonly cursor: string
   /** How many records and removals it has. */
   readonly rows: number
-  /** Where its last change is. */
-  readonly last: Place | undefined
-  /** Whether it has no change, and there are no more. */
+  /** True if it has nothing new. */
   readonly isEmpty: boolean
 }
 

@@ -50,7 +50,14 @@ const make = ({ client, url: given }: Options) => {
   const ownPage = (cursor: string | undefined) =>
     Effect.map(own, (record): Page => {
       const state = JSON.stringify(record)
-      return { records: state === cursor ? [] : [{ ...record }], removed: [], cursor: state, hasMore: false, lag: 0 }
+      return {
+        records: state === cursor ? [] : [{ ...record }],
+        removed: [],
+        cursor: state,
+        hasMore: false,
+        isComplete: true,
+        lag: 0
+      }
     })
 
   const nextPage = (resource: string, cursor: string | undefined) =>
@@ -91,8 +98,8 @@ const pageOf = (resource: string, page: Client.ChangesPage<Client.AnyRecord> | v
       new SourceRefused({ message: `The changes of ${resource} are not what this version understands.` })
     )
   }
-  const { body: records, cursor, has_more: hasMore, lag, removed } = page
-  return Effect.succeed<Page>({ records, removed, cursor, hasMore, lag })
+  const { body: records, complete: isComplete, cursor, has_more: hasMore, lag, removed } = page
+  return Effect.succeed<Page>({ records, removed, cursor, hasMore, isComplete, lag })
 }
 
 /** The source of a service. */

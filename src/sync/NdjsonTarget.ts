@@ -44,6 +44,7 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
     ).pipe(Effect.provideService(FileSystem.FileSystem, fs), Effect.provideService(Path.Path, path))
 
   const takeFolder = Effect.gen(function* () {
+    yield* Files.refuseDangling(folder)
     yield* fs.makeDirectory(folder, { recursive: true })
     const isMade = yield* fs.exists(stateFile)
     const others = (yield* fs.readDirectory(folder)).filter(
@@ -151,8 +152,9 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
     const copy: Target.Copy = {
       stateOf: (table) =>
         Effect.sync(() => {
-          const { cursor, reload_from } = stateOf(table)
-          return { cursor: cursor ?? undefined, isReload: reload_from !== null }
+          const { cursor, in_step_at, reload_from } = stateOf(table)
+          const load = reload_from !== null ? "again" : in_step_at === null ? "first" : "done"
+          return { cursor: cursor ?? undefined, load }
         }),
       apply: (table, state, page) =>
         guarded(
@@ -165,7 +167,7 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
               Stream.make(Lines.encode(Lines.changesOf(page)))
             )
             let bytes = before.bytes + written
-            if (before.reload_from !== null && !next.isReload) {
+            if (before.reload_from !== null && next.load === "done") {
               bytes += yield* removeUnseen(table, bytes, before.reload_from)
             }
             const now = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
@@ -173,8 +175,8 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
               ...before,
               bytes,
               cursor: page.cursor,
-              reload_from: next.isReload ? before.reload_from : null,
-              in_step_at: page.hasMore ? before.in_step_at : now
+              reload_from: next.load === "done" ? null : before.reload_from,
+              in_step_at: Target.isInStep(next, page) ? now : before.in_step_at
             })
             return next
           })
@@ -185,7 +187,7 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
             const state = stateOf(table)
             return save(table, { ...state, cursor: null, reload_from: state.bytes })
           })
-        ).pipe(Effect.as({ cursor: undefined, isReload: true })),
+        ).pipe(Effect.as({ cursor: undefined, load: "again" })),
       finish: compact ? guarded(Effect.forEach(opening.tables, compactFile, { discard: true })) : Effect.void
     }
     return copy

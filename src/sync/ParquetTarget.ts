@@ -1,6 +1,6 @@
 /**
  * A copy in a folder of Parquet files, one for each resource. Parquet cannot be changed in place, so the copy itself is a
- * SQLite file beside them; each time that all are in step, the files of the resources that have changed are written anew.
+ * SQLite file beside them; each time that all have been read, the files of the resources that have changed are written anew.
  */
 import { Effect, FileSystem, Path } from "effect"
 import * as Files from "./ndjson/Files.ts"
@@ -24,6 +24,7 @@ export const make = Effect.fnUntraced(function* (given: string) {
   const copyTarget = SqliteTarget.make({ file: store, name, elsewhere })
 
   const takeFolder = Effect.gen(function* () {
+    yield* Files.refuseDangling(folder)
     yield* fs.makeDirectory(folder, { recursive: true })
     const others = (yield* fs.readDirectory(folder)).filter(
       (found) => !found.startsWith(".") && !found.startsWith(storeName)
@@ -46,7 +47,7 @@ export const make = Effect.fnUntraced(function* (given: string) {
 
     const writeFile = Effect.fnUntraced(function* (table: Table) {
       const file = path.join(folder, `${table.name}.parquet`)
-      const { cursor, isReload } = yield* copy.stateOf(table)
+      const { cursor, load } = yield* copy.stateOf(table)
       const [written] = yield* Sqlite.attempt(name, () =>
         database.prepare("select cursor from _practice_data_sync_files where resource = ?").all(table.resource)
       )
@@ -56,8 +57,9 @@ export const make = Effect.fnUntraced(function* (given: string) {
           message: `There is a file ${file} that practice-data has not made. Choose ${elsewhere}.`
         })
       }
-      if (isReload || cursor === undefined || (isThere && written?.["cursor"] === cursor)) return
+      if (load !== "done" || cursor === undefined || (isThere && written?.["cursor"] === cursor)) return
       const next = `${file}.next`
+      yield* fs.remove(next, { force: true })
       yield* Sqlite.attempt(name, () =>
         ParquetFile.write(next, table, database.prepare(`select * from ${quoteName(table.name)} order by id`).iterate())
       )

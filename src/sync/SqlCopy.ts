@@ -116,12 +116,12 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   yield* dialect.transaction(Effect.andThen(checkMark, Effect.forEach(options.tables, readyTable, { discard: true })))
 
   /** Notes how far the copy is, if it is still where it was left. */
-  const advance = Effect.fnUntraced(function* (table: Table, from: Target.State, to: Target.State, isInStep: boolean) {
+  const advance = Effect.fnUntraced(function* (table: Table, from: Target.State, to: Target.State, isInStep = false) {
     const inStepAt = isInStep ? `, in_step_at = ${dialect.now}` : ""
     const moved = yield* run(
       `update ${states} set cursor = $1, is_reload = $2${inStepAt}
        where resource = $3 and cursor is not distinct from $4 returning resource`,
-      [to.cursor ?? null, to.isReload ? 1 : 0, table.resource, from.cursor ?? null]
+      [to.cursor ?? null, to.load === "again" ? 1 : 0, table.resource, from.cursor ?? null]
     )
     if (moved.length === 0) {
       return yield* new Target.TargetRefused({
@@ -130,32 +130,57 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     }
   })
 
+  /** Fails if a table is gone. It is made anew when the target is opened again. */
+  const present = (...tables: ReadonlyArray<string>) =>
+    Effect.forEach(
+      tables,
+      Effect.fnUntraced(function* (table) {
+        if ((yield* dialect.columnsOf(table)) !== undefined) return
+        return yield* new Target.TargetUnavailable({ message: `The table ${table} in ${databaseName} is gone` })
+      }),
+      { discard: true }
+    )
+
+  const orGone = <A>({ name }: Table, work: Effect.Effect<A, Target.TargetError>) =>
+    Effect.tapErrorTag(work, "TargetRefused", () => present(markTable, statesTable, seenTable, name))
+
   const copy: Target.Copy = {
     stateOf: (table) =>
-      Effect.map(run(`select cursor, is_reload from ${states} where resource = $1`, [table.resource]), ([row]) => {
-        const cursor = row?.["cursor"]
-        return { cursor: Predicate.isString(cursor) ? cursor : undefined, isReload: row?.["is_reload"] === 1 }
-      }),
+      orGone(
+        table,
+        Effect.gen(function* () {
+          yield* present(table.name)
+          const [row] = yield* run(`select cursor, is_reload, in_step_at from ${states} where resource = $1`, [
+            table.resource
+          ])
+          const cursor = row?.["cursor"]
+          return {
+            cursor: Predicate.isString(cursor) ? cursor : undefined,
+            load: row?.["is_reload"] === 1 ? "again" : Predicate.isNullish(row?.["in_step_at"]) ? "first" : "done"
+          }
+        })
+      ),
     apply: (table, state, page) => {
       const next = Target.after(state, page)
       const latest = [...new Map(page.records.map((record) => [record.id, record])).values()]
       const copied = quote(table.name)
-      return dialect.transaction(
+      const isReload = state.load === "again"
+      const applied = dialect.transaction(
         Effect.gen(function* () {
-          yield* advance(table, state, next, !page.hasMore)
+          yield* advance(table, state, next, Target.isInStep(next, page))
           if (page.removed.length > 0) {
             yield* run(`delete from ${copied} where id in (select id from ${dialect.idsIn("$1")})`, [
               listOf(page.removed)
             ])
           }
           if (latest.length > 0) yield* dialect.upsert(table, latest)
-          if (state.isReload && latest.length > 0) {
+          if (isReload && latest.length > 0) {
             yield* run(
               `insert into ${seen} select $1, id from ${dialect.idsIn("$2")} where true on conflict do nothing`,
               [table.resource, listOf(latest.map(({ id }) => id))]
             )
           }
-          if (state.isReload && !next.isReload) {
+          if (isReload && next.load === "done") {
             yield* run(
               `delete from ${copied} where not exists
                 (select 1 from ${seen} seen where seen.resource = $1 and seen.id = ${copied}.id)`,
@@ -166,15 +191,19 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
           return next
         })
       )
+      return orGone(table, applied)
     },
     restart: (table, state) =>
-      dialect.transaction(
-        Effect.gen(function* () {
-          const next = { cursor: undefined, isReload: true }
-          yield* advance(table, state, next, false)
-          yield* run(`delete from ${seen} where resource = $1`, [table.resource])
-          return next
-        })
+      orGone(
+        table,
+        dialect.transaction(
+          Effect.gen(function* () {
+            const next: Target.State = { cursor: undefined, load: "again" }
+            yield* advance(table, state, next)
+            yield* run(`delete from ${seen} where resource = $1`, [table.resource])
+            return next
+          })
+        )
       ),
     finish: Effect.void
   }

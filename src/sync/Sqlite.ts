@@ -1,6 +1,7 @@
 /** SQLite, as Node brings it. */
 import type { DatabaseSync } from "node:sqlite"
 import { Effect, Predicate, type Scope } from "effect"
+import * as Files from "./ndjson/Files.ts"
 import * as Target from "./Target.ts"
 
 export type Database = DatabaseSync
@@ -16,28 +17,38 @@ const load = Effect.sync(() => {
 
 const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.message : String(cause))
 
-// SQLITE_BUSY and SQLITE_LOCKED, whose extended codes have the same last byte.
-const isBusy = (cause: unknown) =>
-  Predicate.hasProperty(cause, "errcode") && Predicate.isNumber(cause.errcode) && [5, 6].includes(cause.errcode & 0xff)
+/** The result code, which is the last byte of an extended one. */
+const codeOf = (cause: unknown) =>
+  Predicate.hasProperty(cause, "errcode") && Predicate.isNumber(cause.errcode) ? cause.errcode & 0xff : 0
+
+// SQLITE_BUSY and SQLITE_LOCKED.
+const isLocked = (cause: unknown) => [5, 6].includes(codeOf(cause))
+
+// SQLITE_IOERR and SQLITE_FULL.
+const hasNoRoom = (cause: unknown) => [10, 13].includes(codeOf(cause))
+
+const failureOf = (name: string, cause: unknown): Target.TargetError => {
+  if (isLocked(cause)) return new Target.TargetUnavailable({ message: `${name} is locked by another program` })
+  const message = `${name} cannot be used: ${reasonOf(cause)}`
+  return hasNoRoom(cause) || Files.isTemporary(cause)
+    ? new Target.TargetUnavailable({ message })
+    : new Target.TargetRefused({ message })
+}
 
 /** Runs statements, whose failures are those of the target. */
 export const attempt = <A>(name: string, work: () => A): Effect.Effect<A, Target.TargetError> =>
-  Effect.try({
-    try: work,
-    catch: (cause) =>
-      isBusy(cause)
-        ? new Target.TargetUnavailable({ message: `${name} is locked by another program` })
-        : new Target.TargetRefused({ message: `${name} cannot be used: ${reasonOf(cause)}` })
-  })
+  Effect.try({ try: work, catch: (cause) => failureOf(name, cause) })
 
-/** Opens a file until the scope closes. A statement waits up to 10 seconds for a lock. */
+/** Opens a file until the scope closes. A statement waits some milliseconds for a lock, by default 10 seconds. */
 export const open = Effect.fnUntraced(function* (
   name: string,
-  file: string
+  file: string,
+  timeout = 10_000
 ): Effect.fn.Return<Database, Target.TargetError, Scope.Scope> {
   const { DatabaseSync } = yield* load
+  yield* Files.refuseDangling(file)
   return yield* Effect.acquireRelease(
-    attempt(name, () => new DatabaseSync(file, { timeout: 10_000 })),
+    attempt(name, () => new DatabaseSync(file, { timeout })),
     (database) => Effect.sync(() => database.close())
   )
 })
@@ -47,13 +58,14 @@ export const open = Effect.fnUntraced(function* (
  * frees however the process ends. False if another process has it.
  */
 export const lock = Effect.fnUntraced(function* (name: string, file: string) {
-  const { DatabaseSync } = yield* load
-  const database = yield* Effect.acquireRelease(
-    attempt(name, () => new DatabaseSync(file)),
-    (opened) => Effect.sync(() => opened.close())
-  )
-  return yield* attempt(name, () => database.exec("begin exclusive")).pipe(
-    Effect.as(true),
-    Effect.catchTag("TargetUnavailable", () => Effect.succeed(false))
-  )
+  const database = yield* open(name, file, 0)
+  return yield* attempt(name, () => {
+    try {
+      database.exec("begin exclusive")
+      return true
+    } catch (cause) {
+      if (isLocked(cause)) return false
+      throw cause
+    }
+  })
 })

@@ -1,4 +1,5 @@
 /** A copy in a SQLite file. */
+import { statSync } from "node:fs"
 import { Effect, Semaphore } from "effect"
 import * as Sqlite from "./Sqlite.ts"
 import * as SqlCopy from "./SqlCopy.ts"
@@ -60,6 +61,8 @@ export const make = ({ elsewhere, file, name }: Options): Target.Target => {
     // Who reads the copy does not wait for it to be written, nor it for them.
     yield* Sqlite.attempt(name, () => database.exec("pragma journal_mode = wal; pragma synchronous = normal"))
     const alone = Semaphore.makeUnsafe(1)
+    const inodeOf = () => statSync(file, { throwIfNoEntry: false })?.ino
+    const inode = inodeOf()
     const execute = (statement: string) => Sqlite.attempt(name, () => database.exec(statement))
     const dialect: SqlCopy.Dialect = {
       name,
@@ -78,6 +81,8 @@ export const make = ({ elsewhere, file, name }: Options): Target.Target => {
         ).pipe(Semaphore.withPermit(alone)),
       columnsOf: (table) =>
         Sqlite.attempt(name, () => {
+          // A file that was removed can still be written, and nobody would see it.
+          if (inodeOf() !== inode) return undefined
           const columns = database.prepare("select name from pragma_table_info(?)").all(table)
           return columns.length === 0 ? undefined : columns.map((column) => String(column["name"]))
         }),

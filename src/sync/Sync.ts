@@ -4,7 +4,7 @@
  */
 import { Clock, Duration, Effect, Stream } from "effect"
 import { Event, Progress } from "./progress/Progress.ts"
-import { Source, type SourceUnavailable } from "./Source.ts"
+import { Source, SourceUnavailable } from "./Source.ts"
 import type { Table } from "./Table.ts"
 import type { Copy, Page, State, Target, TargetUnavailable } from "./Target.ts"
 
@@ -23,6 +23,9 @@ export interface Options {
 const patience = Duration.minutes(1)
 
 const longestPause = Duration.seconds(15)
+
+/** In seconds. Some transaction is always open on a busy server. */
+const shortestLag = 5
 
 type Unavailable = SourceUnavailable | TargetUnavailable
 
@@ -45,22 +48,23 @@ const makeFieldCheck = () => {
   })
 }
 
-/** Says once from when to when changes are held back. */
-const makeLagNote = () => {
-  let isLagging = false
-  return Effect.fnUntraced(function* (lags: ReadonlyArray<number>) {
-    const lag = Math.max(0, ...lags)
-    if (lag > 0 && !isLagging) {
-      yield* note(
-        `The last ${lag} seconds of changes are held back: a transaction is open in the service's database. They come once it has ended.`
-      )
-    }
-    isLagging = lag > 0
+/** Makes a note of something that goes on for a while: once, when it begins. */
+const makeNote = () => {
+  let isNoted = false
+  return Effect.fnUntraced(function* (message: string | undefined) {
+    if (message !== undefined && !isNoted) yield* note(message)
+    isNoted = message !== undefined
   })
 }
 
-/** What an outage is of before any resource is read. */
-const start = "start"
+const heldBack = (lag: number) =>
+  `The last ${lag} seconds of changes are held back: a transaction is open in the service's database. They come once it has ended.`
+
+const notInStep = (resources: ReadonlyArray<string>) =>
+  `The copy is not in step: a transaction that has been open in the service's database since the load began may hold back records of ${resources.join(", ")}.`
+
+/** What an outage is of before any resource is read, and after all of them were. */
+const [start, load] = ["start", "load"]
 
 /** Waits out when the service or the target does not respond, and says when that begins and ends. */
 const makeOutage = (isWatching: boolean) => {
@@ -77,15 +81,19 @@ const makeOutage = (isWatching: boolean) => {
         if (since === undefined || failed !== what) return Effect.void
         since = undefined
         pause = Duration.seconds(1)
-        return note("It responds again.")
+        return note("It works again.")
       }),
     /** Notes what fails first. */
-    fails: (what: string) => Effect.sync(() => void (failed = what)),
+    fails: (what: string) =>
+      Effect.sync(() => {
+        if (failed === load && what !== load) since = undefined
+        failed = what
+      }),
     /** Returns when it is time to try again. Fails when that has been done for long enough. */
     wait: Effect.fnUntraced(function* (error: Unavailable) {
       const now = yield* Clock.currentTimeMillis
       if (!isWatching && (!hasBegun || now - (since ?? now) > Duration.toMillis(patience))) return yield* error
-      if (since === undefined) yield* note(`${error.message}. Trying again.`)
+      if (since === undefined && failed !== load) yield* note(`${error.message}. Trying again.`)
       since ??= now
       yield* Effect.sleep(pause)
       pause = Duration.min(Duration.times(pause, 2), longestPause)
@@ -94,14 +102,15 @@ const makeOutage = (isWatching: boolean) => {
 }
 
 /**
- * Brings the copy up to date, and keeps it so if it is to be watched. Fails when trying again does not help, or when the
- * service or the target was unavailable for longer than a minute; never for that while it watches.
+ * Brings the copy up to date, and keeps it so if it is to be watched. Fails when trying again does not help, or when for
+ * longer than a minute the service or the target was unavailable, or a load did not become complete; never for these while
+ * it watches.
  */
 export const run = Effect.fnUntraced(function* (options: Options) {
   const source = yield* Source
   const { report } = yield* Progress
   const checkFields = makeFieldCheck()
-  const noteLag = makeLagNote()
+  const noteLag = makeNote()
   const outage = makeOutage(options.watch !== undefined)
 
   const follow = Effect.fnUntraced(function* (copy: Copy, table: Table, from: State) {
@@ -123,19 +132,21 @@ export const run = Effect.fnUntraced(function* (options: Options) {
     const isExpired = yield* Effect.as(applied, false).pipe(
       Effect.catchTag("CursorExpired", () => Effect.succeed(true))
     )
-    return isExpired ? ({ _tag: "Expired", state } as const) : ({ _tag: "InStep", lag } as const)
+    return { isExpired, state, lag }
   })
 
   const syncResource = Effect.fnUntraced(function* (copy: Copy, table: Table) {
     const { resource } = table
     yield* report(Event.Started({ resource }))
     let outcome = yield* follow(copy, table, yield* copy.stateOf(table))
-    while (outcome._tag === "Expired") {
+    while (outcome.isExpired) {
       yield* note(`The order of changes of ${resource} began anew: all of its records are read again.`)
       outcome = yield* follow(copy, table, yield* Effect.uninterruptible(copy.restart(table, outcome.state)))
     }
-    yield* report(Event.InStep({ resource, lag: outcome.lag }))
-    return outcome.lag
+    const { lag, state } = outcome
+    const isInStep = state.load === "done"
+    if (isInStep) yield* report(Event.InStep({ resource, lag }))
+    return { resource, isInStep, lag }
   })
 
   const round = (copy: Copy) =>
@@ -160,12 +171,19 @@ export const run = Effect.fnUntraced(function* (options: Options) {
   const session = Effect.gen(function* () {
     const copy = yield* opened
     while (true) {
-      const lags = yield* round(copy)
+      const read = yield* round(copy)
       yield* Effect.uninterruptible(copy.finish)
-      yield* report(Event.RoundEnded())
-      yield* noteLag(lags)
-      if (options.watch === undefined) return
-      yield* Effect.sleep(options.watch)
+      const loading = read.filter(({ isInStep }) => !isInStep).map(({ resource }) => resource)
+      const isInStep = loading.length === 0
+      if (isInStep) yield* report(Event.RoundEnded())
+      const lag = Math.max(...read.map((one) => one.lag))
+      yield* noteLag(lag <= shortestLag ? undefined : isInStep ? heldBack(lag) : notInStep(loading))
+      if (options.watch !== undefined) yield* Effect.sleep(options.watch)
+      else if (isInStep) return
+      else {
+        yield* outage.fails(load)
+        return yield* new SourceUnavailable({ message: notInStep(loading) })
+      }
     }
   }).pipe(Effect.scoped)
 

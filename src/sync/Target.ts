@@ -16,6 +16,8 @@ export interface Page {
   /** Where the next page begins. */
   readonly cursor: string
   readonly hasMore: boolean
+  /** True if a load that began without a cursor now has every record that existed when it began. */
+  readonly isComplete: boolean
   /** For how many seconds changes have been held back by an open transaction. */
   readonly lag: number
 }
@@ -32,10 +34,10 @@ export interface State {
   /** Where the next page begins. Undefined at the beginning. */
   readonly cursor: string | undefined
   /**
-   * Whether all records are read anew over a copy that has some. What it has stays until a page with `hasMore` false and
-   * `lag` 0 ends that, and removes what did not come again.
+   * The load of all records. A second one runs over a copy that has some: what it has stays until the load is done, which
+   * removes what did not come again.
    */
-  readonly isReload: boolean
+  readonly load: "first" | "again" | "done"
 }
 
 /** The target cannot be used as it is; the message says why, and what to do. Trying again does not help. */
@@ -61,7 +63,7 @@ export interface Copy {
   readonly apply: (table: Table, state: State, page: Page) => Effect.Effect<State, TargetError>
   /** Has all records read anew, and keeps what the copy has until they have been. */
   readonly restart: (table: Table, state: State) => Effect.Effect<State, TargetError>
-  /** Called each time that all resources are in step. */
+  /** Called each time that all resources have been read. */
   readonly finish: Effect.Effect<void, TargetError>
 }
 
@@ -84,14 +86,14 @@ export interface Target {
 /** The version of what targets keep beside the records. */
 export const formatVersion = 1
 
-/** The state after a page. */
-export const after = ({ isReload }: State, page: Page): State => ({
-  cursor: page.cursor,
-  isReload: isReload && !endsReload(page)
+/** The state after a page. The last page ends a load if it is complete: else an open transaction may hold records back. */
+export const after = ({ load }: State, { cursor, hasMore, isComplete }: Page): State => ({
+  cursor,
+  load: isComplete && !hasMore ? "done" : load
 })
 
-/** Whether everything has come that there is. While changes are held back, records that exist may be among them. */
-export const endsReload = ({ hasMore, lag }: Page): boolean => !hasMore && lag === 0
+/** True if a copy with this state after a page is in step. */
+export const isInStep = ({ load }: State, { hasMore }: Page): boolean => load === "done" && !hasMore
 
 /** What a target has noted of the copy that it has. */
 export interface Mark extends Origin {

@@ -25,7 +25,7 @@ const started = Effect.fnUntraced(function* (environment: Process.Environment) {
   const address = yield* program.address
   // On a connection of its own, which may come to any of the processes.
   const ask = Effect.scoped(
-    Effect.flatMap(Client.make(address), (client) => client.ask("/charges/search", { limit: 1 }))
+    Effect.flatMap(Client.make(address), (client) => Client.patient(client).ask("/charges/search", { limit: 1 }))
   )
   const isAnswered = Effect.map(ask, ({ status }) => assert.strictEqual(status, 200))
   return { ...program, isAnswered }

@@ -7,6 +7,7 @@ import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Client from "./support/Client.ts"
+import { eventually } from "./support/eventually.ts"
 import * as Process from "./support/Process.ts"
 
 const secret = "s3cret-passw0rd"
@@ -80,6 +81,42 @@ describe.concurrent("A start that fails", () => {
       Effect.gen(function* () {
         isReadable(yield* Process.startToEnd({ DATABASE_URL: unreachable, MIGRATE: "true", LOG_FORMAT: format }))
       })
+  )
+})
+
+/** What a program that has started says is open, and what it warns of. */
+const saysOpen = (environment: Process.Environment) =>
+  Effect.gen(function* () {
+    const { address, output } = yield* Process.start({ DATA_DIR: "memory", LOG_FORMAT: "logfmt", ...environment })
+    const url = yield* address
+    yield* eventually(
+      "a line about what is open",
+      Effect.sync(() => output().includes("Open to"))
+    )
+    return { url, open: /Open to [^"]+/.exec(output())?.[0] ?? "", output: output() }
+  })
+
+describe.concurrent("A program that has started", () => {
+  it.live("listens on loopback on the embedded database unless HOST is set, and says what is open", () =>
+    Effect.gen(function* () {
+      const local = yield* saysOpen({ HOST: "" })
+      assert.match(local.output, /Listening on http:\/\/127\.0\.0\.1:\d+/)
+      assert.strictEqual(
+        local.open,
+        "Open to this machine alone: reads with the public demo API keys; deletions, unsigned unless the organization has a signing secret; health"
+      )
+      const wide = yield* saysOpen({ HOST: "0.0.0.0", DATABASE_URL: unreachable, ROLES: "data-api" })
+      assert.strictEqual(wide.open, "Open to every machine that reaches 0.0.0.0: reads with an API key; health")
+      const ofPostgres = yield* saysOpen({ HOST: "", DATABASE_URL: unreachable })
+      assert.match(ofPostgres.open, /^Open to every machine that reaches 0\.0\.0\.0: reads with an API key; deletions/)
+    })
+  )
+
+  it.live.runIf(process.getuid?.() === 0)("warns that it runs as root", () =>
+    Effect.gen(function* () {
+      const { output } = yield* saysOpen({ DATABASE_URL: unreachable })
+      assert.match(output, /level=WARN message="This process runs as root/)
+    })
   )
 })
 

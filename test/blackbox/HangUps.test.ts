@@ -32,8 +32,9 @@ const hangUp = (address: string, after: number) =>
 const nobodyWaits = Effect.fnUntraced(function* (environment: Process.Environment) {
   const { address, output } = yield* Process.start(environment)
   const url = yield* address
-  const client = yield* Client.make(url, 8)
+  const client = Client.patient(yield* Client.make(url, 8))
   assert.strictEqual((yield* client.ask("/charges/search", { limit: 1 })).status, 200)
+  const before = output().length
   for (let round = 0; round < 3; round++) {
     yield* Effect.forEach(Array.range(0, 99), (n) => hangUp(url, n % 20), { concurrency: "unbounded" })
     const answers = yield* Effect.forEach(Array.range(1, 8), () => client.ask("/charges/search", { limit: 1 }), {
@@ -41,7 +42,7 @@ const nobodyWaits = Effect.fnUntraced(function* (environment: Process.Environmen
     })
     assert.deepStrictEqual([...new Set(answers.map(({ status }) => status))], [200])
   }
-  assert.notMatch(output(), /WARN|ERROR/)
+  assert.notMatch(output().slice(before), /WARN|ERROR/)
 })
 
 it.live("a hundred callers that hang up keep nobody else from an answer on the embedded database", () =>

@@ -16,7 +16,7 @@ import { usedFolder } from "./support/usedFolder.ts"
 
 /** Every byte that a program at an address answers to searches for everything, on behalf of both organizations. */
 const answersOf = Effect.fnUntraced(function* (address: string) {
-  const { ask } = yield* Client.make(address)
+  const { ask } = Client.patient(yield* Client.make(address))
   return yield* Effect.forEach(searchable, (resource) =>
     Effect.forEach(["oakridge", "harbor"] as const, (organization) =>
       Effect.map(ask(`/${resource.name}/search`, everything(resource), organization), ({ status, text }) => {

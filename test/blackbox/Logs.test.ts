@@ -36,7 +36,8 @@ describe.concurrent("The log of the program", long, () => {
       yield* ended
       const lines = yield* linesOf(stdout())
       assert.match(String(lines[0]?.["message"]), /^Listening on http/)
-      const found = lines.filter((line) => String(line["request_id"]).startsWith("mine-"))
+      const requests = lines.filter(({ message }) => message === "Request")
+      const found = requests.filter((line) => String(line["request_id"]).startsWith("mine-"))
       assert.strictEqual(new Set(found.map((line) => line["request_id"])).size, answers.length)
       assert.strictEqual(found.length, answers.length)
     })

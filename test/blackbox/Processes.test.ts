@@ -27,9 +27,14 @@ const isRunning = (pid: number) =>
     }
   })
 
-const started = Effect.fnUntraced(function* (processes: number) {
+const started = Effect.fnUntraced(function* (processes: number, environment: Process.Environment = {}) {
   const { url } = yield* TestDatabase
-  const program = yield* Process.start({ DATABASE_URL: url, PROCESSES: String(processes), LOG_LEVEL: "Debug" })
+  const program = yield* Process.start({
+    DATABASE_URL: url,
+    PROCESSES: String(processes),
+    LOG_LEVEL: "Debug",
+    ...environment
+  })
   const address = yield* program.address
   const haveListened = (count: number) =>
     eventually(
@@ -62,11 +67,11 @@ const none = (pids: ReadonlyArray<number>) =>
   )
 
 describe("PROCESSES", () => {
-  it.live("so many processes serve the port, and one line says which it is", () =>
+  it.live("so many processes serve the port; one line says which it is, and one what is open", () =>
     Effect.gen(function* () {
       const { answers, output } = yield* started(3)
       for (let times = 0; times < 9; times++) yield* answers
-      assert.strictEqual(output().split("INFO").length, 2, output())
+      assert.lengthOf(output().match(/Listening on|Open to/g) ?? [], 2, output())
     }).pipe(Effect.provide(ownDatabase))
   )
 
@@ -98,6 +103,46 @@ describe("PROCESSES", () => {
       yield* haveListened(3)
       assert.strictEqual((yield* childrenOf(pid)).length, 2)
       yield* answers
+    }).pipe(Effect.provide(ownDatabase))
+  )
+
+  it.live("a process that hangs is killed and replaced, and requests are answered again", () =>
+    Effect.gen(function* () {
+      const { answers, haveListened, output, pid } = yield* started(2)
+      const [first = 0] = yield* childrenOf(pid)
+      process.kill(first, "SIGSTOP")
+      yield* haveListened(3)
+      assert.match(output(), new RegExp(`Process ${first} did not answer for 3 seconds`))
+      yield* none([first])
+      assert.strictEqual((yield* childrenOf(pid)).length, 2)
+      for (let times = 0; times < 20; times++) yield* answers
+    }).pipe(Effect.provide(ownDatabase))
+  )
+
+  it.live("a process that drains for longer than one may hang is not killed", () =>
+    Effect.gen(function* () {
+      const { haveListened, output, pid } = yield* started(2, { DRAIN: "5 seconds" })
+      const [first = 0] = yield* childrenOf(pid)
+      process.kill(first, "SIGTERM")
+      yield* haveListened(3)
+      assert.include(output(), "A process ended with code 0")
+    }).pipe(Effect.provide(ownDatabase))
+  )
+
+  it.live("no process is killed that stands still for a moment, nor because its parent did for long", () =>
+    Effect.gen(function* () {
+      const { answers, kill, output, pid } = yield* started(2)
+      const children = yield* childrenOf(pid)
+      const [first = 0] = children
+      process.kill(first, "SIGSTOP")
+      yield* Effect.sleep("1 second")
+      process.kill(first, "SIGCONT")
+      yield* kill("SIGSTOP")
+      yield* Effect.sleep("5 seconds")
+      yield* kill("SIGCONT")
+      yield* Effect.sleep("4 seconds")
+      yield* answers
+      assert.deepStrictEqual(yield* childrenOf(pid), children, output())
     }).pipe(Effect.provide(ownDatabase))
   )
 

@@ -22,7 +22,7 @@ const serve = (environment: Process.Environment) =>
     Process.startCommand({ file: node, args: [program, "serve"], cwd }, environment)
   )
 
-/** The port of a server that accepts, and never answers. */
+/** A server that accepts, and never answers: its port, and an effect that ends once somebody has connected. */
 const silent = Effect.map(
   Effect.acquireRelease(
     Effect.callback<Server>((resume) => {
@@ -32,7 +32,8 @@ const silent = Effect.map(
   ),
   (server) => {
     const address = server.address()
-    return address === null || typeof address === "string" ? 0 : address.port
+    const connected = Effect.callback<void>((resume) => void server.once("connection", () => resume(Effect.void)))
+    return { port: address === null || typeof address === "string" ? 0 : address.port, connected }
   }
 )
 
@@ -70,12 +71,12 @@ describe.concurrent("The command line", () => {
       const command = yield* Process.startCommand(
         {
           file: node,
-          args: [program, "get", "organization", "--url", `http://127.0.0.1:${hanging}`, "--api-key", "k"],
+          args: [program, "get", "organization", "--url", `http://127.0.0.1:${hanging.port}`, "--api-key", "k"],
           cwd
         },
         {}
       )
-      yield* Effect.sleep("3 seconds")
+      yield* hanging.connected
       yield* command.kill(signal)
       assert.deepStrictEqual(yield* command.ended, { code: signal === "SIGTERM" ? 143 : 130, signal: null })
     }).pipe(Effect.scoped)

@@ -130,11 +130,11 @@ describe("a response that is not the service's", () => {
     [
       "a page of HTML",
       html(200),
-      /200 from .*not a response of Practice Data, but "<html> <h1>Welcome .*Check baseUrl/
+      /200 from .*not a response of Practice Data, but "<html> <h1>Welcome .*Check the base URL/
     ],
     ["nothing", text(""), /but an empty body/],
     ["JSON that is cut off", text('{"body": [{"id": "a"'), /not a response/],
-    ["JSON of another shape", json({ items: ["private"] }), /but JSON of another shape/],
+    ["JSON of another shape", json({ items: ["private"] }), /but other JSON/],
     ["records that are none", json({ body: [1] }), /not a response/],
     ["null", text("null"), /not a response/],
     ["a list", json([]), /not a response/],
@@ -146,6 +146,7 @@ describe("a response that is not the service's", () => {
     ],
     ["a 404 of another server", html(404), /404 from .*not a response/],
     ["a 400 of a proxy", html(400), /400 from .*not a response/],
+    ["a 401 of a proxy", html(401), /401 from .*not a response/],
     ["a 422 without faults", refused(422, [1]), /422 from .*not a response/]
   ]
 
@@ -160,8 +161,7 @@ describe("a response that is not the service's", () => {
     [html(502), ServerError],
     [html(500), ServerError],
     [html(503), ServiceUnavailableError],
-    [html(429), RateLimitError],
-    [html(401), AuthenticationError]
+    [html(429), RateLimitError]
   ] as const)("is of the class of a status that says enough", async (step, Class) => {
     const error = await failureOf(clientOf(steps(step).fetch).charges.search())
     assert.instanceOf(error, Class)

@@ -22,8 +22,12 @@ const cut: Step = () =>
   new Response(new ReadableStream({ start: (controller) => controller.error(new TypeError("terminated")) }))
 
 /** A page of changes. */
-const page = (cursor: string, has_more: boolean, ids: ReadonlyArray<string> = [], lag = 0) =>
-  json({ body: ids.map((id) => ({ id })), removed: [], cursor, has_more }, { headers: { "x-changes-lag": `${lag}` } })
+const page = (
+  cursor: string,
+  has_more: boolean,
+  ids: ReadonlyArray<string> = [],
+  headers: Readonly<Record<string, string>> = {}
+) => json({ body: ids.map((id) => ({ id })), removed: [], cursor, has_more }, { headers })
 
 /** A response whose body begins, and never ends; and whether it was given up. */
 const endless = () => {
@@ -230,7 +234,11 @@ describe("changes", () => {
   })
 
   it("go on from the cursor of the page before, and end where there are no more", async () => {
-    const { fetch, sent } = steps(page("1", true, ["a"]), page("2", true, ["b"]), page("3", false, [], 12))
+    const { fetch, sent } = steps(
+      page("1", true, ["a"]),
+      page("2", true, ["b"]),
+      page("3", false, [], { "x-changes-lag": "12" })
+    )
     const pages = await collect(clientOf(fetch).charges.changes("0", { limit: 5 }))
     assert.deepStrictEqual(
       pages.map(({ body, cursor, lag }) => [body.map(({ id }) => id), cursor, lag]),
@@ -251,6 +259,30 @@ describe("changes", () => {
       const { fetch, sent } = steps(page("1", false))
       await collect(clientOf(fetch).charges.changes(cursor))
       assert.strictEqual(sent[0]?.body, cursor === null ? '{"cursor":null,"wait":0}' : '{"wait":0}')
+    }
+  })
+
+  it("say whether the load is complete; of a service that does not, while nothing is held back", async () => {
+    const lag = { "x-changes-lag": "12" }
+    const { fetch } = steps(
+      page("1", true, ["a"], { ...lag, "x-changes-complete": "false" }),
+      page("2", true, ["b"], { ...lag, "x-changes-complete": "true" }),
+      page("3", true, ["c"], lag),
+      page("4", false, [], { "x-changes-lag": "0" })
+    )
+    const pages = await collect(clientOf(fetch).charges.changes())
+    assert.deepStrictEqual(
+      pages.map(({ complete }) => complete),
+      [false, true, false, true]
+    )
+  })
+
+  it("are refused where there are some, and the cursor does not move", async () => {
+    for (const stuck of [page("1", true), page("1", false, ["a"])]) {
+      const { fetch } = steps(page("1", true, ["a"]), stuck)
+      const error = await failureOf(collect(clientOf(fetch).charges.changes("0", { follow: true })))
+      assert.instanceOf(error, PracticeDataError)
+      assert.match(error.message, /cursor that does not move/)
     }
   })
 

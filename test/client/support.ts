@@ -1,5 +1,6 @@
 /** A client of promises over a `fetch` of the test's own: the service in this process, or responses that it makes up. */
 import { Effect } from "effect"
+import { marked } from "../../src/api/Errors.ts"
 import type { Fetch } from "../../src/client/index.ts"
 import { InProcess } from "../http/inProcess.ts"
 
@@ -58,7 +59,7 @@ export const json =
 
 /** An error of the service. */
 export const refused = (status: number, detail: unknown = `It is ${status}`, headers: Record<string, string> = {}) =>
-  json({ detail }, { status, headers })
+  json({ detail }, { status, headers: { ...marked, ...headers } })
 
 /** A connection that fails. */
 export const broken: Step = () => Promise.reject(new TypeError("fetch failed"))

@@ -86,25 +86,51 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
     })
   )
 
-  it.effect("is not an update that changes nothing, which leaves the time of the last change as it was too", () =>
+  it.effect.each(["origin", "replica"])(
+    "is not an update that changes nothing, of a session in the role %s: it affects its row, and leaves its times as they were",
+    (role) =>
+      Effect.gen(function* () {
+        const { organization, sql, told } = yield* reader(pets)
+        yield* sql`
+          insert into pets (organization_id, id, name, date_of_birth, updated_at)
+          values (${organization}, 'a', 'Rex', '2020-01-31', '2026-01-01 00:00:00.000001Z')`
+        yield* told()
+        const rows = sql`
+          select updated_at::text, change_position, record from pets where organization_id = ${organization}`
+        const before = yield* rows
+        const affected = yield* sql.withTransaction(
+          Effect.andThen(
+            sql`set local session_replication_role = ${sql.literal(role)}`,
+            Effect.all([
+              sql`
+                update pets set name = name, date_of_birth = '2020-01-31', change_position = 1
+                where organization_id = ${organization} returning id`,
+              sql`
+                insert into pets (organization_id, id, name, date_of_birth)
+                values (${organization}, 'a', 'Rex', '2020-01-31')
+                on conflict (organization_id, id) do update
+                set name = excluded.name, date_of_birth = excluded.date_of_birth returning id`
+            ])
+          )
+        )
+        assert.deepStrictEqual(affected, [[{ id: "a" }], [{ id: "a" }]])
+        assert.deepStrictEqual(yield* told(), nothing)
+        assert.deepStrictEqual(yield* rows, before)
+      })
+  )
+
+  it.effect("that is none adds nothing to an index", () =>
     Effect.gen(function* () {
-      const { organization, sql, told } = yield* reader(pets)
-      yield* sql`
-        insert into pets (organization_id, id, name, date_of_birth, updated_at)
-        values (${organization}, 'a', 'Rex', '2020-01-31', '2026-01-01 00:00:00.000001Z')`
-      yield* told()
-      const places = sql`select ctid::text as place from pets where organization_id = ${organization}`
-      const before = yield* places
-      yield* sql`update pets set name = name, date_of_birth = '2020-01-31', change_position = 1 where organization_id = ${organization}`
-      yield* sql`
-        insert into pets (organization_id, id, name, date_of_birth) values (${organization}, 'a', 'Rex', '2020-01-31')
-        on conflict (organization_id, id) do update set name = excluded.name, date_of_birth = excluded.date_of_birth`
-      assert.deepStrictEqual(yield* told(), nothing)
-      assert.deepStrictEqual(yield* places, before)
-      const rows = yield* sql<{
-        time: string
-      }>`select updated_at::text as time from pets where organization_id = ${organization}`
-      assert.deepStrictEqual(rows, [{ time: "2026-01-01 00:00:00.000001+00" }])
+      const { sql } = yield* TestDatabase
+      yield* sql`insert into subscriptions (organization_id, id, price, start_date) values ('org_hot', 'a', 1.50, now())`
+      const updates = yield* sql.withTransaction(
+        Effect.andThen(
+          // The same price, which is stored in another way.
+          sql`update subscriptions set id = id, price = 1.5`,
+          sql`select n_tup_upd::int as all, n_tup_hot_upd::int as hot from pg_stat_xact_user_tables where relname = 'subscriptions'`
+        )
+      )
+      assert.deepStrictEqual(updates, [{ all: 1, hot: 1 }])
     })
   )
 
@@ -173,6 +199,19 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
           })
         )
       })
+  )
+
+  it.effect("leaves the time of the last change at the end of the range, where it has come there", () =>
+    Effect.gen(function* () {
+      const { organization, sql, told } = yield* reader(pets)
+      const last = "9999-12-31 23:59:59.999999+00"
+      yield* sql`insert into pets (organization_id, id, updated_at) values (${organization}, 'a', ${last})`
+      yield* told()
+      const rows = yield* sql`
+        update pets set name = 'Rex' where organization_id = ${organization} returning updated_at::text as at`
+      assert.deepStrictEqual(rows, [{ at: last }])
+      assert.deepStrictEqual(yield* told(), { changed: ["a Rex"], removed: [] })
+    })
   )
 
   it.effect("is a delete, told by the id; not told where the record exists again", () =>

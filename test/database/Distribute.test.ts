@@ -9,6 +9,7 @@ import * as Distribute from "../../src/database/Distribute.ts"
 import * as Distribution from "../../src/database/Distribution.ts"
 import { addField, addIndex } from "../../src/database/migrations/addField.ts"
 import * as ChangesCheck from "../../src/doctor/ChangesCheck.ts"
+import * as MigrationsCheck from "../../src/doctor/MigrationsCheck.ts"
 import * as RolesCheck from "../../src/doctor/RolesCheck.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { onDatabase } from "../deletions/support.ts"
@@ -146,7 +147,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
     () =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
-        const problems = Effect.map(RolesCheck.check(sql, ["intake"]), (said) =>
+        const problems = Effect.map(MigrationsCheck.check(sql, { needed: [RolesCheck.roles.intake] }), (said) =>
           said.flatMap(({ message, status }) => (status === "fail" ? [message] : []))
         )
         assert.deepStrictEqual(yield* problems, [])

@@ -36,6 +36,12 @@ const refusals = [
     "ConstraintError 23502, table kept, column size"
   ],
   ["a statement that is none", `select ${secret}`, "SqlSyntaxError 42703"],
+  [
+    "a privilege that is lacking, and its object",
+    "do $$ begin set local role pg_monitor; perform from pets; end $$",
+    "AuthorizationError 42501, permission denied for table pets"
+  ],
+  ["an exception of a trigger that lacks a privilege", raises("42501"), "AuthorizationError 42501"],
   ["a lock that is held", raises("55P03"), "LockTimeoutError 55P03"]
 ] as const
 

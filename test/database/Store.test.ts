@@ -1,7 +1,7 @@
 /** How statements go to a database: in their turn, in time, and not at all while it is known to be down. */
 import { assert, it } from "@effect/vitest"
 import { Array, Deferred, Duration, Effect, Exit, Fiber, Logger, Ref } from "effect"
-import { ConnectionError, SqlError, StatementTimeoutError } from "effect/sql/SqlError"
+import { AuthorizationError, ConnectionError, SqlError, StatementTimeoutError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import * as Store from "../../src/database/Store.ts"
 
@@ -15,6 +15,10 @@ const dropped = new SqlError({
 
 const cancelled = new SqlError({
   reason: new StatementTimeoutError({ cause: new Error("canceling statement"), operation: "query" })
+})
+
+const denied = new SqlError({
+  reason: new AuthorizationError({ cause: { code: "42501" }, operation: "query" })
 })
 
 /** A store over a database that is up or down, and what was seen of it. */
@@ -34,8 +38,8 @@ const makeStore = Effect.fnUntraced(function* (options: { readonly connections?:
     isCancellable: options.cancels ?? true,
     probe: asked("probes")
   }).pipe(Effect.provide(logger))
-  const ask = <A, E>(statement: Effect.Effect<A, E>, key = "a") =>
-    run({ key, within: Duration.seconds(8), unavailable: ({ _tag }) => _tag }, statement).pipe(Effect.provide(logger))
+  const ask = <A, E>(statement: Effect.Effect<A, E>, key = "a", within = Duration.seconds(8)) =>
+    run({ key, within, unavailable: ({ _tag }) => _tag }, statement).pipe(Effect.provide(logger))
   return { ask, isUp, lines, seen, statement: asked("statements") }
 })
 
@@ -94,7 +98,8 @@ it.effect("whoever waits for a connection of a store that turns out to be down i
 
 it.effect.each([
   ["a connection that is dropped", dropped, "Unreachable"],
-  ["a statement that takes too long", cancelled, "Busy"]
+  ["a statement that takes too long", cancelled, "Busy"],
+  ["a statement that the database refuses", denied, "Refused"]
 ] as const)("%s is no outage", ([, error, failure]) =>
   Effect.gen(function* () {
     const { ask, seen, statement } = yield* makeStore({})
@@ -124,6 +129,27 @@ it.effect("a failed statement is warned of, once for as many as fail in a while"
     yield* TestClock.adjust("10 seconds")
     yield* Effect.exit(ask(Effect.fail(cancelled)))
     assert.match(lines.join(), /left_out=49/)
+  })
+)
+
+it.effect("a statement that is refused is warned of as such, also while others are not answered", () =>
+  Effect.gen(function* () {
+    const { ask, lines } = yield* makeStore({})
+    for (const error of [cancelled, denied]) yield* Effect.exit(ask(Effect.fail(error)))
+    assert.deepStrictEqual(
+      lines.map((line) => /The store (did not answer|refuses the service)/.exec(line)?.[1]),
+      ["did not answer", "refuses the service"]
+    )
+  })
+)
+
+it.effect("a caller that waits for less than a second proves nothing of the database: the log has no warning", () =>
+  Effect.gen(function* () {
+    const { ask, lines } = yield* makeStore({})
+    const asking = yield* begun(ask(Effect.never, "health", Duration.millis(400)))
+    yield* TestClock.adjust("400 millis")
+    assert.deepStrictEqual(yield* Fiber.join(asking), Exit.fail("Busy"))
+    assert.deepStrictEqual(lines, [])
   })
 )
 

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto"
 import { Effect, Schema } from "effect"
 import { inOrder } from "../../src/database/Database.ts"
-import { changesQuery, placeOf } from "../../src/records/ChangesQuery.ts"
+import { changesQuery, placesOf } from "../../src/records/ChangesQuery.ts"
 import { glanceQuery } from "../../src/records/Feed.ts"
 import type { Cursor } from "../../src/records/Cursor.ts"
 import { askedOf, ownerOfKey, searchQuery, withKey } from "../../src/records/SearchQuery.ts"
@@ -121,7 +121,7 @@ export const changesCostOf = Effect.fnUntraced(function* (
     sql,
     sql`${owner}`,
     resource,
-    placeOf(cursor),
+    placesOf(cursor),
     limit,
     glanceQuery(sql, sql`${owner}`, resource)
   )
@@ -129,7 +129,7 @@ export const changesCostOf = Effect.fnUntraced(function* (
   const keyed = withKey(
     sql,
     keyHash,
-    changesQuery(sql, ofKey, resource, placeOf(cursor), limit, glanceQuery(sql, ofKey, resource))
+    changesQuery(sql, ofKey, resource, placesOf(cursor), limit, glanceQuery(sql, ofKey, resource))
   )
   const plans = yield* Effect.forEach([known.statement.compile(), keyed.compile()], ([text, values]) =>
     Effect.all([explain(text, values, true), explain(text, values, false)])

@@ -11,7 +11,7 @@ import { invoices } from "../../src/api/records/Invoices.ts"
 import { RecordDatabase } from "../../src/database/Database.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { claimed, claimOne, delay, delivery, inItsOwnTime, overPostgres, runOne, scheduled, start } from "./support.ts"
-import { deleted, deletedIds, seedInvoices, rowsOf } from "./invoiceFixture.ts"
+import { deleted, deletedIds, outcomeOf, rowsOf, seedInvoices } from "./invoiceFixture.ts"
 import * as Json from "../../src/records/Json.ts"
 
 const readBody = Schema.decodeEffect(
@@ -67,6 +67,27 @@ overPostgres("a deletion", (it) => {
         rows.map(({ updated_at }) => updated_at),
         ["2030-01-01 00:00:00.00001+00", "2030-01-01 00:00:01+00", "2026-01-31 09:31:00+00"]
       )
+    }).pipe(inItsOwnTime)
+  )
+
+  it.effect("has the last time of the range for its updated_at where it cannot have a later one", () =>
+    Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      const last = "9999-12-31 23:59:59.999999+00"
+      yield* sql`update invoices set updated_at = ${last}, deleted_at = ${last} where id in ('i1', 'i2')`
+      yield* sql`update invoice_lines set updated_at = ${last} where id in ('i1a', 'loose')`
+      yield* sql`update invoice_lines set updated_at = '9999-12-31 23:59:59.999998+00' where id = 'i1b'`
+      const deletions = { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] }
+      for (const outcome of [yield* deleted(deletions), yield* deleted(deletions)]) {
+        assert.deepStrictEqual(
+          outcome,
+          outcomeOf({ invoices: { deleted: 1 }, invoice_lines: { deleted: 1 }, lines_of_invoices: 2 })
+        )
+      }
+      const rows = (yield* rowsOf(sql)).filter((row) => row.is_deleted)
+      assert.deepStrictEqual(deletedIds(rows), ["i1", "i1a", "i1b", "loose"])
+      assert.deepStrictEqual(new Set(rows.map(({ updated_at }) => updated_at)), new Set([last]))
+      assert.strictEqual(rows[0]?.deleted_at, last)
     }).pipe(inItsOwnTime)
   )
 

@@ -5,11 +5,12 @@ import { TestClock } from "effect/testing"
 import { validate, version } from "uuid"
 import type { Delivery } from "../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
+import * as SchedulerMemory from "../../src/deletions/SchedulerMemory.ts"
 import { SchedulerUnavailable } from "../../src/deletions/Task.ts"
 import { faults } from "../../src/api/Faults.ts"
 import { send } from "../http/inProcess.ts"
 import { deliver, deletions, layerIntake, layerMemory, newKey, path, recording } from "./intake.ts"
-import { start } from "./support.ts"
+import { delay, start } from "./support.ts"
 
 /** The body of a response, its fields in the contract's order. */
 const body = (status: string, taskId: string, rest: string) => `{"status":"${status}","task_id":"${taskId}",${rest}}`
@@ -198,6 +199,32 @@ layer(layerIntake(Layer.merge(layerMemory, recording(deliveries))))("a delivery"
       const response = yield* send({ path, method })
       assert.strictEqual(response.status, 405)
       assert.strictEqual(response.headers["allow"], "POST")
+    })
+  )
+})
+
+const bounded = Layer.effect(
+  Scheduler,
+  SchedulerMemory.make(delay, undefined, {
+    known: { tasks: 1, bytes: 1e6 },
+    unknown: { tasks: 1, bytes: 1e6 }
+  })
+)
+
+layer(layerIntake(Layer.merge(layerMemory, bounded)))("a delivery of an organization with too much pending", (it) => {
+  it.effect("is 503 with the documented body and Retry-After, and one that is stored is a duplicate", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(start)
+      const first = { "idempotency-key": "first" }
+      assert.strictEqual((yield* deliver({ headers: first })).status, 202)
+      const response = yield* deliver({ headers: { "idempotency-key": "again" } })
+      assert.strictEqual(response.status, 503)
+      assert.strictEqual(response.headers["retry-after"], "5")
+      const rest =
+        '"scheduled_for":"2026-01-31T09:31:00.000Z","idempotency_key":"again","invoices_count":1,' +
+        '"invoice_lines_count":0,"received_at":null'
+      assert.strictEqual(response.text, body("error", taskIdIn(response.text), rest))
+      assert.strictEqual((yield* deliver({ headers: first })).status, 200)
     })
   )
 })

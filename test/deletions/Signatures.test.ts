@@ -8,6 +8,7 @@ import { TestClock } from "effect/testing"
 import { Webhook } from "standardwebhooks"
 import type { Delivery } from "../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../src/deletions/IntakeSecrets.ts"
+import { SignaturesRequired } from "../../src/deletions/Signature.ts"
 import { SchedulerUnavailable } from "../../src/deletions/Task.ts"
 import { faults } from "../../src/api/Faults.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -126,7 +127,7 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
         const [before, logged] = [deliveries.length, lines.length]
         const response = yield* deliver({ headers: { ...(yield* signed(newKey(), signing)), ...change } })
         assert.strictEqual(response.status, 401)
-        const detail = `The delivery is not signed as its organization requires: ${reason}`
+        const detail = `The delivery is not signed as required: ${reason}`
         assert.deepStrictEqual(response.json, { detail })
         assert.strictEqual(deliveries.length, before)
         assert.strictEqual(lines.length, logged + 1)
@@ -231,6 +232,32 @@ layer(layerIntake(services))("where an organization has no signing secret", (it)
     })
   )
 })
+
+layer(layerIntake(services).pipe(Layer.provide(Layer.succeed(SignaturesRequired, true))))(
+  "where signatures are required of all",
+  (it) => {
+    it.effect.each([
+      ["unsigned", {}],
+      ["signed with another secret", { with: [another] }]
+    ] as const)("a delivery of an organization without a secret is 401, and nothing is stored: %s", ([kind, signing]) =>
+      Effect.gen(function* () {
+        const before = deliveries.length
+        const headers = kind === "unsigned" ? {} : yield* signed(newKey(), signing)
+        const response = yield* deliver({ headers: { ...headers, "x-organization-id": "org_c" } })
+        assert.strictEqual(response.status, 401)
+        const detail = "The delivery is not signed as required: the organization has no signing secret"
+        assert.deepStrictEqual(response.json, { detail })
+        assert.strictEqual(deliveries.length, before)
+      })
+    )
+
+    it.effect("a delivery that is signed with a secret of its organization is accepted", () =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* deliver({ headers: yield* signed(newKey()) })).status, 202)
+      })
+    )
+  }
+)
 
 const noSecrets = Layer.succeed(
   IntakeSecrets,

@@ -3,8 +3,9 @@
  * and how it stops. Decisions: "Invoice deletion intake", what the task does.
  */
 import { assert, it } from "@effect/vitest"
-import { Arbitrary, Duration, Effect, Exit, Fiber, Layer, Random, Scope } from "effect"
+import { Arbitrary, Array, Duration, Effect, Exit, Fiber, Layer, Random, Scope } from "effect"
 import { TestClock } from "effect/testing"
+import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { maximumAttempts, TaskFailed } from "../../src/deletions/Task.ts"
 import * as Worker from "../../src/deletions/Worker.ts"
 import { integer } from "../support/arbitraries.ts"
@@ -83,6 +84,49 @@ it.effect("runs a batch with as many tasks at once as it may, and the next batch
         )
       }),
     takes("10 seconds")
+  )
+)
+
+it.effect("lets a task of another organization begin while a long batch runs", () =>
+  withRuns(
+    (runs) =>
+      Effect.gen(function* () {
+        yield* scheduledAll(...Array.makeBy(20, String))
+        yield* TestClock.adjust("200 millis")
+        const { taskId } = yield* scheduled(delivery("other", undefined, "org_b"))
+        yield* Effect.forkScoped(Worker.run({ ...options, batch: 24, concurrency: 6 }), { startImmediately: true })
+        yield* TestClock.adjust("2 minutes")
+        const begun = runs.find((run) => run.taskId === taskId)?.at ?? Infinity
+        assert.isBelow(begun, 62)
+        assert.lengthOf(runs, 21)
+      }),
+    takes("1 second")
+  )
+)
+
+it.effect("runs tasks of many organizations in few transactions, and those of one with many in others", () =>
+  withRuns(() =>
+    Effect.gen(function* () {
+      const scheduler = yield* Scheduler
+      const transactions: Array<ReadonlyArray<string>> = []
+      const recording: Scheduler["Service"] = {
+        ...scheduler,
+        run: (claims) => {
+          transactions.push(claims.map(({ organization }) => organization))
+          return scheduler.run(claims)
+        }
+      }
+      yield* scheduledAll(...Array.makeBy(10, String))
+      yield* Effect.forEach(Array.range(1, 10), (index) => scheduled(delivery("1", undefined, `org_${index}`)))
+      yield* TestClock.adjust(delay)
+      yield* Effect.provideService(oneRound({ ...options, batch: 20, concurrency: 6 }), Scheduler, recording)
+      const shared = transactions.filter((owners) => !owners.includes("org_a"))
+      assert.deepStrictEqual(
+        shared.map(({ length }) => length),
+        [4, 4, 2]
+      )
+      assert.sameMembers(transactions.filter((owners) => owners.includes("org_a")).flat(), Array.replicate("org_a", 10))
+    })
   )
 )
 

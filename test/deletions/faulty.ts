@@ -24,6 +24,7 @@ export const faulty = (
   run: (claims) =>
     around("run", Effect.andThen(Effect.forEach(claims, task, { discard: true }), scheduler.run(claims))),
   fail: (claim, reason, retryAfter) => around("fail", scheduler.fail(claim, reason, retryAfter)),
+  empty: scheduler.empty,
   release: (claim) => around("release", scheduler.release(claim)),
   untilDue: around("untilDue", scheduler.untilDue)
 })

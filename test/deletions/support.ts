@@ -47,7 +47,8 @@ export const scheduled = Effect.fnUntraced(function* (given: ReturnType<typeof d
   return yield* ScheduleOutcome.$match(yield* schedule(given), {
     Scheduled: ({ receipt }) => Effect.succeed(receipt),
     Duplicate: (was) => Effect.fail(new Unexpected({ what: "a new task", was })),
-    KeyReused: (was) => Effect.fail(new Unexpected({ what: "a new task", was }))
+    KeyReused: (was) => Effect.fail(new Unexpected({ what: "a new task", was })),
+    Full: (was) => Effect.fail(new Unexpected({ what: "a new task", was }))
   })
 })
 
@@ -117,7 +118,7 @@ export const isFinished = Effect.gen(function* () {
 export const idsOf = (tasks: ReadonlyArray<Claim | Receipt>) => tasks.map(({ taskId }) => taskId)
 
 /** A scheduler over Postgres, without any task. No time passes while a statement runs: the test's clock has it all. */
-const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
+export const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase

@@ -27,13 +27,15 @@ describe.concurrent("The doctor", () => {
         STRIPE_SECRET_KEY: secret,
         DELETION_DELAY: "soon",
         RATE_LIMIT: "0",
-        DATABSE_URL: "x"
+        DATABSE_URL: "x",
+        DTABSE_URL: "x"
       })
       has(findings, "ok", "DATABASE_URL=postgres://someone@127.0.0.1:1/nothing")
       has(findings, "ok", "STRIPE_SECRET_KEY=(set)")
       has(findings, "fail", "DELETION_DELAY: expected a duration")
       has(findings, "fail", "RATE_LIMIT: expected an integer")
-      has(findings, "warn", "DATABSE_URL")
+      has(findings, "fail", "DATABSE_URL")
+      has(findings, "warn", "DTABSE_URL")
       assert.notInclude(json(findings), secret)
     })
   )
@@ -79,7 +81,12 @@ describe.concurrent("The doctor", () => {
     Effect.gen(function* () {
       const port = yield* Effect.acquireRelease(
         Effect.callback<number>((resume) => {
-          const server = createServer((socket) => socket.end("SSH-2.0-OpenSSH\r\n")).listen(0, "127.0.0.1", () => {
+          // Another program, which sends on to the health of a service.
+          const health = `HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{"version":"9","checks":{}}`
+          const redirect = "HTTP/1.1 307 Temporary Redirect\r\nConnection: close\r\nLocation: /elsewhere\r\n\r\n"
+          const server = createServer((socket) => {
+            socket.once("data", (request) => socket.end(request.includes("/elsewhere") ? health : redirect))
+          }).listen(0, "127.0.0.1", () => {
             const address = server.address()
             resume(Effect.succeed(address === null || typeof address === "string" ? 0 : address.port))
           })

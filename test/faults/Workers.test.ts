@@ -142,7 +142,7 @@ it.live("A worker with nothing to do rests, also while a deletion of another out
     yield* sql`select pg_sleep(1)`
     const before = yield* commits
     yield* sql`select pg_sleep(1.5)`
-    assert.isBelow((yield* commits) - before, 100)
+    assert.isBelow((yield* commits) - before, 200)
     yield* feeder.release
     yield* Ledger.untilCompleted(sql)
     assert.deepStrictEqual(yield* Ledger.balance(sql), Ledger.allCompletedOnce(1))

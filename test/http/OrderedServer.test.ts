@@ -1,4 +1,5 @@
 /** Requests that a client sends ahead on one connection: one at a time is worked on. */
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { ServerResponse } from "node:http"
 import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
@@ -9,30 +10,33 @@ import { eventually } from "../blackbox/support/eventually.ts"
 
 const minute = Duration.minutes(1)
 
-const listening = Effect.acquireRelease(
-  Effect.callback<{ readonly server: OrderedServer; readonly port: number; readonly begun: Array<ServerResponse> }>(
-    (resume) => {
-      const begun: Array<ServerResponse> = []
-      const server = new OrderedServer({
-        maxConnections: 10,
-        headersTimeout: minute,
-        bodyTimeout: minute,
-        idleTimeout: minute
-      })
-      server.on("request", (_, response) => begun.push(response))
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        const port = address === null || typeof address === "string" ? 0 : address.port
-        resume(Effect.succeed({ server, port, begun }))
-      })
-    }
-  ),
+/** A server that listens, and has no handler. */
+const opened = Effect.acquireRelease(
+  Effect.callback<{ readonly server: OrderedServer; readonly port: number }>((resume) => {
+    const server = new OrderedServer({
+      maxConnections: 10,
+      headersTimeout: minute,
+      bodyTimeout: minute,
+      idleTimeout: minute
+    })
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const port = address === null || typeof address === "string" ? 0 : address.port
+      resume(Effect.succeed({ server, port }))
+    })
+  }),
   ({ server }) =>
     Effect.sync(() => {
       server.close()
       server.closeAllConnections()
     })
 )
+
+const listening = Effect.map(opened, ({ port, server }) => {
+  const begun: Array<ServerResponse> = []
+  server.on("request", (_, response) => begun.push(response))
+  return { server, port, begun }
+})
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 
@@ -63,6 +67,31 @@ const passes = (port: number, begun: Array<ServerResponse>) =>
 const urls = (begun: ReadonlyArray<ServerResponse>) => begun.map(({ req }) => req.url)
 
 describe("A connection", () => {
+  it.live("that comes before the handler is there waits for it", () =>
+    Effect.gen(function* () {
+      const { port, server } = yield* opened
+      const socket = yield* connected(port)
+      let parsed = 0
+      const count = () => (parsed += 1)
+      yield* Effect.acquireRelease(
+        Effect.sync(() => subscribe("http.server.request.start", count)),
+        () => Effect.sync(() => unsubscribe("http.server.request.start", count))
+      )
+      let answer = ""
+      socket.on("data", (bytes) => (answer += bytes.toString()))
+      socket.write(get("/1") + get("/2"))
+      yield* eventually(
+        "both requests",
+        Effect.sync(() => parsed === 2)
+      )
+      server.on("request", ({ url }, response) => response.end(`answer to ${url}`))
+      yield* eventually(
+        "both answers",
+        Effect.sync(() => /answer to \/1[^]*answer to \/2/.test(answer))
+      )
+    })
+  )
+
   it.live("has one request worked on, and the next when its answer is finished, in their order", () =>
     Effect.gen(function* () {
       const { begun, port } = yield* listening
@@ -122,6 +151,29 @@ describe("A connection", () => {
         })
       )
     })
+  )
+
+  it.live.each(["0;a\n\r\n", "0x0\r\n\r\n", "0\r\nContent-Length: 1\r\n\r\n"])(
+    "on which the body of a waiting request is invalid, such as %j, ends with 400 after the responses before it",
+    (body) =>
+      Effect.gen(function* () {
+        const { begun, port } = yield* listening
+        const socket = yield* connected(port)
+        let answer = ""
+        socket.on("data", (bytes) => (answer += bytes.toString()))
+        socket.write(`${get("/1")}POST /2 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${body}${get("/3")}`)
+        yield* eventually(
+          "a request",
+          Effect.sync(() => begun.length === 1)
+        )
+        begun[0]?.end("done")
+        yield* eventually(
+          "a connection closed",
+          Effect.sync(() => socket.readableEnded)
+        )
+        assert.deepStrictEqual(answer.match(/(?<=HTTP\/1\.1 )\d+/g), ["200", "400"])
+        assert.deepStrictEqual(urls(begun), ["/1"])
+      })
   )
 
   it.live("whose body comes in tiny pieces is answered 400 and closed, while larger pieces may be as many", () =>

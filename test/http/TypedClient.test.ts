@@ -111,9 +111,9 @@ layer(handlersOver(layerDemo))("the typed client fails with", (it) => {
       const api = yield* client
       const { body, cursor, ...rest } = yield* api.charges.changes({ payload: {} })
       assert.strictEqual(body.length, demo.charges.length)
-      assert.deepStrictEqual(rest, { removed: [], has_more: false, lag: 0 })
+      assert.deepStrictEqual(rest, { removed: [], has_more: false, lag: 0, complete: true })
       const next = yield* api.charges.changes({ payload: { cursor, limit: 1 } })
-      assert.deepStrictEqual(next, { body: [], removed: [], cursor, has_more: false, lag: 0 })
+      assert.deepStrictEqual(next, { body: [], removed: [], cursor, has_more: false, lag: 0, complete: true })
       const error = yield* Effect.flip(api.charges.changes({ payload: { cursor: "made up" } }))
       assert.deepStrictEqual(error, new Errors.CursorInvalid())
     })

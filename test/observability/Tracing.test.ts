@@ -3,7 +3,7 @@ import { createHash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import * as Worker from "../../src/deletions/Worker.ts"
-import { key, send } from "../http/inProcess.ts"
+import { key, type Sent, send } from "../http/inProcess.ts"
 import { OtlpCollector, type Span } from "../support/OtlpCollector.ts"
 import { StripeDouble } from "../support/StripeDouble.ts"
 import * as Faults from "../support/stripe/faults.ts"
@@ -26,7 +26,7 @@ const isOfUse = ({ attributes }: Span) => attributes["db.query.text"] === "selec
 
 const readOf = ({ attributes, parentSpanId }: Span) => {
   const text = String(attributes["db.query.text"])
-  return text.startsWith("with k as ") ? `${parentSpanId} ${text}` : undefined
+  return /^(with k as|select t\.record) /.test(text) ? `${parentSpanId} ${text}` : undefined
 }
 
 /** Whether a read ran for a second time: one that has no answer for 0.1 s on a shared connection does. */
@@ -35,14 +35,16 @@ const isRepeated = (span: Span, index: number, all: ReadonlyArray<Span>) => {
   return read !== undefined && all.findIndex((other) => readOf(other) === read) < index
 }
 
-/** The spans of a trace whose first span here has ended. */
-const traceOf = Effect.fnUntraced(function* (traceId: string) {
-  const isRoot = (span: Span) => span.traceId === traceId && span.kind === "SPAN_KIND_SERVER"
-  const all = (yield* spansWith("the trace", isRoot))
-    .filter((span) => span.traceId === traceId && !isOfUse(span))
-    .filter((span, index, spans) => !isRepeated(span, index, spans))
-  const root = all.find(isRoot)
+/** The spans of a trace whose first span here has ended: the caller's, or a new one that is linked to it. */
+const traceOf = Effect.fnUntraced(function* (callerId: string) {
+  const isRoot = ({ kind, links, traceId }: Span) =>
+    kind === "SPAN_KIND_SERVER" && (traceId === callerId || links.some((link) => link.traceId === callerId))
+  const spans = yield* spansWith("the trace", isRoot)
+  const root = spans.find(isRoot)
   assert.isDefined(root)
+  const all = spans
+    .filter((span) => span.traceId === root.traceId && !isOfUse(span))
+    .filter((span, index, every) => !isRepeated(span, index, every))
   return { all, root, tree: treeOf(all, root) }
 })
 
@@ -97,7 +99,7 @@ layer(traced(), live)("a trace", (it) => {
       assert.strictEqual(statement?.kind, "SPAN_KIND_CLIENT")
       assert.deepInclude(statement?.attributes, { "db.system.name": "postgresql", "server.address": "127.0.0.1" })
       const text = String(statement?.attributes["db.query.text"])
-      assert.match(text, /^with k as materialized .* where key_hash = \$1 .* limit 3\) r$/)
+      assert.match(text, /^select t\.record.* where t\.organization_id = \$1 .* limit 3$/)
     })
   )
 
@@ -151,12 +153,13 @@ layer(traced(), live)("a trace", (it) => {
         ({ links, name }) => name === "process deletion_tasks" && links.length > 0
       )
       const run = spans.find(({ name }) => name === "process deletion_tasks")
-      const scheduling = spans.find(({ name, traceId }) => traceId === caller.traceId && name === "Scheduler.schedule")
+      const { all, root } = yield* traceOf(caller.traceId)
+      const scheduling = all.find(({ name }) => name === "Scheduler.schedule")
       assert.isDefined(run)
       assert.isDefined(scheduling)
-      assert.notStrictEqual(run.traceId, caller.traceId)
+      assert.notStrictEqual(run.traceId, root.traceId)
       assert.deepStrictEqual([run.parentSpanId, run.kind], ["", "SPAN_KIND_CONSUMER"])
-      assert.deepStrictEqual(run.links[0], { traceId: caller.traceId, spanId: scheduling.spanId })
+      assert.deepStrictEqual(run.links[0], { traceId: root.traceId, spanId: scheduling.spanId })
       assert.strictEqual(run.attributes["practice_data.organization"], "org_oakridge")
       const database = new URL((yield* TestDatabase).url).pathname.slice(1)
       assert.deepStrictEqual(treeOf(spans, run), {
@@ -297,6 +300,62 @@ layer(traced(), live)("a trace", (it) => {
           ({ headers, isWhole, path }) =>
             headers["x-api-key"] === secrets.collector && (isWhole || path === "/v1/metrics")
         )
+      )
+    })
+  )
+})
+
+const strangers: ReadonlyArray<Sent & { readonly caller: string }> = [
+  { caller: "with no key", headers: { authorization: undefined } },
+  {
+    caller: "with an unknown key",
+    headers: { authorization: "Bearer pda_live_0123456789abcdefghijklmnopqrstuv012345" }
+  },
+  { caller: "with a key of another form", headers: { authorization: "Bearer a-key" } },
+  { caller: "at the intake", ...delivery("of a stranger") },
+  { caller: "at an unknown path", path: "/nothing" }
+]
+
+layer(traced({ OTEL_TRACES_SAMPLER: "always_on" }), live)("the trace of a caller", (it) => {
+  it.effect.each(strangers)("$caller is another one, and linked to it", (request) =>
+    Effect.gen(function* () {
+      const caller = callerOf("00")
+      yield* send({ ...request, headers: { ...request.headers, ...caller.headers } })
+      const { root } = yield* traceOf(caller.traceId)
+      assert.notStrictEqual(root.traceId, caller.traceId)
+      assert.strictEqual(root.parentSpanId, "")
+      assert.deepStrictEqual(root.links, [{ traceId: caller.traceId, spanId: caller.spanId }])
+    })
+  )
+})
+
+// An id that a sampler by ratio takes, however small the ratio.
+const chosen = { traceparent: `00-${"f".repeat(32)}-00f067aa0ba902b7-01` }
+
+layer(traced({ OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0.000001" }), live)("by ratio", (it) => {
+  it.effect.each<(typeof strangers)[number]>([{ caller: "with a valid key" }, ...strangers])(
+    "a caller $caller cannot choose to be sampled",
+    (request) =>
+      Effect.gen(function* () {
+        const { spans } = yield* OtlpCollector
+        for (let times = 0; times < 20; times++) yield* send({ ...request, headers: { ...request.headers, ...chosen } })
+        yield* Effect.sleep("50 millis")
+        assert.deepStrictEqual(yield* spans, [])
+      })
+  )
+})
+
+layer(traced({ OTEL_TRACES_SAMPLER: "parentbased_always_off" }), live)("by parent", (it) => {
+  it.effect("only a caller with a valid key chooses to be sampled", () =>
+    Effect.gen(function* () {
+      for (const { headers, ...request } of strangers) yield* send({ ...request, headers: { ...headers, ...chosen } })
+      const caller = callerOf("01")
+      yield* send({ headers: caller.headers })
+      const { all } = yield* traceOf(caller.traceId)
+      const { spans } = yield* OtlpCollector
+      assert.sameMembers(
+        (yield* spans).filter((span) => !isOfUse(span)).map(({ spanId }) => spanId),
+        all.map(({ spanId }) => spanId)
       )
     })
   )

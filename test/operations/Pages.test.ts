@@ -13,6 +13,7 @@ const now = Effect.runSync(Clock.currentTimeMillis)
 const paths = ["/ops", "/ops/requests", "/ops/deletions", "/ops/keys", "/ops/changes", "/ops/audit"]
 
 const dead = taskOf("org_oakridge", "delivery-1", "dead", now)
+const another = taskOf("org_oakridge", "delivery-3", "dead", now)
 const completed = taskOf("org_harbor", "delivery-2", "completed", now)
 
 const ofTask = (path: string, { id, organization_id }: typeof dead) => link(path, { organization: organization_id, id })
@@ -112,14 +113,18 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       assert.strictEqual(done.status, 303)
       assert.include(done.headers.get("location") ?? "", "/ops/replayed?")
       const plain = { ...basic("bob", token), accept: "*/*" }
-      const byCurl = yield* ask(path, { method: "POST", headers: plain })
-      assert.deepStrictEqual([byCurl.status, byCurl.text], [200, `Replaying ${dead.id}\n`])
+      const byCurl = yield* ask(ofTask("/ops/task/replay", another), { method: "POST", headers: plain })
+      assert.deepStrictEqual([byCurl.status, byCurl.text], [200, `Replaying ${another.id}\n`])
       const alive = yield* ask(ofTask("/ops/task/replay", completed), { method: "POST", headers: plain })
       assert.deepStrictEqual(
         [alive.status, alive.text],
         [409, "This deletion is completed. Only a dead one can be replayed.\n"]
       )
-    })
+    }).pipe(
+      Effect.provide(listener(Layer.merge(well, store({ ...memory, tasks: [dead, another, completed] }))), {
+        local: true
+      })
+    )
   )
 
   it.effect("nothing is replayed without the token, or without a name", () =>

@@ -8,7 +8,8 @@ import type { Entry } from "../../src/operations/AuditLog.ts"
 import { iso } from "../../src/operations/Format.ts"
 import { Figures, type ProcessSnapshot, type Silent } from "../../src/operations/Figures.ts"
 import type { ShownTask } from "../../src/operations/OperatorRows.ts"
-import { OperatorStore, type Memory } from "../../src/operations/OperatorStore.ts"
+import { OperatorStore } from "../../src/operations/OperatorStore.ts"
+import type { Memory } from "../../src/operations/OperatorStoreMemory.ts"
 
 const minute = 60_000
 

@@ -2,9 +2,10 @@
 import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, type Vitest } from "@effect/vitest"
-import { Config, Effect } from "effect"
+import { Config, Deferred, Effect, Fiber, Predicate } from "effect"
 import * as Client from "../blackbox/support/Client.ts"
 import { startCommand } from "../blackbox/support/Process.ts"
+import { freePort } from "../support/LocalPostgres.ts"
 import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
 import { node24, Project, root } from "./Project.ts"
 import { snippetsOf } from "./readme.ts"
@@ -13,7 +14,7 @@ import { binOf, DemoService } from "./Service.ts"
 
 /** A server that has the data API beside a route of its own. */
 const servesBesideOthers = Effect.fnUntraced(function* (address: string) {
-  const { ask, call } = yield* Client.make(address)
+  const { ask, call } = Client.patient(yield* Client.make(address))
   const hello = yield* call({ path: "/hello", method: "GET", headers: {} })
   assert.deepStrictEqual([hello.status, hello.text], [200, "Hello"])
   const records = yield* ask("/charges/search", { limit: 1 })
@@ -21,6 +22,27 @@ const servesBesideOthers = Effect.fnUntraced(function* (address: string) {
   assert.property(records.headers, "x-request-id")
   const nothing = yield* ask("/nothing")
   assert.deepStrictEqual([nothing.status, nothing.text], [404, `{"detail":"Not Found"}`])
+})
+
+const isRefused = ({ cause }: Client.NoAnswer) => Predicate.hasProperty(cause, "code") && cause.code === "ECONNREFUSED"
+
+/** Asks from the very start, each time on a connection of its own. All that are taken are answered. */
+const answersFromTheStart = Effect.fnUntraced(function* (address: string) {
+  const ask = Effect.scoped(Effect.flatMap(Client.make(address, 1), (client) => client.ask("/charges/search")))
+  const isUp = yield* Deferred.make<void>()
+  const fibers: Array<Fiber.Fiber<unknown, Client.NoAnswer>> = []
+  const answered = Effect.flatMap(ask, ({ status }) => {
+    // A busy machine may have no connection to its database yet.
+    assert.include([200, 503], status)
+    return status === 200 ? Deferred.succeed(isUp, undefined) : Effect.void
+  })
+  const refused = Effect.catchIf(answered, isRefused, () => Effect.void)
+  yield* Effect.map(Effect.forkScoped(refused), (fiber) => fibers.push(fiber)).pipe(
+    Effect.andThen(Effect.sleep("10 millis")),
+    Effect.forever,
+    Effect.raceFirst(Deferred.await(isUp))
+  )
+  yield* Fiber.joinAll(fibers)
 })
 
 const readme = snippetsOf(join(root, "README.md"))
@@ -53,9 +75,15 @@ export const readmeTests = (it: Vitest.MethodsNonLive<Project | DemoService | Te
       for (const { code, name } of programs) {
         const [oldest = node24] = Object.values(nodes)
         if (code.includes("Layer.launch")) {
-          writeFileSync(join(whole, name), code.replace("port: 3000", "port: 0"))
-          const server = yield* startCommand({ file: oldest, args: [name], cwd: whole }, { DATA_DIR: "memory" })
-          yield* servesBesideOthers(yield* server.address)
+          for (const environment of [{ DATA_DIR: "memory" }, { DATABASE_URL: (yield* TestDatabase).url }]) {
+            const port = yield* freePort
+            writeFileSync(join(whole, name), code.replace("port: 3000", `port: ${port}`))
+            const server = yield* startCommand({ file: oldest, args: [name], cwd: whole }, environment)
+            yield* answersFromTheStart(`http://127.0.0.1:${port}`)
+            yield* servesBesideOthers(yield* server.address)
+            yield* server.kill("SIGTERM")
+            assert.deepStrictEqual(yield* server.ended, { code: 130, signal: null })
+          }
         } else {
           writeFileSync(join(whole, name), at(url, code))
           yield* succeed(oldest, [name], { cwd: whole, env: {} })

@@ -10,6 +10,7 @@ import {
   AccountFailed,
   AccountUnauthorized,
   type Page,
+  PspErred,
   PspRefused,
   PspUnavailable,
   RateLimited
@@ -21,6 +22,7 @@ import { type Answer, clinic, organization, readsByAccount, readsOver } from "./
 const page: Page = { data: [{ id: "ch_1" }], hasMore: false }
 const answered: Answer = Effect.succeed(page)
 const down: Answer = Effect.fail(new PspUnavailable({ reason: "StripeAPIError 500", request: "req_down" }))
+const erred: Answer = Effect.fail(new PspErred({ reason: "StripeAPIError 500" }))
 const refused: Answer = Effect.fail(new AccountFailed({ reason: "StripePermissionError 403", request: "req_403" }))
 const unauthorized: Answer = Effect.fail(new AccountUnauthorized({ reason: "StripeAuthenticationError 401" }))
 
@@ -52,6 +54,7 @@ const leave = <A, E, R>(read: Effect.Effect<A, E, R>, after: Duration.Input) =>
 describe("an account", () => {
   it.effect.each([
     ["for which the processor refuses", refused],
+    ["for which the processor fails or answers nonsense", erred],
     ["for which the processor does not take our key", unauthorized],
     ["for which the processor never answers", Effect.never]
   ] as const)("%s has its circuit breaker opened by five failures in a row, and no other account has", ([, failing]) =>
@@ -130,6 +133,7 @@ describe("an account", () => {
 
 describe("the processor", () => {
   const accounts = ["a", "b", "c", "d", "e", "f"]
+  const organizations = [organization, "org_elm"]
   const allOf = (answer: Answer) => Object.fromEntries(accounts.map((account) => [account, answer]))
 
   it.effect("is called for no account once its circuit breaker is open, whichever accounts opened it", () =>
@@ -142,15 +146,62 @@ describe("the processor", () => {
     })
   )
 
-  it.effect("has its circuit breaker opened when five accounts in a row have our key refused", () =>
+  it.effect(
+    "has its circuit breaker opened when five accounts in a row, of several organizations, have our key refused",
+    () =>
+      Effect.gen(function* () {
+        const { calls, isUp, readOf } = yield* readsByAccount({ ...allOf(unauthorized), good: answered }, organizations)
+        for (const account of ["a", "b", "a", "b", "c", "d", "e"]) yield* failureOf(readOf(account))
+        assert.isTrue(yield* isUp)
+        for (const account of ["e", "f"]) yield* failureOf(readOf(account, "org_elm"))
+        assert.isFalse(yield* isUp)
+        yield* failureOf(readOf("good"))
+        assert.strictEqual(calls.length, 9)
+      })
+  )
+
+  it.effect("has its circuit breaker opened by failures for several accounts of several organizations", () =>
     Effect.gen(function* () {
-      const { calls, isUp, readOf } = yield* readsByAccount({ ...allOf(unauthorized), good: answered })
-      for (const account of ["a", "b", "a", "b", "c", "d"]) yield* failureOf(readOf(account))
+      const { calls, isUp, readOf } = yield* readsByAccount({ ...allOf(erred), good: answered }, organizations)
+      yield* times(4, failureOf(readOf("a")))
+      yield* failureOf(readOf("b", "org_elm"))
       assert.isTrue(yield* isUp)
-      yield* failureOf(readOf("e"))
+      yield* failureOf(readOf("b", "org_elm"))
       assert.isFalse(yield* isUp)
-      yield* failureOf(readOf("good"))
-      assert.strictEqual(calls.length, 7)
+      assert.strictEqual(yield* retryAfter(readOf("good")), 5)
+      assert.strictEqual(calls.length, 6)
+    })
+  )
+
+  it.effect.each([
+    ["one account", ["a"], ["org_oak"]],
+    ["one account of several organizations", ["a"], organizations],
+    ["several accounts of one organization", accounts, ["org_oak"]]
+  ] as const)("is not blamed for failures of %s", ([, failing, owners]) =>
+    Effect.gen(function* () {
+      const { isUp, readOf } = yield* readsByAccount({ ...allOf(erred), good: answered }, organizations)
+      yield* times(
+        3,
+        Effect.forEach(failing, (account) =>
+          Effect.forEach(owners, (owner) => times(2, failureOf(readOf(account, owner))))
+        )
+      )
+      assert.isTrue(yield* isUp)
+      assert.deepStrictEqual(yield* readOf("good", "org_elm"), page)
+    })
+  )
+
+  it.effect("that is up again is not shut out any longer by an account whose probes fail", () =>
+    Effect.gen(function* () {
+      const { isUp, readOf } = yield* readsByAccount({ ...allOf(erred), good: answered }, organizations)
+      yield* times(4, failureOf(readOf("a")))
+      yield* times(2, failureOf(readOf("b", "org_elm")))
+      assert.isFalse(yield* isUp)
+      yield* TestClock.adjust("5 seconds")
+      yield* failureOf(readOf("a"))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* readOf("good"), page)
+      assert.isTrue(yield* isUp)
     })
   )
 
@@ -160,9 +211,10 @@ describe("the processor", () => {
     ["did not take a request", Effect.fail(new PspRefused({ reason: "parameter" }))]
   ] as const)("is not blamed for accounts that have our key refused when it %s in between", ([, between]) =>
     Effect.gen(function* () {
-      const { isUp, readOf } = yield* readsByAccount({ ...allOf(unauthorized), between })
-      for (const account of ["a", "b", "c", "d", "between", "e", "f", "a", "b"]) {
-        yield* Effect.exit(failureOf(Effect.andThen(readOf(account), Effect.fail("answered"))))
+      const { isUp, readOf } = yield* readsByAccount({ ...allOf(unauthorized), between }, organizations)
+      for (const [index, account] of ["a", "b", "c", "d", "between", "e", "f", "a", "b"].entries()) {
+        const read = readOf(account, organizations[index % 2])
+        yield* Effect.exit(failureOf(Effect.andThen(read, Effect.fail("answered"))))
       }
       assert.isTrue(yield* isUp)
     })

@@ -12,12 +12,13 @@ import * as Http from "../http/inProcess.ts"
 import { Recorded, textOf } from "../support/Recorded.ts"
 import { StripeDouble } from "../support/StripeDouble.ts"
 import * as Faults from "../support/stripe/faults.ts"
-import { accounts, oak, platform, secretKey } from "./accounts.ts"
+import { accounts, harbor, oak, platform, secretKey } from "./accounts.ts"
 
 const clinic = "clinic_oak"
 const clinics = [
   { organization: Http.organization, clinic, account: oak },
-  { organization: Http.organization, clinic: "clinic_gone", account: "acct_1Gone" }
+  { organization: Http.organization, clinic: "clinic_gone", account: "acct_1Gone" },
+  { organization: Http.other.organization, clinic: "clinic_harbor", account: harbor }
 ]
 
 /** The data API over the double. */
@@ -164,6 +165,30 @@ layer(services)("a read from a processor, by a clock of the test's own,", (it) =
       yield* isSecret(answers)
       // None was answered in full, so each ends with its socket.
       yield* underWay(0)
+    })
+  )
+})
+
+layer(services)("an account for which the processor", (it) => {
+  it.effect.each([
+    ["fails", Faults.internal],
+    ["answers no list", Faults.answer(200, '{"data":{}}')],
+    ["breaks the connection", Faults.reset],
+    ["is behind a page for people", Faults.html(502)]
+  ] as const)("%s shuts out no other organization", ([, fault]) =>
+    Effect.gen(function* () {
+      const double = yield* StripeDouble
+      const headers = { authorization: `Bearer ${Http.other.key}` }
+      const theOther = Http.send({ path: "/api/v3/psp-charges/search", json: { clinic: "clinic_harbor" }, headers })
+      yield* double.breakAccount(oak, fault)
+      for (let read = 0; read < 5; read++) isUnavailable(yield* search(), read < 4 ? "1" : "5")
+      assert.strictEqual((yield* theOther).status, 200)
+      yield* double.seen
+      isUnavailable(yield* search(), "5")
+      assert.lengthOf(yield* double.seen, 0)
+      yield* double.breakAccount(oak, undefined)
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual((yield* search()).status, 200)
     })
   )
 })

@@ -24,12 +24,9 @@ const list = (limit = 3) => Effect.flatMap(PspClient, (client) => client.list("c
 
 const page = `{"object":"list","data":[{"id":"ch_1"}],"has_more":false,"url":"/v1/charges"}`
 
-const unavailable: ReadonlyArray<readonly [name: string, fault: Faults.Fault]> = [
+const erred: ReadonlyArray<readonly [name: string, fault: Faults.Fault]> = [
   ["an error on its side", Faults.internal],
   ["an error of a status that it does not have", Faults.error(599, { type: "api_error" })],
-  ["our key being refused", Faults.error(401, { type: "invalid_request_error", code: "api_key_expired" })],
-  ["our key being unknown", Faults.unknownKey],
-  ["the key of the platform being too old", Faults.error(401, { type: "x", code: "platform_api_key_expired" })],
   ["a page for people", Faults.html(200)],
   ["a page for people that asks for patience", Faults.html(429)],
   ["a page for people of something in between", Faults.html(502)],
@@ -60,11 +57,17 @@ const unavailable: ReadonlyArray<readonly [name: string, fault: Faults.Fault]> =
   ["items that are lists", Faults.answer(200, '{"data":[[]],"has_more":false}')]
 ]
 
-const refused: typeof unavailable = [
+const keyRefused: typeof erred = [
+  ["our key being refused", Faults.error(401, { type: "invalid_request_error", code: "api_key_expired" })],
+  ["our key being unknown", Faults.unknownKey],
+  ["the key of the platform being too old", Faults.error(401, { type: "x", code: "platform_api_key_expired" })]
+]
+
+const refused: typeof erred = [
   ["a parameter", Faults.error(400, { type: "invalid_request_error", param: "created[gte]" })]
 ]
 
-const ofTheAccount: typeof unavailable = [
+const ofTheAccount: typeof erred = [
   ["wants a payment", Faults.error(402, { type: "card_error", code: "card_declined" })],
   ["is not allowed to", Faults.error(403, { type: "invalid_request_error" })],
   ["has nothing at the address", Faults.error(404, { type: "invalid_request_error", code: "resource_missing" })],
@@ -73,14 +76,14 @@ const ofTheAccount: typeof unavailable = [
   ["is locked", Faults.error(423, { type: "invalid_request_error" })]
 ]
 
-const unauthorized: typeof unavailable = [
+const unauthorized: typeof erred = [
   ["without a code", Faults.error(401, { type: "invalid_request_error" })],
   ["with a code that is not the key's", Faults.error(401, { type: "invalid_request_error", code: "account_closed" })]
 ]
 
 const mebibyte = 1024 * 1024
 
-const cursor: typeof unavailable = [
+const cursor: typeof erred = [
   ["missing", Faults.error(404, { type: "invalid_request_error", code: "resource_missing", param: "starting_after" })],
   ["malformed", Faults.error(400, { type: "invalid_request_error", param: "starting_after" })]
 ]
@@ -132,8 +135,12 @@ const live = { excludeTestServices: true }
 const services = layerWith(secretKey).pipe(Layer.provideMerge(StripeDouble.layer(rules)))
 
 layer(services, live)("PspClient.layerStripe", (it) => {
-  it.effect.each(unavailable)("takes Stripe to be unavailable, after one request, on %s", ([, fault]) =>
+  it.effect.each(keyRefused)("takes Stripe to be unavailable, after one request, on %s", ([, fault]) =>
     is("PspUnavailable", fault)
+  )
+
+  it.effect.each(erred)("takes Stripe or the account to fail, after one request, on %s", ([, fault]) =>
+    is("PspErred", fault)
   )
 
   it.effect.each(refused)("knows that Stripe is up when it refuses %s", ([, fault]) => is("PspRefused", fault))
@@ -286,7 +293,7 @@ layer(withOtherKey, live)("PspClient.layerStripe with a key that Stripe does not
 })
 
 layer(
-  PspClient.layerStripe({ secretKey: Redacted.make(secretKey), apiUrl: Option.some(new URL("http://127.0.0.1:1")) }),
+  PspClient.layerStripe({ secretKey: Redacted.make(secretKey), apiUrl: Option.some(new URL("http://127.0.0.1:2")) }),
   live
 )("PspClient.layerStripe without a Stripe", (it) => {
   it.effect("takes it to be unavailable", () =>

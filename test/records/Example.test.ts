@@ -25,8 +25,8 @@ import { Repositories } from "../../src/records/Repositories.ts"
 import { costOf, organization } from "../database/cost.ts"
 import * as Arbitraries from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import vaccinationsTable from "./example/00014_vaccinations.ts"
-import petsBreed from "./example/00014_pets_breed.ts"
+import vaccinationsTable from "./example/00015_vaccinations.ts"
+import petsBreed from "./example/00015_pets_breed.ts"
 import { OffsetTooDeep } from "./example/OffsetTooDeep.ts"
 import { Vaccination, vaccinations } from "./example/Vaccinations.ts"
 import { dataset, fill, storesOf } from "./stores.ts"
@@ -143,7 +143,7 @@ test.effect("a new error is 400 with its text, and the typed client knows it", (
 
 test("the README quotes the examples as they are", () => {
   const readme = unindented(readFileSync(join(root, "README.md"), "utf8"))
-  for (const file of ["example/00014_pets_breed.ts", "example/OffsetTooDeep.ts"]) {
+  for (const file of ["example/00015_pets_breed.ts", "example/OffsetTooDeep.ts"]) {
     assert.include(readme, unindented(codeOf(`test/records/${file}`)))
   }
 })

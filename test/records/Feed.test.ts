@@ -1,14 +1,16 @@
 /** Which cursors a feed goes on from, after a restore, on a standby, after a failover. Decisions: changes, 410. */
 import { assert, it } from "@effect/vitest"
-import type { Cursor } from "../../src/records/Cursor.ts"
-import { type Glance, type State, Verdict, verdictOf } from "../../src/records/Feed.ts"
+import type { Page } from "../../src/records/ChangesPage.ts"
+import type { Cursor, Place } from "../../src/records/Cursor.ts"
+import { cursorAfter, type Glance, type State, Verdict, verdictOf } from "../../src/records/Feed.ts"
 
 const cursor: Cursor = {
   feed: "feed",
   mark: "mark1",
-  timeline: 1,
   ceiling: 100,
   wal: 5000,
+  target: 0,
+  floor: 0,
   position: 90,
   id: "a"
 }
@@ -25,36 +27,35 @@ const here: Glance = {
   organization: "org"
 }
 
-const state: State = { glance: "", isInPlace: true, timeline: 1, markedTimeline: 1, proven: 95, forkedAt: null }
+const state: State = { glance: "", isInPlace: true, isMarked: true, proven: 95, durableUntil: null }
 
 /** What differs from a primary on which the cursor was taken. */
 type But = Partial<State> & Partial<Glance>
 
-const standby: But = { isStandby: true, timeline: null }
-const promoted: But = { timeline: 2, markedTimeline: 2, mark: "mark2" }
+const standby: But = { isStandby: true }
+const promoted: But = { mark: "mark2" }
 
-const readable = (timeline = 1) => Verdict.Readable({ timeline })
+const readable = Verdict.Readable()
 const expired = Verdict.Expired()
 
 const cases: ReadonlyArray<readonly [string, Verdict, But, Cursor?]> = [
-  ["goes on where it was taken", readable(), {}, cursor],
-  ["begins without a cursor", readable(), {}],
-  ["goes on on a standby, which may lag", readable(), { ...standby, ceiling: 50 }, cursor],
+  ["goes on where it was taken", readable, {}, cursor],
+  ["begins without a cursor", readable, {}],
+  ["goes on on a standby, which may lag", readable, { ...standby, ceiling: 50 }, cursor],
   ["is settled first where the table is not what it was", Verdict.Unsettled(), { isInPlace: false }, cursor],
-  ["is settled first where there is no mark", Verdict.Unsettled(), { markedTimeline: null }],
-  ["is settled first where the timeline has no mark yet", Verdict.Unsettled(), { timeline: 2 }, cursor],
+  ["is settled first where the run of the server has no mark yet", Verdict.Unsettled(), { isMarked: false }, cursor],
   ["is expired where the order began anew", expired, { token: "another" }, cursor],
   ["is expired where a primary was set back to before it", expired, { ceiling: 90 }, cursor],
-  ["goes on after a failover up to what the last mark proves", readable(2), { ...promoted, proven: 100 }, cursor],
+  ["goes on after a failover up to what the last mark proves", readable, { ...promoted, proven: 100 }, cursor],
   ["is expired after a failover beyond what the last mark proves", expired, { ...promoted, proven: 99 }, cursor],
-  ["goes on after a switchover up to where the timelines part", readable(2), { ...promoted, forkedAt: 5000 }, cursor],
-  ["is expired beyond where the timelines part", expired, { ...promoted, forkedAt: 4999 }, cursor],
+  ["goes on after a switchover up to where the timelines part", readable, { ...promoted, durableUntil: 5000 }, cursor],
+  ["is expired beyond where the timelines part", expired, { ...promoted, durableUntil: 4999 }, cursor],
   ["is expired where its mark is unknown to a primary", expired, { mark: "other", proven: null }, cursor],
   [
     "waits where a standby has not its mark yet",
     Verdict.Behind(),
     { ...standby, proven: null },
-    { ...cursor, timeline: 2, mark: "mark2" }
+    { ...cursor, mark: "mark2" }
   ]
 ]
 
@@ -62,3 +63,25 @@ for (const [what, verdict, but, given] of cases) {
   it(`a cursor ${what}`, () =>
     assert.deepStrictEqual(verdictOf({ ...state, ...but }, { ...here, ...but }, given), verdict))
 }
+
+const page = (hasMore: boolean, last?: Place): Page => ({ body: [], removed: [], hasMore, last })
+
+/** Where a load that began at a horizon of 100, with transactions up to 120 in progress, is after a page. */
+const loading = cursorAfter(undefined, page(true, { position: 40, id: "a" }), { ...here, horizon: 100, ceiling: 120 })
+
+it("a load ends at the first last page whose horizon has passed its beginning, whatever is in progress then", () => {
+  assert.deepInclude(loading, { target: 120, floor: 100 })
+  const last = cursorAfter(loading, page(false), { ...here, horizon: 119, ceiling: 150 })
+  assert.strictEqual(last.target, 120)
+  assert.strictEqual(cursorAfter(last, page(true), { ...here, horizon: 120, ceiling: 160 }).target, 120)
+  assert.strictEqual(cursorAfter(last, page(false), { ...here, horizon: 120, ceiling: 160 }).target, 0)
+})
+
+it("a reader has no removal from before it began, and all that follow those of a server that is behind", () => {
+  const passed = cursorAfter(loading, page(false), { ...here, horizon: 110 })
+  assert.deepInclude(passed, { position: 99, floor: 0 })
+  const ofOneBehind = cursorAfter(loading, page(true, { position: 60, id: "b" }), { ...here, horizon: 70 })
+  assert.deepInclude(ofOneBehind, { position: 60, floor: 70 })
+  const nothingOfOneBehind = cursorAfter(loading, page(false), { ...here, horizon: 30 })
+  assert.deepInclude(nothingOfOneBehind, { position: 40, floor: 100 })
+})

@@ -6,6 +6,7 @@ import type { ChangesNotServed, CursorExpired, CursorInvalid } from "../../src/a
 import { pets } from "../../src/api/records/Pets.ts"
 import type { Database } from "../../src/database/Database.ts"
 import * as ChangeClock from "../../src/records/ChangeClock.ts"
+import * as ChangeWaiters from "../../src/records/ChangeWaiters.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import type { Changes, ReadError } from "../../src/records/Repository.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
@@ -16,10 +17,14 @@ import * as Json from "../../src/records/Json.ts"
 
 const wait = Duration.seconds(20)
 
+type Reading = Fiber.Fiber<Changes, CursorInvalid | CursorExpired | ChangesNotServed | ReadError>
+
 let organizations = 0
 
+const unlimited = { all: Infinity, ofOne: Infinity }
+
 /** A feed whose reader has seen all that there is, with its clock watching, and how many statements were run. */
-const feed = Effect.gen(function* () {
+const feedOf = Effect.fnUntraced(function* (limits: ChangeWaiters.Limits, times = 20) {
   const { sql } = yield* TestDatabase
   const organization = `org_${++organizations}`
   let statements = 0
@@ -34,7 +39,7 @@ const feed = Effect.gen(function* () {
   const counting: Readonly<Record<PropertyKey, unknown>> = { run, runShort }
   const counted = new Proxy(sql, { get: (target, name) => counting[name] ?? Reflect.get(target, name) })
   let waiters = 0
-  const watching = ChangeClock.make(counted, counted)
+  const watching = ChangeClock.make(counted, counted, undefined, limits)
   const clock: typeof watching = {
     ...watching,
     wait: (seen, within) =>
@@ -47,7 +52,7 @@ const feed = Effect.gen(function* () {
   const changes = (request: Parameters<typeof repository.changes>[0], owner = organization) =>
     repository.changes(request).pipe(
       // So many at once may wait too long for a connection on a machine that is busy.
-      Effect.retry({ while: (error) => error._tag === "RecordStoreDown", times: 20 }),
+      Effect.retry({ while: (error) => error._tag === "RecordStoreDown", times }),
       Effect.provideService(CurrentOrganization, CurrentOrganization.known(owner))
     )
   yield* sql`insert into pets (organization_id, id) values (${organization}, 'a')`
@@ -56,8 +61,10 @@ const feed = Effect.gen(function* () {
   yield* Effect.forkScoped(clock.watch)
   const insert = (owner = organization) =>
     sql`insert into pets (organization_id, id, name) values (${owner}, ${`new_${statements}`}, 'new')`
-  return { clock, changes, cursor, insert, statements: () => statements, waiters: () => waiters }
+  return { clock, changes, cursor, insert, organization, statements: () => statements, waiters: () => waiters }
 })
+
+const feed = feedOf(unlimited)
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", (it) => {
   it.effect(
@@ -90,7 +97,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
     () =>
       Effect.gen(function* () {
         const { changes, clock, statements, waiters } = yield* feed
-        const waiting: Array<Fiber.Fiber<Changes, CursorInvalid | CursorExpired | ChangesNotServed | ReadError>> = []
+        const waiting: Array<Reading> = []
         for (const group of Array.range(1, 40)) {
           const readers = Array.makeBy(25, () =>
             Effect.forkChild(changes({ limit: 10, wait }, `org_without_records_${group}`), { startImmediately: true })
@@ -108,6 +115,52 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
         assert.strictEqual((yield* Fiber.joinAll(waiting)).length, 1000)
       }),
     long
+  )
+
+  it.effect(
+    "gets what one change brings, with 500 of one organization, and none is told that the store is busy",
+    () =>
+      Effect.gen(function* () {
+        const { changes, cursor, insert, waiters } = yield* feedOf(unlimited, 0)
+        const waiting: Array<Reading> = []
+        for (const group of Array.range(1, 20)) {
+          const readers = Array.makeBy(25, () =>
+            Effect.forkChild(changes({ cursor, limit: 1000, wait }), { startImmediately: true })
+          )
+          waiting.push(...(yield* Effect.all(readers)))
+          yield* eventually(
+            "all wait",
+            Effect.sync(() => waiters() === 25 * group)
+          )
+        }
+        yield* insert()
+        const pages = yield* Fiber.joinAll(waiting)
+        assert.deepStrictEqual([...new Set(pages.map(({ rows }) => rows))], [1])
+      }),
+    long
+  )
+
+  it.effect("waits no more where as many wait as may, of its organization or in all", () =>
+    Effect.gen(function* () {
+      const { changes, clock, cursor, organization, waiters } = yield* feedOf({ all: 5, ofOne: 3 })
+      const ask = (owner: string) => changes({ limit: 10, wait, ...(owner === organization ? { cursor } : {}) }, owner)
+      const others = ["org_of_others_1", "org_of_others_2", "org_of_others_3"]
+      const waiting = yield* Effect.forEach([organization, organization, organization, ...others.slice(1)], (owner) =>
+        Effect.forkChild(ask(owner), { startImmediately: true })
+      )
+      yield* eventually(
+        "all wait",
+        Effect.sync(() => waiters() === 5)
+      )
+      for (const owner of [organization, "org_of_others_1"]) assert.isTrue((yield* ask(owner)).isEmpty)
+      assert.isTrue(waiting.every((fiber) => fiber.pollUnsafe() === undefined))
+      yield* clock.stopWaiting
+      yield* Fiber.joinAll(waiting)
+    })
+  )
+
+  it.effect("has an eighth of the connections for one organization, and half of them in all", () =>
+    Effect.sync(() => assert.deepStrictEqual(ChangeWaiters.limitsFor(2000), { all: 1000, ofOne: 250 }))
   )
 
   it.effect("waits no more once the service stops", () =>

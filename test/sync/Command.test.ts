@@ -3,13 +3,14 @@
  *
  * @module-tag long
  */
-import { readFileSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect } from "../../src/database/Database.ts"
 import { resources } from "../contract/Contract.ts"
+import { eventually } from "../blackbox/support/eventually.ts"
 import * as Process from "../blackbox/support/Process.ts"
 import { everything } from "../blackbox/support/Records.ts"
 import { options, Service } from "../blackbox/support/Service.ts"
@@ -91,6 +92,24 @@ layer(Layer.merge(Service.layerMemory, TestDatabase.layer), options)("sync", (it
       }
       for (const kept of [file, join(copy, "_practice_data_sync.json")]) {
         assert.notInclude(readFileSync(kept).toString("latin1"), key)
+      }
+    })
+  )
+
+  it.effect.each(["sqlite:", "ndjson:", "parquet:"])("%s files and folders are their user's alone", (kind) =>
+    Effect.gen(function* () {
+      const folder = yield* Process.temporaryFolder
+      // What lies beside a file of SQLite is gone when the command ends.
+      const command = yield* Command.start(yield* environment, [`${kind}${join(folder, "copy")}`, "--watch", "60"])
+      yield* eventually(
+        "the copy",
+        Effect.sync(() => command.stdout().includes('"done"'))
+      )
+      const made = readdirSync(folder, { recursive: true, withFileTypes: true })
+      assert.isAbove(made.length, 3)
+      for (const entry of made) {
+        const path = join(entry.parentPath, entry.name)
+        assert.strictEqual(statSync(path).mode & 0o777, entry.isDirectory() ? 0o700 : 0o600, path)
       }
     })
   )

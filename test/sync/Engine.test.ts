@@ -1,5 +1,7 @@
 /** How a sync goes on: page after page, through outages, an order that began anew, and stops. */
+import { rmSync } from "node:fs"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Option, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -30,7 +32,7 @@ const refund = (id: string, amount: number) => ({
 })
 
 const page = (next: number, over: Partial<Page> = {}): Answer =>
-  Effect.succeed({ records: [], removed: [], cursor: `${next}`, hasMore: false, lag: 0, ...over })
+  Effect.succeed({ records: [], removed: [], cursor: `${next}`, hasMore: false, isComplete: true, lag: 0, ...over })
 
 const changes = (script: Script, resource: string, from: string | undefined) =>
   Stream.paginate(Number(from ?? 0), (at) =>
@@ -69,7 +71,13 @@ const stand = Effect.gen(function* () {
     )
   }
   return {
+    file,
     run,
+    statement: (sql: string) => {
+      const database = new DatabaseSync(file)
+      database.exec(sql)
+      database.close()
+    },
     amounts: () =>
       Object.fromEntries([...inSqlite(file, "charge-refunds")].map(([id, json]) => [id, JSON.parse(json).amount])),
     notes: () => events.flatMap((event) => (event._tag === "Note" ? [event.message] : [])),
@@ -128,6 +136,98 @@ it.effect("reads a resource anew where the order of its changes began anew, and 
   })
 )
 
+/** A service with `a` alone whose order of changes began anew, and whose database always has an open transaction. */
+const restored =
+  (complete: number): Script =>
+  (_, at) =>
+    at === 1000
+      ? Effect.fail(new CursorExpired())
+      : page(at + 1, { records: at === 0 ? [refund("a", 2)] : [], isComplete: at >= complete, lag: 60 })
+
+/** A copy of `a` and `b`, and a run that has begun to read them again. */
+const reloading = Effect.fnUntraced(function* (script: Script, given: Given = {}) {
+  const { run, ...seen } = yield* stand
+  yield* run(() => page(1000, { records: [refund("a", 1), refund("b", 1)] }))
+  const before = seen.tags().length
+  const running = yield* Effect.forkScoped(run(script, given))
+  return { ...seen, running, tags: () => seen.tags().slice(before) }
+})
+
+it.effect("ends a reload when it is complete, however long other changes are held back", () =>
+  Effect.gen(function* () {
+    const { amounts, running, tags } = yield* reloading(restored(2))
+    yield* pass("500 millis")
+    assert.deepStrictEqual(amounts(), { a: 2, b: 1 })
+    yield* pass("10 seconds")
+    yield* Fiber.join(running)
+    assert.deepStrictEqual(amounts(), { a: 2 })
+    assert.deepStrictEqual(
+      tags().filter((tag) => tag !== "Note"),
+      ["Opened", "Started", "Applied", "Started", "Applied", "Started", "Applied", "InStep", "RoundEnded"]
+    )
+  }).pipe(Effect.scoped)
+)
+
+const incomplete =
+  "The copy is not in step: a transaction that has been open in the service's database since the load began may hold back records of charge-refunds."
+
+it.effect("gives up after a minute on a reload that does not become complete", () =>
+  Effect.gen(function* () {
+    const { amounts, running } = yield* reloading(restored(Number.POSITIVE_INFINITY))
+    yield* pass("50 seconds")
+    assert.isUndefined(running.pollUnsafe())
+    yield* pass("40 seconds")
+    assert.deepStrictEqual(yield* Effect.flip(Fiber.join(running)), new SourceUnavailable({ message: incomplete }))
+    assert.deepStrictEqual(amounts(), { a: 2, b: 1 })
+  }).pipe(Effect.scoped)
+)
+
+it.effect("watches until a reload is complete, and says once that the copy is not in step", () =>
+  Effect.gen(function* () {
+    const { amounts, notes, running, tags } = yield* reloading(restored(200), { watch: Duration.seconds(1) })
+    yield* pass("150 seconds")
+    assert.deepStrictEqual(amounts(), { a: 2, b: 1 })
+    assert.notIncludeMembers(tags(), ["InStep", "RoundEnded"])
+    assert.deepStrictEqual(notes().slice(1), [incomplete])
+    yield* pass("100 seconds")
+    assert.deepStrictEqual(amounts(), { a: 2 })
+    assert.includeMembers(tags(), ["InStep", "RoundEnded"])
+    yield* Fiber.interrupt(running)
+  }).pipe(Effect.scoped)
+)
+
+it.effect("watches: makes a table anew that was dropped, and loads it", () =>
+  Effect.gen(function* () {
+    const { amounts, notes, run, statement } = yield* stand
+    const running = yield* Effect.forkScoped(
+      run((_, at) => page(at + 1, { records: at === 0 ? [refund("a", 1)] : [] }), { watch: Duration.seconds(5) })
+    )
+    yield* pass("20 seconds")
+    statement("drop table charge_refunds")
+    yield* pass("20 seconds")
+    assert.deepStrictEqual(amounts(), { a: 1 })
+    assert.deepStrictEqual(notes(), [
+      "The table charge_refunds in sqlite:copy.db is gone. Trying again.",
+      "It works again."
+    ])
+    yield* Fiber.interrupt(running)
+  }).pipe(Effect.scoped)
+)
+
+it.effect("watches: makes a file anew that was removed, and loads it", () =>
+  Effect.gen(function* () {
+    const { amounts, file, run } = yield* stand
+    const running = yield* Effect.forkScoped(
+      run((_, at) => page(at + 1, { records: at === 0 ? [refund("a", 1)] : [] }), { watch: Duration.seconds(5) })
+    )
+    yield* pass("20 seconds")
+    rmSync(file)
+    yield* pass("20 seconds")
+    assert.deepStrictEqual(amounts(), { a: 1 })
+    yield* Fiber.interrupt(running)
+  }).pipe(Effect.scoped)
+)
+
 it.effect("fails at once when the service is down from the start", () =>
   Effect.gen(function* () {
     const { notes, run } = yield* stand
@@ -149,7 +249,7 @@ it.effect("waits out an outage, and says when it begins and ends", () =>
     yield* pass("30 seconds")
     yield* Fiber.join(running)
     assert.deepStrictEqual(amounts(), { a: 1, b: 1 })
-    assert.deepStrictEqual(notes(), ["The service does not respond. Trying again.", "It responds again."])
+    assert.deepStrictEqual(notes(), ["The service does not respond. Trying again.", "It works again."])
   }).pipe(Effect.scoped)
 )
 
@@ -177,9 +277,7 @@ it.effect("watches: asks every so many seconds, through an outage of ten minutes
       run(
         (_, at) => {
           asked += 1
-          return isDown
-            ? Effect.fail(down)
-            : page(at + 1, { records: [refund("a", at)], lag: at === 1 || at === 2 ? 9 : 0 })
+          return isDown ? Effect.fail(down) : page(at + 1, { records: [refund("a", at)], lag: [5, 9, 9][at] ?? 0 })
         },
         { watch: Duration.seconds(10) }
       )

@@ -12,7 +12,7 @@ import { eventsOf } from "./command.ts"
 import * as TestTerminal from "./Terminal.ts"
 
 const opened = Event.Opened({ organization: "org_a", url: "http://service", target: "sqlite:copy.db" })
-const note = Event.Note({ message: "The service does not respond. Trying again." })
+const note = Event.Note({ message: "The service says \u001b[2J\u202e\n, and is tried again." })
 const applied = (resource: string, records: number, removed = 0) => Event.Applied({ resource, records, removed })
 
 /** A first load of two resources, and a later round. */
@@ -63,7 +63,7 @@ const onTerminal = (terminal: Terminal.Terminal, can: { readonly color: boolean;
 
 const stays = [
   "org_a at http://service, to sqlite:copy.db",
-  "The service does not respond. Trying again.",
+  String.raw`The service says \u001b[2J\u202e\n, and is tried again.`,
   "resource          records  removed  seconds",
   "charges             1,234        1      3.0",
   "consumption-logs    1,500        0      3.0",
@@ -138,7 +138,7 @@ describe("for a program", () => {
       })
       assert.deepStrictEqual(told, [
         { event: "opened", organization: "org_a", url: "http://service", target: "sqlite:copy.db" },
-        { event: "note", message: "The service does not respond. Trying again." },
+        { event: "note", message: "The service says \u001b[2J\u202e\n, and is tried again." },
         { event: "applied", resource: "charges", records: 1234, removed: 1 },
         { event: "in_step", resource: "charges", records: 1234, removed: 1, seconds: 3, lag: 0 },
         { event: "applied", resource: "consumption-logs", records: 1500, removed: 0 },

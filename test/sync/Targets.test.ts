@@ -77,9 +77,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
         )
         const copy = yield* open
         const state = yield* copy.stateOf(charges)
-        assert.deepStrictEqual(state, { cursor: first.cursor, isReload: false })
+        assert.deepStrictEqual(state, { cursor: first.cursor, load: "first" })
         const next = yield* copy.apply(charges, state, second)
-        assert.deepStrictEqual(next, { cursor: second.cursor, isReload: false })
+        assert.deepStrictEqual(next, { cursor: second.cursor, load: "done" })
         assert.deepStrictEqual(yield* copy.stateOf(charges), next)
         yield* copy.finish
         assert.deepStrictEqual(yield* statuses, { b: "2", c: "1", d: "2" })
@@ -88,7 +88,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
 
     it.effect(`${kind} keeps what it has while all is read anew, and then removes what did not come again`, () =>
       Effect.gen(function* () {
-        const { open, statuses } = yield* opened()
+        const { inStepAt, open, statuses } = yield* opened()
         const reload = yield* Effect.scoped(
           Effect.gen(function* () {
             const copy = yield* open
@@ -101,27 +101,51 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
             state = yield* copy.apply(charges, state, page([charge("a", "2")], { hasMore: true }))
             // The order began anew once more: what has come again counts no longer.
             state = yield* copy.restart(charges, state)
-            assert.deepStrictEqual(state, { cursor: undefined, isReload: true })
+            assert.deepStrictEqual(state, { cursor: undefined, load: "again" })
             return yield* copy.apply(charges, state, page([charge("b", "3")], { hasMore: true, removed: ["d"] }))
           })
         )
         assert.deepStrictEqual(yield* statuses, { a: "2", b: "3", c: "1" })
+        const before = yield* inStepAt
+        assert.isString(before)
 
         const copy = yield* open
         assert.deepStrictEqual(yield* copy.stateOf(charges), reload)
-        // While changes are held back, records that exist may be among them.
-        let state = yield* copy.apply(charges, reload, page([], { lag: 2 }))
-        assert.isTrue(state.isReload)
+        // An open transaction may hold records back.
+        let state = yield* copy.apply(charges, reload, page([], { isComplete: false }))
+        assert.strictEqual(state.load, "again")
         yield* copy.finish
         assert.deepStrictEqual(yield* statuses, { a: "2", b: "3", c: "1" })
-        state = yield* copy.apply(charges, state, page([charge("e", "4")]))
-        assert.isFalse(state.isReload)
+        assert.strictEqual(yield* inStepAt, before)
+        // Another one is always open on a busy server.
+        state = yield* copy.apply(charges, state, page([charge("e", "4")], { lag: 9 }))
+        assert.strictEqual(state.load, "done")
         assert.deepStrictEqual(yield* copy.stateOf(charges), state)
         assert.deepStrictEqual(yield* statuses, { b: "3", e: "4" })
+        assert.notStrictEqual(yield* inStepAt, before)
         yield* copy.finish
         yield* copy.apply(charges, state, page([charge("f", "5")]))
         assert.deepStrictEqual(yield* statuses, { b: "3", e: "4", f: "5" })
       }).pipe(Effect.scoped)
+    )
+
+    it.effect(
+      `${kind} is in step once its first load is complete`,
+      () =>
+        Effect.gen(function* () {
+          const { inStepAt, open } = yield* opened()
+          const copy = yield* open
+          let state = yield* copy.apply(charges, beginning, page([charge("a", "1")], { isComplete: false }))
+          assert.strictEqual(state.load, "first")
+          assert.deepStrictEqual(yield* copy.stateOf(charges), state)
+          assert.isNull(yield* inStepAt)
+          state = yield* copy.apply(charges, state, page([]))
+          assert.strictEqual(state.load, "done")
+          assert.isString(yield* inStepAt)
+          state = yield* copy.apply(charges, state, page([], { isComplete: false }))
+          assert.strictEqual(state.load, "done")
+        }).pipe(Effect.scoped),
+      tier
     )
 
     it.effect(
@@ -177,9 +201,18 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
         Effect.gen(function* () {
           const { drop, open, statuses } = yield* opened()
           yield* Effect.scoped(
-            Effect.flatMap(open, (copy) => copy.apply(charges, beginning, page([charge("a", "1"), charge("b", "1")])))
+            Effect.gen(function* () {
+              const copy = yield* open
+              const state = yield* copy.apply(charges, beginning, page([charge("a", "1"), charge("b", "1")]))
+              yield* drop
+              // The target is to be opened again, whether there are changes or not.
+              const nothing = Effect.andThen(copy.stateOf(charges), copy.apply(charges, state, page([])))
+              for (const round of [nothing, copy.apply(charges, state, page([charge("a", "2")]))]) {
+                const error = yield* Effect.flip(round)
+                assert.strictEqual(error._tag, "TargetUnavailable", error.message)
+              }
+            })
           )
-          yield* drop
           const copy = yield* open
           assert.deepStrictEqual(yield* copy.stateOf(charges), beginning)
           yield* copy.apply(charges, beginning, page([charge("b", "2")]))
@@ -200,7 +233,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
           yield* forget("status")
           const copy = yield* open
           const state = yield* copy.stateOf(charges)
-          assert.deepStrictEqual(state, { cursor: undefined, isReload: true })
+          assert.deepStrictEqual(state, { cursor: undefined, load: "again" })
           yield* copy.apply(charges, state, page([charge("b", "2")]))
           assert.deepStrictEqual(yield* statuses, { b: "2" })
         }).pipe(Effect.scoped),

@@ -38,6 +38,7 @@ export const page = (records: ReadonlyArray<SyncRecord>, over: Partial<Page> = {
   removed: [],
   cursor: `cursor ${++cursors}`,
   hasMore: false,
+  isComplete: true,
   lag: 0,
   ...over
 })
@@ -49,4 +50,4 @@ export const charge = (id: string, status: string): SyncRecord => {
   return { ...Object.fromEntries(values), id, status, created_at: time, updated_at: time }
 }
 
-export const beginning: State = { cursor: undefined, isReload: false }
+export const beginning: State = { cursor: undefined, load: "first" }

@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite"
 import { NodeServices } from "@effect/platform-node"
 import { Effect, Redacted, type Scope } from "effect"
 import type { Target } from "../../src/sync/Target.ts"
+import * as State from "../../src/sync/ndjson/State.ts"
 import * as NdjsonTarget from "../../src/sync/NdjsonTarget.ts"
 import * as PostgresTarget from "../../src/sync/PostgresTarget.ts"
 import * as SqliteTarget from "../../src/sync/SqliteTarget.ts"
@@ -15,6 +16,8 @@ import * as Readers from "./readers.ts"
 export interface Stand {
   readonly target: Target
   readonly rowsOf: (resource: string) => Effect.Effect<Readers.Rows>
+  /** When the copy of charges was last in step; null before it was. */
+  readonly inStepAt: Effect.Effect<unknown>
   /** Has somebody else make something with the name of charges. */
   readonly occupy: Effect.Effect<void>
   /** Removes the copy of charges. */
@@ -32,6 +35,14 @@ const postgres = Effect.gen(function* () {
   const stand: Stand = {
     target: PostgresTarget.make({ url: Redacted.make(url), schema, concurrency: 2 }),
     rowsOf: (resource) => Effect.orDie(Readers.inPostgres(sql, schema, resource)),
+    inStepAt: Effect.orDie(
+      Effect.map(
+        sql.unsafe<{ at: string | null }>(
+          `select in_step_at::text as at from "${schema}"._practice_data_sync_resources`
+        ),
+        ([row]) => row?.at
+      )
+    ),
     occupy: Effect.andThen(run(`create schema "${schema}"`), run(`create table "${schema}".charges (id text)`)),
     drop: run(`drop table "${schema}".charges`),
     forget: (column) => run(`alter table "${schema}".charges drop column "${column}"`)
@@ -50,6 +61,12 @@ const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
   return {
     target: SqliteTarget.make({ file, name: "sqlite:copy.db", elsewhere: "another file" }),
     rowsOf: (resource) => Effect.sync(() => Readers.inSqlite(file, resource)),
+    inStepAt: Effect.sync(() => {
+      const database = new DatabaseSync(file)
+      const row = database.prepare("select in_step_at as at from _practice_data_sync_resources").get()
+      database.close()
+      return row?.["at"]
+    }),
     occupy: run("create table charges (id text)"),
     drop: run("drop table charges"),
     forget: (column) => run(`alter table charges drop column "${column}"`)
@@ -61,6 +78,12 @@ const ndjson = Effect.gen(function* () {
   const stand: Stand = {
     target: yield* NdjsonTarget.make({ folder, compact: true }),
     rowsOf: (resource) => Effect.sync(() => Readers.inFolder(folder, resource)),
+    inStepAt: Effect.orDie(
+      Effect.map(
+        State.read(join(folder, "_practice_data_sync.json")),
+        (state) => state?.resources["charges"]?.in_step_at
+      )
+    ).pipe(Effect.provide(NodeServices.layer)),
     occupy: Effect.sync(() => {
       mkdirSync(folder)
       writeFileSync(join(folder, "charges.ndjson"), "")

@@ -11,7 +11,7 @@ export const processor: ReadonlyArray<Alert> = [
     for: 0,
     summary: "The payment processor does not answer {{ $labels.instance }}, or refuses our key",
     means:
-      "Five calls in a row failed (no connection, 5xx, nonsense), or five accounts refused our key. `psp-*` reads are 503; nothing else is affected.",
+      "Five calls in a row failed: no connection, our key refused, or 5xx and nonsense for accounts of several organizations. `psp-*` reads are 503; nothing else is affected.",
     act: "Look at the processor's status page. If it is well: the log has the cause; a refused key: see Rotate. It is tried again each second."
   },
   {

@@ -37,7 +37,7 @@ export const service: ReadonlyArray<Alert> = [
     expression: "practice_data_processes_answered < practice_data_processes",
     for: 5,
     summary: "Only {{ $value }} of the processes of {{ $labels.instance }} answer",
-    means: "With `PROCESSES` above 1, one of them hangs, or ends at once each time it is started.",
+    means: "With `PROCESSES` above 1, one of them hangs in its start, or ends at once each time it is started.",
     act: "`/ops` shows which one is silent, with its process id. If it runs and hangs, `kill -9` it: another one takes its place. If it keeps ending, the log says why."
   },
   {

@@ -105,7 +105,7 @@ const actor = { name: "check", source: "check" }
 const deletions: ReadonlyArray<Operation> = [
   {
     name: "intake: a delivery",
-    statements: 2,
+    statements: 3,
     run: scheduler(({ schedule }) =>
       schedule(
         deliveryOf({ "idempotency-key": "check", "x-organization-id": owner }, { invoices: [{ invoice_id: "x" }] })
@@ -119,9 +119,15 @@ const deletions: ReadonlyArray<Operation> = [
   },
   {
     name: "worker: claim",
-    statements: 6,
+    statements: 8,
     reason: reasons.find,
     run: scheduler((of) => of.claim({ due: 1, expired: 1, alone: 1 }, lease))
+  },
+  {
+    name: "worker: empty payloads",
+    statements: 2,
+    reason: reasons.find,
+    run: Effect.flatMap(DateTime.now, (until) => scheduler((of) => of.empty(until, 1)))
   },
   { name: "worker: renew", statements: 1, run: scheduler((of) => of.renew([claim], lease)) },
   { name: "worker: run", statements: 1, run: scheduler((of) => of.run([claim])) },
@@ -231,6 +237,8 @@ const answers: Answers = (sql) => {
   if (/^\s*select organization_id as organization, id as "taskId"/.test(sql)) {
     return [{ organization: owner, taskId, dueAt: "2026-01-01 00:00:00+00" }]
   }
+  if (/^\s*select organization_id as organization, least\(/.test(sql)) return [{ organization: owner, due: 1 }]
+  if (/^\s*select count\(\*\)::integer as tasks/.test(sql)) return [{ tasks: 0, bytes: 0, isKnown: true }]
   if (/^\s*select organization_id as organization from intake_secrets/.test(sql)) return [{ organization: owner }]
   if (/^\s*update intake_secrets/.test(sql)) return [{ "?column?": 1 }]
   if (/^\s*select 1 from organizations/.test(sql)) return [{ "?column?": 1 }]

@@ -16,7 +16,8 @@ Takes notifications that invoices, or lines of invoices, were deleted, and delet
 - Items are counted before they are looked at: more than 10,000 are refused with 422, and the count in the response is of those that were counted until then.
 - A 422 lists the faults of a delivery all at once, up to 100. A response that refuses a delivery has at most 64 KiB.
 - What became of a delivery, and which of its items were not deleted and why, says \`POST /api/v3/invoice-deletions/get\` of the practice data API, with an API key of the organization: \`{"idempotency_key": "..."}\`.
-- An organization may require its deliveries to be signed: see below.
+- Deliveries of an organization with a signing secret must be signed, and the service may require it of all: see below. Unsigned ones are otherwise accepted from anyone.
+- What an organization has pending is bounded. Beyond, a delivery gets 503 and nothing is stored.
 
 ${signing}
 `.trim()
@@ -64,8 +65,8 @@ const intake: Readonly<Record<string, Status>> = {
   }),
   202: status("Stored and committed: status `scheduled`.", receipt),
   401: error(
-    "The organization requires signed deliveries, and this one is not, or not as it should be. The detail names the header that is missing, too old or too new, or does not match.",
-    "The delivery is not signed as its organization requires: webhook-signature is missing"
+    "The delivery must be signed, and is not, or not as it should be. The detail names the header that is missing, too old or too new, or does not match; or says that the organization has no signing secret.",
+    "The delivery is not signed as required: webhook-signature is missing"
   ),
   413: error("The request body is larger than 4 MiB.", "The request body is larger than 4194304 bytes"),
   415: error("The request has a Content-Encoding other than identity.", new Errors.EncodingUnsupported().detail),
@@ -75,7 +76,7 @@ const intake: Readonly<Record<string, Status>> = {
   ),
   500: error("A bug. The response says nothing of its cause.", "Internal Server Error"),
   503: status(
-    "The store is down or busy, or the service is reading too many large deliveries: status `error`; the counts are 0 where the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds.",
+    "The store is down or busy, the service is reading too many large deliveries, or the organization has as much pending as it may: status `error`; the counts are 0 where the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds.",
     { ...receipt, status: "error", received_at: null }
   )
 }

@@ -24,11 +24,14 @@ export const changesFields = {
     })
   ),
   wait: Filter.optional(
-    integer("For how many seconds to wait for a change where there is none yet.", {
-      minimum: 0,
-      maximum: longestWait,
-      default: 0
-    })
+    integer(
+      "For how many seconds to wait for a change where there is none yet. When too many requests wait already, at most an eighth of the server's connections for one organization, the response comes at once, as if the time were over.",
+      {
+        minimum: 0,
+        maximum: longestWait,
+        default: 0
+      }
+    )
   ),
   organization
 }
@@ -36,7 +39,10 @@ export const changesFields = {
 /** Response header: for how many seconds changes have been held back. */
 export const lagHeader = "x-changes-lag"
 
-/** A response of a feed of changes: its body, and the header. A client has all of it as one value. */
+/** Response header: whether the first load is complete. */
+export const completeHeader = "x-changes-complete"
+
+/** A response of a feed of changes: its body, and the headers. A client has all of it as one value. */
 export const changesOf = <Fields extends Schema.Struct.Fields>(
   record: Schema.Struct<Fields>,
   annotations: { readonly identifier: string; readonly description: string }
@@ -57,12 +63,16 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(
     has_more: Schema.Boolean.annotate({ description: "Whether there are more changes to read at once." })
   }).annotate(annotations)
   const lag = Schema.Int.annotate({ description: "For how many seconds changes have been held back." })
-  return Schema.toType(Schema.Struct({ ...body.fields, lag })).pipe(
+  const complete = Schema.Boolean
+  return Schema.toType(Schema.Struct({ ...body.fields, lag, complete })).pipe(
     HttpApiSchema.encodeToWithHeaders(
-      { body, headers: { [lagHeader]: lag } },
+      { body, headers: { [lagHeader]: lag, [completeHeader]: complete } },
       {
-        decode: ({ body: page, headers }) => ({ ...page, lag: headers[lagHeader] }),
-        encode: ({ lag: seconds, ...page }) => ({ body: page, headers: { [lagHeader]: seconds } })
+        decode: ({ body: page, headers }) => ({ ...page, lag: headers[lagHeader], complete: headers[completeHeader] }),
+        encode: ({ complete: isComplete, lag: seconds, ...page }) => ({
+          body: page,
+          headers: { [lagHeader]: seconds, [completeHeader]: isComplete }
+        })
       }
     )
   )
@@ -70,4 +80,4 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(
 
 export const changesDescription = `What has changed since the response that \`cursor\` is of; without one, every record that there is. How to keep a copy with it, and what it promises, stands under "By changes" in the introduction.
 
-The header \`${lagHeader}\` says for how many seconds an open transaction has held changes back: 0 where none are. 410 means that the order of changes began anew: start again without a cursor, with an empty copy.`
+The header \`${lagHeader}\` says for how many seconds an open transaction has held changes back: 0 where none are. The header \`${completeHeader}\` is \`true\` once your first load is complete, also while changes are held back: you have every record that existed when you began without a cursor, except those changed since, which arrive as changes. 410 means that the order of changes began anew: start again without a cursor, with an empty copy.`

@@ -1294,6 +1294,8 @@ export interface ChangesPage<Item> {
   has_more: boolean
   /** For how many seconds an open transaction has held changes back; 0 where none are. */
   lag: number
+  /** Whether the first load is complete: every record that existed when you began, and has not changed since, has come. */
+  complete: boolean
 }
 
 /** A page of objects of the payment processor. */

@@ -1,7 +1,6 @@
 /**
  * Less work for each row that is written, while the tables are in use: records are rendered by PL/pgSQL, a plain number is
- * seen to fit without its digits being written out, an UPDATE that changes nothing writes nothing, and there are fewer
- * indexes.
+ * seen to fit without its digits being written out, and there are fewer indexes.
  *
  * - A filter of a table that marks records has one index, with the marker before the order, where it had two.
  * - The indexes of the order end with the time of creation: a search by that passes over other records in the index.
@@ -33,39 +32,6 @@ do $domain$ begin
   alter domain api_decimal drop constraint api_decimal_fits;
   alter domain api_decimal rename constraint api_decimal_is_exact to api_decimal_fits;
 end $domain$`)
-
-// As before, but for the row that is equal: nothing is written where it is the same to the byte, as 1 and 1.0 are not.
-const noIdleUpdates = script(String.raw`
-do $schema$ begin execute format($create$
-create or replace function record_changed() returns trigger language plpgsql as $function$
-begin
-  -- After a crash, ids of commits that were lost are given again. So nobody may see a commit that can be lost.
-  if current_setting('synchronous_commit') = 'off' then
-    perform set_config('synchronous_commit', 'on', true);
-  end if;
-  if tg_op = 'UPDATE' then
-    new.change_position := old.change_position;
-    -- What addField writes to have a record rendered again. A generated column is null here.
-    if new.record = '' then
-      new.change_position := %1$I.change_position();
-      return new;
-    end if;
-    new.record := old.record;
-    if new is not distinct from old then
-      if new *= old then return null; end if;
-      return new;
-    elsif current_setting('session_replication_role') = 'replica' then
-      -- A replicated row keeps the time that its publisher gave it.
-    elsif tg_argv[0] = 'updated_at' then
-      if new.updated_at is not distinct from old.updated_at then new.updated_at := greatest(now(), old.updated_at); end if;
-    elsif tg_argv[0] = 'modified_at' then
-      if new.modified_at is not distinct from old.modified_at then new.modified_at := greatest(now(), old.modified_at); end if;
-    end if;
-  end if;
-  new.change_position := %1$I.change_position();
-  return new;
-end $function$
-$create$, current_schema()); end $schema$`)
 
 interface Table {
   readonly name: string
@@ -141,9 +107,7 @@ const visiting = {
 export default {
   online: Effect.gen(function* () {
     // The lock of one table has processes that migrate at once take turns.
-    yield* retried(
-      locking("organizations", Effect.all([cheapNumbers, compileRecord(), noIdleUpdates], { discard: true }))
-    )
+    yield* retried(locking("organizations", Effect.andThen(cheapNumbers, compileRecord())))
     yield* Effect.forEach([...tables.flatMap(indexesOf), visiting], (index) => addIndex(index).online, {
       discard: true
     })

@@ -108,9 +108,19 @@ const keyOf = ({ field }: Field) => `,"${field}":`
 const renderNewRows = Effect.fnUntraced(function* (added: Field) {
   const { column, field, record, table, type } = added
   const sql = yield* SqlClient.SqlClient
-  const functions = sql<{ signature: string; name: string; columns: ReadonlyArray<string>; isNew: boolean }>`
+  const functions = sql<{
+    signature: string
+    name: string
+    columns: ReadonlyArray<string>
+    values: string
+    isNew: boolean
+  }>`
     select oid::regprocedure::text as signature, pronamespace::regnamespace || '.' || proname as name,
-      proargnames as columns, strpos(pg_get_functiondef(oid), ${keyOf(added)}) > 0 as "isNew"
+      proargnames as columns, (
+        -- Of exactly these types: no overload fits better.
+        select string_agg(format('new.%I::%s', proargnames[n], type::regtype), ', ' order by n)
+        from unnest(proargtypes) with ordinality a (type, n)
+      ) as values, strpos(pg_get_functiondef(oid), ${keyOf(added)}) > 0 as "isNew"
     from pg_proc where proname = ${`${table}_record`} and pronamespace = current_schema()::regnamespace`
   const file = sql<{ file: number }>`select pg_relation_filenode(${table}::regclass)::int as file`
 
@@ -131,7 +141,7 @@ const renderNewRows = Effect.fnUntraced(function* (added: Field) {
   yield* script(`
     create or replace function ${table}_render() returns trigger language plpgsql as $render$
     begin
-      new.record := ${render.name}(${render.columns.map((name) => `new.${name}`).join(", ")});
+      new.record := ${render.name}(${render.values});
       return new;
     end $render$;
 
@@ -226,7 +236,7 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
  * where others used the table for ten minutes without a gap.
  *
  * @example
- *   // src/database/migrations/00014_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
+ *   // src/database/migrations/00015_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
  *   export default addField({
  *     table: "pets",
  *     field: "microchip",

@@ -6,6 +6,9 @@
  */
 import { script } from "./script.ts"
 
+/** The clause of a function that looks up names when it runs: others may create functions in the schema of the records. */
+export const ownPath = "set search_path = pg_catalog, pg_temp"
+
 /**
  * Makes PL/pgSQL of the function `TABLE_record` of each table of records, or of this one's. What is PL/pgSQL already stays
  * as it is. The body is read without a search path, so that it names schemas: a restore has no search path.
@@ -27,7 +30,7 @@ begin
     where p.pronamespace = home and p.prosqlbody is not null ${table === undefined ? "" : `and t.relname = '${table}'`}
   loop
     execute format(
-      'create or replace function %s.%I(%s) returns text language plpgsql immutable parallel safe as %L',
+      'create or replace function %s.%I(%s) returns text language plpgsql immutable parallel safe ${ownPath} as %L',
       home, render.name, render.arguments, format(E'begin\n  %s;\nend', render.body)
     );
   end loop;

@@ -114,8 +114,8 @@ const list = (shown: Shown, page: TaskPage) => {
     ${
       page.isPartial &&
       html`<p class="note warning">
-        Only the first ${Format.count(mostOrganizations)} organizations were looked through. Name one to see all of its
-        deletions.
+        Only ${Format.count(mostOrganizations)} organizations were searched, registered ones first. Name one to see all
+        of its deletions.
       </p>`
     }
     ${table<ListedTask>({

@@ -1,13 +1,36 @@
 /** What makes a change of a file last, so that neither a kill nor a power cut leaves half of it. */
-import { ByteSize, Effect, FileSystem, Path, Stream } from "effect"
+import { existsSync, lstatSync } from "node:fs"
+import { ByteSize, Effect, FileSystem, Path, Predicate, Stream } from "effect"
 import type { PlatformError } from "effect/PlatformError"
 import * as Target from "../Target.ts"
 
-/** What fails with files is not tried again: the disk is full, or the folder is not ours to use. */
+// The disk is full or fails, or a file was removed, which is made anew when the target is opened again.
+const temporary = new Set<unknown>(["ENOSPC", "EDQUOT", "EIO", "ENOENT"])
+
+/** True if trying again may help after the system has refused something. */
+export const isTemporary = (cause: unknown) => Predicate.hasProperty(cause, "code") && temporary.has(cause.code)
+
+/** The failures with files as those of the target. */
 export const guarded = <A, R>(name: string, effect: Effect.Effect<A, Target.TargetError | PlatformError, R>) =>
-  Effect.catchTag(effect, "PlatformError", ({ message }) =>
-    Effect.fail(new Target.TargetRefused({ message: `${name} cannot be used: ${message}` }))
+  Effect.catchTag(effect, "PlatformError", (error): Effect.Effect<never, Target.TargetError> => {
+    const { cause } = error
+    const message = `${name} cannot be used: ${Predicate.isError(cause) ? cause.message : error.message}`
+    return Effect.fail(
+      isTemporary(cause) ? new Target.TargetUnavailable({ message }) : new Target.TargetRefused({ message })
+    )
+  })
+
+/** Refuses a symbolic link to nothing, which would have a file made in another place. */
+export const refuseDangling = Effect.fnUntraced(function* (path: string) {
+  // What cannot be looked at cannot be made either.
+  const isLink = yield* Effect.orElseSucceed(
+    Effect.try(() => lstatSync(path).isSymbolicLink()),
+    () => false
   )
+  if (isLink && !existsSync(path)) {
+    return yield* new Target.TargetRefused({ message: `${path} is a symbolic link to something that does not exist.` })
+  }
+})
 
 /** Has the names in a folder on disk. Not every system can: there, a rename lasts when the system has written it. */
 const syncFolder = Effect.fnUntraced(function* (folder: string) {
@@ -39,10 +62,11 @@ const writeTo = Effect.fnUntraced(function* <E, R>(handle: FileSystem.File, piec
   return bytes
 })
 
-/** Writes a new file, and has it on disk. Returns how many bytes were written. */
+/** Writes a new file in the place of what has its name, and has it on disk. Returns how many bytes were written. */
 export const write = Effect.fnUntraced(function* <E, R>(file: string, pieces: Stream.Stream<Uint8Array, E, R>) {
   const fs = yield* FileSystem.FileSystem
-  const handle = yield* fs.open(file, { flag: "w" })
+  yield* fs.remove(file, { force: true })
+  const handle = yield* fs.open(file, { flag: "wx" })
   return yield* writeTo(handle, pieces)
 }, Effect.scoped)
 

@@ -1,5 +1,6 @@
 /** Tells a program what happens: a line of JSON for each event, and for pages at most one a second of a resource. */
-import { Clock, Console, DateTime, Effect, Layer } from "effect"
+import { Clock, DateTime, Effect, Layer } from "effect"
+import { print } from "../../process/Printed.ts"
 import { type Event, Progress } from "./Progress.ts"
 import * as Tally from "./Tally.ts"
 
@@ -12,6 +13,8 @@ const textOf = (now: number, line: object) =>
 const make = Effect.sync(() => {
   const tally = Tally.make()
   const told = new Map<string, number>()
+  /** How many changes a resource had when it was last in step, since all were. */
+  const inStep = new Map<string, number>()
   let rounds = 0
 
   const linesOf = (event: Event, now: number): ReadonlyArray<object> => {
@@ -33,8 +36,10 @@ const make = Effect.sync(() => {
       case "InStep": {
         const { lag, resource } = event
         const count = tally.count(resource)
-        if (count === undefined || (rounds > 0 && count.records + count.removed === 0)) return []
+        if (count === undefined) return []
         const { records, removed } = count
+        if (records + removed === (inStep.get(resource) ?? (rounds > 0 ? 0 : undefined))) return []
+        inStep.set(resource, records + removed)
         return [{ event: "in_step", resource, records, removed, seconds: Tally.secondsOf(count, now), lag }]
       }
       case "RoundEnded": {
@@ -52,10 +57,11 @@ const make = Effect.sync(() => {
       const now = yield* Clock.currentTimeMillis
       if (event._tag !== "RoundEnded") tally.add(event, now)
       for (const line of linesOf(event, now)) {
-        yield* Console.log(textOf(now, line))
+        yield* print(textOf(now, line))
       }
       if (event._tag === "RoundEnded") {
         tally.add(event, now)
+        inStep.clear()
         rounds += 1
       }
     })

@@ -1,5 +1,6 @@
 /** Lines at the end of a terminal that are drawn again and again, below those that stay. */
 import { Effect, Terminal } from "effect"
+import { printable } from "../../process/Printed.ts"
 
 const escape = "\u001b["
 
@@ -7,7 +8,7 @@ const escape = "\u001b["
 const rowsOf = (lines: ReadonlyArray<string>, columns: number) =>
   lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(line.length / columns)), 0)
 
-/** Lines without anything but printable ASCII, and colors put around them by `paint`. */
+/** A screen. Whatever hides in a line is escaped. */
 export const make = Effect.gen(function* () {
   const terminal = yield* Terminal.Terminal
   let drawn: ReadonlyArray<string> = []
@@ -29,11 +30,13 @@ export const make = Effect.gen(function* () {
     draw: (lines: ReadonlyArray<string>, paint: (line: string) => string) =>
       Effect.flatMap(size, ({ columns, rows }) => {
         const erase = erased(columns)
-        drawn = lines.slice(-(rows - 1)).map((line) => line.slice(0, columns - 1))
+        drawn = lines.slice(-(rows - 1)).map((line) => printable(line).slice(0, columns - 1))
         return write(erase + drawn.map((line) => `${paint(line)}\n`).join(""))
       }),
     /** Prints lines that stay, above the block, which is gone until it is drawn again. */
     print: (lines: ReadonlyArray<string>) =>
-      Effect.flatMap(size, ({ columns }) => write(erased(columns) + lines.map((line) => `${line}\n`).join("")))
+      Effect.flatMap(size, ({ columns }) =>
+        write(erased(columns) + lines.map((line) => `${printable(line)}\n`).join(""))
+      )
   }
 })

@@ -58,12 +58,21 @@ const isAlive = (pid: number) => {
   }
 }
 
+const copyFiles = (from: string, to: string) => {
+  rmSync(to, { recursive: true, force: true })
+  execFileSync("cp", ["-a", "--", from, to])
+  rmSync(join(to, "postmaster.pid"), { force: true })
+}
+
 /** What a cluster is started with. */
 export interface Options {
   readonly settings?: Settings
   /** As in `LocalPostgres.Options`. */
   readonly binaries?: string | undefined
 }
+
+/** A folder for the files of a server, which is not made yet. */
+export const newFolder = Effect.map(LocalPostgres.enterableFolder, (folder) => join(folder, "data"))
 
 const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.given, settings }: Options) {
   const postgres = yield* LocalPostgres.make({
@@ -81,6 +90,27 @@ const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.giv
     ...postgres,
     folder,
     sql,
+    /** Shuts the server down, as an operator does. */
+    stop: Effect.suspend(() => {
+      const pid = postgres.pid()
+      if (pid !== undefined) signal("SIGINT")(pid)
+      return eventually(
+        "a server that is shut down",
+        Effect.sync(() => postgres.pid() === undefined)
+      )
+    }),
+    /** Copies the files as they are at one moment, as a volume's snapshot has them; returns their folder. */
+    snapshot: Effect.gen(function* () {
+      const copy = yield* newFolder
+      const pid = postgres.pid()
+      const all = pid === undefined ? [] : [pid, ...childrenOf(pid)]
+      all.forEach(signal("SIGSTOP"))
+      copyFiles(folder, copy)
+      all.toReversed().forEach(signal("SIGCONT"))
+      return copy
+    }),
+    /** Puts the files of a snapshot in the place of the server's, which does not run. */
+    putBack: (copy: string) => Effect.sync(() => copyFiles(copy, folder)),
     /** Kills all processes of the server with -9. */
     kill: Effect.suspend(() => {
       const pid = postgres.pid()
@@ -97,9 +127,6 @@ const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.giv
 }, Effect.provide(Reactivity.layer))
 
 export type Cluster = Effect.Success<ReturnType<typeof open>>
-
-/** A folder for the files of a server, which is not made yet. */
-export const newFolder = Effect.map(LocalPostgres.enterableFolder, (folder) => join(folder, "data"))
 
 /** Starts a cluster without any tables of the service. */
 export const empty = (options: Options = {}) => Effect.flatMap(newFolder, (folder) => open(folder, options))

@@ -67,16 +67,19 @@ export const processes: ReadonlyArray<Fault> = [
   make({
     name: "process-paused",
     done: "PROCESSES=2; one of the two is paused (SIGSTOP)",
-    seen: { alert: "PracticeDataProcessMissing", says: "Only 1 of the processes", health: /"silent":\[\{/ },
+    seen: {
+      alert: "PracticeDataProcessEnded",
+      says: "ended and was replaced",
+      log: /did not answer for 3 seconds/,
+      also: ["PracticeDataTakeovers", "PracticeDataProcessMissing"]
+    },
     stand: Effect.fnUntraced(function* (ground) {
       const { url } = yield* ground.demo
       const { one, service } = yield* two(url)
-      const pid = yield* one
-      yield* Effect.addFinalizer(() => Proc.signal(pid, "SIGCONT"))
       return {
         services: [service] as const,
-        begin: Proc.signal(pid, "SIGSTOP"),
-        heal: Proc.signal(pid, "SIGCONT")
+        begin: Effect.flatMap(one, (pid) => Proc.signal(pid, "SIGSTOP")),
+        heal: healed
       }
     })
   }),

@@ -1,0 +1,18 @@
+/** The text of `src/doctor/migrated.json`: a line for each object and each privilege of a role. */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import * as Catalog from "../../src/database/Catalog.ts"
+
+const linesOf = (rows: ReadonlyArray<object>) =>
+  rows.map((row) => `\n    ${JSON.stringify(Object.values(row))}`).join(",")
+
+// The search path of who migrated.
+const ofLogin = "'$user', "
+
+/** @param sql a database that has all migrations, in the schema `public` */
+export const made = (sql: PgClient.PgClient) =>
+  Effect.map(Catalog.read(sql), ({ parts, privileges }) => {
+    const ofRoles = privileges.filter(({ grantee }) => grantee === "public" || grantee.startsWith("practice_data_"))
+    const text = `{\n  "parts": [${linesOf(parts)}\n  ],\n  "privileges": [${linesOf(ofRoles)}\n  ]\n}\n`
+    return text.replaceAll(ofLogin, "")
+  })

@@ -1,0 +1,122 @@
+/** The objects that a database consists of, and who may use them, as its own catalog has it. */
+import { Effect } from "effect"
+import type { PgClient } from "@effect/sql-pg"
+import type { SqlError } from "effect/sql/SqlError"
+
+/** An object. Names in its definition have their schema. */
+export interface Part {
+  readonly kind: "domain" | "function" | "column" | "default" | "not null" | "constraint" | "index" | "trigger"
+  /** Its table; the domain of a domain's constraint. */
+  readonly of: string
+  readonly name: string
+  readonly definition: string
+  /** Is `true` of a valid index or constraint, and tells when a trigger fires. */
+  readonly state: string
+}
+
+/** A privilege, by whatever grant. */
+export interface Privilege {
+  /** A role; `public` is everyone. */
+  readonly grantee: string
+  readonly privilege: string
+  /** The object, as GRANT names it. */
+  readonly object: string
+  /** Its columns, unless it is of all. */
+  readonly columns: ReadonlyArray<string> | null
+}
+
+export interface Catalog {
+  /** The schema of the tables, quoted if need be. */
+  readonly schema: string
+  /** The login may not use the schema. */
+  readonly isClosed: boolean
+  /** The server takes its objects over from a primary. */
+  readonly isReplica: boolean
+  readonly parts: ReadonlyArray<Part>
+  readonly privileges: ReadonlyArray<Privilege>
+}
+
+/** A privilege as GRANT and REVOKE have it. */
+export const textOf = ({ columns, object, privilege }: Omit<Privilege, "grantee">) =>
+  `${privilege.toLowerCase()}${columns === null ? "" : ` (${columns.join(", ")})`} on ${object}`
+
+const partsIn = (home: string) => `
+with relations as (select oid, relname from pg_class where relnamespace = ${home} and relkind in ('r', 'p')),
+columns as (
+  select r.relname, a.attname, a.attgenerated <> '' as is_generated, a.attnotnull, pg_get_expr(d.adbin, d.adrelid) as value,
+    format_type(a.atttypid, a.atttypmod)
+      || case when a.attcollation <> t.typcollation then ' collate ' || a.attcollation::regcollation else '' end as type
+  from relations r join pg_attribute a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
+  join pg_type t on t.oid = a.atttypid left join pg_attrdef d on d.adrelid = r.oid and d.adnum = a.attnum
+)
+select 'domain' as kind, '' as of, typname::text as name, format_type(typbasetype, typtypmod) as definition, '' as state
+from pg_type where typnamespace = ${home} and typtype = 'd'
+union all
+select 'function', '', oid::regprocedure::text, pg_get_functiondef(oid), ''
+from pg_proc where pronamespace = ${home} and prokind in ('f', 'p')
+union all
+select 'column', relname, attname, type || case when is_generated then ' generated always as (' || value || ') stored' else '' end, ''
+from columns
+union all
+select 'default', relname, attname, value, '' from columns where value is not null and not is_generated
+union all
+select 'not null', relname, attname, '', '' from columns where attnotnull
+union all
+select 'constraint', coalesce(r.relname, t.typname), c.conname, replace(pg_get_constraintdef(c.oid), ' NOT VALID', ''), c.convalidated::text
+from pg_constraint c left join relations r on r.oid = c.conrelid
+left join pg_type t on t.oid = c.contypid and t.typnamespace = ${home}
+where c.contype in ('c', 'p', 'u', 'f', 'x') and coalesce(r.oid, t.oid) is not null
+union all
+select 'index', r.relname, c.relname, pg_get_indexdef(c.oid), (i.indisvalid and i.indisready)::text
+from relations r join pg_index i on i.indrelid = r.oid join pg_class c on c.oid = i.indexrelid
+where not exists (select from pg_constraint where conindid = c.oid and contype in ('p', 'u', 'x'))
+union all
+select 'trigger', r.relname, t.tgname, pg_get_triggerdef(t.oid), t.tgenabled::text
+from relations r join pg_trigger t on t.tgrelid = r.oid and not t.tgisinternal
+order by kind, "of", name`
+
+const privilegesIn = (home: string) => `
+with grantees as (
+  select rolname::text as grantee from pg_roles where starts_with(rolname, 'practice_data_') or rolname = current_user
+  union all select 'public'
+), relations as (
+  select g.grantee, c.oid, p.privilege, c.oid::regclass::text as object, has_table_privilege(g.grantee, c.oid, p.privilege) as has_all
+  from grantees g cross join pg_class c cross join (values ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) p (privilege)
+  where c.relnamespace = ${home} and c.relkind in ('r', 'p')
+)
+select grantee, 'USAGE' as privilege, 'schema ' || ${home} as object, null::text[] as columns
+from grantees where has_schema_privilege(grantee, ${home}, 'USAGE')
+union all
+select grantee, privilege, object, null from relations where has_all
+union all
+select grantee, privilege, object, array_agg(attname::text order by attnum)
+from relations join pg_attribute on attrelid = oid and attnum > 0 and not attisdropped
+where not has_all and privilege <> 'DELETE' and has_column_privilege(grantee, oid, attnum, replace(privilege, 'DELETE', 'UPDATE'))
+group by grantee, privilege, object
+union all
+select grantee, 'EXECUTE', 'function ' || oid::regprocedure, null
+from grantees cross join pg_proc where pronamespace = ${home} and prokind in ('f', 'p') and has_function_privilege(grantee, oid, 'EXECUTE')
+order by grantee, privilege desc, object`
+
+/** Reads the catalog of the schema that has the tables, whether or not the login may use the schema. */
+export const read = Effect.fnUntraced(function* (sql: PgClient.PgClient): Effect.fn.Return<Catalog, SqlError> {
+  const [found] = yield* sql<{ schema: string; home: string; isClosed: boolean; isReplica: boolean }>`
+    select n.oid::regnamespace::text as schema, n.oid || '::oid::regnamespace' as home,
+      not has_schema_privilege(n.oid, 'USAGE') as "isClosed", pg_is_in_recovery() as "isReplica"
+    from pg_namespace n
+    where n.oid = coalesce(
+      (
+        select relnamespace from pg_class where relname = 'intake_secrets' and relkind in ('r', 'p')
+        order by pg_table_is_visible(oid) desc limit 1
+      ),
+      current_schema()::regnamespace)`
+  if (found === undefined) return yield* Effect.die("There is no schema")
+  return yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql`select set_config('search_path', '', true)`
+      const parts = yield* sql.unsafe<Part>(partsIn(found.home))
+      const privileges = yield* sql.unsafe<Privilege>(privilegesIn(found.home))
+      return { ...found, parts, privileges }
+    })
+  )
+})

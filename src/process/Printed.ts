@@ -1,0 +1,32 @@
+/** Lines for a person or a program: text from elsewhere is never a command to the terminal that shows it. */
+import { Console, Logger } from "effect"
+
+// Controls, lone surrogates, line ends, changes of direction, and what has no width. Emoji need their joiners.
+const hidden = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_C}\u200b\u2060\ufeff]/gu
+
+const short: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }
+
+/** The text in one line, with everything hidden escaped as in JSON: JSON keeps its meaning. */
+export const printable = (text: string): string =>
+  text.replace(hidden, (character) => short[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
+
+/**
+ * Prints a line, or several, to standard output.
+ *
+ * @param paint adds colors to a line that is escaped
+ */
+export const print = (text: string | ReadonlyArray<string>, paint = (line: string, _index: number): string => line) =>
+  Console.log(
+    [text]
+      .flat()
+      .map((line, index) => paint(printable(line), index))
+      .join("\n")
+  )
+
+/** Prints a line, or several, to standard error. */
+export const note = (text: string | ReadonlyArray<string>) => Console.error([text].flat().map(printable).join("\n"))
+
+/** Logs to standard error. */
+export const layerLogger = Logger.layer([
+  Logger.make((options) => options.fiber.getRef(Console.Console).error(printable(Logger.formatLogFmt.log(options))))
+])

@@ -1,0 +1,250 @@
+/**
+ * What the doctor says of each kind of object that a database lacks: exactly that, with the statement that mends it.
+ *
+ * @module-tag long
+ */
+import { readFileSync } from "node:fs"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient } from "effect/sql"
+import { made } from "../../scripts/doctor/made.ts"
+import { script } from "../../src/database/migrations/script.ts"
+import * as ChangesCheck from "../../src/doctor/ChangesCheck.ts"
+import * as MigrationsCheck from "../../src/doctor/MigrationsCheck.ts"
+import * as RolesCheck from "../../src/doctor/RolesCheck.ts"
+import { connect } from "../../src/database/Database.ts"
+import { migrate } from "../../src/database/Migrations.ts"
+import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
+
+/** A database whose order of changes has begun: that of a copy of another has not. */
+const database = Layer.tap(TestDatabase.layer, (context) => {
+  const { sql } = Context.get(context, TestDatabase)
+  return sql`select change_begin()`
+})
+
+const problems = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  const said = [
+    ...(yield* MigrationsCheck.check(sql, { needed: Object.values(RolesCheck.roles) })),
+    ...(yield* ChangesCheck.check(sql))
+  ]
+  return said.filter(({ message, status }) => status !== "ok" && !message.includes("is a superuser"))
+})
+
+const isFine = Effect.map(problems, (found) => assert.deepStrictEqual(found, []))
+
+/** Runs statements as psql does. Those with the body of a function, which has semicolons, all in one. */
+const run = (text: string) =>
+  Effect.flatMap(TestDatabase, ({ sql }) =>
+    text.includes("$function$")
+      ? Effect.provideService(script(text), SqlClient.SqlClient, sql)
+      : Effect.forEach(text.split(/; (?=[a-z]+ )/i), (statement) => sql.unsafe(statement), { discard: true })
+  )
+
+const broken: ReadonlyArray<readonly [what: string, statements: string, message: string]> = [
+  ["a table", "drop table audit_log", "The table audit_log is missing."],
+  ["a column", "alter table intake_secrets drop column revoked_at", "The column intake_secrets.revoked_at is missing."],
+  [
+    "a column that a role may write",
+    "alter table deletion_tasks drop column trace_parent",
+    "The column deletion_tasks.trace_parent is missing."
+  ],
+  [
+    "a column of another type",
+    "alter table intake_secrets alter column secret type varchar(80)",
+    "The column intake_secrets.secret is not as the migrations make it."
+  ],
+  [
+    "a default",
+    "alter table invoices alter column updated_at drop default",
+    "The default of column updated_at of invoices is missing."
+  ],
+  [
+    "a not null",
+    "alter table deletion_tasks alter column received_at drop not null",
+    "The not null of column received_at of deletion_tasks is missing."
+  ],
+  [
+    "a constraint",
+    "alter table organizations drop constraint organizations_own_id",
+    "The constraint organizations_own_id of organizations is missing."
+  ],
+  [
+    "a constraint that is not validated",
+    "alter table organizations drop constraint organizations_own_id, add constraint organizations_own_id check (id = organization_id) not valid",
+    "The constraint organizations_own_id of organizations is not validated."
+  ],
+  [
+    "a primary key",
+    "alter table intake_secrets drop constraint intake_secrets_pkey",
+    "The constraint intake_secrets_pkey of intake_secrets is missing."
+  ],
+  [
+    "a constraint of a domain",
+    "alter domain api_date drop constraint api_date_fits",
+    "The constraint api_date_fits of api_date is missing."
+  ],
+  ["an index", "drop index pets_search", "The index pets_search is missing."],
+  [
+    "an index that is not valid",
+    "update pg_index set indisvalid = false where indexrelid = 'pets_search'::regclass",
+    "The index pets_search is not valid."
+  ],
+  [
+    "an index of other columns",
+    "drop index pets_created; create index pets_created on pets (created_at)",
+    "The index pets_created is not as the migrations make it."
+  ],
+  ["an index of changes", "drop index clinics_changes", "The index clinics_changes is missing."],
+  ["a trigger", "drop trigger removed on pets", "The trigger removed of pets is missing."],
+  [
+    "a trigger that fires at other times",
+    "alter table removals enable trigger kept",
+    "The trigger kept of removals is disabled, or fires at other times."
+  ],
+  [
+    "another trigger of the same name",
+    "create or replace trigger kept before insert on removals for each row execute function change_kept()",
+    "The trigger kept of removals is not as the migrations make it."
+  ],
+  ["a function", "drop function change_mark()", "The function public.change_mark() is missing."],
+  [
+    "another function of the same name",
+    "create or replace function change_mark() returns void language sql as ''",
+    "The function public.change_mark() is not as the migrations make it."
+  ],
+  [
+    "a privilege of a table",
+    "revoke select on pets from practice_data_api",
+    "The role practice_data_api lacks SELECT on pets."
+  ],
+  [
+    "a privilege of a column",
+    "revoke insert (payload) on deletion_tasks from practice_data_intake",
+    "The role practice_data_intake lacks INSERT on deletion_tasks."
+  ],
+  [
+    "a privilege of a function",
+    "revoke execute on function touch_api_key from practice_data_api",
+    "The role practice_data_api lacks EXECUTE on function touch_api_key(bytea)."
+  ],
+  [
+    "a privilege too many",
+    "grant delete on pets to practice_data_worker",
+    "The role practice_data_worker may do more than it should: DELETE on pets."
+  ],
+  [
+    "a function that everyone may call",
+    "grant execute on function change_begin to public",
+    "Every role may do more than it should: EXECUTE on function change_begin()."
+  ],
+  [
+    "a schema that is open",
+    "grant create on schema public to public",
+    "Every login may create objects in the schema public, such as functions that others call in error."
+  ]
+]
+
+layer(database, { excludeTestServices: true })("The doctor names", (it) => {
+  it.effect.each(broken)("%s, and the statement that mends it", ([, statements, message]) =>
+    Effect.gen(function* () {
+      yield* run(statements)
+      const found = yield* problems
+      assert.deepStrictEqual(
+        found.map((each) => each.message),
+        [message]
+      )
+      yield* run((found[0]?.advice ?? "").replace(/^.*?: (?=create table)/, ""))
+      yield* isFine
+    })
+  )
+
+  it.effect.each<readonly [how: string, statements: string, message: string]>([
+    ["disabled", "alter table pets disable trigger removed", "is disabled, or fires at other times"],
+    [
+      "replaced",
+      "create or replace trigger removed after delete on pets for each statement execute function record_removed()",
+      "is not as the migrations make it"
+    ]
+  ])("a trigger of changes that was %s, whose order begins anew when it is mended", ([, statements, message]) =>
+    Effect.gen(function* () {
+      yield* run(statements)
+      const [found, consequence, ...others] = yield* problems
+      assert.strictEqual(found?.message, `The trigger removed of pets ${message}.`)
+      assert.include(consequence?.message, "The order of changes of pets has to begin anew")
+      assert.deepStrictEqual(others, [])
+      yield* run(found?.advice ?? "")
+      yield* isFine
+    })
+  )
+
+  it.effect("each role that may not use the schema", () =>
+    Effect.gen(function* () {
+      yield* run("revoke usage on schema public from public")
+      const found = yield* problems
+      assert.deepStrictEqual(
+        found.map((each) => each.message),
+        ["api", "intake", "worker"].map((role) => `The role practice_data_${role} lacks USAGE on schema public.`)
+      )
+      for (const { advice = "" } of found) yield* run(advice)
+      yield* isFine
+      yield* run("grant usage on schema public to public")
+    })
+  )
+
+  it.effect("nothing of the operator's own, nor of what the service changes itself", () =>
+    Effect.gen(function* () {
+      yield* Effect.forEach(
+        [
+          "create or replace function change_base() returns bigint language sql stable parallel safe return 7000",
+          "create index own on pets (breed)",
+          "alter table pets add column own text default 'mine' not null",
+          "create function own() returns trigger language plpgsql as 'begin return new; end'",
+          "create trigger own before update on pets for each row execute function own()",
+          "create table own_records (id text primary key)",
+          "grant select on intake_secrets to practice_data_worker"
+        ],
+        run,
+        { discard: true }
+      )
+      yield* isFine
+    })
+  )
+})
+
+layer(TestDatabase.layer, { excludeTestServices: true })("What the doctor knows of a database", (it) => {
+  it.effect("is what the migrations make: `npm run generate` writes it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const text = yield* made(sql)
+      assert.strictEqual(readFileSync(new URL("../../src/doctor/migrated.json", import.meta.url), "utf8"), text)
+    })
+  )
+
+  it.effect("is true in another schema as well", () =>
+    Effect.gen(function* () {
+      const sql = yield* connect({
+        url: Redacted.make(yield* emptyDatabase),
+        applicationName: "practice-data-test",
+        maxConnections: 1,
+        statementTimeout: "1 minute",
+        settings: { search_path: "practice" }
+      })
+      yield* sql`create schema practice`
+      yield* migrate(sql)
+      const all = { needed: Object.values(RolesCheck.roles) }
+      const problemsThere = Effect.map(MigrationsCheck.check(sql, all), (said) =>
+        said.filter(({ status }) => status === "fail")
+      )
+      const lacking = yield* problemsThere
+      assert.isTrue(lacking.every(({ message }) => message.endsWith("lacks USAGE on schema practice.")))
+      for (const { advice = "" } of lacking) yield* sql.unsafe(advice)
+      yield* sql`drop index pets_search`
+      const [index, ...others] = yield* problemsThere
+      assert.deepStrictEqual(others, [])
+      yield* sql.unsafe(index?.advice ?? "")
+      assert.deepStrictEqual(yield* problemsThere, [])
+    }).pipe(Effect.provide(Reactivity.layer))
+  )
+})
