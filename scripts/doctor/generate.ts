@@ -1,4 +1,4 @@
-/** Writes `src/doctor/migrated.json`: what a database consists of that has all migrations. */
+/** Writes `src/operations/doctor/migrated.json`: what a database consists of that has all migrations. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
@@ -12,5 +12,5 @@ Effect.gen(function* () {
   const { sql } = yield* Embedded.connect("memory")
   yield* migrate(sql)
   const text = yield* made(sql)
-  yield* Effect.sync(() => writeFileSync(join(import.meta.dirname, "../../src/doctor/migrated.json"), text))
+  yield* Effect.sync(() => writeFileSync(join(import.meta.dirname, "../../src/operations/doctor/migrated.json"), text))
 }).pipe(Effect.scoped, Effect.provide([NodeServices.layer, Reactivity.layer]), NodeRuntime.runMain)

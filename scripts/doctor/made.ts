@@ -1,4 +1,4 @@
-/** The text of `src/doctor/migrated.json`: a line for each object and each privilege of a role. */
+/** The text of `src/operations/doctor/migrated.json`: a line for each object and each privilege of a role. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import * as Catalog from "../../src/database/Catalog.ts"

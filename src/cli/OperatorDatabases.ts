@@ -1,6 +1,6 @@
 /** The databases of the commands of operators. They are those of the service, by the same variables. */
 import { Effect, Layer, Option } from "effect"
-import { config } from "../Config.ts"
+import { config } from "../app/Config.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { requireMigrated } from "../database/Migrations.ts"

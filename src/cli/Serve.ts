@@ -8,7 +8,7 @@ export const serve = Command.make(
   "serve",
   {},
   Effect.fn(function* () {
-    const { run } = yield* Effect.promise(() => import("../App.ts"))
+    const { run } = yield* Effect.promise(() => import("../app/App.ts"))
     return yield* Effect.uninterruptible(Effect.callback<never>(() => run()))
   })
 ).pipe(

@@ -1,6 +1,6 @@
 /** What the processes of this host say of themselves. */
 import { Array, Context, Effect, Layer, Metric, Predicate, Record } from "effect"
-import { HealthChecks } from "../health/HealthChecks.ts"
+import { HealthChecks } from "./HealthChecks.ts"
 import * as Exposition from "../observability/Exposition.ts"
 import * as Recent from "../observability/Recent.ts"
 import { ProcessRuntime } from "../observability/ProcessRuntime.ts"

@@ -4,7 +4,7 @@
  */
 import { Clock, Duration, Effect, Layer, Schedule } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Role } from "../Config.ts"
+import type { Role } from "../app/Config.ts"
 import {
   CredentialDatabase,
   type Database,
@@ -14,8 +14,8 @@ import {
 } from "../database/Database.ts"
 import type { Failure } from "../database/Store.ts"
 import * as TaskCounts from "../deletions/TaskCounts.ts"
-import { HealthChecks } from "../health/HealthChecks.ts"
-import * as Replica from "../health/Replica.ts"
+import { HealthChecks } from "./HealthChecks.ts"
+import * as Replica from "./Replica.ts"
 import * as Series from "../observability/Series.ts"
 
 const interval = "5 seconds"

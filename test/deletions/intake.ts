@@ -1,11 +1,11 @@
 /** The intake in this process: its routes over services of a test's choice, and deliveries to it. */
 import { Effect, Layer, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
-import { HealthChecks } from "../../src/health/HealthChecks.ts"
+import { HealthChecks } from "../../src/operations/HealthChecks.ts"
 import type { Delivery } from "../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
-import * as Server from "../../src/Server.ts"
+import * as Server from "../../src/app/Server.ts"
 import { InProcess, send, type Sent } from "../http/inProcess.ts"
 import { delay } from "./support.ts"
 

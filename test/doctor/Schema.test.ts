@@ -10,9 +10,9 @@ import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
 import { made } from "../../scripts/doctor/made.ts"
 import { script } from "../../src/database/migrations/script.ts"
-import * as ChangesCheck from "../../src/doctor/ChangesCheck.ts"
-import * as MigrationsCheck from "../../src/doctor/MigrationsCheck.ts"
-import * as RolesCheck from "../../src/doctor/RolesCheck.ts"
+import * as ChangesCheck from "../../src/operations/doctor/ChangesCheck.ts"
+import * as MigrationsCheck from "../../src/operations/doctor/MigrationsCheck.ts"
+import * as RolesCheck from "../../src/operations/doctor/RolesCheck.ts"
 import { connect } from "../../src/database/Database.ts"
 import { migrate } from "../../src/database/Migrations.ts"
 import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
@@ -218,7 +218,10 @@ layer(TestDatabase.layer, { excludeTestServices: true })("What the doctor knows 
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const text = yield* made(sql)
-      assert.strictEqual(readFileSync(new URL("../../src/doctor/migrated.json", import.meta.url), "utf8"), text)
+      assert.strictEqual(
+        readFileSync(new URL("../../src/operations/doctor/migrated.json", import.meta.url), "utf8"),
+        text
+      )
     })
   )
 

@@ -7,7 +7,7 @@ import { TestClock } from "effect/testing"
 import { OperationsApi } from "../../src/api/OperationsApi.ts"
 import { connect, CredentialDatabase, RecordDatabase, TaskDatabase } from "../../src/database/Database.ts"
 import { ChangeClock } from "../../src/records/ChangeClock.ts"
-import { HealthChecks } from "../../src/health/HealthChecks.ts"
+import { HealthChecks } from "../../src/operations/HealthChecks.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { ClinicAccounts } from "../../src/psp/ClinicAccounts.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"

@@ -5,7 +5,7 @@ import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effe
 import { demoKeys } from "../../src/demo/DemoData.ts"
 import { DemoKeys } from "../../src/http/Demo.ts"
 import * as LandingPage from "../../src/http/LandingPage.ts"
-import * as Server from "../../src/Server.ts"
+import * as Server from "../../src/app/Server.ts"
 import { InProcess, layerDemo, send } from "./inProcess.ts"
 
 interface Options {

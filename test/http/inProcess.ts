@@ -12,8 +12,8 @@ import { PspReads } from "../../src/psp/PspReads.ts"
 import { searchable } from "../../src/api/records/index.ts"
 import { Repositories } from "../../src/records/Repositories.ts"
 import type { Repository } from "../../src/records/Repository.ts"
-import * as Server from "../../src/Server.ts"
-import type * as App from "../../src/App.ts"
+import * as Server from "../../src/app/Server.ts"
+import type * as App from "../../src/app/App.ts"
 import { kinds } from "../support/stripe/rules.ts"
 
 const [oakridge, harbor] = organizations

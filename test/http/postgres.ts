@@ -11,7 +11,7 @@ import {
 } from "../../src/database/Database.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
-import * as App from "../../src/App.ts"
+import * as App from "../../src/app/App.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 /** How many statements each client was asked for. */

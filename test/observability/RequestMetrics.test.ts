@@ -6,7 +6,7 @@ import { type Definition, maximumOrganizations, metrics } from "../../src/observ
 import * as RequestFacts from "../../src/observability/RequestFacts.ts"
 import * as RequestMetrics from "../../src/observability/RequestMetrics.ts"
 import * as Series from "../../src/observability/Series.ts"
-import * as Server from "../../src/Server.ts"
+import * as Server from "../../src/app/Server.ts"
 import { key as apiKey, layerDemo } from "../http/inProcess.ts"
 import { samples, withRegistry } from "../support/metrics.ts"
 

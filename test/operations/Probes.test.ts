@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect, layerShared } from "../../src/database/Database.ts"
-import { HealthChecks } from "../../src/health/HealthChecks.ts"
+import { HealthChecks } from "../../src/operations/HealthChecks.ts"
 import * as Probes from "../../src/operations/Probes.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 

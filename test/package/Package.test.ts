@@ -51,7 +51,13 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
         .map(({ path }) => path)
         .filter((path) => !/^dist\/.*(\.js|\.d\.ts)$/.test(path))
         .toSorted()
-      assert.deepStrictEqual(others, ["LICENSE", "README.md", "dist/requireNode.cjs", "package.json"])
+      assert.deepStrictEqual(others, [
+        "LICENSE",
+        "README.md",
+        "dist/operations/doctor/migrated.json",
+        "dist/requireNode.cjs",
+        "package.json"
+      ])
     })
   )
 

@@ -1,7 +1,7 @@
 /** What a Postgres target says when it goes away in the middle of a transaction. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import * as PostgresTarget from "../../src/sync/PostgresTarget.ts"
+import * as PostgresTarget from "../../src/cli/sync/PostgresTarget.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { beginning, charge, charges, opening, page } from "./fixture.ts"
 

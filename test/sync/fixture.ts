@@ -1,7 +1,7 @@
 /** Pages, records and openings for tests of targets. */
 import { Schema } from "effect"
-import { type Table, tables } from "../../src/sync/Table.ts"
-import type { OpenOptions, Page, State, SyncRecord } from "../../src/sync/Target.ts"
+import { type Table, tables } from "../../src/cli/sync/Table.ts"
+import type { OpenOptions, Page, State, SyncRecord } from "../../src/cli/sync/Target.ts"
 
 export const tableOf = (name: string): Table => {
   const found = tables.find(({ resource }) => resource === name)

@@ -2,7 +2,7 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { type Options, targetOf } from "../../src/sync/targetOf.ts"
+import { type Options, targetOf } from "../../src/cli/sync/targetOf.ts"
 
 const given = (over: Partial<Options> = {}): Options => ({
   schema: Option.none(),

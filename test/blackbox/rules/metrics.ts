@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { metrics } from "../../../src/observability/Metrics.ts"
-import * as Server from "../../../src/Server.ts"
+import * as Server from "../../../src/app/Server.ts"
 import { namesOf, samplesOf } from "../../support/metrics.ts"
 import { eventually } from "../support/eventually.ts"
 import { hasPromtool, promtool, scraper } from "../support/Metrics.ts"

@@ -1,8 +1,8 @@
 /** Checks that a session has the settings it asked for: a pooler in between may swallow them. */
 import { Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import * as SessionSettings from "../database/SessionSettings.ts"
-import { invocation } from "../process/Invocation.ts"
+import * as SessionSettings from "../../database/SessionSettings.ts"
+import { invocation } from "../../process/Invocation.ts"
 import { fail, ok } from "./Finding.ts"
 
 /**

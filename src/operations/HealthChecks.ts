@@ -50,7 +50,7 @@ export class HealthChecks extends Context.Service<
     /** From now on the service is not ready. */
     readonly stop: Effect.Effect<void>
   }
->()("practice-data/health/HealthChecks") {
+>()("practice-data/operations/HealthChecks") {
   /** Checks the databases, the horizon of the changes, and the circuit breaker of the PSP. */
   static readonly layer = Layer.effect(
     HealthChecks,

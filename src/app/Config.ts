@@ -1,10 +1,10 @@
 /** The configuration: every variable that the service reads, with its default. scripts/operations/README.md lists the same. */
 import { isatty } from "node:tty"
 import { Config, Duration, Effect, LogLevel, Option, Redacted } from "effect"
-import * as ConnectionUrl from "./database/ConnectionUrl.ts"
-import * as OtlpConfig from "./observability/OtlpConfig.ts"
-import * as Slips from "./process/Slips.ts"
-import * as Variable from "./process/Variable.ts"
+import * as ConnectionUrl from "../database/ConnectionUrl.ts"
+import * as OtlpConfig from "../observability/OtlpConfig.ts"
+import * as Slips from "../process/Slips.ts"
+import * as Variable from "../process/Variable.ts"
 
 const roles = ["data-api", "intake", "worker"] as const
 

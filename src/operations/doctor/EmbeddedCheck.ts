@@ -1,8 +1,8 @@
 /** Checks the folder of the embedded database, and opens the database if it is there. */
 import { Effect, FileSystem, Path } from "effect"
 import { statfs } from "node:fs/promises"
-import * as Embedded from "../database/Embedded.ts"
-import type { Settings } from "../Config.ts"
+import * as Embedded from "../../database/Embedded.ts"
+import type { Settings } from "../../app/Config.ts"
 import { fail, ok, type Said, warn } from "./Finding.ts"
 
 const mebibyte = 1024 * 1024

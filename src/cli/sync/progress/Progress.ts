@@ -20,5 +20,5 @@ export const Event = Data.taggedEnum<Event>()
 
 /** Is told what happens. */
 export class Progress extends Context.Service<Progress, { readonly report: (event: Event) => Effect.Effect<void> }>()(
-  "practice-data/sync/Progress"
+  "practice-data/cli/sync/Progress"
 ) {}

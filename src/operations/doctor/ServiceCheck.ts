@@ -2,8 +2,8 @@
 import { createServer } from "node:net"
 import { Effect, Predicate, Schema } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
-import type { Settings } from "../Config.ts"
-import { version } from "../process/Version.ts"
+import type { Settings } from "../../app/Config.ts"
+import { version } from "../../process/Version.ts"
 import { fail, ok, type Said, warn } from "./Finding.ts"
 
 const Health = Schema.Struct({

@@ -1,8 +1,8 @@
 /** What a check of the doctor finds. */
 import { Cause, Duration, Effect, Fiber, Option } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { codeOf } from "../database/SqlFailure.ts"
-import * as Failure from "../process/Failure.ts"
+import { codeOf } from "../../database/SqlFailure.ts"
+import * as Failure from "../../process/Failure.ts"
 
 export interface Finding {
   /** What was looked at, such as a database. */

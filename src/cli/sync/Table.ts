@@ -1,7 +1,7 @@
 /** The tables of a copy: one for each resource, with a typed column for each field of its record. */
 import { Predicate, Schema } from "effect"
-import { resources } from "../api/records/index.ts"
-import type { Resource } from "../api/records/Resource.ts"
+import { resources } from "../../api/records/index.ts"
+import type { Resource } from "../../api/records/Resource.ts"
 
 /** What a column holds, by the name of its type in Postgres. `jsonb` holds an object. */
 export type ColumnType = "text" | "numeric" | "integer" | "boolean" | "timestamptz" | "date" | "text[]" | "jsonb"

@@ -1,9 +1,9 @@
 /** Checks the payment processor by one cheap read of a connected account. */
 import { Effect, Option, Redacted } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import type { Settings } from "../Config.ts"
-import * as Stripe from "../psp/StripeClient.ts"
-import type { PspError } from "../psp/PspPage.ts"
+import type { Settings } from "../../app/Config.ts"
+import * as Stripe from "../../psp/StripeClient.ts"
+import type { PspError } from "../../psp/PspPage.ts"
 import { fail, ok, type Said, warn } from "./Finding.ts"
 
 /** What a read of an account says of the processor. No text of the processor is told. */

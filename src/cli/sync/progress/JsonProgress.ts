@@ -1,6 +1,6 @@
 /** Tells a program what happens: a line of JSON for each event, and for pages at most one a second of a resource. */
 import { Clock, DateTime, Effect, Layer } from "effect"
-import { print } from "../../process/Printed.ts"
+import { print } from "../../../process/Printed.ts"
 import { type Event, Progress } from "./Progress.ts"
 import * as Tally from "./Tally.ts"
 

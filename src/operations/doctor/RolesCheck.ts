@@ -1,11 +1,11 @@
 /** Checks the roles of the database, and what the login of this process may do. */
 import { Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import type { Role } from "../Config.ts"
-import { type Catalog, type Privilege, textOf } from "../database/Catalog.ts"
-import { lackingGrants } from "../database/Distribute.ts"
-import * as Distribution from "../database/Distribution.ts"
-import { invocation } from "../process/Invocation.ts"
+import type { Role } from "../../app/Config.ts"
+import { type Catalog, type Privilege, textOf } from "../../database/Catalog.ts"
+import { lackingGrants } from "../../database/Distribute.ts"
+import * as Distribution from "../../database/Distribution.ts"
+import { invocation } from "../../process/Invocation.ts"
 import { fail, listed, ok, type Said, warn } from "./Finding.ts"
 
 /** A role of the database, and what it is for. */

@@ -1,6 +1,6 @@
 /** Lines at the end of a terminal that are drawn again and again, below those that stay. */
 import { Effect, Terminal } from "effect"
-import { printable } from "../../process/Printed.ts"
+import { printable } from "../../../process/Printed.ts"
 
 const escape = "\u001b["
 

@@ -1,6 +1,6 @@
 /** The catalog of a database that has all migrations: `migrated.json`, which `npm run generate` writes. */
 import { Effect, Schema } from "effect"
-import type { Catalog } from "../database/Catalog.ts"
+import type { Catalog } from "../../database/Catalog.ts"
 import migrated from "./migrated.json" with { type: "json" }
 
 const Kind = Schema.Literals(["domain", "function", "column", "default", "not null", "constraint", "index", "trigger"])

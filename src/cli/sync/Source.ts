@@ -26,4 +26,4 @@ export class Source extends Context.Service<
     /** The pages of changes since a cursor, or from the beginning. The last one has `hasMore` false. */
     readonly changes: (resource: string, cursor: string | undefined) => Stream.Stream<Page, SourceError | CursorExpired>
   }
->()("practice-data/sync/Source") {}
+>()("practice-data/cli/sync/Source") {}

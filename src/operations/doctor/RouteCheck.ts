@@ -1,10 +1,10 @@
 /** Checks the way to a database: where its connections go, and whether they are encrypted. */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { formatHost } from "../database/ConnectionUrl.ts"
-import type { Database } from "../database/Database.ts"
-import type { Verification } from "../database/ServerTls.ts"
-import { isSocket } from "../database/Endpoint.ts"
+import { formatHost } from "../../database/ConnectionUrl.ts"
+import type { Database } from "../../database/Database.ts"
+import type { Verification } from "../../database/ServerTls.ts"
+import { isSocket } from "../../database/Endpoint.ts"
 import { fail, ok, type Said, warn } from "./Finding.ts"
 
 const isLocal = ({ host }: { readonly host: string }) =>

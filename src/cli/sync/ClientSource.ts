@@ -1,6 +1,6 @@
 /** The service, through the client that any user has. */
 import { Effect, Layer, Option, Stream } from "effect"
-import * as Client from "../client/index.ts"
+import * as Client from "../../client/index.ts"
 import { CursorExpired, Source, type SourceError, SourceRefused, SourceUnavailable } from "./Source.ts"
 import type { Page } from "./Target.ts"
 

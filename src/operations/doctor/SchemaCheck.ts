@@ -1,8 +1,8 @@
 /** Compares the objects of a database with those that the migrations make. */
 import { Array, Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import * as Catalog from "../database/Catalog.ts"
-import * as Distribution from "../database/Distribution.ts"
+import * as Catalog from "../../database/Catalog.ts"
+import * as Distribution from "../../database/Distribution.ts"
 import { fail, type Said } from "./Finding.ts"
 
 type Part = Catalog.Part

@@ -1,7 +1,7 @@
 /** Checks that deletions are run. */
 import { Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import { invocation } from "../process/Invocation.ts"
+import { invocation } from "../../process/Invocation.ts"
 import { ok, warn } from "./Finding.ts"
 
 interface Waiting {

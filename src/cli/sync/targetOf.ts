@@ -1,6 +1,6 @@
 /** Which target a text names. */
 import { Effect, Option, Redacted, Result, Schema } from "effect"
-import * as ConnectionUrl from "../database/ConnectionUrl.ts"
+import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import * as NdjsonTarget from "./NdjsonTarget.ts"
 import * as ParquetTarget from "./ParquetTarget.ts"
 import * as PostgresTarget from "./PostgresTarget.ts"
