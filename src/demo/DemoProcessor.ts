@@ -1,6 +1,6 @@
 /** The demo processor: believable objects in the account that each demo organization's first clinic has. */
 import { Array } from "effect"
-import type { Accounts, PspObject } from "../psp/PspMemory.ts"
+import type { Accounts, PspObject } from "../psp/PspClient.ts"
 import { organizations } from "./DemoData.ts"
 
 /** The processor account of an organization's first clinic. */

@@ -1,171 +1,224 @@
 /**
- * Which calls of the PSP are made, by the outcomes of earlier ones: a circuit breaker for each account, for what that
- * account can cause, and one for the PSP, for what affects every account.
+ * The circuit breakers of the PSP: one for each account, for failures that the account can cause, and one for the PSP,
+ * for failures that affect every account.
+ *
+ * After several failures in a row a circuit opens and refuses calls for a while. Then it lets probes through, and the
+ * first that succeeds closes it. Probes are paced, not exclusive: the breaker of `effect/persistence` refuses every call
+ * until its one probe ends, so that a probe that hangs keeps its circuit open.
  */
-import { Cause, Clock, Data, Duration, Effect, Exit, Option } from "effect"
+import { Cause, Clock, Data, Duration, Effect, Exit, Iterable, Option, Predicate } from "effect"
 import * as Throttle from "../database/Throttle.ts"
-import * as CircuitBreaker from "./CircuitBreaker.ts"
-import type { PspMetrics } from "./PspMetrics.ts"
+import { processorOutcomes } from "../observability/Metrics.ts"
+import * as Series from "../observability/Series.ts"
 import type { PspError } from "./PspPage.ts"
 
+/** The failures in a row that open a circuit. */
 const failures = 5
 
-const options: CircuitBreaker.Options = {
-  failures,
-  openDuration: Duration.seconds(5),
-  probeInterval: Duration.seconds(1),
-  maximumCircuits: 10_000
-}
+/** Past this number, the circuit that failed longest ago is forgotten. */
+const maximumCircuits = 10_000
 
-/** Milliseconds. A call that is interrupted sooner says nothing; one that is interrupted later had hung. */
+// Milliseconds.
+const openDuration = 5000
+const probeInterval = 1000
+/** A call that is interrupted sooner says nothing; a call that is interrupted later had hung. */
 const hangAfter = 250
 
-/** The one key of the circuit of the PSP. */
-const all = "all"
+/** The state of an open circuit. */
+interface Opening {
+  nextAt: number
+}
 
-/** How many of the failures that open the circuit of the PSP may be of one organization. */
-const mostOfOrganization = 3
+/** Circuits by key, all of them closed. Times are milliseconds of any one clock. */
+export const makeBreaker = () => {
+  // The failures in a row of a closed circuit, or the opening of an open one. A circuit without failures is not kept.
+  const circuits = new Map<string, number | Opening>()
+  const openingOf = (key: string) => {
+    const circuit = circuits.get(key)
+    return typeof circuit === "object" ? circuit : undefined
+  }
+  return {
+    isOpen: (key: string) => openingOf(key) !== undefined,
+    openCircuits: () => Iterable.size(Iterable.filter(circuits.values(), Predicate.isObject)),
+    /** Milliseconds until a call of a key may be made; 0 when it may be made now. */
+    untilNext: (key: string, now: number) => Math.max(0, (openingOf(key)?.nextAt ?? now) - now),
+    /**
+     * Admits a call, which `untilNext` has to allow. The result settles it, and tells how that changed the circuit. An
+     * outcome counts only while the circuit is as it was when the call was admitted.
+     */
+    admit: (key: string, now: number) => {
+      const opening = openingOf(key)
+      if (opening !== undefined) opening.nextAt = now + probeInterval
+      return (isSuccess: boolean, ended: number): "opened" | "closed" | undefined => {
+        if (openingOf(key) !== opening) return undefined
+        const circuit = circuits.get(key)
+        circuits.delete(key)
+        if (isSuccess) return opening && "closed"
+        const failed = typeof circuit === "number" ? circuit + 1 : 1
+        const isOpen = opening !== undefined || failed >= failures
+        circuits.set(key, isOpen ? { nextAt: ended + openDuration } : failed)
+        const [oldest] = circuits.keys()
+        if (circuits.size > maximumCircuits && oldest !== undefined) circuits.delete(oldest)
+        return isOpen && opening === undefined ? "opened" : undefined
+      }
+    }
+  }
+}
 
-/** Whose read a call is for. */
+/** The organization and the account of a call. */
 export interface Owner {
   readonly organization: string
   readonly account: string
 }
 
-/** What the outcome of a call says of the PSP and of the account. Nothing where it is not set. */
+/** The meaning of an outcome. */
 interface Verdict {
-  readonly psp?: "success" | "failure" | "suspicion"
-  /** For a suspicion: how many of the failures that open the circuit of the PSP may be of one account. */
+  readonly outcome?: (typeof processorOutcomes)[number]
+  /** Undefined: the outcome says nothing of it. */
+  readonly pspWorks?: boolean
+  readonly accountWorks?: boolean
+  /** Of a failure that the account may have caused: how many that open the circuit of the PSP may be of one account. */
   readonly mostOfAccount?: number
-  readonly account?: "success" | "failure"
 }
 
-const up: Verdict = { psp: "success", account: "success" }
-const hung: Verdict = { account: "failure" }
+const works = { pspWorks: true, accountWorks: true }
 
 const verdicts: Readonly<Record<PspError["_tag"], Verdict>> = {
-  CursorUnknown: up,
-  AccountDisconnected: up,
-  RateLimited: up,
-  PspRefused: up,
-  PspNotConfigured: up,
-  AccountFailed: { psp: "success", account: "failure" },
-  AccountUnauthorized: { psp: "suspicion", mostOfAccount: 1, account: "failure" },
-  PspErred: { psp: "suspicion", mostOfAccount: 3, account: "failure" },
-  PspUnavailable: { psp: "failure" }
+  CursorUnknown: { outcome: "cursor_unknown", ...works },
+  AccountDisconnected: { outcome: "account_disconnected", ...works },
+  RateLimited: { outcome: "rate_limited", ...works },
+  PspRefused: { outcome: "refused", ...works },
+  // Without credentials there is no call to count.
+  PspNotConfigured: works,
+  AccountFailed: { outcome: "account_failed", pspWorks: true, accountWorks: false },
+  AccountUnauthorized: { outcome: "account_unauthorized", pspWorks: false, accountWorks: false, mostOfAccount: 1 },
+  PspErred: { outcome: "unavailable", pspWorks: false, accountWorks: false, mostOfAccount: 3 },
+  PspUnavailable: { outcome: "unavailable", pspWorks: false }
 }
 
-/** The circuit breaker of the account or of the PSP is open. */
-export class CircuitOpen extends Data.TaggedError("CircuitOpen") {}
-
-const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+/** The most failures that open the circuit of the PSP and may be of one organization. */
+const mostOfOrganization = 3
 
 const errorOf = (exit: Exit.Exit<unknown, PspError>) =>
   Exit.isFailure(exit) ? Option.getOrUndefined(Cause.findErrorOption(exit.cause)) : undefined
 
 const verdictOf = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict => {
-  if (Exit.isSuccess(exit)) return up
-  if (Cause.hasInterruptsOnly(exit.cause)) return took < hangAfter ? {} : hung
+  if (Exit.isSuccess(exit)) return { outcome: "success", ...works }
+  if (Cause.hasInterruptsOnly(exit.cause)) {
+    return { outcome: "interrupted", ...(took >= hangAfter && { accountWorks: false }) }
+  }
   const error = errorOf(exit)
   return error === undefined ? {} : verdicts[error._tag]
 }
 
-/** What the log says of a failure. */
+/** The call was refused by a circuit breaker. */
+export class CircuitOpen extends Data.TaggedError("CircuitOpen") {}
+
+/** The annotations of log lines about a failure. */
 export const annotations = (error: PspError | undefined) => ({
   cause: error === undefined ? "no answer in time" : "reason" in error ? error.reason : error._tag,
-  ...(error !== undefined && "request" in error && error.request !== undefined
-    ? { processor_request: error.request }
-    : {})
+  ...(error !== undefined && "request" in error && error.request !== undefined && { processor_request: error.request })
 })
 
-const logOpened = (name: string, exit: Exit.Exit<unknown, PspError>) =>
-  Effect.annotateLogs(
-    Effect.logWarning(`Circuit breaker open: ${name} failed ${failures} times in a row`),
-    annotations(errorOf(exit))
+const logLine = (change: "opened" | "closed", name: string, exit: Exit.Exit<unknown, PspError>) =>
+  change === "closed"
+    ? Effect.logInfo(`Circuit breaker closed: ${name} responds again`)
+    : Effect.annotateLogs(
+        Effect.logWarning(`Circuit breaker open: ${name} failed ${failures} times in a row`),
+        annotations(errorOf(exit))
+      )
+
+const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+
+/** The one key of the circuit of the PSP. */
+const all = "all"
+
+const bit = (isSet: boolean) => (isSet ? 1 : 0)
+
+/** Circuits, all of them closed, with their metrics in the current registry. */
+export const make = Effect.map(Series.current, (series) => {
+  const accounts = makeBreaker()
+  const psp = makeBreaker()
+  const limit = Throttle.limited(50)
+  const counters = new Map(
+    processorOutcomes.map((outcome) => [outcome, series.counter("practice_data_processor_requests_total", { outcome })])
   )
-
-const logClosed = (name: string) => Effect.logInfo(`Circuit breaker closed: ${name} responds again`)
-
-const dependency = "payment processor"
-
-// A circuit for each account: thousands may open within seconds.
-const mostLines = 50
-
-const names = { psp: "the payment processor", account: "the payment processor account of a clinic" } as const
-
-/** Circuits, all of them closed. */
-export const make = (metrics: Pick<PspMetrics, "ended" | "outageBegan">) => {
-  const accounts = CircuitBreaker.make(options)
-  const limit = Throttle.limited(mostLines)
-  const psp = CircuitBreaker.make({ ...options, maximumCircuits: 1 })
-  // The last calls that failed where the PSP or the account may be the cause, since the PSP last responded. Only other
-  // accounts, and other organizations, can tell which it is.
+  const durations = series.histogram("practice_data_processor_request_duration_seconds")
+  const outages = series.counter("practice_data_dependency_outages_total", { dependency: "processor" })
+  // The last failures that the PSP or the account may have caused, since the PSP last responded. Only failures of other
+  // accounts, and of other organizations, tell which it is.
   let suspicions: ReadonlyArray<Owner> = []
-  // Of the circuit of the PSP: when it opened, and how many calls it has refused since.
+  // When the circuit of the PSP opened, and the calls that it has refused since.
   let openedAt = 0
   let refused = 0
 
   const millisUntilNext = (account: string, time: number) =>
     Math.max(psp.untilNext(all, time), accounts.untilNext(account, time))
 
-  const countsAgainstPsp = ({ account, organization }: Owner, mostOfAccount = 0) => {
-    const ofAccount = suspicions.filter((one) => one.account === account).length
-    const ofOrganization = suspicions.filter((one) => one.organization === organization).length
-    if (ofAccount >= mostOfAccount || ofOrganization >= mostOfOrganization) return false
-    suspicions = [...suspicions, { account, organization }].slice(-failures)
+  const countsAgainstPsp = (owner: Owner, mostOfAccount: number) => {
+    const ofAccount = suspicions.filter(({ account }) => account === owner.account)
+    const ofOrganization = suspicions.filter(({ organization }) => organization === owner.organization)
+    if (ofAccount.length >= mostOfAccount || ofOrganization.length >= mostOfOrganization) return false
+    suspicions = [...suspicions, owner].slice(-failures)
     return true
   }
 
   const guarded = <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>, started: number) => {
-    const { account } = owner
-    const permit = { psp: psp.admit(all, started), account: accounts.admit(account, started) }
-    return Effect.onExit(call, (exit) =>
-      Effect.gen(function* () {
-        const ended = yield* now
-        metrics.ended(exit, ended - started)
-        const verdict = verdictOf(exit, ended - started)
-        if (verdict.psp === "success") {
-          suspicions = []
-          if (psp.succeed(all, permit.psp)) {
-            yield* Effect.annotateLogs(logClosed(names.psp), { dependency, away_ms: ended - openedAt, refused })
-          }
-        } else if (
-          verdict.psp === "failure" ||
-          (verdict.psp === "suspicion" && countsAgainstPsp(owner, verdict.mostOfAccount))
-        ) {
-          if (psp.fail(all, permit.psp, ended)) {
-            openedAt = ended
-            refused = 0
-            metrics.outageBegan()
-            yield* Effect.annotateLogs(logOpened(names.psp, exit), { dependency })
-          }
+    const settlePsp = psp.admit(all, started)
+    const settleAccount = accounts.admit(owner.account, started)
+    const settle = Effect.fnUntraced(function* (exit: Exit.Exit<unknown, PspError>) {
+      const ended = yield* now
+      const { accountWorks, mostOfAccount, outcome, pspWorks } = verdictOf(exit, ended - started)
+      if (outcome !== undefined) {
+        counters.get(outcome)?.add()
+        durations.observe((ended - started) / 1000)
+      }
+      if (pspWorks === true) suspicions = []
+      if (
+        pspWorks === true ||
+        (pspWorks === false && (mostOfAccount === undefined || countsAgainstPsp(owner, mostOfAccount)))
+      ) {
+        const change = settlePsp(pspWorks, ended)
+        if (change === "opened") {
+          outages.add()
+          openedAt = ended
+          refused = 0
         }
-        if (verdict.account === "success") {
-          if (accounts.succeed(account, permit.account)) yield* limit(logClosed(names.account))
-        } else if (verdict.account === "failure") {
-          if (accounts.fail(account, permit.account, ended)) yield* limit(logOpened(names.account, exit))
+        if (change !== undefined) {
+          yield* Effect.annotateLogs(logLine(change, "the payment processor", exit), {
+            dependency: "payment processor",
+            ...(change === "closed" && { away_ms: ended - openedAt, refused })
+          })
         }
-      })
-    )
+      }
+      const change = accountWorks === undefined ? undefined : settleAccount(accountWorks, ended)
+      if (change !== undefined) yield* limit(logLine(change, "the payment processor account of a clinic", exit))
+    })
+    return Effect.onExit(call, settle)
   }
 
   return {
-    /** Whether the PSP is called at all. */
+    /** True unless the circuit of the PSP is open. */
     isUp: Effect.sync(() => !psp.isOpen(all)),
-    /** The state of the circuit breakers, for the metrics. */
-    state: { isOpen: () => psp.isOpen(all), openAccounts: accounts.open },
-    /** Whether calls for an account are being refused, whoever is to blame. */
+    /** True if calls for an account are being refused, by its own circuit or that of the PSP. */
     isOpen: (account: string) => Effect.sync(() => psp.isOpen(all) || accounts.isOpen(account)),
-    /** How long it is until a call for an account may be made. */
+    /** The time until a call for an account may be made. */
     untilNext: (account: string) => Effect.map(now, (time) => Duration.millis(millisUntilNext(account, time))),
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
-    guard:
-      (owner: Owner) =>
-      <A, R>(call: Effect.Effect<A, PspError, R>): Effect.Effect<A, PspError | CircuitOpen, R> =>
-        Effect.flatMap(now, (started): Effect.Effect<A, PspError | CircuitOpen, R> => {
-          if (millisUntilNext(owner.account, started) === 0) return guarded(owner, call, started)
-          if (psp.isOpen(all)) refused++
-          return Effect.fail(new CircuitOpen())
-        })
+    guard: <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>) =>
+      Effect.flatMap(now, (started): Effect.Effect<A, PspError | CircuitOpen, R> => {
+        if (millisUntilNext(owner.account, started) === 0) return guarded(owner, call, started)
+        if (psp.isOpen(all)) refused++
+        return Effect.fail(new CircuitOpen())
+      }),
+    /** Shows the state of the circuits in the metrics until the scope closes. */
+    watch: Effect.all(
+      [
+        series.read("practice_data_processor_circuit_open", () => bit(psp.isOpen(all))),
+        series.read("practice_data_processor_account_circuits_open", accounts.openCircuits),
+        series.read("practice_data_dependency_up", () => bit(!psp.isOpen(all)), { dependency: "processor" })
+      ],
+      { discard: true }
+    )
   }
-}
+})

@@ -1,24 +1,64 @@
 /** The PSP, the payment service provider: pages of the objects of a connected account. */
-import { Context, Effect, Layer } from "effect"
+import { Array, Context, Effect, Layer, Order, Predicate } from "effect"
 import type { PspKind } from "../api/Psp.ts"
-import * as Memory from "./PspMemory.ts"
-import { type Page, type PageRequest, type PspError, PspNotConfigured } from "./PspPage.ts"
+import {
+  AccountDisconnected,
+  CursorUnknown,
+  type Page,
+  type PageRequest,
+  type PspError,
+  PspNotConfigured
+} from "./PspPage.ts"
 import * as Stripe from "./StripeClient.ts"
+
+/** An object of the PSP; its other fields are passed on. */
+export interface PspObject {
+  readonly id: string
+  /** Seconds since 1970. */
+  readonly created: number
+  readonly [field: string]: unknown
+}
+
+/** The objects of each connected account, in any order. */
+export type Accounts = Readonly<Record<string, Partial<Readonly<Record<PspKind, ReadonlyArray<PspObject>>>>>>
+
+// Newest first; within a second, the greater id.
+const newestFirst = Order.combine(
+  Order.flip(Order.mapInput(Order.Number, (object: PspObject) => object.created)),
+  Order.flip(Order.mapInput(Order.String, (object: PspObject) => object.id))
+)
+
+/** The fake: accounts in memory, read by the PSP's own rules. */
+export const memory = (accounts: Accounts) => ({
+  list: Effect.fnUntraced(function* (
+    kind: PspKind,
+    account: string,
+    { limit, startingAfter, createdGte = 0, createdLte = Infinity }: PageRequest
+  ) {
+    const objects = new Map(Object.entries(accounts)).get(account)
+    if (objects === undefined) return yield* new AccountDisconnected()
+    const all = Array.sort(objects[kind] ?? [], newestFirst)
+    // The cursor may be any object of the account, within the bounds or not.
+    const cursor = all.findIndex((object) => object.id === startingAfter)
+    if (Predicate.isString(startingAfter) && cursor === -1) return yield* new CursorUnknown()
+    const rest = all.slice(cursor + 1).filter(({ created }) => created >= createdGte && created <= createdLte)
+    return { data: rest.slice(0, limit), hasMore: rest.length > limit }
+  })
+})
 
 export class PspClient extends Context.Service<
   PspClient,
   {
-    /** A page of the objects of a kind in a connected account. Interrupting it closes the connection. */
+    /** Reads a page of the objects of a kind in a connected account. Interrupting it closes the connection. */
     readonly list: (kind: PspKind, account: string, page: PageRequest) => Effect.Effect<Page, PspError>
-    /** Set where there is no PSP. */
+    /** Set if there is no PSP. */
     readonly isMissing?: true
   }
 >()("practice-data/psp/PspClient") {
   /** Stripe, by its official client. */
   static readonly layerStripe = (options: Stripe.Options) => Layer.effect(PspClient, Stripe.make(options))
 
-  /** The fake: the objects of each account, of any order. */
-  static readonly layerMemory = (accounts: Memory.Accounts) => Layer.sync(PspClient, () => Memory.make(accounts))
+  static readonly layerMemory = (accounts: Accounts) => Layer.sync(PspClient, () => memory(accounts))
 
   /** No PSP at all. */
   static readonly layerNotConfigured = Layer.succeed(

@@ -1,7 +1,7 @@
-/** What a PSP client is asked for and responds with: pages of objects, and why a page could not be read. */
+/** Pages of objects of the PSP, and the reasons why a page cannot be read. */
 import { Data, type Duration } from "effect"
 
-/** Which page to read. Times are seconds since 1970, both inclusive. */
+/** The page to read. Times are seconds since 1970, both inclusive. */
 export interface PageRequest {
   readonly limit: number
   readonly startingAfter?: string | undefined
@@ -15,21 +15,18 @@ export interface Page {
   readonly hasMore: boolean
 }
 
-/** The account has no object with the id that the page should start after. */
+/** A failure, for the log. None of it is text of the PSP, except its id of the request. */
+interface Failure {
+  readonly reason: string
+  readonly request?: string | undefined
+  readonly retryAfter?: Duration.Duration | undefined
+}
+
+/** The account has no object with the id of `startingAfter`. */
 export class CursorUnknown extends Data.TaggedError("CursorUnknown") {}
 
 /** The account is not connected to us any more. */
 export class AccountDisconnected extends Data.TaggedError("AccountDisconnected") {}
-
-/** What is known of a failure. None of it is text of the PSP, except its id of the request. */
-interface Failure {
-  /** What kind of failure it was, for the log. */
-  readonly reason: string
-  /** The PSP's id of the request, for the log, if it got that far. */
-  readonly request?: string | undefined
-  /** How long the PSP asks us to wait, if it does. */
-  readonly retryAfter?: Duration.Duration | undefined
-}
 
 /** The PSP limits our rate. */
 export class RateLimited extends Data.TaggedError("RateLimited")<{
@@ -40,13 +37,13 @@ export class RateLimited extends Data.TaggedError("RateLimited")<{
 /** The PSP cannot be connected to, or refuses our own key: for every account. */
 export class PspUnavailable extends Data.TaggedError("PspUnavailable")<Failure> {}
 
-/** The PSP fails, responds with nonsense, or breaks off for this account. Whether it does for another is not known. */
+/** The PSP fails, responds with nonsense, or breaks off for this account, and perhaps for others. */
 export class PspErred extends Data.TaggedError("PspErred")<Failure> {}
 
 /** The PSP is up, and fails for this account. */
 export class AccountFailed extends Data.TaggedError("AccountFailed")<Failure> {}
 
-/** The PSP refuses our key for this account. Whether it accepts it for another one is not known. */
+/** The PSP refuses our key for this account, and perhaps for others. */
 export class AccountUnauthorized extends Data.TaggedError("AccountUnauthorized")<Failure> {}
 
 /** The PSP is up and refuses the request. */
@@ -55,7 +52,7 @@ export class PspRefused extends Data.TaggedError("PspRefused")<Failure> {}
 /** The service has no credentials for a PSP. */
 export class PspNotConfigured extends Data.TaggedError("PspNotConfigured") {}
 
-/** Why a page could not be read. */
+/** The reasons why a page cannot be read. */
 export type PspError =
   | CursorUnknown
   | AccountDisconnected

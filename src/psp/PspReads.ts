@@ -1,8 +1,9 @@
 /**
- * Live reads of the account of a clinic at the PSP, the payment service provider: one retry where the PSP asks for it, a
+ * Live reads of the account of a clinic at the PSP, the payment service provider: one retry if the PSP asks for it, a
  * timeout, a limit of reads in flight for each organization, and circuit breakers.
  */
-import { Clock, Context, Duration, Effect, Layer, Predicate, Random } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Random } from "effect"
+import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import {
   ClinicNotConnected,
   ClinicUnknown,
@@ -13,27 +14,22 @@ import {
   type RecordStoreDown,
   type Unauthorized
 } from "../api/Errors.ts"
-import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import type { PspKind } from "../api/Psp.ts"
 import * as Throttle from "../database/Throttle.ts"
 import * as Circuits from "./Circuits.ts"
 import { ClinicAccounts } from "./ClinicAccounts.ts"
-import * as InFlight from "./InFlight.ts"
 import { PspClient } from "./PspClient.ts"
-import * as PspMetrics from "./PspMetrics.ts"
 import { type Page, type PageRequest, type PspError, PspUnavailable, type RateLimited } from "./PspPage.ts"
 
-/** From looking up the clinic to the end of the response, retry included. */
+/** From the look-up of the clinic to the end of the response, retry included. */
 const timeout = Duration.seconds(8)
 
-/** A read that the PSP asks to delay for longer is not retried. */
+/** A read that the PSP delays for longer is not retried. */
 const longestRetryDelay = Duration.seconds(2)
 
 const maximumReadsOfAnOrganization = 20
 
-const nothing: Page = { data: [], hasMore: false }
-
-/** Whether text can be the id of an account: no id is longer, and a header can carry nothing else. */
+/** Accepts the ids that an HTTP header can carry. */
 const isAccount = (account: string) => /^[\x21-\x7e]{1,255}$/.test(account)
 
 const retryOnce = <E extends { readonly _tag: string }>(call: Effect.Effect<Page, E | RateLimited>) =>
@@ -49,6 +45,25 @@ const retryOnce = <E extends { readonly _tag: string }>(call: Effect.Effect<Page
           )
   )
 
+/** Refuses a read of an organization that has too many in flight. Nothing waits. */
+const makeLimit = () => {
+  const counts = new Map<string, number>()
+  const add = (organization: string, change: 1 | -1) => {
+    const count = (counts.get(organization) ?? 0) + change
+    if (count > maximumReadsOfAnOrganization) return Effect.fail(new ProcessorBusy())
+    if (count === 0) counts.delete(organization)
+    else counts.set(organization, count)
+    return Effect.void
+  }
+  return <A, E, R>(organization: string, read: Effect.Effect<A, E, R>) =>
+    Effect.acquireUseRelease(
+      Effect.suspend(() => add(organization, 1)),
+      () => read,
+      () => Effect.ignore(Effect.suspend(() => add(organization, -1)))
+    )
+}
+
+/** The log lines of the failures that are 503. */
 const messages = {
   RateLimited: "The payment processor asks for fewer requests",
   PspUnavailable: "The payment processor did not answer",
@@ -62,9 +77,6 @@ type Failure = Extract<PspError, { readonly _tag: keyof typeof messages }>
 
 const isFailure = (error: { readonly _tag: string }): error is Failure => error._tag in messages
 
-const timedOut = new PspUnavailable({ reason: "no answer in time" })
-
-/** Why a read fails. */
 export type PspReadError =
   | ClinicUnknown
   | ClinicNotConnected
@@ -78,13 +90,13 @@ export type PspReadError =
 export class PspReads extends Context.Service<
   PspReads,
   {
-    /** A page of a clinic's account, for the current organization. */
+    /** Reads a page of a clinic's account, for the current organization. */
     readonly read: (
       kind: PspKind,
       clinic: string,
       page: PageRequest
     ) => Effect.Effect<Page, PspReadError, CurrentOrganization>
-    /** Whether the circuit breaker of the PSP is closed. */
+    /** True while the circuit breaker of the PSP is closed. */
     readonly isUp: Effect.Effect<boolean>
   }
 >()("practice-data/psp/PspReads") {
@@ -93,17 +105,16 @@ export class PspReads extends Context.Service<
     Effect.gen(function* () {
       const accounts = yield* ClinicAccounts
       const client = yield* PspClient
-      const metrics = yield* PspMetrics.make
-      const circuits = Circuits.make(metrics)
-      if (client.isMissing !== true) yield* metrics.watch(circuits.state)
-      const limit = Throttle.limited(50)
-      const inFlight = InFlight.make(maximumReadsOfAnOrganization)
+      const circuits = yield* Circuits.make
+      if (client.isMissing !== true) yield* circuits.watch
+      const limitLines = Throttle.limited(50)
+      const limitReads = makeLimit()
 
-      // A circuit breaker that is open has been logged with the reason.
+      // An open circuit breaker has been logged with the reason.
       const log = (account: string, failure: Failure) =>
         Effect.flatMap(circuits.isOpen(account), (isOpen) =>
           Effect.annotateLogs(
-            isOpen ? Effect.logDebug(messages[failure._tag]) : limit(Effect.logWarning(messages[failure._tag])),
+            isOpen ? Effect.logDebug(messages[failure._tag]) : limitLines(Effect.logWarning(messages[failure._tag])),
             Circuits.annotations(failure)
           )
         )
@@ -114,8 +125,11 @@ export class PspReads extends Context.Service<
         )
 
       const call = (kind: PspKind, owner: Circuits.Owner, page: PageRequest, duration: Duration.Duration) =>
-        retryOnce(circuits.guard(owner)(client.list(kind, owner.account, page))).pipe(
-          Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(timedOut) }),
+        retryOnce(circuits.guard(owner, client.list(kind, owner.account, page))).pipe(
+          Effect.timeoutOrElse({
+            duration,
+            orElse: () => Effect.fail(new PspUnavailable({ reason: "no answer in time" }))
+          }),
           Effect.catchIf(isFailure, (failure) =>
             Effect.andThen(log(owner.account, failure), down(owner.account, failure.retryAfter))
           ),
@@ -127,19 +141,20 @@ export class PspReads extends Context.Service<
           })
         )
 
-      const read = Effect.fnUntraced(function* (kind: PspKind, clinic: string, page: PageRequest, until: bigint) {
+      const read = Effect.fnUntraced(function* (
+        organization: string,
+        kind: PspKind,
+        clinic: string,
+        page: PageRequest,
+        until: bigint
+      ): Effect.fn.Return<Page, PspReadError, CurrentOrganization> {
         const account = yield* accounts.find(clinic)
         if (account === undefined) return yield* new ClinicUnknown()
         // Without an account, the PSP would read our own.
         if (account === null || !isAccount(account)) return yield* new ClinicNotConnected()
-        if (Predicate.isNotUndefined(page.createdGte) && page.createdGte > (page.createdLte ?? Infinity)) return nothing
-        const organization = yield* CurrentOrganization.id
-        return yield* call(
-          kind,
-          { organization, account },
-          page,
-          Duration.nanos(until - (yield* Clock.monotonicTimeNanos))
-        )
+        if ((page.createdGte ?? 0) > (page.createdLte ?? Infinity)) return { data: [], hasMore: false }
+        const duration = Duration.nanos(until - (yield* Clock.monotonicTimeNanos))
+        return yield* call(kind, { organization, account }, page, duration)
       })
 
       return PspReads.of({
@@ -148,8 +163,7 @@ export class PspReads extends Context.Service<
           yield* Effect.annotateCurrentSpan({ "practice_data.processor.kind": kind, "practice_data.clinic": clinic })
           const until = (yield* Clock.monotonicTimeNanos) + Duration.toNanosUnsafe(timeout)
           const organization = yield* CurrentOrganization.id
-          return yield* read(kind, clinic, page, until).pipe(
-            inFlight(organization, () => new ProcessorBusy()),
+          return yield* limitReads(organization, read(organization, kind, clinic, page, until)).pipe(
             Effect.annotateLogs({ organization, clinic, kind })
           )
         })

@@ -2,14 +2,13 @@
  * The PSP Stripe, by its official client.
  *
  * The client cannot cancel a request. Its `fetch` is therefore ours: it takes a signal from the asynchronous context of
- * the call, so that interrupting the effect closes the socket. Retries and the timeout are up to the caller.
+ * the call, so that interrupting the effect closes the socket. Retries and the timeout are the caller's.
  */
 import { AsyncLocalStorage } from "node:async_hooks"
-import { Duration, Effect, Option, Predicate, Redacted } from "effect"
+import { Data, Duration, Effect, Option, Predicate, Redacted } from "effect"
 import { Stripe } from "stripe"
 import type { PspKind } from "../api/Psp.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import * as BoundedBody from "./BoundedBody.ts"
 import {
   AccountDisconnected,
   AccountFailed,
@@ -25,11 +24,11 @@ import {
 
 export interface Options {
   readonly secretKey: Redacted.Redacted
-  /** Another address than Stripe's own: a double of it. */
+  /** The address of a double of Stripe. */
   readonly apiUrl: Option.Option<URL>
 }
 
-/** A list as it should be. What is received may be anything. */
+/** The response to a list request, which may be anything. */
 interface ListObject {
   readonly data?: unknown
   readonly has_more?: unknown
@@ -39,36 +38,57 @@ interface ListObject {
 /** No id of Stripe is longer. A longer cursor would make a URL that no server reads. */
 const longestId = 255
 
-const textOf = (error: object, field: string) =>
-  Predicate.hasProperty(error, field) && Predicate.isString(error[field]) ? error[field] : undefined
+const mebibytes = 1024 * 1024
 
-const headersOf = (error: object) =>
-  Predicate.hasProperty(error, "headers") && Predicate.isObject(error.headers) ? error.headers : {}
+// A page of a hundred objects has less than one. All reads together must fit in memory.
+const limits = { each: 32 * mebibytes, together: 256 * mebibytes }
 
-const retryAfterOf = (error: object) => {
-  const seconds = Number(textOf(headersOf(error), "retry-after"))
-  return Number.isFinite(seconds) && seconds > 0 ? Duration.seconds(seconds) : undefined
+/** A body, or all bodies being read together, are larger than the limit. */
+export class BodyTooLarge extends Data.TaggedError("BodyTooLarge")<{ readonly limit: keyof typeof limits }> {}
+
+/** A reader of bodies. It rejects as soon as a body is past a limit, in bytes, and then closes its socket. */
+export const bodyReader = ({ each, together } = limits) => {
+  let held = 0
+  // oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
+  return async (response: Response): Promise<Uint8Array<ArrayBuffer>> => {
+    const { body, headers } = response
+    if (body === null) return new Uint8Array()
+    if (Number(headers.get("content-length") ?? 0) > each) {
+      await body.cancel()
+      throw new BodyTooLarge({ limit: "each" })
+    }
+    const chunks: Array<Uint8Array> = []
+    let length = 0
+    try {
+      // Leaving the loop cancels the body.
+      for await (const chunk of body) {
+        length += chunk.length
+        held += chunk.length
+        if (length > each) throw new BodyTooLarge({ limit: "each" })
+        if (held > together) throw new BodyTooLarge({ limit: "together" })
+        chunks.push(chunk)
+      }
+    } finally {
+      held -= length
+    }
+    return Buffer.concat(chunks)
+  }
 }
+
+const textOf = (value: unknown, field: string) =>
+  Predicate.hasProperty(value, field) && Predicate.isString(value[field]) ? value[field] : undefined
+
+const propertyOf = (value: unknown, field: string) => (Predicate.hasProperty(value, field) ? value[field] : undefined)
 
 /** Text that is safe to log: the PSP must not choose what fills the log. */
 const wordOf = (text: string | undefined) => (text !== undefined && /^[\w-]{1,64}$/.test(text) ? text : undefined)
 
-/** As `wordOf`, for a code. Codes have no digits and no capitals; ids do. */
-const codeOf = (text: string | undefined) => (text !== undefined && /^[a-z_]{1,64}$/.test(text) ? text : undefined)
-
-const tooLarge = "body too large"
-const tooMuch = "bodies too large together"
-
-/** What ended the connection, as the platform names it, such as ECONNREFUSED, or which limit of ours. */
-const endOf = (error: object): string | undefined => {
-  const detail = Predicate.hasProperty(error, "detail") ? error.detail : undefined
-  if (detail instanceof BoundedBody.BodyTooLarge) return tooLarge
-  if (detail instanceof BoundedBody.BodiesTooLarge) return tooMuch
-  const cause = Predicate.hasProperty(detail, "cause") ? detail.cause : undefined
-  return Predicate.isObject(cause) ? wordOf(textOf(cause, "code")) : undefined
+const retryAfterOf = (error: object) => {
+  const seconds = Number(textOf(propertyOf(error, "headers"), "retry-after"))
+  return Number.isFinite(seconds) && seconds > 0 ? Duration.seconds(seconds) : undefined
 }
 
-/** How the platform names the failures of making a connection, rather than of one that was made. */
+/** The platform's names for failures to connect, as opposed to failures of a connection. */
 const cannotConnect =
   /^(E(CONNREFUSED|NOTFOUND|AI_\w+|HOSTUNREACH|NETUNREACH|ADDRNOTAVAIL|TIMEDOUT|PROTO)|UND_ERR_CONNECT_TIMEOUT|ERR_(TLS|SSL)_\w+|(CERT|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO)_\w+)$/
 
@@ -79,14 +99,16 @@ const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
 const isKeyRefused = (error: object, code: string | undefined) =>
   code === undefined ? keyWords.test(textOf(error, "message") ?? "") : keyCodes.includes(code)
 
-const statusOf = (error: object) =>
-  Predicate.hasProperty(error, "statusCode") && Predicate.isNumber(error.statusCode) ? error.statusCode : undefined
+const statusOf = (error: object) => {
+  const status = propertyOf(error, "statusCode")
+  return Predicate.isNumber(status) ? status : undefined
+}
 
 const requestOf = (error: object) => wordOf(textOf(error, "requestId"))
 
 /**
- * Why a call failed. Codes and parameters are checked before the status, which varies. Messages hold account ids and
- * masked keys, and are not passed on.
+ * The reason for which a call failed. Codes and parameters are checked before the status, which varies. Messages hold
+ * account ids and masked keys, and are not passed on.
  */
 const pspErrorOf = (error: object): PspError => {
   const type = wordOf(textOf(error, "type")) ?? "unknown"
@@ -94,36 +116,39 @@ const pspErrorOf = (error: object): PspError => {
   const status = statusOf(error)
   const request = requestOf(error)
   const retryAfter = retryAfterOf(error)
-  const end = endOf(error)
-  const reason = [type, status, codeOf(code), end].filter(Predicate.isNotUndefined).join(" ")
-  const failure = { reason, request, retryAfter }
+  // The client's error has that of `fetch` as its detail.
+  const detail = propertyOf(error, "detail")
+  const tooLarge = detail instanceof BodyTooLarge ? detail.limit : undefined
+  const end = wordOf(textOf(propertyOf(detail, "cause"), "code"))
+  // Codes have no digits and no capitals; ids do.
+  const loggedCode = code !== undefined && /^[a-z_]{1,64}$/.test(code) ? code : undefined
+  const size = { each: "body too large", together: "bodies too large together" }
+  const words = [type, status, loggedCode, tooLarge === undefined ? end : size[tooLarge]]
+  const failure = { reason: words.filter(Predicate.isNotUndefined).join(" "), request, retryAfter }
   if (textOf(error, "param") === "starting_after") return new CursorUnknown()
   if (code === "account_invalid") return new AccountDisconnected()
   if (type === "StripeRateLimitError" || code === "rate_limit") {
     return new RateLimited({ request, retryAfter: retryAfter ?? Duration.seconds(1) })
   }
-  if (end === tooLarge) return new AccountFailed(failure)
-  if (status === 400 || end === tooMuch) return new PspRefused(failure)
+  if (tooLarge === "each") return new AccountFailed(failure)
+  if (status === 400 || tooLarge === "together") return new PspRefused(failure)
   if (status === 401) return isKeyRefused(error, code) ? new PspUnavailable(failure) : new AccountUnauthorized(failure)
   if (status !== undefined && status > 401 && status < 500) return new AccountFailed(failure)
   return cannotConnect.test(end ?? "") ? new PspUnavailable(failure) : new PspErred(failure)
 }
 
-const annotateRequest = (id: string | undefined) =>
-  id === undefined ? Effect.void : Effect.annotateCurrentSpan("practice_data.processor.request", id)
-
-const annotateStatus = (status: number | undefined) =>
-  status === undefined ? Effect.void : Effect.annotateCurrentSpan("http.response.status_code", status)
+const annotate = (request: string | undefined, status: number | undefined) =>
+  Effect.annotateCurrentSpan({
+    ...(request !== undefined && { "practice_data.processor.request": request }),
+    ...(status !== undefined && { "http.response.status_code": status })
+  })
 
 const isObjects = (data: unknown): data is ReadonlyArray<object> =>
   Array.isArray(data) && data.every((item) => Predicate.isObject(item))
 
+const readBody = bodyReader()
+
 const [space, brace] = [0x20, 0x7b]
-const mebibytes = 1024 * 1024
-
-// A page of a hundred objects has less than one. What many organizations read at once must fit in memory.
-const readBody = BoundedBody.make({ each: 32 * mebibytes, together: 256 * mebibytes })
-
 const startsObject = (bytes: Uint8Array) => bytes.find((byte) => byte > space) === brace
 
 /**
@@ -138,39 +163,26 @@ const safeResponse = async (response: Response) => {
   return new Response(startsObject(bytes) ? bytes : null, { status: response.status, headers })
 }
 
-const connection = (apiUrl: Option.Option<URL>): Pick<Stripe.StripeConfig, "host" | "port" | "protocol"> => {
-  if (Option.isNone(apiUrl)) return {}
-  const { hostname, port, protocol } = apiUrl.value
-  const isPlain = protocol === "http:"
-  return {
-    host: hostname,
-    port: port === "" ? (isPlain ? 80 : 443) : Number(port),
-    protocol: isPlain ? "http" : "https"
+const connectionOf = ({ hostname, port, protocol }: URL) => {
+  const plain = protocol === "http:"
+  return { host: hostname, port: Number(port || (plain ? 80 : 443)), protocol: plain ? "http" : "https" } as const
+}
+
+const parametersOf = ({ createdGte, createdLte, limit, startingAfter }: PageRequest) => {
+  const created = {
+    ...(createdGte !== undefined && { gte: createdGte }),
+    ...(createdLte !== undefined && { lte: createdLte })
   }
+  return { limit, ...(startingAfter !== undefined && { starting_after: startingAfter }), created }
 }
-
-/** What the span of each call says. Its path would say no more than the kind of objects, its headers and query more than a trace should. */
-const attributesOf = (apiUrl: Option.Option<URL>) => {
-  const { host = "api.stripe.com", port = 443 } = connection(apiUrl)
-  return { "http.request.method": "GET", "server.address": host, "server.port": Number(port) }
-}
-
-const created = ({ createdGte, createdLte }: PageRequest) =>
-  createdGte === undefined && createdLte === undefined
-    ? {}
-    : {
-        created: {
-          ...(createdGte === undefined ? {} : { gte: createdGte }),
-          ...(createdLte === undefined ? {} : { lte: createdLte })
-        }
-      }
 
 /** A client of Stripe. */
 export const make = ({ secretKey, apiUrl }: Options) =>
   Effect.sync(() => {
     const calls = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly traceParent: string | undefined }>()
+    const connection = Option.getOrUndefined(Option.map(apiUrl, connectionOf))
     const stripe = new Stripe(Redacted.value(secretKey), {
-      ...connection(apiUrl),
+      ...connection,
       maxNetworkRetries: 0,
       telemetry: false,
       httpClient: Stripe.createFetchHttpClient((url: string | URL | Request, init?: RequestInit) => {
@@ -182,19 +194,21 @@ export const make = ({ secretKey, apiUrl }: Options) =>
         return fetch(url, { ...init, headers, redirect: "error", signal: AbortSignal.any(signals) }).then(safeResponse)
       })
     })
-    type Parameters = Stripe.PaginationParams & { readonly created?: Stripe.RangeQueryParam }
-    const resources: Record<PspKind, (parameters: Parameters, options: Stripe.RequestOptions) => Promise<ListObject>> =
-      {
-        payments: (parameters, options) => stripe.paymentIntents.list(parameters, options),
-        charges: (parameters, options) => stripe.charges.list(parameters, options),
-        refunds: (parameters, options) => stripe.refunds.list(parameters, options),
-        disputes: (parameters, options) => stripe.disputes.list(parameters, options),
-        payouts: (parameters, options) => stripe.payouts.list(parameters, options),
-        "balance-transactions": (parameters, options) => stripe.balanceTransactions.list(parameters, options)
-      }
+    type List = (parameters: ReturnType<typeof parametersOf>, options: Stripe.RequestOptions) => Promise<ListObject>
+    const lists: Readonly<Record<PspKind, List>> = {
+      payments: (parameters, options) => stripe.paymentIntents.list(parameters, options),
+      charges: (parameters, options) => stripe.charges.list(parameters, options),
+      refunds: (parameters, options) => stripe.refunds.list(parameters, options),
+      disputes: (parameters, options) => stripe.disputes.list(parameters, options),
+      payouts: (parameters, options) => stripe.payouts.list(parameters, options),
+      "balance-transactions": (parameters, options) => stripe.balanceTransactions.list(parameters, options)
+    }
+    // The path says no more than the kind of objects, and headers and query more than a trace should.
+    const { host, port } = connection ?? { host: "api.stripe.com", port: 443 }
+    const attributes = { "http.request.method": "GET", "server.address": host, "server.port": port }
 
     return {
-      list: Effect.fn("StripeClient.list", { kind: "client", attributes: attributesOf(apiUrl) })(function* (
+      list: Effect.fn("StripeClient.list", { kind: "client", attributes })(function* (
         kind: PspKind,
         account: string,
         page: PageRequest
@@ -203,25 +217,14 @@ export const make = ({ secretKey, apiUrl }: Options) =>
         const traceParent = yield* Tracing.outgoing
         const { data, has_more, lastResponse } = yield* Effect.tryPromise({
           try: (signal) =>
-            calls.run({ signal, traceParent }, () =>
-              resources[kind](
-                {
-                  limit: page.limit,
-                  ...(page.startingAfter === undefined ? {} : { starting_after: page.startingAfter }),
-                  ...created(page)
-                },
-                { stripeAccount: account }
-              )
-            ),
+            calls.run({ signal, traceParent }, () => lists[kind](parametersOf(page), { stripeAccount: account })),
           catch: (error): object => (Predicate.isObject(error) ? error : {})
         }).pipe(
-          Effect.tapError((error) =>
-            Effect.andThen(annotateRequest(requestOf(error)), annotateStatus(statusOf(error)))
-          ),
+          Effect.tapError((error) => annotate(requestOf(error), statusOf(error))),
           Effect.mapError(pspErrorOf)
         )
         const request = wordOf(lastResponse.requestId)
-        yield* Effect.andThen(annotateRequest(request), annotateStatus(lastResponse.statusCode))
+        yield* annotate(request, lastResponse.statusCode)
         return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
           ? { data, hasMore: has_more }
           : yield* new PspErred({ reason: "not a list", request })

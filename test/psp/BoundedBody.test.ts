@@ -1,12 +1,12 @@
 /** How much of the processor's bodies is read: of each, and of all together. */
 import { assert, describe, it } from "@effect/vitest"
 import { Data, Effect, Fiber } from "effect"
-import * as BoundedBody from "../../src/psp/BoundedBody.ts"
+import { BodyTooLarge, bodyReader } from "../../src/psp/StripeClient.ts"
 
 class Rejected extends Data.TaggedError("Rejected")<{ readonly why: unknown }> {}
 
 const make = () => {
-  const read = BoundedBody.make({ each: 10, together: 15 })
+  const read = bodyReader({ each: 10, together: 15 })
   return (response: Response) => Effect.tryPromise({ try: () => read(response), catch: (why) => new Rejected({ why }) })
 }
 
@@ -45,7 +45,7 @@ describe("BoundedBody", () => {
   it.effect("gives a body up at the first byte past the limit", () =>
     Effect.gen(function* () {
       const { response, state } = bodyOf([5, 5, 1, 1, 1])
-      assert.instanceOf((yield* Effect.flip(make()(response))).why, BoundedBody.BodyTooLarge)
+      assert.deepStrictEqual((yield* Effect.flip(make()(response))).why, new BodyTooLarge({ limit: "each" }))
       assert.deepStrictEqual(state, { isGivenUp: true, pieces: 3 })
     })
   )
@@ -53,7 +53,7 @@ describe("BoundedBody", () => {
   it.effect("does not begin to read a body that says that it is larger", () =>
     Effect.gen(function* () {
       const { response, state } = bodyOf([5, 5], false, { "content-length": "11" })
-      assert.instanceOf((yield* Effect.flip(make()(response))).why, BoundedBody.BodyTooLarge)
+      assert.deepStrictEqual((yield* Effect.flip(make()(response))).why, new BodyTooLarge({ limit: "each" }))
       assert.deepStrictEqual(state, { isGivenUp: true, pieces: 0 })
     })
   )
@@ -65,7 +65,7 @@ describe("BoundedBody", () => {
       const reading = yield* fork(read(first.response))
       yield* Effect.repeat(aTurn, { until: () => first.state.pieces > 1 })
       const second = bodyOf([5, 1])
-      assert.instanceOf((yield* Effect.flip(read(second.response))).why, BoundedBody.BodiesTooLarge)
+      assert.deepStrictEqual((yield* Effect.flip(read(second.response))).why, new BodyTooLarge({ limit: "together" }))
       assert.isTrue(second.state.isGivenUp)
       assert.lengthOf(yield* read(bodyOf([5]).response), 5)
       assert.isUndefined(reading.pollUnsafe())

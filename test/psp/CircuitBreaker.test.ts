@@ -1,37 +1,30 @@
 /** Circuits by key, as a state machine: times are numbers. */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration } from "effect"
-import * as CircuitBreaker from "../../src/psp/CircuitBreaker.ts"
+import { Array } from "effect"
+import { makeBreaker } from "../../src/psp/Circuits.ts"
 
-const make = (maximumCircuits = 100) =>
-  CircuitBreaker.make({
-    failures: 2,
-    openDuration: Duration.seconds(5),
-    probeInterval: Duration.seconds(1),
-    maximumCircuits
-  })
+type Breaker = ReturnType<typeof makeBreaker>
 
-const failNow = (breaker: CircuitBreaker.CircuitBreaker, key: string, time: number) =>
-  breaker.fail(key, breaker.admit(key, time), time)
+const admitted = (breaker: Breaker, count: number, time: number) => Array.makeBy(count, () => breaker.admit("a", time))
 
-describe("CircuitBreaker", () => {
-  it("keeps the circuits of as many keys as it may, those that failed last", () => {
-    const breaker = make(2)
-    for (const key of ["a", "b", "c"]) {
-      assert.isFalse(failNow(breaker, key, 0))
-      assert.isTrue(failNow(breaker, key, 0))
-    }
+const open = (breaker: Breaker, key: string, time: number) =>
+  Array.makeBy(5, () => breaker.admit(key, time)(false, time))
+
+describe("makeBreaker", () => {
+  it("keeps the circuits of ten thousand keys, those that failed last", () => {
+    const breaker = makeBreaker()
+    for (let key = 0; key <= 10_000; key += 1) open(breaker, `key ${key}`, 0)
     assert.deepStrictEqual(
-      ["a", "b", "c"].map((key) => breaker.isOpen(key)),
+      [0, 1, 10_000].map((key) => breaker.isOpen(`key ${key}`)),
       [false, true, true]
     )
+    assert.strictEqual(breaker.openCircuits(), 10_000)
   })
 
   it("says how long it is until the next call, also while a probe runs", () => {
-    const breaker = make()
+    const breaker = makeBreaker()
     assert.strictEqual(breaker.untilNext("a", 0), 0)
-    failNow(breaker, "a", 0)
-    failNow(breaker, "a", 0)
+    open(breaker, "a", 0)
     assert.strictEqual(breaker.untilNext("a", 1500), 3500)
     assert.strictEqual(breaker.untilNext("a", 5000), 0)
     breaker.admit("a", 5000)
@@ -40,37 +33,28 @@ describe("CircuitBreaker", () => {
     assert.strictEqual(breaker.untilNext("b", 0), 0)
   })
 
-  it("goes by no outcome of a call from before it opened or closed", () => {
-    const breaker = make()
-    const before = [1, 2, 3, 4].map(() => breaker.admit("a", 0))
-    const outcomes = before.map((permit) => breaker.fail("a", permit, 4000))
-    assert.deepStrictEqual(outcomes, [false, true, false, false])
-    assert.isFalse(breaker.succeed("a", before[0] ?? breaker.admit("a", 0)))
+  it("ignores the outcome of a call that was admitted before the circuit opened or closed", () => {
+    const breaker = makeBreaker()
+    const outcomes = admitted(breaker, 7, 0).map((settle, index) => settle(index === 6, 4000))
+    assert.deepStrictEqual(outcomes, [undefined, undefined, undefined, undefined, "opened", undefined, undefined])
     assert.strictEqual(breaker.untilNext("a", 4000), 5000)
     const [hung, next] = [breaker.admit("a", 9000), breaker.admit("a", 10_000)]
-    assert.isTrue(breaker.succeed("a", next))
-    assert.isFalse(breaker.fail("a", hung, 17_000))
+    assert.strictEqual(next(true, 10_000), "closed")
+    assert.isUndefined(hung(false, 17_000))
     assert.isFalse(breaker.isOpen("a"))
   })
 
   it("is closed by whichever probe succeeds, however late, and opened again by the first that fails", () => {
-    const breaker = make()
-    failNow(breaker, "a", 0)
-    failNow(breaker, "a", 0)
-    const probes = [breaker.admit("a", 5000), breaker.admit("a", 6000), breaker.admit("a", 7000)]
-    assert.deepStrictEqual(
-      probes.map(({ opening }) => opening !== undefined),
-      [true, true, true]
-    )
-    const [first, second, third] = probes
-    if (first === undefined || second === undefined || third === undefined) return assert.fail("no probes")
-    assert.isTrue(breaker.succeed("a", first))
-    failNow(breaker, "a", 13_000)
-    failNow(breaker, "a", 13_000)
-    assert.isFalse(breaker.succeed("a", second))
-    const again = breaker.admit("a", 18_000)
-    assert.isFalse(breaker.fail("a", again, 18_100))
+    const breaker = makeBreaker()
+    open(breaker, "a", 0)
+    const [first, second] = [breaker.admit("a", 5000), breaker.admit("a", 6000)]
+    assert.strictEqual(first(true, 12_000), "closed")
+    open(breaker, "a", 13_000)
+    assert.isUndefined(second(true, 13_500))
+    const [third, fourth] = [breaker.admit("a", 18_000), breaker.admit("a", 19_000)]
+    assert.isUndefined(third(false, 18_100))
     assert.strictEqual(breaker.untilNext("a", 18_100), 5000)
-    assert.isFalse(breaker.succeed("a", third))
+    assert.isUndefined(fourth(true, 19_500))
+    assert.isTrue(breaker.isOpen("a"))
   })
 })

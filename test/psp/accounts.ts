@@ -1,6 +1,6 @@
 /** Accounts of a processor, for the tests of reading them. */
 import { Array } from "effect"
-import type { PspObject } from "../../src/psp/PspMemory.ts"
+import type { PspObject } from "../../src/psp/PspClient.ts"
 import { type Collections, kinds } from "../support/stripe/rules.ts"
 
 /** A key of the processor that is no such thing. */

@@ -2,9 +2,8 @@
 import { Clock, Effect, Layer } from "effect"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import type { PspKind } from "../../src/api/Psp.ts"
-import { PspClient } from "../../src/psp/PspClient.ts"
+import { memory, PspClient } from "../../src/psp/PspClient.ts"
 import type { Page, PageRequest, PspError } from "../../src/psp/PspPage.ts"
-import * as PspMemory from "../../src/psp/PspMemory.ts"
 import { PspReads } from "../../src/psp/PspReads.ts"
 import { layerPsp } from "../http/inProcess.ts"
 import type { Collections } from "../support/stripe/rules.ts"
@@ -44,7 +43,7 @@ const scripted = (...answers: ReadonlyArray<Answer>) =>
 
 /** The fake of the processor, and its calls. */
 export const recorded = (accounts: Collections) => {
-  const { list } = PspMemory.make(accounts)
+  const { list } = memory(accounts)
   return noting((_, { kind, account, page }) => list(kind, account, page))
 }
 

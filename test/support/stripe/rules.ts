@@ -3,7 +3,7 @@
  * pages. Nothing here comes from the fake that the service has.
  */
 import type { IncomingHttpHeaders } from "node:http"
-import type { PspObject } from "../../../src/psp/PspMemory.ts"
+import type { PspObject } from "../../../src/psp/PspClient.ts"
 import type { PspKind } from "../../../src/api/Psp.ts"
 
 /** The objects of each account, the ones made last at the end. */
