@@ -1,26 +1,37 @@
 /** The organization on whose behalf a request is served. */
 import { Context, Effect } from "effect"
-import { Unauthorized } from "./Errors.ts"
+import { type CredentialStoreDown, OrgMismatch, Unauthorized } from "./Errors.ts"
+
+const orgMismatch = new OrgMismatch()
 
 /**
- * The organization that the request's API key resolves to. Whatever reads records requires it, so a read that is not
- * scoped to an organization does not compile.
+ * The organization that the request's API key resolves to. Everything that reads records requires it, so a read that is
+ * not scoped to an organization does not compile.
  *
- * It is known by its id, or by the SHA-256 of a key that nobody has looked up yet: the statement that reads the records
- * looks the key up on its way.
+ * It is known by its id, or not looked up yet: `keys/OrganizationReads` then leaves the look-up to the statement.
  *
  * @effect-leakable-service
  */
 export class CurrentOrganization extends Context.Service<
   CurrentOrganization,
-  { readonly id: string } | { readonly keyHash: Uint8Array }
+  { readonly id: string } | { readonly resolve: Effect.Effect<string, Unauthorized | CredentialStoreDown> }
 >()("practice-data/api/CurrentOrganization") {
   /** An organization that is known by its id. */
   static readonly known = (id: string) => CurrentOrganization.of({ id })
 
-  /** The id, for what can look no key up. */
+  /** The id, for readers that need it before they begin. */
   static readonly id: Effect.Effect<string, Unauthorized, CurrentOrganization> = Effect.flatMap(
     CurrentOrganization,
     (organization) => ("id" in organization ? Effect.succeed(organization.id) : Effect.fail(new Unauthorized()))
   )
+
+  /** Refuses a request that names another organization than the key's. */
+  static readonly check = ({ organization: named }: { readonly organization?: string | null }) =>
+    named === undefined || named === null
+      ? Effect.void
+      : Effect.flatMap(CurrentOrganization, (organization) =>
+          Effect.flatMap("id" in organization ? Effect.succeed(organization.id) : organization.resolve, (id) =>
+            id === named ? Effect.void : Effect.fail(orgMismatch)
+          )
+        )
 }

@@ -6,7 +6,6 @@ import { DataApi } from "../api/DataApi.ts"
 import { type GetRequest, type SearchRequest, State } from "../api/DeletionTasks.ts"
 import { TaskIdRequired } from "../api/Errors.ts"
 import * as Instant from "../api/records/Instant.ts"
-import { checkOrganization } from "../keys/CheckOrganization.ts"
 import { pageOf } from "../records/Handlers.ts"
 import { taskIdOf } from "./Delivery.ts"
 import { TaskReads } from "./TaskReads.ts"
@@ -29,12 +28,12 @@ export const layer = HttpApiBuilder.group(DataApi, "deletion-tasks", (handlers) 
   Effect.map(TaskReads, (tasks) =>
     handlers.handleAll({
       search: Effect.fnUntraced(function* ({ payload }) {
-        yield* checkOrganization(payload)
+        yield* CurrentOrganization.check(payload)
         const page = yield* pageOf(payload)
         return { body: yield* tasks.search(criteriaOf(payload), page) }
       }),
       get: Effect.fnUntraced(function* ({ payload }) {
-        yield* checkOrganization(payload)
+        yield* CurrentOrganization.check(payload)
         return yield* tasks.get(yield* idOf(payload))
       })
     })

@@ -7,9 +7,9 @@ import type { Identify } from "../http/Middleware.ts"
 import { mayBeLong } from "../http/RequestBody.ts"
 import { Authorization, bearer, ReadsByKey } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import { ResolveHash } from "./CheckOrganization.ts"
 import { CurrentRequest, type Refusal, type RequestFacts } from "../observability/RequestFacts.ts"
 import { hashOf, isLikely, likely, prefixOf } from "./KeyLookup.ts"
+import { UnresolvedKey } from "./OrganizationReads.ts"
 import { OrgResolver } from "./OrgResolver.ts"
 import { RequestLimit } from "./RequestLimit.ts"
 
@@ -20,8 +20,6 @@ const unauthorizedResponse = HttpServerResponse.jsonUnsafe(
   { detail: unauthorized.detail },
   { status: 401, headers: { ...marked, "www-authenticate": "Bearer" } }
 )
-
-const errorsOfReads = ["CredentialStoreDown", "RecordStoreDown", "RecordNotFound", "CursorExpired"]
 
 /** The tag of an error. HttpApi wraps the error of a handler. */
 const tagOf = (error: unknown): string => {
@@ -121,12 +119,13 @@ export const gate = Effect.map(Effect.serviceOption(OrgResolver), (resolver) =>
 )
 
 /** Over `OrgResolver`. */
-export const layer = Layer.effectContext(
+export const layer = Layer.effect(
+  Authorization,
   Effect.gen(function* () {
     const { readsByKey, resolve, resolveHash } = yield* OrgResolver
     const limit = yield* RequestLimit
     const lookUp = resolveHash === undefined ? undefined : (hash: Uint8Array) => noteOrganization(resolveHash(hash))
-    const authorization = Authorization.of({
+    return Authorization.of({
       bearer: (handled, { credential, endpoint }) =>
         Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
           const facts = Context.get(context, CurrentRequest)
@@ -150,19 +149,13 @@ export const layer = Layer.effectContext(
               facts
             )
           }
-          const keyHash = hashOf(credential)
-          // A success comes from a read that has looked the key up; of other errors nobody else is to hear.
-          const response = Effect.catch(Effect.provideService(handled, CurrentOrganization, { keyHash }), (error) => {
-            const tag = tagOf(error)
-            return tag === unauthorized._tag || errorsOfReads.includes(tag)
-              ? Effect.fail(error)
-              : Effect.andThen(lookUp(keyHash), Effect.fail(error))
-          })
+          const key = new UnresolvedKey(hashOf(credential), lookUp)
+          // A success comes from a read that has looked the key up. A stranger hears of no other error.
+          const response = Effect.catch(Effect.provideService(handled, CurrentOrganization, key), (error) =>
+            key.isUsed ? Effect.fail(error) : Effect.andThen(key.resolve, Effect.fail(error))
+          )
           return answerRefusals(response, facts)
         })
     })
-    return Context.make(Authorization, authorization).pipe(
-      Context.add(ResolveHash, lookUp ?? (() => Effect.fail(unauthorized)))
-    )
   })
 )

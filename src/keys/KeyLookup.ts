@@ -40,8 +40,8 @@ export interface KeyRow {
   readonly is_first_use_today: boolean
 }
 
-/** The statement that finds the row of a valid key. */
-export const keyRow = (sql: Constructor, keyHash: Uint8Array) => sql<KeyRow>`
+/** The statement that finds the row of a valid key, by its hash or by a placeholder of it. */
+export const keyRow = (sql: Constructor, keyHash: Uint8Array | string) => sql<KeyRow>`
   select organization_id, last_used_on is distinct from (now() at time zone 'UTC')::date as is_first_use_today
   from api_keys where key_hash = ${keyHash} and revoked_at is null`
 

@@ -3,8 +3,8 @@ import { Effect, Layer, Record } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
+import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { ClinicRequired, OutOfRange } from "../api/Errors.ts"
-import { checkOrganization } from "../keys/CheckOrganization.ts"
 import { maximumLimit, pspGroups, type PspKind, type PspSearchRequest } from "../api/Psp.ts"
 import { PspReads } from "./PspReads.ts"
 
@@ -21,7 +21,7 @@ const handlersOf = (kind: PspKind) =>
     Effect.map(PspReads, ({ read }) =>
       handlers.handleAll({
         search: Effect.fnUntraced(function* ({ payload }) {
-          yield* checkOrganization(payload)
+          yield* CurrentOrganization.check(payload)
           const limit = yield* limitOf(payload)
           const clinic = yield* clinicOf(payload)
           const { data, hasMore } = yield* read(kind, clinic, {

@@ -6,6 +6,7 @@ import { ChangesNotServed, CursorExpired, CursorInvalid, RecordStoreDown } from 
 import type { Resource } from "../api/records/Resource.ts"
 import type { Database } from "../database/Database.ts"
 import type { ChangeClock } from "./ChangeClock.ts"
+import type { Query, Shaped } from "../keys/OrganizationReads.ts"
 import { polling } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as ChangesPage from "./ChangesPage.ts"
@@ -14,8 +15,6 @@ import type { Seen } from "./ChangeWaiters.ts"
 import * as Cursor from "./Cursor.ts"
 import * as Feed from "./Feed.ts"
 import type { Changes, ChangesRequest, ReadError } from "./Repository.ts"
-import type { Query } from "./SearchQuery.ts"
-import type { Shaped } from "./Templates.ts"
 
 /** How many readers that were woken read at once. */
 const atOnce = 16

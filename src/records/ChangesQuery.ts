@@ -3,8 +3,8 @@ import type { Constructor, Fragment } from "effect/sql/Statement"
 import type { Resource } from "../api/records/Resource.ts"
 import { type Cursor, start } from "./Cursor.ts"
 import { bytesOf } from "../database/TextBytes.ts"
+import type { Query } from "../keys/OrganizationReads.ts"
 import type { Json } from "./Json.ts"
-import type { Query } from "./SearchQuery.ts"
 
 /** The first row has the state of the feed as its `removal`, and no `position`. The others are changes, in order. */
 export interface ChangeRow {

@@ -13,7 +13,6 @@ import { completeHeader, lagHeader, longestWait, maximumChanges } from "../api/r
 import { defaultLimit, maximumLimit, maximumOffset } from "../api/records/Search.ts"
 import { JsonBody } from "../api/JsonBody.ts"
 import * as Surroundings from "../http/Surroundings.ts"
-import { checkOrganization, ResolveHash } from "../keys/CheckOrganization.ts"
 import { found } from "../observability/RequestFacts.ts"
 import type { Json } from "./Json.ts"
 import { Repositories } from "./Repositories.ts"
@@ -72,15 +71,15 @@ interface GetRequest<R extends Resource> {
 /** The handlers of a resource. Without generators: they run for every read. */
 export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
   search: ({ payload }: SearchRequest<R>) =>
-    Effect.flatMapEager(checkOrganization(payload), () =>
+    Effect.flatMapEager(CurrentOrganization.check(payload), () =>
       Effect.flatMapEager(pageOf(payload), (page) => Effect.map(repository.search(payload, page), json))
     ),
   get: ({ payload }: GetRequest<R>) =>
-    Effect.flatMapEager(checkOrganization(payload), () =>
+    Effect.flatMapEager(CurrentOrganization.check(payload), () =>
       Effect.flatMapEager(idOf(payload), (id) => Effect.map(repository.get(id), json))
     ),
   changes: ({ payload }: ChangesRequest<R>) =>
-    Effect.flatMapEager(checkOrganization(payload), () =>
+    Effect.flatMapEager(CurrentOrganization.check(payload), () =>
       Effect.flatMapEager(changesOf(payload), (request) =>
         Effect.flatMap(repository.changes(request), (changes) =>
           Effect.as(
@@ -100,7 +99,7 @@ const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (hand
     const repository = repositories.of(organization)
     return handlers.handleAll({
       get: Effect.fnUntraced(function* ({ payload }) {
-        yield* checkOrganization(payload)
+        yield* CurrentOrganization.check(payload)
         return json(yield* repository.get(yield* CurrentOrganization.id))
       })
     })
@@ -116,4 +115,4 @@ const layers = Layer.mergeAll(
   )
 )
 
-export const layer = Surroundings.reduced(layers, Context.pick(Repositories, Authorization, JsonBody, ResolveHash))
+export const layer = Surroundings.reduced(layers, Context.pick(Repositories, Authorization, JsonBody))

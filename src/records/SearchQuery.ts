@@ -1,28 +1,18 @@
 /**
  * The statements that read records, for an owner: the SQL of an organization's id. Each returns rows of a record's JSON.
  */
-import { type Constructor, type Fragment, join, type Statement } from "effect/sql/Statement"
+import { type Constructor, type Fragment, join } from "effect/sql/Statement"
 import { type Condition, conditionsOf } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { bytesOf } from "../database/TextBytes.ts"
-import { keyRow } from "../keys/KeyLookup.ts"
+import type { Query, Shaped } from "../keys/OrganizationReads.ts"
 import type { Json } from "./Json.ts"
 import type { Criteria, Page } from "./Repository.ts"
-import type { Shaped } from "./Templates.ts"
 
 /** A row of a record: its JSON, as bytes. */
 export interface Found {
   readonly record: Json | null
-}
-
-/** A statement that reads records. */
-export interface Query<Row = Found> {
-  readonly statement: Statement<Row>
-  /** The columns of its rows. */
-  readonly columns: ReadonlyArray<string & keyof Row>
-  /** Whether the plan does not depend on the values, so that it is made once. */
-  readonly isPlannedOnce: boolean
 }
 
 const and = join(" and ", false)
@@ -102,7 +92,7 @@ export const searchQuery = (
   { conditions, values }: Pick<Asked, "conditions" | "values">,
   { limit, offset }: Page,
   deep = deepOffset
-): Query => {
+): Query<Found> => {
   const { orderedBy } = resource
   const isPlannedOnce = offset === 0 && hasOneBestIndex(resource, conditions)
   const column = (name: string) => sql.literal(`t.${name}`)
@@ -179,36 +169,8 @@ export const searchQuery = (
 }
 
 /** The query of a record. */
-export const getQuery = (sql: Constructor, owner: Fragment, { table }: Resource, id: string): Query => ({
+export const getQuery = (sql: Constructor, owner: Fragment, { table }: Resource, id: string): Query<Found> => ({
   statement: sql`select ${sql.literal(bytesOf("t.record"))} from ${sql.literal(table)} t where t.organization_id = ${owner} and t.id = ${id}`,
   columns: ["record"],
   isPlannedOnce: true
 })
-
-/** The owner of a statement that is run `withKey`. */
-export const ownerOfKey = "k.organization_id"
-
-/** A row of a statement that looks the key up. */
-export type Keyed<Row> = Row & {
-  /** Of the first row: whether this is the key's first use today (`!`) or not (`=`), then the organization. */
-  readonly key: string | null
-}
-
-/**
- * The statement of a query, with a look-up of the key whose organization is its owner. Its first row is the key's, and
- * has nulls for the columns of the query, whose rows follow. For an invalid key there is no row.
- */
-export const withKey = <Row extends object>(
-  sql: Constructor,
-  keyHash: Uint8Array,
-  { columns, statement }: Query<Row>
-) => {
-  const nulls = sql.literal(columns.map((name) => `null as ${name}`).join(", "))
-  const found = sql.literal(columns.map((name) => `r.${name}`).join(", "))
-  // Not a column of every row: each would cost as much as a tenth of the row.
-  return sql<Keyed<Row>>`
-  with k as materialized (${keyRow(sql, keyHash)})
-  select case when k.is_first_use_today then '!' else '=' end || k.organization_id as key, ${nulls} from k
-  union all
-  select null, ${found} from k cross join lateral (${statement}) r`
-}

@@ -6,6 +6,7 @@ import { Reactivity } from "effect/reactivity"
 import { connect, inOrder } from "../../src/database/Database.ts"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { consumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
+import { UnresolvedKey } from "../../src/keys/OrganizationReads.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import type { Criteria } from "../../src/records/Repository.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -22,7 +23,7 @@ const simple: ReadonlyArray<readonly [name: string, criteria: Criteria]> = [
 const keyHash = hash("sha256", "key", "buffer")
 
 /** By its id, or by its key. */
-const organizations = [{ id: organization }, { keyHash }]
+const organizations = [{ id: organization }, new UnresolvedKey(keyHash, () => Effect.never)]
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a search that is simple", (it) => {
   it.effect.each(simple)("is planned for no values in particular: %s", ([, criteria]) =>

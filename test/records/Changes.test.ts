@@ -17,6 +17,7 @@ import type { Repository } from "../../src/records/Repository.ts"
 import { settled } from "../support/settled.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { demoOf, storesOf } from "./stores.ts"
+import { UnresolvedKey } from "../../src/keys/OrganizationReads.ts"
 import * as Json from "../../src/records/Json.ts"
 
 const [organization, another] = ["org_oakridge", "org_harbor"] as const
@@ -25,7 +26,8 @@ const keyHashOf = (owner: string) => hash("sha256", owner, "buffer")
 
 const as = (id: string) => Effect.provideService(CurrentOrganization, CurrentOrganization.known(id))
 
-const asHolderOfKey = (id: string) => Effect.provideService(CurrentOrganization, { keyHash: keyHashOf(id) })
+const asHolderOfKey = (id: string) =>
+  Effect.provideService(CurrentOrganization, new UnresolvedKey(keyHashOf(id), () => Effect.never))
 
 /** Each store of a resource's demo records, and each form in which a request can say whose records it reads. */
 const readersOf = Effect.fnUntraced(function* (resource: Resource) {

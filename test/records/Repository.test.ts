@@ -15,6 +15,7 @@ import { TestDatabase } from "../support/TestDatabase.ts"
 import { long, tries } from "../support/tries.ts"
 import { candidates, filters, found, pageOf } from "./expected.ts"
 import { demoOf, resources, type Stores, storesOf } from "./stores.ts"
+import { UnresolvedKey } from "../../src/keys/OrganizationReads.ts"
 import * as Json from "../../src/records/Json.ts"
 
 const everything: Page = { limit: 1000, offset: 0 }
@@ -25,7 +26,8 @@ const as = (id: string) => Effect.provideService(CurrentOrganization, CurrentOrg
 
 const keyHashOf = (organization: string) => hash("sha256", organization, "buffer")
 
-const asHolderOfKey = (id: string) => Effect.provideService(CurrentOrganization, { keyHash: keyHashOf(id) })
+const asHolderOfKey = (id: string) =>
+  Effect.provideService(CurrentOrganization, new UnresolvedKey(keyHashOf(id), () => Effect.never))
 
 const keys = Layer.effectDiscard(
   Effect.gen(function* () {

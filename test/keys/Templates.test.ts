@@ -1,5 +1,4 @@
 /** The texts of statements are kept: a statement of a kept text is the one that would be made anew. */
-import { hash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { PgClient } from "@effect/sql-pg"
 import { Arbitrary, Effect, Schema } from "effect"
@@ -7,8 +6,9 @@ import * as Statement from "effect/sql/Statement"
 import { searchable } from "../../src/api/records/index.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
 import type { Criteria } from "../../src/records/Repository.ts"
-import { askedOf, ownerOfKey, searchQuery, withKey } from "../../src/records/SearchQuery.ts"
-import * as Templates from "../../src/records/Templates.ts"
+import { ownerOfKey, withKey } from "../../src/keys/OrganizationReads.ts"
+import * as Templates from "../../src/keys/Templates.ts"
+import { askedOf, searchQuery } from "../../src/records/SearchQuery.ts"
 
 const sql = Statement.make(Effect.never, PgClient.makeCompiler(), [], undefined)
 
@@ -39,14 +39,14 @@ describe("statements that read records", () => {
         for (const request of requests) {
           const page = { limit: request.limit, offset: request.offset }
           const { conditions, ...shaped } = askedOf(resource, criteriaOf(resource, request), page)
-          const make = (owner: Templates.Owner, values: ReadonlyArray<string>): Templates.Made => {
-            const fragment = typeof owner === "string" ? sql`${owner}` : sql.literal(ownerOfKey)
+          const make: Templates.Make = ([owner = "", ...values]) => {
+            const fragment = request.isKeyed ? sql.literal(ownerOfKey) : sql`${owner}`
             const query = searchQuery(sql, fragment, resource, { conditions, values }, page)
-            const statement = typeof owner === "string" ? query.statement : withKey(sql, owner, query)
+            const statement = request.isKeyed ? withKey(sql, owner, query) : query.statement
             return { query: statement.compile(), isPlannedOnce: query.isPlannedOnce }
           }
-          const owner = request.isKeyed ? hash("sha256", request.owner, "buffer") : request.owner
-          assert.deepStrictEqual(templates(owner, shaped, make), make(owner, shaped.values))
+          const values = [request.owner, ...shaped.values]
+          assert.deepStrictEqual(templates(`${request.isKeyed} ${shaped.shape}`, values, make), make(values))
         }
       },
       { arbitrary: { runs: 30 } }
@@ -56,9 +56,9 @@ describe("statements that read records", () => {
     const templates = Templates.make()
     let made = 0
     const ask = (shape: string) =>
-      templates("org_a", { shape, values: ["v"] }, (owner, values) => {
+      templates(shape, ["org_a", "v"], (values) => {
         made += 1
-        return { query: ["select $1, $2", [owner, ...values]], isPlannedOnce: true }
+        return { query: ["select $1, $2", values], isPlannedOnce: true }
       })
     for (let n = 0; n < 100; n++) assert.deepStrictEqual(ask("same").query, ["select $1, $2", ["org_a", "v"]])
     assert.strictEqual(made, 1)
@@ -73,8 +73,8 @@ describe("statements that read records", () => {
   it("keep the values that are the statement's own", () => {
     const templates = Templates.make()
     const ask = (owner: string, value: string) =>
-      templates(owner, { shape: "own", values: [value] }, (of, values) => ({
-        query: ["select $1, $2, $3, $4", [7, of, "own", ...values]],
+      templates("own", [owner, value], ([of, given]) => ({
+        query: ["select $1, $2, $3, $4", [7, of, "own", given]],
         isPlannedOnce: true
       })).query[1]
     assert.deepStrictEqual(ask("org_a", "v"), [7, "org_a", "own", "v"])

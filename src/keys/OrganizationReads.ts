@@ -1,0 +1,174 @@
+/**
+ * Reads for the organization of a request. Its id is known, or the statement that reads looks the API key up on its way,
+ * for which a single record costs 25 to 35 % less CPU time. Readers write a query for an owner, the SQL of an
+ * organization's id, and do not know which way it is found.
+ */
+import { Array, Context, type Duration, Effect } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Constructor, Fragment, Statement } from "effect/sql/Statement"
+import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { CredentialStoreDown, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
+import type { Share } from "../database/Admission.ts"
+import type { Database } from "../database/Database.ts"
+import { retryOvertaken } from "../database/SqlFailure.ts"
+import { CurrentRequest, type RequestFacts } from "../observability/RequestFacts.ts"
+import { keyRow, recordUse, shareOf } from "./KeyLookup.ts"
+import * as Templates from "./Templates.ts"
+
+// Made once: a stack trace costs more than the rest of the response.
+const unauthorized = new Unauthorized()
+
+type LookUp = (keyHash: Uint8Array) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
+
+/** An API key, by its hash, that is looked up by the first statement that needs its organization. */
+export class UnresolvedKey {
+  /** True once a statement or `resolve` looks the key up. */
+  isUsed = false
+  readonly keyHash: Uint8Array
+  readonly #lookUp: LookUp
+
+  constructor(keyHash: Uint8Array, lookUp: LookUp) {
+    this.keyHash = keyHash
+    this.#lookUp = lookUp
+  }
+
+  /** Looks the key up in a statement of its own. */
+  get resolve() {
+    this.isUsed = true
+    return this.#lookUp(this.keyHash)
+  }
+}
+
+/** A statement that reads records. */
+export interface Query<Row> {
+  readonly statement: Statement<Row>
+  /** The columns of its rows. */
+  readonly columns: ReadonlyArray<string & keyof Row>
+  /** True if the plan does not depend on the values, so that it is made once. */
+  readonly isPlannedOnce: boolean
+}
+
+/** A query by its shape: of two that have the same shape, only the values differ. */
+export interface Shaped {
+  readonly shape: string
+  readonly values: ReadonlyArray<string>
+}
+
+/** A read, and how it shares the connections with others. */
+export interface Read<Row> {
+  readonly queryOf: (owner: Fragment, values: ReadonlyArray<string>) => Query<Row>
+  /** Present where the text of the statement is kept. */
+  readonly shaped?: Shaped | undefined
+  readonly share: Share
+  readonly within: Duration.Duration
+  /** True if the result is small: then it may run on a shared connection. */
+  readonly isShort: boolean
+}
+
+/** The owner of a query that is run `withKey`. */
+export const ownerOfKey = "k.organization_id"
+
+type Keyed<Row> = Row & {
+  /** Of the first row: `!` if this is the key's first use today, otherwise `=`; then the organization. */
+  readonly key: string | null
+}
+
+/**
+ * The statement of a query, with a look-up of the key whose organization is its owner. Its first row is the key's, and
+ * has nulls for the columns of the query, whose rows follow. For an invalid key there is no row.
+ */
+export const withKey = <Row extends object>(
+  sql: Constructor,
+  keyHash: Uint8Array | string,
+  { columns, statement }: Pick<Query<Row>, "columns" | "statement">
+) => {
+  const nulls = sql.literal(columns.map((name) => `null as ${name}`).join(", "))
+  const found = sql.literal(columns.map((name) => `r.${name}`).join(", "))
+  // Not a column of every row: each would cost as much as a tenth of the row.
+  return sql<Keyed<Row>>`
+  with k as materialized (${keyRow(sql, keyHash)})
+  select case when k.is_first_use_today then '!' else '=' end || k.organization_id as key, ${nulls} from k
+  union all
+  select null, ${found} from k cross join lateral (${statement}) r`
+}
+
+/** Reads for the current organization from the database of the records. */
+export const make = (sql: Database) => {
+  const keyOwner = sql.literal(ownerOfKey)
+  const templates = Templates.make()
+
+  const run = <Row extends object, E>(
+    { isShort, share, within }: Pick<Read<never>, "isShort" | "share" | "within">,
+    key: string,
+    { isPlannedOnce, query }: Templates.Made,
+    onError: (error: SqlError) => Effect.Effect<unknown, E | SqlError>
+  ) => {
+    const request = { key, share, within, unavailable: RecordStoreDown.from }
+    const alone = () => {
+      const statement = sql.unsafe<Row>(...query)
+      return Effect.tapErrorTag(retryOvertaken(isPlannedOnce ? statement : statement.unprepared), "SqlError", onError)
+    }
+    return isPlannedOnce && isShort ? sql.runShort(request, query, alone) : sql.run(request, alone())
+  }
+
+  const readKnown = <Row extends object>(read: Read<Row>, id: string) => {
+    const { queryOf, shaped } = read
+    const made = templates(shaped && `known ${shaped.shape}`, [id, ...(shaped?.values ?? [])], ([owner, ...values]) => {
+      const { isPlannedOnce, statement } = queryOf(sql`${owner}`, values)
+      return { query: statement.compile(), isPlannedOnce }
+    })
+    return run<Row, never>(read, `organization ${id}`, made, () => Effect.void)
+  }
+
+  /** After a statement that waited for a lock too long: finds out whether it is the keys that are locked. */
+  const lookUpAlone = (keyHash: Uint8Array) => (error: SqlError) =>
+    error.reason._tag === "LockTimeoutError"
+      ? keyRow(sql, keyHash).pipe(
+          Effect.mapError(() => new CredentialStoreDown({ detail: "The credential store is busy" })),
+          Effect.filterOrFail(Array.isReadonlyArrayNonEmpty, () => unauthorized)
+        )
+      : Effect.void
+
+  /** The rows of a statement that looks the key up, behind the key's own. */
+  const rowsOf = <Row>(
+    rows: ReadonlyArray<Keyed<Row>>,
+    keyHash: Uint8Array,
+    facts: RequestFacts | undefined
+  ): Effect.Effect<ReadonlyArray<Row>, Unauthorized> => {
+    const key = rows[0]?.key
+    if (key == null) return Effect.fail(unauthorized)
+    if (facts !== undefined) facts.organization = key.slice(1)
+    const own = Effect.succeed(rows.slice(1))
+    return key.startsWith("!") ? Effect.andThen(recordUse(sql, keyHash), own) : own
+  }
+
+  const readByKey = <Row extends object>(read: Read<Row>, key: UnresolvedKey, facts: RequestFacts | undefined) => {
+    const { queryOf, shaped } = read
+    const { keyHash } = key
+    key.isUsed = true
+    const made = templates(shaped?.shape, [keyHash, ...(shaped?.values ?? [])], ([hash = "", ...values]) => {
+      const query = queryOf(keyOwner, values)
+      return { query: withKey(sql, hash, query).compile(), isPlannedOnce: query.isPlannedOnce }
+    })
+    const keyed = run<Keyed<Row>, Unauthorized | CredentialStoreDown>(
+      read,
+      shareOf(keyHash),
+      made,
+      lookUpAlone(keyHash)
+    )
+    return Effect.flatMap(keyed, (rows) => rowsOf(rows, keyHash, facts))
+  }
+
+  return <Row extends object>(read: Read<Row>) =>
+    Effect.contextWith(
+      (
+        context: Context.Context<CurrentOrganization>
+      ): Effect.Effect<ReadonlyArray<Row>, RecordStoreDown | Unauthorized | CredentialStoreDown> => {
+        const organization = Context.get(context, CurrentOrganization)
+        if ("id" in organization) return readKnown(read, organization.id)
+        return organization instanceof UnresolvedKey
+          ? readByKey(read, organization, Context.get(context, CurrentRequest))
+          : Effect.flatMap(organization.resolve, (id) => readKnown(read, id))
+      }
+    )
+}
