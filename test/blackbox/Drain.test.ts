@@ -9,6 +9,7 @@ import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
 import * as Process from "./support/Process.ts"
 import * as Raw from "./support/Raw.ts"
+import { startUsed } from "./support/usedFolder.ts"
 
 // Nothing here needs a database: without one, the answers come all the same.
 const DATABASE_URL = "postgres://nobody@127.0.0.1:1/nothing"
@@ -27,7 +28,7 @@ const calls: ReadonlyArray<Client.Call> = [
 ]
 
 const started = Effect.fnUntraced(function* (drain: string, environment: Process.Environment = {}) {
-  const program = yield* Process.start({ DATABASE_URL, DRAIN: drain, ...environment })
+  const program = yield* startUsed({ DATABASE_URL, DRAIN: drain, ...environment })
   const client = yield* Client.make(yield* program.address)
   yield* client.call({ path: "/unknown" })
   const ready = Effect.map(client.call({ path: "/api/v1/health/ready", method: "GET" }), ({ text }) => text)
@@ -77,7 +78,7 @@ describe.concurrent("While it drains, a stopped program", () => {
 
   it.live("answers readers that wait for changes at once", () =>
     Effect.gen(function* () {
-      const { client, ended, kill, output } = yield* started("1 second", { DATABASE_URL: "", DATA_DIR: "memory" })
+      const { client, ended, kill, output } = yield* started("1 second", { DATABASE_URL: "" })
       const changes = (body: object) =>
         client.call({ path: "/api/v3/pets/changes", headers, body: JSON.stringify(body) })
       const { cursor } = yield* decodeCursor((yield* changes({})).text)

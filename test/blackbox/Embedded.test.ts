@@ -1,10 +1,16 @@
 /**
- * The started program on its embedded database: every rule again, as on a Postgres.
+ * The started program on its embedded database: the same Postgres by the same client, so what can differ is enough.
  *
  * @module-tag long
  */
 import { layer } from "@effect/vitest"
-import { everyRule } from "./rules/everyRule.ts"
+import { filters } from "./rules/filters.ts"
+import { isolation } from "./rules/isolation.ts"
+import { metricsRule } from "./rules/metrics.ts"
 import { options, Service } from "./support/Service.ts"
 
-layer(Service.layerEmbedded, options)("The program on the embedded database", everyRule)
+layer(Service.layerEmbedded, options)("The program on the embedded database", (it) => {
+  filters(it)
+  isolation(it)
+  metricsRule(it)
+})

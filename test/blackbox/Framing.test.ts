@@ -2,9 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Array, Context, Effect, Layer } from "effect"
 import { eventually } from "./support/eventually.ts"
-import * as Process from "./support/Process.ts"
 import * as Raw from "./support/Raw.ts"
 import { options } from "./support/Service.ts"
+import { startUsed } from "./support/usedFolder.ts"
 
 const operatorsPage = /Operators' page: (http:\/\/\S+?)\/ops/
 
@@ -16,7 +16,7 @@ class Listeners extends Context.Service<
   static readonly layer = Layer.effect(
     Listeners,
     Effect.gen(function* () {
-      const { address, output } = yield* Process.start({ DATA_DIR: "memory", ACCESS_LOG: "true" })
+      const { address, output } = yield* startUsed({ ACCESS_LOG: "true" })
       const publicUrl = yield* address
       yield* eventually(
         "the operators' page",

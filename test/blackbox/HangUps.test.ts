@@ -10,6 +10,7 @@ import { loadDemoData } from "../../src/demo/Load.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Client from "./support/Client.ts"
 import * as Process from "./support/Process.ts"
+import { startUsed } from "./support/usedFolder.ts"
 
 /** Sends a search and hangs up before the answer. */
 const hangUp = (address: string, after: number) =>
@@ -30,7 +31,7 @@ const hangUp = (address: string, after: number) =>
   })
 
 const nobodyWaits = Effect.fnUntraced(function* (environment: Process.Environment) {
-  const { address, output } = yield* Process.start(environment)
+  const { address, output } = yield* startUsed(environment)
   const url = yield* address
   const client = Client.patient(yield* Client.make(url, 8))
   assert.strictEqual((yield* client.ask("/charges/search", { limit: 1 })).status, 200)
@@ -46,7 +47,7 @@ const nobodyWaits = Effect.fnUntraced(function* (environment: Process.Environmen
 })
 
 it.live("a hundred callers that hang up keep nobody else from an answer on the embedded database", () =>
-  nobodyWaits({ DATA_DIR: "memory" })
+  nobodyWaits({})
 )
 
 it.live("a hundred callers that hang up keep nobody else from an answer on Postgres", () =>

@@ -55,9 +55,7 @@ class Data extends Context.Service<
 /** Moments of a first start: a statement that was sent, and how many writes to files later it dies. */
 const moments = [
   { moment: "half of the cluster was written", at: ":500" },
-  { moment: "the tables were being made", at: "create table charges:5" },
-  { moment: "the tables were there and being filled", at: "insert into charges:20" },
-  { moment: "all was written and being counted", at: "analyze:5" }
+  { moment: "the tables were there and being filled", at: "insert into charges:20" }
 ]
 
 const dieAt = join(import.meta.dirname, "support/dieAt.ts")

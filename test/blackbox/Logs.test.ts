@@ -7,20 +7,20 @@ import { inTime } from "../support/inTime.ts"
 import { long } from "../support/tries.ts"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
-import * as Process from "./support/Process.ts"
 import * as Raw from "./support/Raw.ts"
+import { startUsed } from "./support/usedFolder.ts"
 
 const Line = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))
 const decode = Schema.decodeEffect(Line)
 
 const linesOf = (output: string) => Effect.forEach(output.split("\n").slice(0, -1), (line) => decode(line))
 
-const memory = { DATA_DIR: "memory", LOG_FORMAT: "json" }
+const json = { LOG_FORMAT: "json" }
 
 describe.concurrent("The log of the program", long, () => {
   it.live("has whole lines of JSON alone, and one of each request under its id, when the program stops at once", () =>
     Effect.gen(function* () {
-      const { address, ended, kill, stdout } = yield* Process.start({ ...memory, DELETION_DELAY: "0 seconds" })
+      const { address, ended, kill, stdout } = yield* startUsed({ ...json, DELETION_DELAY: "0 seconds" })
       const client = yield* Client.make(yield* address)
       const answers = yield* Effect.forEach(
         Array.from({ length: 200 }, (_, index) => `mine-${index}`),
@@ -45,7 +45,7 @@ describe.concurrent("The log of the program", long, () => {
 
   it.live("has one line of a request whose body did not arrive in time", () =>
     Effect.gen(function* () {
-      const { address, stdout } = yield* Process.start({ ...memory, BODY_TIMEOUT: "300 millis" })
+      const { address, stdout } = yield* startUsed({ ...json, BODY_TIMEOUT: "300 millis" })
       const head =
         "POST /api/v3/charges/search HTTP/1.1\r\nhost: x\r\nauthorization: Bearer pda_demo_oakridge\r\n" +
         "content-type: application/json\r\nx-request-id: late\r\ncontent-length: 100\r\n\r\n{"
@@ -66,7 +66,7 @@ describe.concurrent("The log of the program", long, () => {
 
   it.live("says of a delivery what became of it, under its key and the id of its task", () =>
     Effect.gen(function* () {
-      const { address, stdout } = yield* Process.start({ ...memory, DELETION_DELAY: "0 seconds" })
+      const { address, stdout } = yield* startUsed({ ...json, DELETION_DELAY: "0 seconds" })
       const client = yield* Client.make(yield* address)
       const { status } = yield* client.call({
         path: "/api/v1/invoice-deletions",
@@ -103,7 +103,7 @@ const unread = Effect.acquireRelease(
   Effect.callback<{ readonly address: string; readonly child: ReturnType<typeof spawn>; readonly rest: () => string }>(
     (resume) => {
       const child = spawn(join(root, "node_modules/.bin/node"), [join(root, "src/main.ts")], {
-        env: { ...memory, HOST: "127.0.0.1", PORT: "0", DRAIN: "0 seconds" },
+        env: { ...json, DATA_DIR: "memory", HOST: "127.0.0.1", PORT: "0", DRAIN: "0 seconds" },
         stdio: ["ignore", "pipe", "inherit"]
       })
       let text = ""

@@ -14,6 +14,7 @@ import { TestDatabase } from "../support/TestDatabase.ts"
 import { eventually } from "./support/eventually.ts"
 import * as Process from "./support/Process.ts"
 import * as TcpProxy from "./support/TcpProxy.ts"
+import { startUsed } from "./support/usedFolder.ts"
 
 const token = "correct-horse-battery"
 
@@ -21,7 +22,7 @@ const paths = ["/ops", "/ops/requests", "/ops/deletions", "/ops/keys", "/ops/cha
 
 /** Starts the program with an operators' listener, and returns the addresses of both. */
 const started = Effect.fnUntraced(function* (environment: Process.Environment) {
-  const program = yield* Process.start({ OPERATIONS_PORT: "0", OPERATIONS_TOKEN: token, ...environment })
+  const program = yield* startUsed({ OPERATIONS_PORT: "0", OPERATIONS_TOKEN: token, ...environment })
   const address = yield* program.address
   const page = () => /Operators' page: (http:\/\/\S+?)\/ops/.exec(program.output())?.[1]
   yield* eventually(
@@ -48,7 +49,7 @@ const services = Layer.mergeAll(
 describe.concurrent("The operators' listener", () => {
   it.live("has metrics, health and the page, and none of them is on the public port", () =>
     Effect.gen(function* () {
-      const { address, operators } = yield* started({ DATA_DIR: "memory" })
+      const { address, operators } = yield* started({})
       for (const path of [...paths, "/metrics", "/health"]) {
         assert.strictEqual((yield* get(`${operators}${path}`)).status, 200, path)
         assert.strictEqual((yield* get(`${address}${path}`)).status, 404, path)

@@ -10,9 +10,9 @@ import { eventually } from "./support/eventually.ts"
 import * as Process from "./support/Process.ts"
 import * as Raw from "./support/Raw.ts"
 import { options } from "./support/Service.ts"
+import { startUsed } from "./support/usedFolder.ts"
 
 const environment = {
-  DATA_DIR: "memory",
   HEADERS_TIMEOUT: "500 millis",
   BODY_TIMEOUT: "1 second",
   IDLE_TIMEOUT: "1 second"
@@ -24,7 +24,7 @@ class Program extends Context.Service<Program, Process.Process & { readonly url:
   static readonly layer = Layer.effect(
     Program,
     Effect.gen(function* () {
-      const program = yield* Process.start(environment)
+      const program = yield* startUsed(environment)
       return { ...program, url: yield* program.address }
     })
   )

@@ -7,8 +7,8 @@ import { assert, it } from "@effect/vitest"
 import { Array, Effect, Schema } from "effect"
 import * as Client from "./support/Client.ts"
 import { eventually } from "./support/eventually.ts"
-import * as Process from "./support/Process.ts"
 import * as Raw from "./support/Raw.ts"
+import { startUsed } from "./support/usedFolder.ts"
 
 const connections = 400
 
@@ -29,7 +29,7 @@ const waiting = (cursor: string) => {
 
 it.live("readers of one key that wait on all connections leave others served", () =>
   Effect.gen(function* () {
-    const { address } = yield* Process.start({ DATA_DIR: "memory", MAX_CONNECTIONS: String(connections) })
+    const { address } = yield* startUsed({ MAX_CONNECTIONS: String(connections) })
     const url = yield* address
     const client = yield* Client.make(url)
     const { cursor } = yield* decodePage((yield* client.ask("/pets/changes", {})).text)

@@ -32,7 +32,7 @@ const refused = (...command: ReadonlyArray<string>) =>
     return stderr
   })
 
-layer(Service.layerMemory, options)("A command of a client", (it) => {
+layer(Service.layerEmbedded, options)("A command of a client", (it) => {
   it.effect("`get` tells one record, and fails where there is none", () =>
     Effect.gen(function* () {
       const charge = yield* printed("get", "charges", "charge_oakridge_0001")

@@ -41,7 +41,7 @@ layer(TestDatabase.layer, options)("Histories lose nothing", (it) => {
     () =>
       Effect.gen(function* () {
         const stand = yield* InProcessStand.embedded
-        assert.isUndefined((yield* failure(stand, Array.range(1, 40)))?.story())
+        assert.isUndefined((yield* failure(stand, Array.range(1, 15)))?.story())
       }),
     long
   )
@@ -54,7 +54,7 @@ layer(TestDatabase.layer, options)("Histories lose nothing", (it) => {
         const embedded = yield* InProcessStand.embedded
         const { failed } = yield* run({
           seed,
-          numbers: Array.range(1, 120),
+          numbers: Array.range(1, 50),
           stands,
           embedded,
           told: 3,

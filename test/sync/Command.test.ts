@@ -60,7 +60,7 @@ const warehouse = Effect.gen(function* () {
 
 const unanswering = "postgres://someone:s3cret@127.0.0.1:1/nothing"
 
-layer(Layer.merge(Service.layerMemory, TestDatabase.layer), options)("sync", (it) => {
+layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("sync", (it) => {
   it.effect("copies what /search has, record by record, and tells the second time that there is nothing new", () =>
     Effect.gen(function* () {
       const folder = yield* Process.temporaryFolder

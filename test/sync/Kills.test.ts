@@ -1,5 +1,5 @@
 /**
- * Copies beside writers, deletions and an order of changes that begins anew, by commands that are killed 17 times each, from a
+ * Copies beside writers, deletions and an order of changes that begins anew, by commands that are killed 8 times each, from a
  * service that is killed as well, into a database that is restarted. In the end they are the same as the service's tables.
  *
  * @module-tag long
@@ -18,7 +18,7 @@ import { TestDatabase } from "../support/TestDatabase.ts"
 import * as Command from "./command.ts"
 import * as Readers from "./readers.ts"
 
-const kills = 17
+const kills = 8
 const owner = "org_oakridge"
 
 const tableOf = (resource: string) => (resource === "organization" ? "organizations" : resource.replaceAll("-", "_"))

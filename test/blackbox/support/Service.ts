@@ -22,9 +22,6 @@ const make = (environment: Process.Environment) =>
 export class Service extends Context.Service<Service, Effect.Success<ReturnType<typeof make>>>()(
   "practice-data/test/blackbox/support/Service"
 ) {
-  /** On the embedded database, which it makes and keeps in memory. */
-  static readonly layerMemory = Layer.effect(Service, make({ DATA_DIR: "memory" }))
-
   /** On the embedded database, in a folder of its own that was used before. */
   static readonly layerEmbedded = Layer.effect(
     Service,

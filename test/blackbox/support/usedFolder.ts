@@ -50,3 +50,7 @@ export const usedFolder = Effect.gen(function* () {
   cpSync(from, folder, { recursive: true, filter: (path) => !path.endsWith(".sock") })
   return folder
 })
+
+/** Starts the program on the embedded database in such a folder: sooner than one that makes its database first. */
+export const startUsed = (environment: Process.Environment) =>
+  Effect.flatMap(usedFolder, (folder) => Process.start(environment, folder))
