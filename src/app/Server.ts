@@ -27,6 +27,7 @@ import { ChildProcessSpawner } from "effect/process"
 import { DataApi } from "../api/DataApi.ts"
 import { IntakeApi, VersionOneApi } from "../api/IntakeApi.ts"
 import { OperationsApi } from "../api/OperationsApi.ts"
+import { Accounting } from "../database/Store.ts"
 import * as HealthHandlers from "../operations/HealthHandlers.ts"
 import * as DocsPage from "../http/DocsPage.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
@@ -36,6 +37,7 @@ import * as Surroundings from "../http/Surroundings.ts"
 import * as IntakeHandlers from "../deletions/Handlers.ts"
 import * as TaskHandlers from "../deletions/TaskHandlers.ts"
 import * as Signature from "../deletions/Signature.ts"
+import { Note } from "../observability/RequestFacts.ts"
 import * as RequestMetrics from "../observability/RequestMetrics.ts"
 import * as Series from "../observability/Series.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
@@ -127,12 +129,25 @@ export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
 /** What a route responds with, whose errors are handled further out. */
 type Handled = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
 
+/** Accounts for the statements of a request among its facts. */
+const accounted = <A, E, R>(handled: Effect.Effect<A, E, R>) =>
+  Effect.updateContext(handled, (context: Context.Context<R>) => {
+    const note = Context.get(context, Note)
+    return Context.add(context, Accounting, (statement) =>
+      note(
+        "refused" in statement
+          ? { refusal: statement.refused === "Busy" ? "load" : "outage" }
+          : { database: statement.took, waited: statement.waited }
+      )
+    )
+  })
+
 const around = Effect.gen(function* () {
   const gate = yield* AuthorizationServer.gate
   const identify = yield* AuthorizationServer.identify
   const gated = Middleware.below([dataApiPrefix], gate)
   const everywhere = Middleware.around(paths, { prefix: `${dataApiPrefix}/`, identify })
-  return HttpMiddleware.make((httpEffect) => everywhere(gated(httpEffect)))
+  return HttpMiddleware.make((httpEffect) => everywhere(accounted(gated(httpEffect))))
 })
 
 /** What happens around every request. */

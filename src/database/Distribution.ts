@@ -8,8 +8,7 @@
 import { Clock, Duration, Effect, References } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
-import { CurrentRequest } from "../observability/RequestFacts.ts"
-import type { Store } from "./Store.ts"
+import { type Store, unaccounted } from "./Store.ts"
 
 export interface Distribution {
   /** Whether the tables are distributed; undefined until the database has said so. Costs nothing. */
@@ -65,10 +64,6 @@ export const make = (sql: Constructor, { run }: Store): Distribution => {
     if (answer._tag === "Some") isDistributed = answer.value
     // Whoever needs it asks again soon.
     else askedAt = Number.NEGATIVE_INFINITY
-  }).pipe(
-    // It is nobody's request.
-    Effect.provideService(CurrentRequest, undefined),
-    Effect.provideService(References.TracerEnabled, false)
-  )
+  }).pipe(unaccounted, Effect.provideService(References.TracerEnabled, false))
   return { isDistributed: () => isDistributed, refresh }
 }

@@ -5,8 +5,6 @@
 import { Cause, Clock, Context, Data, Duration, Effect, Exit, type Fiber, type Scope, type Tracer } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Pool } from "../observability/Metrics.ts"
-import { CurrentRequest, now } from "../observability/RequestFacts.ts"
-import * as SpanEnd from "../observability/SpanEnd.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
@@ -33,6 +31,20 @@ export const describe = Failure.$match({
   Refused: () => "refuses the service",
   Unreachable: () => "cannot be reached"
 })
+
+/** A statement that ended, with its times in milliseconds; or one that was refused. */
+export type Accounted = { readonly waited: number; readonly took: number } | { readonly refused: Failure["_tag"] }
+
+/** Receives the statements of the current fiber; by default, a no-op. */
+export const Accounting = Context.Reference<(accounted: Accounted) => void>("practice-data/database/Store/Accounting", {
+  defaultValue: () => () => {}
+})
+
+/** Runs statements on nobody's account, as in the background of a request. */
+export const unaccounted = Effect.provideService(Accounting, () => {})
+
+/** The monotonic clock, in milliseconds. */
+const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
 /** How long a statement waits for a connection. */
 const longestWait = Duration.toMillis("1 second")
@@ -156,11 +168,11 @@ export const make = Effect.fnUntraced(function* ({
       Effect.callback<A, Own<E> | E1>((resume) => {
         const { key, share = Admission.fair, unavailable, within } = request
         const clock = Context.get(context, Clock.Clock)
-        const facts = Context.get(context, CurrentRequest)
+        const accounting = Context.get(context, Accounting)
         const refused = (failure: Failure) =>
           Effect.suspend(() => {
             if (failure._tag === "Unreachable") outage.refused()
-            if (facts !== undefined) facts.refusal = failure._tag === "Busy" ? "load" : "outage"
+            accounting({ refused: failure._tag })
             return Effect.fail(unavailable(failure))
           })
         if (outage.isDown()) {
@@ -183,9 +195,7 @@ export const make = Effect.fnUntraced(function* ({
           const waited = (started ?? ended) - asked
           const took = started === undefined ? undefined : ended - started
           metrics.ended(outcome, waited, took)
-          if (facts === undefined) return
-          facts.waited += waited
-          facts.database += took ?? 0
+          accounting({ waited, took: took ?? 0 })
         }
         const end = () => {
           isDone = true
@@ -204,7 +214,7 @@ export const make = Effect.fnUntraced(function* ({
         }
         const failDown = () => complete(refused(isDown), "unreachable")
         const fail = (failure: Failure, what: StoreMetrics.Outcome) => {
-          if (running === undefined) wait?.attribute(SpanEnd.errorType, "NoConnection")
+          if (running === undefined) wait?.attribute(Tracing.errorType, "NoConnection")
           // A caller with less patience, such as a health check, says so itself: it proves nothing of the database.
           if (millis >= longestWait) fork(warn(failure))
           complete(refused(failure), what)
@@ -280,8 +290,7 @@ export const make = Effect.fnUntraced(function* ({
           if (outcome === undefined) return
           const took = now(clock) - started
           metrics.ended(outcome, 0, took)
-          const facts = Context.get(context, CurrentRequest)
-          if (facts !== undefined) facts.database += took
+          Context.get(context, Accounting)({ waited: 0, took })
         }
         const runAlone = () => {
           if (isDone) return

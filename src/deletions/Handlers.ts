@@ -8,7 +8,7 @@ import { Sender } from "../api/SignedDelivery.ts"
 import { type Delivery, taskIdOf } from "./Delivery.ts"
 import { headersOf, read } from "./DeliveryRequest.ts"
 import * as Throttle from "../database/Throttle.ts"
-import { CurrentRequest, type RequestFacts } from "../observability/RequestFacts.ts"
+import { note, type RequestFacts } from "../observability/RequestFacts.ts"
 import { Scheduler } from "./Scheduler.ts"
 import { loggable } from "./Signature.ts"
 import { type Receipt, ScheduleOutcome } from "./Task.ts"
@@ -69,12 +69,7 @@ export const busy = (delay: Duration.Duration) =>
     const headers = yield* headersOf(yield* HttpServerRequest.HttpServerRequest)
     const key = headers["idempotency-key"]
     const taskId = taskIdOf(headers["x-organization-id"], key)
-    const facts = yield* CurrentRequest
-    if (facts !== undefined) {
-      facts.idempotencyKey = key
-      facts.taskId = taskId
-      facts.outcome = "unavailable"
-    }
+    yield* note({ idempotencyKey: key, taskId, outcome: "unavailable" })
     const receipt = yield* notStored(key, { taskId, invoicesCount: 0, invoiceLinesCount: 0 }, delay)
     return yield* respond(receipt, { status: 503, headers: { "retry-after": "1" } })
   })
@@ -94,30 +89,26 @@ export const layer = (delay: Duration.Duration) =>
         Effect.fnUntraced(function* ({ headers, request }) {
           const delivery = yield* read(headers, request)
           const { idempotencyKey } = delivery
-          const facts = yield* CurrentRequest
-          if (facts !== undefined) facts.taskId = delivery.taskId
+          yield* note({ taskId: delivery.taskId })
           const refuse = (retryAfter: number) =>
             Effect.flatMap(notStored(idempotencyKey, delivery, delay), (receipt) =>
               Effect.fail(new IntakeUnavailable({ receipt, retryAfter }))
             )
-          const unavailable = Effect.suspend(() => {
-            if (facts !== undefined) facts.outcome = "unavailable"
-            return refuse(1)
-          })
+          const unavailable = Effect.andThen(note({ outcome: "unavailable" }), refuse(1))
           const { verification } = yield* Sender
           if (verification === "unavailable") return yield* unavailable
           const outcome = yield* scheduler
             .schedule(delivery)
             .pipe(Effect.catchTag("SchedulerUnavailable", () => unavailable))
-          if (facts !== undefined) facts.outcome = outcomes[outcome._tag]
+          yield* note({ outcome: outcomes[outcome._tag] })
           return yield* ScheduleOutcome.$match(outcome, {
             Scheduled: ({ receipt }) => respond(receiptOf("scheduled", idempotencyKey, receipt), { status: 202 }),
             Duplicate: ({ receipt }) => respond(receiptOf("duplicate", idempotencyKey, receipt), { status: 200 }),
             KeyReused: () => Effect.fail(keyReused),
-            Full: () => {
-              if (facts !== undefined) facts.refusal = "limit"
-              return Effect.andThen(warnFull(loggable(delivery.organization)), refuse(retryFull))
-            }
+            Full: () =>
+              Effect.all([note({ refusal: "limit" }), warnFull(loggable(delivery.organization))]).pipe(
+                Effect.andThen(refuse(retryFull))
+              )
           })
         })
       )

@@ -7,7 +7,7 @@ import type { DeliveryHeaders } from "../api/IntakeApi.ts"
 import { Sender, SignedDelivery } from "../api/SignedDelivery.ts"
 import { short } from "../http/JsonText.ts"
 import { runSync, runSliced } from "../http/TimeSlices.ts"
-import { CurrentRequest } from "../observability/RequestFacts.ts"
+import { note } from "../observability/RequestFacts.ts"
 import * as Throttle from "../database/Throttle.ts"
 import { headersOf } from "./DeliveryRequest.ts"
 import { IntakeSecrets } from "./IntakeSecrets.ts"
@@ -97,11 +97,7 @@ export const layer = Layer.effect(
       Effect.fnUntraced(function* (handler) {
         const request = yield* HttpServerRequest.HttpServerRequest
         const headers = yield* headersOf(request)
-        const facts = yield* CurrentRequest
-        if (facts !== undefined) {
-          facts.organization = headers["x-organization-id"]
-          facts.idempotencyKey = headers["idempotency-key"]
-        }
+        yield* note({ organization: headers["x-organization-id"], idempotencyKey: headers["idempotency-key"] })
         const secrets = yield* Effect.option(intakeSecrets.of(headers["x-organization-id"]))
         if (secrets._tag === "None") {
           return yield* Effect.provideService(handler, Sender, { verification: "unavailable" })
@@ -109,10 +105,7 @@ export const layer = Layer.effect(
         const unsigned = isRequired ? "the organization has no signing secret" : undefined
         const fault = secrets.value.length === 0 ? unsigned : yield* signatureFault(request, headers, secrets.value)
         if (fault === undefined) return yield* Effect.provideService(handler, Sender, { verification: "passed" })
-        if (facts !== undefined) {
-          facts.refusal = "signature"
-          facts.outcome = "unsigned"
-        }
+        yield* note({ refusal: "signature", outcome: "unsigned" })
         yield* Effect.annotateLogs(warn(fault), {
           organization: loggable(headers["x-organization-id"]),
           idempotency_key: headers["idempotency-key"]

@@ -1,6 +1,5 @@
 /** The traces of the worker: one of each run of tasks, and one of each round that has tasks. */
 import { type Context, Effect, Exit } from "effect"
-import * as TraceParent from "../observability/TraceParent.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import type { Claim } from "./Task.ts"
 
@@ -10,7 +9,7 @@ export const ofRun = (claims: ReadonlyArray<Claim>) => {
   return Tracing.root({
     name: "process deletion_tasks",
     kind: "consumer",
-    links: claims.flatMap(({ traceParent }) => TraceParent.parse(traceParent ?? undefined) ?? []),
+    links: claims.flatMap(({ traceParent }) => Tracing.parseTraceParent(traceParent) ?? []),
     attributes: {
       "practice_data.tasks": claims.length,
       ...(first === undefined || claims.length > 1

@@ -17,7 +17,7 @@ import {
   Schedule,
   Semaphore
 } from "effect"
-import * as SpanEnd from "../observability/SpanEnd.ts"
+import { errorType } from "../observability/Tracing.ts"
 import { byOrganization } from "./Owner.ts"
 import { Scheduler } from "./Scheduler.ts"
 import {
@@ -124,7 +124,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
     const begun = yield* millisNow
     const took = Effect.map(millisNow, (now) => now - begun)
     return yield* scheduler.run(claims).pipe(
-      Effect.tapError(({ _tag }) => Effect.annotateCurrentSpan(SpanEnd.errorType, _tag)),
+      Effect.tapError(({ _tag }) => Effect.annotateCurrentSpan(errorType, _tag)),
       catchBug("A deletion task met a bug", (name) => new TaskFailed({ message: `A bug: ${name}` })),
       Effect.tap((outcomes) => Effect.flatMap(took, (duration) => reportAll(claims, outcomes, duration))),
       Effect.andThen(drop(claims)),

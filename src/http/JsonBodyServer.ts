@@ -4,7 +4,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
 import { EncodingUnsupported, marked, PayloadTooLarge, type RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
-import { CurrentRequest, type Refusal } from "../observability/RequestFacts.ts"
+import { note } from "../observability/RequestFacts.ts"
 import { JsonBody } from "../api/JsonBody.ts"
 import { type Wanted, wantedBy } from "./JsonPruning.ts"
 import { decode, decoding, parse, pruning, short } from "./JsonText.ts"
@@ -72,11 +72,6 @@ const serviceBusy = Effect.succeed(
   )
 )
 
-const refused = (reason: Refusal) =>
-  Effect.map(CurrentRequest, (facts) => {
-    if (facts !== undefined) facts.refusal = reason
-  })
-
 /** What all large bodies of this process share. */
 const sharedBudget = new Budget()
 
@@ -125,9 +120,9 @@ export const layer = (options: Options) => {
       > => {
         switch (reason) {
           case "too large":
-            return Effect.andThen(refused("too_large"), Effect.fail(tooLarge))
+            return Effect.andThen(note({ refusal: "too_large" }), Effect.fail(tooLarge))
           case "too many":
-            return Effect.andThen(refused("load"), busy)
+            return Effect.andThen(note({ refusal: "load" }), busy)
           case "broken":
             return Effect.fail(invalidAt(["body", 0], faults.json))
         }

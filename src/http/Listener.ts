@@ -1,6 +1,6 @@
 /** Listens on an address, with limits, and stops gracefully. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
+import { Context, Duration, Effect, Layer, Schedule } from "effect"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
 import { type Limits, OrderedServer } from "./OrderedServer.ts"
@@ -68,7 +68,6 @@ const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout
 /** Shows the requests that the server refuses itself to those who observe requests. */
 const observeRefusals = Effect.fnUntraced(function* (server: OrderedServer) {
   const observers = yield* RequestFacts.RequestObservers
-  const clock = yield* Clock.Clock
   server.on("refused", ({ address, bytes, request, requestId, status }: Refused) => {
     const facts = RequestFacts.make({
       id: requestId,
@@ -76,8 +75,7 @@ const observeRefusals = Effect.fnUntraced(function* (server: OrderedServer) {
       path: RequestFacts.pathOf(request?.url ?? ""),
       endpoint: "other",
       userAgent: request?.headers["user-agent"],
-      address,
-      started: RequestFacts.now(clock)
+      address
     })
     facts.status = status
     facts.bytes = bytes

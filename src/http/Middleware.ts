@@ -49,10 +49,10 @@ const completed =
         : { "x-request-id": id }
     )
 
-/** Handles a request where its facts can be written to, and log lines have its id. */
-const withFacts = <A, E, R>(handled: Effect.Effect<A, E, R>, facts: RequestFacts.RequestFacts, id: string) =>
+/** Handles a request whose handlers can note facts, and whose log lines have its id. */
+const withFacts = <A, E, R>(handled: Effect.Effect<A, E, R>, facts: RequestFacts.Collected, id: string) =>
   Effect.updateContext(handled, (outer: Context.Context<R>) =>
-    Context.add(outer, RequestFacts.CurrentRequest, facts).pipe(
+    Context.add(outer, RequestFacts.Note, RequestFacts.noteIn(facts)).pipe(
       Context.add(References.CurrentLogAnnotations, {
         ...Context.get(outer, References.CurrentLogAnnotations),
         request_id: id
@@ -91,15 +91,16 @@ export const around = (paths: Paths, keyed: { readonly prefix: string; readonly 
         path,
         endpoint: methods === undefined ? "other" : path,
         userAgent: headers["user-agent"],
-        address: Option.getOrUndefined(remoteAddress),
-        started: RequestFacts.now(clock)
+        address: Option.getOrUndefined(remoteAddress)
       })
+      const started = RequestFacts.now(clock)
       const sampling = ServerSpan.sample(context, request, facts)
       let span: Tracer.Span | undefined
       const respond = (hasKey: boolean) => {
-        span = sampling && ServerSpan.start(sampling, request, facts, hasKey)
+        span = hasKey ? sampling?.withKey : sampling?.withoutKey
+        facts.trace = span
         return methods?.includes(method) === true
-          ? Effect.map(withFacts(ServerSpan.within(span, handled), facts, id), completed(request, id))
+          ? Effect.map(withFacts(ServerSpan.within(span, sampling, handled), facts, id), completed(request, id))
           : Effect.succeed(HttpServerResponse.setHeader(refused(methods), "x-request-id", id))
       }
       const response =
@@ -108,20 +109,20 @@ export const around = (paths: Paths, keyed: { readonly prefix: string; readonly 
           : respond(false)
       // The observers are synchronous, and called without an effect of their own.
       return Effect.onExitPrimitive(response, (exit): Effect.Effect<void> | undefined => {
-        facts.duration = RequestFacts.now(clock) - facts.started
+        facts.duration = RequestFacts.now(clock) - started
         facts.status = Exit.isSuccess(exit) ? exit.value.status : clientLeft
         facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
         // A part of it was refused, and it was answered all the same.
         if (facts.status < 400) facts.refusal = undefined
         if (Exit.isSuccess(exit) || !wasRefused(request.source)) for (const observer of observers) observer(facts)
-        if (span !== undefined) ServerSpan.end(context, span, facts)
+        if (span !== undefined) ServerSpan.end(context, span, request, facts)
         return undefined
       })
     })
   })
 
 /** Shows requests to one more observer. Goes around `around`. */
-export const alsoObservedBy = (observer: (facts: Readonly<RequestFacts.RequestFacts>) => void) =>
+export const alsoObservedBy = (observer: (facts: RequestFacts.RequestFacts) => void) =>
   HttpMiddleware.make((httpEffect) =>
     Effect.updateService(httpEffect, RequestFacts.RequestObservers, (observers) => [...observers, observer])
   )

@@ -7,7 +7,7 @@ import type { Identify } from "../http/Middleware.ts"
 import { mayBeLong } from "../http/RequestBody.ts"
 import { Authorization, bearer, ReadsByKey } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import { CurrentRequest, type Refusal, type RequestFacts } from "../observability/RequestFacts.ts"
+import { Note, note, type Refusal } from "../observability/RequestFacts.ts"
 import { hashOf, isLikely, likely, prefixOf } from "./KeyLookup.ts"
 import { UnresolvedKey } from "./OrganizationReads.ts"
 import { OrgResolver } from "./OrgResolver.ts"
@@ -35,30 +35,19 @@ const refusals: Readonly<Record<string, Refusal>> = {
   ProcessorDown: "processor"
 }
 
-const refused = (facts: RequestFacts | undefined) => {
-  if (facts !== undefined) facts.refusal = "key"
-  return Effect.succeed(unauthorizedResponse)
-}
+const refused = Effect.as(note({ refusal: "key" }), unauthorizedResponse)
 
 /** Responds to a key that is not valid, and notes of any other error why the request is refused. */
-const answerRefusals = <E, R>(
-  handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
-  facts: RequestFacts | undefined
-) =>
+const answerRefusals = <E, R>(handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
   Effect.catch(handled, (error) => {
     const tag = tagOf(error)
-    if (tag === unauthorized._tag) return refused(facts)
-    if (facts !== undefined) facts.refusal = refusals[tag] ?? facts.refusal
-    return Effect.fail(error)
+    if (tag === unauthorized._tag) return refused
+    const refusal = refusals[tag]
+    return refusal === undefined ? Effect.fail(error) : Effect.andThen(note({ refusal }), Effect.fail(error))
   })
 
 const noteOrganization = <E>(resolved: Effect.Effect<string, E>) =>
-  Effect.flatMap(CurrentRequest, (facts) =>
-    Effect.map(resolved, (id) => {
-      if (facts !== undefined) facts.organization = id
-      return id
-    })
-  )
+  Effect.tap(resolved, (organization) => note({ organization }))
 
 /** The outcome of a look-up that is over before the request reaches its endpoint. */
 const Resolved = Context.Reference<Exit.Exit<string, Unauthorized | CredentialStoreDown> | undefined>(
@@ -102,15 +91,14 @@ export const gate = Effect.map(Effect.serviceOption(OrgResolver), (resolver) =>
       if (Option.isNone(resolver) || method !== "POST" || headers["authorization"]?.startsWith(likely) === true) {
         return httpEffect
       }
-      const facts = Context.get(context, CurrentRequest)
       return Effect.flatMap(credentialOf, (credential) => {
-        if (Redacted.value(credential) === "") return refused(facts)
+        if (Redacted.value(credential) === "") return refused
         if (isLikely(credential)) return httpEffect
         const known = Context.get(context, Resolved)
         const found = known === undefined ? Effect.exit(resolver.value.resolve(credential)) : Effect.succeed(known)
         return Effect.flatMap(found, (resolved) =>
           Option.exists(Exit.findErrorOption(resolved), ({ _tag }) => _tag === unauthorized._tag)
-            ? refused(facts)
+            ? refused
             : Effect.provideService(httpEffect, Resolved, resolved)
         )
       })
@@ -128,9 +116,8 @@ export const layer = Layer.effect(
     return Authorization.of({
       bearer: (handled, { credential, endpoint }) =>
         Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
-          const facts = Context.get(context, CurrentRequest)
-          if (Redacted.value(credential) === "") return refused(facts)
-          if (facts !== undefined) facts.keyPrefix = prefixOf(credential)
+          if (Redacted.value(credential) === "") return refused
+          Context.get(context, Note)({ keyPrefix: prefixOf(credential) })
           // A long body is read for the holder of a key only, requests are counted for an organization that is known, and
           // the look-up alone costs half of a read that finds out that nobody knows the key.
           const resolved = Context.get(context, Resolved)
@@ -145,8 +132,7 @@ export const layer = Layer.effect(
               Effect.flatMap(noteOrganization(resolved ?? resolve(credential)), (id) => {
                 const response = Effect.provideService(handled, CurrentOrganization, { id })
                 return limit === undefined ? response : Effect.andThen(limit(id), response)
-              }),
-              facts
+              })
             )
           }
           const key = new UnresolvedKey(hashOf(credential), lookUp)
@@ -154,7 +140,7 @@ export const layer = Layer.effect(
           const response = Effect.catch(Effect.provideService(handled, CurrentOrganization, key), (error) =>
             key.isUsed ? Effect.fail(error) : Effect.andThen(key.resolve, Effect.fail(error))
           )
-          return answerRefusals(response, facts)
+          return answerRefusals(response)
         })
     })
   })

@@ -4,8 +4,8 @@ import { hash } from "node:crypto"
 import { Duration, Effect, Redacted } from "effect"
 import type { Constructor } from "effect/sql/Statement"
 import type { Database } from "../database/Database.ts"
+import { unaccounted } from "../database/Store.ts"
 import * as Throttle from "../database/Throttle.ts"
-import { CurrentRequest } from "../observability/RequestFacts.ts"
 
 /** SHA-256 of a key: the only form in which one is stored. */
 // As text first: to make a buffer of its own for each takes three times as long.
@@ -61,6 +61,6 @@ export const recordUse = (sql: Database, keyHash: Uint8Array) =>
     .pipe(
       Effect.catch(notRecorded),
       // The request does not wait for it.
-      Effect.provideService(CurrentRequest, undefined),
+      unaccounted,
       Effect.forkDetach
     )

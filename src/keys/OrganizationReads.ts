@@ -11,7 +11,7 @@ import { CredentialStoreDown, RecordStoreDown, Unauthorized } from "../api/Error
 import type { Share } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
-import { CurrentRequest, type RequestFacts } from "../observability/RequestFacts.ts"
+import { note } from "../observability/RequestFacts.ts"
 import { keyRow, recordUse, shareOf } from "./KeyLookup.ts"
 import * as Templates from "./Templates.ts"
 
@@ -132,17 +132,15 @@ export const make = (sql: Database) => {
   /** The rows of a statement that looks the key up, behind the key's own. */
   const rowsOf = <Row>(
     rows: ReadonlyArray<Keyed<Row>>,
-    keyHash: Uint8Array,
-    facts: RequestFacts | undefined
+    keyHash: Uint8Array
   ): Effect.Effect<ReadonlyArray<Row>, Unauthorized> => {
     const key = rows[0]?.key
     if (key == null) return Effect.fail(unauthorized)
-    if (facts !== undefined) facts.organization = key.slice(1)
-    const own = Effect.succeed(rows.slice(1))
+    const own = Effect.as(note({ organization: key.slice(1) }), rows.slice(1))
     return key.startsWith("!") ? Effect.andThen(recordUse(sql, keyHash), own) : own
   }
 
-  const readByKey = <Row extends object>(read: Read<Row>, key: UnresolvedKey, facts: RequestFacts | undefined) => {
+  const readByKey = <Row extends object>(read: Read<Row>, key: UnresolvedKey) => {
     const { queryOf, shaped } = read
     const { keyHash } = key
     key.isUsed = true
@@ -156,7 +154,7 @@ export const make = (sql: Database) => {
       made,
       lookUpAlone(keyHash)
     )
-    return Effect.flatMap(keyed, (rows) => rowsOf(rows, keyHash, facts))
+    return Effect.flatMap(keyed, (rows) => rowsOf(rows, keyHash))
   }
 
   return <Row extends object>(read: Read<Row>) =>
@@ -167,7 +165,7 @@ export const make = (sql: Database) => {
         const organization = Context.get(context, CurrentOrganization)
         if ("id" in organization) return readKnown(read, organization.id)
         return organization instanceof UnresolvedKey
-          ? readByKey(read, organization, Context.get(context, CurrentRequest))
+          ? readByKey(read, organization)
           : Effect.flatMap(organization.resolve, (id) => readKnown(read, id))
       }
     )

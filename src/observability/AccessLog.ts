@@ -5,16 +5,11 @@ import { Clock, Effect, LogLevel } from "effect"
 import { formats, type Format, isoTime } from "./LogLine.ts"
 import type { Options } from "./Logging.ts"
 import { LogWriter } from "./LogWriter.ts"
-import type { RequestFacts } from "./RequestFacts.ts"
+import { isProbe, type RequestFacts as Facts } from "./RequestFacts.ts"
 import { withoutSecrets } from "./Secrets.ts"
-
-type Facts = Readonly<RequestFacts>
 
 /** Milliseconds, with as many decimals as are of use. */
 const rounded = (milliseconds: number) => Math.round(milliseconds * 100) / 100
-
-/** Probes ask every second or so, and their lines say nothing that the log does not say otherwise. */
-const levelOf = ({ endpoint }: Facts): LogLevel.LogLevel => (endpoint.startsWith("/api/v1/health") ? "Debug" : "Info")
 
 const lineOf = ({ begin, end, plain, text }: Format) => {
   const given = (name: string, value: string | undefined) =>
@@ -43,7 +38,7 @@ const lineOf = ({ begin, end, plain, text }: Format) => {
     given("outcome", facts.outcome) +
     given("user_agent", facts.userAgent) +
     given("client", facts.address) +
-    (facts.trace?.sampled === true ? text("trace_id", facts.trace.traceId) + text("span_id", facts.trace.spanId) : "") +
+    (facts.trace === undefined ? "" : text("trace_id", facts.trace.traceId) + text("span_id", facts.trace.spanId)) +
     end
 }
 
@@ -75,7 +70,7 @@ export const make = Effect.fnUntraced(function* ({ format, level }: Options) {
   const { write } = yield* LogWriter
   const line = format === "pretty" ? pretty : lineOf(formats[format])
   return (facts: Facts) => {
-    const own = levelOf(facts)
+    const own = isProbe(facts) ? "Debug" : "Info"
     if (LogLevel.isLessThan(own, level)) return
     write(line(facts, own, clock.currentTimeMillisUnsafe()), format === "pretty")
   }

@@ -10,9 +10,7 @@ import { version } from "../process/Version.ts"
 import * as Exported from "./Exported.ts"
 import * as OtlpClient from "./OtlpClient.ts"
 import { type Export, type OtlpSettings, type Signal, signals } from "./OtlpConfig.ts"
-import * as Sampler from "./Sampler.ts"
 import * as Series from "./Series.ts"
-import { Traces } from "./Tracing.ts"
 import * as Tracing from "./Tracing.ts"
 
 /** How long a stop may take for the last exports, all of them together. */
@@ -123,7 +121,7 @@ export const layer = (settings: OtlpSettings, { isOneOfSeveral = false }: Option
       const tracing = (found: Tracer.Tracer) => {
         const described = Tracing.describing(found)
         return Layer.mergeAll(
-          Layer.succeed(Traces, { tracer: described, sampler: Sampler.make(sampler, ratio) }),
+          Layer.succeed(Tracing.Traces, { tracer: described, sampler: Tracing.makeSampler(sampler, ratio) }),
           Layer.succeed(Tracer.Tracer, described),
           // A statement says how long it waited for its connection to open.
           Layer.succeed(SpanPropagationEnabled, true)

@@ -4,7 +4,7 @@
  */
 import { Config, Duration, Option, Redacted } from "effect"
 import * as Variable from "../process/Variable.ts"
-import * as Sampler from "./Sampler.ts"
+import { samplers } from "./Tracing.ts"
 
 /** What is exported. */
 export const signals = ["traces", "metrics", "logs"] as const
@@ -85,7 +85,7 @@ const common = {
     "attributes such as deployment.environment.name=production,region=eu, percent-encoded",
     pairs(() => true)
   ).pipe(Config.withDefault<Readonly<Record<string, string>>>({})),
-  sampler: Variable.choice("OTEL_TRACES_SAMPLER", Sampler.names, "parentbased_traceidratio").pipe(
+  sampler: Variable.choice("OTEL_TRACES_SAMPLER", samplers, "parentbased_traceidratio").pipe(
     Config.withDefault("parentbased_always_on")
   ),
   ratio: ratio("OTEL_TRACES_SAMPLER_ARG").pipe(Config.withDefault(1)),

@@ -1,11 +1,11 @@
 /**
- * What becomes known of a request while it is handled: for the access log, the metrics and the operators' page. The
- * outermost middleware makes it, what handles the request writes to it, and observers read it when the response is there.
+ * The facts of a request: for the access log, the metrics, the trace and the operators' page. The outermost middleware
+ * collects them, handlers note more, and observers get them with the response.
  */
-import { Clock, Context, Effect, type Tracer } from "effect"
+import { Clock, Context, Effect, type Tracer, type Types } from "effect"
 import { withoutSecrets } from "./Secrets.ts"
 
-/** Why a request was refused, other than for what it says. */
+/** Why a request was refused, other than for its content. */
 export type Refusal =
   | "key"
   | "signature"
@@ -17,87 +17,97 @@ export type Refusal =
   | "timeout"
   | "protocol"
 
-/** What is known of a request. Times are in milliseconds. Absent is what is not known, or does not apply. */
-export interface RequestFacts {
+/** Facts that handlers note. Times are in milliseconds, and add up; of any other fact, the last note counts. */
+export interface Noted {
+  readonly organization?: string | undefined
+  /** The first characters of the API key, as in lists of keys; never more. */
+  readonly keyPrefix?: string | undefined
+  /** The number of records in the response. */
+  readonly rows?: number
+  readonly refusal?: Refusal
+  /** Of a delivery to the intake. */
+  readonly idempotencyKey?: string
+  readonly taskId?: string
+  readonly outcome?: "scheduled" | "duplicate" | "key_reused" | "full" | "unavailable" | "unsigned"
+  /** Time in statements. */
+  readonly database?: number
+  /** Time in which statements waited for a connection. */
+  readonly waited?: number
+  /** Time in which a request for changes waited for one, as its client chose. */
+  readonly polled?: number
+}
+
+/** The facts of a request. Absent is what is not known, or does not apply. Times are in milliseconds. */
+export interface RequestFacts extends Omit<Noted, "refusal"> {
   /** Its `x-request-id`: 1 to 128 visible ASCII characters. */
   readonly id: string
   readonly method: string
-  /** The path that was asked, without its query: at most 256 characters, which may be anything. */
+  /** The requested path, without its query: any text of at most 256 characters. */
   readonly path: string
-  /** The path where this service has it, otherwise `other`: one of a few. */
+  /** The path if this service has it, otherwise `other`. */
   readonly endpoint: string
-  /** At most 256 characters, which may be anything. */
+  /** Any text of at most 256 characters. */
   readonly userAgent: string | undefined
-  /** The address that the connection comes from: the client's, or its proxy's. */
+  /** The address of the client, or of its proxy. */
   readonly address: string | undefined
-  /** When it began, on the monotonic clock. */
-  readonly started: number
-  /** 499 for a client that left before the response was there. */
-  status: number
+  /** 499 if the client left before the response. */
+  readonly status: number
   /** The length of the response's body, as it is sent. */
-  bytes: number
+  readonly bytes: number
   /** From the request to its response. */
-  duration: number
-  /** In which statements ran. */
-  database: number
-  /** In which statements waited for a connection. */
-  waited: number
-  /** In which the service waited for something to happen, since the client asked it to. */
-  polled: number
-  organization: string | undefined
-  /** The first characters of the API key, as operators see it in lists; never more of it. */
-  keyPrefix: string | undefined
-  /** How many records the response has. */
-  rows: number | undefined
-  refusal: Refusal | undefined
-  /** Of a delivery to the intake. */
-  idempotencyKey: string | undefined
-  taskId: string | undefined
-  outcome: "scheduled" | "duplicate" | "key_reused" | "full" | "unavailable" | "unsigned" | undefined
-  /** The span of a sampled request; the caller's trace where the request is not sampled. */
-  trace: Tracer.AnySpan | undefined
+  readonly duration: number
+  readonly database: number
+  readonly waited: number
+  readonly polled: number
+  readonly refusal: Refusal | undefined
+  /** The span of a sampled request. */
+  readonly trace: Tracer.AnySpan | undefined
 }
 
-/** The facts of the request that the current fiber handles; nothing in other fibers. */
-export const CurrentRequest = Context.Reference<RequestFacts | undefined>(
-  "practice-data/observability/CurrentRequest",
-  {
-    defaultValue: () => undefined
-  }
-)
+/** Facts that are still being collected. */
+export type Collected = Types.Mutable<RequestFacts>
 
-/** Notes how many records the response of the current request has. */
-export const found = (rows: number): Effect.Effect<void> =>
-  Effect.map(CurrentRequest, (facts) => {
-    if (facts !== undefined) facts.rows = rows
+/** Takes notes of the request that the current fiber handles; outside of requests, a no-op. */
+export const Note = Context.Reference<(noted: Noted) => void>("practice-data/observability/RequestFacts/Note", {
+  defaultValue: () => () => {}
+})
+
+/** Notes facts of the current request. */
+export const note = (noted: Noted): Effect.Effect<void> => Effect.map(Note, (write) => write(noted))
+
+/** Writes notes to the facts of a request. */
+export const noteIn = (facts: Collected) => (noted: Noted) => {
+  const { database = 0, polled = 0, waited = 0 } = noted
+  Object.assign(facts, noted, {
+    database: facts.database + database,
+    waited: facts.waited + waited,
+    polled: facts.polled + polled
   })
+}
 
 /**
- * What looks at each request once its response is there. They are called one after the other, synchronously, with facts
- * that they must neither change nor keep. By default, none.
+ * Observers of requests. They are called one after the other, synchronously, with facts that they must neither change nor
+ * keep. By default, none.
  */
-export const RequestObservers = Context.Reference<ReadonlyArray<(facts: Readonly<RequestFacts>) => void>>(
+export const RequestObservers = Context.Reference<ReadonlyArray<(facts: RequestFacts) => void>>(
   "practice-data/observability/RequestObservers",
   { defaultValue: () => [] }
 )
+
+/** True of probes: there are many, and their lines and traces would say nothing new. */
+export const isProbe = ({ endpoint }: RequestFacts) => endpoint.startsWith("/api/v1/health")
 
 const longest = 256
 
 /** The monotonic clock, in milliseconds. */
 export const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
-/** Notes how long the current request waits for something to happen, since its client asked it to. */
+/** Notes the duration of an effect in which the current request waits because its client chose to. */
 export const polling = <A, E, R>(waiting: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.contextWith((context: Context.Context<R>) => {
-    const facts = Context.get(context, CurrentRequest)
-    if (facts === undefined) return waiting
     const clock = Context.get(context, Clock.Clock)
     const begun = now(clock)
-    return Effect.onExit(waiting, () =>
-      Effect.sync(() => {
-        facts.polled += now(clock) - begun
-      })
-    )
+    return Effect.onExit(waiting, () => note({ polled: now(clock) - begun }))
   })
 
 /** The path of a request, without its query. */
@@ -108,29 +118,22 @@ export const pathOf = (url: string): string => {
 
 const shortened = (text: string) => withoutSecrets(text.length <= longest ? text : text.slice(0, longest))
 
-/** The facts of a request that has just begun. A key that a client has put where it does not belong is left out. */
+/** The facts of a request that has just begun. An API key that a client sent in the wrong place is left out. */
 export const make = (
-  request: Pick<RequestFacts, "id" | "method" | "path" | "endpoint" | "userAgent" | "address" | "started">
-): RequestFacts => ({
+  request: Pick<RequestFacts, "id" | "method" | "path" | "endpoint" | "userAgent" | "address">
+): Collected => ({
   id: withoutSecrets(request.id),
   method: request.method,
   path: request.path === request.endpoint ? request.path : shortened(request.path),
   endpoint: request.endpoint,
   userAgent: request.userAgent === undefined ? undefined : shortened(request.userAgent),
   address: request.address,
-  started: request.started,
   status: 0,
   bytes: 0,
   duration: 0,
   database: 0,
   waited: 0,
   polled: 0,
-  organization: undefined,
-  keyPrefix: undefined,
-  rows: undefined,
   refusal: undefined,
-  idempotencyKey: undefined,
-  taskId: undefined,
-  outcome: undefined,
   trace: undefined
 })

@@ -99,7 +99,7 @@ export const make = (series: Series, { byOrganization, endpoints, intake }: Opti
     return organization
   }
 
-  return (facts: Readonly<RequestFacts>) => {
+  return (facts: RequestFacts) => {
     const { endpoint, organization } = facts
     const status = statusOf(facts.status)
     const { bytes, duration, requests } = of(endpoint)

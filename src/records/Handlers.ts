@@ -13,7 +13,7 @@ import { completeHeader, lagHeader, longestWait, maximumChanges } from "../api/r
 import { defaultLimit, maximumLimit, maximumOffset } from "../api/records/Search.ts"
 import { JsonBody } from "../api/JsonBody.ts"
 import * as Surroundings from "../http/Surroundings.ts"
-import { found } from "../observability/RequestFacts.ts"
+import { note } from "../observability/RequestFacts.ts"
 import type { Json } from "./Json.ts"
 import { Repositories } from "./Repositories.ts"
 import type { Criteria, Repository } from "./Repository.ts"
@@ -83,7 +83,7 @@ export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
       Effect.flatMapEager(changesOf(payload), (request) =>
         Effect.flatMap(repository.changes(request), (changes) =>
           Effect.as(
-            found(changes.rows),
+            note({ rows: changes.rows }),
             HttpServerResponse.setHeaders(json(changes.json), {
               [lagHeader]: String(changes.lag),
               [completeHeader]: String(changes.isComplete)

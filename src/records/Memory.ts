@@ -5,7 +5,7 @@ import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { type Condition, conditionsOf } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import * as RequestFacts from "../observability/RequestFacts.ts"
+import { note } from "../observability/RequestFacts.ts"
 import { pageOf, responseOf } from "./ChangesPage.ts"
 import * as Cursor from "./Cursor.ts"
 import * as Json from "./Json.ts"
@@ -59,7 +59,7 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
         const found = all.filter((row) => conditions.every((condition) => satisfies(row, condition)))
         return found.slice(offset, offset + limit)
       }).pipe(
-        Effect.tap((page) => RequestFacts.found(page.length)),
+        Effect.tap((page) => note({ rows: page.length })),
         Effect.map((page) =>
           Json.list(
             '{"body":[',
@@ -73,7 +73,7 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
         const row = all.find((candidate) => candidate.id === id)
         return row === undefined
           ? Effect.fail(new RecordNotFound())
-          : Effect.as(RequestFacts.found(1), Json.fromText(row.json))
+          : Effect.as(note({ rows: 1 }), Json.fromText(row.json))
       }),
     changes: Effect.fnUntraced(function* ({ cursor: given, limit, wait = Duration.zero }) {
       const owner = { organization: yield* CurrentOrganization.id, resource: resource.name }

@@ -4,7 +4,7 @@ import type { Fragment } from "effect/sql/Statement"
 import { atMost, fair } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"
 import { RecordNotFound } from "../api/Errors.ts"
-import { found } from "../observability/RequestFacts.ts"
+import { note } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as OrganizationReads from "../keys/OrganizationReads.ts"
 import type { Read, Shaped } from "../keys/OrganizationReads.ts"
@@ -57,13 +57,17 @@ export const make = <R extends Resource>(
       const queryOf = (owner: Fragment, values: ReadonlyArray<string>) =>
         searchQuery(sql, owner, resource, { conditions, values }, page, deep)
       return read(page.limit, queryOf, shaped).pipe(
-        Effect.flatMap((rows) => Effect.as(found(rows.length), Json.list('{"body":[', Json.recordsOf(rows), "]}"))),
+        Effect.flatMap((rows) =>
+          Effect.as(note({ rows: rows.length }), Json.list('{"body":[', Json.recordsOf(rows), "]}"))
+        ),
         asSearch
       )
     },
     get: (id) =>
       read(1, (owner, [given = ""]) => getQuery(sql, owner, resource, given), { shape: "get", values: [id] }).pipe(
-        Effect.flatMap(([row]) => (row?.record == null ? Effect.fail(notFound) : Effect.as(found(1), row.record))),
+        Effect.flatMap(([row]) =>
+          row?.record == null ? Effect.fail(notFound) : Effect.as(note({ rows: 1 }), row.record)
+        ),
         asGet
       ),
     changes: ChangesPostgres.make(sql, clock, resource, read, largePage)

@@ -29,8 +29,7 @@ const observing = (changed: Partial<RequestMetrics.Options> = {}) =>
           path: charges,
           endpoint: charges,
           userAgent: undefined,
-          address: undefined,
-          started: 0
+          address: undefined
         }),
         status: 200,
         ...facts

@@ -2,13 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Effect, References, Tracer } from "effect"
 import { Hex } from "effect/encoding"
-import * as Sampler from "../../src/observability/Sampler.ts"
-import * as TraceParent from "../../src/observability/TraceParent.ts"
 import * as Tracing from "../../src/observability/Tracing.ts"
 
 const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"]
 
-const parent = (sampled: boolean) => TraceParent.parse(`00-${traceId}-${spanId}-0${sampled ? 1 : 0}`)
+const parent = (sampled: boolean) => Tracing.parseTraceParent(`00-${traceId}-${spanId}-0${sampled ? 1 : 0}`)
 
 describe("a sampler", () => {
   it.each([
@@ -19,16 +17,20 @@ describe("a sampler", () => {
     ["parentbased_traceidratio", false, true, false],
     ["traceidratio", false, false, false]
   ] as const)("%s without a parent, with a sampled one, and with one that is not", (name, alone, taken, left) => {
-    const sampler = Sampler.make(name, 0)
+    const traces = {
+      tracer: Tracer.make({ span: (options) => new Tracer.NativeSpan(options) }),
+      sampler: Tracing.makeSampler(name, 0)
+    }
+    const root = { name: "run", kind: "internal", startTime: 0n } as const
     assert.deepStrictEqual(
-      [undefined, parent(true), parent(false)].map((caller) => Sampler.isSampled(sampler, traceId, caller)),
+      [undefined, parent(true), parent(false)].map((before) => Tracing.start(traces, root, before) !== undefined),
       [alone, taken, left]
     )
   })
 
   it("by ratio takes so many of all, and all that a smaller ratio takes", () => {
     const ids = Array.makeBy(20_000, () => Hex.random(32))
-    const takenAt = (ratio: number) => ids.filter(Sampler.make("traceidratio", ratio).takes)
+    const takenAt = (ratio: number) => ids.filter(Tracing.makeSampler("traceidratio", ratio).takes)
     assert.strictEqual(takenAt(1).length, ids.length)
     assert.strictEqual(takenAt(0).length, 0)
     const [few, half] = [takenAt(0.01), new Set(takenAt(0.5))]
@@ -46,7 +48,7 @@ describe("a sampler", () => {
     [0.25, "000000000000000000c0000000000000", true],
     [0.25, "ffffffffffffffffffbfffffffffffff", false]
   ])("of ratio %d decides on %s by its last 56 bits", (ratio, id, isTaken) => {
-    assert.strictEqual(Sampler.make("parentbased_traceidratio", ratio).takes(id), isTaken)
+    assert.strictEqual(Tracing.makeSampler("parentbased_traceidratio", ratio).takes(id), isTaken)
   })
 })
 
@@ -58,7 +60,7 @@ describe("a traceparent", () => {
     [`cc-${traceId}-${spanId}-01`, true],
     [`cc-${traceId}-${spanId}-01-what-the-future-will-be-like`, true]
   ])("%s names a span", (header, sampled) => {
-    const found = TraceParent.parse(header)
+    const found = Tracing.parseTraceParent(header)
     assert.deepStrictEqual([found?.traceId, found?.spanId, found?.sampled], [traceId, spanId, sampled])
   })
 
@@ -79,13 +81,13 @@ describe("a traceparent", () => {
     `cc-${traceId}-${spanId}-01-${"x".repeat(100_000)}`,
     `00-${traceId}-${spanId}-01\n`
   ])("%s is as if there were none", (header) => {
-    assert.isUndefined(TraceParent.parse(header))
+    assert.isUndefined(Tracing.parseTraceParent(header))
   })
 
   it("is written as it is read", () => {
     const header = `00-${traceId}-${spanId}-01`
-    const found = TraceParent.parse(header)
-    assert.strictEqual(found === undefined ? undefined : TraceParent.format(found), header)
+    const found = Tracing.parseTraceParent(header)
+    assert.strictEqual(found === undefined ? undefined : Tracing.traceParentOf(found), header)
   })
 })
 
@@ -112,9 +114,10 @@ describe("a run within a trace", () => {
         Effect.provideService(Tracer.Tracer, tracer),
         Effect.provideService(References.TracerEnabled, false)
       )
-      const [round, sampled] = spans
+      const ended = spans.filter(({ status }) => status._tag === "Ended")
+      const [round, sampled] = ended
       assert.deepStrictEqual(
-        spans.map(({ attributes, links, name }) => [
+        ended.map(({ attributes, links, name }) => [
           name,
           attributes.has("annotated"),
           links.map(({ span }) => span.spanId)
@@ -126,7 +129,7 @@ describe("a run within a trace", () => {
         ]
       )
       assert.notStrictEqual(sampled?.traceId, round?.traceId)
-      assert.strictEqual(spans[2]?.traceId, sampled?.traceId)
+      assert.strictEqual(ended[2]?.traceId, sampled?.traceId)
     })
   )
 })
