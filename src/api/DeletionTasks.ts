@@ -1,8 +1,5 @@
-/**
- * What became of deliveries: the organization's own deletion tasks. The intake schedules them (IntakeApi.ts); here their
- * sender reads how they ended.
- */
-import { Schema } from "effect"
+/** The deletion tasks of an organization. The intake schedules them (IntakeApi.ts); their sender reads the outcomes here. */
+import { Record, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import {
   OrgMismatch,
@@ -18,7 +15,6 @@ import * as Field from "./records/Field.ts"
 import * as Filter from "./records/Filter.ts"
 import { organization, searchFields } from "./records/Search.ts"
 
-/** Where a task is in its life. */
 export const State = Schema.Literals(["scheduled", "running", "completed", "dead"]).annotate({
   description:
     "`scheduled`: due at its time, or for its next attempt. `running`: a worker has it. `completed`: it has run, and `outcome` says what it deleted. `dead`: every attempt failed and nothing was deleted, until an operator has it tried again."
@@ -32,19 +28,29 @@ const exampleId = "81b8ad4e-04b1-5faa-8a32-d5097856a418"
 const count = (description: string, example = 0) =>
   Schema.Int.annotate({ description, examples: [example] }).check(Schema.isBetween({ minimum: 0, maximum: 2147483647 }))
 
-/** How many items of a task were deleted, and how many were not, by the reason. */
+/** The reasons for which an item is not deleted. */
+export const reasons = {
+  invoices: {
+    not_found: "The organization has no such invoice.",
+    clinic_mismatch: "`clinic_id` is neither the home nor the servicing clinic of the invoice.",
+    client_mismatch: "`client_id` is not the client of the invoice."
+  },
+  invoice_lines: {
+    not_found: "The organization has no such line.",
+    invoice_mismatch: "`invoice_id` is not the invoice of the line.",
+    clinic_mismatch: "`clinic_id` is not the clinic of the line."
+  }
+} as const
+
+/** The number of items of a task that were deleted and, by reason, not deleted. */
 export const Outcome = Schema.Struct({
   invoices: Schema.Struct({
     deleted: count("Invoices that were deleted.", 1),
-    not_found: count("The organization has no such invoice."),
-    clinic_mismatch: count("`clinic_id` is neither the home nor the servicing clinic of the invoice."),
-    client_mismatch: count("`client_id` is not the client of the invoice.")
+    ...Record.map(reasons.invoices, (reason) => count(reason))
   }),
   invoice_lines: Schema.Struct({
     deleted: count("Lines that were deleted because an item names them.", 1),
-    not_found: count("The organization has no such line."),
-    invoice_mismatch: count("`invoice_id` is not the invoice of the line."),
-    clinic_mismatch: count("`clinic_id` is not the clinic of the line.")
+    ...Record.map(reasons.invoice_lines, (reason) => count(reason))
   }),
   lines_of_invoices: count("Lines that were deleted with their invoices.", 3)
 }).annotate({
@@ -53,7 +59,7 @@ export const Outcome = Schema.Struct({
 })
 export type Outcome = typeof Outcome.Type
 
-/** A task as its sender sees it. Why an attempt failed is for operators: those texts name tables and constraints. */
+/** A task as its sender sees it, without its last error, which may name tables and constraints. */
 export const DeletionTask = Schema.Struct({
   task_id: Schema.String.annotate({
     description: "The `task_id` of the delivery's receipt.",

@@ -13,20 +13,7 @@ import * as TaskText from "./TaskText.ts"
 import { misused } from "./Usage.ts"
 
 const linesOf = (task: DeletionTask, owner: string) =>
-  TaskText.lines({
-    id: task.task_id,
-    organization: owner,
-    idempotencyKey: task.idempotency_key,
-    state: task.state,
-    received: task.received_at,
-    scheduledFor: task.scheduled_for,
-    started: task.started_at,
-    finished: task.finished_at,
-    attempts: task.attempts,
-    invoices: task.invoices_count,
-    lines: task.invoice_lines_count,
-    outcome: task.outcome
-  })
+  TaskText.lines({ ...task, id: task.task_id, organization_id: owner, last_error: null })
 
 /** How long a task is waited for after it was to run. All its attempts may take longer. */
 const patience = Duration.minutes(10)

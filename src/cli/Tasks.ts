@@ -3,7 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
-import * as TaskAdmin from "../deletions/TaskAdmin.ts"
+import * as Tasks from "../deletions/Tasks.ts"
 import { commandLine } from "../operations/AuditLog.ts"
 import * as Commands from "../operations/Commands.ts"
 import { invocation } from "../process/Invocation.ts"
@@ -17,14 +17,14 @@ import { misused } from "./Usage.ts"
 
 const organization = ofOne("tasks")
 
-const columns: ReadonlyArray<Column<TaskAdmin.TaskSummary>> = [
+const columns: ReadonlyArray<Column<Tasks.Task>> = [
   { title: "TASK", value: ({ id }) => id },
   { title: "STATE", value: ({ state }) => state },
   { title: "ORGANIZATION", value: ({ organization_id }) => organization_id },
   { title: "IDEMPOTENCY-KEY", value: ({ idempotency_key }) => idempotency_key },
   { title: "SCHEDULED (UTC)", value: ({ scheduled_for }) => second(scheduled_for) },
   { title: "ATTEMPTS", value: ({ attempts }) => attempts },
-  { title: "OUTCOME", value: ({ last_error, outcome }) => TaskText.inBrief(outcome, last_error) }
+  { title: "OUTCOME", value: TaskText.inBrief }
 ]
 
 const list = Command.make(
@@ -42,7 +42,7 @@ const list = Command.make(
   Effect.fn(function* (options) {
     const state = Option.getOrUndefined(options.state)
     const owner = Option.getOrUndefined(options.organization)
-    yield* Output.rows(yield* TaskAdmin.list({ state, organization: owner, limit: options.limit }), {
+    yield* Output.rows(yield* Tasks.list({ state, organization: owner, limit: options.limit }), {
       columns,
       json: options.json,
       none: `There is no ${state === undefined ? "" : `${state} `}task${owner === undefined ? "" : ` of ${owner}`}.`
@@ -100,26 +100,9 @@ const show = Command.make(
   { ...identity, json: Output.json },
   Effect.fn(function* (given) {
     const { name, ...which } = yield* identityOf("show", given)
-    const found = yield* TaskAdmin.show(which)
+    const found = yield* Tasks.show(which)
     if (Option.isNone(found)) return yield* notFound(name)
-    const task = found.value
-    if (given.json) return yield* Output.record(task)
-    const lines = TaskText.lines({
-      id: task.id,
-      organization: task.organization_id,
-      idempotencyKey: task.idempotency_key,
-      state: task.state,
-      received: task.received_at,
-      scheduledFor: task.scheduled_for,
-      started: task.started_at,
-      finished: task.finished_at,
-      attempts: task.attempts,
-      lastError: task.last_error,
-      invoices: task.invoices_count,
-      lines: task.invoice_lines_count,
-      outcome: task.outcome
-    })
-    yield* Output.print(lines)
+    yield* given.json ? Output.record(found.value) : Output.print(TaskText.lines(found.value))
   })
 ).pipe(
   Command.withDescription(
@@ -137,7 +120,7 @@ const replay = Command.make(
   identity,
   Effect.fn(function* (given) {
     const { name, ...which } = yield* identityOf("replay", given)
-    yield* TaskAdmin.Replay.$match(yield* Commands.replayTask(yield* commandLine, which), {
+    yield* Tasks.Replay.$match(yield* Commands.replayTask(yield* commandLine, which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
       NotDead: ({ state }) =>
         Effect.fail(new Refused({ message: `Task ${which.id} is ${state}. Only a dead task can be replayed.` })),

@@ -2,7 +2,7 @@
 import { Effect, Option } from "effect"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
-import * as TaskAdmin from "../deletions/TaskAdmin.ts"
+import * as Tasks from "../deletions/Tasks.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 import { type Actor, audited } from "./AuditLog.ts"
 
@@ -48,12 +48,12 @@ export const revokeSecret = Effect.fn("Commands.revokeSecret")(function* (actor:
   )
 })
 
-/** Replays a task, as `TaskAdmin.replay` does. That a task was left as it is is written down, too. */
-export const replayTask = Effect.fn("Commands.replayTask")(function* (actor: Actor, identity: TaskAdmin.Identity) {
+/** Replays a task, as `Tasks.replay` does. That a task was left as it is is written down, too. */
+export const replayTask = Effect.fn("Commands.replayTask")(function* (actor: Actor, identity: Tasks.Identity) {
   const action = "task.replay" as const
   const target = identity.id
-  return yield* audited(yield* TaskDatabase, actor, TaskAdmin.replay(identity), (outcome) =>
-    TaskAdmin.Replay.$match(outcome, {
+  return yield* audited(yield* TaskDatabase, actor, Tasks.replay(identity), (outcome) =>
+    Tasks.Replay.$match(outcome, {
       Replayed: ({ organization }) => ({ organization, action, target, result: "replayed" }),
       NotDead: ({ organization, state }) => ({ organization, action, target, result: `left as it is: ${state}` }),
       NotFound: () => undefined

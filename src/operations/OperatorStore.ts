@@ -1,46 +1,229 @@
 /**
- * What the operators' page reads from the databases and changes there: bounded, in little time, and with the reason where
- * it cannot.
+ * The reads of the operators' pages and the replay of a task, over the databases of tasks, API keys and records. Each is
+ * bounded, ends within two seconds, and fails with a text for a person.
  */
-import { Context, type Effect, Layer, type Option } from "effect"
-import type { Replay } from "../deletions/TaskAdmin.ts"
-import type { ApiKey } from "../keys/ApiKeys.ts"
-import type { Actor, Entry } from "./AuditLog.ts"
-import type { Page, ShownTask, TaskCounts, TaskFilter, TaskPage, Transaction, Unreadable } from "./OperatorRows.ts"
-import * as Memory from "./OperatorStoreMemory.ts"
-import * as Postgres from "./OperatorStorePostgres.ts"
+import { Context, Duration, Effect, Layer, type Option, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import * as Uuid from "uuid"
+import {
+  CredentialDatabase,
+  type Database,
+  isSameDatabase,
+  RecordDatabase,
+  TaskDatabase
+} from "../database/Database.ts"
+import { codeOf } from "../database/SqlFailure.ts"
+import * as Store from "../database/Store.ts"
+import { isoTime } from "../database/Time.ts"
+import * as TaskPages from "../deletions/TaskPages.ts"
+import { decoded, pageSize, type Place, type ShownTask, type TaskFilter } from "../deletions/TaskPages.ts"
+import * as Tasks from "../deletions/Tasks.ts"
+import { ApiKey } from "../keys/ApiKeys.ts"
+import { type Actor, columns as entryColumns, Entry, latestFirst } from "./AuditLog.ts"
+import * as Commands from "./Commands.ts"
+
+/** A read or a replay failed. The message is for a person. */
+export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", { message: Schema.String }) {}
+
+export interface TaskCounts extends Tasks.TaskCounts {
+  /** About how many tasks there are; null where the database has no estimate. */
+  readonly estimated: number | null
+}
+
+/** An open transaction that has written. Changes after it arrive once it ends. */
+export const Transaction = Schema.Struct({
+  pid: Schema.NullOr(Schema.Int),
+  prepared: Schema.NullOr(Schema.String),
+  database: Schema.NullOr(Schema.String),
+  user: Schema.NullOr(Schema.String),
+  application: Schema.NullOr(Schema.String),
+  state: Schema.NullOr(Schema.String),
+  since: Schema.NullOr(Schema.String)
+})
+export type Transaction = typeof Transaction.Type
+
+/** Rows, and the place after which the next page begins, if there is one. */
+export interface Page<A> {
+  readonly rows: ReadonlyArray<A>
+  readonly next: string | undefined
+}
+
+export interface TaskPage extends Page<Tasks.Task> {
+  /** True if more organizations have tasks than were searched. */
+  readonly isPartial: boolean
+}
 
 type Read<A> = Effect.Effect<A, Unreadable>
+
+const within = Duration.millis(1500)
+
+const undefinedTable = "42P01"
+const undefinedColumn = "42703"
+
+const refused = (store: string, error: SqlError): Effect.Effect<never, SqlError | Unreadable> => {
+  if (error.reason._tag === "AuthorizationError")
+    return Effect.fail(new Unreadable({ message: `The database role of this process may not do this in the ${store}` }))
+  if ([undefinedTable, undefinedColumn].includes(codeOf(error)))
+    return Effect.fail(new Unreadable({ message: `The ${store} lacks migrations` }))
+  return Effect.fail(error)
+}
+
+/** Runs statements in their turn and in time. A row that does not decode is a bug. */
+const runner =
+  (database: Database, store: string) =>
+  <A>(
+    statements: Effect.Effect<A, SqlError | Schema.SchemaError>,
+    describe = (failure: Store.Failure) => `The ${store} ${Store.describe(failure)}`
+  ): Read<A> =>
+    database.run(
+      { key: "operators", within, unavailable: (failure) => new Unreadable({ message: describe(failure) }) },
+      Effect.catchTags(statements, { SchemaError: Effect.die, SqlError: (error) => refused(store, error) })
+    )
+
+const PlaceText = Schema.fromJsonString(Schema.Tuple([Schema.String, Schema.String, Schema.String]))
+
+const isTime = (text: string) => /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d[\d.:+-]*( BC)?$|^$/.test(text)
+
+/** Decodes a place; undefined where the text is none. */
+const placeOf = (text: string | undefined): Place | undefined => {
+  if (text === undefined || text.length > 2000) return undefined
+  const place = Schema.decodeOption(PlaceText)(Buffer.from(text, "base64url").toString())
+  if (place._tag === "None" || place.value.some((part) => part.includes("\0"))) return undefined
+  return isTime(place.value[0]) ? place.value : undefined
+}
+
+/** Decodes a place in a list that is ordered by time and has UUIDs. */
+const timedPlaceOf = (text: string | undefined) => {
+  const place = placeOf(text)
+  return place !== undefined && Uuid.validate(place[2]) && place[0] !== "" ? place : undefined
+}
+
+const paged = <Row extends object>(
+  found: ReadonlyArray<Row & { readonly position: string; readonly organization_id: string; readonly id: string }>
+) => {
+  const rows = found.slice(0, pageSize)
+  const last = found.length > pageSize ? rows.at(-1) : undefined
+  const place = last === undefined ? undefined : JSON.stringify([last.position, last.organization_id, last.id])
+  return { rows, next: place === undefined ? undefined : Buffer.from(place).toString("base64url") }
+}
+
+const PlacedKey = Schema.Struct({ ...ApiKey.fields, position: Schema.String })
+const PlacedEntry = Schema.Struct({ ...Entry.fields, position: Schema.String })
+
+const keyColumns = `organization_id, id, left(name, 400) as name, prefix, last_used_on::text, ${isoTime("created_at")},
+  ${isoTime("revoked_at")}, '' as position`
+
+/** Transactions that have written, in all databases of the cluster, without their statements, which may hold anything. */
+const holders = `
+  select pid, null as prepared, datname::text as database, usename::text as user, application_name as application, state,
+    ${isoTime("xact_start").replace(/ as \w+$/, " as since")}
+  from (
+    select * from pg_stat_activity where backend_xid is not null order by age(backend_xid) desc limit 20
+  ) active
+  union all
+  select null, gid, database::text, owner::text, null, 'prepared',
+    ${isoTime("prepared").replace(/ as \w+$/, " as since")}
+  from (select * from pg_prepared_xacts order by prepared limit 20) waiting`
+
+/** The entries of a database after a place, newest first. */
+const entriesOf = (sql: Database, after: Place | undefined) => {
+  const isAfter =
+    after === undefined
+      ? sql`true`
+      : sql`a.at <= ${after[0]}::timestamptz and (a.at, a.id) < (${after[0]}::timestamptz, ${after[2]}::uuid)`
+  return decoded(
+    PlacedEntry,
+    sql`
+      select ${sql.literal(entryColumns)}, a.at::text as position from audit_log a where ${isAfter}
+      order by a.at desc, a.id desc limit ${sql.literal(`${pageSize + 1}`)}`.unprepared
+  )
+}
+
+const make = Effect.gen(function* () {
+  const sql = yield* TaskDatabase
+  const credentials = yield* CredentialDatabase
+  const records = yield* RecordDatabase
+  const ofTasks = runner(sql, "task store")
+  const ofKeys = runner(credentials, "credential store")
+  const pages = TaskPages.make(sql)
+  const ofAll = <A>(statements: Effect.Effect<A, SqlError | Schema.SchemaError>) =>
+    Effect.andThen(sql.distribution.refresh, ofTasks(statements))
+
+  return {
+    taskCounts: ofAll(
+      Effect.zipWith(Tasks.counts(sql), pages.estimate, (counts, estimated): TaskCounts => ({ ...counts, estimated }))
+    ),
+    tasks: Effect.fn("OperatorStore.tasks")(function* (filter: TaskFilter, after: string | undefined) {
+      const { isPartial, rows } = yield* ofAll(pages.page(filter, timedPlaceOf(after)))
+      return { ...paged(rows), isPartial }
+    }),
+    findTasks: Effect.fn("OperatorStore.findTasks")(function* (text: string, organization: string | undefined) {
+      const { isPartial, rows } = yield* ofAll(pages.find(text, organization))
+      return { ...paged(rows), isPartial }
+    }),
+    task: (organization: string, id: string) => ofTasks(pages.one(organization, id)),
+    history: (organization: string, target: string) =>
+      ofTasks(
+        decoded(
+          Entry,
+          sql`
+            select ${sql.literal(entryColumns)} from audit_log a
+            where a.organization_id = ${organization} and a.target = ${target}
+            order by a.at desc limit ${sql.literal(`${pageSize}`)}`
+        )
+      ),
+    keys: Effect.fn("OperatorStore.keys")(function* (organization: string | undefined, after: string | undefined) {
+      const place = placeOf(after)
+      const isOwned = organization === undefined ? credentials`true` : credentials`k.organization_id = ${organization}`
+      const isAfter =
+        place === undefined ? credentials`true` : credentials`(k.organization_id, k.id) > (${place[1]}, ${place[2]})`
+      const rows = credentials`
+        select ${credentials.literal(keyColumns)} from api_keys k where ${isOwned} and ${isAfter}
+        order by k.organization_id, k.id limit ${credentials.literal(`${pageSize + 1}`)}`
+      return paged(yield* ofKeys(decoded(PlacedKey, rows.unprepared)))
+    }),
+    audit: Effect.fn("OperatorStore.audit")(function* (after: string | undefined) {
+      const place = timedPlaceOf(after)
+      const entries = ofTasks(entriesOf(sql, place))
+      if (isSameDatabase(sql, credentials)) return paged(yield* entries)
+      // Changes of API keys are logged in the database of the keys.
+      const all = yield* Effect.all([entries, ofKeys(entriesOf(credentials, place))], { concurrency: 2 })
+      return paged(latestFirst(all.flat()))
+    }),
+    holders: runner(records, "record store")(decoded(Transaction, records.unsafe(holders))),
+    replay: (actor: Actor, organization: string, id: string) =>
+      ofTasks(
+        Effect.provideService(Commands.replayTask(actor, { id, organization }), TaskDatabase, sql),
+        () => "The task store did not answer. Look at the deletion again: it may be replayed"
+      )
+  }
+})
 
 export class OperatorStore extends Context.Service<
   OperatorStore,
   {
     readonly taskCounts: Read<TaskCounts>
     /**
-     * A page of tasks. Of all organizations, the scheduled and the running: those that are due first come first; the
-     * dead: those that died last. All others: those that were scheduled for the latest time.
+     * A page of tasks. Of all organizations, scheduled and running tasks come by `due_at`, dead ones by `finished_at`, the
+     * latest first; all others by `scheduled_for`, the latest first.
      *
-     * @param after where the page before ended; a text that is no such place means the beginning
+     * @param after the `next` of the page before; any other text is ignored
      */
     readonly tasks: (filter: TaskFilter, after: string | undefined) => Read<TaskPage>
-    /** The tasks with this id, or of deliveries with this Idempotency-Key, at most a page of them. */
+    /** Finds tasks by their id or the Idempotency-Key of their delivery, at most a page. */
     readonly findTasks: (text: string, organization: string | undefined) => Read<TaskPage>
     readonly task: (organization: string, id: string) => Read<Option.Option<ShownTask>>
-    /** The latest entries about a key, a secret or a task, newest first. */
+    /** The latest entries of the audit log about a key, a secret or a task. */
     readonly history: (organization: string, target: string) => Read<ReadonlyArray<Entry>>
-    /** API keys by organization, without what would open anything. */
+    /** API keys by organization, without their hashes. */
     readonly keys: (organization: string | undefined, after: string | undefined) => Read<Page<ApiKey>>
     /** The audit log, newest first. */
     readonly audit: (after: string | undefined) => Read<Page<Entry>>
-    /** What holds the changes back, oldest first. */
+    /** The transactions that hold changes back, oldest first. */
     readonly holders: Read<ReadonlyArray<Transaction>>
-    /** Replays a dead task, and writes it to the audit log. */
-    readonly replay: (actor: Actor, organization: string, id: string) => Read<Replay>
+    /** Replays a dead task, and logs it. */
+    readonly replay: (actor: Actor, organization: string, id: string) => Read<Tasks.Replay>
   }
 >()("practice-data/operations/OperatorStore") {
-  /** From the databases of tasks and of API keys. */
-  static readonly layer = Layer.effect(OperatorStore, Postgres.make)
-
-  /** The fake: what it is given. Without a value, nothing can be read. */
-  static readonly layerMemory = (given: Memory.Memory) => Layer.sync(OperatorStore, () => Memory.make(given))
+  static readonly layer = Layer.effect(OperatorStore, make)
 }

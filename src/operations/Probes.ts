@@ -13,7 +13,7 @@ import {
   TaskDatabase
 } from "../database/Database.ts"
 import type { Failure } from "../database/Store.ts"
-import * as TaskCounts from "../deletions/TaskCounts.ts"
+import * as Tasks from "../deletions/Tasks.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 import * as Replica from "./Replica.ts"
 import * as Series from "../observability/Series.ts"
@@ -47,15 +47,14 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
   })
   return Effect.gen(function* () {
     const before = now()
-    const counts = yield* ask(sql, TaskCounts.read(sql))
-    if (counts === undefined) return
-    const { dead, firstDue, running, scheduled } = counts
+    const counts = yield* ask(sql, Tasks.counts(sql))
+    const dueAt = counts.oldest_due_at === null ? Infinity : Date.parse(counts.oldest_due_at)
     lastRead = now()
-    states.scheduled.set(scheduled)
-    states.running.set(running)
-    states.dead.set(dead)
-    oldest.set(() => Math.max(0, now() - (firstDue ?? Infinity)) / 1000)
-    offset.set(((before + lastRead) / 2 - counts.now) / 1000)
+    states.scheduled.set(Math.min(Tasks.mostCounted, counts.scheduled))
+    states.running.set(Math.min(Tasks.mostCounted, counts.running))
+    states.dead.set(Math.min(Tasks.mostCounted, counts.dead))
+    oldest.set(() => Math.max(0, now() - dueAt) / 1000)
+    offset.set(((before + lastRead) / 2 - Date.parse(counts.now)) / 1000)
     readAt.set(lastRead / 1000)
   }).pipe(Effect.catch(({ _tag }) => (_tag !== "Busy" || now() - lastRead > longestKept ? forget : Effect.void)))
 }

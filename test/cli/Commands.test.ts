@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
 import * as IntakeSecrets from "../../src/deletions/IntakeSecrets.ts"
-import * as TaskAdmin from "../../src/deletions/TaskAdmin.ts"
+import { show } from "../../src/deletions/Tasks.ts"
 import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
 import { long } from "../support/tries.ts"
 import { cli, cliProcess, type Ended, runWith } from "./cli.ts"
@@ -118,7 +118,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     Effect.gen(function* () {
       const { completed } = yield* Tasks
       const shown = yield* parse(yield* succeeds("tasks", "show", completed, "--json"))
-      const task = yield* TaskAdmin.show({ id: completed, organization: undefined })
+      const task = yield* show({ id: completed, organization: undefined })
       assert.deepStrictEqual<unknown>(shown, Option.getOrUndefined(task))
       assert.strictEqual(
         yield* refuses("tasks", "show", completed, "--organization", "org_b"),
@@ -132,7 +132,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const { completed } = yield* Tasks
       const id = yield* makeDead("org_e", "replayed by command")
       assert.strictEqual(yield* succeeds("tasks", "replay", id, "--organization", "org_e"), `Replaying ${id}\n`)
-      const replayed = yield* TaskAdmin.show({ id, organization: "org_e" })
+      const replayed = yield* show({ id, organization: "org_e" })
       assert.deepInclude(Option.getOrUndefined(replayed), { state: "scheduled", attempts: 0 })
       const changed = yield* succeeds("audit", "list", "--limit", "1000")
       assert.match(changed, new RegExp(`command line +task.replay +replayed +${id} +org_e$`, "m"))

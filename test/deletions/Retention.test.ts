@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import * as Retention from "../../src/deletions/Retention.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { maximumAttempts, ScheduleOutcome } from "../../src/deletions/Task.ts"
-import * as TaskAdmin from "../../src/deletions/TaskAdmin.ts"
+import * as Tasks from "../../src/deletions/Tasks.ts"
 import { OperatorStore } from "../../src/operations/OperatorStore.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import {
@@ -84,11 +84,11 @@ layer(
       yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
       yield* Layer.build(Retention.layer(retention))
       const id = receipt.taskId
-      const isEmptied = Effect.map(TaskAdmin.show({ id, organization: undefined }), (task) =>
+      const isEmptied = Effect.map(Tasks.show({ id, organization: undefined }), (task) =>
         Option.exists(task, ({ payload }) => payload === null)
       )
       assert.isTrue(yield* Effect.repeat(isEmptied, { until: (yes) => yes, times: 1000 }))
-      const task = Option.getOrUndefined(yield* TaskAdmin.show({ id, organization: undefined }))
+      const task = Option.getOrUndefined(yield* Tasks.show({ id, organization: undefined }))
       assert.deepInclude(task, { state: "completed", invoices_count: 1, payload: null })
       assert.strictEqual(task?.outcome?.invoices.not_found, 1)
       const store = yield* OperatorStore

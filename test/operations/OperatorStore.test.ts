@@ -1,23 +1,16 @@
-/** What the operators' page reads and changes: the rules that the tables and the fake share, then those of the tables. */
+/** The reads and changes of the operators' pages, over the tables. */
 import { assert, layer } from "@effect/vitest"
-import { Array, Effect, Layer, Option, Redacted } from "effect"
+import { Effect, Layer, Option, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { State } from "../../src/api/DeletionTasks.ts"
 import { connect, layerShared } from "../../src/database/Database.ts"
 import { taskIdOf } from "../../src/deletions/Delivery.ts"
 import { maximumAttempts } from "../../src/deletions/Task.ts"
-import { Replay } from "../../src/deletions/TaskAdmin.ts"
+import { mostItems, mostOrganizations, pageSize } from "../../src/deletions/TaskPages.ts"
+import { Replay, type Task } from "../../src/deletions/Tasks.ts"
 import * as ApiKeys from "../../src/keys/ApiKeys.ts"
-import * as AuditLog from "../../src/operations/AuditLog.ts"
 import * as Commands from "../../src/operations/Commands.ts"
-import { OperatorStore } from "../../src/operations/OperatorStore.ts"
-import {
-  type ListedTask,
-  mostItems,
-  mostOrganizations,
-  pageSize,
-  type Page
-} from "../../src/operations/OperatorRows.ts"
+import { OperatorStore, type Page } from "../../src/operations/OperatorStore.ts"
 import { owners, reason, Tasks } from "../deletions/taskFixture.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
@@ -42,198 +35,176 @@ const many = Effect.fnUntraced(function* (organization: string, state: State, co
 })
 
 /** The time by which a list is ordered. */
-const timeOf = ({ due_at, finished_at, scheduled_for, state }: ListedTask, organization: string | undefined) =>
+const timeOf = ({ due_at, finished_at, scheduled_for, state }: Task, organization: string | undefined) =>
   organization !== undefined || state === "completed" ? scheduled_for : (due_at ?? finished_at ?? "")
 
-/** The fake, of all that is in the tables now. */
-const copy = Effect.gen(function* () {
-  const { sql } = yield* TestDatabase
-  const reads = yield* OperatorStore
-  const rows = yield* sql<{ organization_id: string; id: string }>`
-    select organization_id, id::text from deletion_tasks order by id`
-  const tasks = yield* Effect.forEach(rows, ({ id, organization_id }) => reads.task(organization_id, id))
-  const memory = {
-    tasks: Array.getSomes(tasks),
-    keys: yield* ApiKeys.list(undefined),
-    audit: (yield* AuditLog.list(1000)).toReversed()
-  }
-  return yield* Effect.provide(Effect.flatMap(OperatorStore, Effect.succeed), OperatorStore.layerMemory(memory))
+layer(services, { excludeTestServices: true })("OperatorStore.layer", (it) => {
+  it.effect("counts the tasks of each state that is not done, and knows which is due first", () =>
+    Effect.gen(function* () {
+      const reads = yield* OperatorStore
+      const counts = yield* reads.taskCounts
+      assert.deepInclude(counts, { scheduled: 1, running: 1, dead: 1 })
+      const running = yield* reads.task(owners.running, (yield* Tasks).running)
+      assert.strictEqual(counts.oldest_due_at, Option.getOrThrow(running).due_at)
+    })
+  )
+
+  it.effect("lists tasks by state and organization", () =>
+    Effect.gen(function* () {
+      const reads = yield* OperatorStore
+      const tasks = yield* Tasks
+      for (const state of State.literals) {
+        const ofState = yield* reads.tasks({ state, organization: undefined }, undefined)
+        assert.deepStrictEqual(idsOf(ofState), [tasks[state]])
+        for (const organization of ["org_a", "org_b"]) {
+          const found = yield* reads.tasks({ state, organization }, undefined)
+          assert.deepStrictEqual(idsOf(found), owners[state] === organization ? [tasks[state]] : [])
+        }
+      }
+      const all = yield* reads.tasks({ state: undefined, organization: undefined }, undefined)
+      assert.deepStrictEqual(idsOf(all).toSorted(), Object.values(tasks).toSorted())
+      const [dead] = (yield* reads.tasks({ state: "dead", organization: undefined }, undefined)).rows
+      assert.deepInclude(dead, { idempotency_key: "dead", attempts: maximumAttempts, last_error: reason })
+    })
+  )
+
+  it.effect("finds a task by its id, or the Idempotency-Key of its delivery, with its organization or without", () =>
+    Effect.gen(function* () {
+      const reads = yield* OperatorStore
+      const { completed } = yield* Tasks
+      for (const text of [completed, completed.toUpperCase(), "completed"]) {
+        assert.deepStrictEqual(idsOf(yield* reads.findTasks(text, undefined)), [completed])
+        assert.deepStrictEqual(idsOf(yield* reads.findTasks(text, "org_a")), [completed])
+        assert.deepStrictEqual(idsOf(yield* reads.findTasks(text, "org_b")), [])
+      }
+      assert.deepStrictEqual(idsOf(yield* reads.findTasks("no such key", undefined)), [])
+    })
+  )
+
+  it.effect("shows a task with what it names", () =>
+    Effect.gen(function* () {
+      const reads = yield* OperatorStore
+      const { completed } = yield* Tasks
+      const task = Option.getOrThrow(yield* reads.task("org_a", completed))
+      assert.deepStrictEqual(task.invoices, [{ invoice_id: "invoice_completed", clinic_id: null, client_id: null }])
+      assert.deepStrictEqual(task.invoice_lines, [
+        { invoice_line_id: "line_completed", invoice_id: null, clinic_id: null }
+      ])
+      assert.deepStrictEqual(yield* reads.task("org_b", completed), Option.none())
+      assert.deepStrictEqual(yield* reads.task("org_a", "no uuid"), Option.none())
+    })
+  )
+
+  it.effect("writes down what is changed with who changed it, and only if it is changed", () =>
+    Effect.gen(function* () {
+      const { completed } = yield* Tasks
+      const key = yield* Commands.createKey(alice, { organization: "org_audit", name: "k" })
+      yield* Commands.revokeKey(alice, key.id)
+      yield* Commands.revokeKey(alice, key.id)
+      const secret = yield* Commands.addSecret(alice, "org_audit")
+      yield* Commands.revokeSecret(alice, secret.id)
+      yield* Commands.replayTask(alice, { id: completed, organization: undefined })
+      const reads = yield* OperatorStore
+      const { rows } = yield* reads.audit(undefined)
+      const told = rows.map(({ action, actor, organization_id, result, source, target }) => ({
+        actor,
+        source,
+        organization_id,
+        action,
+        target,
+        result
+      }))
+      const by = { actor: "alice", source: "127.0.0.1" }
+      const audited = { ...by, organization_id: "org_audit" }
+      assert.deepStrictEqual(told, [
+        {
+          ...by,
+          organization_id: "org_a",
+          action: "task.replay",
+          target: completed,
+          result: "left as it is: completed"
+        },
+        { ...audited, action: "secret.revoke", target: secret.id, result: "revoked" },
+        { ...audited, action: "secret.add", target: secret.id, result: "created" },
+        { ...audited, action: "key.revoke", target: key.id, result: "revoked" },
+        { ...audited, action: "key.create", target: key.id, result: "created" }
+      ])
+      const history = yield* reads.history("org_a", completed)
+      assert.deepStrictEqual(
+        history.map(({ action }) => action),
+        ["task.replay"]
+      )
+    })
+  )
+
+  it.effect("lists keys without what would open anything", () =>
+    Effect.gen(function* () {
+      const { id } = yield* ApiKeys.create({ organization: "org_keys", name: "Warehouse" })
+      const { rows } = yield* (yield* OperatorStore).keys("org_keys", undefined)
+      assert.strictEqual(rows.length, 1)
+      assert.deepInclude(rows[0], { id, name: "Warehouse", last_used_on: null, revoked_at: null })
+      assert.notInclude(Object.keys(rows[0] ?? {}), "key_hash")
+    })
+  )
+
+  it.effect("takes what is no place in a list as its beginning", () =>
+    Effect.gen(function* () {
+      const reads = yield* OperatorStore
+      const dead = { state: "dead", organization: undefined } as const
+      const expected = yield* reads.tasks(dead, undefined)
+      const places = ["", "x", '["a"]', '["","",""]', '["2026-01-01 00:00:00+00","o","no uuid"]', '["now()","o","o"]']
+      for (const place of places) {
+        const text = Buffer.from(place).toString("base64url")
+        assert.deepStrictEqual(yield* reads.tasks(dead, text), expected)
+        yield* reads.audit(text)
+        yield* reads.keys(undefined, text)
+      }
+    })
+  )
+
+  it.effect("tells each of many tasks once and in order, from page to page", () =>
+    Effect.gen(function* () {
+      const count = pageSize * 2 + 3
+      for (const state of State.literals) {
+        yield* many("org_many", state, count)
+        const reads = yield* OperatorStore
+        for (const organization of [undefined, "org_many"]) {
+          const seen: Array<Task> = []
+          let next: string | undefined
+          do {
+            const page = yield* reads.tasks({ state, organization }, next)
+            seen.push(...page.rows)
+            next = page.next
+          } while (next !== undefined)
+          assert.strictEqual(new Set(seen.map(({ id }) => id)).size, seen.length)
+          const times = seen.map((task) => timeOf(task, organization))
+          const isDueFirst = organization === undefined && (state === "scheduled" || state === "running")
+          assert.deepStrictEqual(times, isDueFirst ? times.toSorted() : times.toSorted().toReversed())
+          assert.strictEqual(seen.length, organization === undefined ? count + 1 : count)
+        }
+      }
+    })
+  )
+
+  it.effect("replays a dead task once, and writes down each try", () =>
+    Effect.gen(function* () {
+      const reads = yield* OperatorStore
+      const { dead } = yield* Tasks
+      assert.deepStrictEqual(yield* reads.replay(alice, "org_b", dead), Replay.NotFound())
+      assert.deepStrictEqual(yield* reads.replay(alice, "org_a", dead), Replay.Replayed({ organization: "org_a" }))
+      const again = Replay.NotDead({ organization: "org_a", state: "scheduled" })
+      assert.deepStrictEqual(yield* reads.replay(alice, "org_a", dead), again)
+      const replayed = Option.getOrThrow(yield* reads.task("org_a", dead))
+      assert.deepInclude(replayed, { state: "scheduled", attempts: 0, finished_at: null, last_error: reason })
+      assert.sameMembers(
+        (yield* reads.history("org_a", dead)).map(({ result }) => result),
+        ["replayed", "left as it is: scheduled"]
+      )
+    })
+  )
 })
 
-const stores = [
-  ["OperatorStore.layer", Effect.flatMap(OperatorStore, Effect.succeed)],
-  ["OperatorStore.layerMemory", copy]
-] as const
-
-for (const [name, current] of stores) {
-  layer(services, { excludeTestServices: true })(name, (it) => {
-    it.effect("counts the tasks of each state that is not done, and knows which is due first", () =>
-      Effect.gen(function* () {
-        const reads = yield* current
-        const counts = yield* reads.taskCounts
-        assert.deepInclude(counts, { scheduled: 1, running: 1, dead: 1 })
-        const running = yield* reads.task(owners.running, (yield* Tasks).running)
-        assert.strictEqual(counts.oldest_due_at, Option.getOrThrow(running).due_at)
-      })
-    )
-
-    it.effect("lists tasks by state and organization", () =>
-      Effect.gen(function* () {
-        const reads = yield* current
-        const tasks = yield* Tasks
-        for (const state of State.literals) {
-          const ofState = yield* reads.tasks({ state, organization: undefined }, undefined)
-          assert.deepStrictEqual(idsOf(ofState), [tasks[state]])
-          for (const organization of ["org_a", "org_b"]) {
-            const found = yield* reads.tasks({ state, organization }, undefined)
-            assert.deepStrictEqual(idsOf(found), owners[state] === organization ? [tasks[state]] : [])
-          }
-        }
-        const all = yield* reads.tasks({ state: undefined, organization: undefined }, undefined)
-        assert.deepStrictEqual(idsOf(all).toSorted(), Object.values(tasks).toSorted())
-        const [dead] = (yield* reads.tasks({ state: "dead", organization: undefined }, undefined)).rows
-        assert.deepInclude(dead, { idempotency_key: "dead", attempts: maximumAttempts, last_error: reason })
-      })
-    )
-
-    it.effect("finds a task by its id, or the Idempotency-Key of its delivery, with its organization or without", () =>
-      Effect.gen(function* () {
-        const reads = yield* current
-        const { completed } = yield* Tasks
-        for (const text of [completed, completed.toUpperCase(), "completed"]) {
-          assert.deepStrictEqual(idsOf(yield* reads.findTasks(text, undefined)), [completed])
-          assert.deepStrictEqual(idsOf(yield* reads.findTasks(text, "org_a")), [completed])
-          assert.deepStrictEqual(idsOf(yield* reads.findTasks(text, "org_b")), [])
-        }
-        assert.deepStrictEqual(idsOf(yield* reads.findTasks("no such key", undefined)), [])
-      })
-    )
-
-    it.effect("shows a task with what it names", () =>
-      Effect.gen(function* () {
-        const reads = yield* current
-        const { completed } = yield* Tasks
-        const task = Option.getOrThrow(yield* reads.task("org_a", completed))
-        assert.deepStrictEqual(task.invoices, [{ invoice_id: "invoice_completed", clinic_id: null, client_id: null }])
-        assert.deepStrictEqual(task.invoice_lines, [
-          { invoice_line_id: "line_completed", invoice_id: null, clinic_id: null }
-        ])
-        assert.deepStrictEqual(yield* reads.task("org_b", completed), Option.none())
-        assert.deepStrictEqual(yield* reads.task("org_a", "no uuid"), Option.none())
-      })
-    )
-
-    it.effect("writes down what is changed with who changed it, and only if it is changed", () =>
-      Effect.gen(function* () {
-        const { completed } = yield* Tasks
-        const key = yield* Commands.createKey(alice, { organization: "org_audit", name: "k" })
-        yield* Commands.revokeKey(alice, key.id)
-        yield* Commands.revokeKey(alice, key.id)
-        const secret = yield* Commands.addSecret(alice, "org_audit")
-        yield* Commands.revokeSecret(alice, secret.id)
-        yield* Commands.replayTask(alice, { id: completed, organization: undefined })
-        const reads = yield* current
-        const { rows } = yield* reads.audit(undefined)
-        const told = rows.map(({ action, actor, organization_id, result, source, target }) => ({
-          actor,
-          source,
-          organization_id,
-          action,
-          target,
-          result
-        }))
-        const by = { actor: "alice", source: "127.0.0.1" }
-        const audited = { ...by, organization_id: "org_audit" }
-        assert.deepStrictEqual(told, [
-          {
-            ...by,
-            organization_id: "org_a",
-            action: "task.replay",
-            target: completed,
-            result: "left as it is: completed"
-          },
-          { ...audited, action: "secret.revoke", target: secret.id, result: "revoked" },
-          { ...audited, action: "secret.add", target: secret.id, result: "created" },
-          { ...audited, action: "key.revoke", target: key.id, result: "revoked" },
-          { ...audited, action: "key.create", target: key.id, result: "created" }
-        ])
-        const history = yield* reads.history("org_a", completed)
-        assert.deepStrictEqual(
-          history.map(({ action }) => action),
-          ["task.replay"]
-        )
-      })
-    )
-
-    it.effect("lists keys without what would open anything", () =>
-      Effect.gen(function* () {
-        const { id } = yield* ApiKeys.create({ organization: "org_keys", name: "Warehouse" })
-        const { rows } = yield* (yield* current).keys("org_keys", undefined)
-        assert.strictEqual(rows.length, 1)
-        assert.deepInclude(rows[0], { id, name: "Warehouse", last_used_on: null, revoked_at: null })
-        assert.notInclude(Object.keys(rows[0] ?? {}), "key_hash")
-      })
-    )
-
-    it.effect("takes what is no place in a list as its beginning", () =>
-      Effect.gen(function* () {
-        const reads = yield* current
-        const dead = { state: "dead", organization: undefined } as const
-        const expected = yield* reads.tasks(dead, undefined)
-        const places = ["", "x", '["a"]', '["","",""]', '["2026-01-01 00:00:00+00","o","no uuid"]', '["now()","o","o"]']
-        for (const place of places) {
-          const text = Buffer.from(place).toString("base64url")
-          assert.deepStrictEqual(yield* reads.tasks(dead, text), expected)
-          yield* reads.audit(text)
-          yield* reads.keys(undefined, text)
-        }
-      })
-    )
-
-    it.effect("tells each of many tasks once and in order, from page to page", () =>
-      Effect.gen(function* () {
-        const count = pageSize * 2 + 3
-        for (const state of State.literals) {
-          yield* many("org_many", state, count)
-          const reads = yield* current
-          for (const organization of [undefined, "org_many"]) {
-            const seen: Array<ListedTask> = []
-            let next: string | undefined
-            do {
-              const page = yield* reads.tasks({ state, organization }, next)
-              seen.push(...page.rows)
-              next = page.next
-            } while (next !== undefined)
-            assert.strictEqual(new Set(seen.map(({ id }) => id)).size, seen.length)
-            const times = seen.map((task) => timeOf(task, organization))
-            const isDueFirst = organization === undefined && (state === "scheduled" || state === "running")
-            assert.deepStrictEqual(times, isDueFirst ? times.toSorted() : times.toSorted().toReversed())
-            assert.strictEqual(seen.length, organization === undefined ? count + 1 : count)
-          }
-        }
-      })
-    )
-
-    it.effect("replays a dead task once, and writes down each try", () =>
-      Effect.gen(function* () {
-        const reads = yield* current
-        const { dead } = yield* Tasks
-        assert.deepStrictEqual(yield* reads.replay(alice, "org_b", dead), Replay.NotFound())
-        assert.deepStrictEqual(yield* reads.replay(alice, "org_a", dead), Replay.Replayed({ organization: "org_a" }))
-        const again = Replay.NotDead({ organization: "org_a", state: "scheduled" })
-        assert.deepStrictEqual(yield* reads.replay(alice, "org_a", dead), again)
-        const replayed = Option.getOrThrow(yield* reads.task("org_a", dead))
-        assert.deepInclude(replayed, { state: "scheduled", attempts: 0, finished_at: null, last_error: reason })
-        assert.sameMembers(
-          (yield* reads.history("org_a", dead)).map(({ result }) => result),
-          ["replayed", "left as it is: scheduled"]
-        )
-      })
-    )
-  })
-}
-
-layer(services, { excludeTestServices: true })("OperatorStore.layer", (it) => {
+layer(services, { excludeTestServices: true })("OperatorStore.layer beside many tasks", (it) => {
   it.effect("shows the first items of a task that names many, and the beginning of long ids", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase

@@ -1,15 +1,15 @@
 /** What the operators' pages show, made up: processes that have been busy for a day, tasks, keys and an audit log. */
-import { Effect, Layer } from "effect"
+import { Array, DateTime, Effect, Layer } from "effect"
 import type { State } from "../../src/api/DeletionTasks.ts"
 import { taskIdOf } from "../../src/deletions/Delivery.ts"
+import type { ShownTask } from "../../src/deletions/TaskPages.ts"
+import { Replay } from "../../src/deletions/Tasks.ts"
 import type { ApiKey } from "../../src/keys/ApiKeys.ts"
 import * as Recent from "../../src/observability/Recent.ts"
 import type { Entry } from "../../src/operations/AuditLog.ts"
 import { iso } from "../../src/operations/Format.ts"
 import { Figures, type ProcessSnapshot, type Silent } from "../../src/operations/Figures.ts"
-import type { ShownTask } from "../../src/operations/OperatorRows.ts"
-import { OperatorStore } from "../../src/operations/OperatorStore.ts"
-import type { Memory } from "../../src/operations/OperatorStoreMemory.ts"
+import { OperatorStore, type Transaction, Unreadable } from "../../src/operations/OperatorStore.ts"
 
 const minute = 60_000
 
@@ -140,5 +140,59 @@ export const entryOf = ({ id, organization_id }: ShownTask, now: number): Entry 
   result: "replayed"
 })
 
-/** A store that has these things. */
-export const store = (memory: Memory) => OperatorStore.layerMemory(memory)
+/** The rows of a store. Rows that are not given cannot be read. */
+interface Rows {
+  readonly tasks?: ReadonlyArray<ShownTask>
+  readonly keys?: ReadonlyArray<ApiKey>
+  readonly audit?: ReadonlyArray<Entry>
+  readonly holders?: ReadonlyArray<Transaction>
+}
+
+const given = <A>(rows: A | undefined) =>
+  rows === undefined ? Effect.fail(new Unreadable({ message: "There is no such store" })) : Effect.succeed(rows)
+
+const pageOf = <A>(rows: ReadonlyArray<A>) => ({ rows, next: undefined, isPartial: false })
+
+const isAt = (organization: string, id: string) => (task: ShownTask) =>
+  task.organization_id === organization && task.id === id
+
+/** A store that has these rows, in their order. */
+export const store = (rows: Rows) =>
+  Layer.sync(OperatorStore, () => {
+    let tasks = rows.tasks
+    const all = Effect.suspend(() => given(tasks))
+    const pageIf = (organization: string | undefined, isWanted: (task: ShownTask) => boolean) =>
+      Effect.map(all, (found) =>
+        pageOf(
+          found.filter((task) => (organization ?? task.organization_id) === task.organization_id && isWanted(task))
+        )
+      )
+    return {
+      taskCounts: Effect.map(all, (found) => {
+        const count = (state: State) => found.filter((task) => task.state === state).length
+        const [scheduled, running, dead] = [count("scheduled"), count("running"), count("dead")]
+        return { scheduled, running, dead, oldest_due_at: null, now: iso(0), estimated: found.length }
+      }),
+      tasks: ({ organization, state }) => pageIf(organization, (task) => (state ?? task.state) === task.state),
+      findTasks: (text, organization) =>
+        pageIf(organization, ({ id, idempotency_key }) => [id, idempotency_key].includes(text)),
+      task: (organization, id) => Effect.map(all, Array.findFirst(isAt(organization, id))),
+      history: (_, target) =>
+        Effect.map(
+          given(rows.audit),
+          Array.filter((entry) => entry.target === target)
+        ),
+      keys: () => Effect.map(given(rows.keys), pageOf),
+      audit: () => Effect.map(given(rows.audit), pageOf),
+      holders: given(rows.holders),
+      replay: Effect.fnUntraced(function* (_, organization, id) {
+        const task = (yield* all).find(isAt(organization, id))
+        if (task === undefined) return Replay.NotFound()
+        if (task.state !== "dead") return Replay.NotDead({ organization, state: task.state })
+        const due_at = DateTime.formatIso(yield* DateTime.now)
+        const replayed: ShownTask = { ...task, state: "scheduled", attempts: 0, due_at, finished_at: null }
+        tasks = tasks?.map((one) => (one === task ? replayed : one))
+        return Replay.Replayed({ organization })
+      })
+    }
+  })

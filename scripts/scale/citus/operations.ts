@@ -15,8 +15,7 @@ import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import * as IntakeSecrets from "../../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import type { Claim } from "../../../src/deletions/Task.ts"
-import * as TaskAdmin from "../../../src/deletions/TaskAdmin.ts"
-import * as TaskCounts from "../../../src/deletions/TaskCounts.ts"
+import * as Tasks from "../../../src/deletions/Tasks.ts"
 import { TaskReads } from "../../../src/deletions/TaskReads.ts"
 import * as TasksCheck from "../../../src/operations/doctor/TasksCheck.ts"
 import * as AuditLog from "../../../src/operations/AuditLog.ts"
@@ -194,19 +193,19 @@ const ofOperators: ReadonlyArray<Operation> = [
     name: "commands: tasks list",
     statements: 1,
     reason,
-    run: TaskAdmin.list({ state: "dead", organization: undefined, limit: 10 })
+    run: Tasks.list({ state: "dead", organization: undefined, limit: 10 })
   },
   {
     name: "commands: tasks list of an organization",
     statements: 1,
-    run: TaskAdmin.list({ state: "dead", organization: owner, limit: 10 })
+    run: Tasks.list({ state: "dead", organization: owner, limit: 10 })
   },
-  { name: "commands: tasks show", statements: 1, reason, run: TaskAdmin.show({ id: taskId, organization: undefined }) },
+  { name: "commands: tasks show", statements: 1, reason, run: Tasks.show({ id: taskId, organization: undefined }) },
   {
     name: "commands: tasks replay",
     statements: 1,
     reason,
-    run: TaskAdmin.replay({ id: taskId, organization: undefined })
+    run: Tasks.replay({ id: taskId, organization: undefined })
   },
   { name: "commands: secrets list", statements: 1, reason, run: IntakeSecrets.list(undefined) },
   { name: "commands: secrets list of an organization", statements: 1, run: IntakeSecrets.list(owner) },
@@ -217,7 +216,7 @@ const ofOperators: ReadonlyArray<Operation> = [
 ]
 
 const ofDatabase = (sql: Database): ReadonlyArray<Operation> => [
-  { name: "metrics: counts of tasks", statements: 1, reason, run: TaskCounts.read(sql) },
+  { name: "metrics: counts of tasks", statements: 1, reason, run: Tasks.counts(sql) },
   { name: "doctor: late and dead tasks", statements: 1, reason, run: TasksCheck.check(sql) }
 ]
 

@@ -4,7 +4,7 @@ import type { Entry } from "../AuditLog.ts"
 import * as Format from "../Format.ts"
 import { type Html, html, link } from "../Html.ts"
 import { table, unreadable } from "../Layout.ts"
-import type { Page, Unreadable } from "../OperatorRows.ts"
+import type { Page, Unreadable } from "../OperatorStore.ts"
 import { linkTo } from "./Deletions.ts"
 
 export interface Shown {

@@ -3,7 +3,7 @@ import { Result } from "effect"
 import * as Format from "../Format.ts"
 import { type Content, type Html, html } from "../Html.ts"
 import { section, table, tile, unreadable } from "../Layout.ts"
-import type { Transaction, Unreadable } from "../OperatorRows.ts"
+import type { Transaction, Unreadable } from "../OperatorStore.ts"
 import { highest, type Seen } from "../Watch.ts"
 
 export interface Shown {

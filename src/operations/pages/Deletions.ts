@@ -4,15 +4,9 @@ import { State } from "../../api/DeletionTasks.ts"
 import * as Format from "../Format.ts"
 import { type Html, html, link } from "../Html.ts"
 import { badge, table, unreadable } from "../Layout.ts"
-import {
-  type ListedTask,
-  mostCounted,
-  mostOrganizations,
-  type TaskCounts,
-  type TaskFilter,
-  type TaskPage,
-  type Unreadable
-} from "../OperatorRows.ts"
+import { mostOrganizations, type TaskFilter } from "../../deletions/TaskPages.ts"
+import { mostCounted, type Task, totalsOf } from "../../deletions/Tasks.ts"
+import type { TaskCounts, TaskPage, Unreadable } from "../OperatorStore.ts"
 
 export interface Shown {
   readonly now: number
@@ -33,19 +27,15 @@ const kinds = { scheduled: "quiet", running: "warning", completed: "fine", dead:
 export const stateBadge = (state: State): Html => badge(kinds[state], state)
 
 /** Where a task is shown. */
-export const linkTo = ({ id, organization_id }: Pick<ListedTask, "id" | "organization_id">): string =>
+export const linkTo = ({ id, organization_id }: Pick<Task, "id" | "organization_id">): string =>
   link("/ops/task", { organization: organization_id, id })
 
 /** What was deleted and what was not, in a few words. */
-const outcomeText = ({ last_error, outcome }: ListedTask) => {
+const outcomeText = ({ last_error, outcome }: Task) => {
   if (outcome === null) return last_error
-  const { invoice_lines, invoices, lines_of_invoices } = outcome
-  const { deleted, ...missedInvoices } = invoices
-  const { deleted: deletedLines, ...missedLines } = invoice_lines
-  const missed = [...Object.values(missedInvoices), ...Object.values(missedLines)].reduce((sum, each) => sum + each, 0)
-  const lines = deletedLines + lines_of_invoices
-  const done = `${Format.counted(deleted, "invoice")} and ${Format.counted(lines, "line")} deleted`
-  return missed === 0 ? done : `${done}, ${Format.count(missed)} not`
+  const { invoices, lines, notDeleted } = totalsOf(outcome)
+  const done = `${Format.counted(invoices, "invoice")} and ${Format.counted(lines, "line")} deleted`
+  return notDeleted === 0 ? done : `${done}, ${Format.count(notDeleted)} not`
 }
 
 const tabs = ({ counts, filter }: Shown) => {
@@ -118,7 +108,7 @@ const list = (shown: Shown, page: TaskPage) => {
         of its deletions.
       </p>`
     }
-    ${table<ListedTask>({
+    ${table<Task>({
       caption: "Deletion tasks",
       rows: page.rows,
       keyOf: ({ id, organization_id }) => `task ${organization_id} ${id}`,

@@ -4,7 +4,7 @@ import type { ApiKey } from "../../keys/ApiKeys.ts"
 import * as Format from "../Format.ts"
 import { type Html, html, link } from "../Html.ts"
 import { badge, table, unreadable } from "../Layout.ts"
-import type { Page, Unreadable } from "../OperatorRows.ts"
+import type { Page, Unreadable } from "../OperatorStore.ts"
 
 export interface Shown {
   readonly now: number

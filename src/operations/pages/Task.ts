@@ -6,7 +6,9 @@ import type { Entry } from "../AuditLog.ts"
 import * as Format from "../Format.ts"
 import { type Content, type Html, html, link } from "../Html.ts"
 import { pairs, section, table, unreadable } from "../Layout.ts"
-import { mostItems, type ShownTask, type Unreadable } from "../OperatorRows.ts"
+import { mostItems, type ShownTask } from "../../deletions/TaskPages.ts"
+import { notDeleted } from "../../deletions/Tasks.ts"
+import type { Unreadable } from "../OperatorStore.ts"
 import { linkTo, stateBadge } from "./Deletions.ts"
 
 export interface Shown {
@@ -17,26 +19,15 @@ export interface Shown {
   readonly hasToken: boolean
 }
 
-const verdicts = {
-  invoices: [
-    ["deleted", "deleted"],
-    ["not_found", "the organization has no such invoice"],
-    ["clinic_mismatch", "clinic_id is neither the home nor the servicing clinic of the invoice"],
-    ["client_mismatch", "client_id is not the client of the invoice"]
-  ],
-  invoice_lines: [
-    ["deleted", "deleted"],
-    ["not_found", "the organization has no such line"],
-    ["invoice_mismatch", "invoice_id is not the invoice of the line"],
-    ["clinic_mismatch", "clinic_id is not the clinic of the line"]
-  ]
-} as const
+const names = { invoices: "Invoices", invoice_lines: "Lines named" } as const
 
-const outcome = ({ invoice_lines, invoices, lines_of_invoices }: Outcome) => {
+const outcome = (all: Outcome) => {
+  const missed = notDeleted(all).map(({ count, items, reason }) => [names[items], reason, count] as const)
   const rows = [
-    ...verdicts.invoices.map(([verdict, text]) => ["Invoices", text, invoices[verdict]] as const),
-    ["Lines of these invoices", "deleted with them", lines_of_invoices] as const,
-    ...verdicts.invoice_lines.map(([verdict, text]) => ["Lines named", text, invoice_lines[verdict]] as const)
+    [names.invoices, "deleted", all.invoices.deleted] as const,
+    ["Lines of these invoices", "deleted with them", all.lines_of_invoices] as const,
+    [names.invoice_lines, "deleted", all.invoice_lines.deleted] as const,
+    ...missed
   ]
   return table({
     caption: "What became of the items",

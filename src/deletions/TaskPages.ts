@@ -1,0 +1,216 @@
+/** Pages of tasks for operators: bounded reads of an index, in any number of organizations. */
+import { Effect, Option, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { join } from "effect/sql/Statement"
+import * as Uuid from "uuid"
+import { State } from "../api/DeletionTasks.ts"
+import type { Database } from "../database/Database.ts"
+import { taskIdOf } from "./Delivery.ts"
+import { columns, detailColumns, Task, TaskDetails } from "./Tasks.ts"
+
+/** The number of rows on a page. */
+export const pageSize = 50
+
+/** Without an organization, tasks of at most so many organizations are searched. */
+export const mostOrganizations = 1000
+
+/** The number of items of a task that are shown. */
+export const mostItems = 50
+
+/** A position in a list: the time, organization and id of a row. */
+export type Place = readonly [time: string, organization: string, id: string]
+
+export interface TaskFilter {
+  readonly state: State | undefined
+  readonly organization: string | undefined
+}
+
+const Items = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.String)))
+
+/** A task with its first items, each id cut at 200 characters. */
+export const ShownTask = Schema.Struct({ ...TaskDetails.fields, invoices: Items, invoice_lines: Items })
+export type ShownTask = typeof ShownTask.Type
+
+const PlacedTask = Schema.Struct({ ...Task.fields, position: Schema.String })
+
+/** Decodes the rows of a statement. */
+export const decoded = <A, I>(schema: Schema.Codec<A, I>, rows: Effect.Effect<ReadonlyArray<unknown>, SqlError>) =>
+  Effect.flatMap(rows, Schema.decodeUnknownEffect(Schema.Array(schema)))
+
+/**
+ * Organizations with tasks. Those with a row in `organizations` come first, because an unsigned delivery can name any
+ * other. Each is looked up in a primary key.
+ */
+const knownOrganizations = (most: number) => `
+  with recursive named as (
+    (select organization_id from deletion_tasks order by organization_id limit 1)
+    union all
+    select (
+      select t.organization_id from deletion_tasks t
+      where t.organization_id > named.organization_id order by t.organization_id limit 1
+    )
+    from named where named.organization_id is not null
+  )
+  select organization_id from (
+    (
+      select o.organization_id, true as is_registered from organizations o
+      where exists (select from deletion_tasks t where t.organization_id = o.organization_id)
+      order by o.organization_id limit ${most}
+    )
+    union all
+    (
+      select n.organization_id, false from named n
+      where n.organization_id is not null
+        and not exists (select from organizations o where o.organization_id = n.organization_id) limit ${most}
+    )
+  ) known
+  order by is_registered desc, organization_id limit ${most}`
+
+/** The same in distributed tables, where no server knows the organizations of the others. */
+const knownOnAllServers = (most: number) => `
+  select t.organization_id from (select distinct organization_id from deletion_tasks) t
+  left join organizations o on o.organization_id = t.organization_id
+  order by o.organization_id is null, t.organization_id limit ${most}`
+
+const someItems = (list: string, fields: ReadonlyArray<string>) =>
+  `(select coalesce(json_agg(json_build_object(${fields
+    .map((field) => `'${field}', left(item->>'${field}', 200)`)
+    .join(", ")})), '[]') from (
+      select item from jsonb_array_elements(t.payload->'${list}') with ordinality as items(item, place)
+      order by place limit ${mostItems}
+    ) named) as ${list}`
+
+const shownColumns = `${detailColumns}, ${someItems("invoices", ["invoice_id", "clinic_id", "client_id"])},
+  ${someItems("invoice_lines", ["invoice_line_id", "invoice_id", "clinic_id"])}`
+
+const unionAll = join(" union all ", false)
+
+/** The reads, over the task database, after its distribution is known. A page has a row more than `pageSize` where there is another page. */
+export const make = (sql: Database) => {
+  const limit = sql.literal(`limit ${pageSize + 1}`)
+  const row = (position: string) => sql.literal(`${columns}, ${position} as position`)
+
+  const isDistributed = () => sql.distribution.isDistributed() === true
+
+  const organizations = Effect.suspend(() =>
+    decoded(
+      Schema.Struct({ organization_id: Schema.String }),
+      sql.unsafe((isDistributed() ? knownOnAllServers : knownOrganizations)(mostOrganizations + 1))
+    )
+  )
+
+  /** The rows beyond a place, in an order of time, organization and id. */
+  const beyond = (column: string, comparison: "<" | ">", place: Place | undefined) => {
+    if (place === undefined) return sql`true`
+    const [time, organization, id] = place
+    return sql`${sql.literal(`${column} ${comparison}=`)} ${time}::timestamptz
+      and (${sql.literal(column)}, t.organization_id, t.id) ${sql.literal(comparison)}
+        (${time}::timestamptz, ${organization}, ${id}::uuid)`
+  }
+
+  /** The tasks of a state of all organizations, in the order of its partial index. */
+  const ofState = (state: "scheduled" | "running" | "dead", place: Place | undefined) => {
+    const [time, order, comparison] =
+      state === "dead" ? (["t.finished_at", "desc", "<"] as const) : (["t.due_at", "asc", ">"] as const)
+    const inOrder = [time, "t.organization_id", "t.id"].map((column) => `${column} ${order}`).join(", ")
+    return sql`
+      select ${row(`${time}::text`)} from deletion_tasks t
+      where t.state = ${sql.literal(`'${state}'`)} and ${beyond(time, comparison, place)}
+      order by ${sql.literal(inOrder)} ${limit}`.unprepared
+  }
+
+  /** The latest of all servers: no index has them in this order. */
+  const latestOfServers = (states: ReadonlyArray<State>, place: Place | undefined) =>
+    sql`
+    select ${row("t.scheduled_for::text")} from deletion_tasks t
+    where t.state = any (${states}::text[]) and ${beyond("t.scheduled_for", "<", place)}
+    order by t.scheduled_for desc, t.organization_id desc, t.id desc ${limit}`.unprepared
+
+  /** The latest of each state of each organization, merged: found in the index that the organization leads. */
+  const latest = (organization: string | undefined, states: ReadonlyArray<State>, place: Place | undefined) => {
+    const from =
+      organization === undefined ? sql`(${sql.literal(knownOrganizations(mostOrganizations))}) o` : sql`(select 1) o`
+    const ownerIn = (alias: string) =>
+      organization === undefined ? sql.literal(`${alias}.organization_id`) : sql`${organization}`
+    const parts = states.map(
+      (state) => sql`(
+        select t.organization_id, t.id, t.scheduled_for from deletion_tasks t
+        where t.organization_id = ${ownerIn("o")} and t.state = ${sql.literal(`'${state}'`)}
+          and ${beyond("t.scheduled_for", "<", place)}
+        order by t.scheduled_for desc, t.id desc ${limit}
+      )`
+    )
+    return sql`
+      select t.* from (
+        select found.* from ${from} cross join lateral (${unionAll(parts)}) found
+        order by found.scheduled_for desc, found.organization_id desc, found.id desc ${limit}
+      ) p
+      cross join lateral (
+        select ${row("t.scheduled_for::text")} from deletion_tasks t
+        where t.organization_id = ${ownerIn("p")} and t.id = p.id limit 1
+      ) t
+      order by p.scheduled_for desc, p.organization_id desc, p.id desc`.unprepared
+  }
+
+  /** A page of tasks. `isPartial`: more organizations have tasks than were searched. */
+  const page = Effect.fnUntraced(function* ({ organization, state }: TaskFilter, place: Place | undefined) {
+    const isOfAll = organization === undefined
+    if (isOfAll && state !== undefined && state !== "completed") {
+      return { rows: yield* decoded(PlacedTask, ofState(state, place)), isPartial: false }
+    }
+    const states = state === undefined ? State.literals : [state]
+    if (isOfAll && isDistributed()) {
+      return { rows: yield* decoded(PlacedTask, latestOfServers(states, place)), isPartial: false }
+    }
+    const rows = yield* decoded(PlacedTask, latest(organization, states, place))
+    return { rows, isPartial: isOfAll && (yield* organizations).length > mostOrganizations }
+  })
+
+  /** Finds tasks by their id or Idempotency-Key, each in the primary key. */
+  const find = Effect.fnUntraced(function* (text: string, organization: string | undefined) {
+    const known =
+      organization === undefined ? (yield* organizations).map(({ organization_id }) => organization_id) : [organization]
+    const pairs = known
+      .slice(0, mostOrganizations)
+      .flatMap((owner) => [{ owner, id: taskIdOf(owner, text) }, ...(Uuid.validate(text) ? [{ owner, id: text }] : [])])
+    const from =
+      organization === undefined
+        ? sql`jsonb_to_recordset(${sql.json(pairs)}::jsonb) as p (owner text, id uuid)
+            join deletion_tasks t on t.organization_id = p.owner collate "C" and t.id = p.id`
+        : sql`deletion_tasks t
+            where t.organization_id = ${organization} and t.id = any (${pairs.map(({ id }) => id)}::uuid[])`
+    const rows = yield* decoded(
+      PlacedTask,
+      sql`select ${row("''")} from ${from} limit ${sql.literal(`${pageSize}`)}`.unprepared
+    )
+    return { rows, isPartial: known.length > mostOrganizations }
+  })
+
+  /** The estimated number of all tasks; null where the tables are distributed, or not analyzed yet. */
+  const estimate = Effect.suspend(() =>
+    isDistributed()
+      ? Effect.succeed(null)
+      : Effect.map(
+          decoded(
+            Schema.Struct({ estimated: Schema.NullOr(Schema.Finite) }),
+            sql`select nullif(reltuples, -1)::float8 as estimated from pg_class where oid = 'deletion_tasks'::regclass`
+          ),
+          ([found]) => found?.estimated ?? null
+        )
+  )
+
+  const one = (organization: string, id: string) =>
+    Uuid.validate(id)
+      ? Effect.map(
+          decoded(
+            ShownTask,
+            sql`
+              select ${sql.literal(shownColumns)} from deletion_tasks t
+              where t.organization_id = ${organization} and t.id = ${id}`
+          ),
+          ([task]) => Option.fromNullishOr(task)
+        )
+      : Effect.succeedNone
+
+  return { page, find, one, estimate }
+}

@@ -1,0 +1,178 @@
+/**
+ * Tasks as operators see them: one, a list, counts, replays, and the texts of outcomes. The command line, the operators'
+ * pages, the doctor, the metrics and the scheduler call this.
+ */
+import { Data, DateTime, Effect, Option, Record, Schema, String } from "effect"
+import { SqlSchema } from "effect/sql"
+import { Outcome, reasons, State } from "../api/DeletionTasks.ts"
+import { type Database, TaskDatabase } from "../database/Database.ts"
+import { isoTime } from "../database/Time.ts"
+
+/** A task. Times are ISO 8601 in UTC. */
+export const Task = Schema.Struct({
+  organization_id: Schema.String,
+  id: Schema.String,
+  idempotency_key: Schema.String,
+  state: State,
+  received_at: Schema.String,
+  scheduled_for: Schema.String,
+  /** The time at which it runs, or the end of its lease. */
+  due_at: Schema.NullOr(Schema.String),
+  finished_at: Schema.NullOr(Schema.String),
+  attempts: Schema.Int,
+  last_error: Schema.NullOr(Schema.String),
+  outcome: Schema.NullOr(Outcome)
+})
+export type Task = typeof Task.Type
+
+/** All about a task but its payload. */
+export const TaskDetails = Schema.Struct({
+  ...Task.fields,
+  started_at: Schema.NullOr(Schema.String),
+  invoices_count: Schema.Int,
+  invoice_lines_count: Schema.Int,
+  trace_parent: Schema.NullOr(Schema.String)
+})
+export type TaskDetails = typeof TaskDetails.Type
+
+const times = ["t.received_at", "t.scheduled_for", "t.due_at", "t.finished_at"].map(isoTime).join(", ")
+
+/** The columns of a `Task`, from `deletion_tasks t`. */
+export const columns = `t.organization_id, t.id, t.idempotency_key, t.state, ${times}, t.attempts,
+  left(t.last_error, 4000) as last_error, t.outcome`
+
+/** The columns of `TaskDetails`. */
+export const detailColumns = `${columns}, ${isoTime("t.started_at")}, t.invoices_count, t.invoice_lines_count, t.trace_parent`
+
+const ownedBy = (sql: Database, organization: string | undefined) =>
+  organization === undefined ? sql`true` : sql`t.organization_id = ${organization}`
+
+/** The tasks of a state and an organization, or of all, the latest `scheduled_for` first. */
+export const list = SqlSchema.findAll({
+  Request: Schema.Struct({
+    state: Schema.UndefinedOr(State),
+    organization: Schema.UndefinedOr(Schema.String),
+    limit: Schema.Int
+  }),
+  Result: Task,
+  execute: ({ limit, organization, state }) =>
+    Effect.flatMap(
+      TaskDatabase,
+      (sql) => sql`
+        select ${sql.literal(columns)} from deletion_tasks t
+        where ${ownedBy(sql, organization)} and ${state === undefined ? sql`true` : sql`t.state = ${state}`}
+        order by t.scheduled_for desc, t.organization_id, t.id limit ${limit}`
+    )
+})
+
+/** The id of a task, and its organization where it is known, which finds it faster. */
+const Identity = Schema.Struct({ id: Schema.String, organization: Schema.UndefinedOr(Schema.String) })
+export type Identity = typeof Identity.Type
+
+/** A task with its payload. */
+export const show = SqlSchema.findOneOption({
+  Request: Identity,
+  Result: Schema.Struct({ ...TaskDetails.fields, payload: Schema.Unknown }),
+  execute: ({ id, organization }) =>
+    Effect.flatMap(
+      TaskDatabase,
+      (sql) => sql`
+        select ${sql.literal(detailColumns)}, t.payload
+        from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${id}`
+    )
+})
+
+/** The result of a replay. */
+export type Replay = Data.TaggedEnum<{
+  /** Due at once, with all its attempts before it. */
+  Replayed: { readonly organization: string }
+  NotDead: { readonly organization: string; readonly state: State }
+  NotFound: {}
+}>
+export const Replay = Data.taggedEnum<Replay>()
+
+/** Makes a dead task due at once, with no attempt counted. Its last error stays until it completes. */
+export const replay = Effect.fn("Tasks.replay")(function* ({ id, organization }: Identity) {
+  const sql = yield* TaskDatabase
+  // A distributed table is changed by organization.
+  const owner = organization ?? Option.getOrUndefined(yield* show({ id, organization }))?.organization_id
+  if (owner === undefined) return Replay.NotFound()
+  const replayed = yield* sql`
+    update deletion_tasks t
+    set state = 'scheduled', attempts = 0, due_at = ${DateTime.formatIso(yield* DateTime.now)}, finished_at = null,
+      claim_token = null
+    where t.organization_id = ${owner} and t.id = ${id} and t.state = 'dead'
+    returning 1`
+  if (replayed.length > 0) return Replay.Replayed({ organization: owner })
+  return Option.match(yield* show({ id, organization: owner }), {
+    onNone: () => Replay.NotFound(),
+    onSome: ({ state }) => Replay.NotDead({ organization: owner, state })
+  })
+})
+
+/** Tasks of a state beyond this are not counted. */
+export const mostCounted = 10_000
+
+/** The open and dead tasks. A count above `mostCounted` means that there are more. Times are ISO 8601 in UTC. */
+export const TaskCounts = Schema.Struct({
+  scheduled: Schema.Int,
+  running: Schema.Int,
+  dead: Schema.Int,
+  /** The earliest time at which a task is due or its lease ends. */
+  oldest_due_at: Schema.NullOr(Schema.String),
+  /** The time of the database. */
+  now: Schema.String
+})
+export type TaskCounts = typeof TaskCounts.Type
+
+const counted = (state: State, order: string) =>
+  `(select count(*)::integer as tasks from (
+     select 1 from deletion_tasks where state = '${state}' order by ${order} limit ${mostCounted + 1}
+   ) t) ${state}`
+
+const oldest = (state: State) =>
+  `(select min(due_at) as due_at from deletion_tasks where state = '${state}') oldest_${state}`
+
+/** The earliest time at which a task is due or its lease ends, as SQL: a row of `due_at`. Reads two partial indexes. */
+export const earliestDue = `select least(oldest_scheduled.due_at, oldest_running.due_at) as due_at
+  from ${oldest("scheduled")} cross join ${oldest("running")}`
+
+/** Counts tasks in the partial index of each state. */
+export const counts = (sql: Database) =>
+  SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: TaskCounts,
+    execute: () =>
+      sql.unsafe(`
+        select scheduled.tasks as scheduled, running.tasks as running, dead.tasks as dead,
+          ${isoTime("earliest.oldest_due_at")}, ${isoTime("clock.now")}
+        from ${counted("scheduled", "due_at")} cross join ${counted("running", "due_at")}
+        cross join ${counted("dead", "finished_at, organization_id, id")}
+        cross join (select due_at as oldest_due_at from (${earliestDue}) due) earliest
+        cross join (select clock_timestamp() as now) clock`)
+  })().pipe(Effect.catchTags({ NoSuchElementError: Effect.die, SchemaError: Effect.die }))
+
+/** The sentence of the contract as a part of another one. */
+const partOf = (sentence: string) => String.uncapitalize(sentence.replaceAll("`", "").replace(/\.$/, ""))
+
+const missed = <List extends string, Reason extends string>(
+  items: List,
+  texts: Readonly<Record<Reason, string>>,
+  found: Readonly<Record<NoInfer<Reason>, number>>
+) =>
+  Record.toEntries(texts)
+    .map(([reason, text]) => ({ items, count: found[reason], reason: partOf(text) }))
+    .filter(({ count }) => count > 0)
+
+/** The items that were not deleted, counted by reason. */
+export const notDeleted = ({ invoice_lines, invoices }: Outcome) => [
+  ...missed("invoices", reasons.invoices, invoices),
+  ...missed("invoice_lines", reasons.invoice_lines, invoice_lines)
+]
+
+/** The number of invoices and lines that were deleted, and of the items that were not. */
+export const totalsOf = (outcome: Outcome) => ({
+  invoices: outcome.invoices.deleted,
+  lines: outcome.invoice_lines.deleted + outcome.lines_of_invoices,
+  notDeleted: notDeleted(outcome).reduce((sum, { count }) => sum + count, 0)
+})
