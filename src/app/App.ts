@@ -1,7 +1,7 @@
 /** The layer graph, written once, for real and in memory; what a start builds of it; and what it prints then. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, type Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
+import { Cause, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { config, type Role, type Settings } from "./Config.ts"
 import * as AfterMigration from "../database/AfterMigration.ts"
@@ -13,11 +13,10 @@ import { demoKeys, organizations } from "../demo/DemoData.ts"
 import { accounts } from "../demo/DemoProcessor.ts"
 import { loadDemoData } from "../demo/Load.ts"
 import * as Failure from "../process/Failure.ts"
-import * as StopSignals from "../process/StopSignals.ts"
 import { HealthChecks } from "../operations/HealthChecks.ts"
 import { DemoKeys } from "../http/Demo.ts"
 import * as LandingPage from "../http/LandingPage.ts"
-import { Listener } from "../http/Listener.ts"
+import { grace, Listener } from "../http/Listener.ts"
 import * as Retention from "../deletions/Retention.ts"
 import { SignaturesRequired } from "../deletions/Signature.ts"
 import * as Worker from "../deletions/Worker.ts"
@@ -316,7 +315,14 @@ const several = (settings: Settings) =>
         )
       )
     : Layer.effectDiscard(
-        Effect.all([Processes.supervise(settings), sayOpen(settings), sayOperatorsPage], { discard: true })
+        Effect.all(
+          [
+            Processes.supervise({ ...settings, stopTimeout: Duration.sum(settings.drain, grace) }),
+            sayOpen(settings),
+            sayOperatorsPage
+          ],
+          { discard: true }
+        )
       ).pipe(
         Layer.provideMerge(operators(settings)),
         Layer.provideMerge(ConnectionNotices.layer(settings)),
@@ -335,7 +341,7 @@ const layer = Layer.unwrap(Effect.map(config, (settings) => Layer.provide(served
 
 /** Runs the service until a stop signal, and ends the process. */
 export const run = () => {
-  StopSignals.endAtTheSecond()
+  Failure.endAtSecondSignal()
   Layer.launch(layer).pipe(
     Effect.tapErrorTag(
       ["CannotListen", "ConfigError", "EmbeddedDatabaseError", "MigrationError", "ServeError", "SqlError"],

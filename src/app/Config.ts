@@ -3,7 +3,6 @@ import { isatty } from "node:tty"
 import { Config, Duration, Effect, LogLevel, Option, Redacted } from "effect"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
 import * as OtlpConfig from "../observability/OtlpConfig.ts"
-import * as Slips from "../process/Slips.ts"
 import * as Variable from "../process/Variable.ts"
 
 const roles = ["data-api", "intake", "worker"] as const
@@ -127,7 +126,7 @@ const all = Config.all({ ...variables, otlp: OtlpConfig.config })
 
 /** The settings. Fails where a variable is wrong, or one is set that is a slip of one of these. */
 export const config = Effect.gen(function* () {
-  yield* Slips.refuse(all)
+  yield* Variable.refuseSlips(all)
   const { host, ...settings } = yield* all
   return {
     ...settings,

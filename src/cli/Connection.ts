@@ -2,7 +2,7 @@
 import { Config, Effect, Option, Redacted } from "effect"
 import { Flag } from "effect/cli"
 import { PracticeData } from "../client/index.ts"
-import * as Slips from "../process/Slips.ts"
+import * as Variable from "../process/Variable.ts"
 import { Refused } from "./Refused.ts"
 import { misused } from "./Usage.ts"
 
@@ -14,7 +14,9 @@ export const variables = {
 }
 
 /** Fails where a variable is set that is a slip of one of these. */
-export const refuseSlips = Slips.refuse(Config.all(Object.values<Config.Config<unknown>>(variables).map(Config.option)))
+export const refuseSlips = Variable.refuseSlips(
+  Config.all(Object.values<Config.Config<unknown>>(variables).map(Config.option))
+)
 
 /** The address of the service. */
 export const url = Flag.String("url").pipe(

@@ -5,7 +5,7 @@ import { Reactivity } from "effect/reactivity"
 import * as Doctor from "../operations/doctor/Doctor.ts"
 import type { Finding } from "../operations/doctor/Finding.ts"
 import * as HttpClient from "../process/HttpClient.ts"
-import { invocation } from "../process/Invocation.ts"
+import { invocation } from "../process/Package.ts"
 import * as Output from "./Output.ts"
 import { Refused } from "./Refused.ts"
 

@@ -1,7 +1,7 @@
 /** `get`. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { invocation } from "../process/Invocation.ts"
+import { invocation } from "../process/Package.ts"
 import { ask, clientOf, connection } from "./Connection.ts"
 import * as Output from "./Output.ts"
 import * as RecordText from "./RecordText.ts"

@@ -5,7 +5,7 @@ import { beginAnew } from "../database/ChangeOrder.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import { migrate as applyMissing, openSchema } from "../database/Migrations.ts"
 import { giveToLogins } from "../database/SessionSettings.ts"
-import { invocation } from "../process/Invocation.ts"
+import { invocation } from "../process/Package.ts"
 import * as OperatorDatabases from "./OperatorDatabases.ts"
 import * as Output from "./Output.ts"
 

@@ -4,7 +4,7 @@ import { Argument, Command } from "effect/cli"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { VersionOneApi } from "../api/IntakeApi.ts"
-import { invocation } from "../process/Invocation.ts"
+import { invocation } from "../process/Package.ts"
 import * as Output from "./Output.ts"
 
 const apis = { v3: DataApi, v1: VersionOneApi } as const

@@ -4,7 +4,7 @@ import { Argument } from "effect/cli"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { resources, type Verb } from "../client/index.ts"
-import { nearest } from "../process/Nearest.ts"
+import { nearest } from "../process/Variable.ts"
 import { misused } from "./Usage.ts"
 
 /** The names of the resources that can be asked so. */

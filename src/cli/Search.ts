@@ -2,7 +2,7 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { AnyRecord, AnyResource } from "../client/index.ts"
-import { invocation } from "../process/Invocation.ts"
+import { invocation } from "../process/Package.ts"
 import { ask, clientOf, connection, refusalOf } from "./Connection.ts"
 import * as Output from "./Output.ts"
 import * as RecordText from "./RecordText.ts"

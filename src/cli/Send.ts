@@ -2,7 +2,7 @@
 import { Clock, DateTime, Duration, Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import { type DeletionTask, InvoiceDeletions, type PracticeData } from "../client/index.ts"
-import { invocation } from "../process/Invocation.ts"
+import { invocation } from "../process/Package.ts"
 import { ask, clientOf, connection, refuseSlips, variables } from "./Connection.ts"
 import * as Delivery from "./Delivery.ts"
 import { organization } from "./Organization.ts"

@@ -1,7 +1,7 @@
 /** `serve`. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { invocation } from "../process/Invocation.ts"
+import { invocation } from "../process/Package.ts"
 
 /** Runs the service in the place of the command: it ends the process by itself, as it does when it is started alone. */
 export const serve = Command.make(

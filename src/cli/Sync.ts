@@ -1,9 +1,9 @@
 /** `sync`: keeps a copy of the records in step. */
 import { Array, Duration, Effect, Layer, Option, Runtime, Schema } from "effect"
 import { Argument, Command, Flag, TerminalCapabilities } from "effect/cli"
-import { invocation } from "../process/Invocation.ts"
+import { invocation } from "../process/Package.ts"
+import { endAtSecondSignal } from "../process/Failure.ts"
 import { note } from "../process/Printed.ts"
-import { endAtTheSecond } from "../process/StopSignals.ts"
 import * as ClientSource from "./sync/ClientSource.ts"
 import * as JsonProgress from "./sync/progress/JsonProgress.ts"
 import * as QuietProgress from "./sync/progress/QuietProgress.ts"
@@ -87,7 +87,7 @@ export const sync = Command.make(
     const client = yield* clientOf(["sync"], options)
     const wanted = tables.filter(({ resource }) => options.resource.length === 0 || options.resource.includes(resource))
     const progress = yield* progressLayer(options.progress, wanted.length)
-    yield* Effect.sync(endAtTheSecond)
+    yield* Effect.sync(endAtSecondSignal)
     yield* Effect.gen(function* () {
       const target = yield* targetOf(options.target, options)
       yield* Sync.run({

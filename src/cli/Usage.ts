@@ -1,7 +1,7 @@
 /** How the command line answers a command that it does not understand: on standard error, and with exit code 2. */
 import { Cause, Effect, Exit, Layer, Runtime } from "effect"
 import { CliConfig, CliError, CliOutput, GlobalFlag } from "effect/cli"
-import { nearest } from "../process/Nearest.ts"
+import { nearest } from "../process/Variable.ts"
 import { note } from "../process/Printed.ts"
 
 // What an argument says is escaped, and so would colors be.

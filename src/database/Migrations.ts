@@ -5,7 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Predicate, Ref, Schedule, Schema } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
-import { invocation } from "../process/Invocation.ts"
+import { invocation } from "../process/Package.ts"
 import type { Database } from "./Database.ts"
 import records from "./migrations/00001_records.ts"
 import deletionTasks from "./migrations/00002_deletion_tasks.ts"

@@ -2,7 +2,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
 import { Context, Effect, Layer } from "effect"
-import { version } from "../process/Version.ts"
+import { version } from "../process/Package.ts"
 import * as Series from "./Series.ts"
 
 /** How often the event loop is looked at, in milliseconds. */

@@ -6,7 +6,7 @@ import * as Recent from "../observability/Recent.ts"
 import { ProcessRuntime } from "../observability/ProcessRuntime.ts"
 import * as Series from "../observability/Series.ts"
 import { answering, type Answered, Children } from "../process/Children.ts"
-import { version } from "../process/Version.ts"
+import { version } from "../process/Package.ts"
 
 /** What a process says of itself. Plain JSON. */
 export interface ProcessSnapshot {

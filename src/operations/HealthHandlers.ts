@@ -3,7 +3,7 @@ import { Effect, Predicate, Record } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { OperationsApi } from "../api/OperationsApi.ts"
-import { version } from "../process/Version.ts"
+import { version } from "../process/Package.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 
 export const layer = HttpApiBuilder.group(

@@ -1,7 +1,7 @@
 /** `/health` of the operators' listener: each part of each process, with its state, since when, and its last problem. */
 import { Effect, Record } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
-import { version } from "../process/Version.ts"
+import { version } from "../process/Package.ts"
 import { iso } from "./Format.ts"
 import type { ProcessSnapshot } from "./Figures.ts"
 import { type Dependency, type Seen, Watch } from "./Watch.ts"

@@ -1,4 +1,5 @@
-/** What a process prints when it cannot start or do what it was asked: one line that names what to change, and no secret. */
+/** The end of a process: a failure is explained in one line, without a secret; a second stop signal ends it at once. */
+import { constants } from "node:os"
 import { Predicate, Schema, SchemaIssue } from "effect"
 import type { ConfigError } from "effect/Config"
 import type { ServeError } from "effect/http/HttpServerError"
@@ -23,21 +24,20 @@ interface Explained<Tag extends string> {
   readonly message: string
 }
 
-/** Why a process cannot start. */
+/** A reason why a process cannot start, or a command fails. */
 export type Failure =
   | ConfigError
   | Explained<"CannotListen">
   | Explained<"EmbeddedDatabaseError">
+  | Explained<"NotMigrated">
+  | Explained<"Refused">
   | MigrationError
   | ServeError
   | SqlError
 
-/** Why a process cannot start, or a command did not do what it was asked. */
-type AnyFailure = Failure | Explained<"NotMigrated"> | Explained<"Refused">
-
 const database = "The database (of DATABASE_URL or CREDENTIALS_DATABASE_URL, or the embedded one)"
 
-/** Why a database failed, in its own words or the driver's. */
+/** The message of the database or its driver. */
 export const sqlReason = ({ reason }: SqlError) => reasonOf(reason.cause)
 
 const sqlFailure = (error: SqlError) =>
@@ -45,8 +45,8 @@ const sqlFailure = (error: SqlError) =>
     ? `${database} does not answer: ${sqlReason(error)}`
     : `${database} refuses: ${sqlReason(error)}`
 
-/** A failure in one line, without a secret. */
-export const explain = (failure: AnyFailure): string => {
+/** Explains a failure in one line, without a secret. */
+export const explain = (failure: Failure): string => {
   switch (failure._tag) {
     case "ConfigError":
       return `The configuration is wrong. ${configuration(failure)}`
@@ -67,4 +67,21 @@ export const explain = (failure: AnyFailure): string => {
 }
 
 /** Prints a failure to standard error. */
-export const report = (failure: AnyFailure) => note(explain(failure))
+export const report = (failure: Failure) => note(explain(failure))
+
+/**
+ * Milliseconds. A sooner signal is a copy of the first: Ctrl-C reaches every process of a terminal, and npm forwards
+ * its signals to a program that has received them already.
+ */
+const duplicateWindow = 300
+
+/** Ends the process at once at the second stop signal, with the exit code of that signal. */
+export const endAtSecondSignal = () => {
+  let first: number | undefined
+  const received = (signal: "SIGINT" | "SIGTERM") => {
+    const now = performance.now()
+    first ??= now
+    if (now - first > duplicateWindow) process.exit(128 + constants.signals[signal])
+  }
+  process.on("SIGINT", received).on("SIGTERM", received)
+}

@@ -1,4 +1,4 @@
-/** Lines for a person or a program: text from elsewhere is never a command to the terminal that shows it. */
+/** Printed lines. Text from elsewhere is escaped, so that it is never a command to the terminal. */
 import { Console, Logger } from "effect"
 
 // Controls, lone surrogates, line ends, changes of direction, and what has no width. Emoji need their joiners.
@@ -6,7 +6,7 @@ const hidden = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_C}\u200b\u2060\ufeff]/gu
 
 const short: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }
 
-/** The text in one line, with everything hidden escaped as in JSON: JSON keeps its meaning. */
+/** Escapes everything hidden as JSON does: the text is one line, and JSON keeps its meaning. */
 export const printable = (text: string): string =>
   text.replace(hidden, (character) => short[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
 

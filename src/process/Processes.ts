@@ -1,7 +1,7 @@
 /**
- * Several processes behind one port, so that the cores of a machine share the work: this process starts children, and
- * replaces each that ends. Every child listens on the port itself, and the kernel shares the connections among them. The
- * connections of a child end with it, and no new one is handed to it.
+ * Several processes behind one port, so that the cores of a machine share the work. The parent starts children, and
+ * replaces each that ends. Every child listens on the port itself, and the kernel distributes the connections. The
+ * connections of a child end with it, and it gets no new one.
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { createServer } from "node:net"
@@ -9,18 +9,17 @@ import { extname, join } from "node:path"
 import { Deferred, Duration, Effect, Exit, Schema, Scope } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
 import { Children, hangs, type Place, probe } from "./Children.ts"
-import * as Memory from "./Memory.ts"
-import { grace } from "../http/Listener.ts"
+import { argumentsOfEach } from "./Memory.ts"
 
 const [, , role, sharedPort] = process.argv
 
 // Beside this module, compiled or not.
 const main = join(import.meta.dirname, `../main${extname(import.meta.filename)}`)
 
-/** Whether this process was started by another one, to share its port. */
+/** True if another process started this one, to share its port. */
 export const isChild = role === "child" && process.connected
 
-/** How a child listens. */
+/** The listener of a child. */
 export const childListener = { port: Number(sharedPort), reusePort: true } as const
 
 /** A child ended before it listened. It has printed why. */
@@ -28,11 +27,9 @@ export class ChildEnded extends Schema.TaggedError<ChildEnded>()("ChildEnded", {
   code: Schema.NullOr(Schema.Int)
 }) {}
 
-/** What a child tells its parent. */
-const Announcement = Schema.Struct({ address: Schema.String })
-const isAnnouncement = Schema.is(Announcement)
+const isAnnouncement = Schema.is(Schema.Struct({ address: Schema.String }))
 
-/** In a child: tells the parent where it listens, and ends with the parent. */
+/** Tells the parent, in a child, the address that it listens on, and ends with the parent. */
 export const announce = (address: string) =>
   Effect.andThen(
     Effect.sync(() => {
@@ -43,43 +40,37 @@ export const announce = (address: string) =>
     Effect.logDebug(`A process listens on ${address}`)
   )
 
-/** How to start children. */
-export interface Options {
+interface Address {
   readonly host: string
   readonly port: number
-  /** How long a child still accepts requests when it is told to stop. */
-  readonly drain: Duration.Duration
 }
 
-/** With the arguments of Node for each child. */
-interface Supervised extends Options {
-  readonly execArgv: Array<string>
+export interface Options extends Address {
+  /** The longest stop of a child: its drain and its grace period. */
+  readonly stopTimeout: Duration.Duration
 }
 
-// What a child needs to end after the drain and the grace period, its last exports among it.
+// A child needs a while more to end, for its last exports among other things.
 const slack = Duration.seconds(4)
 
-const stop = (child: ChildProcess, ended: Effect.Effect<unknown>, drain: Duration.Duration) =>
+const stop = (child: ChildProcess, ended: Effect.Effect<unknown>, timeout: Duration.Duration) =>
   Effect.sync(() => child.kill("SIGTERM")).pipe(
     Effect.andThen(ended),
     Effect.timeoutOrElse({
-      duration: Duration.sum(drain, Duration.sum(grace, slack)),
+      duration: Duration.sum(timeout, slack),
       orElse: () => Effect.sync(() => child.kill("SIGKILL"))
     })
   )
 
-const start = Effect.fnUntraced(function* (
-  place: Place,
-  wantedPort: number,
-  { drain, execArgv }: Pick<Supervised, "drain" | "execArgv">
-) {
+/** Starts a child and waits until it listens. `ended` returns why it ended; a child that hangs is killed. */
+const start = Effect.fnUntraced(function* (place: Place, port: number, count: number, stopTimeout: Duration.Duration) {
   const listening = yield* Deferred.make<string, ChildEnded>()
   const ended = yield* Deferred.make<string>()
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
-      const started = fork(main, ["child", String(wantedPort)], { execArgv })
+      const started = fork(main, ["child", String(port)], { execArgv: argumentsOfEach(count) })
       place.enter(started)
-      // Figures may come before it.
+      // Answers to questions may come first.
       started.on("message", (message) => {
         if (isAnnouncement(message)) Deferred.doneUnsafe(listening, Effect.succeed(message.address))
       })
@@ -89,7 +80,7 @@ const start = Effect.fnUntraced(function* (
       })
       return started
     }),
-    (started) => stop(started, Deferred.await(ended), drain)
+    (started) => stop(started, Deferred.await(ended), stopTimeout)
   )
   const address = yield* Deferred.await(listening)
   const killed = Effect.gen(function* () {
@@ -109,22 +100,31 @@ const longestPause = Duration.seconds(30)
 /** A child that has run for this long has not failed to start. */
 const stable = Duration.minutes(1)
 
+/** Fails unless a server can listen on the address. */
+export const assertIsFree = ({ host, port }: Address) =>
+  Effect.callback<void, ServeError>((resume) => {
+    const server = createServer()
+      .once("error", (cause) => resume(Effect.fail(new ServeError({ cause }))))
+      .listen(port, host, () => server.close(() => resume(Effect.void)))
+  })
+
 /**
- * Runs a child in its place, and another one whenever it ends, with exponential backoff. Returns when the very first child of all ends
- * before it listened.
+ * Starts the children, and keeps them running until the scope closes, which stops all of them at once. Fails if the
+ * first one does not come to listen.
  */
-const keep = Effect.fnUntraced(function* (
-  place: Place,
-  options: Supervised,
-  wantedPort: number,
-  listening: Deferred.Deferred<string, ChildEnded>
-) {
-  let port = wantedPort
-  let pause = shortestPause
-  while (true) {
-    const [lived, reason] = yield* Effect.timed(
-      Effect.gen(function* () {
-        const { address, ended } = yield* start(place, port, options)
+export const supervise = Effect.fnUntraced(function* ({ host, port: wanted, stopTimeout }: Options) {
+  const { places } = yield* Children
+  // The kernel would share the port with any program of the same user.
+  if (wanted !== 0) yield* assertIsFree({ host, port: wanted })
+  const together = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
+  const listening = yield* Deferred.make<string, ChildEnded>()
+  /** Runs a child, and another one whenever it ends. Returns if the very first child ends before it listens. */
+  const keep = Effect.fnUntraced(function* (place: Place, wantedPort: number) {
+    let port = wantedPort
+    let pause = shortestPause
+    while (true) {
+      const [lived, reason] = yield* Effect.gen(function* () {
+        const { address, ended } = yield* start(place, port, places.length, stopTimeout)
         port = portOf(address)
         yield* Deferred.succeed(listening, address)
         return yield* ended
@@ -134,40 +134,20 @@ const keep = Effect.fnUntraced(function* (
             isFirst ? undefined : `code ${error.code} before it listened`
           )
         ),
-        Effect.scoped
+        Effect.scoped,
+        Effect.timed
       )
-    )
-    if (reason === undefined) return
-    if (Duration.isGreaterThan(lived, stable)) pause = shortestPause
-    yield* Effect.logWarning(`A process ended with ${reason}. Another one starts in ${Duration.format(pause)}`)
-    yield* Effect.sleep(pause)
-    pause = Duration.min(Duration.times(pause, 2), longestPause)
-  }
-})
-
-/** Fails if another program listens on the port: the kernel would share it with any program of the same user. */
-const assertIsFree = ({ host, port: wanted }: Options) =>
-  Effect.callback<void, ServeError>((resume) => {
-    const server = createServer()
-      .once("error", (cause) => resume(Effect.fail(new ServeError({ cause }))))
-      .listen(wanted, host, () => server.close(() => resume(Effect.void)))
+      if (reason === undefined) return
+      if (Duration.isGreaterThan(lived, stable)) pause = shortestPause
+      yield* Effect.logWarning(`A process ended with ${reason}. Another one starts in ${Duration.format(pause)}`)
+      yield* Effect.sleep(pause)
+      pause = Duration.min(Duration.times(pause, 2), longestPause)
+    }
   })
-
-/**
- * Starts the children, each in its place, and keeps them running until the scope closes, which stops all of them at once.
- * Fails if the first one does not come to listen.
- */
-export const supervise = Effect.fnUntraced(function* (options: Options) {
-  const { places } = yield* Children
-  if (options.port !== 0) yield* assertIsFree(options)
-  const together = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
-  const listening = yield* Deferred.make<string, ChildEnded>()
-  const supervised = { ...options, execArgv: Memory.argumentsOfEach(places.length) }
-  const keepIn = (place: Place, port: number) => Effect.forkIn(keep(place, supervised, port, listening), together)
   const [first, ...others] = places
   if (first === undefined) return
-  yield* keepIn(first, options.port)
+  yield* Effect.forkIn(keep(first, wanted), together)
   const address = yield* Deferred.await(listening)
   yield* Effect.log(`Listening on ${address}`)
-  yield* Effect.forEach(others, (place) => keepIn(place, portOf(address)), { discard: true })
+  yield* Effect.forEach(others, (place) => Effect.forkIn(keep(place, portOf(address)), together), { discard: true })
 })

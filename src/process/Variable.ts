@@ -1,5 +1,9 @@
-/** Environment variables. An error says what the variable expects, with an example. An empty variable counts as unset. */
-import { Config, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
+/**
+ * Environment variables. An error names what the variable expects, with an example. An empty variable counts as unset. A
+ * variable that nothing reads is an error if its name is one slip away from one that is read: `DATABSE_URL` would start
+ * the demo.
+ */
+import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
 
 const longestShown = 40
 
@@ -11,7 +15,7 @@ export const wrong = (name: string, message: string) =>
     new Schema.SchemaError(new SchemaIssue.Pointer([name], new SchemaIssue.InvalidValue({ message })))
   )
 
-/** A variable of any kind whose reader says itself what is wrong, without the text where that is a secret. */
+/** A variable whose reader explains a wrong text itself, without repeating a secret. */
 export const checked = <A>(name: string, read: (text: string) => Result.Result<A, string>): Config.Config<A> =>
   Config.NonEmptyString(name).pipe(
     Config.mapEffect((text) => Effect.mapError(Effect.fromResult(read(text)), (message) => wrong(name, message)))
@@ -20,9 +24,9 @@ export const checked = <A>(name: string, read: (text: string) => Result.Result<A
 /**
  * A variable of any kind.
  *
- * @param expected what it should be, with an example
- * @param read the value of its text; undefined if the text is wrong
- * @param isSecret whether the text may hold a secret, and is not shown in the error
+ * @param expected the texts that it takes, with an example
+ * @param read the value of a text; undefined if the text is wrong
+ * @param isSecret keeps the text out of the error
  */
 export const variable = <A>(
   name: string,
@@ -57,7 +61,7 @@ export const integer = (
 
 type Length = `${number} ${Duration.Unit}`
 
-/** A duration of a range, both ends included; the minimum is 0 by default. */
+/** A duration of a range, both ends included. The minimum is 0 by default. */
 export const duration = (
   name: string,
   { minimum, maximum, example }: { readonly minimum?: Length; readonly maximum: Length; readonly example: Length }
@@ -90,12 +94,89 @@ export const choices = <A extends string>(name: string, values: ReadonlyArray<A>
       : undefined
   })
 
-const yes = ["true", "yes", "on", "1", "y"]
-const no = ["false", "no", "off", "0", "n"]
+const truths = new Map(
+  ["true", "yes", "on", "1", "y", "false", "no", "off", "0", "n"].map((word, index) => [word, index < 5])
+)
 
-/** Yes or no. */
 export const boolean = (name: string) =>
-  variable(name, "a boolean such as true or false", (given) => {
-    const word = given.toLowerCase()
-    return yes.includes(word) ? true : no.includes(word) ? false : undefined
+  variable(name, "a boolean such as true or false", (given) => truths.get(given.toLowerCase()))
+
+/** The number of letters to add, drop, replace or swap with the next one that makes one word of another. */
+const distance = (one: string, other: string): number => {
+  const rows: Array<Array<number>> = []
+  const at = (line: number, column: number) =>
+    line === 0 || column === 0 ? line + column : (rows[line]?.[column] ?? Infinity)
+  for (let line = 1; line <= one.length; line++) {
+    const row: Array<number> = []
+    rows[line] = row
+    for (let column = 1; column <= other.length; column++) {
+      const [letter, wanted] = [one[line - 1], other[column - 1]]
+      const isSwapped = letter === other[column - 2] && wanted === one[line - 2]
+      row[column] = Math.min(
+        at(line - 1, column) + 1,
+        at(line, column - 1) + 1,
+        at(line - 1, column - 1) + (letter === wanted ? 0 : 1),
+        isSwapped ? at(line - 2, column - 2) + 1 : Infinity
+      )
+    }
+  }
+  return at(one.length, other.length)
+}
+
+/** The nearest known word that is at most so many letters away. */
+export const nearest = (word: string, known: ReadonlyArray<string>, most = 2): string | undefined =>
+  known
+    .filter((each) => Math.abs(each.length - word.length) <= most)
+    .map((each) => ({ each, away: distance(word, each) }))
+    .filter(({ away }) => away <= most)
+    .toSorted((one, other) => one.away - other.away)[0]?.each
+
+/** Shorter names, or names near to them, may belong to anything. */
+export const shortest = 6
+
+/** Names of more parts are not looked at. */
+const mostParts = 16
+
+const namesIn = (
+  provider: ConfigProvider.ConfigProvider,
+  path: ReadonlyArray<string> = []
+): Effect.Effect<ReadonlyArray<string>, ConfigProvider.SourceError> =>
+  Effect.gen(function* () {
+    const node = yield* provider.load(path)
+    const keys = node?._tag === "Record" && path.length < mostParts ? [...node.keys] : []
+    const below = yield* Effect.forEach(keys, (key) => namesIn(provider, [...path, key]))
+    return [...(node?.value === undefined ? [] : [path.join("_")]), ...below.flat()]
   })
+
+/** The names of the variables that are set. */
+export const namesSet = Effect.orElseSucceed(
+  Effect.flatMap(ConfigProvider.ConfigProvider, (provider) => namesIn(provider)),
+  () => []
+)
+
+/** The names of the variables that a configuration reads, set or not. */
+export const namesOf = Effect.fnUntraced(function* (config: Config.Config<unknown>) {
+  const names: Array<string> = []
+  yield* Effect.ignore(config.parse(ConfigProvider.make((path) => Effect.sync(() => void names.push(path.join("_"))))))
+  return names
+})
+
+/** The known name that a name nothing reads is a slip of. */
+export const meantBy = (name: string, known: ReadonlyArray<string>): string | undefined => {
+  if (known.includes(name)) return undefined
+  return nearest(
+    name,
+    known.filter(({ length }) => length >= shortest),
+    1
+  )
+}
+
+/** Fails if a variable is set whose name is a slip of one that a configuration reads. */
+export const refuseSlips = Effect.fnUntraced(function* (config: Config.Config<unknown>) {
+  const known = yield* namesOf(config)
+  for (const name of yield* namesSet) {
+    const meant = meantBy(name, known)
+    if (meant === undefined) continue
+    return yield* Effect.fail(wrong(name, `nothing reads it, and ${meant} does: rename or unset it`))
+  }
+})

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
 import * as Distribution from "../../database/Distribution.ts"
-import { invocation } from "../../process/Invocation.ts"
+import { invocation } from "../../process/Package.ts"
 import { listed, ok, type Said, warn } from "./Finding.ts"
 
 interface Holder {

@@ -5,8 +5,7 @@ import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import * as OtlpConfig from "../../observability/OtlpConfig.ts"
 import { isLoopback } from "../Access.ts"
 import * as Failure from "../../process/Failure.ts"
-import { nearest } from "../../process/Nearest.ts"
-import * as Slips from "../../process/Slips.ts"
+import * as Variable from "../../process/Variable.ts"
 import { fail, ok, type Said, warn } from "./Finding.ts"
 
 const area = "Configuration"
@@ -67,7 +66,7 @@ const operations = Effect.gen(function* () {
 
 /** What is set, without secrets, and what is wrong. */
 export const check = Effect.fnUntraced(function* () {
-  const environment = yield* Slips.namesSet
+  const environment = yield* Variable.namesSet
   const found = yield* Effect.forEach(
     [...Object.values<Config.Config<unknown>>(variables), ...OtlpConfig.variables],
     read
@@ -76,10 +75,10 @@ export const check = Effect.fnUntraced(function* () {
   const said = found.flatMap(sayOf)
   const unset = found.filter(({ text }) => text === "").length
   const mistyped = environment.flatMap((name) => {
-    const meant = Slips.meantBy(name, names)
+    const meant = Variable.meantBy(name, names)
     if (meant !== undefined)
       return [fail(`${name} is set, and nothing reads it.`, `Rename it to ${meant}, or unset it.`)]
-    const near = names.includes(name) || name.length < Slips.shortest ? undefined : nearest(name, names)
+    const near = names.includes(name) || name.length < Variable.shortest ? undefined : Variable.nearest(name, names)
     return near === undefined
       ? []
       : [warn(`${name} is set, and nothing reads it.`, `If ${near} is meant, set that instead.`)]

@@ -5,7 +5,7 @@ import type { Role } from "../../app/Config.ts"
 import { type Catalog, type Privilege, textOf } from "../../database/Catalog.ts"
 import { lackingGrants } from "../../database/Distribute.ts"
 import * as Distribution from "../../database/Distribution.ts"
-import { invocation } from "../../process/Invocation.ts"
+import { invocation } from "../../process/Package.ts"
 import { fail, listed, ok, type Said, warn } from "./Finding.ts"
 
 /** A role of the database, and what it is for. */

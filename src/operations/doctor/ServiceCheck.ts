@@ -3,7 +3,7 @@ import { createServer } from "node:net"
 import { Effect, Predicate, Schema } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import type { Settings } from "../../app/Config.ts"
-import { version } from "../../process/Version.ts"
+import { version } from "../../process/Package.ts"
 import { fail, ok, type Said, warn } from "./Finding.ts"
 
 const Health = Schema.Struct({

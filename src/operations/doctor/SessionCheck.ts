@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import * as SessionSettings from "../../database/SessionSettings.ts"
-import { invocation } from "../../process/Invocation.ts"
+import { invocation } from "../../process/Package.ts"
 import { fail, ok } from "./Finding.ts"
 
 /**

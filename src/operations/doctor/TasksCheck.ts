@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { Database } from "../../database/Database.ts"
 import { counts, mostCounted } from "../../deletions/Tasks.ts"
-import { invocation } from "../../process/Invocation.ts"
+import { invocation } from "../../process/Package.ts"
 import { ok, warn } from "./Finding.ts"
 
 /** How late a task may be, in seconds. */

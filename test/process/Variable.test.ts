@@ -5,11 +5,11 @@ import { config, variables } from "../../src/app/Config.ts"
 import * as Connection from "../../src/cli/Connection.ts"
 import { variables as otlpVariables } from "../../src/observability/OtlpConfig.ts"
 import * as Failure from "../../src/process/Failure.ts"
-import * as Slips from "../../src/process/Slips.ts"
+import * as Variable from "../../src/process/Variable.ts"
 import { runWith } from "../cli/cli.ts"
 
-const namesOf = (configs: ReadonlyArray<Parameters<typeof Slips.namesOf>[0]>) =>
-  Effect.map(Effect.forEach(configs, Slips.namesOf), (names) => names.flat())
+const namesOf = (configs: ReadonlyArray<Parameters<typeof Variable.namesOf>[0]>) =>
+  Effect.map(Effect.forEach(configs, Variable.namesOf), (names) => names.flat())
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 
@@ -43,7 +43,7 @@ it.effect("Each slip of each name that is not short is caught", () =>
     for (const known of [ofService, ofClients]) {
       for (const name of known.filter(({ length }) => length >= 6)) {
         for (const slip of slipsOf(name)) {
-          if (!known.includes(slip)) assert.isDefined(Slips.meantBy(slip, known), slip)
+          if (!known.includes(slip)) assert.isDefined(Variable.meantBy(slip, known), slip)
         }
       }
     }
