@@ -5,7 +5,7 @@ import "./requireNode.cjs"
 // An older Node lacks it: a static import would fail before the line above says what to do.
 const { enableCompileCache } = await import("node:module")
 enableCompileCache()
-await import("./cli/Program.ts").catch((error: unknown) => {
+const loaded = await import("./cli/Cli.ts").catch((error: unknown) => {
   // Whoever uses the client alone may have left them out.
   if (!/Cannot find package '@?effect/.test(String(error))) throw error
   process.stderr.write(
@@ -13,3 +13,4 @@ await import("./cli/Program.ts").catch((error: unknown) => {
   )
   process.exitCode = 1
 })
+loaded?.main()

@@ -1,37 +1,31 @@
 /** The command line. Operators' commands read the same configuration as the service. */
 import { inspect } from "node:util"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
-import { Command } from "effect/cli"
+import { CliError, Command } from "effect/cli"
 import * as Failure from "../process/Failure.ts"
-import { invocation } from "../process/Package.ts"
-import { layerLogger } from "../process/Printed.ts"
 import { version } from "../process/Package.ts"
+import { layerLogger, note } from "../process/Printed.ts"
 import { audit } from "./Audit.ts"
-import { demo } from "./Demo.ts"
-import { distribute } from "./Distribute.ts"
+import { keys, secrets } from "./Credentials.ts"
 import { doctor } from "./Doctor.ts"
-import { get } from "./Get.ts"
-import { keys } from "./Keys.ts"
-import { migrate } from "./Migrate.ts"
-import * as Output from "./Output.ts"
 import { openapi } from "./OpenApi.ts"
-import { search } from "./Search.ts"
-import { secrets } from "./Secrets.ts"
+import { demo, distribute, migrate } from "./Prepare.ts"
+import { get, search } from "./Read.ts"
 import { send } from "./Send.ts"
 import { serve } from "./Serve.ts"
 import { sync } from "./Sync.ts"
 import { tasks } from "./Tasks.ts"
 import * as Usage from "./Usage.ts"
 
+const about = "Run and operate the practice data service, with the same variables that configure it"
+
 const command = Command.make("practice-data").pipe(
-  Command.withDescription("Run and operate the practice data service, with the same variables that configure it"),
-  Command.withExamples([
-    { command: invocation("migrate"), description: "Prepare the Postgres of DATABASE_URL" },
-    {
-      command: invocation("keys create --organization org_1 --name 'Warehouse sync'"),
-      description: "Let an organization read"
-    },
-    { command: invocation("tasks list --state dead"), description: "See which deletions need a look" }
+  Usage.documented(about, [
+    ["practice-data migrate", "Prepare the Postgres of DATABASE_URL"],
+    ["practice-data keys create --organization org_1 --name 'Warehouse sync'", "Let an organization read"],
+    ["practice-data tasks list --state dead", "See which deletions need a look"]
   ]),
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, distribute, demo] },
@@ -40,15 +34,34 @@ const command = Command.make("practice-data").pipe(
   ])
 )
 
-/** Runs the command that the arguments name. Says on standard error why it fails. */
+/** Runs the command that the arguments name. Explains a failure on standard error. */
 export const run = (args: ReadonlyArray<string>) =>
   Command.runWith(command, { version })(args).pipe(
-    Effect.tapErrorTag(
-      ["ConfigError", "EmbeddedDatabaseError", "MigrationError", "NotMigrated", "Refused", "SqlError"],
-      Failure.report
-    ),
-    // A row that does not decode.
-    Effect.tapErrorTag("SchemaError", ({ message }) => Output.note(message.split("\n"))),
-    Effect.tapDefect((defect) => Output.note(`This is a bug of practice-data: ${inspect(defect)}`.split("\n"))),
+    Effect.tapError((error) => {
+      // These are printed where they occur.
+      if (CliError.isCliError(error) || error._tag === "Unavailable") return Effect.void
+      // A row that does not decode.
+      return error._tag === "SchemaError" ? note(error.message.split("\n")) : Failure.report(error)
+    }),
+    Effect.tapDefect((defect) => note(`This is a bug of practice-data: ${inspect(defect)}`.split("\n"))),
     Effect.provide([Usage.layer, layerLogger])
   )
+
+// The shell's code of a program whose reader has left, as `head` does.
+const readerLeft = 141
+
+/** Runs the command of this process, and ends the process with its exit code. */
+export const main = () => {
+  process.stdout.on("error", () => process.exit(readerLeft))
+  // An interrupted command ends with the shell's code of the signal.
+  let isTerminated = false
+  process.once("SIGTERM", () => (isTerminated = true))
+  const codeOf = (code: number) => (isTerminated && code === 130 ? 143 : code)
+  run(process.argv.slice(2)).pipe(
+    Effect.provide(NodeServices.layer),
+    NodeRuntime.runMain({
+      disableErrorReporting: true,
+      teardown: (exit, onExit) => onExit(codeOf(Usage.exitCode(exit)))
+    })
+  )
+}

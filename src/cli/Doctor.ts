@@ -1,16 +1,19 @@
 /** `doctor`. */
-import { Effect, Layer, Record } from "effect"
+import { Effect, Layer } from "effect"
 import { Command, TerminalCapabilities } from "effect/cli"
 import { Reactivity } from "effect/reactivity"
 import * as Doctor from "../operations/doctor/Doctor.ts"
 import type { Finding } from "../operations/doctor/Finding.ts"
 import * as HttpClient from "../process/HttpClient.ts"
-import { invocation } from "../process/Package.ts"
 import * as Output from "./Output.ts"
-import { Refused } from "./Refused.ts"
+import { documented, Refused } from "./Usage.ts"
 
 const marks = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const
-const colors = { ok: 32, warn: 33, fail: 31 } as const
+const colors = new Map([
+  ["ok  ", 32],
+  ["warn", 33],
+  ["FAIL", 31]
+])
 
 const linesOf = (findings: ReadonlyArray<Finding>) =>
   [...Map.groupBy(findings, ({ area }) => area)].flatMap(([area, found]) => [
@@ -23,14 +26,9 @@ const linesOf = (findings: ReadonlyArray<Finding>) =>
 
 /** Colors the mark that a line begins with. */
 const paint = (line: string) =>
-  Record.toEntries(marks)
-    .filter(([, mark]) => line.startsWith(`  ${mark}  `))
-    .reduce((painted, [status, mark]) => painted.replace(mark, `\u001b[${colors[status]}m${mark}\u001b[39m`), line)
+  line.replace(/(?<=^ {2})(ok {2}|warn|FAIL)(?= {2})/, (mark) => `\u001b[${colors.get(mark)}m${mark}\u001b[39m`)
 
-const count = (findings: ReadonlyArray<Finding>, status: Finding["status"]) =>
-  findings.filter((finding) => finding.status === status).length
-
-/** Looks for what is wrong, and says what to do. Fails if a check does. */
+/** Fails if a check does. */
 export const doctor = Command.make(
   "doctor",
   { json: Output.json },
@@ -41,19 +39,16 @@ export const doctor = Command.make(
       const { canColor } = yield* TerminalCapabilities.TerminalCapabilities
       yield* Output.print(linesOf(findings), canColor ? paint : undefined)
     }
-    const [failures, warnings] = [count(findings, "fail"), count(findings, "warn")]
-    const summary = `${failures} failed, ${warnings} to look at, ${count(findings, "ok")} fine.`
-    if (failures > 0) return yield* new Refused({ message: summary })
+    const count = (status: Finding["status"]) => findings.filter((finding) => finding.status === status).length
+    const summary = `${count("fail")} failed, ${count("warn")} to look at, ${count("ok")} fine.`
+    if (count("fail") > 0) return yield* new Refused({ message: summary })
     yield* Output.note(summary)
   })
 ).pipe(
-  Command.withDescription(
-    "Look for what is wrong with this installation, and say what to do: the variables, each database (server, way to it, clock, settings of sessions, connections, migrations, roles, deletions, changes), the payment processor, the service. Nothing is changed. Exits with 1 if something failed."
-  ),
   Command.provide(Layer.merge(HttpClient.layer, Reactivity.layer)),
-  Command.withShortDescription("Look for what is wrong, and say what to do"),
-  Command.withExamples([
-    { command: invocation("doctor") },
-    { command: `${invocation("doctor --json")} | jq 'select(.status != "ok")'` }
-  ])
+  documented(
+    "Look for what is wrong, and say what to do",
+    [["practice-data doctor"], ["practice-data doctor --json | jq 'select(.status != \"ok\")'"]],
+    "Look for what is wrong with this installation, and say what to do: the variables, each database (server, way to it, clock, settings of sessions, connections, migrations, roles, deletions, changes), the payment processor, the service. Nothing is changed. Exits with 1 if something failed."
+  )
 )

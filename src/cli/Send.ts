@@ -1,29 +1,81 @@
 /** `send`. */
-import { Clock, DateTime, Duration, Effect, Option, Redacted } from "effect"
+import {
+  Clock,
+  DateTime,
+  Duration,
+  Effect,
+  FileSystem,
+  Option,
+  Redacted,
+  Schema,
+  SchemaIssue,
+  Stdio,
+  Stream
+} from "effect"
 import { Command, Flag } from "effect/cli"
+import { InvoiceDeletions as Delivery } from "../api/IntakeApi.ts"
 import { type DeletionTask, InvoiceDeletions, type PracticeData } from "../client/index.ts"
-import { invocation } from "../process/Package.ts"
-import { ask, clientOf, connection, refuseSlips, variables } from "./Connection.ts"
-import * as Delivery from "./Delivery.ts"
-import { organization } from "./Organization.ts"
+import { ask, clientOf, connection, make, refuseSlips, variables } from "./Connection.ts"
+import { organization } from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { Refused } from "./Refused.ts"
-import { pairs, second } from "./Table.ts"
 import * as TaskText from "./TaskText.ts"
-import { misused } from "./Usage.ts"
+import { documented, misused, Refused } from "./Usage.ts"
 
-const linesOf = (task: DeletionTask, owner: string) =>
-  TaskText.lines({ ...task, id: task.task_id, organization_id: owner, last_error: null })
+const decode = Schema.decodeEffect(Schema.fromJsonString(Delivery))
 
-/** How long a task is waited for after it was to run. All its attempts may take longer. */
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const textOf = Effect.fnUntraced(function* (file: string) {
+  if (file !== "-") return yield* Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(file))
+  const { stdin } = yield* Stdio.Stdio
+  return yield* Stream.mkString(Stream.decodeText(stdin))
+})
+
+const readFile = (file: string) =>
+  textOf(file).pipe(
+    Effect.flatMap((text) => decode(text)),
+    Effect.catchTags({
+      PlatformError: ({ message }) => new Refused({ message: `${file} cannot be read: ${message}` }),
+      SchemaError: ({ issue }) => {
+        const [first] = issuesOf(issue).issues
+        const where = first?.path?.map(String).join(".") ?? ""
+        return new Refused({
+          message: `${file} is not what the intake takes. ${where === "" ? "" : `${where}: `}${first?.message ?? ""}`
+        })
+      }
+    })
+  )
+
+interface Items {
+  readonly invoice: ReadonlyArray<string>
+  readonly line: ReadonlyArray<string>
+  readonly file: ReadonlyArray<string>
+}
+
+/** The delivery of the items that flags and files name. */
+const deliveryOf = Effect.fnUntraced(function* ({ file, invoice, line }: Items) {
+  const read = yield* Effect.forEach(file, readFile)
+  const delivery = {
+    invoices: [...invoice.map((invoice_id) => ({ invoice_id })), ...read.flatMap(({ invoices }) => invoices ?? [])],
+    invoice_lines: [
+      ...line.map((invoice_line_id) => ({ invoice_line_id })),
+      ...read.flatMap(({ invoice_lines }) => invoice_lines ?? [])
+    ]
+  }
+  if (delivery.invoices.length + delivery.invoice_lines.length === 0) {
+    return yield* misused(["send"], "Name what to delete: --invoice, --invoice-line or --file.")
+  }
+  return delivery
+})
+
+/** The longest wait for a task after it is due. All its attempts may take longer. */
 const patience = Duration.minutes(10)
 
-/** Asks until the task has ended. */
+/** Polls a task until it has ended. */
 const follow = Effect.fnUntraced(function* (client: PracticeData, idempotencyKey: string, scheduledFor: string) {
   const until = DateTime.toEpochMillis(DateTime.makeUnsafe(scheduledFor)) + Duration.toMillis(patience)
-  const look = ask((signal) => client.invoiceDeletions.get({ idempotency_key: idempotencyKey }, { signal }))
   while (true) {
-    const task = yield* look
+    const task = yield* ask((signal) => client.invoiceDeletions.get({ idempotency_key: idempotencyKey }, { signal }))
     if (task.state === "completed" || task.state === "dead") return task
     if ((yield* Clock.currentTimeMillis) > until) {
       return yield* new Refused({ message: `The task ${task.task_id} is still ${task.state}.` })
@@ -35,23 +87,16 @@ const follow = Effect.fnUntraced(function* (client: PracticeData, idempotencyKey
 const deletedNothing = ({ outcome, state }: DeletionTask) =>
   state === "dead" || (outcome !== null && outcome.invoices.deleted + outcome.invoice_lines.deleted === 0)
 
-/** Sends a delivery to the intake, as a sender does. */
+const several = (name: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.atLeast(0))
+
 export const send = Command.make(
   "send",
   {
     organization,
-    invoice: Flag.String("invoice").pipe(
-      Flag.withDescription("Id of an invoice to delete with its lines; may be repeated"),
-      Flag.atLeast(0)
-    ),
-    line: Flag.String("invoice-line").pipe(
-      Flag.withDescription("Id of an invoice line to delete; may be repeated"),
-      Flag.atLeast(0)
-    ),
-    file: Flag.String("file").pipe(
-      Flag.withDescription("A file of JSON, as the intake takes it; - for standard input"),
-      Flag.atLeast(0)
-    ),
+    invoice: several("invoice", "Id of an invoice to delete with its lines; may be repeated"),
+    line: several("invoice-line", "Id of an invoice line to delete; may be repeated"),
+    file: several("file", "A file of JSON, as the intake takes it; - for standard input"),
     key: Flag.String("key").pipe(
       Flag.withDescription("The Idempotency-Key of the delivery; a new one by default"),
       Flag.optional
@@ -70,53 +115,50 @@ export const send = Command.make(
     json: Output.json
   },
   Effect.fn(function* (given) {
-    const delivery = yield* Delivery.of({ invoices: given.invoice, lines: given.line, files: given.file })
+    const delivery = yield* deliveryOf(given)
     yield* refuseSlips
-    // Before anything is sent: a key that is missing would be found too late.
+    // Before anything is sent: a missing key would be found too late.
     const client = given.wait ? yield* clientOf(["send"], given) : undefined
-    const sender = yield* Effect.try({
-      try: () =>
-        new InvoiceDeletions({
-          baseUrl: given.url,
-          organization: given.organization,
-          secret: Option.getOrUndefined(Option.map(given.secret, (secret) => Redacted.value(secret)))
-        }),
-      catch: (error) => misused(["send"], `${error instanceof Error ? error.message : String(error)}.`)
-    })
+    const secret = Option.getOrUndefined(Option.map(given.secret, (text) => Redacted.value(text)))
+    const sender = yield* make(
+      ["send"],
+      () => new InvoiceDeletions({ baseUrl: given.url, organization: given.organization, secret })
+    )
     const receipt = yield* ask((signal) =>
       sender.send(delivery, { signal, idempotencyKey: Option.getOrUndefined(given.key) })
     )
-    if (client === undefined || !given.json) {
-      yield* given.json
-        ? Output.record(receipt)
-        : Output.print(
-            pairs([
-              ["Status", receipt.status],
-              ["Task", receipt.task_id],
-              ["Idempotency-Key", receipt.idempotency_key],
-              ["Scheduled for", `${second(receipt.scheduled_for)} UTC`]
-            ])
-          )
-    }
+    if (!given.json) {
+      yield* Output.print(
+        Output.pairs([
+          ["Status", receipt.status],
+          ["Task", receipt.task_id],
+          ["Idempotency-Key", receipt.idempotency_key],
+          ["Scheduled for", `${Output.second(receipt.scheduled_for)} UTC`]
+        ])
+      )
+    } else if (client === undefined) yield* Output.record(receipt)
     if (client === undefined) return
     yield* Output.note("Waiting until it has run ...")
     const task = yield* follow(client, receipt.idempotency_key, receipt.scheduled_for)
-    yield* given.json ? Output.record(task) : Output.print(["", ...linesOf(task, given.organization)])
+    yield* given.json
+      ? Output.record(task)
+      : Output.print([
+          "",
+          ...TaskText.lines({ ...task, id: task.task_id, organization_id: given.organization, last_error: null })
+        ])
     if (deletedNothing(task)) return yield* new Refused({ message: "Nothing was deleted." })
   })
 ).pipe(
-  Command.withDescription(
+  documented(
+    "Send a delivery of invoice deletions",
+    [
+      ["practice-data send --organization org_oakridge --invoice invoice_oakridge_0001 --key delivery-1"],
+      [
+        "PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data send --organization org_oakridge --invoice-line line_oakridge_0002_1 --wait",
+        "Wait for the outcome"
+      ],
+      ["PRACTICE_DATA_SIGNING_SECRET=whsec_... practice-data send --organization org_1 --file delivery.json"]
+    ],
     "Send a delivery of invoice deletions to the intake, signed where there is a secret, and print its receipt. What it names is deleted."
-  ),
-  Command.withShortDescription("Send a delivery of invoice deletions"),
-  Command.withExamples([
-    { command: invocation("send --organization org_oakridge --invoice invoice_oakridge_0001 --key delivery-1") },
-    {
-      command: `PRACTICE_DATA_API_KEY=pda_demo_oakridge ${invocation("send --organization org_oakridge --invoice-line line_oakridge_0002_1 --wait")}`,
-      description: "Wait for the outcome"
-    },
-    {
-      command: `PRACTICE_DATA_SIGNING_SECRET=whsec_... ${invocation("send --organization org_1 --file delivery.json")}`
-    }
-  ])
+  )
 )

@@ -1,9 +1,9 @@
 /** `serve`. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { invocation } from "../process/Package.ts"
+import { documented } from "./Usage.ts"
 
-/** Runs the service in the place of the command: it ends the process by itself, as it does when it is started alone. */
+/** Runs the service in place of the command. It ends the process itself, as when it is started alone. */
 export const serve = Command.make(
   "serve",
   {},
@@ -12,12 +12,9 @@ export const serve = Command.make(
     return yield* Effect.uninterruptible(Effect.callback<never>(() => run()))
   })
 ).pipe(
-  Command.withDescription(
+  documented(
+    "Run the service",
+    [["PORT=8080 practice-data serve"], ["PROCESSES=2 ROLES=data-api,intake practice-data serve"]],
     "Run the service until a stop signal: the data API, the intake and the deletion worker, as ROLES says. Without DATABASE_URL, on an embedded Postgres with demo data."
-  ),
-  Command.withShortDescription("Run the service"),
-  Command.withExamples([
-    { command: `PORT=8080 ${invocation("serve")}` },
-    { command: `PROCESSES=2 ROLES=data-api,intake ${invocation("serve")}` }
-  ])
+  )
 )

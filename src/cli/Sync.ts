@@ -1,7 +1,6 @@
 /** `sync`: keeps a copy of the records in step. */
 import { Array, Duration, Effect, Layer, Option, Runtime, Schema } from "effect"
 import { Argument, Command, Flag, TerminalCapabilities } from "effect/cli"
-import { invocation } from "../process/Package.ts"
 import { endAtSecondSignal } from "../process/Failure.ts"
 import { note } from "../process/Printed.ts"
 import * as ClientSource from "./sync/ClientSource.ts"
@@ -12,11 +11,10 @@ import * as Sync from "./sync/Sync.ts"
 import { tables } from "./sync/Table.ts"
 import { targetOf } from "./sync/targetOf.ts"
 import { clientOf, connection } from "./Connection.ts"
-import { Refused } from "./Refused.ts"
-import { misused } from "./Usage.ts"
+import { documented, misused, Refused } from "./Usage.ts"
 
 /** The service or the target is down. The exit code is that of the system for "try again later". */
-export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", { message: Schema.String }) {
+class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", { message: Schema.String }) {
   override readonly [Runtime.errorExitCode] = 75
 }
 
@@ -110,24 +108,26 @@ export const sync = Command.make(
     )
   })
 ).pipe(
-  Command.withShortDescription("Keep a copy of the records in Postgres, SQLite or files"),
-  Command.withDescription(`Keep a copy of the records in Postgres, SQLite, NDJSON or Parquet, in step with the service.
+  documented(
+    "Keep a copy of the records in Postgres, SQLite or files",
+    [
+      [
+        "PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data sync sqlite:practice.db",
+        "Copy the demo data to a SQLite file"
+      ],
+      [
+        "practice-data sync postgres://me@localhost/warehouse --schema practice --watch 10",
+        "Keep a schema of a Postgres in step. PGPASSWORD has the password"
+      ],
+      [
+        "practice-data sync ndjson:copy --resource charges --compact",
+        "Only the charges, in a file with one line for each"
+      ]
+    ],
+    `Keep a copy of the records in Postgres, SQLite, NDJSON or Parquet, in step with the service.
 
 The first run copies everything, a table or file for each resource. Each later run, or --watch, applies what has changed since. What was applied and how far it is are kept together, so that a run can be killed at any point; the next one goes on from there. A target that has something else under the same names is not touched. The files that it makes are readable by their user alone.
 
-Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable, or an open transaction holds back records of a load for more than a minute: try again later; 130 and 143 stopped by a signal. With --watch, these are waited out, and a table that was dropped is loaded again.`),
-  Command.withExamples([
-    {
-      command: `PRACTICE_DATA_API_KEY=pda_demo_oakridge ${invocation("sync sqlite:practice.db")}`,
-      description: "Copy the demo data to a SQLite file"
-    },
-    {
-      command: invocation("sync postgres://me@localhost/warehouse --schema practice --watch 10"),
-      description: "Keep a schema of a Postgres in step. PGPASSWORD has the password"
-    },
-    {
-      command: invocation("sync ndjson:copy --resource charges --compact"),
-      description: "Only the charges, in a file with one line for each"
-    }
-  ])
+Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable, or an open transaction holds back records of a load for more than a minute: try again later; 130 and 143 stopped by a signal. With --watch, these are waited out, and a table that was dropped is loaded again.`
+  )
 )

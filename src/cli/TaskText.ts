@@ -3,7 +3,7 @@ import { Array } from "effect"
 import type { Outcome } from "../api/DeletionTasks.ts"
 import { maximumAttempts } from "../deletions/Task.ts"
 import * as Tasks from "../deletions/Tasks.ts"
-import * as Table from "./Table.ts"
+import { pairs, second } from "./Output.ts"
 
 const counted = (count: number, one: string) => `${count} ${count === 1 ? one : `${one}s`}`
 
@@ -23,7 +23,7 @@ export const inBrief = ({ last_error, outcome }: Pick<Tasks.Task, "last_error" |
   return `deleted ${deletedText(outcome)}${notDeleted === 0 ? "" : `; ${notDeleted} not`}`
 }
 
-const time = (text: string | null) => (text === null ? [] : [`${Table.second(text)} UTC`])
+const time = (text: string | null) => (text === null ? [] : [`${second(text)} UTC`])
 
 const entry = (name: string, values: ReadonlyArray<string>): ReadonlyArray<readonly [string, string]> =>
   values.map((value, index) => [index === 0 ? name : "", value] as const)
@@ -34,7 +34,7 @@ type Shown = Omit<Tasks.TaskDetails, "due_at" | "trace_parent">
 export const lines = (task: Shown): ReadonlyArray<string> => {
   const { outcome } = task
   const missed = outcome === null ? [] : Tasks.notDeleted(outcome)
-  return Table.pairs(
+  return pairs(
     Array.flatten([
       entry("Task", [task.id]),
       entry("Organization", [task.organization_id]),

@@ -6,23 +6,19 @@ import { taskIdOf } from "../deletions/Delivery.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import { commandLine } from "../operations/AuditLog.ts"
 import * as Commands from "../operations/Commands.ts"
-import { invocation } from "../process/Package.ts"
-import * as OperatorDatabases from "./OperatorDatabases.ts"
-import { ofOne } from "./Organization.ts"
+import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import { Refused } from "./Refused.ts"
-import { type Column, second } from "./Table.ts"
 import * as TaskText from "./TaskText.ts"
-import { misused } from "./Usage.ts"
+import { documented, misused, Refused } from "./Usage.ts"
 
-const organization = ofOne("tasks")
+const organization = Operators.ofOne("tasks")
 
-const columns: ReadonlyArray<Column<Tasks.Task>> = [
+const columns: ReadonlyArray<Output.Column<Tasks.Task>> = [
   { title: "TASK", value: ({ id }) => id },
   { title: "STATE", value: ({ state }) => state },
   { title: "ORGANIZATION", value: ({ organization_id }) => organization_id },
   { title: "IDEMPOTENCY-KEY", value: ({ idempotency_key }) => idempotency_key },
-  { title: "SCHEDULED (UTC)", value: ({ scheduled_for }) => second(scheduled_for) },
+  { title: "SCHEDULED (UTC)", value: ({ scheduled_for }) => Output.second(scheduled_for) },
   { title: "ATTEMPTS", value: ({ attempts }) => attempts },
   { title: "OUTCOME", value: TaskText.inBrief }
 ]
@@ -32,11 +28,7 @@ const list = Command.make(
   {
     state: Flag.optional(Flag.Literals("state", State.literals).pipe(Flag.withDescription("Only tasks of this state"))),
     organization,
-    limit: Flag.Int("limit").pipe(
-      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
-      Flag.withDescription("How many tasks at most, 50 by default"),
-      Flag.withDefault(50)
-    ),
+    limit: Output.limit("tasks"),
     json: Output.json
   },
   Effect.fn(function* (options) {
@@ -49,15 +41,17 @@ const list = Command.make(
     })
   })
 ).pipe(
-  Command.withDescription("List deletion tasks, those that were scheduled for the latest time first"),
-  Command.withShortDescription("List deletion tasks"),
-  Command.withExamples([
-    { command: invocation("tasks list --state dead"), description: "See which deletions need a look" },
-    { command: `${invocation("tasks list --organization org_1 --json")} | jq -r .id` }
-  ])
+  documented(
+    "List deletion tasks",
+    [
+      ["practice-data tasks list --state dead", "See which deletions need a look"],
+      ["practice-data tasks list --organization org_1 --json | jq -r .id"]
+    ],
+    "List deletion tasks, those that were scheduled for the latest time first"
+  )
 )
 
-/** Which task, as the flags say it. */
+/** The arguments that identify a task. */
 const identity = {
   id: Argument.String("task-id").pipe(
     Argument.withDescription("Id of the task, as the intake returned it"),
@@ -105,14 +99,14 @@ const show = Command.make(
     yield* given.json ? Output.record(found.value) : Output.print(TaskText.lines(found.value))
   })
 ).pipe(
-  Command.withDescription(
+  documented(
+    "Show a deletion task and its outcome",
+    [
+      ["practice-data tasks show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
+      ["practice-data tasks show --organization org_1 --idempotency-key delivery-1"]
+    ],
     "Show a deletion task: its times, what it deleted, and what it did not and why. With --json, also what its delivery names, while TASK_RETENTION keeps it."
-  ),
-  Command.withShortDescription("Show a deletion task and its outcome"),
-  Command.withExamples([
-    { command: invocation("tasks show 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11") },
-    { command: invocation("tasks show --organization org_1 --idempotency-key delivery-1") }
-  ])
+  )
 )
 
 const replay = Command.make(
@@ -128,13 +122,13 @@ const replay = Command.make(
     })
   })
 ).pipe(
-  Command.withDescription("Run a dead deletion task again, at once and with all its attempts"),
-  Command.withExamples([{ command: invocation("tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11") }])
+  documented("Run a dead deletion task again, at once and with all its attempts", [
+    ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"]
+  ])
 )
 
-/** `tasks`. */
 export const tasks = Command.make("tasks").pipe(
   Command.withDescription("Deletion tasks"),
   Command.withSubcommands([list, show, replay]),
-  Command.provide(OperatorDatabases.tasks)
+  Command.provide(Operators.tasks)
 )

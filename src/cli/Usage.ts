@@ -1,13 +1,43 @@
-/** How the command line answers a command that it does not understand: on standard error, and with exit code 2. */
-import { Cause, Effect, Exit, Layer, Runtime } from "effect"
-import { CliConfig, CliError, CliOutput, GlobalFlag } from "effect/cli"
-import { nearest } from "../process/Variable.ts"
+/** The help of commands, and their failures: exit code 1 where one refuses, and 2 where it is not understood. */
+import { Cause, Effect, Exit, Layer, Runtime, Schema } from "effect"
+import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
+import { invocation } from "../process/Package.ts"
 import { note } from "../process/Printed.ts"
+import { nearest } from "../process/Variable.ts"
 
-// What an argument says is escaped, and so would colors be.
+/** The command did nothing; the message is the reason. Exit code 1. */
+export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
+
+/** A command line of `practice-data` in this installation. npm prints lines of its own unless it is silent. */
+const asCalled = (line: string) => {
+  const called = invocation("")
+  const isRead = /[|>]|\$\(/.test(line)
+  return line.replace("practice-data ", isRead ? called.replace("npm run", "npm run --silent") : called)
+}
+
+/** The help of a command: a line, its whole description, and examples with a description or without. */
+export const documented =
+  (
+    short: string,
+    examples: ReadonlyArray<readonly [command: string, description?: string]>,
+    description: string = short
+  ) =>
+  <const Name extends string, Input, ContextInput, E, R>(command: Command.Command<Name, Input, ContextInput, E, R>) =>
+    command.pipe(
+      Command.withDescription(description),
+      Command.withShortDescription(short),
+      Command.withExamples(
+        examples.map(([line, about]) => ({
+          command: asCalled(line),
+          ...(about === undefined ? {} : { description: about })
+        }))
+      )
+    )
+
+// The presenter escapes its lines, and would escape colors.
 const { formatErrors } = CliOutput.defaultFormatter({ colors: false })
 
-/** Of a word that is none of several: what was probably meant. */
+/** Adds the nearest choice to the error of a word that is none of several. */
 const clarified = (error: CliError.NonShowHelpErrors): CliError.NonShowHelpErrors => {
   if (error._tag !== "InvalidValue" || !/^("[^"]*"( \| )?)+$/.test(error.expected)) return error
   const choices = error.expected.slice(1, -1).split('" | "')
@@ -29,7 +59,7 @@ const presenter: CliOutput.Presenter = {
   })
 }
 
-/** The output of the command line, and its global flags. */
+/** The output of help and errors, and the global flags. */
 export const layer = Layer.mergeAll(
   CliOutput.layerPresenter(presenter),
   CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] })
@@ -44,7 +74,7 @@ export const misused = (command: ReadonlyArray<string>, message: string) =>
 
 const isMisused = (error: unknown) => CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0
 
-/** The exit code of a command: 2 when it was not understood, 1 when it did not do what it was asked. */
+/** The exit code of a command: 2 where it was not understood. */
 export const exitCode = (exit: Exit.Exit<unknown, unknown>): number => {
   if (Exit.isFailure(exit) && isMisused(Cause.squash(exit.cause))) return 2
   let code = 0

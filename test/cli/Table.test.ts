@@ -1,6 +1,6 @@
 /** The tables of commands. */
 import { assert, it } from "@effect/vitest"
-import * as Table from "../../src/cli/Table.ts"
+import * as Table from "../../src/cli/Output.ts"
 
 const columns: ReadonlyArray<Table.Column<{ readonly name: string; readonly note: string | null }>> = [
   { title: "NAME", value: ({ name }) => name },

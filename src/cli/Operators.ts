@@ -1,0 +1,86 @@
+/** The parts that operators' commands share: the databases of the service, and the flag `--organization`. */
+import { Effect, Layer, Option, Schema } from "effect"
+import { Flag } from "effect/cli"
+import { config } from "../app/Config.ts"
+import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
+import * as Databases from "../database/Databases.ts"
+import { requireMigrated } from "../database/Migrations.ts"
+import { loadDemoData } from "../demo/Load.ts"
+import { note } from "../process/Printed.ts"
+import { Refused } from "./Usage.ts"
+
+const settings = Effect.gen(function* () {
+  const found = yield* config
+  if (Option.isNone(found.databaseUrl) && found.dataDir === "memory") {
+    return yield* new Refused({
+      message: "DATA_DIR=memory keeps the database in the memory of the service, where no command can reach it."
+    })
+  }
+  return found
+})
+
+const layerOf = (overrides: Partial<Databases.DatabaseSettings>) =>
+  Layer.unwrap(
+    Effect.map(settings, (found) =>
+      // Nothing else waits for a command, so a busy database has more time to let it in.
+      Databases.layer({ ...found, ...overrides }, { fill: loadDemoData, asGuest: true, connectTimeout: "10 seconds" })
+    )
+  )
+
+const databases = layerOf({})
+
+/** The databases, migrated or not: migrating at the start would leave `migrate` nothing to say. */
+export const asTheyAre = layerOf({ migrate: Option.some(false) })
+
+const migrated = (
+  which: keyof ReturnType<typeof Databases.namesOf>,
+  database: typeof TaskDatabase | typeof CredentialDatabase
+) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const names = Databases.namesOf(yield* config)
+      yield* requireMigrated(names[which], yield* database)
+    })
+  ).pipe(Layer.provideMerge(databases))
+
+/** The databases for commands on tasks and secrets. Fails unless that of the tasks is migrated. */
+export const tasks = migrated("tasks", TaskDatabase)
+
+/** The databases for commands on API keys. Fails unless that of the keys is migrated. */
+export const keys = migrated("credentials", CredentialDatabase)
+
+const longest = 128
+
+/** A text of one line, without white space around it. */
+export const Line = (what: string) =>
+  Schema.String.check(
+    Schema.makeFilter(
+      (text) =>
+        text.length > 0 &&
+        text.length <= longest &&
+        text.trim() === text &&
+        text.isWellFormed() &&
+        !/\p{Cc}/u.test(text),
+      { message: `Expected ${what}: 1 to ${longest} characters on one line, without white space around them` }
+    )
+  )
+
+/** The id of an organization, as the intake takes it in a header. */
+export const organization = Flag.String("organization").pipe(
+  Flag.withSchema(Line("the id of an organization")),
+  Flag.withDescription("Id of the organization (required)")
+)
+
+/** The organization that a list is limited to. */
+export const ofOne = (what: string) =>
+  Flag.optional(Flag.withDescription(organization, `Only ${what} of the organization with this id`))
+
+/** Notes the consequence where the organization has no row in the table of organizations. */
+export const noteIfUnknown = Effect.fnUntraced(function* (id: string, consequence: string) {
+  const sql = yield* TaskDatabase
+  // It decides nothing, so that a database that does not answer is no failure.
+  const found = yield* Effect.option(sql`select 1 from organizations where organization_id = ${id}`)
+  if (Option.exists(found, (rows) => rows.length === 0)) {
+    yield* note(`There is no organization ${id} in the table organizations yet. ${consequence}`)
+  }
+})

@@ -1,0 +1,108 @@
+/** `migrate`, `distribute` and `demo`: the preparation of a database. */
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { beginAnew } from "../database/ChangeOrder.ts"
+import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
+import { distribute as distributeTables, settings } from "../database/Distribute.ts"
+import { migrate as applyMissing, openSchema } from "../database/Migrations.ts"
+import { giveToLogins } from "../database/SessionSettings.ts"
+import { organizations } from "../demo/DemoData.ts"
+import { loadDemoData } from "../demo/Load.ts"
+import * as Operators from "./Operators.ts"
+import * as Output from "./Output.ts"
+import { documented, Refused } from "./Usage.ts"
+
+/** Prints a line about names, if there are any. */
+const printNamed = (about: string, names: ReadonlyArray<string>) =>
+  names.length === 0 ? Effect.void : Output.print(`${about}: ${names.join(", ")}`)
+
+/** Applies what is missing. Doing nothing is a success, so that every deployment may run it. */
+export const migrate = Command.make(
+  "migrate",
+  { json: Output.json },
+  Effect.fn(function* ({ json }) {
+    const databases = [yield* TaskDatabase, yield* CredentialDatabase] as const
+    const open = (yield* openSchema(databases[0])) ?? (yield* openSchema(databases[1]))
+    if (open !== undefined) yield* Output.note(`${open.message} Run: ${open.statement}`)
+    const applied = (yield* Effect.forEach(databases, (database) => applyMissing(database))).flat()
+    const ofLogins = yield* Effect.forEach(databases, (database) => giveToLogins(database))
+    const given = [...new Set(ofLogins.flatMap((one) => one.given))]
+    const refused = [...new Set(ofLogins.flatMap((one) => one.refused))]
+    const { begun, waiting } = yield* beginAnew(databases[0])
+    if (json)
+      return yield* Output.record({ applied, begun_anew: begun, waiting, logins_set: given, logins_not_set: refused })
+    yield* Output.print(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
+    yield* printNamed("Logins that have the settings of sessions now", given)
+    yield* printNamed("Logins that this one may not change, which matters behind a pooler", refused)
+    yield* printNamed("Changes begin anew, and their readers start again", begun)
+    yield* printNamed("Changes cannot begin anew yet, and the service tries again", waiting)
+  }, Effect.provide(Operators.asTheyAre))
+).pipe(
+  documented(
+    "Apply the migrations that are missing",
+    [["practice-data migrate", "Prepare the Postgres of DATABASE_URL"]],
+    "Apply the migrations that are missing, and begin the order of changes anew after a restore"
+  )
+)
+
+const counted = (count: number) => (count === 1 ? "1 table" : `${count} tables`)
+
+/** Distributes what is not distributed yet. Doing nothing is a success. */
+export const distribute = Command.make(
+  "distribute",
+  { json: Output.json },
+  Effect.fn(function* ({ json }) {
+    const done = yield* Effect.catchTag(
+      distributeTables(yield* TaskDatabase),
+      "CannotDistribute",
+      ({ message }) => new Refused({ message })
+    )
+    const { configured, copied, distributed, granted, refused } = done
+    if (json) yield* Output.record(done)
+    else {
+      yield* printNamed(`Distributed ${counted(distributed.length)} by organization`, distributed)
+      yield* printNamed(`Copied ${counted(copied.length)} to each server`, copied)
+      if (distributed.length + copied.length === 0) yield* Output.print("All tables are distributed")
+      for (const privileges of granted) yield* Output.print(`Granted ${privileges}`)
+      const set = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
+      const added = configured.length === 0 ? "" : `; new on ${configured.join(", ")}`
+      yield* Output.print(`Sessions of this database have ${set.join(", ")}${added}`)
+    }
+    if (distributed.length > 0) {
+      yield* Output.note(
+        "The rows that were moved also take space on this server until you run, for each table: select truncate_local_data_after_distributing_table('TABLE')"
+      )
+      yield* Output.note("Services that run notice it within 10 seconds. POST /X/changes is refused from now on.")
+    }
+    if (refused.length > 0) {
+      return yield* new Refused({
+        message: `These servers did not take the settings. Set them there by \`alter database\`: ${refused.join("; ")}`
+      })
+    }
+  }, Effect.provide(Operators.tasks))
+).pipe(
+  documented(
+    "Distribute the tables over the servers of Citus",
+    [["practice-data distribute", "Spread a migrated database over its servers"]],
+    "Distribute the tables of DATABASE_URL over the servers of Citus, by organization, and set what its sessions need. Needs the extension, and a login that owns the tables and the database. Safe to run again: it does what is left."
+  )
+)
+
+/** Loads the demo data into a migrated database that has no organization yet. */
+export const demo = Command.make(
+  "demo",
+  {},
+  Effect.fn(function* () {
+    if (!(yield* loadDemoData(yield* TaskDatabase))) {
+      return yield* new Refused({ message: "The database has an organization already. Nothing is loaded." })
+    }
+    const keys = organizations.map(({ key, slug }) => `${key} (org_${slug})`).join(" and ")
+    yield* Output.print(`The demo data is loaded, with the API keys ${keys}`)
+  }, Effect.provide(Operators.tasks))
+).pipe(
+  documented(
+    "Load the demo data into an empty Postgres",
+    [["practice-data demo"]],
+    "Load the demo data into the migrated Postgres of DATABASE_URL, to try the service on it. Not for a database that anyone uses: the demo API keys are public. A database that has an organization is left as it is."
+  )
+)

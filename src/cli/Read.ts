@@ -1,0 +1,221 @@
+/** `get` and `search`: records, by the filters of the API. */
+import { Array, Effect, Option, Predicate, Schema, Stream } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { OpenApi } from "effect/http-api"
+import { DataApi } from "../api/DataApi.ts"
+import { type AnyRecord, type AnyResource, resources, type Verb } from "../client/index.ts"
+import { nearest } from "../process/Variable.ts"
+import { ask, clientOf, connection, refusalOf } from "./Connection.ts"
+import * as Output from "./Output.ts"
+import { documented, misused } from "./Usage.ts"
+
+const resource = (verb: Verb) =>
+  Argument.Literals(
+    "resource",
+    resources.filter(({ verbs }) => verbs.includes(verb)).map(({ name }) => name)
+  ).pipe(Argument.withMetavar("resource"), Argument.withDescription("The resource, as in the API's paths"))
+
+const deletions = "invoice-deletions"
+
+interface Given {
+  readonly resource: string
+  readonly id: Option.Option<string>
+  readonly idempotencyKey: Option.Option<string>
+}
+
+const keyOf = Effect.fnUntraced(function* ({ id, idempotencyKey, resource: name }: Given) {
+  if (Option.isSome(idempotencyKey)) {
+    return name === deletions && Option.isNone(id)
+      ? { idempotency_key: idempotencyKey.value }
+      : yield* misused(["get"], `--idempotency-key is for ${deletions}, instead of an id.`)
+  }
+  if (name === "organization") {
+    return Option.isNone(id) ? {} : yield* misused(["get"], "organization takes no id: it is that of the API key.")
+  }
+  return Option.isSome(id) ? id.value : yield* misused(["get"], `Give the id of the record: get ${name} ID.`)
+})
+
+export const get = Command.make(
+  "get",
+  {
+    resource: resource("get"),
+    id: Argument.String("id").pipe(
+      Argument.withDescription("Id of the record; none for organization"),
+      Argument.optional
+    ),
+    idempotencyKey: Flag.String("idempotency-key").pipe(
+      Flag.withDescription(`Of ${deletions}, instead of the id: the Idempotency-Key of the delivery`),
+      Flag.optional
+    ),
+    ...connection,
+    json: Output.json
+  },
+  Effect.fn(function* (given) {
+    const key = yield* keyOf(given)
+    const client = yield* clientOf(["get"], given)
+    const { get: read } = client.resource(given.resource)
+    const record = yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({}))
+    yield* given.json ? Output.record(record) : Output.print(Output.linesOf(record))
+  })
+).pipe(
+  documented(
+    "Read one record",
+    [
+      ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data get charges charge_oakridge_0001"],
+      ["practice-data get organization --json"],
+      ["practice-data get invoice-deletions --idempotency-key delivery-1"]
+    ],
+    "Read one record of the organization that the API key belongs to. Times are in UTC."
+  )
+)
+
+const dig = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
+  path.reduce<unknown>((found, key) => (Predicate.hasProperty(found, key) ? found[key] : undefined), value)
+
+const notFilters = ["limit", "offset", "starting_after"]
+
+/** The types of the filters of a resource, as the OpenAPI document has them. */
+const filterTypesOf = (name: string): ReadonlyMap<string, ReadonlyArray<unknown>> => {
+  const { components, paths } = OpenApi.fromApi(DataApi)
+  const reference = String(dig(paths, `/${name}/search`, "post", "requestBody", "$ref"))
+  const body = dig(components, "requestBodies", reference.split("/").at(-1) ?? "")
+  const fields = dig(body, "content", "application/json", "schema", "properties")
+  return new Map(
+    Object.entries(Predicate.isObject(fields) ? fields : {})
+      .filter(([field]) => !notFilters.includes(field))
+      .map(([field, schema]) => [field, Array.ensure(dig(schema, "type"))])
+  )
+}
+
+const valueOf = (types: ReadonlyArray<unknown>, text: string): string | number | boolean | undefined => {
+  if (types.includes("boolean")) return text === "true" || (text === "false" ? false : undefined)
+  if (types.includes("integer")) return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined
+  return text
+}
+
+/** The filters of a search, as the API takes them. */
+const filtersOf = Effect.fnUntraced(function* (name: string, given: Readonly<Record<string, string>>) {
+  const known = filterTypesOf(name)
+  const filters: Record<string, string | number | boolean> = {}
+  for (const [field, text] of Object.entries(given)) {
+    const types = known.get(field)
+    if (types === undefined) {
+      const names = [...known.keys()]
+      const meant = nearest(field, names)
+      const hint = meant === undefined ? "" : ` Did you mean ${meant}?`
+      return yield* misused(["search"], `${name} has no filter ${field}.${hint} There are ${names.join(", ")}.`)
+    }
+    const value = valueOf(types, text)
+    if (value === undefined) {
+      const expected = types.includes("boolean") ? "true or false" : "an integer"
+      return yield* misused(["search"], `The filter ${field} expects ${expected}, not "${text}".`)
+    }
+    filters[field] = value
+  }
+  return filters
+})
+
+/** The rows that a table is aligned by. */
+const batch = 500
+
+const longestPage = ({ live }: AnyResource) => (live === true ? 100 : 1000)
+
+const walk = ({ all }: AnyResource, filters: object) =>
+  all === undefined
+    ? Stream.empty
+    : Stream.unwrap(
+        Effect.map(Effect.abortSignal, (signal) => Stream.fromAsyncIterable(all(filters, { signal }), refusalOf))
+      )
+
+/** Reads as many records as wanted: by one page where they fit, or else page after page. */
+const read = (found: AnyResource, filters: object, limit: number) =>
+  limit > longestPage(found)
+    ? Stream.take(walk(found, filters), limit)
+    : Stream.fromIterableEffect(
+        ask((signal) => found.search?.({ ...filters, limit }, { signal }) ?? Promise.resolve([]))
+      )
+
+/** The fields that fit beside each other, at least one of them. */
+const fitting = (fields: ReadonlyArray<string>, rows: ReadonlyArray<AnyRecord>, width: number) => {
+  const fits = fields.findIndex((_, index) => {
+    const [head = ""] = Output.lines(Output.columnsOf(fields.slice(0, index + 1)), rows)
+    return head.length > width
+  })
+  return fits === -1 ? fields : fields.slice(0, Math.max(1, fits))
+}
+
+const printTable = Effect.fnUntraced(function* (
+  rows: ReadonlyArray<AnyRecord>,
+  chosen: ReadonlyArray<string>,
+  isFirst: boolean
+) {
+  const width = yield* Output.width
+  const all = chosen.length === 0 ? Object.keys(rows[0] ?? {}) : chosen
+  const fields = fitting(all, rows, width)
+  const lines = Output.lines(Output.columnsOf(fields), rows, width)
+  yield* Output.print(lines.slice(isFirst ? 0 : 1))
+  if (isFirst && fields.length < all.length) {
+    yield* Output.note(
+      `${all.length - fields.length} more fields do not fit: choose some with --fields, or use --json.`
+    )
+  }
+})
+
+export const search = Command.make(
+  "search",
+  {
+    resource: resource("search"),
+    filter: Flag.KeyValuePair("filter").pipe(
+      Flag.withAlias("f"),
+      Flag.withMetavar("name=value"),
+      Flag.withDescription("Only records that satisfy this filter of the API; several filters must all hold"),
+      Flag.withDefault({})
+    ),
+    limit: Flag.Int("limit").pipe(
+      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))),
+      Flag.withDescription("How many records at most, 100 by default"),
+      Flag.optional
+    ),
+    all: Flag.Boolean("all").pipe(
+      Flag.withoutNegation,
+      Flag.withDescription("All records, page after page"),
+      Flag.withDefault(false)
+    ),
+    fields: Flag.String("fields").pipe(
+      Flag.withDescription("The fields to show, separated by commas; all by default"),
+      Flag.map((text) => text.split(",").map((field) => field.trim())),
+      Flag.withDefault([])
+    ),
+    ...connection,
+    json: Output.json
+  },
+  Effect.fn(function* (given) {
+    if (given.all && Option.isSome(given.limit)) return yield* misused(["search"], "Give either --limit or --all.")
+    const filters = yield* filtersOf(given.resource, given.filter)
+    const client = yield* clientOf(["search"], given)
+    const found = client.resource(given.resource)
+    const limit = Option.getOrElse(given.limit, () => (given.all ? Infinity : 100))
+    let count = 0
+    yield* read(found, filters, limit).pipe(
+      Stream.grouped(given.json ? 1 : batch),
+      Stream.runForEach((rows) => {
+        const isFirst = count === 0
+        count += rows.length
+        return given.json
+          ? Effect.forEach(rows, Output.record, { discard: true })
+          : printTable(rows, given.fields, isFirst)
+      })
+    )
+    if (count === 0) yield* Output.note(`There are no ${given.resource} to show.`)
+  })
+).pipe(
+  documented(
+    "Read the records of a resource",
+    [
+      ["PRACTICE_DATA_API_KEY=pda_demo_oakridge practice-data search charges --filter status=open --limit 10"],
+      ["practice-data search invoices --fields id,status,total --filter updated_at_since=2026-01-10"],
+      ["practice-data search consumption-logs --all --json > consumption-logs.ndjson"]
+    ],
+    "Read records of the organization that the API key belongs to, by the filters of the API, oldest change first. Times are in UTC. To keep a copy of all, use sync."
+  )
+)
