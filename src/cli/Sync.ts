@@ -3,10 +3,8 @@ import { Array, Duration, Effect, Layer, Option, Runtime, Schema } from "effect"
 import { Argument, Command, Flag, TerminalCapabilities } from "effect/cli"
 import { endAtSecondSignal } from "../process/Failure.ts"
 import { note } from "../process/Printed.ts"
-import * as ClientSource from "./sync/ClientSource.ts"
-import * as JsonProgress from "./sync/progress/JsonProgress.ts"
-import * as QuietProgress from "./sync/progress/QuietProgress.ts"
-import * as TextProgress from "./sync/progress/TextProgress.ts"
+import { Progress } from "./sync/Progress.ts"
+import { Source } from "./sync/Source.ts"
 import * as Sync from "./sync/Sync.ts"
 import { tables } from "./sync/Table.ts"
 import { targetOf } from "./sync/targetOf.ts"
@@ -32,11 +30,11 @@ const progressLayer = Effect.fnUntraced(function* (wanted: Option.Option<"text" 
   const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
   switch (Option.getOrElse(wanted, () => (canAnimate ? "text" : "json"))) {
     case "text":
-      return TextProgress.layer({ resources })
+      return Progress.layerText(resources)
     case "json":
-      return JsonProgress.layer
+      return Progress.layerJson
     case "none":
-      return QuietProgress.layer
+      return Progress.layerQuiet
   }
 })
 
@@ -96,7 +94,7 @@ export const sync = Command.make(
         allowNewUrl: options.allowNewUrl
       })
     }).pipe(
-      Effect.provide(Layer.mergeAll(progress, ClientSource.layer({ url: options.url, client }), layerPrivateFiles)),
+      Effect.provide(Layer.mergeAll(progress, Source.layer({ url: options.url, client }), layerPrivateFiles)),
       Effect.catchTags({
         NotATarget: ({ message }) => misused(["sync"], message),
         SourceRefused: ({ message }) => new Refused({ message }),

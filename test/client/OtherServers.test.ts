@@ -10,7 +10,6 @@ import { DataApi } from "../../src/api/DataApi.ts"
 import { RecordNotFound } from "../../src/api/Errors.ts"
 import { InvoiceDeletions, NotFoundError, PracticeData, UnexpectedResponseError } from "../../src/client/index.ts"
 import * as Server from "../../src/app/Server.ts"
-import * as ClientSource from "../../src/cli/sync/ClientSource.ts"
 import { Source, SourceRefused } from "../../src/cli/sync/Source.ts"
 import { runWith } from "../cli/cli.ts"
 import { key, layerDemo } from "../http/inProcess.ts"
@@ -111,7 +110,7 @@ layer(others)("what is not an answer of the service", (it) => {
       const got = yield* runWith(environment, ["get", "charges", "charge_1"])
       assert.strictEqual(got.code, 1)
       assert.include(got.stderr, `404 from ${url}/api/v3/charges/get: not a response of Practice Data`)
-      const source = yield* Effect.provide(Source, ClientSource.layer({ url, client: client(url) }))
+      const source = yield* Effect.provide(Source, Source.layer({ url, client: client(url) }))
       for (const failure of [
         yield* Effect.flip(source.organization),
         yield* Effect.flip(Stream.runDrain(source.changes("charges", undefined)))

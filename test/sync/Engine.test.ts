@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite"
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Option, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { type Event, Progress } from "../../src/cli/sync/progress/Progress.ts"
+import { type Event, Progress } from "../../src/cli/sync/Progress.ts"
 import { CursorExpired, Source, SourceRefused, SourceUnavailable } from "../../src/cli/sync/Source.ts"
 import * as SqliteTarget from "../../src/cli/sync/SqliteTarget.ts"
 import * as Sync from "../../src/cli/sync/Sync.ts"
@@ -56,7 +56,7 @@ const stand = Effect.gen(function* () {
   const run = (script: Script, given: Given = {}) => {
     const { concurrency = 4, organization = Effect.succeed("org_a"), resources = ["charge-refunds"], watch } = given
     return Sync.run({
-      target: SqliteTarget.make({ file, name: "sqlite:copy.db", elsewhere: "another file" }),
+      target: SqliteTarget.make(file, { name: "sqlite:copy.db", elsewhere: "another file" }),
       tables: tables.filter(({ resource }) => resources.includes(resource)),
       concurrency,
       watch,

@@ -4,8 +4,8 @@ import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { Effect, FileSystem, Option } from "effect"
-import * as Files from "../../src/cli/sync/ndjson/Files.ts"
-import * as Sqlite from "../../src/cli/sync/Sqlite.ts"
+import * as Files from "../../src/cli/sync/Files.ts"
+import * as Sqlite from "../../src/cli/sync/SqliteTarget.ts"
 import { targetOf } from "../../src/cli/sync/targetOf.ts"
 import { temporaryFolder } from "../blackbox/support/Process.ts"
 import { opening } from "./fixture.ts"
@@ -58,7 +58,7 @@ it.effect("a full disk is waited out", () =>
       database.exec(`insert into copy values ('${"x".repeat(100_000)}')`)
     )
     const writing = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.writeFileString("/dev/full", "x"))
-    for (const written of [inSqlite, Files.guarded("ndjson:copy", writing)]) {
+    for (const written of [inSqlite, Effect.mapError(writing, Files.failureOf("ndjson:copy"))]) {
       const error = yield* Effect.flip(written)
       assert.strictEqual(error._tag, "TargetUnavailable", error.message)
     }

@@ -5,9 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Console, Effect, Layer, Random, Terminal } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import { TestClock } from "effect/testing"
-import * as JsonProgress from "../../src/cli/sync/progress/JsonProgress.ts"
-import { Event, Progress } from "../../src/cli/sync/progress/Progress.ts"
-import * as TextProgress from "../../src/cli/sync/progress/TextProgress.ts"
+import { Event, Progress } from "../../src/cli/sync/Progress.ts"
 import { eventsOf } from "./command.ts"
 import * as TestTerminal from "./Terminal.ts"
 
@@ -50,7 +48,7 @@ const tell = (between: Effect.Effect<unknown> = Effect.void) =>
   })
 
 const onTerminal = (terminal: Terminal.Terminal, can: { readonly color: boolean; readonly animate: boolean }) =>
-  Layer.fresh(TextProgress.layer({ resources: 2 })).pipe(
+  Layer.fresh(Progress.layerText(2)).pipe(
     Layer.provide(Layer.succeed(Terminal.Terminal, terminal)),
     Layer.provide(
       Layer.succeed(TerminalCapabilities.TerminalCapabilities, {
@@ -129,7 +127,7 @@ describe("for a program", () => {
         }
       })
       yield* tell().pipe(
-        Effect.provide(Layer.fresh(JsonProgress.layer)),
+        Effect.provide(Layer.fresh(Progress.layerJson)),
         Effect.provideService(Console.Console, new NodeConsole(stream))
       )
       const told = eventsOf(text).map(({ at, ...event }) => {

@@ -1,11 +1,10 @@
 /** A target of each kind, empty and of the test's own, with a reader of the copy in it. */
-import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { NodeServices } from "@effect/platform-node"
 import { Effect, Redacted, type Scope } from "effect"
 import type { Target } from "../../src/cli/sync/Target.ts"
-import * as State from "../../src/cli/sync/ndjson/State.ts"
 import * as NdjsonTarget from "../../src/cli/sync/NdjsonTarget.ts"
 import * as PostgresTarget from "../../src/cli/sync/PostgresTarget.ts"
 import * as SqliteTarget from "../../src/cli/sync/SqliteTarget.ts"
@@ -59,7 +58,7 @@ const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
       database.close()
     })
   return {
-    target: SqliteTarget.make({ file, name: "sqlite:copy.db", elsewhere: "another file" }),
+    target: SqliteTarget.make(file, { name: "sqlite:copy.db", elsewhere: "another file" }),
     rowsOf: (resource) => Effect.sync(() => Readers.inSqlite(file, resource)),
     inStepAt: Effect.sync(() => {
       const database = new DatabaseSync(file)
@@ -78,12 +77,9 @@ const ndjson = Effect.gen(function* () {
   const stand: Stand = {
     target: yield* NdjsonTarget.make({ folder, compact: true }),
     rowsOf: (resource) => Effect.sync(() => Readers.inFolder(folder, resource)),
-    inStepAt: Effect.orDie(
-      Effect.map(
-        State.read(join(folder, "_practice_data_sync.json")),
-        (state) => state?.resources["charges"]?.in_step_at
-      )
-    ).pipe(Effect.provide(NodeServices.layer)),
+    inStepAt: Effect.sync(
+      () => JSON.parse(readFileSync(join(folder, "_practice_data_sync.json"), "utf8")).resources.charges.in_step_at
+    ),
     occupy: Effect.sync(() => {
       mkdirSync(folder)
       writeFileSync(join(folder, "charges.ndjson"), "")

@@ -1,150 +1,130 @@
 /** A copy in a folder: a file for each resource, to which changes are appended. */
-import { Clock, DateTime, Effect, FileSystem, Path, type Schema, Semaphore, Stream } from "effect"
-import type { PlatformError } from "effect/PlatformError"
-import * as Files from "./ndjson/Files.ts"
-import * as Index from "./ndjson/Index.ts"
-import * as Lines from "./ndjson/Lines.ts"
-import * as State from "./ndjson/State.ts"
-import * as Sqlite from "./Sqlite.ts"
+import { Clock, DateTime, Effect, Path, Schema, Semaphore, Stream } from "effect"
+import * as Files from "./Files.ts"
+import * as Lines from "./Lines.ts"
+import * as Sqlite from "./SqliteTarget.ts"
 import type { Table } from "./Table.ts"
 import * as Target from "./Target.ts"
 
-const stateName = "_practice_data_sync.json"
-const lockName = "_practice_data_sync.lock"
+const stateName = `${Files.ownPrefix}.json`
+const lockName = `${Files.ownPrefix}.lock`
 
-/** How many lines are written at once. */
-const linesAtOnce = 1000
+/** The state of the copy of a resource. */
+const FileState = Schema.Struct({
+  /** The bytes of the file that count. Any more were being written when the process was killed. */
+  bytes: Schema.Int,
+  cursor: Schema.NullOr(Schema.String),
+  /** During a second load: the position at which it began. */
+  reload_from: Schema.NullOr(Schema.Int),
+  /** The time at which the copy was last in step. */
+  in_step_at: Schema.NullOr(Schema.String),
+  /** While a compacted file takes the place of the data file: the bytes of the compacted one. */
+  compacted: Schema.NullOr(Schema.Int)
+})
+type FileState = typeof FileState.Type
 
-const refuse = (message: string) => new Target.TargetRefused({ message })
+const empty: FileState = { bytes: 0, cursor: null, reload_from: null, in_step_at: null, compacted: null }
 
-const ownNames = [stateName, lockName, `${stateName}.next`]
+/** The state of a folder, with the origin of the copy. */
+const FolderState = Schema.Struct({
+  format: Schema.Int,
+  organization: Schema.String,
+  url: Schema.String,
+  resources: Schema.Record(Schema.String, FileState)
+})
+
+const FolderText = Schema.fromJsonString(FolderState, { space: 2 })
+const decodeState = Schema.decodeEffect(FolderText)
+const encodeState = Schema.encodeEffect(FolderText)
 
 export interface Options {
   readonly folder: string
-  /** Whether to rewrite each file to the last state of each record, once all are in step. */
+  /** Rewrites each file to the last state of each record, once all are in step. */
   readonly compact: boolean
 }
 
 /** The target of a folder, which is made if there is none. */
 export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Options) {
-  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const folder = path.resolve(given)
-  const name = `ndjson:${given}`
-  const elsewhere = "another folder"
+  const place: Target.Place = { name: `ndjson:${given}`, elsewhere: "another folder" }
+  const { elsewhere, name } = place
+  const files = yield* Files.make(name)
   const stateFile = path.join(folder, stateName)
   const fileOf = (table: Table) => path.join(folder, `${table.name}.ndjson`)
+  const compactingOf = (table: Table) => `${fileOf(table)}.compacting`
+  const refuse = (message: string) => new Target.TargetRefused({ message })
 
-  const guarded = <A, R>(effect: Effect.Effect<A, Target.TargetError | PlatformError | Schema.SchemaError, R>) =>
-    Files.guarded(
-      name,
-      Effect.catchTag(effect, "SchemaError", () =>
-        Effect.fail(refuse(`${stateFile} is damaged. Choose ${elsewhere}, or remove this one.`))
-      )
-    ).pipe(Effect.provideService(FileSystem.FileSystem, fs), Effect.provideService(Path.Path, path))
-
-  const takeFolder = Effect.gen(function* () {
-    yield* Files.refuseDangling(folder)
-    yield* fs.makeDirectory(folder, { recursive: true })
-    const isMade = yield* fs.exists(stateFile)
-    const others = (yield* fs.readDirectory(folder)).filter(
-      (found) => !found.startsWith(".") && !ownNames.includes(found)
+  const readState = Effect.fnUntraced(function* ({ origin }: Target.OpenOptions) {
+    if (!(yield* files.exists(stateFile))) return { format: Target.formatVersion, ...origin, resources: {} }
+    return yield* Effect.mapError(decodeState(yield* files.readText(stateFile)), () =>
+      refuse(`${stateFile} is damaged. Choose ${elsewhere}, or remove this one.`)
     )
-    if (!isMade && others.length > 0) {
-      return yield* refuse(
-        `The folder ${folder} has files that practice-data has not made, such as ${others[0]}. Choose ${elsewhere}.`
-      )
-    }
-    if (!(yield* Sqlite.lock(name, path.join(folder, lockName)))) {
-      return yield* refuse(`Another process keeps the copy in ${name} in step. Stop it first, or choose ${elsewhere}.`)
-    }
   })
 
   /** Finishes what a kill has cut short, so that the file has what its state says. */
-  const recover = Effect.fnUntraced(function* (table: Table, found: State.FileState | undefined) {
+  const recover = Effect.fnUntraced(function* (table: Table, found: FileState | undefined) {
     const file = fileOf(table)
-    const compacting = `${file}.compacting`
-    let state = found ?? State.empty
+    const compacting = compactingOf(table)
+    let state = found ?? empty
     if (state.compacted !== null) {
-      if (yield* fs.exists(compacting)) yield* Files.replace(compacting, file)
+      if (yield* files.exists(compacting)) yield* files.replace(compacting, file)
       state = { ...state, bytes: state.compacted, compacted: null }
-    } else yield* fs.remove(compacting, { force: true })
-    const size = yield* Files.sizeOf(file)
-    if (size !== undefined && found === undefined) {
-      return yield* refuse(`There is a file ${file} that practice-data has not made. Choose ${elsewhere}.`)
+    } else yield* files.remove(compacting)
+    if (!(yield* files.exists(file))) {
+      yield* files.write(file, Stream.empty)
+      return empty
     }
-    if (size === undefined) {
-      yield* Files.write(file, Stream.empty)
-      return State.empty
-    }
+    if (found === undefined) return yield* Target.notOurs(`file ${file}`, place)
+    const size = yield* files.sizeOf(file)
     if (size < state.bytes) {
       return yield* refuse(
         `${file} has ${size} bytes, and had ${state.bytes}. Restore it, or remove it to have ${table.resource} read anew.`
       )
     }
-    if (size > state.bytes) yield* Files.writeAt(file, state.bytes, Stream.empty)
+    if (size > state.bytes) yield* files.writeAt(file, state.bytes, Stream.empty)
     return state
   })
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    yield* takeFolder
-    let folderState = (yield* State.read(stateFile)) ?? {
-      format: Target.formatVersion,
-      ...opening.origin,
-      resources: {}
-    }
-    const refusal = Target.refusalOf(name, folderState, opening, elsewhere)
-    if (refusal !== undefined) return yield* refusal
+    yield* files.takeFolder(folder, stateName, elsewhere)
+    yield* Sqlite.lock(place, path.join(folder, lockName))
+    let folderState: typeof FolderState.Type = yield* readState(opening)
+    yield* Target.checkMark(place, folderState, opening)
     folderState = { ...folderState, url: opening.origin.url }
 
+    const write = Effect.suspend(() => Effect.orDie(encodeState(folderState))).pipe(
+      Effect.flatMap((text) => files.writeAtOnce(stateFile, `${text}\n`))
+    )
     const oneAtATime = Semaphore.makeUnsafe(1)
-    const stateOf = (table: Table) => folderState.resources[table.resource] ?? State.empty
-    const save = (table: Table, state: State.FileState) =>
+    const stateOf = ({ resource }: Table) => folderState.resources[resource] ?? empty
+    const save = ({ resource }: Table, state: FileState) =>
       Effect.suspend(() => {
-        folderState = { ...folderState, resources: { ...folderState.resources, [table.resource]: state } }
-        return State.write(stateFile, folderState)
+        folderState = { ...folderState, resources: { ...folderState.resources, [resource]: state } }
+        return write
       }).pipe(Semaphore.withPermit(oneAtATime))
 
     // Before any data file, so that a folder with data is known as ours.
-    yield* State.write(stateFile, folderState)
+    yield* write
     for (const table of opening.tables) {
       yield* save(table, yield* recover(table, folderState.resources[table.resource]))
     }
 
     /** Appends removals of the records that have not come again since a position. */
     const removeUnseen = Effect.fnUntraced(function* (table: Table, bytes: number, since: number) {
-      const index = yield* Index.make(name, fileOf(table), bytes)
-      const removals = Stream.fromIterable(index.idsBefore(since), { chunkSize: linesAtOnce }).pipe(
-        Stream.map((id) => Lines.encode([{ op: "remove", id }]))
-      )
-      return yield* Files.writeAt(fileOf(table), bytes, removals)
+      const { removalsBefore } = yield* Lines.index(place, files, fileOf(table), bytes)
+      return yield* files.writeAt(fileOf(table), bytes, removalsBefore(since))
     }, Effect.scoped)
 
     const compactedTo = new Map<string, number>()
     const compactFile = Effect.fnUntraced(function* (table: Table) {
-      const file = fileOf(table)
-      const compacting = `${file}.compacting`
+      const compacting = compactingOf(table)
       const state = stateOf(table)
       if (state.reload_from !== null || state.bytes === compactedTo.get(table.resource)) return
-      const { positions } = yield* Index.make(name, file, state.bytes)
-      const remaining = positions()
-      let next = remaining.next()
-      const counts = ({ at }: Lines.Line) => {
-        if (next.value !== at) return false
-        next = remaining.next()
-        return true
-      }
-      const kept = Stream.mapArray(Lines.read(file, state.bytes), (lines) => [
-        Buffer.from(
-          lines
-            .filter(counts)
-            .map(({ text }) => `${text}\n`)
-            .join("")
-        )
-      ])
-      const compacted = yield* Files.write(compacting, kept)
+      const { last } = yield* Lines.index(place, files, fileOf(table), state.bytes)
+      const compacted = yield* files.write(compacting, last)
       yield* save(table, { ...state, compacted })
-      yield* Files.replace(compacting, file)
+      yield* files.replace(compacting, fileOf(table))
       yield* save(table, { ...state, bytes: compacted, compacted: null })
       compactedTo.set(table.resource, compacted)
     }, Effect.scoped)
@@ -156,43 +136,37 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
           const load = reload_from !== null ? "again" : in_step_at === null ? "first" : "done"
           return { cursor: cursor ?? undefined, load }
         }),
-      apply: (table, state, page) =>
-        guarded(
-          Effect.gen(function* () {
-            const next = Target.after(state, page)
-            const before = stateOf(table)
-            const written = yield* Files.writeAt(
-              fileOf(table),
-              before.bytes,
-              Stream.make(Lines.encode(Lines.changesOf(page)))
-            )
-            let bytes = before.bytes + written
-            if (before.reload_from !== null && next.load === "done") {
-              bytes += yield* removeUnseen(table, bytes, before.reload_from)
-            }
-            const now = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
-            yield* save(table, {
-              ...before,
-              bytes,
-              cursor: page.cursor,
-              reload_from: next.load === "done" ? null : before.reload_from,
-              in_step_at: Target.isInStep(next, page) ? now : before.in_step_at
-            })
-            return next
-          })
-        ),
+      apply: Effect.fnUntraced(function* (table, state, page) {
+        const next = Target.after(state, page)
+        const before = stateOf(table)
+        const lines = Stream.make(Lines.linesOf(page))
+        let bytes = before.bytes + (yield* files.writeAt(fileOf(table), before.bytes, lines))
+        if (before.reload_from !== null && next.load === "done") {
+          bytes += yield* removeUnseen(table, bytes, before.reload_from)
+        }
+        const now = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
+        yield* save(table, {
+          ...before,
+          bytes,
+          cursor: page.cursor,
+          reload_from: next.load === "done" ? null : before.reload_from,
+          in_step_at: Target.isInStep(next, page) ? now : before.in_step_at
+        })
+        return next
+      }),
       restart: (table) =>
-        guarded(
-          Effect.suspend(() => {
-            const state = stateOf(table)
-            return save(table, { ...state, cursor: null, reload_from: state.bytes })
+        Effect.suspend(() => {
+          const state = stateOf(table)
+          return Effect.as(save(table, { ...state, cursor: null, reload_from: state.bytes }), {
+            cursor: undefined,
+            load: "again"
           })
-        ).pipe(Effect.as({ cursor: undefined, load: "again" })),
-      finish: compact ? guarded(Effect.forEach(opening.tables, compactFile, { discard: true })) : Effect.void
+        }),
+      finish: compact ? Effect.forEach(opening.tables, compactFile, { discard: true }) : Effect.void
     }
     return copy
   })
 
-  const target: Target.Target = { name, open: (opening) => guarded(open(opening)) }
+  const target: Target.Target = { name, open }
   return target
 })

@@ -1,87 +1,128 @@
 /**
  * A copy in a folder of Parquet files, one for each resource. Parquet cannot be changed in place, so the copy itself is a
- * SQLite file beside them; each time that all have been read, the files of the resources that have changed are written anew.
+ * SQLite file beside them; each time that all have been read, the files of the resources that have changed are rewritten.
  */
-import { Effect, FileSystem, Path } from "effect"
-import * as Files from "./ndjson/Files.ts"
-import * as ParquetFile from "./parquet/ParquetFile.ts"
-import * as Sqlite from "./Sqlite.ts"
+import type { SQLOutputValue } from "node:sqlite"
+import { DateTime, Effect, Path } from "effect"
+import { fileWriter, ParquetWriter } from "hyparquet-writer"
+import * as Files from "./Files.ts"
 import { quoteName } from "./SqlCopy.ts"
-import * as SqliteTarget from "./SqliteTarget.ts"
-import type { Table } from "./Table.ts"
+import * as Sqlite from "./SqliteTarget.ts"
+import type { ColumnType, Table } from "./Table.ts"
 import * as Target from "./Target.ts"
 
-const storeName = "_practice_data_sync.db"
-const elsewhere = "another folder"
+type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]["schema"][number]
+
+const elements: Readonly<Record<Exclude<ColumnType, "text[]">, Omit<SchemaElement, "name">>> = {
+  text: { type: "BYTE_ARRAY", converted_type: "UTF8" },
+  jsonb: { type: "BYTE_ARRAY", converted_type: "JSON" },
+  // A double has every decimal of 15 digits.
+  numeric: { type: "DOUBLE" },
+  integer: { type: "INT32" },
+  boolean: { type: "BOOLEAN" },
+  timestamptz: {
+    type: "INT64",
+    converted_type: "TIMESTAMP_MILLIS",
+    logical_type: { type: "TIMESTAMP", isAdjustedToUTC: true, unit: "MILLIS" }
+  },
+  date: { type: "INT32", converted_type: "DATE" }
+}
+
+/** The elements of the schema for a column. A list has three: itself, its repeated group, and the item. */
+const elementsOf = (name: string, type: ColumnType): ReadonlyArray<SchemaElement> =>
+  type === "text[]"
+    ? [
+        { name, converted_type: "LIST", num_children: 1, repetition_type: "OPTIONAL" },
+        { name: "list", num_children: 1, repetition_type: "REPEATED" },
+        { name: "element", ...elements.text, repetition_type: "OPTIONAL" }
+      ]
+    : [{ name, ...elements[type], repetition_type: "OPTIONAL" }]
+
+/** A value of a SQLite copy as the writer takes it. */
+const valueOf = (type: ColumnType, value: SQLOutputValue | undefined): unknown => {
+  if (typeof value === "number") return type === "boolean" ? value === 1 : value
+  if (typeof value !== "string") return null
+  if (type === "timestamptz" || type === "date") return DateTime.toDateUtc(DateTime.makeUnsafe(value))
+  return type === "text[]" || type === "jsonb" ? JSON.parse(value) : value
+}
+
+/** The rows in memory at the same time, and in a row group. */
+const rowsAtOnce = 50_000
+
+/** Writes rows of a SQLite copy to a new file. */
+const writeRows = (
+  file: string,
+  { columns }: Table,
+  rows: Iterator<Readonly<Record<string, SQLOutputValue>>>
+): void => {
+  const writer = new ParquetWriter({
+    writer: fileWriter(file),
+    schema: [
+      { name: "root", num_children: columns.length },
+      ...columns.flatMap(({ name, type }) => elementsOf(name, type))
+    ],
+    createdBy: "practice-data"
+  })
+  for (let count = rowsAtOnce; count === rowsAtOnce;) {
+    const data = columns.map(({ name }): { name: string; data: Array<unknown> } => ({ name, data: [] }))
+    count = 0
+    for (let row = rows.next(); row.done !== true; row = rows.next()) {
+      columns.forEach(({ name, type }, index) => data[index]?.data.push(valueOf(type, row.value[name])))
+      if (++count === rowsAtOnce) break
+    }
+    if (count > 0) void writer.write({ columnData: data, rowGroupSize: rowsAtOnce })
+  }
+  void writer.finish()
+}
+
+const storeName = `${Files.ownPrefix}.db`
 
 /** The target of a folder, which is made if there is none. */
 export const make = Effect.fnUntraced(function* (given: string) {
-  const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const folder = path.resolve(given)
-  const name = `parquet:${given}`
+  const place: Target.Place = { name: `parquet:${given}`, elsewhere: "another folder" }
+  const { elsewhere, name } = place
+  const files = yield* Files.make(name)
   const store = path.join(folder, storeName)
-  const copyTarget = SqliteTarget.make({ file: store, name, elsewhere })
-
-  const takeFolder = Effect.gen(function* () {
-    yield* Files.refuseDangling(folder)
-    yield* fs.makeDirectory(folder, { recursive: true })
-    const others = (yield* fs.readDirectory(folder)).filter(
-      (found) => !found.startsWith(".") && !found.startsWith(storeName)
-    )
-    if (others.length > 0 && !(yield* fs.exists(store))) {
-      return yield* new Target.TargetRefused({
-        message: `The folder ${folder} has files that practice-data has not made, such as ${others[0]}. Choose ${elsewhere}.`
-      })
-    }
-  })
+  const copyTarget = Sqlite.make(store, place)
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    yield* Files.guarded(name, takeFolder)
+    yield* files.takeFolder(folder, storeName, elsewhere)
     const copy = yield* copyTarget.open(opening)
     const database = yield* Sqlite.open(name, store)
-    // For which cursor the file of a resource was written.
-    yield* Sqlite.attempt(name, () =>
+    const attempt = <A>(work: () => A) => Sqlite.attempt(name, work)
+    // The cursor for which the file of a resource was written.
+    yield* attempt(() =>
       database.exec("create table if not exists _practice_data_sync_files (resource text primary key, cursor text)")
     )
 
     const writeFile = Effect.fnUntraced(function* (table: Table) {
       const file = path.join(folder, `${table.name}.parquet`)
       const { cursor, load } = yield* copy.stateOf(table)
-      const [written] = yield* Sqlite.attempt(name, () =>
+      const [written] = yield* attempt(() =>
         database.prepare("select cursor from _practice_data_sync_files where resource = ?").all(table.resource)
       )
-      const isThere = yield* fs.exists(file)
-      if (isThere && written === undefined) {
-        return yield* new Target.TargetRefused({
-          message: `There is a file ${file} that practice-data has not made. Choose ${elsewhere}.`
-        })
-      }
-      if (load !== "done" || cursor === undefined || (isThere && written?.["cursor"] === cursor)) return
+      const exists = yield* files.exists(file)
+      if (exists && written === undefined) return yield* Target.notOurs(`file ${file}`, place)
+      if (load !== "done" || cursor === undefined || (exists && written?.["cursor"] === cursor)) return
       const next = `${file}.next`
-      yield* fs.remove(next, { force: true })
-      yield* Sqlite.attempt(name, () =>
-        ParquetFile.write(next, table, database.prepare(`select * from ${quoteName(table.name)} order by id`).iterate())
+      yield* files.remove(next)
+      yield* attempt(() =>
+        writeRows(next, table, database.prepare(`select * from ${quoteName(table.name)} order by id`).iterate())
       )
-      yield* Files.sync(next)
-      const note = (at: string | null) =>
-        Sqlite.attempt(name, () =>
+      yield* files.sync(next)
+      const record = (at: string | null) =>
+        attempt(() =>
           database.prepare("insert or replace into _practice_data_sync_files values (?, ?)").run(table.resource, at)
         )
-      // The file is known as ours before it is there.
-      yield* note(null)
-      yield* Files.replace(next, file)
-      yield* note(cursor)
+      // The file is known as ours before it exists.
+      yield* record(null)
+      yield* files.replace(next, file)
+      yield* record(cursor)
     })
 
-    const finished: Target.Copy = {
-      ...copy,
-      finish: Effect.forEach(opening.tables, (table) => Files.guarded(name, writeFile(table)), { discard: true }).pipe(
-        Effect.provideService(FileSystem.FileSystem, fs),
-        Effect.provideService(Path.Path, path)
-      )
-    }
-    return finished
+    return { ...copy, finish: Effect.forEach(opening.tables, writeFile, { discard: true }) }
   })
 
   const target: Target.Target = { name, open }

@@ -11,10 +11,10 @@ import type { Table } from "./Table.ts"
 import * as Target from "./Target.ts"
 
 export interface Options {
-  /** With a password, or without one where `PGPASSWORD` or a file of passwords has it. */
+  /** With a password, unless `PGPASSWORD` or a password file has it. */
   readonly url: Redacted.Redacted
   readonly schema: string
-  /** How many pages are applied at the same time. */
+  /** The pages applied at the same time. */
   readonly concurrency: number
 }
 
@@ -32,11 +32,11 @@ const reasonOf = ({ reason }: SqlError) => {
   return text === "" ? reason._tag : text
 }
 
-/** Postgres is stopping or starting. */
-const isStopping = (error: SqlError) => SqlFailure.codeOf(error).startsWith("57P")
+/** The codes of a Postgres that is stopping or starting. */
+const stopping = "57P"
 
 const failureOf = (name: string) => (error: SqlError) =>
-  error.reason._tag === "ConnectionError" || SqlFailure.isBusy(error) || isStopping(error)
+  error.reason._tag === "ConnectionError" || SqlFailure.isBusy(error) || SqlFailure.codeOf(error).startsWith(stopping)
     ? new Target.TargetUnavailable({ message: `${name} does not respond: ${reasonOf(error)}` })
     : new Target.TargetRefused({ message: `${name} refuses: ${reasonOf(error)}` })
 
@@ -45,28 +45,29 @@ const shapeOf = ({ columns }: Table) => columns.map(({ name, type }) => `${SqlCo
 
 const isFailure = (defect: unknown) => isSqlError(defect) || Target.isTargetError(defect)
 
-// A process that was killed holds its lock until the server has noticed.
+// A process that was killed holds its lock until the server notices.
 const lockAttempts = { schedule: Schedule.spaced("250 millis"), times: 20 }
+
+/** Takes a schema, in a session of its own. */
+const lock = Effect.fnUntraced(function* (sql: PgClient.PgClient, schema: string) {
+  const session = yield* sql.reserve
+  const attempt = Effect.map(
+    session.executeUnprepared(
+      "select pg_try_advisory_lock(hashtextextended('practice-data sync ' || $1, 0)) as taken",
+      [schema],
+      undefined
+    ),
+    ([row]) => row?.["taken"] === true
+  )
+  return yield* Effect.repeat(attempt, { until: (isTaken) => isTaken, ...lockAttempts })
+})
 
 /** The target of a `postgres://` URL. */
 export const make = (options: Options): Target.Target => {
-  const name = nameOf(options)
+  const place: Target.Place = { name: nameOf(options), elsewhere: "another schema with --schema NAME" }
   const schema = SqlCopy.quoteName(options.schema)
   const quote = (table: string) => `${schema}.${SqlCopy.quoteName(table)}`
-  const toTargetError = failureOf(name)
-
-  const lock = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-    const session = yield* sql.reserve
-    const attempt = Effect.map(
-      session.executeUnprepared(
-        "select pg_try_advisory_lock(hashtextextended('practice-data sync ' || $1, 0)) as taken",
-        [options.schema],
-        undefined
-      ),
-      ([row]) => row?.["taken"] === true
-    )
-    return yield* Effect.repeat(attempt, { until: (isTaken) => isTaken, ...lockAttempts })
-  })
+  const toTargetError = failureOf(place.name)
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
     const sql = yield* Route.make(options.url, {
@@ -83,54 +84,44 @@ export const make = (options: Options): Target.Target => {
     const run: SqlCopy.Dialect["run"] = (statement, params) =>
       Effect.mapError(sql.unsafe<Readonly<Record<string, unknown>>>(statement, params).unprepared, toTargetError)
 
-    yield* makeSchema(run)
-    if (!(yield* Effect.mapError(lock(sql), toTargetError))) {
-      return yield* new Target.TargetRefused({
-        message: `Another process keeps the copy in ${name} in step. Stop it first, or choose another schema with --schema NAME.`
-      })
-    }
-    const dialect: SqlCopy.Dialect = {
-      name,
-      elsewhere: "another schema with --schema NAME",
-      quote,
-      typeOf: (type) => type,
-      now: "now()",
-      run,
-      transaction: (work) =>
-        sql.withTransaction(work).pipe(
-          // Where a connection breaks, there is no rollback either, and both failures come as defects.
-          Effect.catchDefect((defect) => (isFailure(defect) ? Effect.fail(defect) : Effect.die(defect))),
-          Effect.catchIf(
-            (error) => error._tag === "SqlError",
-            (error) => Effect.fail(toTargetError(error))
-          )
-        ),
-      columnsOf: (table) =>
-        Effect.map(
-          run(
-            `select attname as name from pg_attribute
-             where attrelid = to_regclass($1) and attnum > 0 and not attisdropped`,
-            [quote(table)]
+    // A user who may not make schemas can have one made.
+    const [found] = yield* run("select to_regnamespace($1) is not null as exists", [schema])
+    if (found?.["exists"] !== true) yield* run(`create schema if not exists ${schema}`)
+    if (!(yield* Effect.mapError(lock(sql, options.schema), toTargetError))) return yield* Target.inUse(place)
+    return yield* SqlCopy.open(
+      {
+        ...place,
+        quote,
+        typeOf: (type) => type,
+        now: "now()",
+        run,
+        transaction: (work) =>
+          sql.withTransaction(work).pipe(
+            // If a connection breaks, the rollback fails too, and both failures come as defects.
+            Effect.catchDefect((defect) => (isFailure(defect) ? Effect.fail(defect) : Effect.die(defect))),
+            Effect.catchTag("SqlError", (error) => Effect.fail(toTargetError(error)))
           ),
-          (rows) => (rows.length === 0 ? undefined : rows.map((row) => String(row["name"])))
-        ),
-      idsIn: (param) => `jsonb_array_elements_text(${param}::text::jsonb) given (id)`,
-      upsert: (table, records) =>
-        run(
-          `insert into ${quote(table.name)} (${SqlCopy.namesOf(table.columns)})
-           select ${SqlCopy.namesOf(table.columns)} from jsonb_to_recordset($1::text::jsonb) given (${shapeOf(table)})
-           ${SqlCopy.onConflict(table)}`,
-          [JSON.stringify(records)]
-        )
-    }
-    return yield* SqlCopy.open(dialect, opening)
+        columnsOf: (table) =>
+          Effect.map(
+            run(
+              `select attname as name from pg_attribute
+               where attrelid = to_regclass($1) and attnum > 0 and not attisdropped`,
+              [quote(table)]
+            ),
+            (rows) => rows.map(({ name }) => String(name))
+          ),
+        idsIn: (param) => `jsonb_array_elements_text(${param}::text::jsonb) given (id)`,
+        upsert: (table, records) =>
+          run(
+            `insert into ${quote(table.name)} (${SqlCopy.namesOf(table.columns)})
+             select ${SqlCopy.namesOf(table.columns)} from jsonb_to_recordset($1::text::jsonb) given (${shapeOf(table)})
+             ${SqlCopy.onConflict(table)}`,
+            [JSON.stringify(records)]
+          )
+      },
+      opening
+    )
   })
 
-  /** Makes the schema if there is none. Whoever may not make one can have it made by another. */
-  const makeSchema = Effect.fnUntraced(function* (run: SqlCopy.Dialect["run"]) {
-    const [row] = yield* run("select to_regnamespace($1) is not null as exists", [schema])
-    if (row?.["exists"] !== true) yield* run(`create schema if not exists ${schema}`)
-  })
-
-  return { name, open }
+  return { name: place.name, open }
 }

@@ -1,21 +1,49 @@
-/** The service that is copied. */
-import { Context, type Effect, Schema, type Stream } from "effect"
+/** The service that is copied, read by the client that any user has. */
+import { Context, Effect, Layer, Option, Schema, Stream } from "effect"
+import * as Client from "../../client/index.ts"
 import type { Page } from "./Target.ts"
 
-/** The cursor is of an order of changes that began anew: everything is to be read again. */
+/** The cursor belongs to an order of changes that has ended: all records are to be read again. */
 export class CursorExpired extends Schema.TaggedError<CursorExpired>()("CursorExpired", {}) {}
 
-/** The service does not accept the requests, such as for their API key. Trying again does not help. */
+/** The service does not accept the requests, such as for their API key. A retry does not help. */
 export class SourceRefused extends Schema.TaggedError<SourceRefused>()("SourceRefused", { message: Schema.String }) {}
 
-/** The service does not respond, or is busy. Trying again may help. */
+/** The service does not respond, or is busy. A retry may help. */
 export class SourceUnavailable extends Schema.TaggedError<SourceUnavailable>()("SourceUnavailable", {
   message: Schema.String
 }) {}
 
 export type SourceError = SourceRefused | SourceUnavailable
 
-/** The records of the organization that the API key is of. */
+const pageSize = 1000
+
+/** The status of what a service does not do at all. */
+const notImplemented = 501
+
+const isTemporary = (cause: unknown) =>
+  cause instanceof Client.ServerError
+    ? cause.status !== notImplemented
+    : cause instanceof Client.ConnectionError ||
+      cause instanceof Client.RateLimitError ||
+      cause instanceof Client.ServiceUnavailableError ||
+      cause instanceof Client.TimeoutError
+
+const reasonOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
+
+const isRecord = (record: Client.AnyRecord): record is Page["records"][number] => typeof record["id"] === "string"
+
+const pageOf = (resource: string, page: Client.ChangesPage<Client.AnyRecord> | void) => {
+  if (page === undefined || !page.body.every(isRecord)) {
+    return Effect.fail(
+      new SourceRefused({ message: `The changes of ${resource} are not what this version understands.` })
+    )
+  }
+  const { body: records, complete: isComplete, cursor, has_more: hasMore, lag, removed } = page
+  return Effect.succeed<Page>({ records, removed, cursor, hasMore, isComplete, lag })
+}
+
+/** The records of the organization that the API key belongs to. */
 export class Source extends Context.Service<
   Source,
   {
@@ -23,7 +51,64 @@ export class Source extends Context.Service<
     readonly url: string
     /** The id of the organization. */
     readonly organization: Effect.Effect<string, SourceError>
-    /** The pages of changes since a cursor, or from the beginning. The last one has `hasMore` false. */
+    /** The pages of changes after a cursor, or from the beginning. The last one has `hasMore` false. */
     readonly changes: (resource: string, cursor: string | undefined) => Stream.Stream<Page, SourceError | CursorExpired>
   }
->()("practice-data/cli/sync/Source") {}
+>()("practice-data/cli/sync/Source") {
+  /** The service at an address, as the client was given it. */
+  static readonly layer = ({ client, url: given }: { readonly client: Client.PracticeData; readonly url: string }) =>
+    Layer.sync(Source, () => {
+      const url = given.replace(/\/+$/, "").replace(/\/api\/v3$/, "")
+
+      const failureOf = (cause: unknown): SourceError =>
+        isTemporary(cause)
+          ? new SourceUnavailable({ message: `The service at ${url} does not respond: ${reasonOf(cause)}` })
+          : new SourceRefused({ message: `The service at ${url} refuses: ${reasonOf(cause)}` })
+
+      const own = Effect.tryPromise({
+        try: (signal) => client.organization.get({ signal }),
+        catch: (cause) =>
+          cause instanceof Client.NotFoundError
+            ? new SourceRefused({ message: "The service has no record of the organization that the API key is of." })
+            : failureOf(cause)
+      })
+
+      /** The organization has no feed of changes: its JSON is its cursor. */
+      const ownPage = (before: string | undefined) =>
+        Effect.map(own, (record): Page => {
+          const cursor = JSON.stringify(record)
+          const records = cursor === before ? [] : [{ ...record }]
+          return { records, removed: [], cursor, hasMore: false, isComplete: true, lag: 0 }
+        })
+
+      const nextPage = (resource: string, cursor: string | undefined) =>
+        Effect.tryPromise({
+          try: (signal) => {
+            const { changes } = client.resource(resource)
+            if (changes === undefined) throw new TypeError(`${resource} has no changes`)
+            return changes(cursor, { limit: pageSize, signal }).next()
+          },
+          catch: (cause) => {
+            if (cause instanceof Client.CursorExpiredError && cursor !== undefined) return new CursorExpired()
+            // A response that was cut off, since the service has responded before.
+            if (cause instanceof Client.UnexpectedResponseError)
+              return new SourceUnavailable({ message: reasonOf(cause) })
+            return failureOf(cause)
+          }
+        }).pipe(Effect.flatMap(({ value }) => pageOf(resource, value)))
+
+      return Source.of({
+        url,
+        organization: Effect.map(own, ({ id }) => id),
+        changes: (resource, from) =>
+          resource === "organization"
+            ? Stream.fromEffect(ownPage(from))
+            : Stream.paginate(from, (at) =>
+                Effect.map(nextPage(resource, at), (page) => [
+                  [page],
+                  page.hasMore ? Option.some(page.cursor) : Option.none()
+                ])
+              )
+      })
+    })
+}

@@ -1,16 +1,12 @@
-/** A copy in a SQL database: a table for each resource, and tables that say what the copy is of and how far it is. */
+/** A copy in a SQL database: a table for each resource, and tables that record the origin and the state of the copy. */
 import { Effect, Predicate, Schema } from "effect"
 import type { Column, ColumnType, Table } from "./Table.ts"
 import * as Target from "./Target.ts"
 
 type Row = Readonly<Record<string, unknown>>
 
-/** What databases do differently. Statements have parameters `$1`, `$2`, each once and in this order. */
-export interface Dialect {
-  /** What the database is called in messages. */
-  readonly name: string
-  /** How to name another place for the copy. */
-  readonly elsewhere: string
+/** The differences between databases. Statements have parameters `$1`, `$2`, each once and in this order. */
+export interface Dialect extends Target.Place {
   /** A table's name as it stands in a statement. */
   readonly quote: (table: string) => string
   readonly typeOf: (type: ColumnType) => string
@@ -21,8 +17,8 @@ export interface Dialect {
     params?: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<Row>, Target.TargetError>
   readonly transaction: <A>(work: Effect.Effect<A, Target.TargetError>) => Effect.Effect<A, Target.TargetError>
-  /** The names of the columns of a table; undefined if there is nothing of this name. */
-  readonly columnsOf: (table: string) => Effect.Effect<ReadonlyArray<string> | undefined, Target.TargetError>
+  /** The names of the columns of a table; none if there is nothing of this name. */
+  readonly columnsOf: (table: string) => Effect.Effect<ReadonlyArray<string>, Target.TargetError>
   /** Rows with a column `id`, of a parameter that is a list of ids as JSON. */
   readonly idsIn: (param: string) => string
   /** Inserts or replaces records, no two of which have the same id. */
@@ -39,29 +35,27 @@ export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 /** The names of columns, separated by commas. */
 export const namesOf = (columns: ReadonlyArray<Column>) => columns.map(({ name }) => quoteName(name)).join(", ")
 
-/** What an insert does with a row whose id is there. */
+/** The clause of an insert that replaces a row with the same id. */
 export const onConflict = ({ columns }: Table) => {
   const others = columns.filter(({ name }) => name !== "id").map(({ name }) => quoteName(name))
   return `on conflict (id) do update set ${others.map((name) => `${name} = excluded.${name}`).join(", ")}`
 }
 
-const listOf = (ids: ReadonlyArray<string>) => JSON.stringify(ids)
-
 const decodeMark = Schema.decodeUnknownEffect(
   Schema.Struct({ format: Schema.Int, organization: Schema.String, url: Schema.String })
 )
 
-const declare = (dialect: Dialect) => (column: Column) =>
-  column.name === "id" ? "id text primary key" : `${quoteName(column.name)} ${dialect.typeOf(column.type)}`
-
 /** Takes a database, and makes or checks the tables of the copy, all or none of them. */
 export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.OpenOptions) {
-  const { elsewhere, name: databaseName, quote, run } = dialect
+  const { columnsOf, elsewhere, name: databaseName, quote, run, transaction } = dialect
   const [mark, states, seen] = [quote(markTable), quote(statesTable), quote(seenTable)]
+  const declare = ({ name, type }: Column) =>
+    name === "id" ? "id text primary key" : `${quoteName(name)} ${dialect.typeOf(type)}`
+  const forget = (table: Table) => run(`delete from ${seen} where resource = $1`, [table.resource])
 
-  const checkMark = Effect.gen(function* () {
+  const takeMark = Effect.gen(function* () {
     const { organization, url } = options.origin
-    if ((yield* dialect.columnsOf(markTable)) === undefined) {
+    if ((yield* columnsOf(markTable)).length === 0) {
       const instant = dialect.typeOf("timestamptz")
       yield* run(`create table ${mark} (format integer not null, organization text not null, url text not null)`)
       yield* run(
@@ -79,44 +73,34 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
           message: `The table ${markTable} in ${databaseName} does not have what practice-data writes. Choose ${elsewhere}.`
         })
     )
-    const refusal = Target.refusalOf(databaseName, found, options, elsewhere)
-    if (refusal !== undefined) return yield* refusal
+    yield* Target.checkMark(dialect, found, options)
     if (found.url !== url) yield* run(`update ${mark} set url = $1`, [url])
   })
 
-  const restart = (table: Table) =>
-    Effect.andThen(
-      run(`delete from ${seen} where resource = $1`, [table.resource]),
-      run(`update ${states} set cursor = null, is_reload = 1 where resource = $1`, [table.resource])
-    )
-
   const readyTable = Effect.fnUntraced(function* (table: Table) {
-    const isOurs = (yield* run(`select 1 as one from ${states} where resource = $1`, [table.resource])).length > 0
-    const existing = yield* dialect.columnsOf(table.name)
-    if (existing !== undefined && !isOurs) {
-      return yield* new Target.TargetRefused({
-        message: `There is a table ${table.name} in ${databaseName} that practice-data has not made. Choose ${elsewhere}.`
-      })
-    }
-    if (existing === undefined) {
-      const columns = table.columns.map(declare(dialect)).join(", ")
-      yield* run(`create table ${quote(table.name)} (${columns})`)
-      yield* run(`delete from ${states} where resource = $1`, [table.resource])
-      yield* run(`delete from ${seen} where resource = $1`, [table.resource])
-      yield* run(`insert into ${states} values ($1, null, 0, null)`, [table.resource])
+    const { columns, name, resource } = table
+    const isOurs = (yield* run(`select 1 as one from ${states} where resource = $1`, [resource])).length > 0
+    const existing = yield* columnsOf(name)
+    if (existing.length === 0) {
+      yield* run(`create table ${quote(name)} (${columns.map(declare).join(", ")})`)
+      yield* run(`delete from ${states} where resource = $1`, [resource])
+      yield* forget(table)
+      yield* run(`insert into ${states} values ($1, null, 0, null)`, [resource])
       return
     }
-    const missing = table.columns.filter(({ name }) => !existing.includes(name))
-    for (const column of missing) {
-      yield* run(`alter table ${quote(table.name)} add column ${declare(dialect)(column)}`)
+    if (!isOurs) return yield* Target.notOurs(`table ${name} in ${databaseName}`, dialect)
+    const missing = columns.filter((column) => !existing.includes(column.name))
+    for (const column of missing) yield* run(`alter table ${quote(name)} add column ${declare(column)}`)
+    if (missing.length > 0) {
+      yield* forget(table)
+      yield* run(`update ${states} set cursor = null, is_reload = 1 where resource = $1`, [resource])
     }
-    if (missing.length > 0) yield* restart(table)
   })
 
-  yield* dialect.transaction(Effect.andThen(checkMark, Effect.forEach(options.tables, readyTable, { discard: true })))
+  yield* transaction(Effect.andThen(takeMark, Effect.forEach(options.tables, readyTable, { discard: true })))
 
-  /** Notes how far the copy is, if it is still where it was left. */
-  const advance = Effect.fnUntraced(function* (table: Table, from: Target.State, to: Target.State, isInStep = false) {
+  /** Records the next state, if the copy is still at the one before. */
+  const advance = Effect.fnUntraced(function* (table: Table, from: Target.State, to: Target.State, isInStep: boolean) {
     const inStepAt = isInStep ? `, in_step_at = ${dialect.now}` : ""
     const moved = yield* run(
       `update ${states} set cursor = $1, is_reload = $2${inStepAt}
@@ -130,81 +114,66 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     }
   })
 
-  /** Fails if a table is gone. It is made anew when the target is opened again. */
-  const present = (...tables: ReadonlyArray<string>) =>
-    Effect.forEach(
-      tables,
-      Effect.fnUntraced(function* (table) {
-        if ((yield* dialect.columnsOf(table)) !== undefined) return
-        return yield* new Target.TargetUnavailable({ message: `The table ${table} in ${databaseName} is gone` })
-      }),
-      { discard: true }
-    )
+  /** Fails if a table is gone. It is made again when the target is opened. */
+  const present = Effect.fnUntraced(function* (table: string) {
+    if ((yield* columnsOf(table)).length > 0) return
+    return yield* new Target.TargetUnavailable({ message: `The table ${table} in ${databaseName} is gone` })
+  })
 
   const orGone = <A>({ name }: Table, work: Effect.Effect<A, Target.TargetError>) =>
-    Effect.tapErrorTag(work, "TargetRefused", () => present(markTable, statesTable, seenTable, name))
+    Effect.tapErrorTag(work, "TargetRefused", () =>
+      Effect.forEach([markTable, statesTable, seenTable, name], present, { discard: true })
+    )
+
+  const stateOf = Effect.fnUntraced(function* (table: Table): Effect.fn.Return<Target.State, Target.TargetError> {
+    yield* present(table.name)
+    const [row] = yield* run(`select cursor, is_reload, in_step_at from ${states} where resource = $1`, [
+      table.resource
+    ])
+    const cursor = row?.["cursor"]
+    return {
+      cursor: Predicate.isString(cursor) ? cursor : undefined,
+      load: row?.["is_reload"] === 1 ? "again" : Predicate.isNullish(row?.["in_step_at"]) ? "first" : "done"
+    }
+  })
+
+  const apply = Effect.fnUntraced(function* (table: Table, state: Target.State, page: Target.Page) {
+    const next = Target.after(state, page)
+    const copied = quote(table.name)
+    const isReload = state.load === "again"
+    const latest = new Map(page.records.map((record) => [record.id, record]))
+    yield* advance(table, state, next, Target.isInStep(next, page))
+    if (page.removed.length > 0) {
+      const removed = JSON.stringify(page.removed)
+      yield* run(`delete from ${copied} where id in (select id from ${dialect.idsIn("$1")})`, [removed])
+    }
+    if (latest.size > 0) yield* dialect.upsert(table, [...latest.values()])
+    if (isReload && latest.size > 0) {
+      yield* run(`insert into ${seen} select $1, id from ${dialect.idsIn("$2")} where true on conflict do nothing`, [
+        table.resource,
+        JSON.stringify([...latest.keys()])
+      ])
+    }
+    if (isReload && next.load === "done") {
+      yield* run(
+        `delete from ${copied} where not exists
+           (select 1 from ${seen} seen where seen.resource = $1 and seen.id = ${copied}.id)`,
+        [table.resource]
+      )
+      yield* forget(table)
+    }
+    return next
+  })
 
   const copy: Target.Copy = {
-    stateOf: (table) =>
-      orGone(
-        table,
-        Effect.gen(function* () {
-          yield* present(table.name)
-          const [row] = yield* run(`select cursor, is_reload, in_step_at from ${states} where resource = $1`, [
-            table.resource
-          ])
-          const cursor = row?.["cursor"]
-          return {
-            cursor: Predicate.isString(cursor) ? cursor : undefined,
-            load: row?.["is_reload"] === 1 ? "again" : Predicate.isNullish(row?.["in_step_at"]) ? "first" : "done"
-          }
-        })
-      ),
-    apply: (table, state, page) => {
-      const next = Target.after(state, page)
-      const latest = [...new Map(page.records.map((record) => [record.id, record])).values()]
-      const copied = quote(table.name)
-      const isReload = state.load === "again"
-      const applied = dialect.transaction(
-        Effect.gen(function* () {
-          yield* advance(table, state, next, Target.isInStep(next, page))
-          if (page.removed.length > 0) {
-            yield* run(`delete from ${copied} where id in (select id from ${dialect.idsIn("$1")})`, [
-              listOf(page.removed)
-            ])
-          }
-          if (latest.length > 0) yield* dialect.upsert(table, latest)
-          if (isReload && latest.length > 0) {
-            yield* run(
-              `insert into ${seen} select $1, id from ${dialect.idsIn("$2")} where true on conflict do nothing`,
-              [table.resource, listOf(latest.map(({ id }) => id))]
-            )
-          }
-          if (isReload && next.load === "done") {
-            yield* run(
-              `delete from ${copied} where not exists
-                (select 1 from ${seen} seen where seen.resource = $1 and seen.id = ${copied}.id)`,
-              [table.resource]
-            )
-            yield* run(`delete from ${seen} where resource = $1`, [table.resource])
-          }
-          return next
-        })
+    stateOf: (table) => orGone(table, stateOf(table)),
+    apply: (table, state, page) => orGone(table, transaction(apply(table, state, page))),
+    restart: (table, state) => {
+      const next: Target.State = { cursor: undefined, load: "again" }
+      return orGone(table, transaction(Effect.andThen(advance(table, state, next, false), forget(table)))).pipe(
+        Effect.as(next)
       )
-      return orGone(table, applied)
     },
-    restart: (table, state) =>
-      orGone(
-        table,
-        dialect.transaction(
-          Effect.gen(function* () {
-            const next: Target.State = { cursor: undefined, load: "again" }
-            yield* advance(table, state, next)
-            yield* run(`delete from ${seen} where resource = $1`, [table.resource])
-            return next
-          })
-        )
-      ),
     finish: Effect.void
   }
   return copy

@@ -1,10 +1,68 @@
-/** A copy in a SQLite file. */
+/** SQLite, as Node brings it: files, locks on files, and a copy in a file. */
 import { statSync } from "node:fs"
-import { Effect, Semaphore } from "effect"
-import * as Sqlite from "./Sqlite.ts"
+import type { DatabaseSync } from "node:sqlite"
+import { Effect, Predicate, type Scope, Semaphore } from "effect"
+import * as Files from "./Files.ts"
 import * as SqlCopy from "./SqlCopy.ts"
 import type { ColumnType, Table } from "./Table.ts"
 import * as Target from "./Target.ts"
+
+/** Node 22 warns that `node:sqlite` is experimental, which is nothing that users of a command can act on. */
+const load = Effect.sync(() => {
+  const emitWarning = process.emitWarning.bind(process)
+  process.emitWarning = () => {}
+  const sqlite = process.getBuiltinModule("node:sqlite")
+  process.emitWarning = emitWarning
+  return sqlite
+})
+
+/** The result code, which is the last byte of an extended one. */
+const codeOf = (cause: unknown) =>
+  Predicate.hasProperty(cause, "errcode") && Predicate.isNumber(cause.errcode) ? cause.errcode & 0xff : 0
+
+// SQLITE_BUSY and SQLITE_LOCKED.
+const isLocked = (cause: unknown) => [5, 6].includes(codeOf(cause))
+
+// SQLITE_IOERR and SQLITE_FULL.
+const hasNoRoom = (cause: unknown) => [10, 13].includes(codeOf(cause))
+
+const failureOf = (name: string, cause: unknown): Target.TargetError => {
+  if (isLocked(cause)) return new Target.TargetUnavailable({ message: `${name} is locked by another program` })
+  const message = `${name} cannot be used: ${Predicate.isError(cause) ? cause.message : String(cause)}`
+  return hasNoRoom(cause) || Files.isTemporary(cause)
+    ? new Target.TargetUnavailable({ message })
+    : new Target.TargetRefused({ message })
+}
+
+/** Runs statements, whose failures are those of the target. */
+export const attempt = <A>(name: string, work: () => A): Effect.Effect<A, Target.TargetError> =>
+  Effect.try({ try: work, catch: (cause) => failureOf(name, cause) })
+
+/** Opens a file until the scope closes. A statement waits some milliseconds for a lock, by default 10 seconds. */
+export const open = Effect.fnUntraced(function* (
+  name: string,
+  file: string,
+  timeout = 10_000
+): Effect.fn.Return<DatabaseSync, Target.TargetError, Scope.Scope> {
+  const { DatabaseSync } = yield* load
+  yield* Files.refuseDangling(file)
+  return yield* Effect.acquireRelease(
+    attempt(name, () => new DatabaseSync(file, { timeout })),
+    (database) => Effect.sync(() => database.close())
+  )
+})
+
+/**
+ * Takes a place for this process alone until the scope closes. The lock is that of an empty database, which the system
+ * frees however the process ends.
+ */
+export const lock = Effect.fnUntraced(function* (place: Target.Place, file: string) {
+  const database = yield* open(place.name, file, 0)
+  yield* Effect.try({
+    try: () => database.exec("begin exclusive"),
+    catch: (cause) => (isLocked(cause) ? Target.inUse(place) : failureOf(place.name, cause))
+  })
+})
 
 /**
  * A double has every decimal of 15 digits exactly. A numeric column would turn large ones into integers that JavaScript
@@ -21,19 +79,11 @@ const types: Readonly<Record<ColumnType, string>> = {
   jsonb: "text"
 }
 
-type Value = string | number | null
-
 /** Lists and objects are kept as JSON, booleans as 0 and 1. */
-const valueOf = (value: unknown): Value => {
-  switch (typeof value) {
-    case "string":
-    case "number":
-      return value
-    case "boolean":
-      return value ? 1 : 0
-    default:
-      return value === null || value === undefined ? null : JSON.stringify(value)
-  }
+const valueOf = (value: unknown) => {
+  if (Predicate.isString(value) || Predicate.isNumber(value)) return value
+  if (Predicate.isBoolean(value)) return value ? 1 : 0
+  return Predicate.isNullish(value) ? null : JSON.stringify(value)
 }
 
 const upsertOf = (table: Table) => {
@@ -41,60 +91,51 @@ const upsertOf = (table: Table) => {
   return `insert into ${SqlCopy.quoteName(table.name)} (${SqlCopy.namesOf(table.columns)}) values (${params}) ${SqlCopy.onConflict(table)}`
 }
 
-export interface Options {
-  readonly file: string
-  /** What it is called in messages. */
-  readonly name: string
-  /** How to name another place for the copy. */
-  readonly elsewhere: string
-}
-
-/** The target of a file, which is made if there is none. */
-export const make = ({ elsewhere, file, name }: Options): Target.Target => {
-  const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    if (!(yield* Sqlite.lock(name, `${file}.sync-lock`))) {
-      return yield* new Target.TargetRefused({
-        message: `Another process keeps the copy in ${name} in step. Stop it first, or choose ${elsewhere}.`
-      })
-    }
-    const database = yield* Sqlite.open(name, file)
-    // Who reads the copy does not wait for it to be written, nor it for them.
-    yield* Sqlite.attempt(name, () => database.exec("pragma journal_mode = wal; pragma synchronous = normal"))
-    const alone = Semaphore.makeUnsafe(1)
-    const inodeOf = () => statSync(file, { throwIfNoEntry: false })?.ino
-    const inode = inodeOf()
-    const execute = (statement: string) => Sqlite.attempt(name, () => database.exec(statement))
-    const dialect: SqlCopy.Dialect = {
-      name,
-      elsewhere,
+const openCopy = Effect.fnUntraced(function* (place: Target.Place, file: string, opening: Target.OpenOptions) {
+  yield* lock(place, `${file}.sync-lock`)
+  const database = yield* open(place.name, file)
+  const run = <A>(work: () => A) => attempt(place.name, work)
+  const execute = (statement: string) => run(() => database.exec(statement))
+  // Readers of the copy do not wait for a write, nor writes for readers.
+  yield* execute("pragma journal_mode = wal; pragma synchronous = normal")
+  const oneAtATime = Semaphore.makeUnsafe(1)
+  const inodeOf = () => statSync(file, { throwIfNoEntry: false })?.ino
+  const inode = inodeOf()
+  return yield* SqlCopy.open(
+    {
+      ...place,
       quote: SqlCopy.quoteName,
       typeOf: (type) => types[type],
       now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
       // Node 22 takes no numbers of parameters.
       run: (statement, params = []) =>
-        Sqlite.attempt(name, () => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params.map(valueOf))),
+        run(() => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params.map(valueOf))),
       transaction: (work) =>
         Effect.acquireUseRelease(
           execute("begin immediate"),
           () => work,
           (_, exit) => (exit._tag === "Success" ? execute("commit") : Effect.ignore(execute("rollback")))
-        ).pipe(Semaphore.withPermit(alone)),
+        ).pipe(Semaphore.withPermit(oneAtATime)),
       columnsOf: (table) =>
-        Sqlite.attempt(name, () => {
+        run(() => {
           // A file that was removed can still be written, and nobody would see it.
-          if (inodeOf() !== inode) return undefined
+          if (inodeOf() !== inode) return []
           const columns = database.prepare("select name from pragma_table_info(?)").all(table)
-          return columns.length === 0 ? undefined : columns.map((column) => String(column["name"]))
+          return columns.map((column) => String(column["name"]))
         }),
       idsIn: (param) => `(select value as id from json_each(${param}))`,
       upsert: (table, records) =>
-        Sqlite.attempt(name, () => {
+        run(() => {
           const statement = database.prepare(upsertOf(table))
           for (const record of records) statement.run(...table.columns.map((column) => valueOf(record[column.name])))
         })
-    }
-    return yield* SqlCopy.open(dialect, opening)
-  })
+    },
+    opening
+  )
+})
 
-  return { name, open }
-}
+/** The target of a file, which is made if there is none. */
+export const make = (file: string, place: Target.Place): Target.Target => ({
+  name: place.name,
+  open: (opening) => openCopy(place, file, opening)
+})

@@ -1,25 +1,25 @@
 /**
- * Keeps a copy of the resources in step by their changes. Where a copy is stands in its target, so that a sync which is
- * killed, or meets an outage, begins again from there.
+ * Keeps a copy of the resources in step by their changes. The target records the state of the copy, so that a sync which
+ * was killed, or which meets an outage, resumes there.
  */
 import { Clock, Duration, Effect, Stream } from "effect"
-import { Event, Progress } from "./progress/Progress.ts"
+import { Event, Progress } from "./Progress.ts"
 import { Source, SourceUnavailable } from "./Source.ts"
 import type { Table } from "./Table.ts"
-import type { Copy, Page, State, Target, TargetUnavailable } from "./Target.ts"
+import type { Copy, Page, Target, TargetUnavailable } from "./Target.ts"
 
 export interface Options {
   readonly target: Target
   readonly tables: ReadonlyArray<Table>
-  /** How many resources are read at the same time. */
+  /** The resources read at the same time. */
   readonly concurrency: number
-  /** How long to pause before the changes are asked for again. Undefined: the sync ends when all resources are in step. */
+  /** The pause between rounds. Undefined: the sync ends when all resources are in step. */
   readonly watch: Duration.Duration | undefined
-  /** Whether a copy that was made from another address is to be taken over. */
+  /** Accepts a copy that was made from another address. */
   readonly allowNewUrl: boolean
 }
 
-/** How long an outage may last where nobody watches. One that is met at the start is not waited out. */
+/** The longest outage without `watch`. An outage at the start fails at once. */
 const patience = Duration.minutes(1)
 
 const longestPause = Duration.seconds(15)
@@ -27,33 +27,20 @@ const longestPause = Duration.seconds(15)
 /** In seconds. Some transaction is always open on a busy server. */
 const shortestLag = 5
 
-type Unavailable = SourceUnavailable | TargetUnavailable
-
 const note = (message: string) => Effect.flatMap(Progress, ({ report }) => report(Event.Note({ message })))
 
-/** Says once for each resource which fields of its records are not copied. */
+/** Notes once for each resource the fields of its records that are not copied. */
 const makeFieldCheck = () => {
   const checked = new Set<string>()
-  return Effect.fnUntraced(function* ({ columns, resource }: Table, { records }: Page) {
-    const [record] = records
+  return Effect.fnUntraced(function* ({ columns, resource }: Table, { records: [record] }: Page) {
     if (record === undefined || checked.has(resource)) return
     checked.add(resource)
-    const known = new Set(columns.map(({ name }) => name))
-    const unknown = Object.keys(record).filter((field) => !known.has(field))
+    const unknown = Object.keys(record).filter((field) => !columns.some(({ name }) => name === field))
     if (unknown.length > 0) {
       yield* note(
         `Records of ${resource} have fields that this version of practice-data does not know: ${unknown.join(", ")}. A newer version copies them.`
       )
     }
-  })
-}
-
-/** Makes a note of something that goes on for a while: once, when it begins. */
-const makeNote = () => {
-  let isNoted = false
-  return Effect.fnUntraced(function* (message: string | undefined) {
-    if (message !== undefined && !isNoted) yield* note(message)
-    isNoted = message !== undefined
   })
 }
 
@@ -63,37 +50,36 @@ const heldBack = (lag: number) =>
 const notInStep = (resources: ReadonlyArray<string>) =>
   `The copy is not in step: a transaction that has been open in the service's database since the load began may hold back records of ${resources.join(", ")}.`
 
-/** What an outage is of before any resource is read, and after all of them were. */
+/** The subjects of an outage before any resource is read, and after all of them were. Others are resources. */
 const [start, load] = ["start", "load"]
 
-/** Waits out when the service or the target does not respond, and says when that begins and ends. */
+/** Retries while the service or the target does not respond, and notes the start and the end of an outage. */
 const makeOutage = (isWatching: boolean) => {
   let hasBegun = false
-  /** What failed, and since when. */
-  let failed = start
+  let subject = start
   let since: number | undefined
   let pause = Duration.seconds(1)
   return {
-    /** Notes that something works. That ends an outage of it; of an outage of something else it says nothing. */
+    /** Records a success, which ends an outage of the same subject. */
     works: (what: string) =>
       Effect.suspend(() => {
         hasBegun = true
-        if (since === undefined || failed !== what) return Effect.void
+        if (since === undefined || subject !== what) return Effect.void
         since = undefined
         pause = Duration.seconds(1)
         return note("It works again.")
       }),
-    /** Notes what fails first. */
+    /** Records the subject of a failure. */
     fails: (what: string) =>
       Effect.sync(() => {
-        if (failed === load && what !== load) since = undefined
-        failed = what
+        if (subject === load && what !== load) since = undefined
+        subject = what
       }),
-    /** Returns when it is time to try again. Fails when that has been done for long enough. */
-    wait: Effect.fnUntraced(function* (error: Unavailable) {
+    /** Waits until the next attempt. Fails once the outage has lasted too long. */
+    wait: Effect.fnUntraced(function* (error: SourceUnavailable | TargetUnavailable) {
       const now = yield* Clock.currentTimeMillis
       if (!isWatching && (!hasBegun || now - (since ?? now) > Duration.toMillis(patience))) return yield* error
-      if (since === undefined && failed !== load) yield* note(`${error.message}. Trying again.`)
+      if (since === undefined && subject !== load) yield* note(`${error.message}. Trying again.`)
       since ??= now
       yield* Effect.sleep(pause)
       pause = Duration.min(Duration.times(pause, 2), longestPause)
@@ -102,65 +88,47 @@ const makeOutage = (isWatching: boolean) => {
 }
 
 /**
- * Brings the copy up to date, and keeps it so if it is to be watched. Fails when trying again does not help, or when for
- * longer than a minute the service or the target was unavailable, or a load did not become complete; never for these while
- * it watches.
+ * Brings the copy up to date, and keeps it so with `watch`. Fails when a retry does not help, or when for longer than a
+ * minute the service or the target was unavailable, or a load did not become complete; never for these with `watch`.
  */
-export const run = Effect.fnUntraced(function* (options: Options) {
+export const run = Effect.fnUntraced(function* ({ allowNewUrl, concurrency, tables, target, watch }: Options) {
   const source = yield* Source
   const { report } = yield* Progress
   const checkFields = makeFieldCheck()
-  const noteLag = makeNote()
-  const outage = makeOutage(options.watch !== undefined)
-
-  const follow = Effect.fnUntraced(function* (copy: Copy, table: Table, from: State) {
-    let state = from
-    let lag = 0
-    const applied = Stream.runForEach(
-      Stream.buffer(source.changes(table.resource, state.cursor), { capacity: 1 }),
-      (page) =>
-        Effect.gen(function* () {
-          yield* checkFields(table, page)
-          // A stop signal is heard when the page is applied.
-          state = yield* Effect.uninterruptible(copy.apply(table, state, page))
-          lag = page.lag
-          yield* outage.works(table.resource)
-          const { records, removed } = page
-          yield* report(Event.Applied({ resource: table.resource, records: records.length, removed: removed.length }))
-        })
-    )
-    const isExpired = yield* Effect.as(applied, false).pipe(
-      Effect.catchTag("CursorExpired", () => Effect.succeed(true))
-    )
-    return { isExpired, state, lag }
-  })
+  const outage = makeOutage(watch !== undefined)
 
   const syncResource = Effect.fnUntraced(function* (copy: Copy, table: Table) {
     const { resource } = table
     yield* report(Event.Started({ resource }))
-    let outcome = yield* follow(copy, table, yield* copy.stateOf(table))
-    while (outcome.isExpired) {
+    let state = yield* copy.stateOf(table)
+    let lag = 0
+    const apply = Effect.fnUntraced(function* (page: Page) {
+      yield* checkFields(table, page)
+      // A stop signal waits until the page is applied.
+      state = yield* Effect.uninterruptible(copy.apply(table, state, page))
+      lag = page.lag
+      yield* outage.works(resource)
+      yield* report(Event.Applied({ resource, records: page.records.length, removed: page.removed.length }))
+    })
+    const read = Effect.suspend(() =>
+      Stream.runForEach(Stream.buffer(source.changes(resource, state.cursor), { capacity: 1 }), apply)
+    )
+    const restart = Effect.gen(function* () {
       yield* note(`The order of changes of ${resource} began anew: all of its records are read again.`)
-      outcome = yield* follow(copy, table, yield* Effect.uninterruptible(copy.restart(table, outcome.state)))
-    }
-    const { lag, state } = outcome
+      state = yield* Effect.uninterruptible(copy.restart(table, state))
+    })
+    const attempt = Effect.as(read, true).pipe(Effect.catchTag("CursorExpired", () => Effect.as(restart, false)))
+    yield* Effect.repeat(attempt, { until: (isRead) => isRead })
     const isInStep = state.load === "done"
     if (isInStep) yield* report(Event.InStep({ resource, lag }))
     return { resource, isInStep, lag }
   })
 
-  const round = (copy: Copy) =>
-    Effect.forEach(
-      options.tables,
-      (table) => Effect.tapError(syncResource(copy, table), () => outage.fails(table.resource)),
-      { concurrency: options.concurrency }
-    )
-
   let isFirst = true
   const opened = Effect.gen(function* () {
     const origin = { organization: yield* source.organization, url: source.url }
-    const copy = yield* options.target.open({ origin, tables: options.tables, allowNewUrl: options.allowNewUrl })
-    if (isFirst) yield* report(Event.Opened({ ...origin, target: options.target.name }))
+    const copy = yield* target.open({ origin, tables, allowNewUrl })
+    if (isFirst) yield* report(Event.Opened({ ...origin, target: target.name }))
     isFirst = false
     return copy
   }).pipe(
@@ -168,18 +136,25 @@ export const run = Effect.fnUntraced(function* (options: Options) {
     Effect.tap(() => outage.works(start))
   )
 
+  let isLagNoted = false
   const session = Effect.gen(function* () {
     const copy = yield* opened
     while (true) {
-      const read = yield* round(copy)
+      const read = yield* Effect.forEach(
+        tables,
+        (table) => Effect.tapError(syncResource(copy, table), () => outage.fails(table.resource)),
+        { concurrency }
+      )
       yield* Effect.uninterruptible(copy.finish)
       const loading = read.filter(({ isInStep }) => !isInStep).map(({ resource }) => resource)
       const isInStep = loading.length === 0
       if (isInStep) yield* report(Event.RoundEnded())
       const lag = Math.max(...read.map((one) => one.lag))
-      yield* noteLag(lag <= shortestLag ? undefined : isInStep ? heldBack(lag) : notInStep(loading))
-      if (options.watch !== undefined) yield* Effect.sleep(options.watch)
-      else if (isInStep) return
+      const isBehind = lag > shortestLag
+      if (isBehind && !isLagNoted) yield* note(isInStep ? heldBack(lag) : notInStep(loading))
+      isLagNoted = isBehind
+      if (watch !== undefined) yield* Effect.sleep(watch)
+      else if (isInStep) return true
       else {
         yield* outage.fails(load)
         return yield* new SourceUnavailable({ message: notInStep(loading) })
@@ -187,9 +162,8 @@ export const run = Effect.fnUntraced(function* (options: Options) {
     }
   }).pipe(Effect.scoped)
 
-  const attempt = session.pipe(
-    Effect.as(true),
-    Effect.catchTag(["SourceUnavailable", "TargetUnavailable"], (error) => Effect.as(outage.wait(error), false))
+  const attempt = Effect.catchTag(session, ["SourceUnavailable", "TargetUnavailable"], (error) =>
+    Effect.as(outage.wait(error), false)
   )
-  while (!(yield* attempt)) continue
+  yield* Effect.repeat(attempt, { until: (isDone) => isDone })
 })

@@ -3,7 +3,7 @@ import { Predicate, Schema } from "effect"
 import { resources } from "../../api/records/index.ts"
 import type { Resource } from "../../api/records/Resource.ts"
 
-/** What a column holds, by the name of its type in Postgres. `jsonb` holds an object. */
+/** The type of a column, by its name in Postgres. `jsonb` holds an object. */
 export type ColumnType = "text" | "numeric" | "integer" | "boolean" | "timestamptz" | "date" | "text[]" | "jsonb"
 
 /** A column, with the exact name of its field. */
@@ -22,41 +22,34 @@ export interface Table {
   readonly columns: ReadonlyArray<Column>
 }
 
-/** The schemas of a value that are not null, with what they are nested in for their annotations. */
-const partsOf = (schema: unknown): ReadonlyArray<object> => {
-  if (!Predicate.isObject(schema)) return []
-  const nested = ["anyOf", "oneOf", "allOf"].flatMap((word) => {
-    const parts: unknown = Predicate.hasProperty(schema, word) ? schema[word] : []
-    return Array.isArray(parts) ? parts.flatMap(partsOf) : []
+const propertyOf = (value: unknown, name: string) => (Predicate.hasProperty(value, name) ? value[name] : undefined)
+
+/** The values of a keyword in a JSON Schema and in its alternatives. */
+const valuesOf = (schema: unknown, keyword: string): ReadonlyArray<unknown> => [
+  ...[propertyOf(schema, keyword)].flat(),
+  ...["anyOf", "oneOf", "allOf"].flatMap((word) => {
+    const parts = propertyOf(schema, word)
+    return Array.isArray(parts) ? parts.flatMap((part) => valuesOf(part, keyword)) : []
   })
-  return [schema, ...nested]
-}
+]
 
 const columnTypeOf = (schema: unknown): ColumnType => {
-  const parts = partsOf(schema)
-  const said = (word: string) => parts.flatMap((part) => (Predicate.hasProperty(part, word) ? [part[word]].flat() : []))
-  const types = said("type")
+  const types = valuesOf(schema, "type")
   if (types.includes("array")) return "text[]"
   if (types.includes("integer")) return "integer"
   if (types.includes("number")) return "numeric"
   if (types.includes("boolean")) return "boolean"
   if (!types.includes("string")) return "jsonb"
-  const formats = said("format")
+  const formats = valuesOf(schema, "format")
   return formats.includes("date-time") ? "timestamptz" : formats.includes("date") ? "date" : "text"
 }
 
-const propertiesOf = ({ record }: Resource): Readonly<Record<string, unknown>> => {
+const tableOf = ({ name: resource, record, table }: Resource): Table => {
   const { definitions, schema } = Schema.toJsonSchemaDocument(record)
-  const objects = [schema, ...Object.values(definitions)]
-  const found = objects.find((candidate) => Predicate.isObject(candidate["properties"]))
-  return found === undefined || !Predicate.isObject(found["properties"]) ? {} : { ...found["properties"] }
+  const properties = [schema, ...Object.values(definitions)].map((found) => propertyOf(found, "properties"))
+  const columns = Object.entries(properties.find(Predicate.isObject) ?? {})
+  return { resource, name: table, columns: columns.map(([name, type]) => ({ name, type: columnTypeOf(type) })) }
 }
-
-const tableOf = (resource: Resource): Table => ({
-  resource: resource.name,
-  name: resource.table,
-  columns: Object.entries(propertiesOf(resource)).map(([name, schema]) => ({ name, type: columnTypeOf(schema) }))
-})
 
 /** The tables of all resources, in the contract's order. */
 export const tables: ReadonlyArray<Table> = resources.map(tableOf)

@@ -1,8 +1,8 @@
-/** Where a copy is kept. Each kind of target implements this, and keeps what it has applied through a kill at any point. */
-import { type Effect, Schema, type Scope } from "effect"
+/** The place of a copy. Each kind of target implements this, and keeps what it has applied through a kill at any point. */
+import { Effect, Schema, type Scope } from "effect"
 import type { Table } from "./Table.ts"
 
-/** A record as the API's JSON has it. */
+/** A record, as in the API's JSON. */
 export interface SyncRecord {
   readonly [field: string]: unknown
   readonly id: string
@@ -13,37 +13,34 @@ export interface Page {
   readonly records: ReadonlyArray<SyncRecord>
   /** Ids of records that do not exist any more. */
   readonly removed: ReadonlyArray<string>
-  /** Where the next page begins. */
+  /** The start of the next page. */
   readonly cursor: string
   readonly hasMore: boolean
   /** True if a load that began without a cursor now has every record that existed when it began. */
   readonly isComplete: boolean
-  /** For how many seconds changes have been held back by an open transaction. */
+  /** The seconds for which an open transaction has held changes back. */
   readonly lag: number
 }
 
-/** What a copy is of. A target has the copy of one organization of one service. */
+/** The source of a copy. A target has the copy of one organization of one service. */
 export interface Origin {
   readonly organization: string
   /** The service's address, without user information. */
   readonly url: string
 }
 
-/** How far the copy of a resource is. */
+/** The progress of the copy of a resource. */
 export interface State {
-  /** Where the next page begins. Undefined at the beginning. */
+  /** The start of the next page. Undefined at the beginning. */
   readonly cursor: string | undefined
-  /**
-   * The load of all records. A second one runs over a copy that has some: what it has stays until the load is done, which
-   * removes what did not come again.
-   */
+  /** The load of all records. A second load runs over an existing copy, and removes at its end what did not come again. */
   readonly load: "first" | "again" | "done"
 }
 
-/** The target cannot be used as it is; the message says why, and what to do. Trying again does not help. */
+/** The target cannot be used as it is; the message says why, and what to do. A retry does not help. */
 export class TargetRefused extends Schema.TaggedError<TargetRefused>()("TargetRefused", { message: Schema.String }) {}
 
-/** The target does not respond, or has no room for the statement. Trying again may help. */
+/** The target does not respond, or has no room for the statement. A retry may help. */
 export class TargetUnavailable extends Schema.TaggedError<TargetUnavailable>()("TargetUnavailable", {
   message: Schema.String
 }) {}
@@ -53,7 +50,7 @@ export type TargetError = typeof TargetError.Type
 
 export const isTargetError = Schema.is(TargetError)
 
-/** A target that was opened: the copy in it. */
+/** The copy in an open target. */
 export interface Copy {
   readonly stateOf: (table: Table) => Effect.Effect<State, TargetError>
   /**
@@ -61,7 +58,7 @@ export interface Copy {
    * process has changed it.
    */
   readonly apply: (table: Table, state: State, page: Page) => Effect.Effect<State, TargetError>
-  /** Has all records read anew, and keeps what the copy has until they have been. */
+  /** Begins a load of all records, over the existing copy. */
   readonly restart: (table: Table, state: State) => Effect.Effect<State, TargetError>
   /** Called each time that all resources have been read. */
   readonly finish: Effect.Effect<void, TargetError>
@@ -69,15 +66,20 @@ export interface Copy {
 
 export interface OpenOptions {
   readonly origin: Origin
-  /** Whether a copy that was made from another address is to be taken over. */
+  /** Accepts a copy that was made from another address. */
   readonly allowNewUrl: boolean
-  /** The tables to keep in step. */
   readonly tables: ReadonlyArray<Table>
 }
 
-/** A target. */
+/** The names of a target in messages. */
+export interface Place {
+  /** Without any secret. */
+  readonly name: string
+  /** Another place for the copy: `another schema with --schema NAME`. */
+  readonly elsewhere: string
+}
+
 export interface Target {
-  /** What it is called in messages: without any secret. */
   readonly name: string
   /** Takes the target for this process alone until the scope closes, and makes or checks what the copy needs. */
   readonly open: (options: OpenOptions) => Effect.Effect<Copy, TargetError, Scope.Scope>
@@ -95,37 +97,34 @@ export const after = ({ load }: State, { cursor, hasMore, isComplete }: Page): S
 /** True if a copy with this state after a page is in step. */
 export const isInStep = ({ load }: State, { hasMore }: Page): boolean => load === "done" && !hasMore
 
-/** What a target has noted of the copy that it has. */
-export interface Mark extends Origin {
-  readonly format: number
-}
+/** The refusal of a target that another process has taken. */
+export const inUse = ({ elsewhere, name }: Place) =>
+  new TargetRefused({
+    message: `Another process keeps the copy in ${name} in step. Stop it first, or choose ${elsewhere}.`
+  })
 
-/**
- * Why the copy in a target is not one to go on with, or undefined.
- *
- * @param elsewhere how to name another place: `another schema with --schema NAME`
- */
-export const refusalOf = (
-  name: string,
-  mark: Mark,
-  { allowNewUrl, origin }: OpenOptions,
-  elsewhere: string
-): TargetRefused | undefined => {
-  const refuse = (message: string) => new TargetRefused({ message })
+/** The refusal of a file or table that stands where the copy would be. */
+export const notOurs = (thing: string, { elsewhere }: Place) =>
+  new TargetRefused({ message: `There is a ${thing} that practice-data has not made. Choose ${elsewhere}.` })
+
+/** Checks the origin that a target has recorded for its copy. */
+export const checkMark = Effect.fnUntraced(function* (
+  { elsewhere, name }: Place,
+  mark: Origin & { readonly format: number },
+  { allowNewUrl, origin }: OpenOptions
+) {
+  const refuse = (message: string) => new TargetRefused({ message: `The copy in ${name} ${message}` })
   if (mark.format > formatVersion) {
-    return refuse(
-      `The copy in ${name} was made by a newer version of practice-data. Use that version, or choose ${elsewhere}.`
-    )
+    return yield* refuse(`was made by a newer version of practice-data. Use that version, or choose ${elsewhere}.`)
   }
   if (mark.organization !== origin.organization) {
-    return refuse(
-      `The copy in ${name} is of the organization ${mark.organization}, and the API key is of ${origin.organization}. Use a key of ${mark.organization}, or choose ${elsewhere}.`
+    return yield* refuse(
+      `is of the organization ${mark.organization}, and the API key is of ${origin.organization}. Use a key of ${mark.organization}, or choose ${elsewhere}.`
     )
   }
   if (mark.url !== origin.url && !allowNewUrl) {
-    return refuse(
-      `The copy in ${name} is of the service at ${mark.url}, and this is ${origin.url}. If the service has moved, run once with --allow-new-url. Otherwise choose ${elsewhere}.`
+    return yield* refuse(
+      `is of the service at ${mark.url}, and this is ${origin.url}. If the service has moved, run once with --allow-new-url. Otherwise choose ${elsewhere}.`
     )
   }
-  return undefined
-}
+})

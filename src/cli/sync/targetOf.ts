@@ -1,4 +1,4 @@
-/** Which target a text names. */
+/** The targets by the texts that name them. */
 import { Effect, Option, Redacted, Result, Schema } from "effect"
 import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import * as NdjsonTarget from "./NdjsonTarget.ts"
@@ -40,7 +40,7 @@ export const targetOf = Effect.fnUntraced(function* (text: string, options: Opti
   const path = text.replace(/^(sqlite|ndjson|parquet):/, "")
   if (path === "") return yield* refuse("The target has no path.")
   if (text.startsWith("parquet:")) return yield* ParquetTarget.make(path)
-  if (!isFolder) return SqliteTarget.make({ file: path, name: text, elsewhere: "another file" })
+  if (!isFolder) return SqliteTarget.make(path, { name: text, elsewhere: "another file" })
   if (!text.startsWith("ndjson:")) {
     if (looksLikeFile.test(text))
       return yield* refuse(`For a SQLite file write sqlite:${text}, for a folder ndjson:${text}.`)

@@ -1,0 +1,82 @@
+/** The lines of an NDJSON file. Each is a change; the last one of a record counts. */
+import { Effect, Stream } from "effect"
+import type { Files } from "./Files.ts"
+import * as Sqlite from "./SqliteTarget.ts"
+import type { Page, Place, SyncRecord } from "./Target.ts"
+
+type Change = { readonly op: "upsert"; readonly record: SyncRecord } | { readonly op: "remove"; readonly id: string }
+
+interface Line {
+  readonly text: string
+  /** The position of its first byte. */
+  readonly at: number
+}
+
+const textOf = (changes: ReadonlyArray<Change>): Uint8Array =>
+  Buffer.from(changes.map((change) => `${JSON.stringify(change)}\n`).join(""))
+
+/** The lines that remove records. */
+export const removalsOf = (ids: ReadonlyArray<string>) => textOf(ids.map((id) => ({ op: "remove", id })))
+
+/** The lines of a page. */
+export const linesOf = ({ records, removed }: Page) =>
+  Buffer.concat([removalsOf(removed), textOf(records.map((record) => ({ op: "upsert", record })))])
+
+/** Reads the lines of the first bytes of a file. */
+const read = (files: Files, file: string, bytes: number) =>
+  Stream.suspend(() => {
+    let end = 0
+    return files.stream(file, bytes).pipe(
+      Stream.decodeText,
+      Stream.splitLines,
+      Stream.map((text): Line => {
+        const at = end
+        end += Buffer.byteLength(text) + 1
+        return { text, at }
+      })
+    )
+  })
+
+/**
+ * An index of the records in the first bytes of a file, each with the position of its last line, until the scope closes.
+ * The index is a file of its own, so that memory does not grow with the copy.
+ */
+export const index = Effect.fnUntraced(function* (place: Place, files: Files, file: string, bytes: number) {
+  const indexFile = `${file}.index`
+  yield* Effect.acquireRelease(files.remove(indexFile), () => Effect.ignore(files.remove(indexFile)))
+  const database = yield* Sqlite.open(place.name, indexFile)
+  const attempt = <A>(work: () => A) => Sqlite.attempt(place.name, work)
+  yield* attempt(() =>
+    database.exec(`pragma journal_mode = off; pragma synchronous = off;
+      create table lines (id text primary key, at integer not null) without rowid;
+      begin`)
+  )
+  const put = database.prepare("insert or replace into lines values (?, ?)")
+  const drop = database.prepare("delete from lines where id = ?")
+  const add = ({ at, text }: Line) => {
+    const change: Change = JSON.parse(text)
+    if (change.op === "upsert") put.run(change.record.id, at)
+    else drop.run(change.id)
+  }
+  yield* Stream.runForEachArray(read(files, file, bytes), (lines) => attempt(() => lines.forEach(add)))
+  yield* attempt(() => database.exec("commit; create index lines_at on lines (at)"))
+
+  const before = database.prepare("select id from lines where at < ? order by at")
+  const counts = database.prepare("select 1 from lines where at = ?")
+  return {
+    /** Lines that remove the records whose last line is before a position. */
+    removalsBefore: (position: number) =>
+      Stream.fromIterable(before.iterate(position), { chunkSize: 1000 }).pipe(
+        Stream.mapArray((rows) => [removalsOf(rows.map(({ id }) => String(id)))])
+      ),
+    /** The last line of each record. */
+    last: Stream.mapArray(read(files, file, bytes), (lines) => [
+      Buffer.from(
+        lines
+          .filter(({ at }) => counts.get(at) !== undefined)
+          .map(({ text }) => `${text}\n`)
+          .join("")
+      )
+    ])
+  }
+})
