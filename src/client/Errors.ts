@@ -1,18 +1,18 @@
 /**
- * What the promises of the clients reject with: a class for each status that a program may want to tell apart, and for
- * what happens without a response. A request that the caller aborts rejects with the reason of its signal instead.
+ * The errors that the clients reject with: a class for each status that a program may want to tell apart, and for
+ * failures without a response. A request that the caller aborts rejects with the reason of its signal instead.
  */
 import type { ValidationError } from "./generated/types.ts"
 
-/** What is known of a request that failed. */
+/** The details of a request that failed. */
 export interface ErrorDetails {
-  /** The status of the response, where there was one. */
+  /** The status of the response, if there was one. */
   readonly status?: number | undefined
-  /** The `x-request-id` of the response, for whoever looks into the logs of the service. */
+  /** The `x-request-id` of the response, which is in the logs of the service. */
   readonly requestId?: string | undefined
-  /** What the service said, for a person to read. */
+  /** The service's explanation, for a person to read. */
   readonly detail?: string | undefined
-  /** After how many seconds to try again, where the response said so. */
+  /** The seconds after which to try again, if the response said so. */
   readonly retryAfter?: number | undefined
   /** The Idempotency-Key of a delivery: send it again with the same one. */
   readonly idempotencyKey?: string | undefined
@@ -21,7 +21,7 @@ export interface ErrorDetails {
 /** Any failure of a request. The message has the status, the detail and the request id, and never a key or a secret. */
 export class PracticeDataError extends Error implements ErrorDetails {
   override readonly name: string = "PracticeDataError"
-  // Declared, so that what is not known does not show as undefined.
+  // Declared, so that a detail that is not known does not show as undefined.
   declare readonly status?: number
   declare readonly requestId?: string
   declare readonly detail?: string
@@ -40,7 +40,7 @@ export class BadRequestError extends PracticeDataError {
   override readonly name: string = "BadRequestError"
 }
 
-/** 401: the API key is missing or invalid, or the signature of a delivery is. */
+/** 401: the API key, or the signature of a delivery, is missing or invalid. */
 export class AuthenticationError extends PracticeDataError {
   override readonly name: string = "AuthenticationError"
 }
@@ -58,7 +58,7 @@ export class CursorExpiredError extends PracticeDataError {
 /** 422: the request does not have the shape that the endpoint takes. */
 export class InvalidRequestError extends PracticeDataError {
   override readonly name: string = "InvalidRequestError"
-  /** Every fault of the request: where it is, what is wrong, and its kind. */
+  /** Every fault of the request: its place, its message and its kind. */
   readonly faults: ReadonlyArray<ValidationError>
 
   constructor(message: string, details: ErrorDetails, faults: ReadonlyArray<ValidationError>) {
@@ -67,12 +67,12 @@ export class InvalidRequestError extends PracticeDataError {
   }
 }
 
-/** 429: the organization sends more requests than it may. `retryAfter` says when to try again. */
+/** 429: the organization sends more requests than it may. Try again after `retryAfter`. */
 export class RateLimitError extends PracticeDataError {
   override readonly name: string = "RateLimitError"
 }
 
-/** 503: a store or the payment processor is down or busy. `retryAfter` says when to try again. */
+/** 503: a store or the payment processor is down or busy. Try again after `retryAfter`. */
 export class ServiceUnavailableError extends PracticeDataError {
   override readonly name: string = "ServiceUnavailableError"
 }
@@ -83,14 +83,14 @@ export class ServerError extends PracticeDataError {
 }
 
 /**
- * The response is not one that the service gives: of a proxy or another server, of a path that the service does not
- * have, redirected, cut off, or too large. The message has the whole URL. Check `baseUrl`.
+ * A response that the service does not give: of a proxy or another server, of a path that the service does not have,
+ * redirected, cut off, or too large. The message has the whole URL. Check `baseUrl`.
  */
 export class UnexpectedResponseError extends PracticeDataError {
   override readonly name: string = "UnexpectedResponseError"
 }
 
-/** The service cannot be reached, or the connection broke. `cause` is what `fetch` said. */
+/** The service cannot be reached, or the connection broke. `cause` is the error of `fetch`. */
 export class ConnectionError extends PracticeDataError {
   override readonly name: string = "ConnectionError"
 }

@@ -1,15 +1,14 @@
 /** The sender of invoice deletions. */
-import { isObject, stringify } from "./Json.ts"
 import type { DeliveryReceipt, InvoiceDeletionsRequest } from "./generated/types.ts"
 import { type ClientOptions, type RequestOptions, type Settings, settingsOf } from "./Options.ts"
-import { send } from "./Send.ts"
-import { keyOf, signed } from "./Signature.ts"
+import { send } from "./Request.ts"
+import { isObject } from "./Response.ts"
 
 /** Options of the sender. */
 export interface InvoiceDeletionsOptions extends ClientOptions {
   /** The organization that owns the invoices. */
   readonly organization: string
-  /** Its signing secret, `whsec_...`, where it has one. It is shown nowhere. */
+  /** Its signing secret, `whsec_...`, if it has one. It is shown nowhere. */
   readonly secret?: string | undefined
 }
 
@@ -17,7 +16,7 @@ export interface InvoiceDeletionsOptions extends ClientOptions {
 export interface SendOptions extends RequestOptions {
   /**
    * Identifies the delivery: 1 to 36 printable ASCII characters. A delivery that is sent again with the same key is
-   * scheduled once. Keep the key with what you send where it has to survive a crash of yours.
+   * scheduled once. Keep the key with what you send if it has to survive a crash of yours.
    * @default a new UUID
    */
   readonly idempotencyKey?: string | undefined
@@ -36,13 +35,38 @@ const checkedKey = (key: string) => {
   throw new TypeError("idempotencyKey must have 1 to 36 printable ASCII characters, and no space at its ends")
 }
 
-const readReceipt = (json: unknown): DeliveryReceipt | undefined => (isReceipt(json) ? json : undefined)
+/** The bytes of a signing secret. An error does not show the secret. */
+const bytesOf = (secret: string): Uint8Array<ArrayBuffer> => {
+  const text = secret.replace(/^whsec_/, "")
+  if (text === "" || !/^(?:[A-Za-z\d+/]{4})*(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?$/.test(text)) {
+    throw new TypeError("secret must be whsec_ and base64")
+  }
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
+}
+
+/** The headers that sign a body now, by Standard Webhooks, with the Web Crypto of any runtime. */
+const signed = async (
+  secret: Uint8Array<ArrayBuffer>,
+  id: string,
+  body: string
+): Promise<Readonly<Record<string, string>>> => {
+  const timestamp = String(Math.floor(Date.now() / 1000))
+  const algorithm = { name: "HMAC", hash: "SHA-256" }
+  const key = await crypto.subtle.importKey("raw", secret, algorithm, false, ["sign"])
+  const content = new TextEncoder().encode(`${id}.${timestamp}.${body}`)
+  const signature = new Uint8Array(await crypto.subtle.sign("HMAC", key, content))
+  return {
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": `v1,${btoa(String.fromCharCode(...signature))}`
+  }
+}
 
 const isReceipt = (json: unknown): json is DeliveryReceipt =>
   isObject(json) && typeof json["status"] === "string" && typeof json["task_id"] === "string"
 
 /**
- * Sends deletions of invoices and invoice lines to the intake, signed where there is a secret.
+ * Sends deletions of invoices and invoice lines to the intake, signed if there is a secret.
  *
  * @example
  * const sender = new InvoiceDeletions({ baseUrl: "http://127.0.0.1:3000", organization: "org_oakridge" })
@@ -51,29 +75,29 @@ const isReceipt = (json: unknown): json is DeliveryReceipt =>
 export class InvoiceDeletions {
   readonly #settings: Settings
   readonly #organization: string
-  readonly #key: Uint8Array<ArrayBuffer> | undefined
+  readonly #secret: Uint8Array<ArrayBuffer> | undefined
 
-  /** Throws where an option is not as it should be. Nothing is sent. */
+  /** Throws if an option is invalid. Nothing is sent. */
   constructor(options: InvoiceDeletionsOptions) {
     this.#settings = settingsOf(options)
     this.#organization = checkedOrganization(options.organization)
-    this.#key = options.secret === undefined ? undefined : keyOf(options.secret)
+    this.#secret = options.secret === undefined ? undefined : bytesOf(options.secret)
   }
 
   /**
-   * Sends a delivery. The status of its receipt is `scheduled`, or `duplicate` where a delivery with this key was stored
-   * before. Rejects with an `InvalidRequestError` where the key was used for something else. An error has the key as
+   * Sends a delivery. The status of its receipt is `scheduled`, or `duplicate` if a delivery with this key was stored
+   * before. Rejects with an `InvalidRequestError` if the key was used for something else. An error has the key as
    * `idempotencyKey`: after a 503, a timeout or a broken connection, send the delivery again with the same one.
    */
   async send(deletions: InvoiceDeletionsRequest, options: SendOptions = {}): Promise<DeliveryReceipt> {
     const idempotencyKey = checkedKey(options.idempotencyKey ?? crypto.randomUUID())
-    const body = stringify(deletions)
-    const key = this.#key
-    const headers = async () => ({
+    const secret = this.#secret
+    const headers = async (body: string) => ({
       "x-organization-id": this.#organization,
       "idempotency-key": idempotencyKey,
-      ...(key !== undefined && (await signed(key, idempotencyKey, body)))
+      ...(secret !== undefined && (await signed(secret, idempotencyKey, body)))
     })
-    return send(this.#settings, { path, idempotencyKey, body, headers, read: readReceipt }, options)
+    const read = (json: unknown) => (isReceipt(json) ? json : undefined)
+    return send(this.#settings, { path, idempotencyKey, body: deletions, headers, read }, options)
   }
 }

@@ -1,4 +1,4 @@
-/** The options of the clients and of their requests, and what they are when they are left out. */
+/** The options of the clients and of their requests, with their defaults. */
 
 /** Sends a request, as the global `fetch` does. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
@@ -7,9 +7,9 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 export interface RequestOptions {
   /** Aborts the request, its retries and the waits between them. The promise rejects with the reason of the signal. */
   readonly signal?: AbortSignal | undefined
-  /** For how many milliseconds to wait for the whole response of each try. */
+  /** The timeout of each attempt, in milliseconds, for the whole response. */
   readonly timeout?: number | undefined
-  /** How many times to try again. */
+  /** The number of retries. */
   readonly maxRetries?: number | undefined
   /** More headers, such as `x-request-id`. */
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -25,13 +25,13 @@ export interface ClientOptions {
    */
   readonly fetch?: Fetch | undefined
   /**
-   * For how many milliseconds to wait for the whole response of each try.
+   * The timeout of each attempt, in milliseconds, for the whole response.
    * @default 30000
    */
   readonly timeout?: number | undefined
   /**
-   * How many times a request is tried again: after 429, 503 and a gateway's 502 and 504, after a timeout and after a
-   * broken connection. After the seconds that `Retry-After` says, at most 60, otherwise after up to 0.5, 1, 2, 4 and
+   * The number of retries of a request: after 429, 503 and a gateway's 502 and 504, after a timeout and after a broken
+   * connection. The delay is the `Retry-After` of the response, at most 60 seconds, otherwise up to 0.5, 1, 2, 4 and
    * then 8 seconds.
    * @default 4
    */
@@ -40,7 +40,7 @@ export interface ClientOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
-/** What a request needs of its client's options. */
+/** Options with their defaults. */
 export interface Settings {
   readonly origin: string
   readonly fetch: Fetch
@@ -62,7 +62,7 @@ const checkedRetries = (maxRetries: number) => {
   throw new RangeError("maxRetries must be an integer, 0 or more")
 }
 
-/** The address before `/api`. What a URL may hold of a user and a password reaches no message. */
+/** The address before `/api`. No message shows a URL, which may hold a password. */
 const originOf = (baseUrl: string) => {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
@@ -73,7 +73,7 @@ const originOf = (baseUrl: string) => {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, "").replace(/\/api\/v[13]$/, "")
 }
 
-/** The settings of a client. Throws where an option is none. */
+/** The settings of a client. Throws if an option is invalid. */
 export const settingsOf = (options: ClientOptions): Settings => ({
   origin: originOf(options.baseUrl),
   fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),

@@ -1,60 +1,141 @@
-/** Requests of the data API, and what their responses have to be. */
-import { isObject, stringify } from "./Json.ts"
+/** Walks page after page: all records of a search, all objects of a live read, and changes. */
+import { PracticeDataError } from "./Errors.ts"
 import type { ChangesPage } from "./generated/types.ts"
-import type { RequestOptions, Settings } from "./Options.ts"
-import { send } from "./Send.ts"
+import type { RequestOptions } from "./Options.ts"
+import { pause } from "./Request.ts"
+import type { AllOptions, AnyRecord, ChangesOptions, ResourceInfo } from "./Resource.ts"
+import { type Read, readBody, readChanges, readLive } from "./Response.ts"
 
 /** Posts to an endpoint of the data API. */
-export type Post = <A>(
-  path: string,
-  body: object,
-  read: (json: unknown, headers: Headers) => A | undefined,
-  options?: RequestOptions,
-  held?: number
-) => Promise<A>
+export type Post = <A>(path: string, body: object, read: Read<A>, options?: RequestOptions, held?: number) => Promise<A>
 
-/** Posts with an API key. */
-export const postWith =
-  (settings: Settings, apiKey: string): Post =>
-  async (path, body, read, options, held = 0) => {
-    const headers = () => Promise.resolve({ authorization: `Bearer ${apiKey}` })
-    return send(settings, { path: `/api/v3${path}`, body: stringify(body), headers, read, held }, options)
+const largestPage = 1000
+const largestLivePage = 100
+
+/** The last records whose ids are kept, so that memory is bounded. */
+const remembered = 10_000
+
+const paging = new Set(["limit", "offset", "starting_after"])
+
+/** A walk sets these itself. */
+const refusePaging = (filters: object): void => {
+  const given = Object.entries(filters).find(([name, value]) => paging.has(name) && value !== undefined)
+  if (given !== undefined) {
+    throw new TypeError(`all does not take ${given[0]}: it reads all pages, of pageSize records each`)
   }
+}
 
-// The service is trusted to give records that are as its OpenAPI document says.
-const isRecord = <Item>(value: unknown): value is Item => isObject(value)
+/** Pages overlap by one record, so a page of one would never advance. */
+const pageSizeOf = ({ pageSize = largestPage }: AllOptions) => {
+  if (Number.isInteger(pageSize) && pageSize >= 2 && pageSize <= largestPage) return pageSize
+  throw new RangeError(`pageSize must be an integer from 2 to ${largestPage}`)
+}
 
-const isRecords = <Item>(value: unknown): value is Array<Item> =>
-  Array.isArray(value) && value.every((item) => isRecord(item))
+/**
+ * Every record that satisfies the filters, in their order. Each page starts at the time of the last record, and overlaps
+ * with the page before by one record: if that record is missing, records have moved, and the walk steps back until it
+ * finds one that it knows. So it skips no unchanged record.
+ *
+ * Times are shown in milliseconds and kept in microseconds: within a millisecond the walk goes by `offset`, and it does
+ * not replace a time that the caller gave until it has come to a later millisecond.
+ */
+export async function* walk<Item>(
+  post: Post,
+  { id, name, since, time }: ResourceInfo,
+  filters: object,
+  options: AllOptions
+): AsyncGenerator<Item, void, undefined> {
+  refusePaging(filters)
+  const pageSize = pageSizeOf(options)
+  const idOf = (record: AnyRecord) => String(record[id])
+  const timeOf = (record: AnyRecord) => (time === undefined ? "" : String(record[time]))
+  const known = new Map<string, string>()
+  const knows = (record: AnyRecord) => known.get(idOf(record)) === timeOf(record)
+  let reached: string | undefined
+  let from: object = filters
+  let offset = 0
+  for (;;) {
+    const request = { ...from, limit: pageSize, offset }
+    const page = await post(`/${name}/search`, request, readBody<Item & AnyRecord>, options)
+    const [first] = page
+    if (offset > 0 && (first === undefined || !knows(first))) {
+      offset = Math.max(0, offset - Math.floor(pageSize / 2))
+      continue
+    }
+    const last = page.at(-1)
+    if (first === undefined || last === undefined) return
+    const fresh: Array<Item> = page.filter((record) => !knows(record))
+    yield* fresh
+    if (page.length < pageSize) return
+    reached ??= timeOf(first)
+    const isLater = since !== undefined && timeOf(last) > reached
+    if (isLater) {
+      reached = timeOf(last)
+      from = { ...filters, [since]: reached }
+      known.clear()
+    }
+    for (const record of page) if (!isLater || timeOf(record) === reached) known.set(idOf(record), timeOf(record))
+    offset = isLater ? known.size - 1 : offset + page.length - 1
+    for (const oldest of known.keys()) {
+      if (known.size <= remembered) break
+      known.delete(oldest)
+    }
+  }
+}
 
-const isTexts = (value: unknown): value is Array<string> =>
-  Array.isArray(value) && value.every((item) => typeof item === "string")
+/** Every object of a clinic's account, newest first. */
+export async function* walkLive<Item>(
+  post: Post,
+  { name }: ResourceInfo,
+  filters: object,
+  options: AllOptions
+): AsyncGenerator<Item, void, undefined> {
+  refusePaging(filters)
+  const path = `/${name}/search`
+  let after: string | undefined
+  for (;;) {
+    const request = { ...filters, limit: options.pageSize ?? largestLivePage, starting_after: after }
+    const { data, has_more } = await post(path, request, readLive<Item & AnyRecord>, options)
+    const objects: Array<Item> = data
+    yield* objects
+    if (!has_more) return
+    const id = data.at(-1)?.["id"]
+    if (typeof id !== "string" || id === after) {
+      throw new PracticeDataError(`${path} says that there is more, and gives no object to go on from`)
+    }
+    after = id
+  }
+}
 
-/** Reads a record, which has an id of this name. */
-export const readRecord =
-  <Item>(id: string) =>
-  (json: unknown): Item | undefined =>
-    isObject(json) && typeof json[id] === "string" && isRecord<Item>(json) ? json : undefined
+/** In seconds. */
+const longestWait = 20
 
-/** The records of a page of a search. */
-export const readBody = <Item>(json: unknown): Array<Item> | undefined =>
-  isObject(json) && isRecords<Item>(json["body"]) ? json["body"] : undefined
+/** In milliseconds. A service that is stopping does not hold responses back. */
+const shortestRound = 1000
 
-/** A page of the payment processor. */
-export const readLive = <Item>(json: unknown): { data: Array<Item>; has_more: boolean } | undefined =>
-  isObject(json) && isRecords<Item>(json["data"]) && typeof json["has_more"] === "boolean"
-    ? { data: json["data"], has_more: json["has_more"] }
-    : undefined
-
-/** A page of changes. */
-export const readChanges = <Item>(json: unknown, headers: Headers): ChangesPage<Item> | undefined => {
-  if (!isObject(json)) return undefined
-  const { body, cursor, has_more, removed } = json
-  const isPage =
-    isRecords<Item>(body) && isTexts(removed) && typeof cursor === "string" && typeof has_more === "boolean"
-  if (!isPage) return undefined
-  const lag = Number(headers.get("x-changes-lag") ?? 0)
-  // A service that is older than the header is known to have told everything only while nothing is held back.
-  const complete = (headers.get("x-changes-complete") ?? `${lag === 0}`) === "true"
-  return { body, removed, cursor, has_more, lag, complete }
+/** The pages of changes after a cursor. */
+export async function* changes<Item>(
+  post: Post,
+  { name }: ResourceInfo,
+  from: string | null | undefined,
+  options: ChangesOptions
+): AsyncGenerator<ChangesPage<Item>, void, undefined> {
+  const { follow = false, limit, signal } = options
+  const wait = options.wait ?? (follow ? longestWait : 0)
+  if (follow && wait < 1)
+    throw new RangeError(`wait must be from 1 to ${longestWait} seconds where changes are followed`)
+  for (let cursor = from; ;) {
+    const began = Date.now()
+    const request = { cursor, limit, wait }
+    const page = await post(`/${name}/changes`, request, readChanges<Item>, options, wait * 1000)
+    const isEmpty = page.body.length === 0 && page.removed.length === 0
+    if (page.cursor === cursor && (page.has_more || !isEmpty)) {
+      throw new PracticeDataError(`/${name}/changes responds with changes, and a cursor that does not move`)
+    }
+    cursor = page.cursor
+    yield page
+    if (page.has_more) continue
+    if (!follow) return
+    if (isEmpty) await pause(Math.max(0, began + shortestRound - Date.now()), signal)
+  }
 }

@@ -1,9 +1,10 @@
 /** The client of the data API. */
 import { Resources, resources } from "./generated/resources.ts"
-import { type ClientOptions, settingsOf } from "./Options.ts"
-import { type Post, postWith } from "./Pages.ts"
-import { makeAny, makeWith } from "./MakeResource.ts"
-import type { AnyResource } from "./Resource.ts"
+import { type ClientOptions, type RequestOptions, settingsOf } from "./Options.ts"
+import { changes, type Post, walk, walkLive } from "./Pages.ts"
+import { send } from "./Request.ts"
+import type { AnyRecord, AnyResource, LiveResource, Make, ResourceInfo, Searchable } from "./Resource.ts"
+import { readBody, readLive, readRecord } from "./Response.ts"
 
 /** Options of the client of the data API. */
 export interface PracticeDataOptions extends ClientOptions {
@@ -17,6 +18,54 @@ const checked = (apiKey: string) => {
   throw new TypeError("apiKey has a space, a line break or another character that an API key does not have")
 }
 
+const postOf = ({ apiKey, ...options }: PracticeDataOptions): Post => {
+  const settings = settingsOf(options)
+  const authorization = `Bearer ${checked(apiKey)}`
+  const headers = () => Promise.resolve({ authorization })
+  return (path, body, read, more, held = 0) =>
+    send(settings, { path: `/api/v3${path}`, body, headers, read, held }, more)
+}
+
+const searching = <Item, Search extends object>(post: Post, info: ResourceInfo): Searchable<Item, Search> => ({
+  search: (request, options) => post(`/${info.name}/search`, request ?? {}, readBody<Item>, options),
+  all: (filters, options = {}) => walk<Item>(post, info, filters ?? {}, options)
+})
+
+const live = <Item, Search extends object>(post: Post, info: ResourceInfo): LiveResource<Item, Search> => ({
+  search: (request, options) => post(`/${info.name}/search`, request, readLive<Item>, options),
+  all: (filters, options = {}) => walkLive<Item>(post, info, filters, options)
+})
+
+const getting =
+  <Item>(post: Post, { id, name }: ResourceInfo) =>
+  (request: object, options?: RequestOptions) =>
+    post(`/${name}/get`, request, readRecord<Item>(id), options)
+
+/** Makes resources that read by `post`. */
+const makeWith = (post: Post): Make => ({
+  own: <Item>(info: ResourceInfo) => ({ get: (options) => getting<Item>(post, info)({}, options) }),
+  records: <Item, Search extends object>(info: ResourceInfo) => ({
+    ...searching<Item, Search>(post, info),
+    get: (id, options) => getting<Item>(post, info)({ id }, options),
+    changes: (cursor, options = {}) => changes<Item>(post, info, cursor, options)
+  }),
+  live: (info) => live(post, info),
+  keyed: <Item, Search extends object>(info: ResourceInfo) => ({
+    ...searching<Item, Search>(post, info),
+    get: getting<Item>(post, info)
+  })
+})
+
+/** The search of a resource of any kind. */
+const searchingAny = (post: Post, info: ResourceInfo): Pick<AnyResource, "all" | "search"> => {
+  if (info.live !== true) return searching<AnyRecord, object>(post, info)
+  const { all, search } = live<AnyRecord, object>(post, info)
+  return {
+    search: (request = {}, options) => search(request, options).then(({ data }) => data),
+    all: (filters = {}, options) => all(filters, options)
+  }
+}
+
 /**
  * Reads the data of the organization that an API key belongs to.
  *
@@ -27,9 +76,9 @@ const checked = (apiKey: string) => {
 export class PracticeData extends Resources {
   readonly #post: Post
 
-  /** Throws where an option is not as it should be. Nothing is sent. */
+  /** Throws if an option is invalid. Nothing is sent. */
   constructor(options: PracticeDataOptions) {
-    const post = postWith(settingsOf(options), checked(options.apiKey))
+    const post = postOf(options)
     super(makeWith(post))
     this.#post = post
   }
@@ -37,7 +86,19 @@ export class PracticeData extends Resources {
   /** A resource by its name in the API's paths, such as `consumption-logs`. `resources` has all names. */
   resource(name: string): AnyResource {
     const info = resources.find((resource) => resource.name === name)
-    if (info !== undefined) return makeAny(this.#post, info)
-    throw new RangeError(`There is no resource ${JSON.stringify(name)}`)
+    if (info === undefined) throw new RangeError(`There is no resource ${JSON.stringify(name)}`)
+    const post = this.#post
+    const { id, verbs } = info
+    const get = getting<AnyRecord>(post, info)
+    return {
+      ...info,
+      ...(verbs.includes("search") && searchingAny(post, info)),
+      ...(verbs.includes("get") && {
+        get: (key: string | object = {}, options) => get(typeof key === "string" ? { [id]: key } : key, options)
+      }),
+      ...(verbs.includes("changes") && {
+        changes: (cursor, options = {}) => changes<AnyRecord>(post, info, cursor, options)
+      })
+    }
   }
 }

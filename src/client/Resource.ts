@@ -1,15 +1,14 @@
-/** What can be asked of a resource. */
+/** The interfaces of resources. */
 import type { ChangesPage, LivePage } from "./generated/types.ts"
 import type { RequestOptions } from "./Options.ts"
 
-/** What can be asked of a resource. */
+/** An operation of a resource. `search` comes with `all`. */
 export type Verb = "search" | "get" | "changes"
 
 /** A resource of the API. */
 export interface ResourceInfo {
   /** Its name in the API's paths. */
   readonly name: string
-  /** What can be asked of it. `search` comes with `all`. */
   readonly verbs: ReadonlyArray<Verb>
   /** The field that identifies a record. */
   readonly id: string
@@ -17,14 +16,14 @@ export interface ResourceInfo {
   readonly time?: string
   /** The filter for records from such a time on. */
   readonly since?: string
-  /** Whether it is read live from the payment processor, by `starting_after`. */
+  /** True if it is read live from the payment processor, by `starting_after`. */
   readonly live?: boolean
 }
 
 /** Options of a walk of all pages. */
 export interface AllOptions extends RequestOptions {
   /**
-   * How many records to ask for at a time, from 2 to 1000; of the payment processor, at most 100.
+   * The records of each page, from 2 to 1000; of the payment processor, at most 100.
    * @default 1000, of the payment processor 100
    */
   readonly pageSize?: number | undefined
@@ -33,17 +32,17 @@ export interface AllOptions extends RequestOptions {
 /** Options of changes. */
 export interface ChangesOptions extends RequestOptions {
   /**
-   * How many changes a page has at most, `body` and `removed` together.
+   * The most changes of a page, `body` and `removed` together.
    * @default 1000
    */
   readonly limit?: number | undefined
   /**
-   * For how many seconds, at most 20, the service waits for a change where there is none yet.
+   * The seconds, at most 20, for which the service waits for a change if there is none yet.
    * @default 0, with `follow` 20
    */
   readonly wait?: number | undefined
   /**
-   * Whether to go on when there are no more changes yet, until the loop is left or the signal is aborted.
+   * Continues when there are no more changes yet, until the loop is left or the signal is aborted.
    * @default false
    */
   readonly follow?: boolean | undefined
@@ -57,8 +56,8 @@ export interface Searchable<Item, Search> {
   /** One page: the records that satisfy every filter, by the time of their last change, then by `id`, ascending. */
   readonly search: (request?: Search, options?: RequestOptions) => Promise<Array<Item>>
   /**
-   * Every record that satisfies the filters, page after page, in the same order. Records that change while they are
-   * read may come again; none that stays as it is is missed. To keep a copy, use `changes`.
+   * Every record that satisfies the filters, page after page, in the same order. Records that change during the walk may
+   * come again; no unchanged record is skipped. To keep a copy, use `changes`.
    *
    * @example
    * for await (const charge of client.charges.all({ status: "open" })) console.log(charge.id)
@@ -66,13 +65,13 @@ export interface Searchable<Item, Search> {
   readonly all: (filters?: Filters<Search>, options?: AllOptions) => AsyncGenerator<Item, void, undefined>
 }
 
-/** A resource whose records can be searched, read by their id, and kept in step with. */
+/** A resource whose records can be searched, read by their id, and copied by their changes. */
 export interface RecordResource<Item, Search> extends Searchable<Item, Search> {
-  /** One record. Rejects with a `NotFoundError` where the organization has none with this id. */
+  /** One record. Rejects with a `NotFoundError` if the organization has none with this id. */
   readonly get: (id: string, options?: RequestOptions) => Promise<Item>
   /**
-   * What has changed since a cursor, page after page; without one, every record that there is. It ends when there are
-   * no more changes yet, unless `follow` is set.
+   * The changes after a cursor, page after page; without one, all records. It ends when there are no more changes yet,
+   * unless `follow` is set.
    *
    * Of each page, delete the ids in `removed` from the copy, insert or replace the records in `body` by their `id`, and
    * save the copy and `cursor` in one transaction. After a `CursorExpiredError` start again without a cursor, with an
@@ -103,16 +102,16 @@ export interface LiveResource<Item, Search> {
 
 /** A resource whose records can be searched, and read by one of several keys. */
 export interface KeyedResource<Item, Search, Key> extends Searchable<Item, Search> {
-  /** One record. Rejects with a `NotFoundError` where the organization has none with this key. */
+  /** One record. Rejects with a `NotFoundError` if the organization has none with this key. */
   readonly get: (key: Key, options?: RequestOptions) => Promise<Item>
 }
 
-/** A record of which no more is known. */
+/** A record of any resource. */
 export interface AnyRecord {
   readonly [field: string]: unknown
 }
 
-/** A resource that was looked up by its name. It has what its verbs say. */
+/** A resource that was looked up by its name, with the methods of its verbs. */
 export interface AnyResource extends ResourceInfo {
   /** One page. */
   readonly search?: (request?: object, options?: RequestOptions) => Promise<Array<AnyRecord>>
@@ -127,7 +126,7 @@ export interface AnyResource extends ResourceInfo {
   ) => AsyncGenerator<ChangesPage<AnyRecord>, void, undefined>
 }
 
-/** Makes resources of each kind. */
+/** Makes a resource of each kind. */
 export interface Make {
   readonly own: <Item>(info: ResourceInfo) => OwnResource<Item>
   readonly records: <Item, Search extends object>(info: ResourceInfo) => RecordResource<Item, Search>

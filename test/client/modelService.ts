@@ -1,6 +1,6 @@
 /** A service made up for walks: records in the order of a time in microseconds and their id, changed between pages. */
 import type { Fetch } from "../../src/client/index.ts"
-import { isObject } from "../../src/client/Json.ts"
+import { isObject } from "../../src/client/Response.ts"
 import { sentOf } from "./support.ts"
 
 /** A record: its time in microseconds. */

@@ -1,0 +1,163 @@
+/** Sends requests: each with a timeout and a limit of its response's size, and again if a retry may help. */
+import { ConnectionError, PracticeDataError, TimeoutError, UnexpectedResponseError } from "./Errors.ts"
+import { version } from "./generated/version.ts"
+import { type Fetch, type RequestOptions, type Settings, settingsWith } from "./Options.ts"
+import { type Read, type Reply, resultOf, type Subject } from "./Response.ts"
+
+/** Settles as the work does, or rejects with the reason of the signal as soon as it is aborted. */
+const abortable = <A>(work: Promise<A>, signal: AbortSignal | undefined): Promise<A> => {
+  if (signal === undefined) return work
+  return new Promise<A>((resolve, reject) => {
+    const abort = () => reject(signal.reason)
+    if (signal.aborted) abort()
+    signal.addEventListener("abort", abort, { once: true })
+    void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort))
+  })
+}
+
+/** Waits for some milliseconds. */
+export const pause = async (millis: number, signal: AbortSignal | undefined): Promise<void> => {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const elapsed = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, millis)
+  })
+  await abortable(elapsed, signal).finally(() => clearTimeout(timer))
+}
+
+/** In bytes: twice the service's limit for the payment processor, and some sixty pages of 1000 records. */
+const largestBody = 64 * 1024 * 1024
+
+const textOf = async (response: Response, signal: AbortSignal): Promise<string> => {
+  // Some implementations of fetch have no bodies that can be streamed.
+  if (!response.body) return response.text()
+  const reader = response.body.getReader()
+  const decoder = new TextDecoder()
+  let text = ""
+  let size = 0
+  try {
+    for (;;) {
+      const { done, value } = await abortable(reader.read(), signal)
+      if (done) return text + decoder.decode()
+      size += value.byteLength
+      if (size > largestBody) {
+        const { status } = response
+        throw new UnexpectedResponseError(`The response is larger than ${largestBody} bytes`, { status })
+      }
+      text += decoder.decode(value, { stream: true })
+    }
+  } catch (error) {
+    // The rest is not waited for.
+    void reader.cancel(error).catch(() => {})
+    throw error
+  }
+}
+
+const perform = async (fetch: Fetch, url: string, init: RequestInit, signal: AbortSignal): Promise<Reply> => {
+  const response = await fetch(url, { ...init, method: "POST", signal, redirect: "manual" })
+  // A redirect that a browser hides from its page.
+  const status = response.type === "opaqueredirect" ? 302 : response.status
+  return { url, status, headers: response.headers, text: await textOf(response, signal) }
+}
+
+/** The reason of a failed connection, in the words of the deepest cause. */
+const reasonOf = (cause: unknown): string => {
+  let reason = ""
+  for (let at = cause, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth += 1) {
+    const code = "code" in at && typeof at.code === "string" ? at.code : undefined
+    reason = at.message || code || reason
+  }
+  return reason || String(cause)
+}
+
+/** Sends a request once. The timeout, in milliseconds, covers the body. */
+const exchange = async (
+  { fetch, origin, timeout }: Settings,
+  { idempotencyKey, path }: Subject,
+  init: RequestInit,
+  signal: AbortSignal | undefined
+): Promise<Reply> => {
+  signal?.throwIfAborted()
+  const host = new URL(origin).origin
+  const controller = new AbortController()
+  const abort = () => controller.abort(signal?.reason)
+  signal?.addEventListener("abort", abort, { once: true })
+  const late = new TimeoutError(`No whole response from ${host} within ${timeout} milliseconds`, { idempotencyKey })
+  const timer = setTimeout(() => controller.abort(late), timeout)
+  try {
+    return await abortable(perform(fetch, `${origin}${path}`, init, controller.signal), controller.signal)
+  } catch (cause) {
+    signal?.throwIfAborted()
+    if (controller.signal.aborted) throw late
+    if (cause instanceof UnexpectedResponseError) throw cause
+    throw new ConnectionError(`Cannot get a response from ${host}: ${reasonOf(cause)}`, { idempotencyKey }, { cause })
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener("abort", abort)
+  }
+}
+
+/** Statuses that may be another one the next time. 408, 502 and 504 are of a connection or a gateway. */
+const retried = new Set([408, 429, 502, 503, 504])
+
+// Milliseconds.
+const firstBackoff = 500
+const longestBackoff = 8000
+
+/** The longest Retry-After that is honored, in seconds; beyond it, the request fails. */
+const longestRetryAfter = 60
+
+/** Milliseconds until the next attempt: full jitter over a backoff that doubles. Undefined: no retry. */
+const delayAfter = (error: unknown, retries: number): number | undefined => {
+  const backoff = Math.random() * Math.min(longestBackoff, firstBackoff * 2 ** retries)
+  if (error instanceof ConnectionError || error instanceof TimeoutError) return backoff
+  if (!(error instanceof PracticeDataError) || !retried.has(error.status ?? 0)) return undefined
+  const { retryAfter = 0 } = error
+  return retryAfter > longestRetryAfter ? undefined : retryAfter * 1000 + backoff
+}
+
+const isInvalid = (value: unknown) =>
+  (typeof value === "number" && !Number.isFinite(value)) || (value instanceof Date && Number.isNaN(value.getTime()))
+
+/** JSON would make an invalid date null, which counts as absent and widens the result. */
+const stringify = (body: object): string => {
+  for (const [name, value] of Object.entries(body)) {
+    if (isInvalid(value))
+      throw new RangeError(`${name} is ${value instanceof Date ? "an invalid date" : String(value)}`)
+  }
+  return JSON.stringify(body)
+}
+
+/** A request. */
+export interface Sent<A> extends Subject {
+  readonly body: object
+  /** The headers of an attempt, which may sign the text of the body. */
+  readonly headers: (body: string) => Promise<Readonly<Record<string, string>>>
+  readonly read: Read<A>
+  /** The milliseconds for which the service may hold the response back, beyond the timeout. */
+  readonly held?: number
+}
+
+/** Sends a request, and again if that may help. */
+export const send = async <A>(client: Settings, sent: Sent<A>, options: RequestOptions = {}): Promise<A> => {
+  const settings = settingsWith(client, options)
+  const held = { ...settings, timeout: settings.timeout + (sent.held ?? 0) }
+  const { signal } = options
+  const body = stringify(sent.body)
+  for (let retries = 0; ; retries += 1) {
+    signal?.throwIfAborted()
+    try {
+      const headers = new Headers({
+        accept: "application/json",
+        "user-agent": `practice-data/${version}`,
+        ...settings.headers,
+        "content-type": "application/json",
+        ...(await sent.headers(body))
+      })
+      return resultOf(sent, sent.read, await exchange(held, sent, { headers, body }, signal))
+    } catch (error) {
+      const delay = retries < settings.maxRetries ? delayAfter(error, retries) : undefined
+      if (delay === undefined) throw error
+      await pause(delay, signal)
+    }
+  }
+}
