@@ -72,14 +72,15 @@ const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
   }
 })
 
+const inStepIn = (folder: string): unknown =>
+  JSON.parse(readFileSync(join(folder, "_practice_data_sync.json"), "utf8")).resources.charges.in_step_at
+
 const ndjson = Effect.gen(function* () {
   const folder = join(yield* temporaryFolder, "copy")
   const stand: Stand = {
     target: yield* NdjsonTarget.make({ folder, compact: true }),
     rowsOf: (resource) => Effect.sync(() => Readers.inFolder(folder, resource)),
-    inStepAt: Effect.sync(
-      () => JSON.parse(readFileSync(join(folder, "_practice_data_sync.json"), "utf8")).resources.charges.in_step_at
-    ),
+    inStepAt: Effect.sync(() => inStepIn(folder)),
     occupy: Effect.sync(() => {
       mkdirSync(folder)
       writeFileSync(join(folder, "charges.ndjson"), "")

@@ -37,6 +37,8 @@ const FolderText = Schema.fromJsonString(FolderState, { space: 2 })
 const decodeState = Schema.decodeEffect(FolderText)
 const encodeState = Schema.encodeEffect(FolderText)
 
+const refuse = (message: string) => new Target.TargetRefused({ message })
+
 export interface Options {
   readonly folder: string
   /** Rewrites each file to the last state of each record, once all are in step. */
@@ -53,7 +55,6 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
   const stateFile = path.join(folder, stateName)
   const fileOf = (table: Table) => path.join(folder, `${table.name}.ndjson`)
   const compactingOf = (table: Table) => `${fileOf(table)}.compacting`
-  const refuse = (message: string) => new Target.TargetRefused({ message })
 
   const readState = Effect.fnUntraced(function* ({ origin }: Target.OpenOptions) {
     if (!(yield* files.exists(stateFile))) return { format: Target.formatVersion, ...origin, resources: {} }

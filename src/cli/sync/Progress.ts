@@ -169,8 +169,10 @@ const summaryOf = (changed: ReadonlyArray<Count>, tally: Tally, now: number) => 
     ])
   ]
   const widths = [0, 1, 2, 3].map((index) => width(cells.map((row) => row[index] ?? "")))
-  const padded = (cell: string, index: number) =>
-    (index === 0 ? cell.padEnd : cell.padStart).call(cell, widths[index] ?? 0)
+  const padded = (cell: string, index: number) => {
+    const size = widths[index] ?? 0
+    return index === 0 ? cell.padEnd(size) : cell.padStart(size)
+  }
   return [...cells.map((row) => row.map(padded).join("  ")), `In step: ${textOf(total)}, after ${took}.`]
 }
 

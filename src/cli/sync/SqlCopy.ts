@@ -41,6 +41,8 @@ export const onConflict = ({ columns }: Table) => {
   return `on conflict (id) do update set ${others.map((name) => `${name} = excluded.${name}`).join(", ")}`
 }
 
+const listOf = (ids: Iterable<string>) => JSON.stringify([...ids])
+
 const decodeMark = Schema.decodeUnknownEffect(
   Schema.Struct({ format: Schema.Int, organization: Schema.String, url: Schema.String })
 )
@@ -144,14 +146,14 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const latest = new Map(page.records.map((record) => [record.id, record]))
     yield* advance(table, state, next, Target.isInStep(next, page))
     if (page.removed.length > 0) {
-      const removed = JSON.stringify(page.removed)
-      yield* run(`delete from ${copied} where id in (select id from ${dialect.idsIn("$1")})`, [removed])
+      const ids = dialect.idsIn("$1")
+      yield* run(`delete from ${copied} where id in (select id from ${ids})`, [listOf(page.removed)])
     }
     if (latest.size > 0) yield* dialect.upsert(table, [...latest.values()])
     if (isReload && latest.size > 0) {
       yield* run(`insert into ${seen} select $1, id from ${dialect.idsIn("$2")} where true on conflict do nothing`, [
         table.resource,
-        JSON.stringify([...latest.keys()])
+        listOf(latest.keys())
       ])
     }
     if (isReload && next.load === "done") {
