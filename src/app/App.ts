@@ -14,9 +14,8 @@ import { accounts } from "../demo/DemoProcessor.ts"
 import { loadDemoData } from "../demo/Load.ts"
 import * as Failure from "../process/Failure.ts"
 import { HealthChecks } from "../operations/HealthChecks.ts"
-import { DemoKeys } from "../http/Demo.ts"
-import * as LandingPage from "../http/LandingPage.ts"
 import { grace, Listener } from "../http/Listener.ts"
+import * as PublicPages from "../http/PublicPages.ts"
 import * as Retention from "../deletions/Retention.ts"
 import { SignaturesRequired } from "../deletions/Signature.ts"
 import * as Worker from "../deletions/Worker.ts"
@@ -256,12 +255,12 @@ const single = (settings: Settings) => {
   )
   const routes = Layer.mergeAll(
     Server.operationsRoutes,
-    LandingPage.layer({ dataApi: has("data-api"), intake: has("intake") }),
+    PublicPages.landing({ dataApi: has("data-api"), intake: has("intake") }),
     has("data-api") ? Server.dataApiRoutes : Layer.empty,
     has("intake") ? Server.intakeRoutes(settings.deletionDelay) : Layer.empty
   ).pipe(
     Layer.provide([
-      Layer.succeed(DemoKeys, Option.isNone(settings.databaseUrl) ? demoKeys : []),
+      Layer.succeed(PublicPages.DemoKeys, Option.isNone(settings.databaseUrl) ? demoKeys : []),
       Layer.succeed(SignaturesRequired, settings.requireSignatures)
     ])
   )

@@ -29,7 +29,7 @@ import { IntakeApi, VersionOneApi } from "../api/IntakeApi.ts"
 import { OperationsApi } from "../api/OperationsApi.ts"
 import { Accounting } from "../database/Store.ts"
 import * as HealthHandlers from "../operations/HealthHandlers.ts"
-import * as DocsPage from "../http/DocsPage.ts"
+import * as PublicPages from "../http/PublicPages.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
 import { pathsOf } from "../http/Paths.ts"
@@ -78,10 +78,10 @@ export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.
 
 /** The data API, its OpenAPI document and its documentation page. */
 export const dataApiRoutes = asRequested(
-  Layer.mergeAll(HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }), DocsPage.layer(DataApi)).pipe(
-    Layer.provide(dataApiHandlers),
-    Layer.provide(prefixed(dataApiPrefix))
-  )
+  Layer.mergeAll(
+    HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
+    PublicPages.documentation(DataApi)
+  ).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)))
 )
 
 /**
@@ -107,7 +107,7 @@ export const intakeRoutes = (delay: Duration.Duration) =>
         "/openapi.json",
         Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(VersionOneApi)))
       ),
-      DocsPage.layer(VersionOneApi)
+      PublicPages.documentation(VersionOneApi)
     ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)))
   )
 

@@ -1,55 +1,76 @@
 /**
- * Who may see the operators' pages. On a loopback address, whoever is on this machine: but no page of another site in a
- * browser on it. On any other address, whoever has the token.
+ * Access to the operators' listener. On a loopback address every program of this machine has access, but no other site in
+ * a browser on it. On any other address the token is required.
  */
-import { Context, Effect, Option, Redacted } from "effect"
+import { hash, timingSafeEqual } from "node:crypto"
+import { Clock, Context, Data, Effect, Layer, Option, Redacted } from "effect"
 import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Refused, Token } from "./Token.ts"
+import { secured } from "../http/Html.ts"
 
-/** Whether an address to listen on is this machine's own. */
+/** A token is refused. */
+export type Refused = Data.TaggedEnum<{
+  /** There is no token in the configuration. */
+  NotSet: {}
+  Wrong: {}
+  /** Wrong, after too many wrong ones. `retryAfter`: in seconds. */
+  TooMany: { readonly retryAfter: number }
+}>
+export const Refused = Data.taggedEnum<Refused>()
+
+const minute = 60_000
+
+/** The number of wrong tokens from an address in a minute that are refused as `Wrong`. */
+export const mostWrong = 10
+
+/** The number of addresses that are counted by themselves. All others count as one. */
+const mostAddresses = 1000
+
+const digest = (token: Redacted.Redacted) => hash("sha256", Redacted.value(token), "buffer")
+
+/** The operators' token. Wrong ones are counted by address; the right one always passes. */
+export class Token extends Context.Service<
+  Token,
+  {
+    readonly isSet: boolean
+    readonly check: (given: Redacted.Redacted, address: string) => Effect.Effect<void, Refused>
+  }
+>()("practice-data/operations/Access/Token") {
+  static readonly layer = (token: Option.Option<Redacted.Redacted>) =>
+    Layer.sync(Token, () => {
+      const tried = new Map<string, { readonly since: number; readonly wrong: number }>()
+      return Token.of({
+        isSet: Option.isSome(token),
+        check: Effect.fnUntraced(function* (given, address) {
+          if (Option.isNone(token)) return yield* Effect.fail(Refused.NotSet())
+          if (timingSafeEqual(digest(given), digest(token.value))) return
+          const now = yield* Clock.currentTimeMillis
+          for (const [key, { since }] of tried) if (now - since >= minute) tried.delete(key)
+          const key = tried.has(address) || tried.size < mostAddresses ? address : "others"
+          const { since, wrong } = tried.get(key) ?? { since: now, wrong: 0 }
+          if (wrong >= mostWrong) {
+            return yield* Effect.fail(Refused.TooMany({ retryAfter: Math.ceil((since + minute - now) / 1000) }))
+          }
+          tried.set(key, { since, wrong: wrong + 1 })
+          return yield* Effect.fail(Refused.Wrong())
+        })
+      })
+    })
+}
+
+/** Tells whether an address to listen on is reachable from this machine only. */
 export const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host)
 
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src data:",
-  "connect-src 'self'",
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'"
-].join("; ")
+type Request = HttpServerRequest.HttpServerRequest
 
-const protection = HttpServerResponse.setHeaders({
-  "cache-control": "no-store",
-  "content-security-policy": policy,
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-resource-policy": "same-origin",
-  // Of POST, so that the origin of a form is sent; nothing of an address goes to other sites.
-  "referrer-policy": "same-origin",
-  "x-content-type-options": "nosniff",
-  "x-frame-options": "DENY"
-})
-
-/** A refusal in words. */
-export const refusal = (status: number, words: string, headers: Readonly<Record<string, string>> = {}) =>
-  HttpServerResponse.text(`${words}\n`, { status, headers })
-
-type Headers = HttpServerRequest.HttpServerRequest["headers"]
-
-/** The host of a Host header or an origin, without a port. */
-const hostOf = (authority: string | undefined) =>
-  authority === undefined ? undefined : (/^(\[[\da-f:.]+\]|[^:]*)(:\d+)?$/i.exec(authority)?.[1] ?? "").toLowerCase()
-
-/** Whether a request names this machine: a name of another that leads here would make a page of its site one of ours. */
-const namesLoopback = ({ host }: Headers) => {
-  const name = hostOf(host)?.replace(/^\[|\]$/g, "")
-  return name !== undefined && isLoopback(name)
+/** Tells whether `Host` names this machine. Another name that resolves to it would make a foreign page one of ours. */
+const namesLoopback = ({ headers }: Request) => {
+  const name = /^(?:\[([\da-f:.]+)\]|([^:]*))(?::\d+)?$/i.exec(headers["host"] ?? "")
+  return isLoopback((name?.[1] ?? name?.[2] ?? "").toLowerCase())
 }
 
-/** Whether a page of another site asks: other than by a link to a page of ours. */
-const isFromElsewhere = ({ headers, method }: HttpServerRequest.HttpServerRequest) => {
+/** Tells whether a page of another site sent the request. Its links to our pages are fine. */
+const isCrossSite = ({ headers, method }: Request) => {
   const site = headers["sec-fetch-site"]
   const isOurs = site === undefined || site === "same-origin" || site === "none"
   const isLink =
@@ -60,78 +81,75 @@ const isFromElsewhere = ({ headers, method }: HttpServerRequest.HttpServerReques
   return URL.parse(origin)?.host !== host?.toLowerCase()
 }
 
-/** A name and a token, as HTTP Basic has them. */
+/** A name and a token. */
 export interface Credentials {
   readonly name: string
   readonly token: Redacted.Redacted
 }
 
-/** The credentials of a request that has any. */
-export const credentialsOf = ({ authorization }: Headers): Credentials | undefined => {
-  const encoded = /^basic ([\w+/=-]{1,1000})$/i.exec(authorization ?? "")?.[1]
+/** The credentials of HTTP Basic. */
+export const credentialsOf = ({ headers }: Request): Credentials | undefined => {
+  const encoded = /^basic ([\w+/=-]{1,1000})$/i.exec(headers["authorization"] ?? "")?.[1]
   if (encoded === undefined) return undefined
   const text = Buffer.from(encoded, "base64").toString()
   const end = text.indexOf(":")
   return end < 0 ? undefined : { name: text.slice(0, end), token: Redacted.make(text.slice(end + 1)) }
 }
 
-/** Where a request comes from. */
-export const addressOf = ({ remoteAddress }: HttpServerRequest.HttpServerRequest): string =>
+/** The address of the client. */
+export const addressOf = ({ remoteAddress }: Request): string =>
   Option.getOrElse(remoteAddress, () => "unknown").replace(/^::ffff:/, "")
 
-/** The response to a token that opens nothing. */
+const refusal = (status: number, text: string, headers: Readonly<Record<string, string>> = {}) =>
+  HttpServerResponse.text(`${text}\n`, { status, headers })
+
+const challenge = { "www-authenticate": 'Basic realm="operators"' }
+
+/** The response to a refused token. */
 export const refusalOf: (refused: Refused) => HttpServerResponse.HttpServerResponse = Refused.$match({
   NotSet: () =>
-    refusal(
-      403,
-      "Set OPERATIONS_TOKEN, and restart the service: without it nothing can be changed here, and other machines see no page."
-    ),
-  Wrong: () => refusal(401, "This is not the operators' token.", { "www-authenticate": 'Basic realm="operators"' }),
+    refusal(403, "Set OPERATIONS_TOKEN and restart. Changes, and access from other machines, require a token."),
+  Wrong: () => refusal(401, "Wrong token.", challenge),
   TooMany: ({ retryAfter }) =>
-    refusal(429, "Too many wrong tokens came from this address. Try again in a minute.", {
+    refusal(429, "Too many wrong tokens from this address. Try again in a minute.", {
       "retry-after": String(retryAfter)
     })
 })
 
 const misdirected = refusal(
   421,
-  "This listener serves this machine alone, by the names localhost, 127.0.0.1 and ::1. A proxy in front of it has to send one of them as Host, and to say itself who may pass; or set OPERATIONS_HOST and OPERATIONS_TOKEN."
+  "This listener accepts only the hosts localhost, 127.0.0.1 and ::1. Let a proxy send one of them as Host and authenticate its clients, or set OPERATIONS_HOST and OPERATIONS_TOKEN."
 )
 
-const fromElsewhere = refusal(403, "A page of another site may not ask for this.")
-
-const unnamed = refusal(401, "Say who you are, with the operators' token as the password.", {
-  "www-authenticate": 'Basic realm="operators"'
+/** Fails with a refusal unless the request has access. Monitors need no token for metrics and health. */
+const requireAccess = Effect.fnUntraced(function* (host: string) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  if (isLoopback(host) && !namesLoopback(request)) return yield* Effect.fail(misdirected)
+  if (isCrossSite(request)) return yield* Effect.fail(refusal(403, "Requests from other sites are refused."))
+  if (isLoopback(host) || /^\/(metrics|health)(\?|$)/.test(request.url)) return
+  const token = yield* Token
+  if (!token.isSet) return yield* Effect.fail(refusalOf(Refused.NotSet()))
+  const credentials = credentialsOf(request)
+  if (credentials === undefined) {
+    return yield* Effect.fail(refusal(401, "Log in with your name and, as password, the operators' token.", challenge))
+  }
+  yield* Effect.mapError(token.check(credentials.token, addressOf(request)), refusalOf)
 })
 
-/** What monitors read, which have no token. */
-const isOpen = (url: string) => /^\/(metrics|health)(\?|$)/.test(url)
+const protect = (response: HttpServerResponse.HttpServerResponse) =>
+  secured(HttpServerResponse.setHeaders(response, { "cache-control": "no-store", ...response.headers }), "linked")
 
 /**
- * Refuses who may not see what is asked for.
+ * Refuses requests without access, and protects responses.
  *
  * @param host the address that is listened on
  */
-export const guard = (host: string) => {
-  const isLocal = isLoopback(host)
-  return HttpMiddleware.make((httpEffect) =>
-    Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest | Token>) => {
-      const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-      const { headers, url } = request
-      if (isLocal && !namesLoopback(headers)) return Effect.succeed(protection(misdirected))
-      if (isFromElsewhere(request)) return Effect.succeed(protection(fromElsewhere))
-      if (isLocal || isOpen(url)) return Effect.map(httpEffect, protection)
-      const token = Context.get(context, Token)
-      const credentials = credentialsOf(headers)
-      if (!token.isSet) return Effect.succeed(protection(refusalOf(Refused.NotSet())))
-      if (credentials === undefined) return Effect.succeed(protection(unnamed))
-      return token.check(credentials.token, addressOf(request)).pipe(
-        Effect.matchEffect({
-          onFailure: (refused) => Effect.succeed(refusalOf(refused)),
-          onSuccess: () => httpEffect
-        }),
-        Effect.map(protection)
+export const guard = (host: string) =>
+  HttpMiddleware.make((httpEffect) =>
+    Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest | Token>) =>
+      Effect.provideContext(requireAccess(host), context).pipe(
+        Effect.matchEffect({ onFailure: Effect.succeed, onSuccess: () => httpEffect }),
+        Effect.map(protect)
       )
-    })
+    )
   )
-}

@@ -1,200 +1,255 @@
-/** Charts as SVG, each with its figures as a table for who cannot see them. */
-import { type Counts, none, type Point, quantile, type Window } from "../observability/Recent.ts"
+/** Charts of requests and latencies as SVG, each with its figures as a table. */
+import { type Content, h, type Html, link } from "../http/Html.ts"
+import { none, type Point, quantile, type Snapshot, type Window } from "../observability/Recent.ts"
 import * as Format from "./Format.ts"
-import { type Html, html } from "./Html.ts"
+import { table, tabs } from "./Layout.ts"
+import type { Query } from "./Page.ts"
+
+const windows = {
+  hour: { title: "Last hour", length: 3_600_000 },
+  day: { title: "Last day", length: 86_400_000 }
+} as const
+
+export type WindowName = keyof typeof windows
+
+/** The window of a request: the hour by default. */
+export const windowOf = (parameter: Query): WindowName => (parameter("window") === "day" ? "day" : "hour")
+
+/** A link to a page with a window. */
+export const windowLink = (
+  path: string,
+  window: WindowName,
+  parameters: Readonly<Record<string, string | undefined>> = {}
+): string => link(path, { ...parameters, window: window === "hour" ? undefined : window })
 
 const [width, height] = [1000, 200]
 
-/** Every slot of a window until now, those without requests too. */
-export const slotsOf = (window: Window, span: number, now: number): ReadonlyArray<Point> => {
-  const byStart = new Map(window.points.map((point) => [point.start, point]))
-  const last = now - (now % window.step)
-  return Array.from({ length: span / window.step }, (_, index) => {
-    const start = last - span + (index + 1) * window.step
-    return byStart.get(start) ?? { start, ...none }
+const rounded = (value: number) => Number(value.toFixed(1))
+
+interface Series {
+  /** Shown in the legend and the table. */
+  readonly name: string
+  /** The class of the path. */
+  readonly kind: string
+  /** The value on the axis, from 0 to 1; undefined where there is a gap. */
+  readonly value: (slot: Point) => number | undefined
+  readonly text: (slot: Point) => string
+}
+
+interface Chart {
+  readonly id: string
+  readonly title: string
+  /** The newest figures in words. */
+  readonly summary: string
+  /** The labels of the axis, from the top. */
+  readonly axis: ReadonlyArray<string>
+  readonly series: ReadonlyArray<Series>
+  readonly shape: "bars" | "lines"
+  readonly slots: ReadonlyArray<Point>
+}
+
+const pathOf = ({ value }: Series, { shape, slots }: Chart) => {
+  const step = width / slots.length
+  const values = slots.map(value)
+  const points = values.map((each, index) => {
+    if (each === undefined) return ""
+    const [x, y] = [rounded((index + 0.5) * step), rounded(height * (1 - each))]
+    if (shape === "bars") return each > 0 ? `M${x} ${height}V${y}` : ""
+    // A slot between gaps is a short stroke.
+    return `${values[index - 1] === undefined ? `M${rounded(x - step * 0.3)} ${y}` : ""}L${x} ${y}`
   })
+  return points.join("")
+}
+
+const timeOf = (slot: Point | undefined) => slot !== undefined && Format.timeOfDay(slot.start)
+
+const figure = (chart: Chart): Html => {
+  const { axis, id, series, shape, slots, summary, title } = chart
+  const step = width / slots.length
+  const busy = slots.filter(({ requests }) => requests > 0)
+  const lines = axis.map((_, line) => `M0 ${rounded((line * height) / (axis.length - 1))}H${width}`)
+  const hints = slots.map(
+    (slot, index) =>
+      slot.requests > 0 &&
+      h(
+        "rect",
+        { class: "hint", x: rounded(index * step), width: rounded(step), height },
+        h(
+          "title",
+          {},
+          `${Format.timeOfDay(slot.start)}: ${series.map(({ name, text }) => `${name} ${text(slot)}`).join(", ")}`
+        )
+      )
+  )
+  return h(
+    "figure",
+    { "data-key": id },
+    h(
+      "figcaption",
+      {},
+      h("h3", {}, title),
+      h(
+        "ul",
+        { class: "legend" },
+        series.map(({ kind, name }) => h("li", { class: kind }, name))
+      )
+    ),
+    h(
+      "div",
+      { class: "plot" },
+      h(
+        "div",
+        { class: "axis", "aria-hidden": "true" },
+        axis.map((label) => h("span", {}, label))
+      ),
+      h(
+        "svg",
+        {
+          viewBox: `0 0 ${width} ${height}`,
+          preserveAspectRatio: "none",
+          role: "img",
+          "aria-label": `${title}. ${summary}`
+        },
+        h("path", { class: "grid", d: lines.join("") }),
+        series.map((each) =>
+          h("path", {
+            class: `${shape} ${each.kind}`,
+            d: pathOf(each, chart),
+            "stroke-width": shape === "bars" && rounded(step * 0.8)
+          })
+        ),
+        hints
+      )
+    ),
+    h(
+      "p",
+      { class: "times", "aria-hidden": "true" },
+      [timeOf(slots[0]), timeOf(slots[Math.floor(slots.length / 2)]), "now"].map((text) => h("span", {}, text))
+    ),
+    h(
+      "details",
+      {},
+      h("summary", {}, "As a table"),
+      table<Point>({
+        caption: `${title}, as a table`,
+        rows: busy.toReversed(),
+        key: ({ start }) => String(start),
+        empty: "No requests.",
+        columns: [
+          { title: "From (UTC)", value: timeOf },
+          ...series.map(({ name, text }) => ({ title: name, value: text, isNumber: true }))
+        ]
+      })
+    )
+  )
 }
 
 /** The next number of 1, 2, 5, 10, 20 ... above a value: the top of an axis. */
-export const topOf = (value: number): number => {
+const topOf = (value: number) => {
   if (value <= 0) return 1
   const power = 10 ** Math.floor(Math.log10(value))
   return (([1, 2, 5, 10] as const).find((step) => value <= step * power * (1 + 1e-9)) ?? 10) * power
 }
 
-const position = (value: number) => Number(value.toFixed(1))
-
-interface Framed {
-  readonly id: string
-  readonly title: string
-  /** The labels of the axis, from the top. */
-  readonly axis: ReadonlyArray<string>
-  readonly legend: ReadonlyArray<readonly [kind: string, name: string]>
-  readonly slots: ReadonlyArray<Point>
-  readonly drawing: Html
-  readonly columns: ReadonlyArray<readonly [title: string, value: (slot: Point) => string]>
-  /** The newest figures in words. */
-  readonly summary: string
-}
-
-const time = (slot: Point | undefined) => (slot === undefined ? "" : Format.timeOfDay(slot.start))
-
-const framed = ({ axis, columns, drawing, id, legend, slots, summary, title }: Framed) => {
-  const middle = slots[Math.floor(slots.length / 2)]
-  const busy = slots.filter(({ requests }) => requests > 0).toReversed()
-  return html`<figure class="chart" data-key="${id}">
-    <figcaption>
-      <h3>${title}</h3>
-      <ul class="legend">
-        ${legend.map(([kind, name]) => html`<li class="${kind}">${name}</li>`)}
-      </ul>
-    </figcaption>
-    <div class="plot">
-      <div class="axis" aria-hidden="true">${axis.map((label) => html`<span>${label}</span>`)}</div>
-      <svg viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img" aria-label="${title}. ${summary}">
-        <path
-          class="grid"
-          d="${axis.map((_, line) => `M0 ${position((line * height) / (axis.length - 1))}H${width}`).join("")}"
-        />
-        ${drawing}
-      </svg>
-    </div>
-    <p class="times" aria-hidden="true"><span>${time(slots[0])}</span><span>${time(middle)}</span><span>now</span></p>
-    <details>
-      <summary>As a table</summary>
-      ${
-        busy.length === 0
-          ? html`<p class="empty">There were no requests.</p>`
-          : html`<div class="scroll" tabindex="0" role="region" aria-label="${title}, as a table">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">From (UTC)</th>
-                    ${columns.map(([name]) => html`<th scope="col" class="number">${name}</th>`)}
-                  </tr>
-                </thead>
-                <tbody>
-                  ${busy.map(
-                    (slot) =>
-                      html`<tr>
-                        <th scope="row">${Format.timeOfDay(slot.start)}</th>
-                        ${columns.map(([, value]) => html`<td class="number">${value(slot)}</td>`)}
-                      </tr>`
-                  )}
-                </tbody>
-              </table>
-            </div>`
-      }
-    </details>
-  </figure>`
-}
-
-const errorsOf = ({ clientErrors, serverErrors }: Counts) => clientErrors + serverErrors
-
-const unitOf = (window: Window) => (window.step === 60_000 ? "a minute" : "in 5 minutes")
-
-/** Requests and errors of each slot, as bars. */
-export const requests = (window: Window, slots: ReadonlyArray<Point>): Html => {
+const requests = (slots: ReadonlyArray<Point>, unit: string): Chart => {
   const most = Math.max(0, ...slots.map((slot) => slot.requests))
   const top = topOf(most)
-  const step = width / slots.length
-  const bar = (kind: string, index: number, from: number, to: number) =>
-    to > from &&
-    html`<rect
-      class="${kind}"
-      x="${position(index * step)}"
-      y="${position(height - (height * to) / top)}"
-      width="${position(step * 0.8)}"
-      height="${position((height * (to - from)) / top)}"
-    />`
-  const drawing = slots.map((slot, index) => {
-    const { clientErrors, serverErrors } = slot
-    return (
-      slot.requests > 0 &&
-      html`<g
-        ><title>
-          ${Format.timeOfDay(slot.start)}: ${Format.counted(slot.requests, "request")},
-          ${Format.counted(clientErrors, "client error")}, ${Format.counted(serverErrors, "server error")}</title
-        >${bar("server", index, 0, serverErrors)}${bar(
-          "client",
-          index,
-          serverErrors,
-          errorsOf(slot)
-        )}${bar("fine", index, errorsOf(slot), slot.requests)}</g
-      >`
-    )
+  const sum = (of: (slot: Point) => number) => Format.count(slots.reduce((all, slot) => all + of(slot), 0))
+  const bar = (name: string, kind: string, value: (slot: Point) => number, drawn = value): Series => ({
+    name,
+    kind,
+    value: (slot) => drawn(slot) / top,
+    text: (slot) => Format.count(value(slot))
   })
-  const all = slots.reduce((sum, slot) => sum + slot.requests, 0)
-  const failed = slots.reduce((sum, slot) => sum + slot.serverErrors, 0)
-  return framed({
+  return {
     id: "requests",
-    title: `Requests ${unitOf(window)}`,
+    title: `Requests ${unit}`,
+    summary: [
+      `${sum((slot) => slot.requests)} in all`,
+      `${sum((slot) => slot.serverErrors)} server errors`,
+      `at most ${Format.count(most)} ${unit}.`
+    ].join(", "),
     axis: [top, top / 2, 0].map((value) => (Number.isInteger(value) ? Format.count(value) : "")),
-    legend: [
-      ["fine", "fine"],
-      ["client", "4xx"],
-      ["server", "5xx"]
+    // Each bar is drawn over the one before it.
+    series: [
+      bar("all", "all", (slot) => slot.requests),
+      bar(
+        "4xx",
+        "client",
+        (slot) => slot.clientErrors,
+        (slot) => slot.clientErrors + slot.serverErrors
+      ),
+      bar("5xx", "server", (slot) => slot.serverErrors)
     ],
-    slots,
-    drawing: html`${drawing}`,
-    columns: [
-      ["Requests", (slot) => Format.count(slot.requests)],
-      ["4xx", (slot) => Format.count(slot.clientErrors)],
-      ["5xx", (slot) => Format.count(slot.serverErrors)]
-    ],
-    summary: `${Format.counted(all, "request")} in all, ${Format.counted(failed, "server error")}, at most ${Format.count(
-      most
-    )} ${unitOf(window)}.`
-  })
+    shape: "bars",
+    slots
+  }
 }
 
-const quantiles = [
-  ["p50", 0.5],
-  ["p95", 0.95],
-  ["p99", 0.99]
-] as const
-
-/** What a latency is at least, and at most, as it is drawn: milliseconds. */
+/** The bounds of a latency on a chart, in milliseconds. */
 const [shortest, longest] = [0.1, 10_000] as const
 
-/** The latencies of each slot, as lines that break where there was no request. The axis is logarithmic. */
-export const latencies = (slots: ReadonlyArray<Point>): Html => {
-  const shown = (value: number | undefined) =>
-    value === undefined ? undefined : Math.log10(Math.min(longest, Math.max(shortest, value)))
-  const values = slots.map((slot) => quantiles.map(([, share]) => shown(quantile(slot.latency, share))))
-  const known = values.flat().filter((value) => value !== undefined)
-  const bottom = Math.floor(Math.min(0, ...known))
-  const top = Math.max(bottom + 2, Math.ceil(Math.max(0, ...known)))
-  const step = width / slots.length
-  const lineOf = (column: number) => {
-    let isDrawing = false
-    return values
-      .map((row, index) => {
-        const value = row[column]
-        if (value === undefined) {
-          isDrawing = false
-          return ""
-        }
-        const [x, y] = [position((index + 0.4) * step), position((height * (top - value)) / (top - bottom))]
-        // A slot alone is a short stroke.
-        const text = isDrawing ? `L${x} ${y}` : `M${position(x - step * 0.3)} ${y}L${x} ${y}`
-        isDrawing = true
-        return text
-      })
-      .join("")
+const shares = { p50: 0.5, p95: 0.95, p99: 0.99 } as const
+
+/** Latencies on a logarithmic axis. */
+const latencies = (slots: ReadonlyArray<Point>): Chart => {
+  const exponent = (slot: Point, share: number) => {
+    const value = quantile(slot.latency, share)
+    return value === undefined ? undefined : Math.log10(Math.min(longest, Math.max(shortest, value)))
   }
+  const exponents = slots.flatMap((slot) => Object.values(shares).map((share) => exponent(slot, share) ?? 0))
+  const bottom = Math.floor(Math.min(0, ...exponents))
+  const top = Math.max(bottom + 2, Math.ceil(Math.max(0, ...exponents)))
+  const series = Object.entries(shares).map(([name, share]): Series => ({
+    name,
+    kind: name,
+    value: (slot) => {
+      const value = exponent(slot, share)
+      return value === undefined ? undefined : (value - bottom) / (top - bottom)
+    },
+    text: (slot) => Format.latency(quantile(slot.latency, share))
+  }))
   const newest = slots.findLast((slot) => slot.requests > 0)
-  return framed({
+  return {
     id: "latencies",
     title: "Latency, on a logarithmic scale",
-    axis: Array.from({ length: top - bottom + 1 }, (_, index) => Format.latency(10 ** (top - index))),
-    legend: quantiles.map(([name]) => [name, name]),
-    slots,
-    drawing: html`${quantiles.map(([name], column) => html`<path class="line ${name}" d="${lineOf(column)}" />`)}`,
-    columns: quantiles.map(([name, share]) => [name, (slot) => Format.latency(quantile(slot.latency, share))]),
     summary:
       newest === undefined
         ? "No requests."
-        : `Lately ${quantiles.map(([name, share]) => `${name} ${Format.latency(quantile(newest.latency, share))}`).join(", ")}.`
+        : `Now ${series.map(({ name, text }) => `${name} ${text(newest)}`).join(", ")}.`,
+    axis: Array.from({ length: top - bottom + 1 }, (_, index) => Format.latency(10 ** (top - index))),
+    series,
+    shape: "lines",
+    slots
+  }
+}
+
+/** All slots of a window until now, with those without requests. */
+const slotsOf = ({ points, step }: Window, length: number, now: number): ReadonlyArray<Point> => {
+  const byStart = new Map(points.map((point) => [point.start, point]))
+  const first = now - (now % step) - length + step
+  return Array.from({ length: length / step }, (_, index) => {
+    const start = first + index * step
+    return byStart.get(start) ?? { start, ...none }
   })
+}
+
+/** The charts of a window, and links to the other one. */
+export const charts = (
+  recent: Snapshot,
+  window: WindowName,
+  now: number,
+  hrefOf: (window: WindowName) => string
+): Content => {
+  const slots = slotsOf(recent[window], windows[window].length, now)
+  const each = (name: WindowName) => ({ text: windows[name].title, href: hrefOf(name), isCurrent: name === window })
+  return [
+    tabs([each("hour"), each("day")]),
+    h(
+      "div",
+      { class: "charts" },
+      figure(requests(slots, window === "hour" ? "a minute" : "in 5 minutes")),
+      figure(latencies(slots))
+    )
+  ]
 }

@@ -1,4 +1,4 @@
-/** What operators can change, each with its entry in the audit log. */
+/** The changes that operators can make, each with its entry in the audit log. */
 import { Effect, Option } from "effect"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
@@ -48,14 +48,13 @@ export const revokeSecret = Effect.fn("Commands.revokeSecret")(function* (actor:
   )
 })
 
-/** Replays a task, as `Tasks.replay` does. That a task was left as it is is written down, too. */
+/** Replays a task, as `Tasks.replay` does. An attempt on a task that is not dead is logged, too. */
 export const replayTask = Effect.fn("Commands.replayTask")(function* (actor: Actor, identity: Tasks.Identity) {
-  const action = "task.replay" as const
-  const target = identity.id
+  const entry = { action: "task.replay", target: identity.id } as const
   return yield* audited(yield* TaskDatabase, actor, Tasks.replay(identity), (outcome) =>
     Tasks.Replay.$match(outcome, {
-      Replayed: ({ organization }) => ({ organization, action, target, result: "replayed" }),
-      NotDead: ({ organization, state }) => ({ organization, action, target, result: `left as it is: ${state}` }),
+      Replayed: ({ organization }) => ({ ...entry, organization, result: "replayed" }),
+      NotDead: ({ organization, state }) => ({ ...entry, organization, result: `left as it is: ${state}` }),
       NotFound: () => undefined
     })
   )

@@ -1,5 +1,5 @@
-/** What the processes of this host say of themselves. */
-import { Array, Context, Effect, Layer, Metric, Predicate, Record } from "effect"
+/** Figures of the processes of this host: their metrics, and the state of their dependencies over time. */
+import { Array, Clock, Context, Effect, Layer, Metric, Option, Predicate, Record, Schedule } from "effect"
 import { HealthChecks } from "./HealthChecks.ts"
 import * as Exposition from "../observability/Exposition.ts"
 import * as Recent from "../observability/Recent.ts"
@@ -8,9 +8,9 @@ import * as Series from "../observability/Series.ts"
 import { answering, type Answered, Children } from "../process/Children.ts"
 import { version } from "../process/Package.ts"
 
-/** What a process says of itself. Plain JSON. */
+/** The figures of a process. Plain JSON. */
 export interface ProcessSnapshot {
-  /** Which of the processes of this host, from 1. */
+  /** The number of the process on this host, from 1. */
   readonly process: number
   readonly pid: number
   /** In milliseconds since 1970. */
@@ -21,28 +21,25 @@ export interface ProcessSnapshot {
   readonly metrics: string
   readonly recent: Recent.Snapshot
   readonly ready: boolean
-  /** What is wrong with each thing that the process depends on, by its name; null where nothing is. */
+  /** The problem of each dependency by its name; null without one. */
   readonly checks: Readonly<Record<string, string | null>>
-  /** The resident memory, in bytes. */
+  /** Resident memory, in bytes. */
   readonly memory: number
-  /** How late timers were at most, of 99 %, in milliseconds. */
+  /** The 99th percentile, in milliseconds. */
   readonly eventLoopDelay: number
 }
 
-/** A process that does not answer. */
+/** A process that does not answer, and why. */
 export interface Silent {
   readonly process: number
   readonly pid: number | null
-  /** Why nothing is known of it. */
   readonly silent: string
 }
 
-/** The metrics of this process. */
 const ownMetrics = Effect.map(Metric.MetricRegistry, (registry) =>
   Effect.provideService(Exposition.text, Metric.MetricRegistry, registry)
 )
 
-/** What this process says of itself, as the first one. */
 const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
   const health = yield* HealthChecks
   const recent = yield* Recent.Recent
@@ -50,7 +47,7 @@ const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
   const metrics = yield* ownMetrics
   const snapshot = Effect.gen(function* () {
     const [ready, checks] = yield* Effect.all([health.isReady, health.checks], { concurrency: 2 })
-    const seen: ProcessSnapshot = {
+    const own: ProcessSnapshot = {
       process: 1,
       pid: process.pid,
       startedAt: Math.round(performance.timeOrigin),
@@ -63,13 +60,13 @@ const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
       memory: memory(),
       eventLoopDelay: eventLoopDelay(0.99) * 1000
     }
-    return seen
+    return own
   })
   return { snapshot, metrics }
 })
 
-/** Shows how many processes serve. */
-const processes = Effect.fnUntraced(function* (count: number, restarts: () => number) {
+/** Counts the processes in the metrics. */
+const countProcesses = Effect.fnUntraced(function* (count: number, restarts: () => number) {
   const { gauge, read } = yield* Series.current
   const answered = gauge("practice_data_processes_answered")
   gauge("practice_data_processes").set(count)
@@ -88,39 +85,37 @@ const isSnapshot = (answer: unknown): answer is ProcessSnapshot =>
 const silent = ({ pid, process }: Answered): Silent => ({
   process,
   pid: pid ?? null,
-  silent: pid === undefined ? "It does not run" : "It did not answer within a second"
+  silent: pid === undefined ? "Not running" : "No answer within a second"
 })
 
 export class Figures extends Context.Service<
   Figures,
   {
     readonly all: Effect.Effect<ReadonlyArray<ProcessSnapshot | Silent>>
-    /** The metrics of all of them, in the text format of Prometheus. Takes a second at most. */
+    /** The metrics of all processes, in the text format of Prometheus. Takes a second at most. */
     readonly metrics: Effect.Effect<string>
   }
 >()("practice-data/operations/Figures") {
-  /**
-   * Of the one process that there is.
-   *
-   * @param roles what it does
-   */
+  /** The figures of a single process. */
   static readonly layer = (roles: ReadonlyArray<string>) =>
     Layer.effect(
       Figures,
       Effect.gen(function* () {
         const { metrics, snapshot } = yield* ownFigures(roles)
-        yield* processes(1, () => 0)
+        yield* countProcesses(1, () => 0)
         return Figures.of({ all: Effect.map(snapshot, Array.of), metrics })
       })
     )
 
-  /** Of the children of this process, and in the metrics also its own. */
+  /** The figures of the children of this process. The metrics include its own. */
   static readonly layerOfChildren = Layer.effect(
     Figures,
     Effect.gen(function* () {
       const { ask, places } = yield* Children
       const own = yield* ownMetrics
-      const answered = yield* processes(places.length, () => places.reduce((sum, { restarts }) => sum + restarts, 0))
+      const answered = yield* countProcesses(places.length, () =>
+        places.reduce((sum, { restarts }) => sum + restarts, 0)
+      )
       return Figures.of({
         all: Effect.map(ask(questions.snapshot), (answers) =>
           answers.map((each) => (isSnapshot(each.answer) ? { ...each.answer, process: each.process } : silent(each)))
@@ -136,11 +131,7 @@ export class Figures extends Context.Service<
     })
   )
 
-  /**
-   * In a child: answers its parent until the scope closes.
-   *
-   * @param roles what the child does
-   */
+  /** In a child: answers its parent until the scope closes. */
   static readonly layerOfChild = (roles: ReadonlyArray<string>) =>
     Layer.effectDiscard(
       Effect.gen(function* () {
@@ -148,4 +139,73 @@ export class Figures extends Context.Service<
         yield* answering({ [questions.snapshot]: snapshot, [questions.metrics]: metrics })
       })
     )
+}
+
+/** A dependency of a process. Times are in milliseconds since 1970. */
+export interface Dependency {
+  readonly process: number
+  readonly name: string
+  readonly problem: string | null
+  /** The start of the current state, or of watching. */
+  readonly since: number
+  /** The last problem, also once it is over. */
+  readonly last: { readonly problem: string; readonly at: number } | null
+}
+
+/** The figures of all processes at a time. */
+export interface Seen {
+  readonly at: number
+  readonly processes: ReadonlyArray<ProcessSnapshot>
+  readonly silent: ReadonlyArray<Silent>
+  readonly dependencies: ReadonlyArray<Dependency>
+}
+
+const isSilent = (one: ProcessSnapshot | Silent): one is Silent => "silent" in one
+const isHeard = (one: ProcessSnapshot | Silent): one is ProcessSnapshot => !isSilent(one)
+
+const tracked = (before: ReadonlyArray<Dependency>, { checks, process }: ProcessSnapshot, at: number) =>
+  Object.entries(checks).map(([name, problem]): Dependency => {
+    const known = before.find((one) => one.process === process && one.name === name)
+    const isSame = known !== undefined && (known.problem === null) === (problem === null)
+    const last = problem === null ? (known?.last ?? null) : { problem, at }
+    return { process, name, problem, since: isSame ? known.since : at, last }
+  })
+
+/** Watches the figures, and tracks when each dependency changed state. */
+export class Watch extends Context.Service<
+  Watch,
+  {
+    /** The figures, at most a second old. */
+    readonly look: Effect.Effect<Seen>
+  }
+>()("practice-data/operations/Figures/Watch") {
+  static readonly layer = Layer.effect(
+    Watch,
+    Effect.gen(function* () {
+      const figures = yield* Figures
+      let dependencies: ReadonlyArray<Dependency> = []
+      const refresh = Effect.gen(function* () {
+        const found = yield* Effect.timeoutOption(figures.all, "1500 millis")
+        const all = Option.getOrElse(found, (): ReadonlyArray<ProcessSnapshot | Silent> => [])
+        const at = yield* Clock.currentTimeMillis
+        const processes = all.filter(isHeard)
+        dependencies = processes.flatMap((one) => tracked(dependencies, one, at))
+        return { at, processes, silent: all.filter(isSilent), dependencies }
+      })
+      const look = yield* Effect.cachedWithTTL(refresh, "1 second")
+      // An outage is known also if nobody has a page open.
+      yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced("5 seconds")))
+      return Watch.of({ look })
+    })
+  )
+}
+
+/** The highest value of a metric; undefined without one. */
+export const highest = ({ processes }: Seen, name: string): number | undefined => {
+  const lines = processes.flatMap(({ metrics }) => metrics.split("\n"))
+  const values = lines
+    .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
+    .map((line) => Number(line.slice(line.lastIndexOf(" ") + 1)))
+    .filter(Number.isFinite)
+  return values.length === 0 ? undefined : Math.max(...values)
 }

@@ -1,6 +1,6 @@
-/** How times, durations and numbers are shown. */
+/** Times, durations, numbers and the service's short names as text. */
 import { DateTime } from "effect"
-import { type Html, html } from "./Html.ts"
+import { type Content, h } from "../http/Html.ts"
 
 const second = 1000
 const minute = 60 * second
@@ -22,18 +22,18 @@ export const iso = (millis: number): string => DateTime.formatIso(DateTime.makeU
 /** A time in UTC, to the second. */
 export const utc = (millis: number): string => iso(millis).slice(0, 19).replace("T", " ")
 
-/** The time of a day in UTC, such as `09:30`. */
+/** The time of day in UTC, such as `09:30`. */
 export const timeOfDay = (millis: number): string => iso(millis).slice(11, 16)
 
-/** A time, and how long ago it was, or how soon it is. */
-export const moment = (at: string | number | null, now: number): Html => {
+/** A time and its distance from now. */
+export const moment = (at: string | number | null, now: number): Content => {
   const millis = typeof at === "string" ? Date.parse(at) : at
-  if (millis === null || !Number.isFinite(millis)) return html`<span class="none">–</span>`
+  if (millis === null || !Number.isFinite(millis)) return h("span", { class: "none" }, "–")
   const ago = now - millis
   const relative = Math.abs(ago) < second ? "now" : ago > 0 ? `${span(ago)} ago` : `in ${span(ago)}`
   const [date, time] = utc(millis).split(" ")
-  return html`<time datetime="${iso(millis)}"><span>${date}</span> <span>${time}</span></time>
-    <small>${relative}</small>`
+  const parts = [h("span", {}, date), " ", h("span", {}, time)]
+  return [h("time", { datetime: iso(millis) }, parts), " ", h("small", {}, relative)]
 }
 
 /** A latency in milliseconds. */
@@ -46,28 +46,53 @@ export const latency = (millis: number | undefined): string => {
 
 const grouped = new Intl.NumberFormat("en")
 
-/** A whole number, such as `12,345`. */
-export const count = (value: number): string => grouped.format(Math.round(value))
+/** A whole number, such as `12,345`. Counts that stop at `most` are shown as `over 10,000` above it. */
+export const count = (value: number, most = Infinity): string =>
+  value > most ? `over ${grouped.format(most)}` : grouped.format(Math.round(value))
 
-/** A count that goes no further than a limit. */
-export const capped = (value: number, most: number): string => (value > most ? `over ${count(most)}` : count(value))
+/** A count with its noun, such as `1 task` or `2 tasks`. */
+export const counted = (value: number, one: string): string => `${count(value)} ${value === 1 ? one : `${one}s`}`
 
-/** A number of requests a second. */
+/** Requests per second. */
 export const rate = (value: number): string =>
   value === 0 ? "0" : value < 0.1 ? "<0.1" : value < 10 ? value.toFixed(1) : count(value)
 
-/** A part of a whole. */
+/** A share in percent. */
 export const share = (part: number, whole: number): string => {
   if (whole === 0) return "–"
   const percent = (100 * part) / whole
   if (percent === 0) return "0 %"
-  if (percent < 0.1) return "<0.1 %"
-  return `${percent < 10 ? percent.toFixed(1) : Math.round(percent)} %`
+  return percent < 0.1 ? "<0.1 %" : `${percent < 10 ? percent.toFixed(1) : Math.round(percent)} %`
 }
 
 /** A number of bytes. */
 export const bytes = (value: number): string =>
   value >= 1024 ** 3 ? `${(value / 1024 ** 3).toFixed(1)} GiB` : `${Math.round(value / 1024 ** 2)} MiB`
 
-/** A count and what is counted, such as `1 task` or `2 tasks`. */
-export const counted = (value: number, one: string): string => `${count(value)} ${value === 1 ? one : `${one}s`}`
+const reasons: Readonly<Record<string, string>> = {
+  key: "invalid API key",
+  signature: "invalid signature",
+  limit: "rate limited",
+  load: "overloaded",
+  outage: "database outage",
+  processor: "payment processor",
+  too_large: "too large",
+  protocol: "not HTTP",
+  timeout: "body too slow"
+}
+
+/** The reason why a request was refused. */
+export const reason = (name: string): string => reasons[name] ?? name
+
+const dependencies: Readonly<Record<string, string>> = {
+  records: "Record store",
+  credentials: "Credential store",
+  tasks: "Task store",
+  changes: "Changes",
+  processor: "Payment processor",
+  worker: "Deletion worker",
+  telemetry: "Telemetry export"
+}
+
+/** The name of a dependency. */
+export const dependency = (name: string): string => dependencies[name] ?? name

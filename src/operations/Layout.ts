@@ -1,172 +1,126 @@
-/** What all pages have in common. */
-import { icon } from "../http/Page.ts"
-import { iso, utc } from "./Format.ts"
-import { type Content, type Html, html } from "./Html.ts"
+/** The building blocks of the operators' pages. */
+import { type Content, h, type Html } from "../http/Html.ts"
 
-/** The pages of the navigation. */
-const places = [
-  ["/ops", "Overview"],
-  ["/ops/requests", "Requests"],
-  ["/ops/deletions", "Deletions"],
-  ["/ops/keys", "API keys"],
-  ["/ops/changes", "Changes"],
-  ["/ops/audit", "Audit log"]
-] as const
+/** A note in place of something that cannot be read. */
+export const unreadable = (message: string): Html => h("p", { class: "note problem" }, `${message}.`)
 
-export type Place = (typeof places)[number][0]
+/** Text in small print. */
+export const small = (...text: ReadonlyArray<Content>): Html => h("small", {}, text)
 
-export interface Shown {
-  readonly title: string
-  /** Where it stands in the navigation. */
-  readonly place: Place
-  readonly now: number
-  readonly version: string
-  /** Whether it shows what changes by itself. A page with something to fill in does not. */
-  readonly isLive: boolean
-  readonly body: Content
-}
+/** An identifier, which may be long. */
+export const id = (text: string, href?: string): Html =>
+  h(href === undefined ? "span" : "a", { class: "id", href }, text)
 
-/** A page as a document. */
-export const page = ({ body, isLive, now, place, title, version }: Shown): Html =>
-  html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
-        <title>${title} · Practice Data operations</title>
-        <link rel="icon" href="${icon}" />
-        <link rel="stylesheet" href="/ops/style.css" />
-        ${
-          isLive &&
-          html`<noscript><meta http-equiv="refresh" content="15" /></noscript>
-            <script src="/ops/live.js" defer></script>`
-        }
-      </head>
-      <body>
-        <a class="skip" href="#main">Skip to the content</a>
-        <header>
-          <p class="brand">
-            <a href="/ops">Practice Data <span>operations</span></a>
-          </p>
-          <nav aria-label="Pages">
-            <ul>
-              ${places.map(
-                ([path, name]) =>
-                  html`<li><a href="${path}" ${path === place && html` aria-current="page"`}>${name}</a></li>`
-              )}
-            </ul>
-          </nav>
-          <div id="live" hidden>
-            <p><span id="live-state" role="status"></span> <span id="live-time"></span></p>
-            <button type="button" id="live-pause" aria-pressed="false">Pause</button>
-          </div>
-        </header>
-        <main id="main" tabindex="-1">
-          <h1>${title}</h1>
-          ${body}
-        </main>
-        <footer>
-          <p>
-            Version ${version}.
-            <span data-key="made">As of <time datetime="${iso(now)}">${utc(now)}</time>.</span> All times are UTC.
-          </p>
-        </footer>
-      </body>
-    </html> `
+/** A value in grey: nothing to see. */
+export const none = (text: string): Html => h("span", { class: "none" }, text)
 
-/** Why something is not shown, in its place. */
-export const unreadable = (message: string): Html => html`<p class="note problem">${message}.</p>`
+/** A link that looks like a button. */
+export const button = (text: string, href: string, kind = ""): Html =>
+  h("a", { class: `button ${kind}`.trim(), href }, text)
 
 /** A part of a page under a heading. */
-export const section = (id: string, title: Content, body: Content): Html =>
-  html`<section aria-labelledby="${id}" data-key="${id}">
-    <h2 id="${id}">${title}</h2>
-    ${body}
-  </section>`
+export const section = (key: string, title: string, ...content: ReadonlyArray<Content>): Html =>
+  h("section", { "aria-labelledby": key, "data-key": key }, h("h2", { id: key }, title), content)
 
+/** A column. The first one names its row. */
 export interface Column<Row> {
   readonly title: Content
   readonly value: (row: Row) => Content
-  /** Whether it is read as the name of its row. */
-  readonly isName?: boolean
   readonly isNumber?: boolean
-  /** `ascending` or `descending` where the rows are in the order of it. */
+  /** The order of the rows by this column. */
   readonly sorted?: "ascending" | "descending" | undefined
 }
 
+/** Rows under a caption, which screen readers read. `key` identifies a row when the page is updated. */
 export interface Table<Row> {
-  /** What it shows, for who does not see it. */
   readonly caption: string
   readonly columns: ReadonlyArray<Column<Row>>
   readonly rows: ReadonlyArray<Row>
-  readonly keyOf: (row: Row) => string
-  /** What to say when there are no rows. */
-  readonly none: Content
+  readonly key: (row: Row) => string
+  /** Shown if there are no rows. */
+  readonly empty: Content
 }
 
-/** A table. On a narrow screen it scrolls by itself. */
-export const table = <Row>({ caption, columns, keyOf, none, rows }: Table<Row>): Html =>
-  rows.length === 0
-    ? html`<p class="empty">${none}</p>`
-    : html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}">
-        <table>
-          <caption class="unseen">
-            ${caption}
-          </caption>
-          <thead>
-            <tr>
-              ${columns.map(
-                ({ isNumber, sorted, title }) =>
-                  html`<th
-                    scope="col"
-                    ${isNumber && html` class="number"`}${sorted !== undefined && html` aria-sort="${sorted}"`}
-                  >
-                    ${title}
-                  </th>`
-              )}
-            </tr>
-          </thead>
-          <tbody>
-            ${rows.map(
-              (row) =>
-                html`<tr data-key="${keyOf(row)}">
-                  ${columns.map(({ isName, isNumber, value }) =>
-                    isName
-                      ? html`<th scope="row">${value(row)}</th>`
-                      : html`<td${isNumber && html` class="number"`}>${value(row)}</td>`
-                  )}
-                </tr>`
-            )}
-          </tbody>
-        </table>
-      </div>`
+const cell = <Row>({ isNumber, value }: Column<Row>, index: number, row: Row) =>
+  index === 0 ? h("th", { scope: "row" }, value(row)) : h("td", { class: isNumber === true && "number" }, value(row))
 
-/** Names and their values below each other. */
-export const pairs = (entries: ReadonlyArray<readonly [name: string, value: Content]>): Html =>
-  html`<dl>
-    ${entries.map(
-      ([name, value]) =>
-        html`<div>
-          <dt>${name}</dt>
-          <dd>${value}</dd>
-        </div>`
-    )}
-  </dl>`
+/** A table that scrolls by itself on a narrow screen. */
+export const table = <Row>({ caption, columns, empty, key, rows }: Table<Row>): Html => {
+  if (rows.length === 0) return h("p", { class: "empty" }, empty)
+  const heads = columns.map(({ isNumber, sorted, title }) =>
+    h("th", { scope: "col", class: isNumber === true && "number", "aria-sort": sorted }, title)
+  )
+  const lines = rows.map((row) =>
+    h(
+      "tr",
+      { "data-key": key(row) },
+      columns.map((column, index) => cell(column, index, row))
+    )
+  )
+  const content = [
+    h("caption", { class: "unseen" }, caption),
+    h("thead", {}, h("tr", {}, heads)),
+    h("tbody", {}, lines)
+  ]
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, h("table", {}, content))
+}
 
-/** A figure with what it means. */
-export const tile = (
-  name: string,
-  value: Content,
-  about: Content,
-  state: "fine" | "warning" | "problem" = "fine"
+/** The link to the next page of a list, if there is one. */
+export const nextPage = (href: string | undefined): Content =>
+  href !== undefined && h("p", { class: "more" }, button("Next page", href))
+
+/** Names and values. Values that are `undefined` or `false` are left out. */
+export const pairs = (entries: Readonly<Record<string, Content>>): Html =>
+  h(
+    "dl",
+    {},
+    Object.entries(entries).map(
+      ([name, value]) => value !== undefined && value !== false && h("div", {}, h("dt", {}, name), h("dd", {}, value))
+    )
+  )
+
+export type State = "fine" | "warning" | "problem"
+
+/** A figure with its meaning. */
+export const tile = (name: string, value: Content, about: Content, state: State = "fine"): Html =>
+  h(
+    "div",
+    { class: `tile ${state}`, "data-key": name },
+    h("dt", {}, name),
+    h("dd", {}, value),
+    h("dd", { class: "about" }, about)
+  )
+
+/** A state as a word on a color. */
+export const badge = (kind: State | "quiet", text: string): Html => h("span", { class: `badge ${kind}` }, text)
+
+/** Links to variants of a page, of which one is current. */
+export const tabs = (all: ReadonlyArray<{ text: string; href: string; isCurrent: boolean }>): Html =>
+  h(
+    "ul",
+    { class: "tabs" },
+    all.map(({ href, isCurrent, text }) => h("li", {}, h("a", { href, "aria-current": isCurrent && "true" }, text)))
+  )
+
+/** A form that filters a list. `clear` is the path without the filter. */
+export const filterForm = (
+  path: string,
+  fields: ReadonlyArray<readonly [name: string, label: string, value: string | undefined]>,
+  clear: string,
+  hidden?: Content
 ): Html =>
-  html`<div class="tile ${state}" data-key="${name}">
-    <dt>${name}</dt>
-    <dd>${value}</dd>
-    <dd class="about">${about}</dd>
-  </div>`
-
-/** A word for a state, told by more than its color. */
-export const badge = (kind: "fine" | "warning" | "problem" | "quiet", text: string): Html =>
-  html`<span class="badge ${kind}">${text}</span>`
+  h(
+    "form",
+    { class: "filter", method: "get", action: path, role: "search" },
+    hidden,
+    fields.map(([name, label, value]) =>
+      h(
+        "div",
+        {},
+        h("label", { for: name }, label),
+        h("input", { id: name, name, value, maxlength: 200, autocomplete: "off", spellcheck: "false" })
+      )
+    ),
+    h("button", {}, "Search"),
+    fields.some(([, , value]) => value !== undefined) && button("Clear", clear)
+  )

@@ -1,19 +1,99 @@
 /**
- * The operators' listener: a server of its own beside the service's, for metrics, health and the operators' page. It is
- * there before the service is ready, since an operator wants to see why it is not, and until it has stopped.
+ * The operators' listener: metrics, health and the operators' pages on a server of their own. It opens before the service
+ * is ready, to show why it is not, and closes last.
  */
-import { Context, Duration, Effect, Function, Layer, type Option, type Redacted, Schema } from "effect"
-import { HttpRouter, HttpServer } from "effect/http"
+import { Context, Duration, Effect, Function, Layer, type Option, type Redacted, Record, Schema } from "effect"
+import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
+import { cacheable } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
-import { guard } from "./Access.ts"
-import * as HealthRoute from "./HealthRoute.ts"
-import * as MetricsRoute from "./MetricsRoute.ts"
-import * as Pages from "./Pages.ts"
-import { Token } from "./Token.ts"
-import { Watch } from "./Watch.ts"
+import * as Exposition from "../observability/Exposition.ts"
+import { version } from "../process/Package.ts"
+import { guard, Token } from "./Access.ts"
+import { script, style } from "./Assets.ts"
+import { type Dependency, Figures, type ProcessSnapshot, type Seen, Watch } from "./Figures.ts"
+import { iso } from "./Format.ts"
+import * as Deletions from "./pages/Deletions.ts"
+import * as Lists from "./pages/Lists.ts"
+import * as Overview from "./pages/Overview.ts"
+import * as Replay from "./pages/Replay.ts"
+import * as Requests from "./pages/Requests.ts"
 
-/** Where to listen, and what operators show to change something. */
+const checkOf = ({ last, problem, since }: Dependency) => ({
+  status: problem === null ? "pass" : "warn",
+  since: iso(since),
+  ...(problem !== null && { output: problem }),
+  ...(last !== null && { last_problem: { output: last.problem, at: iso(last.at) } })
+})
+
+const processOf = (
+  { dependencies }: Seen,
+  { pid, process, ready, roles, startedAt, version: own }: ProcessSnapshot
+) => ({
+  process,
+  pid,
+  version: own,
+  roles,
+  started: iso(startedAt),
+  ready,
+  checks: Record.fromIterableWith(
+    dependencies.filter((one) => one.process === process),
+    (one) => [one.name, checkOf(one)]
+  )
+})
+
+/** `/health`: each dependency of each process, with its state, since when, and its last problem. */
+const healthReport = (seen: Seen) => {
+  const { dependencies, processes, silent } = seen
+  const isFine =
+    silent.length === 0 &&
+    processes.every(({ ready }) => ready) &&
+    dependencies.every(({ problem }) => problem === null)
+  return {
+    status: isFine ? "pass" : "warn",
+    version,
+    processes: processes.map((one) => processOf(seen, one)),
+    silent: silent.map(({ pid, process, silent: output }) => ({ process, pid, output }))
+  }
+}
+
+const asset = (contentType: string, text: string) => cacheable(HttpServerResponse.text(text, { contentType }))
+
+/**
+ * The routes, over their services.
+ *
+ * @param host the address that is listened on
+ */
+export const routes = (host: string) =>
+  Layer.merge(
+    HttpRouter.use((router) =>
+      Effect.gen(function* () {
+        const { metrics } = yield* Figures
+        const { look } = yield* Watch
+        const pages = [Overview.route, Requests.route, Deletions.route, Lists.keys, Lists.changes, Lists.audit]
+        yield* router.addAll([
+          ...(yield* Effect.all(pages)),
+          ...(yield* Replay.routes),
+          HttpRouter.route("GET", "/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))),
+          HttpRouter.route("GET", "/ops/style.css", asset("text/css; charset=utf-8", style)),
+          HttpRouter.route("GET", "/ops/live.js", asset("text/javascript; charset=utf-8", script)),
+          HttpRouter.route(
+            "GET",
+            "/health",
+            Effect.map(look, Function.flow(healthReport, HttpServerResponse.jsonUnsafe))
+          ),
+          HttpRouter.route(
+            "GET",
+            "/metrics",
+            Effect.map(metrics, (text) => HttpServerResponse.text(text, { contentType: Exposition.contentType }))
+          )
+        ])
+      })
+    ),
+    HttpRouter.middleware(Function.flow(unexpectedErrors, guard(host)), { global: true })
+  )
+
+/** The address of the listener, and the token that it requires. */
 export interface Options {
   readonly host: string
   /** 0 takes a free one. */
@@ -24,7 +104,7 @@ export interface Options {
 /** The operators' listener cannot listen. */
 export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", { message: Schema.String }) {}
 
-/** A few operators and monitors need little. */
+/** Enough for a few operators and monitors. */
 const limits = {
   maxConnections: 50,
   headersTimeout: Duration.seconds(5),
@@ -32,21 +112,15 @@ const limits = {
   idleTimeout: Duration.seconds(30)
 } as const
 
-/** What is served, over its services. */
-export const routes = (host: string) =>
-  Layer.mergeAll(
-    Pages.layer,
-    HealthRoute.layer,
-    MetricsRoute.layer,
-    HttpRouter.middleware(Function.flow(unexpectedErrors, guard(host)), { global: true })
-  )
-
-const reasonOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
-
-/** Where the operators' page is. */
+/** The address of the operators' pages. */
 export class OperatorsPage extends Context.Service<OperatorsPage, { readonly url: string }>()(
   "practice-data/operations/OperationsListener/OperatorsPage"
 ) {}
+
+const cannotListen = (cause: unknown) =>
+  new CannotListen({
+    message: `The operators' listener cannot listen: ${cause instanceof Error ? cause.message : String(cause)}. Choose another address with OPERATIONS_HOST and OPERATIONS_PORT.`
+  })
 
 /** Listens. */
 export const layer = (options: Options) => {
@@ -63,15 +137,6 @@ export const layer = (options: Options) => {
   // Fresh: a router is shared by all that are built together, and the service has one of its own.
   return Layer.fresh(Layer.provide(listening, served)).pipe(
     Layer.provide([Listener.layer({ ...limits, ...options }), Watch.layer, Token.layer(options.token)]),
-    Layer.catchTag("ServeError", ({ cause }) =>
-      Layer.effect(
-        OperatorsPage,
-        Effect.fail(
-          new CannotListen({
-            message: `The operators' listener cannot listen: ${reasonOf(cause)}. Choose another address with OPERATIONS_HOST and OPERATIONS_PORT.`
-          })
-        )
-      )
-    )
+    Layer.catchTag("ServeError", ({ cause }) => Layer.effect(OperatorsPage, Effect.fail(cannotListen(cause))))
   )
 }

@@ -1,7 +1,4 @@
-/**
- * Asks the databases every few seconds for what the metrics cannot know otherwise: whether those are there that nobody
- * else asks, what tasks there are to do, and how far a replica is behind.
- */
+/** Probes the databases every few seconds, for the metrics: reachability, the backlog of tasks, the lag of a replica. */
 import { Clock, Duration, Effect, Layer, Schedule } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Role } from "../app/Config.ts"
@@ -18,17 +15,16 @@ import { HealthChecks } from "./HealthChecks.ts"
 import * as Replica from "./Replica.ts"
 import * as Series from "../observability/Series.ts"
 
-const interval = "5 seconds"
-
-const within = Duration.seconds(2)
-
-/** What is known of a database that is merely busy is shown for this long, in milliseconds. */
+/** The longest time for which the figures of a busy database are kept, in milliseconds. */
 const longestKept = 15_000
 
 const ask = <A>(database: Database, statement: Effect.Effect<A, SqlError>) =>
-  database.run({ key: "the metrics", within, unavailable: (failure: Failure) => failure }, statement)
+  database.run(
+    { key: "the metrics", within: Duration.seconds(2), unavailable: (failure: Failure) => failure },
+    statement
+  )
 
-/** Shows the tasks that there are to do, each time that it runs. */
+/** Updates the gauges of the backlog each time that it runs. */
 const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) => {
   const states = {
     scheduled: gauge("practice_data_tasks", { state: "scheduled" }),
@@ -59,28 +55,18 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
   }).pipe(Effect.catch(({ _tag }) => (_tag !== "Busy" || now() - lastRead > longestKept ? forget : Effect.void)))
 }
 
-/** Shows how far the replica is behind that the records are read from, each time that it runs. */
+/** Updates the lag of the replica that serves the records each time that it runs. */
 const replicaOf = (primary: Database, replica: Database, { gauge }: Series.Series) => {
   const lag = gauge("practice_data_replica_lag_seconds")
   const askFor: Replica.Ask = (database, statement) => Effect.mapError(ask(database, statement), ({ reason }) => reason)
   return Replica.standing(primary, replica, askFor).pipe(
-    Effect.map(
-      Replica.Standing.$match({
-        Unrelated: () => undefined,
-        Parted: () => undefined,
-        Following: ({ behind }) => behind
-      })
-    ),
+    Effect.map((standing) => (standing._tag === "Following" ? standing.behind : undefined)),
     Effect.orElseSucceed(() => undefined),
     Effect.map((behind) => lag.set(behind))
   )
 }
 
-/**
- * Watches what a process of these roles uses, until the scope closes.
- *
- * @param roles what the process does
- */
+/** Probes the databases that a process of these roles uses, until the scope closes. */
 export const layer = (roles: ReadonlyArray<Role>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -89,20 +75,20 @@ export const layer = (roles: ReadonlyArray<Role>) =>
       const series = yield* Series.current
       const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
       const used = has("data-api") ? [records, credentials, tasks] : has("worker") ? [records, tasks] : [tasks]
-      const signsOfLife = Array.from(new Set(used), (database) => Effect.ignore(ask(database, database`select 1`)))
+      const reachability = Array.from(new Set(used), (database) => Effect.ignore(ask(database, database`select 1`)))
       const whenReady = [
         ...(has("intake") || has("worker") ? [tasksOf(tasks, series, yield* Clock.Clock)] : []),
         ...(has("data-api") && !isSameDatabase(records, tasks) ? [replicaOf(tasks, records, series)] : [])
       ]
       const round = Effect.gen(function* () {
-        yield* Effect.all(signsOfLife, { concurrency: "unbounded", discard: true })
+        yield* Effect.all(reachability, { concurrency: "unbounded", discard: true })
         if (yield* health.isReady) yield* Effect.all(whenReady, { concurrency: "unbounded", discard: true })
       })
-      // The first health check finds open connections. Not through the store: its log begins with the address.
+      // Opens connections for the first health check. Not through the store: its log begins with the address.
       const opened = Array.from(new Set(used), (database) =>
         Effect.ignore(Effect.timeout(database`select 1`, "1 second"))
       )
       yield* Effect.all(opened, { concurrency: "unbounded", discard: true })
-      yield* round.pipe(Effect.repeat(Schedule.spaced(interval)), Effect.forkScoped)
+      yield* round.pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
     })
   )

@@ -8,7 +8,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Clock, Effect, Exit, Layer, Option, Redacted, Schema, Scope } from "effect"
 import type { Page } from "playwright-core"
 import * as OperationsListener from "../../src/operations/OperationsListener.ts"
-import { link } from "../../src/operations/Html.ts"
+import { link } from "../../src/http/Html.ts"
 import { busy, entryOf, figures, keysOf, processOf, store, taskOf } from "../operations/fakes.ts"
 import { token } from "../operations/pages.ts"
 import { long } from "../support/tries.ts"
@@ -56,7 +56,7 @@ let problem: string | null = null
 const said = Effect.sync(() => [
   processOf(now, { recent, checks: { records: null, tasks: problem, processor: null } }),
   processOf(now, { process: 2, pid: 4243, checks: { records: null, tasks: null, processor: null } }),
-  { process: 3, pid: null, silent: "It does not run" }
+  { process: 3, pid: null, silent: "Not running" }
 ])
 
 /** Serves the pages until the scope closes. */
@@ -200,9 +200,9 @@ describe.skipIf(!isInstalled)("The operators' pages in Chromium", () => {
             yield* tabTo(page, "#token")
             yield* Effect.promise(() => page.keyboard.type(given))
             yield* press(page, "Enter")
-            if (given !== token) yield* shows(page, "This is not the operators' token. Nothing was changed.")
+            if (given !== token) yield* shows(page, "Wrong token. Nothing was changed.")
           }
-          yield* shows(page, "The deletion is due at once")
+          yield* shows(page, "The deletion is due now")
           // The browser tells of the 403.
           assert.deepStrictEqual(
             problems.filter((one) => !one.includes("403")),
@@ -229,7 +229,7 @@ describe.skipIf(!isInstalled)("The operators' pages in Chromium", () => {
           yield* Effect.promise(() => page.fill("#name", "alice"))
           yield* Effect.promise(() => page.fill("#token", token))
           yield* Effect.promise(() => page.getByRole("button", { name: "Replay this deletion" }).click())
-          yield* shows(page, "The deletion is due at once")
+          yield* shows(page, "The deletion is due now")
         }).pipe(Effect.scoped),
       long
     )

@@ -3,13 +3,12 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
 import { demoKeys } from "../../src/demo/DemoData.ts"
-import { DemoKeys } from "../../src/http/Demo.ts"
-import * as LandingPage from "../../src/http/LandingPage.ts"
+import * as PublicPages from "../../src/http/PublicPages.ts"
 import * as Server from "../../src/app/Server.ts"
 import { InProcess, layerDemo, send } from "./inProcess.ts"
 
 interface Options {
-  readonly served: LandingPage.Served
+  readonly served: PublicPages.Served
   readonly keys: typeof demoKeys
 }
 
@@ -17,8 +16,8 @@ const layerPages = ({ keys, served }: Options) =>
   Layer.effect(
     InProcess,
     Effect.gen(function* () {
-      const routes = Layer.mergeAll(Server.dataApiRoutes, LandingPage.layer(served), Server.middleware)
-      const services = Layer.merge(layerDemo, Layer.succeed(DemoKeys, keys))
+      const routes = Layer.mergeAll(Server.dataApiRoutes, PublicPages.landing(served), Server.middleware)
+      const services = Layer.merge(layerDemo, Layer.succeed(PublicPages.DemoKeys, keys))
       const handler = yield* HttpRouter.toHttpEffect(Layer.provide(routes, services))
       const context = yield* Effect.context()
       return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)

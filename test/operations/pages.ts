@@ -1,11 +1,10 @@
 /** The operators' listener in this process: its routes over made-up figures and stores, without a socket. */
 import { Context, Effect, Layer, Option, Redacted, type Scope } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { Figures } from "../../src/operations/Figures.ts"
+import { type Figures, Watch } from "../../src/operations/Figures.ts"
+import { Token } from "../../src/operations/Access.ts"
 import { routes } from "../../src/operations/OperationsListener.ts"
 import type { OperatorStore } from "../../src/operations/OperatorStore.ts"
-import { Token } from "../../src/operations/Token.ts"
-import { Watch } from "../../src/operations/Watch.ts"
 
 /** The operators' token. */
 export const token = "correct-horse-battery"

@@ -1,23 +1,13 @@
-/** `/ops/deletions`: the tasks that delete invoices. */
-import { Result } from "effect"
+/** `/ops/deletions`: the tasks that delete invoices, by state and organization, or by their key. */
+import { Effect, Result } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
-import * as Format from "../Format.ts"
-import { type Html, html, link } from "../Html.ts"
-import { badge, table, unreadable } from "../Layout.ts"
 import { mostOrganizations, type TaskFilter } from "../../deletions/TaskPages.ts"
 import { mostCounted, type Task, totalsOf } from "../../deletions/Tasks.ts"
-import type { TaskCounts, TaskPage, Unreadable } from "../OperatorStore.ts"
-
-export interface Shown {
-  readonly now: number
-  readonly filter: TaskFilter
-  /** The id or Idempotency-Key that is searched for. */
-  readonly search: string | undefined
-  /** Whether this is another page than the first. */
-  readonly isContinued: boolean
-  readonly counts: Result.Result<TaskCounts, Unreadable>
-  readonly page: Result.Result<TaskPage, Unreadable>
-}
+import { type Content, h, type Html, link } from "../../http/Html.ts"
+import * as Format from "../Format.ts"
+import { badge, filterForm, id, nextPage, small, table, tabs, unreadable } from "../Layout.ts"
+import { OperatorStore, type TaskCounts, type TaskPage, type Unreadable } from "../OperatorStore.ts"
+import { inTime, page } from "../Page.ts"
 
 const path = "/ops/deletions"
 
@@ -26,142 +16,135 @@ const kinds = { scheduled: "quiet", running: "warning", completed: "fine", dead:
 /** The state of a task. */
 export const stateBadge = (state: State): Html => badge(kinds[state], state)
 
-/** Where a task is shown. */
-export const linkTo = ({ id, organization_id }: Pick<Task, "id" | "organization_id">): string =>
-  link("/ops/task", { organization: organization_id, id })
+/** The path of the page of a task. */
+export const linkTo = ({ id: task, organization_id }: Pick<Task, "id" | "organization_id">): string =>
+  link("/ops/task", { organization: organization_id, id: task })
+
+interface Data {
+  readonly filter: TaskFilter
+  /** The id or Idempotency-Key that is searched for. */
+  readonly search: string | undefined
+  readonly isContinued: boolean
+  readonly counts: Result.Result<TaskCounts, Unreadable>
+  readonly list: Result.Result<TaskPage, Unreadable>
+}
+
+const stateTabs = ({ counts, filter }: Data) => {
+  const known = Result.getOrUndefined(counts)
+  const countOf = (state: State | undefined) =>
+    known === undefined || state === undefined || state === "completed"
+      ? ""
+      : ` ${Format.count(known[state], mostCounted)}`
+  const all = [undefined, ...State.literals].map((state) => ({
+    text: `${state ?? "all"}${countOf(state)}`,
+    href: link(path, { state, organization: filter.organization }),
+    isCurrent: state === filter.state
+  }))
+  return h("nav", { "aria-label": "States" }, tabs(all))
+}
 
 /** What was deleted and what was not, in a few words. */
 const outcomeText = ({ last_error, outcome }: Task) => {
-  if (outcome === null) return last_error
+  if (outcome === null) return last_error ?? undefined
   const { invoices, lines, notDeleted } = totalsOf(outcome)
   const done = `${Format.counted(invoices, "invoice")} and ${Format.counted(lines, "line")} deleted`
   return notDeleted === 0 ? done : `${done}, ${Format.count(notDeleted)} not`
 }
 
-const tabs = ({ counts, filter }: Shown) => {
-  const known = Result.isSuccess(counts) ? counts.success : undefined
-  const countOf = (state: State | undefined) =>
-    known === undefined || state === undefined || state === "completed"
-      ? ""
-      : ` ${Format.capped(known[state], mostCounted)}`
-  return html`<nav aria-label="States">
-    <ul class="tabs">
-      ${[undefined, ...State.literals].map(
-        (state) =>
-          html`<li>
-            <a
-              href="${link(path, { state, organization: filter.organization })}"
-              ${state === filter.state && html` aria-current="true"`}
-              >${state ?? "all"}${countOf(state)}</a
-            >
-          </li>`
-      )}
-    </ul>
-  </nav>`
+const orderOf = ({ filter: { organization, state }, search }: Data) => {
+  if (search !== undefined) return "Search result."
+  if (organization === undefined && state === "dead") return "Latest to die first."
+  const isWaiting = state === "scheduled" || state === "running"
+  return organization === undefined && isWaiting ? "Next due first." : "Latest scheduled time first."
 }
 
-const form = ({ filter, search }: Shown) =>
-  html`<form class="filter" method="get" action="${path}" role="search">
-    ${filter.state !== undefined && html`<input type="hidden" name="state" value="${filter.state}" />`}
-    <div>
-      <label for="q">Idempotency-Key or task id</label
-      ><input id="q" name="q" value="${search}" maxlength="200" autocomplete="off" spellcheck="false" />
-    </div>
-    <div>
-      <label for="organization">Organization</label
-      ><input
-        id="organization"
-        name="organization"
-        value="${filter.organization}"
-        maxlength="200"
-        autocomplete="off"
-        spellcheck="false"
-      />
-    </div>
-    <button>Search</button>
-    ${(search !== undefined || filter.organization !== undefined) && html`<a class="button" href="${link(path, { state: filter.state })}">Clear</a>`}
-  </form>`
-
-const orderOf = ({ filter, search }: Shown) => {
-  if (search !== undefined) return "What was found."
-  if (filter.organization === undefined && filter.state === "dead") return "Those that died last come first."
-  return filter.organization === undefined && (filter.state === "scheduled" || filter.state === "running")
-    ? "Those that are due first come first."
-    : "Those that were scheduled for the latest time come first."
-}
-
-const noneOf = ({ filter, isContinued, search }: Shown) => {
+const emptyText = ({ filter, isContinued, search }: Data) => {
   const of = filter.organization === undefined ? "" : ` of ${filter.organization}`
-  if (search !== undefined)
-    return `There is no deletion${of} with the Idempotency-Key or id ${search}. An Idempotency-Key has to be whole, and in the same case.`
-  if (isContinued) return "There are no more."
-  return `There is no ${filter.state ?? ""} deletion${of}.`.replace("no  ", "no ")
+  if (search !== undefined) {
+    return `No deletion${of} has the Idempotency-Key or id ${search}. Enter the whole key; case matters.`
+  }
+  return isContinued ? "There are no more." : `There is no ${[filter.state, "deletion"].join(" ").trim()}${of}.`
 }
 
-const list = (shown: Shown, page: TaskPage) => {
-  const { filter, now } = shown
-  return html`<p><small>${orderOf(shown)}</small></p>
-    ${
-      page.isPartial &&
-      html`<p class="note warning">
-        Only ${Format.count(mostOrganizations)} organizations were searched, registered ones first. Name one to see all
-        of its deletions.
-      </p>`
-    }
-    ${table<Task>({
+const listOf = (data: Data, { isPartial, next, rows }: TaskPage, now: number): Content => {
+  const { organization, state } = data.filter
+  return [
+    h("p", {}, small(orderOf(data))),
+    isPartial &&
+      h(
+        "p",
+        { class: "note warning" },
+        `Only ${Format.count(mostOrganizations)} organizations were searched, registered ones first.`,
+        " Enter an organization to see all of its deletions."
+      ),
+    table<Task>({
       caption: "Deletion tasks",
-      rows: page.rows,
-      keyOf: ({ id, organization_id }) => `task ${organization_id} ${id}`,
-      none: noneOf(shown),
+      rows,
+      key: (task) => `${task.organization_id} ${task.id}`,
+      empty: emptyText(data),
       columns: [
-        {
-          title: "Idempotency-Key",
-          isName: true,
-          value: (task) => html`<a class="id" href="${linkTo(task)}">${task.idempotency_key}</a>`
-        },
+        { title: "Idempotency-Key", value: (task) => id(task.idempotency_key, linkTo(task)) },
         {
           title: "State",
-          value: ({ attempts, state }) =>
-            html`${stateBadge(state)}${attempts > 0 && html` <small>${Format.counted(attempts, "attempt")}</small>`}`
+          value: (task) => [
+            stateBadge(task.state),
+            " ",
+            task.attempts > 0 && small(Format.counted(task.attempts, "attempt"))
+          ]
         },
         {
           title: "Organization",
-          value: ({ organization_id }) =>
-            html`<a class="id" href="${link(path, { state: filter.state, organization: organization_id })}"
-              >${organization_id}</a
-            >`
+          value: ({ organization_id }) => id(organization_id, link(path, { state, organization: organization_id }))
         },
         { title: "Scheduled for", value: ({ scheduled_for }) => Format.moment(scheduled_for, now) },
         { title: "Due, or ended", value: ({ due_at, finished_at }) => Format.moment(due_at ?? finished_at, now) },
-        { title: "Outcome, or last error", value: (task) => html`<span class="text">${outcomeText(task)}</span>` }
+        { title: "Outcome, or last error", value: (task) => h("span", { class: "text" }, outcomeText(task)) }
       ]
-    })}
-    ${
-      page.next !== undefined &&
-      html`<p class="more">
-        <a
-          class="button"
-          href="${link(path, {
-            state: filter.state,
-            organization: filter.organization,
-            after: page.next
-          })}"
-          >Next page</a
-        >
-      </p>`
-    }`
+    }),
+    nextPage(next === undefined ? undefined : link(path, { state, organization, after: next }))
+  ]
 }
 
-/** The page, below its heading. */
-export const body = (shown: Shown): Html => {
-  const { counts, page } = shown
-  return html`${tabs(shown)} ${form(shown)}
-  ${Result.isFailure(page) ? unreadable(page.failure.message) : list(shown, page.success)}
-  ${
-    Result.isSuccess(counts) &&
-    counts.success.estimated !== null &&
-    Result.isSuccess(page) &&
-    page.success.next !== undefined &&
-    html`<p><small>About ${Format.count(counts.success.estimated)} in all, by the database's own estimate.</small></p>`
-  }`
+const estimate = ({ counts, list }: Data) => {
+  const all = Result.isSuccess(counts) ? counts.success.estimated : null
+  const hasMore = Result.isSuccess(list) && list.success.next !== undefined
+  return all !== null && hasMore && h("p", {}, small(`About ${Format.count(all)} in all, as the database estimates.`))
 }
+
+const view = (data: Data, now: number): Content => {
+  const { filter, list, search } = data
+  return [
+    stateTabs(data),
+    filterForm(
+      path,
+      [
+        ["q", "Idempotency-Key or task id", search],
+        ["organization", "Organization", filter.organization]
+      ],
+      link(path, { state: filter.state }),
+      filter.state !== undefined && h("input", { type: "hidden", name: "state", value: filter.state })
+    ),
+    Result.isFailure(list) ? unreadable(list.failure.message) : listOf(data, list.success, now),
+    estimate(data)
+  ]
+}
+
+export const route = Effect.gen(function* () {
+  const store = yield* OperatorStore
+  return page(
+    path,
+    (parameter) => {
+      const filter = {
+        state: State.literals.find((state) => state === parameter("state")),
+        organization: parameter("organization")
+      }
+      const [search, after] = [parameter("q"), parameter("after")]
+      const list = search === undefined ? store.tasks(filter, after) : store.findTasks(search, filter.organization)
+      return Effect.map(
+        Effect.all({ counts: inTime(store.taskCounts), list: inTime(list) }, { concurrency: 2 }),
+        (read): Data => ({ ...read, filter, search, isContinued: after !== undefined })
+      )
+    },
+    view
+  )
+})

@@ -1,136 +1,120 @@
 /** `/ops/requests`: requests by endpoint and by organization. */
+import { Effect } from "effect"
+import { type Content, h } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
-import * as Chart from "../Chart.ts"
+import { charts, type WindowName, windowLink, windowOf } from "../Chart.ts"
+import { Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { type Html, html, link } from "../Html.ts"
-import { type Column, section, table } from "../Layout.ts"
-import { reasonText } from "./Words.ts"
-import { spanOf, type WindowName, windowTabs } from "./Window.ts"
+import { type Column, id, none, section, small, table } from "../Layout.ts"
+import { page } from "../Page.ts"
 
-/** What rows are sorted by. */
-const orders = ["name", "requests", "client", "server", "p50", "p95", "p99"] as const
-export type Order = (typeof orders)[number]
+interface Row extends Recent.Counts {
+  readonly name: string
+}
 
-/** The order that a parameter names; by requests by default. */
-export const orderOf = (given: string | undefined): Order => orders.find((order) => order === given) ?? "requests"
+const latencyOf = (share: number) => ({
+  value: ({ latency }: Row) => Recent.quantile(latency, share) ?? 0,
+  shown: ({ latency }: Row) => Format.latency(Recent.quantile(latency, share))
+})
 
-export interface Shown {
-  readonly now: number
+const errorsOf = (value: (row: Row) => number) => ({
+  value,
+  shown: (row: Row) =>
+    value(row) === 0 ? none("0") : [Format.count(value(row)), " ", small(Format.share(value(row), row.requests))]
+})
+
+/** The columns after the name: each orders the rows by its value, the highest first. */
+const orders = {
+  requests: { title: "Requests", value: (row: Row) => row.requests, shown: (row: Row) => Format.count(row.requests) },
+  client: { title: "4xx", ...errorsOf((row) => row.clientErrors) },
+  server: { title: "5xx", ...errorsOf((row) => row.serverErrors) },
+  p50: { title: "p50", ...latencyOf(0.5) },
+  p95: { title: "p95", ...latencyOf(0.95) },
+  p99: { title: "p99", ...latencyOf(0.99) }
+}
+const names = ["requests", "client", "server", "p50", "p95", "p99"] as const
+
+type Order = (typeof names)[number] | "name"
+
+const byName = (one: Row, two: Row) => (one.name < two.name ? -1 : 1)
+
+const sorted = (rows: ReadonlyArray<Row>, order: Order) => {
+  if (order === "name") return rows.toSorted(byName)
+  const { value } = orders[order]
+  // Equal values first: infinity minus infinity is not a number.
+  return rows.toSorted((one, two) => (value(one) === value(two) ? byName(one, two) : value(two) - value(one)))
+}
+
+interface Data {
   readonly recent: Recent.Snapshot
   readonly window: WindowName
   readonly order: Order
 }
 
-interface Row {
-  readonly name: string
-  readonly counts: Recent.Counts
-}
-
-const quantileOf =
-  (share: number) =>
-  ({ counts }: Row) =>
-    Recent.quantile(counts.latency, share) ?? 0
-
-const values: Readonly<Record<Exclude<Order, "name">, (row: Row) => number>> = {
-  requests: ({ counts }) => counts.requests,
-  client: ({ counts }) => counts.clientErrors,
-  server: ({ counts }) => counts.serverErrors,
-  p50: quantileOf(0.5),
-  p95: quantileOf(0.95),
-  p99: quantileOf(0.99)
-}
-
-const byName = (one: Row, two: Row) => (one.name < two.name ? -1 : one.name > two.name ? 1 : 0)
-
-const sorted = (rows: ReadonlyArray<Row>, order: Order) => {
-  if (order === "name") return rows.toSorted(byName)
-  const value = values[order]
-  // Infinity less itself is no number.
-  const difference = (one: Row, two: Row) => (value(one) === value(two) ? 0 : value(two) - value(one))
-  return rows.toSorted((one, two) => difference(one, two) || byName(one, two))
-}
-
-const rowsOf = (counts: Readonly<Record<string, Recent.Counts>>): ReadonlyArray<Row> =>
-  Object.entries(counts).map(([name, each]) => ({ name, counts: each }))
-
-const tableOf = ({ order, window }: Shown, caption: string, first: string, rows: ReadonlyArray<Row>, none: string) => {
-  const by = (id: Order, title: string) => ({
-    title: html`<a href="${link("/ops/requests", { window: window === "day" ? window : undefined, sort: id })}"
-      >${title}</a
-    >`,
-    sorted: order === id ? (id === "name" ? ("ascending" as const) : ("descending" as const)) : undefined
+const byEach = (
+  { order, window }: Data,
+  first: "Endpoint" | "Organization",
+  counts: Readonly<Record<string, Recent.Counts>>,
+  empty: string
+) => {
+  const head = (sort: Order, title: string) => ({
+    title: h("a", { href: windowLink("/ops/requests", window, { sort }) }, title),
+    sorted: order !== sort ? undefined : sort === "name" ? ("ascending" as const) : ("descending" as const)
   })
-  const latency = (id: "p50" | "p95" | "p99", share: number): Column<Row> => ({
-    ...by(id, id),
-    isNumber: true,
-    value: ({ counts }) => Format.latency(Recent.quantile(counts.latency, share))
-  })
-  const errors = (id: "client" | "server", title: string, of: (counts: Recent.Counts) => number): Column<Row> => ({
-    ...by(id, title),
-    isNumber: true,
-    value: ({ counts }) =>
-      of(counts) === 0
-        ? html`<span class="none">0</span>`
-        : html`${Format.count(of(counts))} <small>${Format.share(of(counts), counts.requests)}</small>`
-  })
-  return table<Row>({
-    caption,
-    rows: sorted(rows, order),
-    keyOf: ({ name }) => `${first} ${name}`,
-    none,
-    columns: [
-      { ...by("name", first), isName: true, value: ({ name }) => html`<span class="id">${name}</span>` },
-      { ...by("requests", "Requests"), isNumber: true, value: ({ counts }) => Format.count(counts.requests) },
-      errors("client", "4xx", ({ clientErrors }) => clientErrors),
-      errors("server", "5xx", ({ serverErrors }) => serverErrors),
-      latency("p50", 0.5),
-      latency("p95", 0.95),
-      latency("p99", 0.99)
-    ]
-  })
+  const columns: ReadonlyArray<Column<Row>> = [
+    { ...head("name", first), value: ({ name }) => id(name) },
+    ...names.map((name) => ({ ...head(name, orders[name].title), value: orders[name].shown, isNumber: true }))
+  ]
+  const rows = sorted(
+    Object.entries(counts).map(([name, each]) => ({ name, ...each })),
+    order
+  )
+  const caption = `Requests by ${first.toLowerCase()}`
+  return section(first, `By ${first.toLowerCase()}`, table({ caption, rows, key: ({ name }) => name, empty, columns }))
 }
 
 const refusals = (refused: Readonly<Record<string, number>>) =>
-  section(
-    "refused",
-    "Refused",
-    table({
-      caption: "Refused requests by reason",
-      rows: Object.entries(refused).toSorted(([, one], [, two]) => two - one),
-      keyOf: ([reason]) => reason,
-      none: "No request was refused.",
-      columns: [
-        { title: "Reason", isName: true, value: ([reason]) => reasonText(reason) },
-        { title: "Requests", isNumber: true, value: ([, count]) => Format.count(count) }
-      ]
-    })
-  )
+  table({
+    caption: "Refused requests by reason",
+    rows: Object.entries(refused).toSorted(([, one], [, two]) => two - one),
+    key: ([name]) => name,
+    empty: "No request was refused.",
+    columns: [
+      { title: "Reason", value: ([name]) => Format.reason(name) },
+      { title: "Requests", isNumber: true, value: ([, count]) => Format.count(count) }
+    ]
+  })
 
-/** The page, below its heading. */
-export const body = (shown: Shown): Html => {
-  const { now, order, recent, window } = shown
+const view = (data: Data, now: number): Content => {
+  const { order, recent, window } = data
   const { endpoints, organizations, refused } = recent[window]
-  const slots = Chart.slotsOf(recent[window], spanOf[window], now)
-  const none = `Nothing was requested in the last ${window}.`
-  return html`${windowTabs("/ops/requests", window, { sort: order === "requests" ? undefined : order })}
-    <div class="charts">${Chart.requests(recent[window], slots)}${Chart.latencies(slots)}</div>
-    ${section("endpoints", "By endpoint", tableOf(shown, "Requests by endpoint", "Endpoint", rowsOf(endpoints), none))}
-    ${section(
-      "organizations",
-      "By organization",
-      tableOf(
-        shown,
-        "Requests by organization",
-        "Organization",
-        rowsOf(organizations),
-        "No request had a valid API key or an organization."
+  const sort = order === "requests" ? undefined : order
+  return [
+    charts(recent, window, now, (name) => windowLink("/ops/requests", name, { sort })),
+    byEach(data, "Endpoint", endpoints, `No requests in the last ${window}.`),
+    byEach(data, "Organization", organizations, "No request of a known organization."),
+    section("refused", "Refused", refusals(refused)),
+    h(
+      "p",
+      {},
+      small(
+        "Counted on this host since its processes started. Latencies leave out the time that clients ask /changes to wait.",
+        " The most active organizations are listed by name, the rest as others."
       )
-    )}
-    ${refusals(refused)}
-    <p>
-      <small
-        >Times that a client asked /changes to wait are left out. Counts are of this host, since its processes started;
-        of many organizations, the most active ones are told apart.</small
-      >
-    </p>`
+    )
+  ]
 }
+
+export const route = Effect.gen(function* () {
+  const { look } = yield* Watch
+  return page(
+    "/ops/requests",
+    (parameter) =>
+      Effect.map(look, ({ processes }) => ({
+        recent: Recent.merge(processes.map((one) => one.recent)),
+        window: windowOf(parameter),
+        order: ["name" as const, ...names].find((order) => order === parameter("sort")) ?? "requests"
+      })),
+    view
+  )
+})

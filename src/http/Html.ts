@@ -1,0 +1,131 @@
+/** HTML as values that escape every text and attribute, and the headers of pages: one policy, one ETag. */
+import { hash } from "node:crypto"
+import { Effect } from "effect"
+import { HttpServerRequest, HttpServerResponse, UrlParams } from "effect/http"
+
+const escapes: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;"
+}
+
+// Control characters, and those that change the direction of the text around them.
+const invisible = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+
+const escaped = (text: string) =>
+  text
+    .toWellFormed()
+    .replaceAll(invisible, (found) => (found === "\n" ? found : "\ufffd"))
+    .replaceAll(/[&<>"']/g, (found) => escapes[found] ?? "")
+
+type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
+
+const attribute = ([name, value]: readonly [string, Attributes[string]]) =>
+  value === undefined || value === false ? "" : value === true ? ` ${name}` : ` ${name}="${escaped(String(value))}"`
+
+const voidElements = ["input", "link", "meta"]
+
+/** Escaped HTML. */
+export class Html {
+  readonly text: string
+
+  private constructor(text: string) {
+    this.text = text
+  }
+
+  /** An element. Attributes that are `undefined` or `false` are left out. */
+  static element(name: string, attributes: Attributes, content: ReadonlyArray<Content>): Html {
+    const start = `<${name}${Object.entries(attributes).map(attribute).join("")}>`
+    return new Html(voidElements.includes(name) ? start : `${start}${content.map(textOf).join("")}</${name}>`)
+  }
+
+  /** A stylesheet of our own, as it is. */
+  static style(css: string): Html {
+    return new Html(`<style>${css}</style>`)
+  }
+}
+
+/** The content of an element. Nothing is shown for `undefined` and `false`. */
+export type Content = Html | string | number | undefined | false | ReadonlyArray<Content>
+
+const textOf = (content: Content): string => {
+  if (content === undefined || content === false) return ""
+  if (content instanceof Html) return content.text
+  return typeof content === "object" ? content.map(textOf).join("") : escaped(String(content))
+}
+
+/** Makes an element. */
+export const h = (name: string, attributes: Attributes = {}, ...content: ReadonlyArray<Content>): Html =>
+  Html.element(name, attributes, content)
+
+/** A path with parameters. Those without a value are left out. */
+export const link = (path: string, parameters: Readonly<Record<string, string | undefined>> = {}): string => {
+  const query = UrlParams.toString(UrlParams.fromInput(parameters))
+  return query === "" ? path : `${path}?${query}`
+}
+
+/** The icon of every page. */
+export const icon = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0f766e"/><path d="M13 7h6v6h6v6h-6v6h-6v-6H7v-6h6z" fill="#fff"/></svg>'
+)}`
+
+/** A page. */
+export const document = (title: string, head: Content, ...body: ReadonlyArray<Content>): string => {
+  const common = [
+    h("meta", { charset: "utf-8" }),
+    h("meta", { name: "viewport", content: "width=device-width, initial-scale=1" }),
+    h("meta", { name: "color-scheme", content: "light dark" }),
+    h("title", {}, title),
+    h("link", { rel: "icon", href: icon })
+  ]
+  return `<!doctype html>\n${h("html", { lang: "en" }, h("head", {}, common, head), h("body", {}, body)).text}\n`
+}
+
+const bodyOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
+  body._tag === "Uint8Array" ? new TextDecoder().decode(body.body) : ""
+
+const hashOf = ([, script = ""]: ReadonlyArray<string>) => `'sha256-${hash("sha256", script, "base64")}'`
+
+/**
+ * Protects a page: it loads nothing from other sites, and they cannot frame it.
+ *
+ * @param styles `inline` also allows the scripts inside of the page, by their hash
+ */
+export const secured = (response: HttpServerResponse.HttpServerResponse, styles: "inline" | "linked") => {
+  const scripts =
+    styles === "linked" ? [] : Array.from(bodyOf(response).matchAll(/<script>([\s\S]*?)<\/script>/g), hashOf)
+  const policy = [
+    "default-src 'none'",
+    `script-src ${scripts.join(" ") || "'self'"}`,
+    `style-src ${styles === "inline" ? "'unsafe-inline'" : "'self'"}`,
+    "img-src data:",
+    "font-src data:",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'"
+  ]
+  return HttpServerResponse.setHeaders(response, {
+    "content-security-policy": policy.join("; "),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    // A form on the page sends its origin; links to other sites tell nothing.
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY"
+  })
+}
+
+/** Adds an ETag, and responds 304 to a browser that has the content already. */
+export const cacheable = (response: HttpServerResponse.HttpServerResponse) => {
+  // Weak: the same for each content encoding.
+  const etag = `W/"${hash("sha256", bodyOf(response), "base64url")}"`
+  const headers = { etag, "cache-control": "no-cache" }
+  const whole = HttpServerResponse.setHeaders(response, headers)
+  const unchanged = HttpServerResponse.empty({ status: 304, headers })
+  return Effect.map(HttpServerRequest.HttpServerRequest, (request) =>
+    request.headers["if-none-match"]?.includes(etag) === true ? unchanged : whole
+  )
+}
