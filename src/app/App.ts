@@ -16,7 +16,6 @@ import * as Failure from "../process/Failure.ts"
 import { HealthChecks } from "../operations/HealthChecks.ts"
 import { grace, Listener } from "../http/Listener.ts"
 import * as PublicPages from "../http/PublicPages.ts"
-import * as Retention from "../deletions/Retention.ts"
 import { SignaturesRequired } from "../deletions/Signature.ts"
 import * as Worker from "../deletions/Worker.ts"
 import * as RequestLimit from "../keys/RequestLimit.ts"
@@ -102,7 +101,7 @@ export const intake = (delay: Duration.Duration) =>
     Server.intakeRoutes(delay),
     Server.middlewareOfApis,
     Worker.layer(Worker.optionsFor(10)).pipe(Layer.provide(taskObservers)),
-    Retention.layer()
+    Worker.layerRetention()
   ).pipe(Layer.provide(intakeServices(delay)))
 
 /**
@@ -267,7 +266,7 @@ const single = (settings: Settings) => {
   const worker = has("worker")
     ? Layer.merge(
         Worker.layer(Worker.optionsFor(settings.poolSize)).pipe(Layer.provide(taskObservers)),
-        Retention.layer(settings.taskRetention)
+        Worker.layerRetention(settings.taskRetention)
       )
     : Layer.empty
   // The role of the intake may not keep the order of the records.

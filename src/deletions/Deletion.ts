@@ -1,21 +1,52 @@
 /**
- * The deletion itself: one statement, and so one transaction, for any number of tasks. It looks at the claim of each
- * task, deletes, counts what it did, and marks the tasks completed. A task that the caller no longer holds
- * changes nothing.
+ * The statements about claims that a worker holds: the deletion itself, and the renewal of leases. Each is one statement,
+ * and so one transaction, for any number of tasks. A task that the caller no longer holds is not changed.
  *
- * Rows are locked in the order of organization and id, invoices before lines, so that tasks that overlap wait for each
- * other instead of deadlocking. Each is looked up by its key (`lateral ... for update` leaves the planner no other
- * way), because the planner cannot know how few the items of a payload are.
+ * Rows are locked in the order of organization and id, invoices before lines, so that overlapping tasks wait for each
+ * other instead of deadlocking. Each is looked up by its key (`lateral ... for update` leaves the planner no other way),
+ * because the planner cannot know how few items a payload has.
  *
- * A client that syncs by time misses what is committed after it has looked, with a stamp from before that. So the moment
- * of the deletion is taken when all rows are locked and chosen, and nothing is left but to write them. It is the caller's
- * time, and what the statement has taken since.
+ * A client that syncs by time misses a row that commits after its read with an earlier stamp. So the time of the deletion
+ * is taken when all rows are locked and chosen: the caller's time, plus the time that the statement took since.
  *
- * What is written is computed before: an UPDATE of a distributed table must call no function with a column of it unless
- * that is immutable, and neither the sum of a time and an interval is, nor is the making of JSON. For the same reason the
+ * Values are computed before they are written: an UPDATE of a distributed table must call no function with a column unless
+ * it is immutable, and neither the sum of a time and an interval is, nor the making of JSON. For the same reason the
  * statement is a SELECT.
  */
-import type { Owner } from "./Owner.ts"
+import { Outcome } from "../api/DeletionTasks.ts"
+import type { Claim } from "./Task.ts"
+
+type Held = Pick<Claim, "organization" | "taskId" | "token">
+
+/** The parts of a statement that depend on the organizations of its claims. */
+interface Owner {
+  /** The SQL of the claims: rows of `organization_id`, `id` and `token`. */
+  readonly claims: string
+  /** The SQL of the organization of a row of an alias. */
+  readonly idIn: (alias: string) => string
+  /** The first three parameters. */
+  readonly parametersOf: (claims: ReadonlyArray<Held>) => ReadonlyArray<unknown>
+}
+
+const idsOf = (claims: ReadonlyArray<Held>) => claims.map(({ taskId }) => taskId)
+const tokensOf = (claims: ReadonlyArray<Held>) => claims.map(({ token }) => token)
+
+/** Claims of any number of organizations. */
+export const several: Owner = {
+  claims: "select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as claims (organization_id, id, token)",
+  idIn: (alias) => `${alias}.organization_id`,
+  parametersOf: (claims) => [claims.map(({ organization }) => organization), idsOf(claims), tokensOf(claims)]
+}
+
+/**
+ * Claims of one organization, which is a parameter in the condition of each table: Citus finds the server of a statement
+ * by it.
+ */
+export const one: Owner = {
+  claims: `select $1::text collate "C" as organization_id, claims.* from unnest($2::uuid[], $3::uuid[]) as claims (id, token)`,
+  idIn: () => "$1",
+  parametersOf: (claims) => [claims[0]?.organization ?? "", idsOf(claims), tokensOf(claims)]
+}
 
 // A change is later than the one before it, whatever the clocks say. The last time of `api_instant` has none after it.
 const marks = `
@@ -28,15 +59,12 @@ const mark = "set is_deleted = true, deleted_at = mark.deleted_at, updated_at = 
 
 const count = (verdict: string) => `'${verdict}', count(*) filter (where verdict = '${verdict}')`
 
-const counts = (judged: string, verdicts: ReadonlyArray<string>) =>
-  `(select jsonb_build_object(${verdicts.map(count).join(", ")}) from ${judged} j
+const counts = (judged: string, verdicts: object) =>
+  `(select jsonb_build_object(${Object.keys(verdicts).map(count).join(", ")}) from ${judged} j
     where j.organization_id = task.organization_id and j.task_id = task.id)`
 
-/**
- * Parameters: the claims of an owner, and as the fourth the time as the statement is sent. Returns a row for each task
- * that was completed: `organization`, `taskId` and `outcome`.
- */
-export const statement = ({ claims, idIn }: Owner) => `
+/** The deletion. The fourth parameter is the current time. Returns `organization`, `taskId` and `outcome` of completed tasks. */
+export const deletion = ({ claims, idIn }: Owner) => `
   with task as materialized (
     select t.organization_id, t.id, t.payload
     from (select * from (${claims}) c order by 1, 2) claimed
@@ -130,8 +158,8 @@ export const statement = ({ claims, idIn }: Owner) => `
   ),
   outcomes as materialized (
     select task.organization_id, task.id, moment.at, jsonb_build_object(
-      'invoices', ${counts("judged_invoices", ["deleted", "not_found", "clinic_mismatch", "client_mismatch"])},
-      'invoice_lines', ${counts("judged_lines", ["deleted", "not_found", "invoice_mismatch", "clinic_mismatch"])},
+      'invoices', ${counts("judged_invoices", Outcome.fields.invoices.fields)},
+      'invoice_lines', ${counts("judged_lines", Outcome.fields.invoice_lines.fields)},
       'lines_of_invoices', (
         select count(*) from lines_of_invoices l
         where l.organization_id = task.organization_id and l.task_id = task.id
@@ -155,3 +183,20 @@ export const statement = ({ claims, idIn }: Owner) => `
     returning t.organization_id as organization, t.id as "taskId", t.outcome
   )
   select * from completed`
+
+/**
+ * The renewal. The fourth parameter is the end of the leases. A task that is running is locked, which keeps other workers
+ * off; it is skipped, so that the other leases do not wait.
+ */
+export const renewal = ({ claims, idIn }: Owner) => `
+  with held as materialized (
+    select t.organization_id, t.id from (${claims}) claimed
+    cross join lateral (
+      select t.organization_id, t.id from deletion_tasks t
+      where t.organization_id = ${idIn("claimed")} and t.id = claimed.id
+        and t.claim_token = claimed.token and t.state = 'running'
+      for update skip locked
+    ) t
+  )
+  update deletion_tasks t set due_at = $4::timestamptz
+  from held where t.organization_id = ${idIn("held")} and t.id = held.id`

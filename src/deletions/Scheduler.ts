@@ -1,13 +1,13 @@
 /**
- * The tasks that delete invoices: each delivery is scheduled once, and each task runs once in effect.
+ * The scheduler of deletion tasks: each delivery is scheduled once, and each task runs once in effect.
  *
  * A worker claims a task for a lease. The claim counts an attempt, in a commit of its own, and carries a token. A worker
- * runs a task in one transaction that checks the token first: a worker that was paused past its lease, and whose task
- * another has claimed since, changes nothing.
+ * runs a task in one transaction that checks the token first: if another worker has claimed the task since, it changes
+ * nothing.
  *
- * Attempts are counted when they begin, because a worker that dies cannot report anything afterwards. Only its worker
- * knows that an attempt ended by an outage, and another worker may have taken the task over before the first one can
- * say so: `release` takes the attempt back in either case.
+ * Attempts are counted when they begin, because a worker that dies cannot report anything. Only its worker knows that an
+ * outage ended an attempt, and another worker may have taken the task over meanwhile: `release` takes the attempt back in
+ * either case.
  */
 import { Context, type DateTime, type Duration, type Effect, Layer } from "effect"
 import type { Outcome } from "../api/DeletionTasks.ts"
@@ -26,12 +26,12 @@ export class Scheduler extends Context.Service<
       limits: ClaimLimits,
       lease: Duration.Duration
     ) => Effect.Effect<ReadonlyArray<Claim>, SchedulerUnavailable>
-    /** Heartbeat: the leases last from now on again. */
+    /** The heartbeat: leases begin again now. */
     readonly renew: (
       claims: ReadonlyArray<Claim>,
       lease: Duration.Duration
     ) => Effect.Effect<void, SchedulerUnavailable>
-    /** Whether tasks of several organizations are better not run together: they are on different servers. */
+    /** True if tasks of several organizations are on different servers, and better not run together. */
     readonly runsApart: () => boolean
     /** Runs tasks and marks them completed, in one transaction: all or, when one fails, none. */
     readonly run: (
@@ -45,9 +45,9 @@ export class Scheduler extends Context.Service<
     ) => Effect.Effect<void, SchedulerUnavailable>
     /** Takes the attempt back. If the worker still holds the task, the task is due at once. May be repeated. */
     readonly release: (claim: Claim) => Effect.Effect<void, SchedulerUnavailable>
-    /** Empties the payloads of at most so many tasks that were completed until a time, oldest first. Returns how many. */
+    /** Empties payloads of tasks that were completed until a time, oldest first. Returns the number of tasks. */
     readonly empty: (until: DateTime.Utc, limit: number) => Effect.Effect<number, SchedulerUnavailable>
-    /** How long until a task is due or a lease expires; nothing when there is no open task. */
+    /** The time until a task is due or a lease expires; undefined if no task is open. */
     readonly untilDue: Effect.Effect<Duration.Duration | undefined, SchedulerUnavailable>
   }
 >()("practice-data/deletions/Scheduler") {
@@ -62,7 +62,7 @@ export class Scheduler extends Context.Service<
    * The fake: tasks in memory.
    *
    * @param delay from receiving a delivery to running it
-   * @param runTask what running a task does; by default nothing
+   * @param runTask the effect of a task; by default none
    */
   static readonly layerMemory = (
     delay: Duration.Duration,

@@ -1,10 +1,9 @@
 /** The fake of the scheduler: tasks in memory, by the same rules as the database. */
 import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
 import type { Outcome, State } from "../api/DeletionTasks.ts"
-import * as Backlog from "./Backlog.ts"
-import type { Deletions, Delivery } from "./Delivery.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import { report } from "./TaskReport.ts"
+import type { Deletions, Delivery } from "./Delivery.ts"
+import * as Fairness from "./Fairness.ts"
 import {
   attemptsBesideOthers,
   type Claim,
@@ -13,9 +12,10 @@ import {
   type Receipt,
   RunOutcome,
   ScheduleOutcome,
+  type Taken,
   type TaskFailed
 } from "./Task.ts"
-import * as Turns from "./Turns.ts"
+import { claimsOf } from "./TaskRuns.ts"
 
 interface MemoryTask {
   readonly delivery: Delivery
@@ -25,7 +25,7 @@ interface MemoryTask {
   readonly token: string | undefined
   /** Milliseconds since 1970; undefined when the task is completed or dead. */
   readonly dueAt: number | undefined
-  /** When it was completed, while it still has its payload. */
+  /** The time of its completion, while it has its payload. */
   readonly completedAt?: number | undefined
   readonly traceParent: string | undefined
 }
@@ -40,68 +40,107 @@ const byDue = Order.mapInput(Order.Number, (task: MemoryTask) => task.dueAt ?? N
 
 const mustBeAlone = (task: MemoryTask) => task.attempts >= attemptsBesideOthers
 
-const claimOf = (task: MemoryTask, token: string, attempt: number): Claim => ({
-  organization: task.delivery.organization,
-  taskId: task.delivery.taskId,
-  idempotencyKey: task.delivery.idempotencyKey,
-  scheduledFor: task.receipt.scheduledFor,
-  isTakeover: task.state === "running",
-  token,
-  attempt,
-  ...(task.traceParent === undefined ? {} : { traceParent: task.traceParent })
-})
+const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
 
 const sizeOf = ({ deletions }: Delivery) => JSON.stringify(deletions).length
 
-const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
-
-const keyOf = (organization: string, taskId: string) => JSON.stringify([organization, taskId])
+const keyOf = ({ organization, taskId }: Pick<Claim, "organization" | "taskId">) =>
+  JSON.stringify([organization, taskId])
 
 /** A scheduler over tasks in memory. */
 export const make = (
   delay: Duration.Duration,
   runTask: (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed> = () => Effect.succeed(noItems),
-  bounds: Backlog.Bounds = Backlog.bounds
+  bounds: Fairness.Bounds = Fairness.bounds
 ) =>
   Effect.sync(() => {
     const tasks = new Map<string, MemoryTask>()
     let claims = 0
-    const turns = Turns.make()
-    const hasRoom = Backlog.make(bounds)
+    const hasRoom = Fairness.makeRoom(bounds)
+
+    const change = (task: MemoryTask, fields: Partial<MemoryTask>) => {
+      tasks.set(keyOf(task.delivery), { ...task, ...fields })
+    }
+    const held = (claim: Claim) => {
+      const task = tasks.get(keyOf(claim))
+      return task?.token === claim.token && task.state === "running" ? task : undefined
+    }
+    /** Open tasks, or those of a state that are due, the oldest first. */
+    const openTasks = (state?: State, now = Infinity) => {
+      const isOpen = (task: MemoryTask) =>
+        task.dueAt !== undefined && task.dueAt <= now && task.state === (state ?? task.state)
+      return Array.sort([...tasks.values()].filter(isOpen), byDue)
+    }
+    const changeHeld = (claim: Claim, fields: (task: MemoryTask, now: number) => Partial<MemoryTask>) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const task = held(claim)
+        if (task !== undefined) change(task, fields(task, now))
+      })
+
     /** No organization has a row here. */
-    const pendingOf = (organization: string): Backlog.Pending => {
-      const theirs = [...tasks.values()].filter(
-        ({ delivery, state }) => delivery.organization === organization && state === "scheduled"
-      )
+    const pendingOf = (organization: string): Fairness.Pending => {
+      const theirs = openTasks("scheduled").filter(({ delivery }) => delivery.organization === organization)
       return {
         tasks: theirs.length,
         bytes: theirs.reduce((sum, { delivery }) => sum + sizeOf(delivery), 0),
         isKnown: false
       }
     }
-    const held = ({ organization, taskId, token }: Claim) => {
-      const task = tasks.get(keyOf(organization, taskId))
-      return task?.token === token && task.state === "running" ? task : undefined
-    }
-    const change = (task: MemoryTask, fields: Partial<MemoryTask>) => {
-      tasks.set(keyOf(task.delivery.organization, task.delivery.taskId), { ...task, ...fields })
-    }
-    const openTasks = () =>
-      Array.sort(
-        [...tasks.values()].filter((task) => task.dueAt !== undefined),
-        byDue
+
+    const visit = (after: string) =>
+      Effect.map(Clock.currentTimeMillis, (now) =>
+        Object.entries(Array.groupBy(openTasks("scheduled", now), ({ delivery }) => delivery.organization))
+          .filter(([organization]) => organization > after)
+          .toSorted(([one], [other]) => (one < other ? -1 : 1))
+          .slice(0, Fairness.mostVisits)
+          .map(([organization, { length: due }], index) => ({ organization, due, visits: index + 1 }))
       )
+
+    const take = (task: MemoryTask, leaseEnd: number): Taken => {
+      const taken = {
+        organization: task.delivery.organization,
+        taskId: task.delivery.taskId,
+        idempotencyKey: task.delivery.idempotencyKey,
+        scheduledFor: task.receipt.scheduledFor,
+        isTakeover: task.state === "running",
+        isDead: isDead(task),
+        reason: null,
+        ...(task.traceParent === undefined ? {} : { traceParent: task.traceParent })
+      }
+      if (isDead(task)) {
+        change(task, { state: "dead", dueAt: undefined })
+        return { ...taken, token: "", attempt: task.attempts }
+      }
+      const [attempt, token] = [task.attempts + 1, `claim_${++claims}`]
+      change(task, { state: "running", attempts: attempt, token, dueAt: leaseEnd })
+      return { ...taken, token, attempt }
+    }
+
+    const inTurn = Fairness.makeTurns({
+      isAlwaysInTurn: () => false,
+      visit,
+      claim: ({ alone = 0, due = 0, expired = 0 }, lease, shares) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          const [scheduled, running] = [openTasks("scheduled", now), openTasks("running", now)]
+          const ofShare = ({ organization, tasks: some }: Fairness.Share) =>
+            scheduled.filter(({ delivery }) => delivery.organization === organization).slice(0, some)
+          const claimed = [
+            ...(shares.length > 0 ? shares.flatMap(ofShare) : scheduled.slice(0, due)),
+            ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
+            ...running.filter(mustBeAlone).slice(0, alone)
+          ]
+          return Array.sort(claimed, byDue).map((task) => take(task, now + Duration.toMillis(lease)))
+        })
+    })
 
     return {
       schedule: (delivery: Delivery) =>
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const traceParent = yield* Tracing.currentTraceParent
-          const { organization } = delivery
-          const counting = Effect.sync(() => pendingOf(organization))
-          const isFull = !(yield* hasRoom(organization, sizeOf(delivery), counting))
-          const key = keyOf(organization, delivery.taskId)
-          const known = tasks.get(key)
+          const counting = Effect.sync(() => pendingOf(delivery.organization))
+          const isFull = !(yield* hasRoom(delivery.organization, sizeOf(delivery), counting))
+          const known = tasks.get(keyOf(delivery))
           if (known !== undefined) {
             return Equal.equals([...known.delivery.fingerprint], [...delivery.fingerprint])
               ? ScheduleOutcome.Duplicate({ receipt: known.receipt })
@@ -116,53 +155,15 @@ export const make = (
             invoicesCount: delivery.invoicesCount,
             invoiceLinesCount: delivery.invoiceLinesCount
           }
-          tasks.set(key, { delivery, receipt, state: "scheduled", attempts: 0, token: undefined, dueAt, traceParent })
+          const task = { delivery, receipt, attempts: 0, token: undefined, dueAt, traceParent }
+          tasks.set(keyOf(delivery), { ...task, state: "scheduled" })
           return ScheduleOutcome.Scheduled({ receipt })
         }),
-      claim: ({ due = 0, expired = 0, alone = 0, except }: ClaimLimits, lease: Duration.Duration) =>
-        Effect.gen(function* () {
-          const now = yield* Clock.currentTimeMillis
-          const open = openTasks().filter((task) => (task.dueAt ?? now) <= now)
-          const running = open.filter((task) => task.state === "running")
-          const scheduled = open.filter((task) => task.state === "scheduled")
-          const byOwner = Array.groupBy(scheduled, ({ delivery }) => delivery.organization)
-          const visit = (after: string) =>
-            Effect.succeed(
-              Object.entries(byOwner)
-                .map(([organization, { length: dueTasks }]) => ({ organization, due: dueTasks }))
-                .filter(({ organization }) => organization > after)
-                .toSorted((one, other) => (one.organization < other.organization ? -1 : 1))
-                .slice(0, Turns.mostVisits)
-                .map((each, index) => ({ ...each, visits: index + 1 }))
-            )
-          const shares = except === undefined ? yield* turns.next(due, visit) : yield* turns.others(except, due, visit)
-          const inTurn = shares.flatMap(({ organization, tasks: some }) => byOwner[organization]?.slice(0, some) ?? [])
-          const others = scheduled.filter((task) => except === undefined && !inTurn.includes(task))
-          const fresh = [...inTurn, ...others].slice(0, due)
-          if (except === undefined && due > 0) turns.note(fresh.length === due)
-          const claimed = [
-            ...fresh,
-            ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
-            ...running.filter(mustBeAlone).slice(0, alone)
-          ]
-          const dead = claimed.filter(isDead)
-          for (const task of dead) change(task, { state: "dead", dueAt: undefined })
-          const made = Array.sort(claimed, byDue).flatMap((task) => {
-            if (isDead(task)) return []
-            const [attempt, token] = [task.attempts + 1, `claim_${++claims}`]
-            change(task, { state: "running", attempts: attempt, token, dueAt: now + Duration.toMillis(lease) })
-            return [claimOf(task, token, attempt)]
-          })
-          yield* Effect.forEach(dead, (task) => report(claimOf(task, "", task.attempts), { result: "dead" }))
-          return made
-        }),
+      claim: (limits: ClaimLimits, lease: Duration.Duration) => Effect.flatMap(inTurn(limits, lease), claimsOf),
       runsApart: () => false,
       renew: (renewed: ReadonlyArray<Claim>, lease: Duration.Duration) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          for (const claim of renewed) {
-            const task = held(claim)
-            if (task !== undefined) change(task, { dueAt: now + Duration.toMillis(lease) })
-          }
+        Effect.forEach(renewed, (claim) => changeHeld(claim, (_, now) => ({ dueAt: now + Duration.toMillis(lease) })), {
+          discard: true
         }),
       run: Effect.fnUntraced(function* (all: ReadonlyArray<Claim>) {
         const outcomes = yield* Effect.forEach(all, (claim): Effect.Effect<RunOutcome, TaskFailed> => {
@@ -180,21 +181,17 @@ export const make = (
         })
       }),
       fail: (claim: Claim, _reason: string, retryAfter: Duration.Duration) =>
+        changeHeld(claim, (task, now) => ({
+          token: undefined,
+          state: isDead(task) ? "dead" : "scheduled",
+          dueAt: isDead(task) ? undefined : now + Duration.toMillis(retryAfter)
+        })),
+      release: (claim: Claim) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
-          const task = held(claim)
-          if (task === undefined) return
-          const isLast = task.attempts >= maximumAttempts
-          const next = isLast
-            ? ({ state: "dead", dueAt: undefined } as const)
-            : ({ state: "scheduled", dueAt: now + Duration.toMillis(retryAfter) } as const)
-          change(task, { ...next, token: undefined })
-        }),
-      release: ({ organization, taskId, token, attempt }: Claim) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          const task = tasks.get(keyOf(organization, taskId))
-          if (task?.token === token) {
+          const task = tasks.get(keyOf(claim))
+          if (task?.token === claim.token) {
             change(task, { state: "scheduled", attempts: task.attempts - 1, token: undefined, dueAt: now })
-          } else if (task?.dueAt !== undefined && task.attempts > attempt) {
+          } else if (task?.dueAt !== undefined && task.attempts > claim.attempt) {
             change(task, { attempts: task.attempts - 1 })
           }
         }),

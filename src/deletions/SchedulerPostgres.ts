@@ -5,20 +5,19 @@ import type { SqlError } from "effect/sql/SqlError"
 import { Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
 import { TaskDatabase } from "../database/Database.ts"
+import type { Distribution } from "../database/Distribution.ts"
 import { codeOf, reasonOf } from "../database/SqlFailure.ts"
 import type { Failure } from "../database/Store.ts"
-import type { Distribution } from "../database/Distribution.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import * as Backlog from "./Backlog.ts"
-import * as Claiming from "./Claiming.ts"
-import { stopped } from "./ClaimStatements.ts"
+import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
-import * as Owner from "./Owner.ts"
-import { report } from "./TaskReport.ts"
+import * as Fairness from "./Fairness.ts"
 import {
-  Claim,
+  byOrganization,
+  type Claim,
   type ClaimLimits,
+  decoded,
   maximumAttempts,
   Receipt,
   RunOutcome,
@@ -26,8 +25,12 @@ import {
   SchedulerUnavailable,
   TaskFailed
 } from "./Task.ts"
+import { claimsOf } from "./TaskRuns.ts"
+import { earliestDue } from "./Tasks.ts"
 
 const Identity = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
+const Completed = Schema.Struct({ ...Identity.fields, outcome: Outcome })
+const EarliestDue = Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) })
 
 const unavailable = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
 
@@ -41,52 +44,38 @@ const worker = { key: "the worker", within: Duration.seconds(5), unavailable } a
 const tasks = { key: "the tasks", share: nearlyAll, within: Duration.seconds(65), unavailable } as const
 
 /**
- * How long several tasks may take in one transaction. A heartbeat skips the tasks of an open transaction, so it has to
- * end while their leases last, and soon enough for tasks of a worker that died to start in its place.
+ * The longest transaction of several tasks. A heartbeat skips the tasks of an open transaction, so it has to end while
+ * their leases last, and soon enough for tasks of a worker that died to start in its place.
  */
 const transactionTimeout = Duration.millis(300)
 
-/** Whether the statement, or the data it met, is at fault, and not the database around it. */
+/** True if the statement or its data is at fault, and not the database around it. */
 const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
 
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
-/**
- * The statement that renews leases. Parameters: the claims of an owner, and as the fourth when the leases end. A task
- * that is running is locked: its lock keeps others off, and must not keep the other leases waiting.
- */
-const renewal = ({ claims, idIn }: Owner.Owner) => `
-  with held as materialized (
-    select t.organization_id, t.id from (${claims}) claimed
-    cross join lateral (
-      select t.organization_id, t.id from deletion_tasks t
-      where t.organization_id = ${idIn("claimed")} and t.id = claimed.id
-        and t.claim_token = claimed.token and t.state = 'running'
-      for update skip locked
-    ) t
-  )
-  update deletion_tasks t set due_at = $4::timestamptz
-  from held where t.organization_id = ${idIn("held")} and t.id = held.id`
+const statementsOf = (owner: typeof Deletion.one) => ({
+  deletion: Deletion.deletion(owner),
+  renewal: Deletion.renewal(owner),
+  parametersOf: owner.parametersOf
+})
 
-const deletions = { one: Deletion.statement(Owner.one), several: Deletion.statement(Owner.several) }
-const leases = { one: renewal(Owner.one), several: renewal(Owner.several) }
+const one = statementsOf(Deletion.one)
+const several = statementsOf(Deletion.several)
 
 export interface Options {
   /** From receiving a delivery to running it. */
   readonly delay: Duration.Duration
-  /** That of the task database, unless another is given. */
+  /** By default that of the task database. */
   readonly distribution?: Distribution | undefined
-  /** How much an organization may have pending. */
-  readonly bounds?: Backlog.Bounds | undefined
+  readonly bounds?: Fairness.Bounds | undefined
 }
 
 /** A scheduler over the task database. */
-export const make = Effect.fnUntraced(function* ({ bounds = Backlog.bounds, delay, distribution: given }: Options) {
+export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, delay, distribution: given }: Options) {
   const sql = yield* TaskDatabase
   const distribution = given ?? sql.distribution
-
-  /** Whose tasks a statement may be about. */
-  const ownerOf = () => (distribution.isDistributed() === false ? ("several" as const) : ("one" as const))
+  const isDistributed = () => distribution.isDistributed() !== false
 
   /** Runs statements of the worker. A row that does not decode is a bug. */
   const asWorker = <A>(statements: Effect.Effect<A, SqlError | Schema.SchemaError>) =>
@@ -94,19 +83,19 @@ export const make = Effect.fnUntraced(function* ({ bounds = Backlog.bounds, dela
 
   const at = (time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`
 
-  const findTask = SqlSchema.findAll({
-    Request: Schema.Struct({ ...Identity.fields, fingerprint: Schema.Uint8Array }),
-    Result: Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }),
-    execute: ({ fingerprint, organization, taskId }) => sql`
-      select id as "taskId", received_at as "receivedAt", scheduled_for as "scheduledFor",
-        invoices_count as "invoicesCount", invoice_lines_count as "invoiceLinesCount",
-        fingerprint = ${fingerprint} as "isSame"
-      from deletion_tasks where organization_id = ${organization} and id = ${taskId}`
-  })
+  const findTask = ({ fingerprint, organization, taskId }: Delivery) =>
+    decoded(
+      Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }),
+      sql`
+        select id as "taskId", received_at as "receivedAt", scheduled_for as "scheduledFor",
+          invoices_count as "invoicesCount", invoice_lines_count as "invoiceLinesCount",
+          fingerprint = ${fingerprint} as "isSame"
+        from deletion_tasks where organization_id = ${organization} and id = ${taskId}`
+    )
 
   const mostTasks = Math.max(bounds.known.tasks, bounds.unknown.tasks)
 
-  /** Counts what an organization has pending. Only the index for turns has this order. */
+  /** Counts the backlog of an organization. Only the index for turns has this order. */
   const countPending = SqlSchema.findOne({
     Request: Schema.String,
     Result: Schema.Struct({ tasks: Schema.Int, bytes: Schema.Finite, isKnown: Schema.Boolean }),
@@ -115,79 +104,35 @@ export const make = Effect.fnUntraced(function* ({ bounds = Backlog.bounds, dela
         exists (select from organizations where organization_id = ${organization}) as "isKnown"
       from (
         select payload from deletion_tasks
-        where ${ownerOf() === "several" ? sql`true` : sql`organization_id = ${organization}`}
+        where ${isDistributed() ? sql`organization_id = ${organization}` : sql`true`}
           and (organization_id, due_at) > (${organization}, '-infinity')
           and (organization_id, due_at) <= (${organization}, 'infinity') and state = 'scheduled'
         order by organization_id nulls first, due_at ${sql.literal(`limit ${mostTasks}`)}
       ) pending`
   })
 
-  const hasRoom = Backlog.make(bounds)
+  const hasRoom = Fairness.makeRoom(bounds)
 
-  /** Has a statement of claims run for as many organizations at once as it may be about. */
-  const forOwners = <A, E, R>(
+  /** Runs a statement for all claims or, where tables are distributed, for those of each organization. */
+  const forOwners = <E, R>(
     claims: ReadonlyArray<Claim>,
     concurrency: number,
-    run: (owner: keyof typeof Owner.owners, some: ReadonlyArray<Claim>) => Effect.Effect<ReadonlyArray<A>, E, R>
-  ) => {
-    const owner = ownerOf()
-    return owner === "several"
-      ? run(owner, claims)
-      : Effect.map(
-          Effect.forEach(Owner.byOrganization(claims), (some) => run(owner, some), { concurrency }),
-          (rows): ReadonlyArray<A> => rows.flat()
+    run: (owner: typeof one, some: ReadonlyArray<Claim>) => Effect.Effect<ReadonlyArray<unknown>, E, R>
+  ) =>
+    isDistributed()
+      ? Effect.map(
+          Effect.forEach(byOrganization(claims), (some) => run(one, some), { concurrency }),
+          (rows) => rows.flat()
         )
-  }
+      : run(several, claims)
 
   const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
 
-  const runTasks = SqlSchema.findAll({
-    Request: Schema.Array(Schema.toType(Claim)),
-    Result: Schema.Struct({ ...Identity.fields, outcome: Outcome }),
-    execute: (claims) => {
-      const running = forOwners(claims, 1, (owner, some) =>
-        Effect.flatMap(DateTime.now, (now) =>
-          sql.unsafe<object>(deletions[owner], [...Owner.owners[owner].parametersOf(some), DateTime.formatIso(now)])
-        )
-      )
-      return claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))
-    }
-  })
-
-  const findOld = SqlSchema.findAll({
-    Request: Schema.Struct({ until: Schema.DateTimeUtcFromString, limit: Schema.Int }),
-    Result: Identity,
-    execute: ({ limit, until }) => sql`
-      select organization_id as organization, id as "taskId" from deletion_tasks
-      where state = 'completed' and payload is not null and finished_at <= ${until}::timestamptz
-      order by finished_at ${sql.literal(`limit ${limit}`)}`
-  })
-
-  const findUntilDue = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) }),
-    execute: () => sql`
-      select least(scheduled.due_at, running.due_at) as due_at
-      from (select min(due_at) as due_at from deletion_tasks where state = 'scheduled') scheduled
-      cross join (select min(due_at) as due_at from deletion_tasks where state = 'running') running`
-  })
-
-  const released = (now: DateTime.Utc) => sql`
-    update deletion_tasks set
-      attempts = attempts - 1, state = 'scheduled', due_at = ${at(now)}, claim_token = null, finished_at = null`
-
-  const claim = yield* Claiming.make({
+  const claim = Claims.make({
     sql,
     distribution,
     tracesDeliveries: (yield* Tracing.Traces) !== undefined,
-    run: asWorker,
-    release: ({ organization, token }) => {
-      const isOwned = organization === undefined ? sql`true` : sql`organization_id = ${organization}`
-      return Effect.flatMap(
-        DateTime.now,
-        (now) => sql`${released(now)} where ${isOwned} and state = 'running' and claim_token = ${token}::uuid`
-      )
-    }
+    run: asWorker
   })
 
   return {
@@ -198,11 +143,7 @@ export const make = Effect.fnUntraced(function* ({ bounds = Backlog.bounds, dela
         const scheduledFor = DateTime.addDuration(receivedAt, delay)
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
         const payload = textOf(delivery.deletions)
-        const counting = Effect.catchTags(countPending(organization), {
-          NoSuchElementError: Effect.die,
-          SchemaError: Effect.die
-        })
-        const isFull = !(yield* hasRoom(organization, payload.length, counting))
+        const isFull = !(yield* hasRoom(organization, payload.length, countPending(organization)))
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.
         const inserted = isFull
@@ -221,38 +162,42 @@ export const make = Effect.fnUntraced(function* ({ bounds = Backlog.bounds, dela
             receipt: { taskId, receivedAt, scheduledFor, invoicesCount, invoiceLinesCount }
           })
         }
-        const [first] = yield* Effect.catchTag(findTask(delivery), "SchemaError", Effect.die)
+        const [first] = yield* findTask(delivery)
         if (first === undefined && isFull) return ScheduleOutcome.Full()
         if (first?.isSame !== true) return ScheduleOutcome.KeyReused()
         return ScheduleOutcome.Duplicate({ receipt: Struct.omit(first, ["isSame"]) })
       },
+      Effect.catchTags({ NoSuchElementError: Effect.die, SchemaError: Effect.die }),
       (statements, { organization }) =>
         sql.run({ key: `organization ${organization}`, within: deliveryTimeout, unavailable }, statements)
     ),
 
     claim: Effect.fn("Scheduler.claim")(function* (limits: ClaimLimits, lease: Duration.Duration) {
-      const rows = yield* claim(limits, lease)
-      for (const row of rows) if (row.isDead) yield* report(row, { result: "dead", reason: row.reason ?? stopped })
-      return rows.flatMap((row) => (row.isDead ? [] : [Struct.omit(row, ["isDead", "reason"])]))
+      return yield* claimsOf(yield* claim(limits, lease))
     }),
 
-    runsApart: () => ownerOf() === "one",
+    runsApart: isDistributed,
 
     renew: Effect.fn("Scheduler.renew")(function* (claims: ReadonlyArray<Claim>, lease: Duration.Duration) {
       if (claims.length === 0) return
       const leaseEnd = DateTime.formatIso(DateTime.addDuration(yield* DateTime.now, lease))
-      yield* forOwners(claims, Claiming.concurrency, (owner, some) =>
-        asWorker(sql.unsafe(leases[owner], [...Owner.owners[owner].parametersOf(some), leaseEnd]))
+      yield* forOwners(claims, Claims.concurrency, ({ parametersOf, renewal }, some) =>
+        asWorker(sql.unsafe(renewal, [...parametersOf(some), leaseEnd]))
       )
     }),
 
     run: Effect.fn("Scheduler.run")(function* (claims: ReadonlyArray<Claim>) {
+      const running = forOwners(claims, 1, ({ deletion, parametersOf }, some) =>
+        Effect.flatMap(DateTime.now, (now) => sql.unsafe(deletion, [...parametersOf(some), DateTime.formatIso(now)]))
+      )
       const completed = yield* sql.run(
         tasks,
-        Effect.catchTags(runTasks(claims), {
-          SchemaError: Effect.die,
-          SqlError: (error) => Effect.fail(isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error)
-        })
+        decoded(Completed, claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))).pipe(
+          Effect.catchTags({
+            SchemaError: Effect.die,
+            SqlError: (error) => Effect.fail(isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error)
+          })
+        )
       )
       return claims.map(({ organization, taskId }) => {
         const row = completed.find((each) => each.organization === organization && each.taskId === taskId)
@@ -280,7 +225,7 @@ export const make = Effect.fnUntraced(function* ({ bounds = Backlog.bounds, dela
       const isTask = sql`organization_id = ${organization} and id = ${taskId}`
       // A task that is dead because this claim expired is still held by it.
       const held = yield* sql`
-        ${released(yield* DateTime.now)} where ${isTask} and claim_token = ${token} returning 1`
+        ${Claims.released(sql, yield* DateTime.now)} where ${isTask} and claim_token = ${token} returning 1`
       if (held.length > 0) return
       // If another worker has claimed the task since, it has counted an attempt on top of this one.
       yield* sql`
@@ -289,8 +234,14 @@ export const make = Effect.fnUntraced(function* ({ bounds = Backlog.bounds, dela
     }, asWorker),
 
     empty: Effect.fn("Scheduler.empty")(function* (until: DateTime.Utc, limit: number) {
-      const old = yield* findOld({ until, limit })
-      for (const some of Owner.byOrganization(old)) {
+      const old = yield* decoded(
+        Identity,
+        sql`
+          select organization_id as organization, id as "taskId" from deletion_tasks
+          where state = 'completed' and payload is not null and finished_at <= ${at(until)}
+          order by finished_at ${sql.literal(`limit ${limit}`)}`
+      )
+      for (const some of byOrganization(old)) {
         const [{ organization }] = some
         yield* sql`
           update deletion_tasks set payload = null
@@ -300,7 +251,7 @@ export const make = Effect.fnUntraced(function* ({ bounds = Backlog.bounds, dela
     }, asWorker),
 
     untilDue: Effect.gen(function* () {
-      const [first] = yield* findUntilDue()
+      const [first] = yield* decoded(EarliestDue, sql.unsafe(earliestDue))
       if (first?.due_at == null) return undefined
       return Duration.max(Duration.zero, DateTime.distance(yield* DateTime.now, first.due_at))
     }).pipe(Effect.withSpan("Scheduler.untilDue"), asWorker)

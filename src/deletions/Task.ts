@@ -1,10 +1,9 @@
 /** The tasks that delete invoices, as the intake, the store and the worker see them. */
-import { Data, Schema } from "effect"
+import { Array, Data, Effect, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import type { Outcome } from "../api/DeletionTasks.ts"
 
-/**
- * The store of tasks does not answer. What it was asked may or may not have happened; every call may be repeated.
- */
+/** The task store does not answer. The call may have had its effect; every call may be repeated. */
 export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailable>()("SchedulerUnavailable", {
   message: Schema.String
 }) {}
@@ -12,7 +11,7 @@ export class SchedulerUnavailable extends Schema.TaggedError<SchedulerUnavailabl
 /** A task failed for a reason of its own, which another attempt may meet again. */
 export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
 
-/** What a sender needs to know of a task. */
+/** The receipt of a delivery. */
 export const Receipt = Schema.Struct({
   taskId: Schema.String,
   receivedAt: Schema.DateTimeUtcFromDate,
@@ -30,7 +29,7 @@ export type ScheduleOutcome = Data.TaggedEnum<{
   Duplicate: { readonly receipt: Receipt }
   /** The key was used with another payload. Nothing is stored. */
   KeyReused: {}
-  /** The organization has as much pending as it may. Nothing is stored. */
+  /** The backlog of the organization is at its bound. Nothing is stored. */
   Full: {}
 }>
 export const ScheduleOutcome = Data.taggedEnum<ScheduleOutcome>()
@@ -42,44 +41,62 @@ export const Claim = Schema.Struct({
   idempotencyKey: Schema.String,
   scheduledFor: Schema.DateTimeUtcFromDate,
   token: Schema.String,
-  /** Which attempt this is; the first is 1. */
+  /** The number of the attempt, from 1. */
   attempt: Schema.Int,
-  /** Whether another worker had it, and its lease expired. */
+  /** True if the lease of another worker expired. */
   isTakeover: Schema.Boolean,
-  /** The `traceparent` of the delivery, where that was sampled and traces are made here too. */
+  /** The `traceparent` of the delivery, where it was sampled and this process traces. */
   traceParent: Schema.optionalKey(Schema.NullOr(Schema.String))
 })
 export type Claim = typeof Claim.Type
 
+/** A task that was claimed, or that is dead because its attempts are used up. */
+export const Taken = Schema.Struct({ ...Claim.fields, isDead: Schema.Boolean, reason: Schema.NullOr(Schema.String) })
+export type Taken = typeof Taken.Type
+
+/** The last error of a task whose workers never reported one. */
+export const stopped = "The worker stopped during the attempt"
+
 /**
- * How many tasks of each kind to claim at most; none by default. Those that have been due the longest come first, unless
+ * The most tasks of each kind to claim; none by default. Those that have been due the longest come first, unless
  * organizations take turns.
  */
 export interface ClaimLimits {
-  /** Organizations whose due tasks to leave. The others take turns. */
+  /** Organizations whose due tasks are not claimed. The others take turns. */
   readonly except?: ReadonlySet<string>
   /** Tasks that are due for their first or another attempt. */
   readonly due?: number
   /** Tasks whose lease expired, and that may still run beside others. */
   readonly expired?: number
-  /** Tasks whose lease expired too often for that. The worker that claims one must hold nothing else. */
+  /** Tasks whose lease expired too often for that. A worker that claims one must hold nothing else. */
   readonly alone?: number
 }
 
 /** The result of running a task. */
 export type RunOutcome = Data.TaggedEnum<{
-  /** Done, and marked so, in one transaction. */
+  /** Completed in one transaction with its effect. */
   Completed: { readonly outcome: Outcome }
-  /** Another worker has the task by now. Nothing was changed. */
+  /** Another worker has the task. Nothing was changed. */
   Superseded: {}
 }>
 export const RunOutcome = Data.taggedEnum<RunOutcome>()
 
-/** How many attempts a task has before it is dead. */
+/** The attempts of a task, after which it is dead. */
 export const maximumAttempts = 8
 
 /**
- * How many attempts a task may have beside others. If its lease expires after that, it may be what ends its workers and
- * is claimed alone: so at most this many attempts of any other task end with such a worker.
+ * The attempts that a task may have beside others. If its lease expires after that, it may be what ends its workers, and is
+ * claimed alone: at most this many attempts of any other task end with such a worker.
  */
 export const attemptsBesideOthers = 4
+
+/** Groups by organization, in the given order. */
+export const byOrganization = <A extends { readonly organization: string }>(
+  all: ReadonlyArray<A>
+): ReadonlyArray<Array.NonEmptyReadonlyArray<A>> =>
+  // An organization may have the name of a property of every object.
+  Object.values(Array.groupBy(all, ({ organization }) => `=${organization}`))
+
+/** Decodes the rows of a statement. */
+export const decoded = <A, I>(schema: Schema.Codec<A, I>, rows: Effect.Effect<ReadonlyArray<unknown>, SqlError>) =>
+  Effect.flatMap(rows, Schema.decodeUnknownEffect(Schema.Array(schema)))

@@ -1,11 +1,11 @@
 /** Pages of tasks for operators: bounded reads of an index, in any number of organizations. */
 import { Effect, Option, Schema } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
 import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { State } from "../api/DeletionTasks.ts"
 import type { Database } from "../database/Database.ts"
 import { taskIdOf } from "./Delivery.ts"
+import { decoded } from "./Task.ts"
 import { columns, detailColumns, Task, TaskDetails } from "./Tasks.ts"
 
 /** The number of rows on a page. */
@@ -32,10 +32,6 @@ export const ShownTask = Schema.Struct({ ...TaskDetails.fields, invoices: Items,
 export type ShownTask = typeof ShownTask.Type
 
 const PlacedTask = Schema.Struct({ ...Task.fields, position: Schema.String })
-
-/** Decodes the rows of a statement. */
-export const decoded = <A, I>(schema: Schema.Codec<A, I>, rows: Effect.Effect<ReadonlyArray<unknown>, SqlError>) =>
-  Effect.flatMap(rows, Schema.decodeUnknownEffect(Schema.Array(schema)))
 
 /**
  * Organizations with tasks. Those with a row in `organizations` come first, because an unsigned delivery can name any

@@ -6,6 +6,7 @@
 import {
   Array,
   Clock,
+  DateTime,
   Duration,
   Effect,
   Fiber,
@@ -18,9 +19,9 @@ import {
   Semaphore
 } from "effect"
 import { errorType } from "../observability/Tracing.ts"
-import { byOrganization } from "./Owner.ts"
 import { Scheduler } from "./Scheduler.ts"
 import {
+  byOrganization,
   type Claim,
   type ClaimLimits,
   maximumAttempts,
@@ -28,8 +29,7 @@ import {
   SchedulerUnavailable,
   TaskFailed
 } from "./Task.ts"
-import { report } from "./TaskReport.ts"
-import * as TaskTraces from "./TaskTraces.ts"
+import { report, traceRound, traceRun } from "./TaskRuns.ts"
 
 /** How a worker works. */
 export interface Options {
@@ -145,7 +145,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
             Effect.as([])
           )
       }),
-      TaskTraces.ofRun(claims)
+      traceRun(claims)
     )
   })
 
@@ -232,7 +232,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
         due: heartbeat < open.from || heartbeat > open.until || held.size > options.batch ? 0 : options.batch,
         except: new Set(Array.fromIterable(held).map(({ organization }) => organization))
       })
-    yield* runAll(together, claimMore).pipe(TaskTraces.ofRound(startTime, together.length))
+    yield* runAll(together, claimMore).pipe(traceRound(startTime, together.length))
     const alone = yield* claim({ alone: 1 })
     yield* runAll(alone, () => Effect.succeed([]))
     if (yield* Ref.get(stopping)) yield* release(held)
@@ -274,6 +274,28 @@ export const layer = (options: Options) =>
       const { rounds, stop } = yield* make(options)
       yield* Effect.acquireRelease(Effect.forkDetach(rounds), (worker) =>
         Effect.andThen(stop, Effect.timeoutOption(Fiber.interrupt(worker), grace))
+      )
+    })
+  )
+
+const emptied = { batch: 100, pause: Duration.millis(200), idle: Duration.minutes(1) }
+
+/**
+ * Empties the payloads of old completed tasks until the scope closes. A task keeps its receipt, fingerprint and outcome, so
+ * that a repeated delivery stays a duplicate. A dead task keeps its payload for its replay.
+ *
+ * @param retention the time that a completed task keeps its payload
+ */
+export const layerRetention = (retention = Duration.days(90)) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const { empty } = yield* Scheduler
+      yield* DateTime.now.pipe(
+        Effect.flatMap((now) => empty(DateTime.subtractDuration(now, retention), emptied.batch)),
+        Effect.orElseSucceed(() => 0),
+        Effect.flatMap((count) => Effect.sleep(count < emptied.batch ? emptied.idle : emptied.pause)),
+        Effect.forever,
+        Effect.forkScoped
       )
     })
   )

@@ -2,7 +2,7 @@
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Array, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import * as Backlog from "../../src/deletions/Backlog.ts"
+import * as Fairness from "../../src/deletions/Fairness.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import * as SchedulerMemory from "../../src/deletions/SchedulerMemory.ts"
 import * as SchedulerPostgres from "../../src/deletions/SchedulerPostgres.ts"
@@ -10,12 +10,12 @@ import * as Distribution from "../../src/database/Distribution.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { claimAll, completes, delay, delivery, emptied, inItsOwnTime, onDatabase, organization } from "./support.ts"
 
-const bounds: Backlog.Bounds = {
+const bounds: Fairness.Bounds = {
   unknown: { tasks: 3, bytes: 100_000 },
   known: { tasks: 6, bytes: 100_000 }
 }
 
-const fewBytes: Backlog.Bounds = { ...bounds, unknown: { tasks: 100, bytes: 150 } }
+const fewBytes: Fairness.Bounds = { ...bounds, unknown: { tasks: 100, bytes: 150 } }
 
 const schedule = (key: string, owner = organization) =>
   Effect.flatMap(Scheduler, (scheduler) =>
@@ -25,18 +25,18 @@ const schedule = (key: string, owner = organization) =>
 const outcomesOf = (count: number, owner = organization) =>
   Effect.forEach(Array.range(1, count), (index) => schedule(`${owner}-${index}`, owner))
 
-const postgres = (given: Backlog.Bounds, distribution?: Distribution.Distribution) =>
+const postgres = (given: Fairness.Bounds, distribution?: Distribution.Distribution) =>
   emptied(Layer.effect(Scheduler, SchedulerPostgres.make({ delay, bounds: given, distribution })))
 
 const stores = [
   {
     store: "in memory",
-    of: (given: Backlog.Bounds) => Layer.effect(Scheduler, SchedulerMemory.make(delay, undefined, given))
+    of: (given: Fairness.Bounds) => Layer.effect(Scheduler, SchedulerMemory.make(delay, undefined, given))
   },
   { store: "over Postgres", of: postgres },
   {
     store: "over Postgres, one organization at a time",
-    of: (given: Backlog.Bounds) => postgres(given, Distribution.distributed)
+    of: (given: Fairness.Bounds) => postgres(given, Distribution.distributed)
   }
 ]
 
@@ -107,11 +107,11 @@ layer(
   )
 })
 
-const many: Backlog.Bounds = { known: { tasks: 200, bytes: 1e9 }, unknown: { tasks: 200, bytes: 1e9 } }
+const many: Fairness.Bounds = { known: { tasks: 200, bytes: 1e9 }, unknown: { tasks: 200, bytes: 1e9 } }
 
 test.effect("what is pending is not counted for each delivery", () =>
   Effect.gen(function* () {
-    const hasRoom = Backlog.make(Backlog.bounds)
+    const hasRoom = Fairness.makeRoom(Fairness.bounds)
     let counts = 0
     const count = Effect.sync(() => ({ tasks: 0, bytes: 0, isKnown: true, count: ++counts }))
     for (let index = 0; index < 6000; index++) assert.isTrue(yield* hasRoom("org_a", 100, count))

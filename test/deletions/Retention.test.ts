@@ -2,10 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Array, DateTime, Duration, Effect, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
-import * as Retention from "../../src/deletions/Retention.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { maximumAttempts, ScheduleOutcome } from "../../src/deletions/Task.ts"
 import * as Tasks from "../../src/deletions/Tasks.ts"
+import { layerRetention } from "../../src/deletions/Worker.ts"
 import { OperatorStore } from "../../src/operations/OperatorStore.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import {
@@ -82,7 +82,7 @@ layer(
       const { sql } = yield* TestDatabase
       const { receipt } = yield* completed("1")
       yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
-      yield* Layer.build(Retention.layer(retention))
+      yield* Layer.build(layerRetention(retention))
       const id = receipt.taskId
       const isEmptied = Effect.map(Tasks.show({ id, organization: undefined }), (task) =>
         Option.exists(task, ({ payload }) => payload === null)

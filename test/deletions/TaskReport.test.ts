@@ -7,7 +7,7 @@ import { TaskObservers, type TaskRun } from "../../src/observability/TaskRun.ts"
 import { delay, inItsOwnTime, takenOver } from "./support.ts"
 import { oneRound, scheduledAll, withFaults, withRuns } from "./workerFixture.ts"
 import { unavailable } from "./faulty.ts"
-import { report } from "../../src/deletions/TaskReport.ts"
+import { report } from "../../src/deletions/TaskRuns.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 
 /** Runs an effect, and gives what observers saw and the levels of what was logged of tasks. */

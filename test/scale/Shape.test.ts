@@ -5,7 +5,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Deletion from "../../src/deletions/Deletion.ts"
-import * as Owner from "../../src/deletions/Owner.ts"
 import { recordAll } from "../../scripts/scale/citus/operations.ts"
 import * as Recorder from "../../scripts/scale/citus/Recorder.ts"
 import { tablesOf, unowned } from "../../scripts/scale/citus/Shape.ts"
@@ -39,9 +38,9 @@ describe("the statements for a distributed database", () => {
   )
 
   it("would be found otherwise", () => {
-    assert.deepStrictEqual(unowned(Deletion.statement(Owner.one)), [])
+    assert.deepStrictEqual(unowned(Deletion.deletion(Deletion.one)), [])
     assert.includeMembers(
-      [...unowned(Deletion.statement(Owner.several))],
+      [...unowned(Deletion.deletion(Deletion.several))],
       ["deletion_tasks", "invoices", "invoice_lines"]
     )
     for (const [sql, tables] of [

@@ -118,7 +118,7 @@ const deletions: ReadonlyArray<Operation> = [
   },
   {
     name: "worker: claim",
-    statements: 8,
+    statements: 6,
     reason: reasons.find,
     run: scheduler((of) => of.claim({ due: 1, expired: 1, alone: 1 }, lease))
   },

@@ -1,0 +1,260 @@
+/**
+ * The statements that claim tasks: one for all organizations; on a distributed database, where no statement may lock rows
+ * of several organizations, one for each.
+ */
+import { randomUUID } from "node:crypto"
+import { Array, DateTime, type Duration, Effect, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
+import type { Database } from "../database/Database.ts"
+import type { Distribution } from "../database/Distribution.ts"
+import * as Fairness from "./Fairness.ts"
+import {
+  attemptsBesideOthers,
+  type ClaimLimits,
+  decoded,
+  maximumAttempts,
+  type SchedulerUnavailable,
+  stopped,
+  Taken
+} from "./Task.ts"
+
+/** The number of organizations whose tasks are claimed at once. */
+export const concurrency = 4
+
+/** The kinds of tasks that can be claimed, by the condition of each. */
+const kinds = {
+  due: "state = 'scheduled'",
+  expired: `state = 'running' and attempts < ${attemptsBesideOthers}`,
+  alone: `state = 'running' and attempts >= ${attemptsBesideOthers}`
+} as const
+type Kind = keyof typeof kinds
+
+interface Lease {
+  readonly token: string
+  readonly now: DateTime.Utc
+  readonly leaseEnd: DateTime.Utc
+}
+
+/** A claim whose response was lost. It may have been made. */
+interface Lost {
+  readonly token: string
+  /** The organization of its tasks; undefined where it is of any. */
+  readonly organization: string | undefined
+}
+
+const Due = Schema.Struct({ organization: Schema.String, due: Schema.Int })
+const Visit = Schema.Struct({ ...Due.fields, visits: Schema.Int })
+
+const at = (sql: Database, time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`
+
+/** The statement that makes tasks due and takes back their attempt, without its condition. */
+export const released = (sql: Database, now: DateTime.Utc) => sql`
+  update deletion_tasks set
+    attempts = attempts - 1, state = 'scheduled', due_at = ${at(sql, now)}, claim_token = null, finished_at = null`
+
+const statementsOf = (sql: Database, tracesDeliveries: boolean) => {
+  const open = sql.literal("organization_id, id, due_at, state = 'running' as is_takeover")
+
+  const taken = sql.literal(`
+    t.organization_id as organization, t.id as "taskId", t.idempotency_key as "idempotencyKey",
+    t.scheduled_for as "scheduledFor", coalesce(t.claim_token::text, '') as token, t.attempts as attempt,
+    t.state = 'dead' as "isDead", t.last_error as reason, open.is_takeover as "isTakeover", open.due_at
+    ${tracesDeliveries ? ', t.trace_parent as "traceParent"' : ""}`)
+
+  /** Claims the tasks of `open`, or marks them dead. `owner`: the SQL of their organization. */
+  const take = (owner: Fragment, { leaseEnd, now, token }: Lease) => sql`
+    dead as (
+      update deletion_tasks t set
+        state = 'dead', due_at = null, finished_at = ${at(sql, now)}, last_error = coalesce(t.last_error, ${stopped})
+      from open
+      where t.organization_id = ${owner} and t.id = open.id and t.attempts >= ${maximumAttempts}
+      returning ${taken}
+    ),
+    claimed as (
+      update deletion_tasks t set
+        state = 'running', attempts = t.attempts + 1, due_at = ${at(sql, leaseEnd)},
+        claim_token = ${token}::uuid, started_at = coalesce(t.started_at, ${at(sql, now)})
+      from open
+      where t.organization_id = ${owner} and t.id = open.id and t.attempts < ${maximumAttempts}
+      returning ${taken}
+    )
+    select * from (select * from claimed union all select * from dead) t order by due_at`
+
+  // The limit is in the text: a plan for any limit reads the whole table.
+  const limited = (limit: number) => sql.literal(`limit ${limit}`)
+
+  const isOpen = (kind: Kind, now: DateTime.Utc) => sql`due_at <= ${at(sql, now)} and ${sql.literal(kinds[kind])}`
+
+  /**
+   * Due tasks of an organization, oldest first. Only the index for turns has this order: with any other, the planner may
+   * read the backlog of another organization, or all tasks that this one ever had.
+   */
+  const dueOf = (owner: Fragment, now: DateTime.Utc) => sql`
+    (organization_id, due_at) > (${owner}, '-infinity') and (organization_id, due_at) <= (${owner}, ${at(sql, now)})
+    and ${sql.literal(kinds.due)} order by organization_id nulls first, due_at`
+
+  return {
+    /** Claims tasks of any organization: those of the shares, otherwise those that have been due the longest. */
+    ofAll: (limits: ClaimLimits, shares: ReadonlyArray<Fairness.Share>, lease: Lease) => {
+      const oldest = (kind: Kind) => sql`
+        select ${open} from deletion_tasks where ${isOpen(kind, lease.now)}
+        order by due_at ${limited(limits[kind] ?? 0)} for update skip locked`
+      // The inner limit is for the planner. No more rows are locked than the outer one lets through.
+      const shared = sql`
+        select t.* from unnest(
+          ${shares.map(({ organization }) => organization)}::text[], ${shares.map(({ tasks }) => tasks)}::integer[]
+        ) as share (owner, tasks)
+        cross join lateral (
+          select * from (
+            select ${open} from deletion_tasks
+            where ${dueOf(sql.literal('share.owner collate "C"'), lease.now)} ${limited(limits.due ?? 0)}
+            for update skip locked
+          ) oldest limit share.tasks
+        ) t`
+      return sql`
+        with due as (${shares.length > 0 ? shared : oldest("due")}), expired as (${oldest("expired")}),
+        alone as (${oldest("alone")}),
+        open as materialized (select * from due union all select * from expired union all select * from alone),
+        ${take(sql.literal("open.organization_id"), lease)}`
+    },
+
+    /** Claims the oldest tasks of an organization. */
+    ofOne: (kind: Kind, { organization, tasks }: Fairness.Share, lease: Lease) => {
+      const oldest =
+        kind === "due" ? dueOf(sql`${organization}`, lease.now) : sql`${isOpen(kind, lease.now)} order by due_at`
+      return sql`
+        with open as materialized (
+          select ${open} from deletion_tasks
+          where organization_id = ${organization} and ${oldest} ${limited(tasks)} for update skip locked
+        ),
+        ${take(sql`${organization}`, lease)}`
+    },
+
+    /**
+     * Visits organizations with scheduled tasks, by their ids, each with a look into the index. Counts more of each where
+     * they are few.
+     */
+    visit: (after: string, limit: number, now: DateTime.Utc) => {
+      const next = (last: Fragment) => sql`
+        select organization_id, due_at from deletion_tasks
+        where ${sql.literal(kinds.due)} and organization_id > ${last}
+        order by organization_id nulls first, due_at limit 1`
+      const mostVisits = sql.literal(String(Fairness.mostVisits))
+      return sql`
+        with recursive visited as (
+          select *, 1 as visits from (${next(sql`${after}`)}) first
+          union all
+          select t.*, visited.visits + 1 from visited
+          cross join lateral (${next(sql.literal("visited.organization_id"))}) t
+          where visited.visits < ${mostVisits}
+        )
+        select visited.organization_id as organization, found.due, visited.visits from visited
+        cross join lateral (
+          select count(*)::integer as due from (
+            select from (
+              select from deletion_tasks where ${dueOf(sql.literal("visited.organization_id"), now)} ${limited(limit)}
+            ) oldest limit (select ${sql.literal(String(2 * limit))} / count(*) + 1 from visited)
+          ) counted
+        ) found
+        where visited.due_at <= ${at(sql, now)} or visited.visits = ${mostVisits}
+        order by visited.visits`
+    },
+
+    /** Counts open tasks by organization, on all servers: no statement looks into all their indexes. */
+    count: (kind: Kind, after: string, limit: number, now: DateTime.Utc) => sql`
+      select organization_id as organization, least(count(*), ${sql.literal(String(limit))})::integer as due
+      from deletion_tasks where ${isOpen(kind, now)} and organization_id > ${after}
+      group by organization_id order by organization_id ${limited(Fairness.mostVisits)}`
+  }
+}
+
+interface Options {
+  readonly sql: Database
+  readonly distribution: Distribution
+  /** True if claims have the trace of their delivery. */
+  readonly tracesDeliveries: boolean
+  /** Runs a statement of the worker. */
+  readonly run: <A>(
+    statement: Effect.Effect<A, SqlError | Schema.SchemaError>
+  ) => Effect.Effect<A, SchedulerUnavailable>
+}
+
+/** Claims tasks over a database, and marks those dead that have no attempt left. */
+export const make = ({ distribution, run, sql, tracesDeliveries }: Options) => {
+  const statements = statementsOf(sql, tracesDeliveries)
+  const lost = new Set<Lost>()
+  const isDistributed = () => distribution.isDistributed() !== false
+
+  const releaseLost = Effect.gen(function* () {
+    for (const each of lost) {
+      const isOwned = each.organization === undefined ? sql`true` : sql`organization_id = ${each.organization}`
+      const now = yield* DateTime.now
+      yield* run(sql`
+        ${released(sql, now)} where ${isOwned} and state = 'running' and claim_token = ${each.token}::uuid`)
+      lost.delete(each)
+    }
+  })
+
+  /** Claims with a token of its own, which is kept if there is no response. */
+  const claim = Effect.fnUntraced(function* (
+    organization: string | undefined,
+    duration: Duration.Duration,
+    statement: (lease: Lease) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
+  ) {
+    const now = yield* DateTime.now
+    const token = randomUUID()
+    const lease = { token, now, leaseEnd: DateTime.addDuration(now, duration) }
+    return yield* Effect.tapError(run(decoded(Taken, statement(lease))), () =>
+      Effect.sync(() => lost.add({ token, organization }))
+    )
+  })
+
+  const count = (kind: Kind, after: string, limit: number) =>
+    Effect.flatMap(DateTime.now, (now) => run(decoded(Due, statements.count(kind, after, limit, now))))
+
+  const visit = Effect.fnUntraced(function* (after: string, limit: number) {
+    if (!isDistributed()) return yield* run(decoded(Visit, statements.visit(after, limit, yield* DateTime.now)))
+    return (yield* count("due", after, limit)).map((each, index) => ({ ...each, visits: index + 1 }))
+  })
+
+  /** Claims the tasks of each organization apart. Claims that succeed count, even if others fail. */
+  const perOrganization = Effect.fnUntraced(function* (
+    limits: ClaimLimits,
+    lease: Duration.Duration,
+    due: ReadonlyArray<Fairness.Share>
+  ) {
+    const running = yield* Effect.forEach(["expired", "alone"] as const, (kind) => {
+      const limit = limits[kind] ?? 0
+      if (limit === 0) return Effect.succeed([])
+      return Effect.map(count(kind, "", limit), (found) =>
+        Fairness.sharesOf(found, limit).map((share) => ({ kind, share }))
+      )
+    })
+    const shares = [...due.map((share) => ({ kind: "due" as const, share })), ...running.flat()]
+    const results = yield* Effect.forEach(
+      shares.filter(({ share }) => share.tasks > 0),
+      ({ kind, share }) =>
+        Effect.result(claim(share.organization, lease, (given) => statements.ofOne(kind, share, given))),
+      { concurrency }
+    )
+    const [failure] = Array.getFailures(results)
+    const claims = Array.getSuccesses(results)
+    return failure !== undefined && claims.length === 0 ? yield* failure : claims.flat()
+  })
+
+  const inTurn = Fairness.makeTurns({
+    isAlwaysInTurn: isDistributed,
+    visit,
+    claim: (limits, lease, shares) =>
+      isDistributed()
+        ? perOrganization(limits, lease, shares)
+        : claim(undefined, lease, (given) => statements.ofAll(limits, shares, given))
+  })
+
+  return Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration) {
+    yield* distribution.refresh
+    yield* releaseLost
+    return yield* inTurn(limits, lease)
+  })
+}
