@@ -1,9 +1,18 @@
-/** A delivery as it is scheduled: what it deletes, and what tells it from others. */
+/** A delivery as it is scheduled, and its decoding from the body of a request. */
 import { hash } from "node:crypto"
-import { Array, Order } from "effect"
+import { Array, Order, Predicate, Result, Schema } from "effect"
 import * as Uuid from "uuid"
-import { runSync, step } from "../http/TimeSlices.ts"
-import type { DeliveryHeaders, InvoiceDeletions } from "../api/IntakeApi.ts"
+import type { RequestInvalid, ValidationError } from "../api/Errors.ts"
+import { faults, invalidAt, invalidRequest, maximumFaults, tooLong, validationErrors } from "../api/Faults.ts"
+import {
+  DeletedInvoice,
+  DeletedInvoiceLine,
+  type DeliveryHeaders,
+  InvoiceDeletions,
+  maximumItems
+} from "../api/IntakeApi.ts"
+import { type Outcome, outcomeOf, parse, prune, wantedBy } from "../http/JsonPruning.ts"
+import { smallBody } from "../http/LargeBodies.ts"
 
 /** An invoice to delete; null where the delivery does not say. */
 export interface InvoiceRef {
@@ -19,7 +28,7 @@ export interface InvoiceLineRef {
   readonly clinic_id: string | null
 }
 
-/** What a task deletes: sets of items, each item once. */
+/** The items that a task deletes: sets, each item once. */
 export interface Deletions {
   readonly invoices: ReadonlyArray<InvoiceRef>
   readonly invoice_lines: ReadonlyArray<InvoiceLineRef>
@@ -44,57 +53,104 @@ const namespace = "6f0e4b7e-5d0b-4c39-9d5c-1f1b8e3f7a42"
 export const taskIdOf = (organization: string, idempotencyKey: string): string =>
   Uuid.v5(JSON.stringify([organization, idempotencyKey]), namespace)
 
-/** How many items are looked at between two pauses. */
-const stride = 256
-
 /** Each item once, with its JSON, in the order of the JSON. */
-function* setOf<Item extends object>(
-  items: ReadonlyArray<Item>
-): Generator<void, ReadonlyArray<readonly [json: string, item: Item]>> {
-  const byJson = new Map<string, Item>()
-  for (const [index, item] of items.entries()) {
-    if (index % stride === 0) yield
-    byJson.set(JSON.stringify(item), item)
-  }
-  return yield* step(() => Array.sortWith(byJson, ([json]) => json, Order.String))
-}
+const setOf = <Item extends object>(items: ReadonlyArray<Item>) =>
+  Array.sortWith(new Map(items.map((item) => [JSON.stringify(item), item])), ([json]) => json, Order.String)
 
 const jsonOf = (set: ReadonlyArray<readonly [json: string, item: unknown]>) =>
   `[${set.map(([json]) => json).join(",")}]`
 
 const itemsOf = <Item>(set: ReadonlyArray<readonly [json: string, item: Item]>) => set.map(([, item]) => item)
 
-/** The delivery of a request, in steps. */
-export function* delivering(
-  headers: Pick<DeliveryHeaders, "idempotency-key" | "x-organization-id">,
-  { invoices = [], invoice_lines = [] }: InvoiceDeletions
-): Generator<void, Delivery> {
+/** The headers that identify a delivery: with another value it would be another delivery. */
+export type Identity = Pick<DeliveryHeaders, "idempotency-key" | "x-organization-id">
+
+/** The delivery of a request. */
+export const deliveryOf = (headers: Identity, { invoices = [], invoice_lines = [] }: InvoiceDeletions): Delivery => {
   const organization = headers["x-organization-id"]
   const idempotencyKey = headers["idempotency-key"]
-  const invoiceSet = yield* setOf<InvoiceRef>(
+  const invoiceSet = setOf<InvoiceRef>(
     invoices.map(({ invoice_id, clinic_id = null, client_id = null }) => ({ invoice_id, clinic_id, client_id }))
   )
-  const lineSet = yield* setOf<InvoiceLineRef>(
+  const lineSet = setOf<InvoiceLineRef>(
     invoice_lines.map(({ invoice_line_id, invoice_id = null, clinic_id = null }) => ({
       invoice_line_id,
       invoice_id,
       clinic_id
     }))
   )
-  // Stored tasks have fingerprints: the text must stay the JSON of the deletions.
-  const fingerprint = yield* step(() =>
-    hash("sha256", `{"invoices":${jsonOf(invoiceSet)},"invoice_lines":${jsonOf(lineSet)}}`, "buffer")
-  )
   return {
     organization,
     idempotencyKey,
     taskId: taskIdOf(organization, idempotencyKey),
-    fingerprint,
+    // Stored tasks have fingerprints: the text must stay the JSON of the deletions.
+    fingerprint: hash("sha256", `{"invoices":${jsonOf(invoiceSet)},"invoice_lines":${jsonOf(lineSet)}}`, "buffer"),
     deletions: { invoices: itemsOf(invoiceSet), invoice_lines: itemsOf(lineSet) },
     invoicesCount: invoices.length,
     invoiceLinesCount: invoice_lines.length
   }
 }
 
-/** The delivery of a request, at once. */
-export const deliveryOf = (...request: Parameters<typeof delivering>): Delivery => runSync(delivering(...request))
+const decoders = {
+  invoices: Schema.decodeUnknownResult(DeletedInvoice, { errors: "all" }),
+  invoice_lines: Schema.decodeUnknownResult(DeletedInvoiceLine, { errors: "all" })
+}
+
+const countOf = (list: unknown) => (Array.isArray(list) ? list.length : 0)
+
+/** Decodes one of the lists, and adds its faults to `found`, until there are enough. */
+const decodeList = <Item>(
+  name: keyof typeof decoders,
+  list: unknown,
+  decodeItem: (item: unknown) => Result.Result<Item, Schema.SchemaError>,
+  found: Array<ValidationError>
+): ReadonlyArray<Item> => {
+  const items: Array<Item> = []
+  if (list === undefined) return items
+  if (!Array.isArray(list)) {
+    found.push({ loc: ["body", name], ...faults.list })
+    return items
+  }
+  for (const [index, item] of list.entries()) {
+    const decoded = decodeItem(item)
+    if (Result.isSuccess(decoded)) items.push(decoded.success)
+    else found.push(...validationErrors(decoded.failure.issue, ["body", name, index]))
+    if (found.length >= maximumFaults) break
+  }
+  return items
+}
+
+/** Decodes a body item by item, no further than there is room for faults. */
+export const decode = (body: unknown): Result.Result<InvoiceDeletions, RequestInvalid> => {
+  if (!Predicate.isObject(body)) return Result.fail(invalidAt(["body"], faults.object))
+  const { invoices, invoice_lines } = body
+  const count = Math.min(countOf(invoices) + countOf(invoice_lines), maximumItems + 1)
+  if (count > maximumItems) return Result.fail(invalidAt(["body"], tooLong(maximumItems, count)))
+  const found: Array<ValidationError> = []
+  const decoded = {
+    invoices: decodeList("invoices", invoices, decoders.invoices, found),
+    invoice_lines: decodeList("invoice_lines", invoice_lines, decoders.invoice_lines, found)
+  }
+  if (found.length > 0) return Result.fail(invalidRequest(found))
+  return count === 0 ? Result.fail(invalidAt(["body"], faults.noItems)) : Result.succeed(decoded)
+}
+
+const decoder = new TextDecoder()
+const wanted = wantedBy(InvoiceDeletions)
+
+/** Reads the delivery of a body: at once if it is small, otherwise in the worker thread. */
+export const job = ({
+  body,
+  headers
+}: {
+  readonly body: Uint8Array
+  readonly headers: Identity
+}): Outcome<Delivery> => {
+  const text = decoder.decode(body)
+  return (body.length > smallBody ? prune(text, wanted) : Result.succeed(text)).pipe(
+    Result.flatMap(parse),
+    Result.flatMap(decode),
+    Result.map((deletions) => deliveryOf(headers, deletions)),
+    outcomeOf
+  )
+}

@@ -69,7 +69,7 @@ export const busy = (delay: Duration.Duration) =>
     const headers = yield* headersOf(yield* HttpServerRequest.HttpServerRequest)
     const key = headers["idempotency-key"]
     const taskId = taskIdOf(headers["x-organization-id"], key)
-    yield* note({ idempotencyKey: key, taskId, outcome: "unavailable" })
+    yield* note({ idempotencyKey: key, taskId, outcome: "unavailable", refusal: "load" })
     const receipt = yield* notStored(key, { taskId, invoicesCount: 0, invoiceLinesCount: 0 }, delay)
     return yield* respond(receipt, { status: 503, headers: { "retry-after": "1" } })
   })
@@ -83,34 +83,37 @@ export const layer = (delay: Duration.Duration) =>
     "invoice-deletions",
     Effect.fnUntraced(function* (handlers) {
       const scheduler = yield* Scheduler
-      // Raw, since the payload is decoded in slices.
+      // Raw, since a large payload is decoded in the worker thread.
       return handlers.handleRaw(
         "schedule",
-        Effect.fnUntraced(function* ({ headers, request }) {
-          const delivery = yield* read(headers, request)
-          const { idempotencyKey } = delivery
-          yield* note({ taskId: delivery.taskId })
-          const refuse = (retryAfter: number) =>
-            Effect.flatMap(notStored(idempotencyKey, delivery, delay), (receipt) =>
-              Effect.fail(new IntakeUnavailable({ receipt, retryAfter }))
-            )
-          const unavailable = Effect.andThen(note({ outcome: "unavailable" }), refuse(1))
-          const { verification } = yield* Sender
-          if (verification === "unavailable") return yield* unavailable
-          const outcome = yield* scheduler
-            .schedule(delivery)
-            .pipe(Effect.catchTag("SchedulerUnavailable", () => unavailable))
-          yield* note({ outcome: outcomes[outcome._tag] })
-          return yield* ScheduleOutcome.$match(outcome, {
-            Scheduled: ({ receipt }) => respond(receiptOf("scheduled", idempotencyKey, receipt), { status: 202 }),
-            Duplicate: ({ receipt }) => respond(receiptOf("duplicate", idempotencyKey, receipt), { status: 200 }),
-            KeyReused: () => Effect.fail(keyReused),
-            Full: () =>
-              Effect.all([note({ refusal: "limit" }), warnFull(loggable(delivery.organization))]).pipe(
-                Effect.andThen(refuse(retryFull))
+        Effect.fnUntraced(
+          function* ({ headers }) {
+            const delivery = yield* read(headers)
+            const { idempotencyKey } = delivery
+            yield* note({ taskId: delivery.taskId })
+            const refuse = (retryAfter: number) =>
+              Effect.flatMap(notStored(idempotencyKey, delivery, delay), (receipt) =>
+                Effect.fail(new IntakeUnavailable({ receipt, retryAfter }))
               )
-          })
-        })
+            const unavailable = Effect.andThen(note({ outcome: "unavailable" }), refuse(1))
+            const { verification } = yield* Sender
+            if (verification === "unavailable") return yield* unavailable
+            const outcome = yield* scheduler
+              .schedule(delivery)
+              .pipe(Effect.catchTag("SchedulerUnavailable", () => unavailable))
+            yield* note({ outcome: outcomes[outcome._tag] })
+            return yield* ScheduleOutcome.$match(outcome, {
+              Scheduled: ({ receipt }) => respond(receiptOf("scheduled", idempotencyKey, receipt), { status: 202 }),
+              Duplicate: ({ receipt }) => respond(receiptOf("duplicate", idempotencyKey, receipt), { status: 200 }),
+              KeyReused: () => Effect.fail(keyReused),
+              Full: () =>
+                Effect.all([note({ refusal: "limit" }), warnFull(loggable(delivery.organization))]).pipe(
+                  Effect.andThen(refuse(retryFull))
+                )
+            })
+          },
+          Effect.catchTag("LargeBodiesBusy", () => busy(delay))
+        )
       )
     })
   )

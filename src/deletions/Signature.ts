@@ -5,8 +5,7 @@ import { HttpServerRequest } from "effect/http"
 import { Unauthorized } from "../api/Errors.ts"
 import type { DeliveryHeaders } from "../api/IntakeApi.ts"
 import { Sender, SignedDelivery } from "../api/SignedDelivery.ts"
-import { short } from "../http/JsonText.ts"
-import { runSync, runSliced } from "../http/TimeSlices.ts"
+import { ReceivedBody } from "../http/RequestBody.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Throttle from "../database/Throttle.ts"
 import { headersOf } from "./DeliveryRequest.ts"
@@ -53,32 +52,20 @@ const isSignedWith = (secret: Redacted.Redacted, headers: DeliveryHeaders, body:
   })
 }
 
-/** Whether a body is signed with one of the secrets; pauses between them. */
-function* isSignedWithAny(
-  secrets: ReadonlyArray<Redacted.Redacted>,
-  headers: DeliveryHeaders,
-  body: Uint8Array
-): Generator<void, boolean> {
-  for (const secret of secrets) {
-    yield
-    if (isSignedWith(secret, headers, body)) return true
-  }
-  return false
-}
-
 /** What is wrong with the signature of a request; nothing where it is good. */
 const signatureFault = Effect.fnUntraced(function* (
-  request: HttpServerRequest.HttpServerRequest,
   headers: DeliveryHeaders,
   secrets: ReadonlyArray<Redacted.Redacted>
 ) {
   const fault = headerFault(headers, Math.floor((yield* Clock.currentTimeMillis) / 1000))
   if (fault !== undefined) return fault
-  // The body was read before, and is not read again.
-  const body = new Uint8Array(yield* Effect.orDie(request.arrayBuffer))
-  const checking = () => isSignedWithAny(secrets, headers, body)
-  const isSigned = body.length <= short ? runSync(checking()) : yield* runSliced(checking)
-  return isSigned ? undefined : "webhook-signature does not match"
+  const body = yield* ReceivedBody
+  for (const secret of secrets) {
+    if (isSignedWith(secret, headers, body)) return undefined
+    // A large body takes some milliseconds for each secret.
+    yield* Effect.yieldNow
+  }
+  return "webhook-signature does not match"
 })
 
 // An organization whose secret is wrong, or a stranger, sends on and on.
@@ -103,7 +90,7 @@ export const layer = Layer.effect(
           return yield* Effect.provideService(handler, Sender, { verification: "unavailable" })
         }
         const unsigned = isRequired ? "the organization has no signing secret" : undefined
-        const fault = secrets.value.length === 0 ? unsigned : yield* signatureFault(request, headers, secrets.value)
+        const fault = secrets.value.length === 0 ? unsigned : yield* signatureFault(headers, secrets.value)
         if (fault === undefined) return yield* Effect.provideService(handler, Sender, { verification: "passed" })
         yield* note({ refusal: "signature", outcome: "unsigned" })
         yield* Effect.annotateLogs(warn(fault), {

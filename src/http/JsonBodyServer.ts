@@ -1,15 +1,18 @@
 /** Reads and checks JSON bodies, before and after their fields are decoded. */
-import { Context, Effect, Layer, Result, Schema } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { isUtf8 } from "node:buffer"
+import { Context, Effect, Layer, Schema } from "effect"
+import { HttpClientRequest, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
-import { EncodingUnsupported, marked, PayloadTooLarge, type RequestInvalid, ServiceBusy } from "../api/Errors.ts"
+import { EncodingUnsupported, marked, PayloadTooLarge, RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
 import { note } from "../observability/RequestFacts.ts"
 import { JsonBody } from "../api/JsonBody.ts"
-import { type Wanted, wantedBy } from "./JsonPruning.ts"
-import { decode, decoding, parse, pruning, short } from "./JsonText.ts"
-import { type BodyNotRead, Budget, readBody } from "./RequestBody.ts"
-import { runSliced } from "./TimeSlices.ts"
+import type * as JsonPruning from "./JsonPruning.ts"
+import { parse, wantedBy } from "./JsonPruning.ts"
+import * as LargeBodies from "./LargeBodies.ts"
+import { type BodyNotRead, Budget, mayBeLarge, readBody, ReceivedBody } from "./RequestBody.ts"
+
+const pruning = LargeBodies.moduleBeside(import.meta.url, "JsonPruning")
 
 const isEncoded = (contentEncoding = "") =>
   contentEncoding !== "" && !["", "identity"].includes(contentEncoding.trim().toLowerCase())
@@ -39,31 +42,25 @@ const payloadOf = (endpoint: HttpApiEndpoint.Top) => {
 const isRefusal = (error: unknown): error is HttpApiError.HttpApiSchemaError =>
   HttpApiError.HttpApiSchemaError.is(error) && (error.kind === "Payload" || error.kind === "Headers")
 
+const decoder = new TextDecoder()
+
 /** Turns an error of the endpoint's schema into a 422 that lists the faults of the headers or the body. */
 const refuse =
-  (text: string) =>
+  (body: Uint8Array) =>
   <E>(error: E): Effect.Effect<never, E | RequestInvalid> => {
     if (!isRefusal(error)) return Effect.fail(error)
     const { issue } = error.cause
-    return error.kind === "Headers"
-      ? Effect.fail(invalidRequest(validationErrors(issue, ["header"])))
-      : Effect.fail(
-          Result.match(parse(text), {
-            onFailure: (notParsed) => notParsed,
-            onSuccess: () => invalidRequest(validationErrors(issue, ["body"]))
-          })
-        )
+    if (error.kind === "Headers") return Effect.fail(invalidRequest(validationErrors(issue, ["header"])))
+    return Effect.flatMap(Effect.fromResult(parse(decoder.decode(body))), () =>
+      Effect.fail(invalidRequest(validationErrors(issue, ["body"])))
+    )
   }
 
-/** Lets whoever reads the body of a request have what was read. */
-const setBody = (request: HttpServerRequest.HttpServerRequest, body: Uint8Array<ArrayBuffer>) => {
-  Object.defineProperty(request, "arrayBuffer", { value: Effect.sync(() => new Uint8Array(body).buffer) })
-}
-
-/** Lets whoever reads the text of a request have this one. */
-const setText = (request: HttpServerRequest.HttpServerRequest, text: string) => {
-  Object.defineProperty(request, "text", { value: Effect.succeed(text) })
-}
+/** The request with another body. */
+const withBody = ({ headers, url }: HttpServerRequest.HttpServerRequest, body: Uint8Array) =>
+  HttpServerRequest.fromClientRequest(
+    HttpClientRequest.post(url).pipe(HttpClientRequest.bodyUint8Array(body, "application/json"))
+  ).modify({ headers })
 
 const serviceBusy = Effect.succeed(
   HttpServerResponse.jsonUnsafe(
@@ -72,14 +69,15 @@ const serviceBusy = Effect.succeed(
   )
 )
 
-/** What all large bodies of this process share. */
+const notUtf8 = invalidAt(["body", 0], faults.json)
+
+/** The budget of all large bodies of this process. */
 const sharedBudget = new Budget()
 
-/** How bodies are read. */
 export interface Options {
-  /** How many bytes a body may have. A larger one is a 413. */
+  /** The maximum size of a body in bytes. A larger one is a 413. */
   readonly maxBytes: number
-  /** Whether the endpoints decode the text themselves: then it is not pruned. */
+  /** True if the endpoints decode `ReceivedBody` themselves. */
   readonly isRaw?: boolean
   /** The response while other large bodies use up the budget; by default a 503. */
   readonly busy?: Effect.Effect<
@@ -87,45 +85,50 @@ export interface Options {
     RequestInvalid,
     HttpServerRequest.HttpServerRequest
   >
-  /** What large bodies share; by default one budget for the process. */
   readonly budget?: Budget
 }
 
-/** Reads bodies, and prunes long ones to what the endpoint looks at. */
-export const layer = (options: Options) => {
-  const { maxBytes, isRaw = false, budget = sharedBudget, busy = serviceBusy } = options
+/** Reads bodies, and prunes large ones to what the endpoint looks at. */
+export const layer = ({ maxBytes, isRaw = false, budget = sharedBudget, busy = serviceBusy }: Options) => {
   const tooLarge = new PayloadTooLarge({ detail: `The request body is larger than ${maxBytes} bytes` })
-  function* reading(body: Uint8Array, wanted: Wanted): Generator<void, Result.Result<string, RequestInvalid>> {
-    const text = yield* decoding(body)
-    return isRaw || Result.isFailure(text) ? text : yield* pruning(text.success, wanted)
+  const answerBusy = Effect.andThen(note({ refusal: "load" }), busy)
+  const refuseUnread = ({
+    reason
+  }: BodyNotRead): Effect.Effect<
+    HttpServerResponse.HttpServerResponse,
+    PayloadTooLarge | RequestInvalid,
+    HttpServerRequest.HttpServerRequest
+  > => {
+    switch (reason) {
+      case "too large":
+        return Effect.andThen(note({ refusal: "too_large" }), Effect.fail(tooLarge))
+      case "too many":
+        return answerBusy
+      case "broken":
+        return Effect.fail(notUtf8)
+    }
   }
   return Layer.succeed(
     JsonBody,
     JsonBody.of((httpEffect, { endpoint }) => {
       const wanted = wantedBy(payloadOf(endpoint))
-      const respond =
-        (request: HttpServerRequest.HttpServerRequest, body: Uint8Array<ArrayBuffer>) =>
-        (decoded: Result.Result<string, RequestInvalid>) => {
-          if (Result.isFailure(decoded)) return Effect.fail(decoded.failure)
-          if (isRaw) setBody(request, body)
-          setText(request, decoded.success)
-          return Effect.catch(httpEffect, refuse(decoded.success))
-        }
-      const refuseUnread = ({
-        reason
-      }: BodyNotRead): Effect.Effect<
-        HttpServerResponse.HttpServerResponse,
-        PayloadTooLarge | RequestInvalid,
-        HttpServerRequest.HttpServerRequest
-      > => {
-        switch (reason) {
-          case "too large":
-            return Effect.andThen(note({ refusal: "too_large" }), Effect.fail(tooLarge))
-          case "too many":
-            return Effect.andThen(note({ refusal: "load" }), busy)
-          case "broken":
-            return Effect.fail(invalidAt(["body", 0], faults.json))
-        }
+      const respond = (body: Uint8Array) => Effect.catch(httpEffect, refuse(body))
+      const respondTo = (request: HttpServerRequest.HttpServerRequest, body: Uint8Array) =>
+        Effect.provideService(respond(body), HttpServerRequest.HttpServerRequest, withBody(request, body))
+      const respondPruned = (request: HttpServerRequest.HttpServerRequest, body: Uint8Array) =>
+        Effect.matchEffect(LargeBodies.run<typeof JsonPruning>(pruning, { body, wanted }), {
+          onFailure: () => answerBusy,
+          onSuccess: (pruned) =>
+            "detail" in pruned
+              ? Effect.fail(new RequestInvalid(pruned))
+              : respondTo(request, new TextEncoder().encode(pruned.value))
+        })
+      const handle = (request: HttpServerRequest.HttpServerRequest) => (body: Uint8Array) => {
+        if (!isUtf8(body)) return Effect.fail(notUtf8)
+        if (isRaw) return Effect.provideService(respond(body), ReceivedBody, body)
+        // A body that cannot be large was read by the request, which keeps it.
+        if (!mayBeLarge(request)) return respond(body)
+        return body.length <= LargeBodies.smallBody ? respondTo(request, body) : respondPruned(request, body)
       }
       return Effect.contextWith(
         (context: Context.Context<HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams>) => {
@@ -133,13 +136,7 @@ export const layer = (options: Options) => {
           const query = Context.get(context, HttpServerRequest.ParsedSearchParams)
           return Effect.flatMapEager(checkRequest(request, query), () =>
             Effect.matchEffect(readBody(request, { maxBytes, budget }), {
-              onSuccess: (body) =>
-                body.length <= short
-                  ? respond(request, body)(decode(body))
-                  : Effect.flatMap(
-                      runSliced(() => reading(body, wanted)),
-                      respond(request, body)
-                    ),
+              onSuccess: handle(request),
               onFailure: refuseUnread
             })
           )

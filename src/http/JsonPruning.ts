@@ -1,22 +1,19 @@
 /**
- * Prunes JSON to what a schema looks at: the rest is checked for its syntax and left out. A malicious text then takes no
- * longer to parse and decode than a well-meant one.
+ * JSON bodies as the schemas of endpoints take them. A large one is pruned first, in the worker thread: what its schema
+ * does not look at is checked for its syntax and left out, so that a malicious body costs no more than a well-meant one.
  */
-import { Data, type Schema, SchemaAST } from "effect"
-import { maximumFaults } from "../api/Faults.ts"
+import { Result, type Schema, SchemaAST } from "effect"
+import type { RequestInvalid, ValidationError } from "../api/Errors.ts"
+import { faults, invalidAt, maximumFaults, tooLong } from "../api/Faults.ts"
 import { scan, type Visitor } from "./JsonScan.ts"
 
-/** What a schema looks at. */
-export type Shape = Data.TaggedEnum<{
-  /** The members of an object, by their names. */
-  Fields: { readonly fields: ReadonlyMap<string, Shape> }
-  List: { readonly item: Shape }
-  /** A value that the schema does not look into. */
-  Leaf: {}
-}>
-const Shape = Data.taggedEnum<Shape>()
+/** The part of a value that a schema looks at: the members of an object, the items of a list, or not into it. */
+export type Shape =
+  | { readonly _tag: "Fields"; readonly fields: ReadonlyMap<string, Shape> }
+  | { readonly _tag: "List"; readonly item: Shape }
+  | { readonly _tag: "Leaf" }
 
-/** What a schema of a request body looks at, and how many items its lists may have together. */
+/** The shape of a request body, and how many items its lists may have together. */
 export interface Wanted {
   readonly shape: Shape
   readonly maximumItems: number
@@ -24,30 +21,18 @@ export interface Wanted {
 
 const shapeOf = (ast: SchemaAST.AST): Shape => {
   if (SchemaAST.isObjects(ast)) {
-    return Shape.Fields({
-      fields: new Map(ast.propertySignatures.map(({ name, type }) => [String(name), shapeOf(type)]))
-    })
+    const fields = new Map(ast.propertySignatures.map(({ name, type }) => [String(name), shapeOf(type)]))
+    return { _tag: "Fields", fields }
   }
-  if (SchemaAST.isArrays(ast) && ast.rest[0] !== undefined) return Shape.List({ item: shapeOf(ast.rest[0]) })
-  return Shape.Leaf()
+  if (SchemaAST.isArrays(ast) && ast.rest[0] !== undefined) return { _tag: "List", item: shapeOf(ast.rest[0]) }
+  return { _tag: "Leaf" }
 }
 
-/** What the schema of a request body looks at. Only objects and lists that cannot be null are looked into. */
+/** The part of a request body that its schema looks at. Objects and lists that can be null are not looked into. */
 export const wantedBy = ({ ast }: Schema.Top): Wanted => ({
   shape: shapeOf(SchemaAST.toEncoded(ast)),
   maximumItems: SchemaAST.resolveAt<number>("maximumItems")(ast) ?? Infinity
 })
-
-/** A pruned text, or why there is none. */
-export type Pruned = Data.TaggedEnum<{
-  /** The JSON of what the schema looks at. */
-  Json: { readonly text: string }
-  /** The text stops being JSON at a position, in characters. */
-  Invalid: { readonly position: number }
-  /** The lists have more items than they may have. Reading stopped at this count. */
-  TooLong: { readonly count: number }
-}>
-export const Pruned = Data.taggedEnum<Pruned>()
 
 type Frame =
   | {
@@ -80,74 +65,64 @@ const nameOf = (json: string): string | undefined => {
 class Pruning implements Visitor {
   json = ""
   count = 0
-  private readonly frames: Array<Frame> = []
+  readonly #frames: Array<Frame> = []
   /** How many open containers are left out. */
-  private skipped = 0
-  private skippedAs = ""
-  private readonly text: string
-  private readonly wanted: Wanted
+  #skipped = 0
+  #skippedAs = ""
+  readonly #text: string
+  readonly #wanted: Wanted
 
   constructor(text: string, wanted: Wanted) {
-    this.text = text
-    this.wanted = wanted
+    this.#text = text
+    this.#wanted = wanted
   }
 
-  readonly open = (container: "object" | "array") => {
-    if (this.skipped > 0) {
-      this.skipped++
+  open(container: "object" | "array") {
+    if (this.#skipped > 0) {
+      this.#skipped++
       return
     }
-    const shape = this.expected()
+    const frame = this.#frames.at(-1)
+    const shape = frame === undefined ? this.#wanted.shape : frame._tag === "Array" ? frame.item : frame.shape
     if (shape?._tag === "Fields" && container === "object") {
-      const unknownLeft = this.frames.length === 0 ? maximumFaults : 0
-      const members = new Map<string, string>()
-      this.frames.push({
-        _tag: "Object",
-        fields: shape.fields,
-        members,
-        name: undefined,
-        shape: undefined,
-        unknownLeft
-      })
+      const unknownLeft = frame === undefined ? maximumFaults : 0
+      const { fields } = shape
+      this.#frames.push({ _tag: "Object", fields, members: new Map(), name: undefined, shape: undefined, unknownLeft })
     } else if (shape?._tag === "List" && container === "array") {
-      this.frames.push({ _tag: "Array", item: shape.item, items: [] })
+      this.#frames.push({ _tag: "Array", item: shape.item, items: [] })
     } else {
-      this.skipped = 1
-      this.skippedAs = container === "object" ? "{}" : "[]"
+      this.#skipped = 1
+      this.#skippedAs = container === "object" ? "{}" : "[]"
     }
   }
 
-  readonly close = () => {
-    if (this.skipped === 0) {
-      const frame = this.frames.pop()
-      if (frame !== undefined) this.put(jsonOf(frame))
-    } else if (--this.skipped === 0) this.put(this.skippedAs)
+  close() {
+    if (this.#skipped === 0) {
+      const frame = this.#frames.pop()
+      if (frame !== undefined) this.#put(jsonOf(frame))
+    } else if (--this.#skipped === 0) this.#put(this.#skippedAs)
   }
 
-  readonly name = (start: number, end: number) => {
-    const frame = this.frames.at(-1)
-    if (this.skipped > 0 || frame?._tag !== "Object") return
-    const json = this.text.slice(start, end)
+  name(start: number, end: number) {
+    const frame = this.#frames.at(-1)
+    if (this.#skipped > 0 || frame?._tag !== "Object") return
+    const json = this.#text.slice(start, end)
     const name = nameOf(json)
     frame.shape = name === undefined ? undefined : frame.fields.get(name)
     if (frame.shape !== undefined) frame.name = JSON.stringify(name)
     else frame.name = frame.unknownLeft-- > 0 ? json : undefined
   }
 
-  readonly scalar = (start: number, end: number) => {
-    if (this.skipped === 0) this.put(this.text.slice(start, end))
+  scalar(start: number, end: number) {
+    if (this.#skipped === 0) this.#put(this.#text.slice(start, end))
   }
 
-  readonly isDone = () => this.count > this.wanted.maximumItems
-
-  private expected() {
-    const frame = this.frames.at(-1)
-    if (frame === undefined) return this.wanted.shape
-    return frame._tag === "Array" ? frame.item : frame.shape
+  isDone() {
+    return this.count > this.#wanted.maximumItems
   }
 
-  private put(json: string) {
-    const frame = this.frames.at(-1)
+  #put(json: string) {
+    const frame = this.#frames.at(-1)
     if (frame === undefined) this.json = json
     else if (frame._tag === "Array") {
       frame.items.push(json)
@@ -156,13 +131,43 @@ class Pruning implements Visitor {
   }
 }
 
+const isMissing = (text: string): boolean => ["", "null"].includes(text.trim())
+
+const missing = invalidAt(["body"], faults.missing)
+
+const notJson = (text: string, position: number): RequestInvalid =>
+  isMissing(text) ? missing : invalidAt(["body", position], faults.json)
+
 /**
- * Prunes a text, yielding now and then. Of members that the schema does not know, it keeps the names of the first
- * hundred in the outermost object, for the error response.
+ * Prunes a text to what a schema looks at. Of members that the schema does not know, it keeps the names of the first
+ * hundred in the outermost object, for the error response. Reading stops at one item too many.
  */
-export function* prune(text: string, wanted: Wanted): Generator<void, Pruned> {
+export const prune = (text: string, wanted: Wanted): Result.Result<string, RequestInvalid> => {
   const pruning = new Pruning(text, wanted)
-  const position = yield* scan(text, pruning)
-  if (pruning.isDone()) return Pruned.TooLong({ count: pruning.count })
-  return position === undefined ? Pruned.Json({ text: pruning.json }) : Pruned.Invalid({ position })
+  const position = scan(text, pruning)
+  if (pruning.isDone()) return Result.fail(invalidAt(["body"], tooLong(wanted.maximumItems, pruning.count)))
+  return position === undefined ? Result.succeed(pruning.json) : Result.fail(notJson(text, position))
 }
+
+const anything: Wanted = { shape: { _tag: "Leaf" }, maximumItems: Infinity }
+
+/** The value of a text that is small or was pruned. */
+export const parse = (text: string): Result.Result<unknown, RequestInvalid> =>
+  isMissing(text)
+    ? Result.fail(missing)
+    : Result.try({
+        try: (): unknown => JSON.parse(text),
+        catch: () => Result.getOrElse(Result.flip(prune(text, anything)), () => notJson(text, text.length))
+      })
+
+/** The outcome of a job: the value, or the faults of the body. */
+export type Outcome<A> = { readonly value: A } | { readonly detail: ReadonlyArray<ValidationError> }
+
+export const outcomeOf = <A>(result: Result.Result<A, RequestInvalid>): Outcome<A> =>
+  Result.match(result, { onSuccess: (value) => ({ value }), onFailure: ({ detail }) => ({ detail }) })
+
+const decoder = new TextDecoder()
+
+/** Prunes a body. Runs in the worker thread. */
+export const job = ({ body, wanted }: { readonly body: Uint8Array; readonly wanted: Wanted }): Outcome<string> =>
+  outcomeOf(prune(decoder.decode(body), wanted))

@@ -1,7 +1,7 @@
 /** Reads the bytes of a request body, within limits of memory. */
-import { IncomingMessage } from "node:http"
-import { Bytes, ByteSize, Data, Effect, Predicate, type Scope, Stream } from "effect"
+import { Bytes, ByteSize, Context, Data, Effect, Predicate, type Scope, Stream } from "effect"
 import { HttpIncomingMessage, type HttpServerError, type HttpServerRequest } from "effect/http"
+import { smallBody } from "./LargeBodies.ts"
 
 /** A body was not read: it is larger than it may be; all large bodies together are; or it was not sent as valid HTTP. */
 export class BodyNotRead extends Data.TaggedError("BodyNotRead")<{
@@ -12,13 +12,15 @@ const tooLarge = new BodyNotRead({ reason: "too large" })
 const tooMany = new BodyNotRead({ reason: "too many" })
 const broken = new BodyNotRead({ reason: "broken" })
 
-/** How many bytes of each body do not count towards the budget. */
-const free = 64 * 1024
+/** The body of the current request, for endpoints that decode it themselves. */
+export const ReceivedBody = Context.Reference<Uint8Array>("practice-data/http/RequestBody/ReceivedBody", {
+  defaultValue: () => new Uint8Array()
+})
 
 const mebibyte = 1024 * 1024
 
 /**
- * How many bytes all bodies in memory may have together, beyond the first 64 KiB of each. Received bytes count, not
+ * How many bytes all bodies in memory may have together, beyond what each may have to be small. Received bytes count, not
  * announced ones: a client that announces much and sends little keeps nobody out.
  */
 export class Budget {
@@ -44,44 +46,20 @@ const isOverflow = (error: HttpServerError.HttpServerError) =>
   error.reason._tag === "RequestParseError" &&
   (error.reason.reason === "BodyTooLarge" || Predicate.hasProperty(error.reason.cause, "maxBytes"))
 
-/** Whether a body may be long: it is sent in chunks, without its length, or announces a long one. */
-export const mayBeLong = ({ headers }: Pick<HttpServerRequest.HttpServerRequest, "headers">): boolean =>
-  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > free
+/** True if a body may be large: it is sent in chunks, without its length, or announces a large one. */
+export const mayBeLarge = ({ headers }: Pick<HttpServerRequest.HttpServerRequest, "headers">): boolean =>
+  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > smallBody
 
-/**
- * Reads a body as Node emits it. It has the length that was announced, which is short. The stream that `effect` makes of
- * a request costs as much as all else until the body is there.
- */
-const readEvents = (source: IncomingMessage) =>
-  Effect.callback<Uint8Array<ArrayBuffer>, BodyNotRead>((resume) => {
-    if (source.destroyed) return resume(Effect.fail(broken))
-    const pieces: Array<Buffer<ArrayBuffer>> = []
-    source
-      .on("data", (piece: Buffer<ArrayBuffer>) => pieces.push(piece))
-      .on("end", () => {
-        const [first] = pieces
-        resume(Effect.succeed(first !== undefined && pieces.length === 1 ? first : Buffer.concat(pieces)))
-      })
-      .on("close", () => resume(Effect.fail(broken)))
-  })
-
-/** Node's request, where nobody has read from its body, and its client does not wait to be told to send it. */
-const unread = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
-  source instanceof IncomingMessage && !source.readableDidRead && headers["expect"] === undefined ? source : undefined
-
-const readShort = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) => {
-  const source = unread(request)
-  if (source !== undefined) return readEvents(source)
-  return request.arrayBuffer.pipe(
+const readShort = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) =>
+  request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
     Effect.mapBoth({
       onSuccess: (buffer) => new Uint8Array(buffer),
       onFailure: (error) => (isOverflow(error) ? tooLarge : broken)
     })
   )
-}
 
-const beyondFree = (length: number) => Math.max(0, length - free)
+const beyondFree = (length: number) => Math.max(0, length - smallBody)
 
 const readLong = Effect.fnUntraced(function* (
   request: HttpServerRequest.HttpServerRequest,
@@ -118,5 +96,5 @@ export const readBody = (
   { maxBytes, budget }: { readonly maxBytes: number; readonly budget: Budget }
 ): Effect.Effect<Uint8Array<ArrayBuffer>, BodyNotRead, Scope.Scope> => {
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) return Effect.fail(tooLarge)
-  return mayBeLong(request) ? readLong(request, maxBytes, budget) : readShort(request, maxBytes)
+  return mayBeLarge(request) ? readLong(request, maxBytes, budget) : readShort(request, maxBytes)
 }

@@ -4,7 +4,7 @@ import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/ht
 import { HttpApiBuilder } from "effect/http-api"
 import { type CredentialStoreDown, marked, Unauthorized } from "../api/Errors.ts"
 import type { Identify } from "../http/Middleware.ts"
-import { mayBeLong } from "../http/RequestBody.ts"
+import { mayBeLarge } from "../http/RequestBody.ts"
 import { Authorization, bearer, ReadsByKey } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { Note, note, type Refusal } from "../observability/RequestFacts.ts"
@@ -126,7 +126,7 @@ export const layer = Layer.effect(
             readsByKey?.() === false ||
             limit !== undefined ||
             !Context.get(endpoint.annotations, ReadsByKey) ||
-            mayBeLong(Context.get(context, HttpServerRequest.HttpServerRequest))
+            mayBeLarge(Context.get(context, HttpServerRequest.HttpServerRequest))
           if (lookUp === undefined || isLookedUpFirst) {
             return answerRefusals(
               Effect.flatMap(noteOrganization(resolved ?? resolve(credential)), (id) => {

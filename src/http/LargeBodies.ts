@@ -1,0 +1,83 @@
+/**
+ * Jobs on large bodies, in one worker thread: the event loop stays free, whatever the bodies hold. The thread starts with
+ * the first of them. It takes one job at a time, and sends back small values only.
+ */
+import { extname } from "node:path"
+import { fileURLToPath } from "node:url"
+import { Worker } from "node:worker_threads"
+import { Data, Effect, Semaphore } from "effect"
+
+/** Bytes. A body of no more is parsed and checked at once: nothing that short takes long. */
+export const smallBody = 64 * 1024
+
+/** Too many large bodies are waiting for the thread, or it ran out of memory. */
+export class LargeBodiesBusy extends Data.TaggedError("LargeBodiesBusy") {}
+
+/** A module that has a job. Its input and its output are cloned on their way. */
+interface JobModule {
+  readonly job: (input: never) => unknown
+}
+
+/** A message to the thread. */
+export interface Message {
+  readonly module: string
+  readonly input: unknown
+}
+
+/** How many jobs may wait. Bodies in memory have a limit of their own. */
+const maximumWaiting = 512
+
+const busy = new LargeBodiesBusy()
+const turn = Semaphore.makeUnsafe(1)
+let waiting = 0
+let running: Worker | undefined
+
+const start = () => {
+  const worker = new Worker(moduleBeside(import.meta.url, "LargeBodyThread"), {
+    execArgv: [],
+    resourceLimits: { maxOldGenerationSizeMb: 256 }
+  })
+  worker.once("exit", () => {
+    if (running === worker) running = undefined
+  })
+  return worker
+}
+
+const runNow = <Output>(message: Message) =>
+  Effect.callback<Output, LargeBodiesBusy>((resume) => {
+    const worker = (running ??= start())
+    const end = (result: Effect.Effect<Output, LargeBodiesBusy>) => {
+      worker.off("message", succeed).off("error", fail)
+      worker.unref()
+      resume(result)
+    }
+    const succeed = (output: Output) => end(Effect.succeed(output))
+    const fail = (cause: unknown) => {
+      running = undefined
+      end(Effect.andThen(Effect.logError("The thread for large bodies failed", cause), Effect.fail(busy)))
+    }
+    worker.on("message", succeed).on("error", fail)
+    worker.ref()
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+    worker.postMessage(message)
+  })
+
+/** The module of this name in the folder of another one: a source, or compiled. */
+export const moduleBeside = (url: string, name: string) => new URL(`${name}${extname(fileURLToPath(url))}`, url)
+
+/** Runs the job of a module in the thread, in turn. */
+export const run = <M extends JobModule>(
+  module: URL,
+  input: Parameters<M["job"]>[0]
+): Effect.Effect<ReturnType<M["job"]>, LargeBodiesBusy> =>
+  Effect.suspend(() => {
+    if (waiting >= maximumWaiting) return Effect.fail(busy)
+    waiting++
+    return turn.withPermit(Effect.uninterruptible(runNow<ReturnType<M["job"]>>({ module: module.href, input }))).pipe(
+      Effect.ensuring(
+        Effect.sync(() => {
+          waiting--
+        })
+      )
+    )
+  })
