@@ -26,7 +26,7 @@ import { pets } from "../src/api/records/Pets.ts"
 import * as Resource from "../src/api/records/Resource.ts"
 import * as Series from "../src/observability/Series.ts"
 import { handlersOf } from "../src/records/Handlers.ts"
-import { Repositories } from "../src/records/Repositories.ts"
+import { Repositories } from "../src/records/Repository.ts"
 
 const searchFailingWith =
   <E>(failure: E) =>

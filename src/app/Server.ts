@@ -52,7 +52,7 @@ import { OrgResolver } from "../keys/OrgResolver.ts"
 import { ProcessRuntime } from "../observability/ProcessRuntime.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { Recent } from "../observability/Recent.ts"
-import { Repositories } from "../records/Repositories.ts"
+import { Repositories } from "../records/Repository.ts"
 import { Scheduler } from "../deletions/Scheduler.ts"
 import { TaskReads } from "../deletions/TaskReads.ts"
 

@@ -5,7 +5,7 @@ import { DeletionTask } from "../api/DeletionTasks.ts"
 import { resources } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
 import { hashOf } from "../keys/KeyLookup.ts"
-import { load } from "../records/Loader.ts"
+import { load } from "../records/Rows.ts"
 import { organizations, recordsOf } from "./DemoData.ts"
 import { deliveryTo, taskOf } from "./DemoTasks.ts"
 

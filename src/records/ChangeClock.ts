@@ -1,63 +1,78 @@
 /**
- * Watches the order of changes, once a second in each process: begins it anew where that is due, writes its marks, and
- * knows for how long a transaction has held the horizon back.
+ * The clock of the changes. Once a second in each process it restarts the order where that is due, writes a mark, measures
+ * the lag of the horizon, and wakes the readers that wait for changes: all of them for one statement a table.
  */
-import { Clock, Context, Duration, Effect, Fiber, Layer, Schedule } from "effect"
-import * as ChangeWaiters from "./ChangeWaiters.ts"
-import * as Series from "../observability/Series.ts"
+import {
+  Array,
+  Clock,
+  Context,
+  Deferred,
+  Duration,
+  Effect,
+  Fiber,
+  Iterable,
+  Layer,
+  Option,
+  Schedule,
+  Schema
+} from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
+import * as Series from "../observability/Series.ts"
+import { Progress } from "./Cursor.ts"
 
-/** How far the transactions of a server have come. */
-export interface Progress {
+/** The position that a reader has reached. */
+export interface Seen {
+  readonly table: string
+  readonly organization: string
+  readonly position: number
+  readonly id: string
+  /** The horizon up to which there is nothing more. */
   readonly horizon: number
-  readonly ceiling: number
-  readonly inFlight: number
-  /** Whether it is a standby, which does not know what its primary has done since. */
-  readonly isStandby: boolean
+  /** As in a cursor: the horizon that completes the reader's first load. */
+  readonly target: number
 }
 
-/** What a database says of itself. */
-interface Seen extends Progress {
-  readonly system: string
+/** The number of readers that may wait at once: of the process, and of one organization. */
+export interface Limits {
+  readonly all: number
+  readonly perOrganization: number
 }
 
-/** The next id that a transaction of the primary got, at a time. */
-interface Sample {
-  readonly next: number
-  readonly at: number
-}
+/** The limits of a process that accepts so many connections: half of them, and an eighth for one organization. */
+export const limitsFor = (connections: number): Limits => ({
+  all: Math.ceil(connections / 2),
+  perOrganization: Math.ceil(connections / 8)
+})
 
-const mostSamples = 1000
-
-const within = Duration.seconds(5)
-
-/** To begin the order anew, the highest position of each organization is looked for. */
-const beginWithin = Duration.minutes(1)
-
-/** How many connections the process accepts, of which waiting readers may take a part. */
+/** The number of connections that the process accepts. */
 export const Connections = Context.Reference<number>("practice-data/records/ChangeClock/Connections", {
   defaultValue: () => 2000
 })
 
+export interface Gauges {
+  /** The lag of the horizon in seconds. */
+  readonly lag: Series.Gauge
+  /** The number of requests that wait for changes. */
+  readonly waiting: Series.Gauge
+}
+
 export class ChangeClock extends Context.Service<
   ChangeClock,
   {
-    /** Begins the order anew where that is due, and writes a mark. A database that does not answer has neither. */
+    /** Restarts the order where that is due, and writes a mark. Does nothing where a database does not answer. */
     readonly keep: Effect.Effect<void>
-    /**
-     * For how many seconds the horizon has been held back; 0 only if the changes below the horizon are all that there
-     * are.
-     */
+    /** The seconds for which the horizon has been held back; 0 only if all changes are below it. */
     readonly lag: (progress: Progress) => Effect.Effect<number>
-    /** Whether the primary has a mark; true where it cannot say. */
-    readonly hasMark: (token: string) => Effect.Effect<boolean>
-    /** The same, when it was last looked at. */
+    /** The lag when the clock last ticked. */
     readonly lastLag: Effect.Effect<number>
-    /** As `ChangeWaiters` waits. */
-    readonly wait: (seen: ChangeWaiters.Seen, within: Duration.Duration) => Effect.Effect<boolean>
+    /** True if the primary has a mark, or is not reachable. */
+    readonly hasMark: (token: string) => Effect.Effect<boolean>
+    /** Waits for changes after a position. False on a timeout, where too many wait already, and once the process stops. */
+    readonly wait: (seen: Seen, timeout: Duration.Duration) => Effect.Effect<boolean>
     /** Ends all waiting, now and from now on. */
     readonly stopWaiting: Effect.Effect<void>
-    /** Watches, without end. */
+    /** Ticks without end. */
     readonly watch: Effect.Effect<never>
   }
 >()("practice-data/records/ChangeClock") {
@@ -65,135 +80,197 @@ export class ChangeClock extends Context.Service<
     ChangeClock,
     Effect.gen(function* () {
       const { gauge } = yield* Series.current
-      return make(
-        yield* TaskDatabase,
-        yield* RecordDatabase,
-        {
-          lag: gauge("practice_data_changes_lag_seconds"),
-          waiting: gauge("practice_data_changes_waiting")
-        },
-        ChangeWaiters.limitsFor(yield* Connections)
-      )
+      const gauges = {
+        lag: gauge("practice_data_changes_lag_seconds"),
+        waiting: gauge("practice_data_changes_waiting")
+      }
+      return make(yield* TaskDatabase, yield* RecordDatabase, gauges, limitsFor(yield* Connections))
     })
   )
 }
 
-const nextOf = ({ ceiling, inFlight }: Progress) => ceiling + inFlight
+const timeout = Duration.seconds(5)
 
-const none = Effect.succeed(0)
+/** A restart of the order looks up the highest position of each organization. */
+const restartTimeout = Duration.minutes(1)
 
-const ask = <A, E>(database: Database, statement: Effect.Effect<ReadonlyArray<A>, E>, time = within) =>
-  Effect.orElseSucceed(
-    database.run({ key: "the changes", within: time, unavailable: () => undefined }, statement),
-    () => undefined
+/** The rows of a statement; undefined where it fails. */
+const query = <A>(
+  database: Database,
+  row: Schema.Codec<A, unknown>,
+  statement: Effect.Effect<ReadonlyArray<unknown>, SqlError>,
+  within = timeout
+): Effect.Effect<ReadonlyArray<A> | undefined> =>
+  Effect.flatMap(statement, Schema.decodeUnknownEffect(Schema.Array(row))).pipe(
+    (rows) => database.run({ key: "the changes", within, unavailable: () => undefined }, rows),
+    Effect.orElseSucceed(() => undefined)
   )
 
-/** What is measured: for how long changes are held back, and how many requests wait for them. */
-export interface Gauges {
-  readonly lag: Series.Gauge
-  readonly waiting: Series.Gauge
+interface Waiter extends Seen {
+  readonly woken: Deferred.Deferred<void>
+  horizon: number
 }
+
+const wake = (woken: Iterable<Waiter>) =>
+  Effect.forEach(woken, (waiter) => Deferred.succeed(waiter.woken, undefined), { discard: true })
+
+const WaiterIndex = Schema.Struct({ index: Schema.Int })
+
+/** The readers that wait for changes of a database. */
+const makeWaiters = (records: Database, count: Series.Gauge, limits: Limits) => {
+  const waiters = new Set<Waiter>()
+  let isStopped = false
+  count.set(() => waiters.size)
+
+  const isFull = (organization: string) =>
+    waiters.size >= limits.all ||
+    Iterable.countBy(waiters, (waiter) => waiter.organization === organization) >= limits.perOrganization
+
+  const wait = Effect.fnUntraced(function* (seen: Seen, within: Duration.Duration) {
+    if (isStopped || isFull(seen.organization)) return false
+    const waiter: Waiter = { ...seen, woken: yield* Deferred.make<void>() }
+    waiters.add(waiter)
+    return yield* Deferred.await(waiter.woken).pipe(
+      Effect.timeoutOption(within),
+      Effect.map((woken) => Option.isSome(woken) && !isStopped),
+      Effect.ensuring(Effect.sync(() => waiters.delete(waiter)))
+    )
+  })
+
+  /** The indexes of the waiters of a table for whom there are changes. */
+  const findWoken = (table: string, given: ReadonlyArray<Waiter>) => {
+    const isAfter = records`t.organization_id = w.organization and (t.change_position, t.id) > (w.position, w.id)
+      and t.change_position < change_horizon()`
+    return records`
+      select (w.number - 1)::int as index
+      from unnest(
+        ${given.map(({ organization }) => organization)}::text[],
+        ${given.map(({ position }) => position)}::bigint[],
+        ${given.map(({ id }) => id)}::text[]
+      ) with ordinality as w (organization, position, id, number)
+      where exists (select from ${records.literal(table)} t where ${isAfter})
+        or exists (select from removals t where t.table_name = ${table} and ${isAfter})`
+  }
+
+  /** Wakes the readers for whom the horizon has passed a change, or the end of their first load. */
+  const advance = Effect.fnUntraced(function* (horizon: number) {
+    const behind = [...waiters].filter((waiter) => waiter.horizon < horizon)
+    for (const [table, group] of Object.entries(Array.groupBy(behind, (waiter) => waiter.table))) {
+      const found = yield* query(records, WaiterIndex, findWoken(table, group))
+      if (found === undefined) continue
+      for (const waiter of group) waiter.horizon = horizon
+      yield* wake(found.flatMap(({ index }) => group[index] ?? []))
+      yield* wake(group.filter(({ target }) => target > 0 && target <= horizon))
+    }
+  })
+
+  const stop = Effect.suspend(() => {
+    isStopped = true
+    return wake(waiters)
+  })
+  return { wait, advance, stop }
+}
+
+const ServerProgress = Schema.Struct({ ...Progress.fields, system: Schema.String })
+
+/** The next transaction id of the primary, at a time. */
+interface Sample {
+  readonly next: number
+  readonly at: number
+}
+
+const maxSamples = 1000
+
+const nextOf = ({ ceiling, inFlight }: Progress) => ceiling + inFlight
 
 /**
  * A clock over databases.
  *
  * @param tasks the primary of the records
- * @param records what the records are read from
+ * @param records the database that the records are read from
  */
 export const make = (
   tasks: Database,
   records: Database,
   gauges: Gauges = { lag: Series.unseen, waiting: Series.unseen },
-  limits = ChangeWaiters.limitsFor(2000)
+  limits = limitsFor(2000)
 ): ChangeClock["Service"] => {
   const databases: ReadonlyArray<Database> = isSameDatabase(tasks, records) ? [tasks] : [tasks, records]
+  const waiters = makeWaiters(records, gauges.waiting, limits)
   let samples: ReadonlyArray<Sample> = []
   let last = 0
-
-  const waiters = ChangeWaiters.make(records, gauges.waiting, limits)
+  let keeping: Fiber.Fiber<void> | undefined
 
   const heldFor = Effect.fnUntraced(function* (progress: Progress) {
     const { ceiling, horizon, isStandby } = progress
     const newest = samples.at(-1)
     const next = Math.max(nextOf(progress), isStandby ? (newest?.next ?? Infinity) : 0)
     const now = yield* Clock.currentTimeMillis
-    // What is at the horizon began after the newest sample in which its id was not given.
+    // The transaction at the horizon began after the newest sample in which its id was not given.
     const before = samples.findLast((sample) => sample.next <= horizon) ?? samples[0]
     const seconds = Math.floor((now - (before?.at ?? now)) / 1000)
-    // Of a standby that has all that its primary had, a second ago.
+    // A standby that has all that its primary had, a second ago.
     if (horizon >= next) return Math.max(0, seconds - 1)
     return horizon >= ceiling && !isStandby ? seconds : Math.max(1, seconds)
   })
 
   const lag = (progress: Progress) =>
-    !progress.isStandby && progress.horizon >= nextOf(progress) ? none : heldFor(progress)
+    !progress.isStandby && progress.horizon >= nextOf(progress) ? Effect.succeed(0) : heldFor(progress)
 
-  const observe = Effect.fnUntraced(function* (progress: Progress, next: number | undefined) {
-    if (next !== undefined) {
-      const sample = { next, at: yield* Clock.currentTimeMillis }
-      const isNeeded = (_: Sample, index: number) => (samples[index + 1]?.next ?? Infinity) > progress.horizon
-      const kept = samples.filter(isNeeded)
-      samples = [...(kept.length < mostSamples ? kept : kept.filter((_, index) => index % 2 === 0)), sample]
-    }
-    last = yield* lag(progress)
-    gauges.lag.set(last)
-    yield* waiters.look(progress.horizon, (statement) => ask(records, statement))
+  const sample = Effect.fnUntraced(function* (next: number, horizon: number) {
+    const kept = samples.filter((_, index) => (samples[index + 1]?.next ?? Infinity) > horizon)
+    const fewer = kept.length < maxSamples ? kept : kept.filter((_, index) => index % 2 === 0)
+    samples = [...fewer, { next, at: yield* Clock.currentTimeMillis }]
   })
 
   const keepAll = Effect.forEach(
     databases,
-    (database) =>
-      Effect.gen(function* () {
-        yield* database.distribution.refresh
-        // A distributed database has no order to keep.
-        if (database.distribution.isDistributed() !== false) return
-        yield* ask(database, database`select change_begin()`, beginWithin)
-        yield* ask(database, database`select change_mark()`)
-      }),
+    Effect.fnUntraced(function* (database) {
+      yield* database.distribution.refresh
+      // A distributed database has no order to keep.
+      if (database.distribution.isDistributed() !== false) return
+      yield* query(database, Schema.Unknown, database`select change_begin()`, restartTimeout)
+      yield* query(database, Schema.Unknown, database`select change_mark()`)
+    }),
     { discard: true }
   )
-  let keeping: Fiber.Fiber<void> | undefined
-  // Whoever waits for it may leave: a large database takes longer than a request.
+
+  // Detached: a restart of the order takes longer than the request that waits for it.
   const keep = Effect.gen(function* () {
-    keeping ??= yield* Effect.forkDetach(
-      Effect.ensuring(
-        keepAll,
-        Effect.sync(() => (keeping = undefined))
-      )
-    )
+    keeping ??= yield* keepAll.pipe(Effect.ensuring(Effect.sync(() => (keeping = undefined))), Effect.forkDetach)
     yield* Fiber.await(keeping)
   })
-  const seen = (database: Database) =>
-    Effect.map(
-      ask(
-        database,
-        database<Seen>`
+
+  const progressOf = (database: Database) =>
+    query(
+      database,
+      ServerProgress,
+      database`
         select change_horizon()::float8 as horizon, change_ceiling()::float8 as ceiling,
           change_in_flight() as "inFlight", pg_is_in_recovery() as "isStandby", system_identifier::text as system
         from pg_control_system()`
-      ),
-      (rows) => rows?.[0]
-    )
+    ).pipe(Effect.map((rows) => rows?.[0]))
+
   const look = Effect.gen(function* () {
-    const read = records.distribution.isDistributed() === true ? undefined : yield* seen(records)
+    const read = records.distribution.isDistributed() === true ? undefined : yield* progressOf(records)
     if (read === undefined) return gauges.lag.set(undefined)
-    const primary = read.isStandby && databases.length > 1 ? yield* seen(tasks) : read
-    yield* observe(read, primary?.system === read.system ? nextOf(primary) : undefined)
+    const primary = read.isStandby && databases.length > 1 ? yield* progressOf(tasks) : read
+    if (primary?.system === read.system) yield* sample(nextOf(primary), read.horizon)
+    last = yield* lag(read)
+    gauges.lag.set(last)
+    yield* waiters.advance(read.horizon)
   })
 
   return {
     keep,
     lag,
-    hasMark: (token) =>
-      Effect.map(
-        ask(
-          tasks,
-          tasks<{ has: boolean }>`
-            select exists (select from change_marks where token = ${token}) as has where not pg_is_in_recovery()`
-        ),
-        (rows) => rows?.[0]?.has ?? true
-      ),
     lastLag: Effect.sync(() => last),
+    hasMark: (token) =>
+      query(
+        tasks,
+        Schema.Struct({ has: Schema.Boolean }),
+        tasks`select exists (select from change_marks where token = ${token}) as has where not pg_is_in_recovery()`
+      ).pipe(Effect.map((rows) => rows?.[0]?.has ?? true)),
     wait: waiters.wait,
     stopWaiting: waiters.stop,
     watch: Effect.andThen(keep, look).pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.andThen(Effect.never))

@@ -14,9 +14,8 @@ import { defaultLimit, maximumLimit, maximumOffset } from "../api/records/Search
 import { JsonBody } from "../api/JsonBody.ts"
 import * as Surroundings from "../http/Surroundings.ts"
 import { note } from "../observability/RequestFacts.ts"
-import type { Json } from "./Json.ts"
-import { Repositories } from "./Repositories.ts"
-import type { Criteria, Repository } from "./Repository.ts"
+import type { Json } from "./Pages.ts"
+import { type Criteria, Repositories, type Repository } from "./Repository.ts"
 
 const json = (bytes: Json) => HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })
 

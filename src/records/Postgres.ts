@@ -1,32 +1,29 @@
 /** Reads records from Postgres. */
 import { Duration, Effect } from "effect"
 import type { Fragment } from "effect/sql/Statement"
+import { RecordNotFound } from "../api/Errors.ts"
+import type { Resource } from "../api/records/Resource.ts"
 import { atMost, fair } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"
-import { RecordNotFound } from "../api/Errors.ts"
+import * as OrganizationReads from "../keys/OrganizationReads.ts"
 import { note } from "../observability/RequestFacts.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import * as OrganizationReads from "../keys/OrganizationReads.ts"
-import type { Read, Shaped } from "../keys/OrganizationReads.ts"
 import * as ChangeClock from "./ChangeClock.ts"
-import * as ChangesPostgres from "./ChangesPostgres.ts"
-import * as Json from "./Json.ts"
+import * as Feed from "./Feed.ts"
+import { searchPage } from "./Pages.ts"
 import type { Repository } from "./Repository.ts"
-import type { Resource } from "../api/records/Resource.ts"
 import { askedOf, getQuery, searchQuery } from "./SearchQuery.ts"
 
 /**
- * Large pages keep this process busy, and not the database: more of them at once make no response come sooner, and
- * keep others waiting for theirs.
+ * Large pages keep this process busy, not the database: in parallel they are no faster, and delay the reads of other
+ * organizations.
  */
 const largePage = 250
-
-const shareOfConnections = (limit: number) => (limit > largePage ? atMost(1) : fair)
 
 // Made once: a stack trace costs more than the rest of the response.
 const notFound = new RecordNotFound()
 
-/** How long a read may take. */
+/** The timeout of a read. */
 const within = Duration.seconds(8)
 
 export interface Options {
@@ -42,26 +39,21 @@ export const make = <R extends Resource>(
   resource: R,
   { clock = ChangeClock.make(sql, sql), deep }: Options = {}
 ): Repository<R> => {
-  const attributes = { "db.collection.name": resource.table }
   const readAs = OrganizationReads.make(sql)
-  const read = <Row extends object>(limit: number, queryOf: Read<Row>["queryOf"], shaped?: Shaped) =>
-    readAs({ queryOf, shaped, share: shareOfConnections(limit), within, isShort: limit <= largePage })
-
-  const asSearch = Tracing.spanned("Records.search", attributes)
-  const asGet = Tracing.spanned("Records.get", attributes)
-
+  const read: Feed.ReadRows = (limit, queryOf, shaped) => {
+    const isShort = limit <= largePage
+    return readAs({ queryOf, shaped, share: isShort ? fair : atMost(1), within, isShort })
+  }
+  const spanned = (name: string) => Tracing.spanned(name, { "db.collection.name": resource.table })
+  const [asSearch, asGet, asChanges] = [spanned("Records.search"), spanned("Records.get"), spanned("Records.changes")]
+  const changes = Feed.make(sql, clock, resource, read, largePage)
   return {
     resource,
     search: (criteria, page) => {
       const { conditions, ...shaped } = askedOf(resource, criteria, page)
       const queryOf = (owner: Fragment, values: ReadonlyArray<string>) =>
         searchQuery(sql, owner, resource, { conditions, values }, page, deep)
-      return read(page.limit, queryOf, shaped).pipe(
-        Effect.flatMap((rows) =>
-          Effect.as(note({ rows: rows.length }), Json.list('{"body":[', Json.recordsOf(rows), "]}"))
-        ),
-        asSearch
-      )
+      return asSearch(Effect.flatMap(read(page.limit, queryOf, shaped), searchPage))
     },
     get: (id) =>
       read(1, (owner, [given = ""]) => getQuery(sql, owner, resource, given), { shape: "get", values: [id] }).pipe(
@@ -70,6 +62,6 @@ export const make = <R extends Resource>(
         ),
         asGet
       ),
-    changes: ChangesPostgres.make(sql, clock, resource, read, largePage)
+    changes: (request) => asChanges(changes(request))
   }
 }

@@ -1,8 +1,9 @@
 /**
- * Reads the records of one resource. A page or a record is returned as the JSON that goes to the client: nothing
- * between the store and the socket looks into a record.
+ * The repositories of records. A page or a record is the JSON that goes to the client: nothing between the store and the
+ * socket parses a record.
  */
-import type { Duration, Effect } from "effect"
+import { Context, type Duration, Effect, Layer } from "effect"
+import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import type {
   ChangesNotServed,
   CredentialStoreDown,
@@ -12,11 +13,16 @@ import type {
   RecordStoreDown,
   Unauthorized
 } from "../api/Errors.ts"
-import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import type { Json } from "./Json.ts"
-import type { Resource } from "../api/records/Resource.ts"
+import { type Records, resources } from "../api/records/index.ts"
+import type { Resource, Stored } from "../api/records/Resource.ts"
+import { RecordDatabase } from "../database/Database.ts"
+import { ChangeClock } from "./ChangeClock.ts"
+import * as Memory from "./Memory.ts"
+import type { Json } from "./Pages.ts"
+import * as Postgres from "./Postgres.ts"
+import { rowsOf } from "./Rows.ts"
 
-/** What a search asks for: values of the resource's filters. */
+/** The criteria of a search: values of the resource's filters. */
 export type Criteria<R extends Resource = Resource> = {
   readonly [Name in keyof R["filters"]]?: R["filters"][Name]["schema"]["Type"]
 }
@@ -27,41 +33,79 @@ export interface Page {
   readonly offset: number
 }
 
-/** What is asked of a feed of changes: at most `limit` changes after a cursor, or from the beginning. */
+/** A request for changes: at most `limit` of them, after a cursor or from the start. */
 export interface ChangesRequest {
   readonly cursor?: string | undefined
   readonly limit: number
-  /** How long to wait where there is no change yet. */
+  /** The time to wait where there is no change yet. */
   readonly wait?: Duration.Duration
 }
 
-/** A page of a feed of changes. */
+/** A page of changes. */
 export interface Changes {
   /** The page: `{"body":[...],"removed":[...],"cursor":"...","has_more":...}`. */
   readonly json: Json
-  /** For how many seconds changes have been held back. */
+  /** The seconds for which changes have been held back. */
   readonly lag: number
   /** True if a reader that began without a cursor has every record that existed then. */
   readonly isComplete: boolean
   readonly cursor: string
-  /** How many records and removals it has. */
+  /** The number of records and removals. */
   readonly rows: number
   /** True if it has nothing new. */
   readonly isEmpty: boolean
 }
 
-/** Why a read fails. The statement that reads may look up the key as well. */
+/** The failures of a read. The statement that reads may look up the key as well. */
 export type ReadError = Unauthorized | CredentialStoreDown | RecordStoreDown
 
-/** Reads the records of the current organization. */
+/** Reads the records of one resource for the current organization. */
 export interface Repository<R extends Resource = Resource> {
   readonly resource: R
   /** A page: `{"body":[...]}`, the records in the resource's order. */
   readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<Json, ReadError, CurrentOrganization>
   /** A record. */
   readonly get: (id: string) => Effect.Effect<Json, RecordNotFound | ReadError, CurrentOrganization>
-  /** The next page of the feed of changes. */
+  /** The next page of changes. */
   readonly changes: (
     request: ChangesRequest
   ) => Effect.Effect<Changes, CursorInvalid | CursorExpired | ChangesNotServed | ReadError, CurrentOrganization>
+}
+
+export class Repositories extends Context.Service<
+  Repositories,
+  {
+    /** Makes the repository of a resource: call it when a layer is built, not for each request. */
+    readonly of: <R extends Resource>(resource: R) => Repository<R>
+  }
+>()("practice-data/records/Repository") {
+  /** Reads the resources' tables in the record database. */
+  static readonly layer = Layer.effect(
+    Repositories,
+    Effect.gen(function* () {
+      const sql = yield* RecordDatabase
+      const clock = yield* ChangeClock
+      return Repositories.of({ of: (resource) => Postgres.make(sql, resource, { clock }) })
+    })
+  )
+
+  /**
+   * The fake: records of any number of organizations, held in memory.
+   *
+   * @param sets records by the name of their resource; by default none
+   */
+  static readonly layerMemory = (...sets: ReadonlyArray<Partial<Records>>) =>
+    Layer.effect(
+      Repositories,
+      Effect.gen(function* () {
+        const stored: ReadonlyArray<Partial<Readonly<Record<string, ReadonlyArray<Stored>>>>> = sets
+        const rows = new Map(
+          yield* Effect.forEach(resources, (resource: Resource) => {
+            const records = stored.flatMap((set) => set[resource.name] ?? [])
+            return Effect.map(rowsOf(resource, records), (all) => [resource.name, all] as const)
+          })
+        )
+        return Repositories.of({ of: (resource) => Memory.make(resource, rows.get(resource.name) ?? []) })
+      })
+    )
 }

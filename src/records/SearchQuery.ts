@@ -1,14 +1,16 @@
 /**
  * The statements that read records, for an owner: the SQL of an organization's id. Each returns rows of a record's JSON.
  */
+import { Predicate, Result } from "effect"
 import { type Constructor, type Fragment, join } from "effect/sql/Statement"
-import { type Condition, conditionsOf } from "../api/records/Filter.ts"
+import type { Filter } from "../api/records/Filter.ts"
 import * as Instant from "../api/records/Instant.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { bytesOf } from "../database/TextBytes.ts"
 import type { Query, Shaped } from "../keys/OrganizationReads.ts"
-import type { Json } from "./Json.ts"
+import type { Json } from "./Pages.ts"
 import type { Criteria, Page } from "./Repository.ts"
+import type { Columns } from "./Rows.ts"
 
 /** A row of a record: its JSON, as bytes. */
 export interface Found {
@@ -18,12 +20,146 @@ export interface Found {
 const and = join(" and ", false)
 const unionAll = join(" union all ", false)
 
-/** Whether one index is the best whatever the values: besides the order, it has to serve one exact value at most. */
-const hasOneBestIndex = ({ orderedBy }: Resource, conditions: ReadonlyArray<Condition>) => {
-  const others = conditions.filter(
-    (condition) => condition._tag !== "Marked" && !(condition._tag === "AtLeast" && condition.column === orderedBy)
-  )
-  return others.length <= 1 && others.every(({ _tag }) => _tag === "Equals" || _tag === "NumberEquals")
+/** The SQL that the ranges of a condition consist of. */
+interface Terms {
+  readonly sql: Constructor
+  /** A column of the resource's table. */
+  readonly column: (name: string) => Fragment
+  /** The value of the condition. */
+  readonly value: (type: "text" | "numeric" | "timestamptz") => Fragment
+}
+
+/** A condition that the value of a filter puts on a row. */
+interface Condition {
+  /** The same for conditions that differ in the value alone. */
+  readonly shape: string
+  /** The value that a statement is sent with; empty if there is none. */
+  readonly value: string
+  /** The use of an index: it finds exactly the value, it follows the order anyway, or neither. */
+  readonly index: "value" | "order" | "none"
+  /** The ranges of an index that hold the rows. Together they have every row that satisfies the condition, once. */
+  readonly ranges: (terms: Terms) => ReadonlyArray<Fragment>
+  readonly holds: (row: Columns) => boolean
+}
+
+const never: Condition = {
+  shape: "never",
+  value: "",
+  index: "none",
+  ranges: ({ sql }) => [sql.literal("false")],
+  holds: () => false
+}
+
+// A column of numbers holds these (the domain `api_decimal`). Each such number is a double of its own.
+const maxDigits = 15
+const minExponent = -30
+const maxExponent = 20
+
+/**
+ * The number of a text, as `-12e-3`: the significant digits, and their power of ten. Decimals with or without an exponent;
+ * zeros may lead and trail. Undefined if no column can hold it. Takes time in proportion to the text.
+ */
+const decimal = (text: string): string | undefined => {
+  const parts = /^([+-]?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text)
+  if (parts === null) return undefined
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = parts
+  const leading = `${whole}${fraction}`.replace(/^0+/, "")
+  // Without the look-behind, each zero of a run would look for the end of the run.
+  const digits = leading.replace(/(?<!0)0+$/, "")
+  if (digits === "") return "0"
+  const power = Number(exponent) - fraction.length + leading.length - digits.length
+  const isStorable = digits.length <= maxDigits && power >= minExponent && power + digits.length - 1 <= maxExponent
+  return isStorable ? `${sign}${digits}e${power}` : undefined
+}
+
+/** The instant of a time in a row. */
+export const instantOf = (value: unknown) =>
+  Predicate.isString(value) ? Instant.fromMillis(Date.parse(value)) : undefined
+
+/** The condition that each kind of filter puts on a row. */
+const comparisons: Readonly<
+  Record<Filter["kind"], (columns: ReadonlyArray<string>, given: string, orderedBy: string) => Condition>
+> = {
+  equals: (columns, given) => ({
+    shape: `= ${columns.join(",")}`,
+    value: given,
+    index: "value",
+    ranges: ({ column, sql, value }) =>
+      columns.map((name, index) =>
+        and([
+          sql`${column(name)} = ${value("text")}`,
+          ...columns.slice(0, index).map((earlier) => `t.${earlier} is distinct from t.${name}`)
+        ])
+      ),
+    holds: (row) => columns.some((name) => row[name] === given)
+  }),
+  numberEquals: ([name = ""], given) => {
+    const number = decimal(given)
+    if (number === undefined) return never
+    return {
+      shape: `number ${name}`,
+      value: number,
+      index: "value",
+      ranges: ({ column, sql, value }) => [sql`${column(name)} = ${value("numeric")}`],
+      holds: (row) => row[name] === Number(number)
+    }
+  },
+  since: ([name = ""], given, orderedBy) =>
+    Result.match(Instant.parse(given), {
+      onFailure: () => never,
+      onSuccess: (instant) => ({
+        shape: `>= ${name}`,
+        value: Instant.toPostgres(instant),
+        index: name === orderedBy ? "order" : "none",
+        ranges: ({ column, sql, value }) => {
+          const isSince = sql`${column(name)} >= ${value("timestamptz")}`
+          if (name === orderedBy) return [isSince]
+          // Nearly no row is changed before it is created, so the rows to return are at the end of the order.
+          const order = column(orderedBy)
+          return [
+            sql`${isSince} and ${order} >= ${value("timestamptz")}`,
+            sql`${isSince} and ${order} < ${value("timestamptz")} and ${order} < ${column(name)}`
+          ]
+        },
+        holds: (row) => (instantOf(row[name]) ?? -Infinity) >= instant
+      })
+    }),
+  before: ([name = ""], given) =>
+    Result.match(Instant.parse(given), {
+      onFailure: () => never,
+      onSuccess: (instant) => ({
+        shape: `< ${name}`,
+        value: Instant.toPostgres(instant),
+        index: "none",
+        ranges: ({ column, sql, value }) => [sql`${column(name)} < ${value("timestamptz")}`],
+        holds: (row) => (instantOf(row[name]) ?? Infinity) < instant
+      })
+    }),
+  includeMarked: ([name = ""], given) => ({
+    shape: `${given} ${name}`,
+    value: "",
+    index: "order",
+    // Indexes have the marker before the order: each kind of row is a range.
+    ranges: ({ column, sql }) => {
+      const unmarked = sql.literal(`not t.${name}`)
+      return given === "true" ? [unmarked, column(name)] : [unmarked]
+    },
+    holds: (row) => given === "true" || row[name] !== true
+  })
+}
+
+/** The conditions of a search. */
+export const conditionsOf = ({ filters, orderedBy }: Resource, criteria: Criteria): ReadonlyArray<Condition> => {
+  const found: Array<Condition> = []
+  const given: Readonly<Record<string, unknown>> = criteria
+  // Every search does this: with entries of the object it takes four times as long.
+  for (const name in filters) {
+    const filter = filters[name]
+    const value = filter?.kind === "includeMarked" ? String(given[name] === true) : given[name]
+    if (filter !== undefined && typeof value === "string")
+      found.push(comparisons[filter.kind](filter.columns, value, orderedBy))
+  }
+  return found
 }
 
 /** The offset from which walking the index first is faster, measured (`npm run bench`). */
@@ -35,46 +171,18 @@ const combinations = (sets: ReadonlyArray<ReadonlyArray<Fragment>>): ReadonlyArr
     [[]]
   )
 
-/** What a search asks for. Two searches of a resource that differ in the values alone have the same shape. */
+/** A search by its conditions. Two searches of a resource that differ in the values alone have the same shape. */
 export interface Asked extends Shaped {
-  /** Each has one of the values, which is empty where it needs none. */
+  /** Each has one of the values. */
   readonly conditions: ReadonlyArray<Condition>
 }
 
-const valueOf = (condition: Condition): string => {
-  switch (condition._tag) {
-    case "Equals":
-    case "NumberEquals":
-      return condition.value
-    case "AtLeast":
-    case "Before":
-      return Instant.toPostgres(condition.value)
-    case "Marked":
-    case "Never":
-      return ""
-  }
-}
-
-const shapeOf = (condition: Condition): string => {
-  switch (condition._tag) {
-    case "Equals":
-      return `= ${condition.columns.join(",")}`
-    case "Marked":
-      return condition.isIncluded ? `? ${condition.column}` : `! ${condition.column}`
-    case "Never":
-      return "Never"
-    default:
-      return `${condition._tag} ${condition.column}`
-  }
-}
-
-/** What a search asks for. */
-export const askedOf = ({ filters }: Resource, criteria: Criteria, { limit, offset }: Page): Asked => {
-  const conditions = conditionsOf(filters, criteria)
+export const askedOf = (resource: Resource, criteria: Criteria, { limit, offset }: Page): Asked => {
+  const conditions = conditionsOf(resource, criteria)
   return {
     conditions,
-    values: conditions.map(valueOf),
-    shape: conditions.reduce((shape, condition) => `${shape};${shapeOf(condition)}`, `${limit},${offset}`)
+    values: conditions.map(({ value }) => value),
+    shape: conditions.reduce((shape, condition) => `${shape};${condition.shape}`, `${limit},${offset}`)
   }
 }
 
@@ -94,61 +202,24 @@ export const searchQuery = (
   deep = deepOffset
 ): Query<Found> => {
   const { orderedBy } = resource
-  const isPlannedOnce = offset === 0 && hasOneBestIndex(resource, conditions)
   const column = (name: string) => sql.literal(`t.${name}`)
-
+  // One index is the best whatever the values: besides the order, it has to serve one exact value at most.
+  const unordered = conditions.filter(({ index }) => index !== "order")
+  const isPlannedOnce = offset === 0 && unordered.length <= 1 && unordered.every(({ index }) => index === "value")
   /** A value, hidden from the planner of a plan for all values: otherwise Postgres replans for each of them. */
-  const hidden = (value: string, type: "text" | "numeric" | "timestamptz") => {
-    const cast = sql.literal(`::${type}`)
-    return isPlannedOnce ? sql`(select ${value}${cast})` : sql`${value}${cast}`
+  const cast = (value: string) => (type: string) => {
+    const typed = sql`${value}${sql.literal(`::${type}`)}`
+    return isPlannedOnce ? sql`(select ${typed})` : typed
   }
-
-  /**
-   * The ways in which a condition can hold, each one a range of one index. Together they cover every row that satisfies
-   * the condition, and no row twice.
-   */
-  const rangesOf = (condition: Condition, given: string): ReadonlyArray<Fragment> => {
-    switch (condition._tag) {
-      case "Equals": {
-        const value = hidden(given, "text")
-        return condition.columns.map((name, index) =>
-          and([
-            sql`${column(name)} = ${value}`,
-            ...condition.columns.slice(0, index).map((earlier) => `t.${earlier} is distinct from t.${name}`)
-          ])
-        )
-      }
-      case "NumberEquals":
-        return [sql`${column(condition.column)} = ${hidden(given, "numeric")}`]
-      case "AtLeast": {
-        const value = hidden(given, "timestamptz")
-        const isAtLeast = sql`${column(condition.column)} >= ${value}`
-        if (condition.column === orderedBy) return [isAtLeast]
-        // Nearly no row is changed before it is created, so the rows to return stand at the end of the order.
-        return [
-          sql`${isAtLeast} and ${column(orderedBy)} >= ${value}`,
-          sql`${isAtLeast} and ${column(orderedBy)} < ${value} and ${column(orderedBy)} < ${column(condition.column)}`
-        ]
-      }
-      case "Before":
-        return [sql`${column(condition.column)} < ${hidden(given, "timestamptz")}`]
-      case "Marked": {
-        // Indexes have the marker before the order: who asks for both kinds has one range of each.
-        const unmarked = sql.literal(`not t.${condition.column}`)
-        return condition.isIncluded ? [unmarked, column(condition.column)] : [unmarked]
-      }
-      case "Never":
-        return [sql.literal("false")]
-    }
-  }
+  const rangesOf = ({ ranges }: Condition, index: number) => ranges({ sql, column, value: cast(values[index] ?? "") })
 
   const isDeep = offset >= deep
   const table = sql.literal(resource.table)
   const order = sql.literal(`t.${orderedBy}, t.id`)
   const shown = isDeep ? order : sql.literal(bytesOf("t.record"))
   const bounds = sql.literal(offset === 0 ? `limit ${limit}` : `limit ${limit} offset ${offset}`)
-  const branches = combinations(conditions.map((condition, index) => rangesOf(condition, values[index] ?? ""))).map(
-    (ranges) => and([sql`t.organization_id = ${owner}`, ...ranges])
+  const branches = combinations(conditions.map(rangesOf)).map((ranges) =>
+    and([sql`t.organization_id = ${owner}`, ...ranges])
   )
   const select = (columns: Fragment, where: Fragment, bounded: Fragment) =>
     sql<Found>`select ${columns} from ${table} t where ${where} order by ${order} ${bounded}`

@@ -8,7 +8,7 @@ import { invoices } from "../../src/api/records/Invoices.ts"
 import { connect, type Database } from "../../src/database/Database.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import * as Json from "../../src/records/Json.ts"
+import * as Pages from "../../src/records/Pages.ts"
 
 const organization = "org_roles"
 
@@ -41,7 +41,7 @@ const pageOf = (sql: Database, cursor?: string) =>
       Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),
       // Transactions of other tests may hold them back.
       Effect.repeat({ until: ({ lag }) => lag === 0, schedule: Schedule.spaced("20 millis") }),
-      Effect.map(({ cursor: next, json }) => ({ next, text: Json.toText(json) }))
+      Effect.map(({ cursor: next, json }) => ({ next, text: Pages.toText(json) }))
     )
 
 const orders = (sql: Database) =>

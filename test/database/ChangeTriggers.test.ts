@@ -5,7 +5,7 @@ import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import * as Json from "../../src/records/Json.ts"
+import * as Pages from "../../src/records/Pages.ts"
 
 const organization = "org_triggers"
 
@@ -31,7 +31,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change is told", (it
       yield* sql.unsafe(`create trigger ${name} before update on pets for each row execute function touched()`)
       yield* sql`update pets set name = name where id = ${name}`
       yield* sql.unsafe(`drop trigger ${name} on pets`)
-      assert.match(Json.toText((yield* changes(cursor)).json), /"breed":"after"/)
+      assert.match(Pages.toText((yield* changes(cursor)).json), /"breed":"after"/)
     })
   )
 
@@ -50,7 +50,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change is told", (it
           assert.deepStrictEqual(setting, { value: "on" })
         })
       )
-      assert.match(Json.toText((yield* changes(cursor)).json), /"id":"given","name":"given"/)
+      assert.match(Pages.toText((yield* changes(cursor)).json), /"id":"given","name":"given"/)
     })
   )
 })

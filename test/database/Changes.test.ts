@@ -15,7 +15,7 @@ import * as Postgres from "../../src/records/Postgres.ts"
 import { settled } from "../support/settled.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
-import * as Json from "../../src/records/Json.ts"
+import * as Pages from "../../src/records/Pages.ts"
 
 const Page = Schema.Struct({
   body: Schema.Array(Schema.Struct({ id: Schema.String, name: Schema.optionalKey(Schema.NullOr(Schema.String)) })),
@@ -39,7 +39,7 @@ const reader = Effect.fnUntraced(function* (resource: Resource) {
     const { json, lag } = yield* repository
       .changes({ cursor, limit })
       .pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known(owner)))
-    const page = yield* decodePage(Json.toText(json))
+    const page = yield* decodePage(Pages.toText(json))
     cursor = page.cursor
     return { ...page, lag }
   })

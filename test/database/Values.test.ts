@@ -9,7 +9,7 @@ import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { charges } from "../../src/api/records/Charges.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import * as Json from "../../src/records/Json.ts"
+import * as Pages from "../../src/records/Pages.ts"
 
 /** Writes a row in which these columns have these SQL expressions, and reads what is shown of it. */
 const shown = (sql: PgClient.PgClient, table: string, columns: Readonly<Record<string, string>>) => {
@@ -188,10 +188,10 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       )
       const since = (field: string, time: string) =>
         repository.search({ [field]: `2026-01-31T09:30:00${time}Z` }, { limit: 100, offset: 0 }).pipe(
-          Effect.flatMap((page) => readIds(Json.toText(page))),
+          Effect.flatMap((page) => readIds(Pages.toText(page))),
           Effect.map(({ body }) => body.map(({ id }) => id).join(" "))
         )
-      const { body } = yield* readIds(Json.toText(yield* repository.search({}, { limit: 100, offset: 0 })))
+      const { body } = yield* readIds(Pages.toText(yield* repository.search({}, { limit: 100, offset: 0 })))
       assert.deepStrictEqual(
         body.map(({ updated_at }) => updated_at),
         Array.from({ length: 3 }, () => "2026-01-31T09:30:00.000Z")

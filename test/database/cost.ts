@@ -2,8 +2,7 @@
 import { hash } from "node:crypto"
 import { Effect, Schema } from "effect"
 import { inOrder } from "../../src/database/Database.ts"
-import { changesQuery, placesOf } from "../../src/records/ChangesQuery.ts"
-import { glanceQuery } from "../../src/records/Feed.ts"
+import { changesQuery, placesOf, snapshotQuery } from "../../src/records/Feed.ts"
 import type { Cursor } from "../../src/records/Cursor.ts"
 import { ownerOfKey, withKey } from "../../src/keys/OrganizationReads.ts"
 import { askedOf, searchQuery } from "../../src/records/SearchQuery.ts"
@@ -122,15 +121,15 @@ export const changesCostOf = Effect.fnUntraced(function* (
     sql,
     sql`${owner}`,
     resource,
-    placesOf(cursor),
     limit,
-    glanceQuery(sql, sql`${owner}`, resource)
+    snapshotQuery(sql, sql`${owner}`, resource),
+    placesOf(cursor)
   )
   const ofKey = sql.literal(ownerOfKey)
   const keyed = withKey(
     sql,
     keyHash,
-    changesQuery(sql, ofKey, resource, placesOf(cursor), limit, glanceQuery(sql, ofKey, resource))
+    changesQuery(sql, ofKey, resource, limit, snapshotQuery(sql, ofKey, resource), placesOf(cursor))
   )
   const plans = yield* Effect.forEach([known.statement.compile(), keyed.compile()], ([text, values]) =>
     Effect.all([explain(text, values, true), explain(text, values, false)])

@@ -12,7 +12,7 @@ import { RecordDatabase } from "../../src/database/Database.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { claimed, claimOne, delay, delivery, inItsOwnTime, overPostgres, runOne, scheduled, start } from "./support.ts"
 import { deleted, deletedIds, outcomeOf, rowsOf, seedInvoices } from "./invoiceFixture.ts"
-import * as Json from "../../src/records/Json.ts"
+import * as Pages from "../../src/records/Pages.ts"
 
 const readBody = Schema.decodeEffect(
   Schema.fromJsonString(
@@ -105,10 +105,10 @@ overPostgres("a deletion", (it) => {
         const repository = Postgres.make(records, resource)
         const synced = yield* repository.search({ include_deleted: true, updated_at_since: timeOf(start) }, page)
         assert.deepStrictEqual(
-          (yield* readBody(Json.toText(synced))).body,
+          (yield* readBody(Pages.toText(synced))).body,
           ids.map((id) => ({ id, is_deleted: true, deleted_at: at, updated_at: at }))
         )
-        const others = (yield* readBody(Json.toText(yield* repository.search({}, page)))).body
+        const others = (yield* readBody(Pages.toText(yield* repository.search({}, page)))).body
         assert.isNotEmpty(others)
         assert.isTrue(others.every((row) => !row.is_deleted))
       }

@@ -6,7 +6,7 @@ import { HttpApiTest } from "effect/http-api"
 import * as Contract from "../../src/exports/index.ts"
 import { Server } from "../../src/exports/server.ts"
 import { build, OrgResolver, Repositories, servicesMemory } from "../../src/exports/testing.ts"
-import { rowsOf } from "../../src/records/Row.ts"
+import { rowsOf } from "../../src/records/Rows.ts"
 
 const { charges, Client, DataApi, paymentIntents, resources } = Contract
 

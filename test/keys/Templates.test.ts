@@ -24,8 +24,8 @@ const Given = Schema.Struct({
 /** Filters that are chosen, with these values. */
 const criteriaOf = ({ filters }: Resource, { chosen, texts }: typeof Given.Type): Criteria =>
   Object.fromEntries(
-    Object.entries(filters).flatMap(([name, { type }], index) =>
-      chosen[index] === true ? [[name, type === "boolean" ? true : (texts[index % texts.length] ?? "")]] : []
+    Object.entries(filters).flatMap(([name, { kind }], index) =>
+      chosen[index] === true ? [[name, kind === "includeMarked" ? true : (texts[index % texts.length] ?? "")]] : []
     )
   )
 

@@ -18,7 +18,7 @@ import { settled } from "../support/settled.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { demoOf, storesOf } from "./stores.ts"
 import { UnresolvedKey } from "../../src/keys/OrganizationReads.ts"
-import * as Json from "../../src/records/Json.ts"
+import * as Pages from "../../src/records/Pages.ts"
 
 const [organization, another] = ["org_oakridge", "org_harbor"] as const
 
@@ -59,7 +59,7 @@ const decodeRecord = Schema.decodeEffect(Schema.fromJsonString(Schema.Unknown))
 
 const pageOf = Effect.fnUntraced(function* (repository: Repository, cursor: string | undefined, limit: number) {
   const { json } = yield* repository.changes({ cursor, limit })
-  return yield* decodePage(Json.toText(json))
+  return yield* decodePage(Pages.toText(json))
 })
 
 const damaged = (cursor: string) => [

@@ -5,7 +5,7 @@ import { Reactivity } from "effect/reactivity"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import { connect } from "../../src/database/Database.ts"
-import * as Json from "../../src/records/Json.ts"
+import * as Pages from "../../src/records/Pages.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
 import { settled } from "../support/settled.ts"
@@ -36,7 +36,7 @@ const reader = Effect.gen(function* () {
     const { isComplete, json, lag } = yield* repository
       .changes({ cursor, limit })
       .pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)))
-    const page = yield* decodePage(Json.toText(json))
+    const page = yield* decodePage(Pages.toText(json))
     cursor = page.cursor
     return { ids: page.body.map(({ id }) => id), removed: page.removed, hasMore: page.has_more, isComplete, lag }
   })

@@ -1,23 +1,21 @@
 /** How a page of changes is put together from rows: what is told of records that were deleted and exist again. */
 import { assert, it } from "@effect/vitest"
 import { searchable } from "../../src/api/records/index.ts"
-import { pageOf, responseOf } from "../../src/records/ChangesPage.ts"
-import type { ChangeRow } from "../../src/records/ChangesQuery.ts"
-import * as Json from "../../src/records/Json.ts"
+import * as Pages from "../../src/records/Pages.ts"
 
-const written = (id: string, position: number): ChangeRow => ({
+const written = (id: string, position: number): Pages.ChangeRow => ({
   removal: null,
   position,
-  record: Json.fromText(`{"id":"${id}"}`)
+  record: Pages.fromText(`{"id":"${id}"}`)
 })
-const deleted = (id: string, position: number): ChangeRow => ({ removal: `-${id}`, position, record: null })
+const deleted = (id: string, position: number): Pages.ChangeRow => ({ removal: `-${id}`, position, record: null })
 /** The removal of what exists again. */
-const replaced = (id: string, position: number): ChangeRow => ({ removal: `+${id}`, position, record: null })
+const replaced = (id: string, position: number): Pages.ChangeRow => ({ removal: `+${id}`, position, record: null })
 
-const shown = (rows: ReadonlyArray<ChangeRow>, limit: number) => {
-  const page = pageOf(rows, limit)
+const shown = (rows: ReadonlyArray<Pages.ChangeRow>, limit: number) => {
+  const page = Pages.changesPage(rows, limit)
   const cursor = `${page.last?.position} ${page.last?.id}`
-  return Json.toText(responseOf(page, { cursor, lag: 0, isComplete: true }).json)
+  return Pages.toText(Pages.changesResponse(page, { cursor, lag: 0, isComplete: true }).json)
 }
 
 it.each(searchable)("the record of %s begins with its id", ({ record }) => {
@@ -27,12 +25,12 @@ it.each(searchable)("the record of %s begins with its id", ({ record }) => {
 it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])(
   "the cursor is after the id of the last record: %s",
   (id) => {
-    const row: ChangeRow = {
+    const row: Pages.ChangeRow = {
       removal: null,
       position: 7,
-      record: Json.fromText(JSON.stringify({ id, name: '","id":"other"' }))
+      record: Pages.fromText(JSON.stringify({ id, name: '","id":"other"' }))
     }
-    assert.deepStrictEqual(pageOf([row], 1).last, { id, position: 7 })
+    assert.deepStrictEqual(Pages.changesPage([row], 1).last, { id, position: 7 })
   }
 )
 

@@ -21,7 +21,7 @@ import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { handlersOf } from "../../src/records/Handlers.ts"
 import * as Memory from "../../src/records/Memory.ts"
 import { ChangeClock } from "../../src/records/ChangeClock.ts"
-import { Repositories } from "../../src/records/Repositories.ts"
+import { Repositories } from "../../src/records/Repository.ts"
 import { costOf, organization } from "../database/cost.ts"
 import * as Arbitraries from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -30,7 +30,7 @@ import petsBreed from "./example/00015_pets_breed.ts"
 import { OffsetTooDeep } from "./example/OffsetTooDeep.ts"
 import { Vaccination, vaccinations } from "./example/Vaccinations.ts"
 import { dataset, fill, storesOf } from "./stores.ts"
-import * as Json from "../../src/records/Json.ts"
+import * as Pages from "../../src/records/Pages.ts"
 
 class ExampleApi extends HttpApi.make("example")
   .add(vaccinations.group)
@@ -110,7 +110,7 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
         )
         for (const repository of [memory, postgres]) {
           const found = yield* repository.search({ breed: "Beagle" }, { limit: 100, offset: 0 }).pipe(
-            Effect.flatMap((page) => readBreeds(Json.toText(page))),
+            Effect.flatMap((page) => readBreeds(Pages.toText(page))),
             Effect.provideService(CurrentOrganization, CurrentOrganization.known(`org_${demo.slug}`))
           )
           assert.isNotEmpty(found.body)

@@ -1,8 +1,14 @@
 /** Which cursors a feed goes on from, after a restore, on a standby, after a failover. Decisions: changes, 410. */
 import { assert, it } from "@effect/vitest"
-import type { Page } from "../../src/records/ChangesPage.ts"
-import type { Cursor, Place } from "../../src/records/Cursor.ts"
-import { cursorAfter, type Glance, type State, Verdict, verdictOf } from "../../src/records/Feed.ts"
+import {
+  type Cursor,
+  cursorAfter,
+  type FeedSnapshot,
+  type FeedState,
+  type Place,
+  type Verdict,
+  verdictOf
+} from "../../src/records/Cursor.ts"
 
 const cursor: Cursor = {
   feed: "feed",
@@ -15,11 +21,11 @@ const cursor: Cursor = {
   id: "a"
 }
 
-const here: Glance = {
+const here: FeedSnapshot = {
   token: "feed",
   mark: "mark1",
   isStandby: false,
-  key: "key",
+  run: "run",
   horizon: 120,
   ceiling: 120,
   inFlight: 0,
@@ -27,44 +33,41 @@ const here: Glance = {
   organization: "org"
 }
 
-const state: State = { glance: "", isInPlace: true, isMarked: true, proven: 95, durableUntil: null }
+const state: FeedState = { snapshot: here, isInPlace: true, isMarked: true, proven: 95, durableUntil: null }
 
 /** What differs from a primary on which the cursor was taken. */
-type But = Partial<State> & Partial<Glance>
+type But = Partial<FeedState> & Partial<FeedSnapshot>
 
 const standby: But = { isStandby: true }
 const promoted: But = { mark: "mark2" }
 
-const readable = Verdict.Readable()
-const expired = Verdict.Expired()
-
 const cases: ReadonlyArray<readonly [string, Verdict, But, Cursor?]> = [
-  ["goes on where it was taken", readable, {}, cursor],
-  ["begins without a cursor", readable, {}],
-  ["goes on on a standby, which may lag", readable, { ...standby, ceiling: 50 }, cursor],
-  ["is settled first where the table is not what it was", Verdict.Unsettled(), { isInPlace: false }, cursor],
-  ["is settled first where the run of the server has no mark yet", Verdict.Unsettled(), { isMarked: false }, cursor],
-  ["is expired where the order began anew", expired, { token: "another" }, cursor],
-  ["is expired where a primary was set back to before it", expired, { ceiling: 90 }, cursor],
-  ["goes on after a failover up to what the last mark proves", readable, { ...promoted, proven: 100 }, cursor],
-  ["is expired after a failover beyond what the last mark proves", expired, { ...promoted, proven: 99 }, cursor],
-  ["goes on after a switchover up to where the timelines part", readable, { ...promoted, durableUntil: 5000 }, cursor],
-  ["is expired beyond where the timelines part", expired, { ...promoted, durableUntil: 4999 }, cursor],
-  ["is expired where its mark is unknown to a primary", expired, { mark: "other", proven: null }, cursor],
+  ["goes on where it was taken", "Readable", {}, cursor],
+  ["begins without a cursor", "Readable", {}],
+  ["goes on on a standby, which may lag", "Readable", { ...standby, ceiling: 50 }, cursor],
+  ["is settled first where the table is not what it was", "Unsettled", { isInPlace: false }, cursor],
+  ["is settled first where the run of the server has no mark yet", "Unsettled", { isMarked: false }, cursor],
+  ["is expired where the order began anew", "Expired", { token: "another" }, cursor],
+  ["is expired where a primary was set back to before it", "Expired", { ceiling: 90 }, cursor],
+  ["goes on after a failover up to what the last mark proves", "Readable", { ...promoted, proven: 100 }, cursor],
+  ["is expired after a failover beyond what the last mark proves", "Expired", { ...promoted, proven: 99 }, cursor],
   [
-    "waits where a standby has not its mark yet",
-    Verdict.Behind(),
-    { ...standby, proven: null },
-    { ...cursor, mark: "mark2" }
-  ]
+    "goes on after a switchover up to where the timelines part",
+    "Readable",
+    { ...promoted, durableUntil: 5000 },
+    cursor
+  ],
+  ["is expired beyond where the timelines part", "Expired", { ...promoted, durableUntil: 4999 }, cursor],
+  ["is expired where its mark is unknown to a primary", "Expired", { mark: "other", proven: null }, cursor],
+  ["waits where a standby has not its mark yet", "Behind", { ...standby, proven: null }, { ...cursor, mark: "mark2" }]
 ]
 
 for (const [what, verdict, but, given] of cases) {
   it(`a cursor ${what}`, () =>
-    assert.deepStrictEqual(verdictOf({ ...state, ...but }, { ...here, ...but }, given), verdict))
+    assert.strictEqual(verdictOf({ ...state, ...but, snapshot: { ...here, ...but } }, given), verdict))
 }
 
-const page = (hasMore: boolean, last?: Place): Page => ({ body: [], removed: [], hasMore, last })
+const page = (hasMore: boolean, last?: Place) => ({ hasMore, last })
 
 /** Where a load that began at a horizon of 100, with transactions up to 120 in progress, is after a page. */
 const loading = cursorAfter(undefined, page(true, { position: 40, id: "a" }), { ...here, horizon: 100, ceiling: 120 })

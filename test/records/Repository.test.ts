@@ -9,14 +9,14 @@ import { RecordNotFound } from "../../src/api/Errors.ts"
 import { organizations } from "../../src/demo/DemoData.ts"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import type { Criteria, Page } from "../../src/records/Repository.ts"
-import type { Row } from "../../src/records/Row.ts"
+import type { Row } from "../../src/records/Rows.ts"
 import { integer, owners, recordsOf } from "../support/arbitraries.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { long, tries } from "../support/tries.ts"
 import { candidates, filters, found, pageOf } from "./expected.ts"
 import { demoOf, resources, type Stores, storesOf } from "./stores.ts"
 import { UnresolvedKey } from "../../src/keys/OrganizationReads.ts"
-import * as Json from "../../src/records/Json.ts"
+import * as Pages from "../../src/records/Pages.ts"
 
 const everything: Page = { limit: 1000, offset: 0 }
 
@@ -65,7 +65,7 @@ const checkSearch = Effect.fnUntraced(function* (
     readers(stores),
     ([reader, repository, of]) =>
       Effect.map(of(organization)(repository.search(criteria, page)), (answer) =>
-        assert.strictEqual(Json.toText(answer), expected, `${reader}: ${asked}`)
+        assert.strictEqual(Pages.toText(answer), expected, `${reader}: ${asked}`)
       ),
     { concurrency: "unbounded", discard: true }
   )
@@ -120,7 +120,7 @@ const checkGets = Effect.fnUntraced(function* (stores: Stores, organization: str
           if (expected === undefined) {
             assert.deepStrictEqual(answer._tag === "Failure" && answer.failure, new RecordNotFound())
           } else {
-            assert.strictEqual(answer._tag === "Success" && Json.toText(answer.success), expected)
+            assert.strictEqual(answer._tag === "Success" && Pages.toText(answer.success), expected)
           }
         }),
       { concurrency: 4, discard: true }

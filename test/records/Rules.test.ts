@@ -18,7 +18,7 @@ import type { Stored } from "../../src/api/records/Resource.ts"
 import type { Criteria, Repository } from "../../src/records/Repository.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { type Dataset, dataset, storesOf } from "./stores.ts"
-import * as Json from "../../src/records/Json.ts"
+import * as Pages from "../../src/records/Pages.ts"
 
 const demo = recordsOf(organizations[0])
 const charge: Stored<typeof charges> = demo.charges[0]
@@ -321,7 +321,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
         for (const store of stores) {
           for (const [request, ids] of finds) {
             const found = yield* repositories[store].search(request, { limit: 1000, offset: 0 })
-            const { body } = yield* readIds(Json.toText(found))
+            const { body } = yield* readIds(Pages.toText(found))
             const asked = `in ${store}: ${Formatter.format(request).slice(0, 100)}`
             assert.strictEqual(body.map(({ id }) => id).join(" "), ids, asked)
           }

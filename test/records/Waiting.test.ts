@@ -6,14 +6,13 @@ import type { ChangesNotServed, CursorExpired, CursorInvalid } from "../../src/a
 import { pets } from "../../src/api/records/Pets.ts"
 import type { Database } from "../../src/database/Database.ts"
 import * as ChangeClock from "../../src/records/ChangeClock.ts"
-import * as ChangeWaiters from "../../src/records/ChangeWaiters.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import type { Changes, ReadError } from "../../src/records/Repository.ts"
 import { eventually } from "../blackbox/support/eventually.ts"
 import { settled } from "../support/settled.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { long } from "../support/tries.ts"
-import * as Json from "../../src/records/Json.ts"
+import * as Pages from "../../src/records/Pages.ts"
 
 const wait = Duration.seconds(20)
 
@@ -21,10 +20,10 @@ type Reading = Fiber.Fiber<Changes, CursorInvalid | CursorExpired | ChangesNotSe
 
 let organizations = 0
 
-const unlimited = { all: Infinity, ofOne: Infinity }
+const unlimited = { all: Infinity, perOrganization: Infinity }
 
 /** A feed whose reader has seen all that there is, with its clock watching, and how many statements were run. */
-const feedOf = Effect.fnUntraced(function* (limits: ChangeWaiters.Limits, times = 20) {
+const feedOf = Effect.fnUntraced(function* (limits: ChangeClock.Limits, times = 20) {
   const { sql } = yield* TestDatabase
   const organization = `org_${++organizations}`
   let statements = 0
@@ -57,11 +56,17 @@ const feedOf = Effect.fnUntraced(function* (limits: ChangeWaiters.Limits, times 
     )
   yield* sql`insert into pets (organization_id, id) values (${organization}, 'a')`
   yield* settled(sql)
-  const { cursor } = yield* changes({ limit: 10 })
+  /** The cursor of a reader whose first load is complete: any other one is woken once it is. */
+  const loaded = Effect.fnUntraced(function* (owner: string) {
+    let page = yield* changes({ limit: 10 }, owner)
+    while (!page.isComplete) page = yield* changes({ cursor: page.cursor, limit: 10 }, owner)
+    return page.cursor
+  })
+  const cursor = yield* loaded(organization)
   yield* Effect.forkScoped(clock.watch)
   const insert = (owner = organization) =>
     sql`insert into pets (organization_id, id, name) values (${owner}, ${`new_${statements}`}, 'new')`
-  return { clock, changes, cursor, insert, organization, statements: () => statements, waiters: () => waiters }
+  return { clock, changes, cursor, loaded, insert, organization, statements: () => statements, waiters: () => waiters }
 })
 
 const feed = feedOf(unlimited)
@@ -79,7 +84,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
         const written = yield* Clock.currentTimeMillis
         yield* insert()
         const { json } = yield* Fiber.join(waiting)
-        assert.include(Json.toText(json), '"name":"new"')
+        assert.include(Pages.toText(json), '"name":"new"')
         assert.isBelow((yield* Clock.currentTimeMillis) - written, 10_000)
       })
   )
@@ -96,11 +101,13 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
     "costs no statement while nothing happens, beside the few of the watch, with a thousand of them",
     () =>
       Effect.gen(function* () {
-        const { changes, clock, statements, waiters } = yield* feed
+        const { changes, clock, loaded, statements, waiters } = yield* feed
         const waiting: Array<Reading> = []
         for (const group of Array.range(1, 40)) {
+          const owner = `org_without_records_${group}`
+          const cursor = yield* loaded(owner)
           const readers = Array.makeBy(25, () =>
-            Effect.forkChild(changes({ limit: 10, wait }, `org_without_records_${group}`), { startImmediately: true })
+            Effect.forkChild(changes({ cursor, limit: 10, wait }, owner), { startImmediately: true })
           )
           waiting.push(...(yield* Effect.all(readers)))
           yield* eventually(
@@ -142,7 +149,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
 
   it.effect("waits no more where as many wait as may, of its organization or in all", () =>
     Effect.gen(function* () {
-      const { changes, clock, cursor, organization, waiters } = yield* feedOf({ all: 5, ofOne: 3 })
+      const { changes, clock, cursor, organization, waiters } = yield* feedOf({ all: 5, perOrganization: 3 })
       const ask = (owner: string) => changes({ limit: 10, wait, ...(owner === organization ? { cursor } : {}) }, owner)
       const others = ["org_of_others_1", "org_of_others_2", "org_of_others_3"]
       const waiting = yield* Effect.forEach([organization, organization, organization, ...others.slice(1)], (owner) =>
@@ -160,7 +167,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
   )
 
   it.effect("has an eighth of the connections for one organization, and half of them in all", () =>
-    Effect.sync(() => assert.deepStrictEqual(ChangeWaiters.limitsFor(2000), { all: 1000, ofOne: 250 }))
+    Effect.sync(() => assert.deepStrictEqual(ChangeClock.limitsFor(2000), { all: 1000, perOrganization: 250 }))
   )
 
   it.effect("waits no more once the service stops", () =>

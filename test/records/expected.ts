@@ -2,7 +2,7 @@
 import { resources } from "../contract/Contract.ts"
 import type { Filter } from "../contract/Resource.ts"
 import type { Criteria } from "../../src/records/Repository.ts"
-import type { Row } from "../../src/records/Row.ts"
+import type { Row } from "../../src/records/Rows.ts"
 
 const contract = new Map(resources.map((resource) => [resource.name, resource]))
 

@@ -4,10 +4,9 @@ import { resources as all } from "../../src/api/records/index.ts"
 import type { Resource, Stored } from "../../src/api/records/Resource.ts"
 import { RecordDatabase } from "../../src/database/Database.ts"
 import { organizations, recordsOf } from "../../src/demo/DemoData.ts"
-import { load } from "../../src/records/Loader.ts"
+import { load, rowsOf } from "../../src/records/Rows.ts"
 import * as Memory from "../../src/records/Memory.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
-import { rowsOf } from "../../src/records/Row.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 /** All resources, whatever their types. */

@@ -23,7 +23,7 @@ import * as Commands from "../../../src/operations/Commands.ts"
 import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 import { ChangeClock } from "../../../src/records/ChangeClock.ts"
-import { Repositories } from "../../../src/records/Repositories.ts"
+import { Repositories } from "../../../src/records/Repository.ts"
 import { type Answers, record, type Recorded } from "./Recorder.ts"
 
 /** The organization that the statements are about. There need not be one. */
@@ -74,12 +74,14 @@ type Services = Layer.Success<typeof services> | Layer.Success<ReturnType<typeof
 const asOwner = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.provideService(effect, CurrentOrganization, CurrentOrganization.known(owner))
 
-const values = { text: "x", number: "1", time: "2026-01-31T09:30:00Z", boolean: true } as const
+const time = "2026-01-31T09:30:00Z"
+
+const values = { equals: "x", numberEquals: "1", since: time, before: time, includeMarked: true } as const
 
 /** Searches of a resource: without a filter, with each, and with all; at the beginning and deep in it. */
 const searches = (resource: Resource): ReadonlyArray<Operation> => {
-  const each = Object.entries(resource.filters).map(([name, { type }]): Readonly<Record<string, unknown>> => ({
-    [name]: values[type]
+  const each = Object.entries(resource.filters).map(([name, { kind }]): Readonly<Record<string, unknown>> => ({
+    [name]: values[kind]
   }))
   const all: Readonly<Record<string, unknown>> = Object.assign({}, ...each)
   return [{}, ...each, all].flatMap((criteria) =>

@@ -59,12 +59,12 @@ type Named<Fields extends Field.Fields, Type> = {
   [Name in keyof Fields & string]: Exclude<Fields[Name]["Type"], null> extends Type ? Name : never
 }[keyof Fields & string]
 
-/** The filters that can look at fields. */
+/** The filters that can be compared with fields. */
 type FilterOf<Fields extends Field.Fields> =
-  | Filter.Filter<Schema.Top, "text", Named<Fields, string>>
-  | Filter.Filter<Schema.Top, "number", Named<Fields, number>>
-  | Filter.Filter<Schema.Top, "time", Named<Fields, DateTime.Utc>>
-  | Filter.Filter<Schema.Top, "boolean", Named<Fields, boolean>>
+  | Filter.Filter<Schema.Top, "equals", Named<Fields, string>>
+  | Filter.Filter<Schema.Top, "numberEquals", Named<Fields, number>>
+  | Filter.Filter<Schema.Top, "since" | "before", Named<Fields, DateTime.Utc>>
+  | Filter.Filter<Schema.Top, "includeMarked", Named<Fields, boolean>>
 
 type OrderOf<Fields extends Field.Fields> = Resource["orderedBy"] & Named<Fields, DateTime.Utc>
 

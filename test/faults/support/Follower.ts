@@ -19,7 +19,7 @@ import * as Postgres from "../../../src/records/Postgres.ts"
 import type { Changes, ChangesRequest } from "../../../src/records/Repository.ts"
 import * as Client from "../../blackbox/support/Client.ts"
 import { eventually } from "../../blackbox/support/eventually.ts"
-import * as Json from "../../../src/records/Json.ts"
+import * as Pages from "../../../src/records/Pages.ts"
 
 export const organization = "org_copy"
 
@@ -98,7 +98,7 @@ export const overHttp = (client: Client.Client, key: Redacted.Redacted): Source 
       if (status === 410) return yield* new CursorExpired()
       if (status === 503) return yield* new RecordStoreDown()
       assert.strictEqual(status, 200, text)
-      return { json: Json.fromText(text), lag: Number(headers["x-changes-lag"]) }
+      return { json: Pages.fromText(text), lag: Number(headers["x-changes-lag"]) }
     })
 })
 
@@ -140,7 +140,7 @@ export const make = (resource: Resource = pets, limit = 1000, owner = organizati
       state = { copy: new Map(), cursor: undefined }
       return { _tag: "Gone" }
     }
-    const page = yield* decodePage(Json.toText(answer.json))
+    const page = yield* decodePage(Pages.toText(answer.json))
     assert.isAtMost(page.body.length + page.removed.length, most)
     const copy = new Map(state.copy)
     for (const record of page.body) copy.set(record.id, record)

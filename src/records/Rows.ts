@@ -1,0 +1,120 @@
+/** Stored records as rows, for the fake, the demo data and tests. The service itself never writes a record. */
+import type { PgClient } from "@effect/sql-pg"
+import { Array, Effect, Option, Predicate, Schema } from "effect"
+import * as Field from "../api/records/Field.ts"
+import type { Filters, Resource, Stored } from "../api/records/Resource.ts"
+
+/** Every value of a record, hidden ones included, by its column. Values that the record leaves out are absent. */
+export type Columns = Readonly<Record<string, unknown>>
+
+/** A stored record in the JSON forms of its values. */
+export interface Row {
+  readonly organization: string
+  readonly id: string
+  readonly columns: Columns
+  /** The record as clients see it. */
+  readonly json: string
+}
+
+/** An object in a record has a column for each of its values: `payment_split.to_Clinic` is `payment_split_to_clinic`. */
+const columnsOf = (values: object, prefix = ""): Columns =>
+  Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => {
+      const column = prefix + Field.columnOf(name)
+      return Predicate.isObject(value) && !Array.isArray(value)
+        ? Object.entries(columnsOf(value, `${column}_`))
+        : [[column, value] as const]
+    })
+  )
+
+const encodeJson = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
+
+/** The rows of stored records. A record that does not match its schema is a defect. */
+export const rowsOf = Effect.fnUntraced(function* <R extends Resource>(resource: R, records: ReadonlyArray<Stored<R>>) {
+  const encodeRecord = Schema.encodeUnknownEffect(resource.record)
+  const encodeHidden = Schema.encodeUnknownEffect(Schema.Struct(resource.hidden))
+  return yield* Effect.forEach(
+    records,
+    Effect.fnUntraced(function* (stored) {
+      const record = yield* encodeRecord(stored)
+      const columns = columnsOf({ ...(yield* encodeHidden(stored)), ...record })
+      const id = String(columns["id"])
+      const row: Row = { organization: stored.organization_id, id, columns, json: yield* encodeJson(record) }
+      return row
+    })
+  )
+}, Effect.orDie)
+
+/** Inserts the records of a resource. Values that a record leaves out get the column's default. */
+export const load = Effect.fnUntraced(function* <R extends Resource>(
+  sql: PgClient.PgClient,
+  resource: R,
+  records: ReadonlyArray<Stored<R>>
+) {
+  const { table } = resource
+  const stored = yield* sql<{ name: string }>`
+    select attname as name from pg_attribute
+    where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attgenerated = ''`
+  const rows = (yield* rowsOf(resource, records)).map(({ columns, organization }) => ({
+    ...columns,
+    organization_id: organization
+  }))
+  const columnsIn = (row: object) => stored.flatMap(({ name }) => (name in row ? [name] : [])).join(", ")
+  for (const [columns, group] of Object.entries(Array.groupBy(rows, columnsIn))) {
+    yield* sql.unsafe(
+      `insert into ${table} (${columns}) select ${columns} from json_populate_recordset(null::${table}, $1::json)`,
+      [yield* Effect.orDie(encodeJson(group))]
+    )
+  }
+})
+
+/** The parts of a JSON schema that examples come from. */
+interface JsonSchema {
+  readonly type: string | ReadonlyArray<string>
+  readonly examples: ReadonlyArray<unknown>
+  readonly properties: Readonly<Record<string, unknown>>
+  readonly allOf: ReadonlyArray<unknown>
+  readonly anyOf: ReadonlyArray<unknown>
+}
+
+const absent: JsonSchema = { type: [], examples: [], properties: {}, allOf: [], anyOf: [] }
+
+/** The example of a JSON schema: its own, or the examples of its parts. */
+const exampleIn = (schema: unknown): Option.Option<unknown> => {
+  if (!Predicate.isObject(schema)) return Option.none()
+  const { allOf, anyOf, examples, properties, type } = { ...absent, ...schema }
+  const types = [type].flat()
+  if (examples.length > 0) return Option.some(examples[0])
+  if (types.includes("object")) {
+    const parts = Object.entries(properties).flatMap(([name, part]) =>
+      Option.toArray(Option.map(exampleIn(part), (example) => [name, example] as const))
+    )
+    return Option.some(Object.fromEntries(parts))
+  }
+  if (types.includes("boolean")) return Option.some(false)
+  return Option.firstSomeOf([
+    ...[...allOf, ...anyOf].map(exampleIn),
+    types.includes("null") ? Option.some(null) : Option.none()
+  ])
+}
+
+const exampleOf = <Fields extends Field.Fields>(fields: Fields): Schema.Struct.Type<Fields> => {
+  const schema = Schema.Struct(fields)
+  const document = Schema.toJsonSchemaDocument(schema)
+  // oxlint-disable-next-line effecttsgo/schema-sync -- a field without an example is a bug
+  return Schema.decodeUnknownSync(schema)(Option.getOrElse(exampleIn(document.schema), () => ({})))
+}
+
+/**
+ * A record that is valid in every field: the given values, and the examples of its schema for the others. Its organization
+ * is `org_oakridge` by default. Two records of one resource need different ids.
+ */
+export const build = <Name extends string, Fields extends Field.Fields, Hidden extends Field.Fields, F extends Filters>(
+  resource: Resource<Name, Fields, Hidden, F>,
+  values: Partial<Stored<Resource<Name, Fields, Hidden, F>>> = {}
+): Stored<Resource<Name, Fields, Hidden, F>> => ({
+  organization_id: "org_oakridge",
+  ...exampleOf(resource.hidden),
+  ...exampleOf(resource.record.fields),
+  ...values
+})
