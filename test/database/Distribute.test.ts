@@ -8,7 +8,7 @@ import { invoices } from "../../src/api/records/Invoices.ts"
 import * as Distribute from "../../src/database/Distribute.ts"
 import * as Distribution from "../../src/database/Distribution.ts"
 import { addField, addIndex } from "../../src/database/migrations/addField.ts"
-import * as ChangesCheck from "../../src/operations/doctor/ChangesCheck.ts"
+import { changes } from "../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../src/operations/doctor/MigrationsCheck.ts"
 import * as RolesCheck from "../../src/operations/doctor/RolesCheck.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
@@ -136,7 +136,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
         assert.isTrue(Exit.isFailure(asked))
         const refused = yield* Effect.flip(repository.changes({ limit: 10 }))
         assert.strictEqual(refused._tag, "ChangesNotServed")
-        const [said] = yield* ChangesCheck.check(sql)
+        const [said] = yield* changes(sql)
         assert.include(said?.message ?? "", "distributed")
       }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a"))),
     long

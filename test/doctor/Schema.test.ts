@@ -10,7 +10,7 @@ import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
 import { made } from "../../scripts/doctor/made.ts"
 import { script } from "../../src/database/migrations/script.ts"
-import * as ChangesCheck from "../../src/operations/doctor/ChangesCheck.ts"
+import { changes } from "../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../src/operations/doctor/MigrationsCheck.ts"
 import * as RolesCheck from "../../src/operations/doctor/RolesCheck.ts"
 import { connect } from "../../src/database/Database.ts"
@@ -27,7 +27,7 @@ const problems = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   const said = [
     ...(yield* MigrationsCheck.check(sql, { needed: Object.values(RolesCheck.roles) })),
-    ...(yield* ChangesCheck.check(sql))
+    ...(yield* changes(sql))
   ]
   return said.filter(({ message, status }) => status !== "ok" && !message.includes("is a superuser"))
 })

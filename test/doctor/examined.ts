@@ -4,7 +4,7 @@ import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as Doctor from "../../src/operations/doctor/Doctor.ts"
-import type { Finding } from "../../src/operations/doctor/Finding.ts"
+import type { Finding } from "../../src/operations/doctor/Check.ts"
 import * as HttpClient from "../../src/process/HttpClient.ts"
 
 const services = Layer.mergeAll(NodeServices.layer, Reactivity.layer, HttpClient.layer)

@@ -17,7 +17,7 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import type { Claim } from "../../../src/deletions/Task.ts"
 import * as Tasks from "../../../src/deletions/Tasks.ts"
 import { TaskReads } from "../../../src/deletions/TaskReads.ts"
-import * as TasksCheck from "../../../src/operations/doctor/TasksCheck.ts"
+import { deletions as deletionsCheck } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as AuditLog from "../../../src/operations/AuditLog.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
@@ -219,7 +219,7 @@ const ofOperators: ReadonlyArray<Operation> = [
 
 const ofDatabase = (sql: Database): ReadonlyArray<Operation> => [
   { name: "metrics: counts of tasks", statements: 1, reason, run: Tasks.counts(sql) },
-  { name: "doctor: late and dead tasks", statements: 1, reason, run: TasksCheck.check(sql) }
+  { name: "doctor: late and dead tasks", statements: 1, reason, run: deletionsCheck(sql) }
 ]
 
 const resources: ReadonlyArray<Resource> = searchable

@@ -1,165 +1,133 @@
-/** Looks for what is wrong with an installation: each check for itself, in its time, with what to do. */
-import { Duration, Effect, Option, Redacted } from "effect"
-import { config, type Role, type Settings } from "../../app/Config.ts"
-import { connect, type Database, type Options as Pool, sessionSettings } from "../../database/Database.ts"
+/** The doctor: runs every check of an installation, each in its time, and advises what to do. */
+import { statfs } from "node:fs/promises"
+import { Duration, Effect, FileSystem, Option, Path, Redacted } from "effect"
+import { config, type Settings } from "../../app/Config.ts"
+import { connect, type Database, type Options as Pool } from "../../database/Database.ts"
 import { poolsOf } from "../../database/Databases.ts"
-import * as Replica from "../Replica.ts"
+import * as Embedded from "../../database/Embedded.ts"
 import * as Failure from "../../process/Failure.ts"
-import * as ChangesCheck from "./ChangesCheck.ts"
-import * as ConfigurationCheck from "./ConfigurationCheck.ts"
-import * as ConnectionsCheck from "./ConnectionsCheck.ts"
-import * as EmbeddedCheck from "./EmbeddedCheck.ts"
-import { check, fail, type Finding, ok, warn } from "./Finding.ts"
-import * as MigrationsCheck from "./MigrationsCheck.ts"
-import * as ProcessorCheck from "./ProcessorCheck.ts"
-import * as RolesCheck from "./RolesCheck.ts"
-import * as RouteCheck from "./RouteCheck.ts"
-import * as ServerCheck from "./ServerCheck.ts"
-import * as ServiceCheck from "./ServiceCheck.ts"
-import * as SessionCheck from "./SessionCheck.ts"
-import * as TasksCheck from "./TasksCheck.ts"
+import { attempt, checksAt, examine as examineArea, fail, type Finding, ok, type Said, warn } from "./Check.ts"
+import { databaseChecks, sessionChecks } from "./DatabaseChecks.ts"
+import { processorChecks, serviceChecks } from "./ServiceChecks.ts"
+import { environment, settingsChecks } from "./SettingsChecks.ts"
 
 const connectTimeout = Duration.seconds(4)
 
-/** A database by the variable that names it, with the pools that go there. */
-interface Named {
-  readonly variable: string
-  readonly pools: ReadonlyArray<Pool>
-}
-
-const sameUrl = (one: Pool, other: Pool) => Redacted.value(one.url) === Redacted.value(other.url)
-
-/** The databases of the configuration, each once. */
-const databasesOf = (settings: Settings, url: Redacted.Redacted): ReadonlyArray<Named> => {
+/** The databases of the configuration, each once, with the pools that connect to it. */
+const databasesOf = (settings: Settings, url: Redacted.Redacted) => {
   const { credentials, records, tasks } = poolsOf(settings, url, connectTimeout)
-  const main = [tasks, records, credentials].filter((pool) => sameUrl(pool, tasks))
+  const isMain = (pool: Pool) => Redacted.value(pool.url) === Redacted.value(url)
+  const others = [
+    { variable: "READ_DATABASE_URL", pools: [records] },
+    { variable: "CREDENTIALS_DATABASE_URL", pools: [credentials] }
+  ]
   return [
-    { variable: "DATABASE_URL", pools: main },
-    ...(sameUrl(records, tasks) ? [] : [{ variable: "READ_DATABASE_URL", pools: [records] }]),
-    ...(sameUrl(credentials, tasks) ? [] : [{ variable: "CREDENTIALS_DATABASE_URL", pools: [credentials] }])
+    { variable: "DATABASE_URL", pools: [tasks, records, credentials].filter(isMain) },
+    ...others.filter(({ pools }) => !pools.every(isMain))
   ]
 }
 
 /** Connects as a pool does, with one connection. */
-const reach = Effect.fnUntraced(function* (pool: Pool) {
-  const sql = yield* connect({ ...pool, maxConnections: 1 })
-  yield* sql`select 1`
-  return sql
-})
+const reach = (pool: Pool) => Effect.tap(connect({ ...pool, maxConnections: 1 }), (sql) => sql`select 1`)
 
-const unreachable = (variable: string, error: Parameters<typeof Failure.sqlReason>[0]) => {
-  return fail(
+const unreachable = (variable: string, error: Parameters<typeof Failure.sqlReason>[0]) =>
+  fail(
     `The database cannot be reached: ${Failure.sqlReason(error)}`,
     `Check the host, port, login and password of ${variable}, its sslmode and files, and that the server runs and lets this machine in.`
   )
-}
 
-/** The checks of what the service does with a database of records. */
-const usage = (area: string, sql: Database, { roles }: Pick<Settings, "roles">) => {
-  const has = (...some: ReadonlyArray<Role>) => roles.some((role) => some.includes(role))
-  return [
-    // The other roles may not look at these.
-    ...(has("intake", "worker") ? [check(area, "Its deletions", TasksCheck.check(sql))] : []),
-    ...(has("data-api") ? [check(area, "Its changes", ChangesCheck.check(sql))] : [])
-  ]
-}
-
-/** What a database is needed for, by the variable that names it. */
-const neededOf = (variable: string, { roles }: Settings): MigrationsCheck.Options => {
-  const reads = roles.includes("data-api") ? [RolesCheck.roles["data-api"]] : []
-  if (variable === "READ_DATABASE_URL") return { needed: reads }
-  return variable === "DATABASE_URL"
-    ? { needed: roles.map((role) => RolesCheck.roles[role]) }
-    : { needed: reads.map(({ name }) => ({ name, can: "look API keys up" })), isOfKeys: true }
-}
-
-const ofDatabase = (settings: Settings, { pools, variable }: Named, sql: Database, isMain: boolean) => {
-  const needed = settings.processes * pools.length * settings.poolSize
-  const isRead = variable === "READ_DATABASE_URL"
-  return [
-    check(variable, "The server", ServerCheck.check(sql, { variable, isWritten: !isRead })),
-    ...pools.map((pool) =>
-      check(
-        variable,
-        `The connections of the ${pool.name ?? "database"}`,
-        Effect.flatMap(reach(pool), (session) =>
-          Effect.map(
-            Effect.all([
-              RouteCheck.check(session, pool.name ?? variable, variable),
-              SessionCheck.check(session, sessionSettings(pool))
-            ]),
-            (said) => said.flat()
-          )
-        ).pipe(Effect.scoped)
-      )
-    ),
-    check(variable, "Its connections", ConnectionsCheck.check(sql, needed)),
-    check(variable, "Its migrations", MigrationsCheck.check(sql, neededOf(variable, settings))),
-    ...(isMain ? usage(variable, sql, settings) : [])
-  ]
-}
-
-const within = Duration.seconds(2)
-
-/** Whether a replica follows its primary. */
-const replication = (primary: Database | undefined, replica: Database) =>
-  primary === undefined
-    ? Effect.succeed([])
-    : Replica.check(primary, replica, (database, statement) =>
-        database.run({ key: "doctor", within, unavailable: ({ reason }) => reason }, statement)
-      ).pipe(
-        Effect.match({
-          onFailure: (reason) => [warn(`Whether it follows DATABASE_URL is not known: ${reason}`, "Look at both.")],
-          onSuccess: (problem) =>
-            problem === undefined
-              ? [ok("It follows DATABASE_URL, or was never its replica.")]
-              : [fail(`It ${problem.charAt(0).toLowerCase()}${problem.slice(1)}.`, "Look at its replication.")]
-        })
-      )
+/** The findings about a session of a pool. */
+const session = (variable: string, pool: Pool) =>
+  attempt(
+    `The connections of the ${pool.name ?? "database"}`,
+    Effect.gen(function* () {
+      const subject = { pool, sql: yield* reach(pool), variable }
+      return (yield* Effect.forEach(checksAt("doctor", sessionChecks, subject), ({ run }) => run(subject))).flat()
+    }).pipe(Effect.scoped)
+  )
 
 const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.Redacted) {
   const findings: Array<Finding> = []
-  let main: Database | undefined
-  for (const named of databasesOf(settings, url)) {
-    const [first] = named.pools
-    if (first === undefined) continue
+  let primary: Database | undefined
+  for (const { pools, variable } of databasesOf(settings, url)) {
+    const [pool] = pools
+    if (pool === undefined) continue
     let sql: Database | undefined
-    const reached = reach(first).pipe(
+    const reached = reach(pool).pipe(
       Effect.map((database) => {
         sql = database
         return []
       }),
-      Effect.catchTag("SqlError", (error) => Effect.succeed([unreachable(named.variable, error)]))
+      Effect.catchTag("SqlError", (error) => Effect.succeed([unreachable(variable, error)]))
     )
-    findings.push(...(yield* check(named.variable, "The database", reached)))
-    if (sql === undefined) continue
-    const isMain = named.variable === "DATABASE_URL"
-    if (isMain) main = sql
-    // One after the other: they share a connection, and one of them measures.
-    const all = yield* Effect.forEach(ofDatabase(settings, named, sql, isMain), (each) => each)
-    findings.push(...all.flat())
-    if (named.variable === "READ_DATABASE_URL") {
-      findings.push(...(yield* check(named.variable, "Its replication", replication(main, sql))))
+    const said = [...(yield* attempt("The database", reached))]
+    if (sql !== undefined) {
+      if (variable === "DATABASE_URL") primary = sql
+      said.push(...(yield* Effect.forEach(pools, (each) => session(variable, each))).flat())
     }
+    findings.push(...said.map((one) => ({ area: variable, ...one })))
+    if (sql === undefined) continue
+    findings.push(...(yield* examineArea(variable, databaseChecks, { settings, variable, pools, sql, primary })))
   }
-  return { findings, sql: main }
+  return { findings, sql: primary }
+})
+
+/** Mebibytes that the disk of the embedded database should have left. */
+const little = 500
+
+/** The nearest folder that exists: the path itself, or one above it. */
+const existing = (folder: string): Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const above = (yield* Path.Path).dirname(folder)
+    if (above === folder || (yield* Effect.orElseSucceed(fs.exists(folder), () => false))) return folder
+    return yield* existing(above)
+  })
+
+/** The findings about the folder of the embedded database, which may have a database that can be opened. */
+const folderOf = Effect.fnUntraced(function* (dataDir: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  if (dataDir === "memory") {
+    return { said: [ok("DATA_DIR=memory: it is kept in the memory of the service.")], canOpen: false }
+  }
+  const folder = path.resolve(dataDir)
+  const isThere = yield* Effect.orElseSucceed(fs.exists(path.join(folder, "made")), () => false)
+  const parent = yield* existing(folder)
+  const isWritable = yield* fs.stat(parent).pipe(
+    Effect.filterOrFail(({ type }) => type === "Directory"),
+    Effect.andThen(fs.access(parent, { writable: true })),
+    Effect.as(true),
+    Effect.orElseSucceed(() => false)
+  )
+  const said: Array<Said> = []
+  if (!isWritable) {
+    const message = `${folder} cannot be written: ${parent} is no folder, or not this user's.`
+    said.push(fail(message, "Choose another folder with DATA_DIR, or give this user the right."))
+  }
+  const free = yield* Effect.option(Effect.tryPromise(() => statfs(parent)))
+  const mebibytes = Option.match(free, {
+    onNone: () => Infinity,
+    onSome: ({ bavail, bsize }) => Math.floor((bavail * bsize) / 1024 ** 2)
+  })
+  if (mebibytes < little) said.push(warn(`${parent} has ${mebibytes} MiB left.`, "Make room on its disk."))
+  if (!isThere && isWritable) said.push(ok(`There is none in ${folder} yet; the first start makes it.`))
+  return { said, canOpen: isThere && isWritable }
 })
 
 const embedded = Effect.fnUntraced(function* (settings: Settings) {
   const area = "Embedded database"
-  const { isThere, said } = yield* EmbeddedCheck.check(settings)
-  const findings: Array<Finding> = said.map((each) => ({ area, ...each }))
-  if (!isThere) return findings
-  const opened = EmbeddedCheck.open(settings).pipe(
-    Effect.flatMap(({ said: how, sql }) =>
-      Effect.map(
-        Effect.forEach(
-          [check(area, "Its migrations", MigrationsCheck.check(sql, { needed: [] })), ...usage(area, sql, settings)],
-          (each) => each
-        ),
-        (all): ReadonlyArray<Finding> => [{ area, ...how }, ...all.flat()]
-      )
-    ),
+  const { dataDir, processes } = settings
+  const { canOpen, said } = yield* folderOf(dataDir)
+  const several = fail(`PROCESSES=${processes} needs a Postgres.`, "Set DATABASE_URL, or leave PROCESSES unset.")
+  const findings = [...(processes > 1 ? [several] : []), ...said].map((one): Finding => ({ area, ...one }))
+  if (!canOpen) return findings
+  const opened = Effect.gen(function* () {
+    const { isGuest, sql } = yield* Embedded.connect(dataDir, { asGuest: true })
+    const how = ok(isGuest ? "Another process has it open, and shares it." : "It opens.")
+    const subject = { settings, variable: undefined, pools: [], sql, primary: undefined }
+    return [{ area, ...how }, ...(yield* examineArea(area, databaseChecks, subject))]
+  }).pipe(
     Effect.catchTags({
       EmbeddedDatabaseError: ({ message }) =>
         Effect.succeed([{ area, ...fail(message, "Stop the other process, or choose another DATA_DIR.") }]),
@@ -171,16 +139,20 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
   return [...findings, ...(yield* opened)]
 })
 
-/** Everything that is found. */
+/** All findings. */
 export const examine = Effect.fn("Doctor.examine")(function* () {
-  const configured = yield* ConfigurationCheck.check()
+  const configured = (yield* environment).map((one): Finding => ({ area: "Configuration", ...one }))
   const read = yield* Effect.option(config)
   if (Option.isNone(read)) return configured
   const settings = read.value
   const { findings, sql } = Option.isSome(settings.databaseUrl)
     ? yield* servers(settings, settings.databaseUrl.value)
     : { findings: yield* embedded(settings), sql: undefined }
-  const processor = yield* check("Payment processor", "The processor", ProcessorCheck.check(settings, sql))
-  const service = yield* check("Service", "The service", ServiceCheck.check(settings))
-  return [...configured, ...findings, ...processor, ...service]
+  return [
+    ...configured,
+    ...(yield* examineArea("Configuration", settingsChecks, settings)),
+    ...findings,
+    ...(yield* examineArea("Payment processor", processorChecks, { settings, sql })),
+    ...(yield* examineArea("Service", serviceChecks, settings))
+  ]
 })

@@ -1,36 +1,75 @@
-/** Checks which migrations a database has, and that everything is there that they make. */
-import { Effect } from "effect"
+/** The check of the migrations that a database has, and of the objects and privileges that they make. */
+import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import type { SqlError } from "effect/sql/SqlError"
+import type { Settings } from "../../app/Config.ts"
 import * as Catalog from "../../database/Catalog.ts"
 import { all, missing, openSchema } from "../../database/Migrations.ts"
 import { invocation } from "../../process/Package.ts"
-import { fail, ok, type Said, warn } from "./Finding.ts"
-import * as Migrated from "./Migrated.ts"
+import { fail, ok, rows, type Said, warn } from "./Check.ts"
+import migrated from "./migrated.json" with { type: "json" }
 import * as RolesCheck from "./RolesCheck.ts"
 import * as SchemaCheck from "./SchemaCheck.ts"
 
-const run = `Run: ${invocation("migrate")}`
+const Kind = Schema.Literals(["domain", "function", "column", "default", "not null", "constraint", "index", "trigger"])
 
-/** The migrations that this version does not know. */
-const unknown = (sql: PgClient.PgClient) =>
-  Effect.map(sql<{ id: number; name: string }>`select migration_id as id, name from migrations order by 1`, (rows) =>
-    rows
-      .map(({ id, name }) => `${String(id).padStart(5, "0")}_${name}`)
-      .filter((file) => !Object.keys(all).some((known) => known.startsWith(file.slice(0, 5))))
+const File = Schema.Struct({
+  parts: Schema.Array(Schema.Tuple([Kind, Schema.String, Schema.String, Schema.String, Schema.String])),
+  privileges: Schema.Array(
+    Schema.Tuple([Schema.String, Schema.String, Schema.String, Schema.NullOr(Schema.Array(Schema.String))])
   )
+})
 
-/** Says which migrations are missing or unknown. With neither, the objects of the database can be compared. */
-const recorded = Effect.fnUntraced(function* (
-  sql: PgClient.PgClient
-): Effect.fn.Return<{ readonly lacks: boolean; readonly said: ReadonlyArray<Said> }, SqlError> {
+const isOfKeys = (name: string) => /api_key|\bmigrations\b|^schema /.test(name)
+
+/** The catalog of a database that has all migrations, in this schema: `migrated.json`, which `npm run generate` writes. */
+const expectedIn = Effect.fnUntraced(function* (schema: string, onlyKeys: boolean) {
+  const file = yield* Effect.orDie(Schema.decodeUnknownEffect(File)(migrated))
+  const there = (text: string) =>
+    text
+      .replace(/^schema public$/, `schema ${schema}`)
+      .replaceAll("public.", `${schema}.`)
+      .replaceAll("'public'", `'${schema}'`)
+  const parts = file.parts.map(([kind, of, name, definition, state]) => ({
+    kind,
+    of,
+    name: there(name),
+    definition: there(definition),
+    state
+  }))
+  const privileges = file.privileges.map(([grantee, privilege, object, columns]) => ({
+    grantee,
+    privilege,
+    object: there(object),
+    columns
+  }))
+  return {
+    schema,
+    isClosed: false,
+    isReplica: false,
+    parts: onlyKeys ? parts.filter(({ name, of }) => isOfKeys(of) || isOfKeys(name)) : parts,
+    privileges: onlyKeys ? privileges.filter(({ object }) => isOfKeys(object)) : privileges
+  } satisfies Catalog.Catalog
+})
+
+const Recorded = Schema.Struct({ id: Schema.Int, name: Schema.String })
+
+/** The findings about missing or unknown migrations. Without any, the objects can be compared. */
+const recorded = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const run = `Run: ${invocation("migrate")}`
   const { files, isEmpty } = yield* missing(sql)
-  if (isEmpty) return { lacks: true, said: [fail("It is not migrated.", run)] }
-  if (files.length > 0) return { lacks: true, said: [fail(`It lacks the migrations ${files.join(", ")}.`, run)] }
-  const newer = yield* unknown(sql)
-  if (newer.length === 0) return { lacks: false, said: [] }
+  if (isEmpty) return { isIncomplete: true, said: [fail("It is not migrated.", run)] }
+  if (files.length > 0) {
+    return { isIncomplete: true, said: [fail(`It lacks the migrations ${files.join(", ")}.`, run)] }
+  }
+  const known = new Set(Object.keys(all).map((file) => file.slice(0, 5)))
+  const newer = (yield* rows(Recorded, sql`select migration_id as id, name from migrations order by 1`))
+    .map(({ id, name }) => `${String(id).padStart(5, "0")}_${name}`)
+    .filter((file) => !known.has(file.slice(0, 5)))
   const message = `It has migrations that this version does not know, so its objects were not compared: ${newer.join(", ")}.`
-  return { lacks: false, said: [warn(message, "Roll the newer version out here as well.")] }
+  return {
+    isIncomplete: false,
+    said: newer.length === 0 ? [] : [warn(message, "Roll the newer version out here as well.")]
+  }
 })
 
 export interface Options {
@@ -40,38 +79,31 @@ export interface Options {
   readonly isOfKeys?: boolean
 }
 
-/** The name is of what API keys need. */
-const isOfKeys = (name: string) => /api_key|\bmigrations\b|^schema /.test(name)
+/** The needs of a process in the database of a variable. It owns the embedded database. */
+export const neededOf = (variable: string | undefined, { roles }: Settings): Options => {
+  if (variable === undefined) return { needed: [] }
+  const reads = roles.includes("data-api") ? [RolesCheck.roles["data-api"]] : []
+  if (variable === "READ_DATABASE_URL") return { needed: reads }
+  return variable === "DATABASE_URL"
+    ? { needed: roles.map((role) => RolesCheck.roles[role]) }
+    : { needed: reads.map(({ name }) => ({ name, can: "look API keys up" })), isOfKeys: true }
+}
 
-/** The migrations; then the objects that they make, and the privileges. */
 export const check = Effect.fnUntraced(function* (sql: PgClient.PgClient, options: Options) {
   const catalog = yield* Catalog.read(sql)
-  const whole = yield* Migrated.inSchema(catalog.schema)
-  const migrated: Catalog.Catalog = options.isOfKeys
-    ? {
-        ...whole,
-        parts: whole.parts.filter(({ name, of }) => isOfKeys(of) || isOfKeys(name)),
-        privileges: whole.privileges.filter(({ object }) => isOfKeys(object))
-      }
-    : whole
-  const roles = RolesCheck.check(sql, catalog, migrated, options.needed)
+  const expected = yield* expectedIn(catalog.schema, options.isOfKeys === true)
+  const roles = RolesCheck.check(sql, catalog, expected, options.needed)
   // To a login that may not use the schema, its tables look as if they were missing.
   if (catalog.isClosed) return yield* roles
-  const { lacks, said } = yield* Effect.catchIf(
-    recorded(sql),
-    // The privilege that is lacking is among those that are said to be.
-    ({ reason }) => reason._tag === "AuthorizationError",
-    () => Effect.succeed({ lacks: false, said: [] })
+  // The check of the roles names the privilege that is lacking.
+  const { isIncomplete, said } = yield* Effect.catchReason(recorded(sql), "SqlError", "AuthorizationError", () =>
+    Effect.succeed({ isIncomplete: false, said: [] })
   )
-  if (lacks) return said
+  if (isIncomplete) return said
   if (catalog.isReplica) return [...said, ...(yield* roles)]
-  const different = said.length > 0 ? [] : yield* SchemaCheck.check(sql, catalog, migrated)
-  const found = [...said, ...different]
+  const found = said.length > 0 ? said : yield* SchemaCheck.check(sql, catalog, expected)
   const open = yield* openSchema(sql)
-  return [
-    ...found,
-    ...(found.length === 0 ? [ok(`It has all ${Object.keys(all).length} migrations, and all that they make.`)] : []),
-    ...(open === undefined ? [] : [warn(open.message, open.statement)]),
-    ...(yield* roles)
-  ]
+  const whole: ReadonlyArray<Said> =
+    found.length > 0 ? [] : [ok(`It has all ${Object.keys(all).length} migrations, and all that they make.`)]
+  return [...found, ...whole, ...(open === undefined ? [] : [warn(open.message, open.statement)]), ...(yield* roles)]
 })

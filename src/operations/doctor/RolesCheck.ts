@@ -1,14 +1,14 @@
-/** Checks the roles of the database, and what the login of this process may do. */
-import { Effect } from "effect"
+/** The check of the roles of a database, and of the abilities of the login of this process. */
+import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import type { Role } from "../../app/Config.ts"
 import { type Catalog, type Privilege, textOf } from "../../database/Catalog.ts"
 import { lackingGrants } from "../../database/Distribute.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { invocation } from "../../process/Package.ts"
-import { fail, listed, ok, type Said, warn } from "./Finding.ts"
+import { fail, first, listed, ok, type Said, warn } from "./Check.ts"
 
-/** A role of the database, and what it is for. */
+/** A role of the database, and what it can do. */
 export interface Need {
   readonly name: string
   readonly can: string
@@ -21,18 +21,20 @@ export const roles: Readonly<Record<Role, Need>> = {
   worker: { name: "practice_data_worker", can: "run deletions" }
 }
 
-interface Login {
-  readonly login: string
-  readonly is_superuser: boolean
-  readonly may_migrate: boolean
-  readonly roles: ReadonlyArray<string>
-}
+const Login = Schema.Struct({
+  login: Schema.String,
+  is_superuser: Schema.Boolean,
+  may_migrate: Schema.NullOr(Schema.Boolean),
+  roles: Schema.Array(Schema.String)
+})
+
+type Held = ReadonlyArray<Privilege>
 
 const sameAs = (one: Privilege) => (other: Privilege) =>
   other.object === one.object && other.privilege === one.privilege
 
-/** What of the privileges is not held. */
-const lacking = (needed: ReadonlyArray<Privilege>, held: ReadonlyArray<Privilege>) =>
+/** The privileges, or columns of them, that are not held. */
+const lacking = (needed: Held, held: Held): Held =>
   needed.flatMap((need) => {
     const own = held.find(sameAs(need))
     if (own === undefined) return [need]
@@ -41,8 +43,8 @@ const lacking = (needed: ReadonlyArray<Privilege>, held: ReadonlyArray<Privilege
     return columns?.length === 0 ? [] : [{ ...need, columns }]
   })
 
-/** The privileges on what there is. Others come with what is missing. */
-const onExisting = ({ privileges }: Catalog, { parts, schema }: Catalog) => {
+/** The privileges on existing objects. Others come with what is missing. */
+const onExisting = ({ privileges }: Catalog, { parts, schema }: Catalog): Held => {
   const existing = new Set([
     `schema ${schema}`,
     ...parts.flatMap(({ kind, name, of }) => {
@@ -50,86 +52,81 @@ const onExisting = ({ privileges }: Catalog, { parts, schema }: Catalog) => {
       return kind === "column" ? [`${schema}.${of}`, `${schema}.${of}.${name}`] : []
     })
   ])
-  return privileges.flatMap((each) => {
-    const columns = each.columns?.filter((name) => existing.has(`${each.object}.${name}`)) ?? null
-    return existing.has(each.object) ? [{ ...each, columns }] : []
-  })
+  return privileges
+    .filter(({ object }) => existing.has(object))
+    .map((each) => ({
+      ...each,
+      columns: each.columns?.filter((name) => existing.has(`${each.object}.${name}`)) ?? null
+    }))
 }
 
-/**
- * The roles and the login.
- *
- * @param migrated the catalog of a database that has all migrations, as far as this one needs it
- * @param needed what this process does
- */
+/** @param migrated the catalog of a database that has all migrations, as far as this one needs it */
 export const check = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   catalog: Catalog,
   migrated: Catalog,
   needed: ReadonlyArray<Need>
 ) {
-  const { privileges, schema } = catalog
+  const { schema } = catalog
+  const self = yield* first(
+    Login,
+    sql`
+      select current_user as login, r.rolsuper as is_superuser, array(select rolname::text from pg_roles) as roles,
+        has_schema_privilege(n.oid, 'CREATE') and pg_has_role(c.relowner, 'USAGE') as may_migrate
+      from pg_roles r cross join pg_namespace n left join pg_class c on c.relnamespace = n.oid and c.relname = 'organizations'
+      where r.rolname = current_user and n.oid = ${schema}::regnamespace`
+  )
   const expected = onExisting(migrated, catalog)
-  const [self] = yield* sql<Login>`
-    select current_user as login, r.rolsuper as is_superuser, array(select rolname::text from pg_roles) as roles,
-      has_schema_privilege(n.oid, 'CREATE') and pg_has_role(c.relowner, 'USAGE') as may_migrate
-    from pg_roles r cross join pg_namespace n left join pg_class c on c.relnamespace = n.oid and c.relname = 'organizations'
-    where r.rolname = current_user and n.oid = ${schema}::regnamespace`
-  if (self === undefined) return []
-  const names = (some: ReadonlyArray<Privilege>) =>
-    listed(some.map(({ object, privilege }) => `${privilege} on ${object.replace(`${schema}.`, "")}`))
-  const heldBy = (name: string) => privileges.filter(({ grantee }) => grantee === name)
-  const givenTo = (name: string) => expected.filter(({ grantee }) => grantee === name)
-  const own = heldBy(self.login)
   const objects = new Set(expected.map(({ object }) => object))
+  const nameOf = ({ object, privilege }: Privilege) => `${privilege} on ${object.replace(`${schema}.`, "")}`
+  const names = (some: Held) => listed(some.map(nameOf))
+  const statements = (verb: string, some: Held, whom: string) =>
+    some.map((each) => `${verb} ${textOf(each)} ${whom}`).join("; ")
+  const heldBy = (name: string) => catalog.privileges.filter(({ grantee }) => grantee === name)
+  const givenTo = (name: string) => expected.filter(({ grantee }) => grantee === name)
+  /** The privileges that a grantee holds and should not. */
+  const excessOf = (name: string, kinds: RegExp) =>
+    heldBy(name).filter(
+      (each) => kinds.test(each.privilege) && objects.has(each.object) && !givenTo(name).some(sameAs(each))
+    )
+  const own = heldBy(self.login)
   const said: Array<Said> = []
   const able: Array<string> = []
   for (const { can, name } of needed) {
     if (!self.roles.includes(name)) {
-      const advice = `Run: create role ${name} nologin. Then see what it lacks.`
-      said.push(fail(`The role ${name} does not exist.`, advice))
+      said.push(fail(`The role ${name} does not exist.`, `Run: create role ${name} nologin. Then see what it lacks.`))
       continue
     }
-    const held = heldBy(name)
-    const given = givenTo(name)
+    const [held, given] = [heldBy(name), givenTo(name)]
     const absent = lacking(given, held)
     if (absent.length > 0) {
-      const grants = absent.map((each) => `grant ${textOf(each)} to ${name}`).join("; ")
-      said.push(fail(`The role ${name} lacks ${names(absent)}.`, grants))
+      said.push(fail(`The role ${name} lacks ${names(absent)}.`, statements("grant", absent, `to ${name}`)))
     }
-    const excess = held.filter(
-      (each) => /INSERT|UPDATE|DELETE/.test(each.privilege) && objects.has(each.object) && !given.some(sameAs(each))
-    )
+    const excess = excessOf(name, /INSERT|UPDATE|DELETE/)
     if (excess.length > 0) {
-      const revokes = excess.map((each) => `revoke ${textOf(each)} from ${name}`).join("; ")
-      said.push(warn(`The role ${name} may do more than it should: ${names(excess)}.`, revokes))
+      const message = `The role ${name} may do more than it should: ${names(excess)}.`
+      said.push(warn(message, statements("revoke", excess, `from ${name}`)))
     }
-    const missed = lacking(
-      held.filter((each) => given.some(sameAs(each))),
-      own
-    )
+    const ofRole = held.filter((each) => given.some(sameAs(each)))
+    const missed = lacking(ofRole, own)
     if (missed.length > 0) {
       const message = `The login ${self.login} cannot ${can}, which this process does: it lacks ${names(missed)}.`
       said.push(fail(message, `grant ${name} to ${self.login}`))
     } else if (absent.length === 0) able.push(can)
   }
-  const open = heldBy("public").filter(
-    (each) => each.privilege === "EXECUTE" && objects.has(each.object) && !givenTo("public").some(sameAs(each))
-  )
+  const open = excessOf("public", /EXECUTE/)
   if (open.length > 0) {
-    const revokes = open.map((each) => `revoke ${textOf(each)} from public`).join("; ")
-    said.push(warn(`Every role may do more than it should: ${names(open)}.`, revokes))
+    const message = `Every role may do more than it should: ${names(open)}.`
+    said.push(warn(message, statements("revoke", open, "from public")))
   }
-  if (yield* Distribution.ask(sql)) {
-    for (const grant of yield* lackingGrants(sql)) {
-      said.push(fail(`Tables that are distributed need: grant ${grant}.`, `Run: ${invocation("distribute")}`))
-    }
+  for (const grant of (yield* Distribution.ask(sql)) ? yield* lackingGrants(sql) : []) {
+    said.push(fail(`Tables that are distributed need: grant ${grant}.`, `Run: ${invocation("distribute")}`))
   }
   const operating = ["INSERT on api_keys", "INSERT on intake_secrets", "UPDATE on deletion_tasks"]
-  if (operating.every((each) => own.some((one) => names([one]) === each))) able.push("operate keys, secrets and tasks")
-  if (self.may_migrate) able.push("migrate")
-  const abilities = able.length === 0 ? "nothing" : able.join(", ")
-  said.push(ok(`The login ${self.login} may: ${abilities}.`))
+  const held = new Set(own.map(nameOf))
+  if (operating.every((each) => held.has(each))) able.push("operate keys, secrets and tasks")
+  if (self.may_migrate === true) able.push("migrate")
+  said.push(ok(`The login ${self.login} may: ${able.length === 0 ? "nothing" : able.join(", ")}.`))
   if (self.is_superuser) {
     said.push(
       warn(

@@ -1,0 +1,123 @@
+/** Checks of the payment processor, by one cheap read of a connected account, and of the service or its port. */
+import { Effect, Option, Predicate, Redacted, Schema } from "effect"
+import { HttpClient, HttpClientResponse } from "effect/http"
+import type { Settings } from "../../app/Config.ts"
+import type { Database } from "../../database/Database.ts"
+import { version } from "../../process/Package.ts"
+import { assertIsFree } from "../../process/Processes.ts"
+import type { PspError } from "../../psp/PspPage.ts"
+import * as Stripe from "../../psp/StripeClient.ts"
+import { type Check, fail, ok, rows, type Said, warn } from "./Check.ts"
+
+const notConfigured = warn("It is not configured: reads of clinics' accounts are 503.", "Set STRIPE_SECRET_KEY.")
+
+/** The state of the processor by the error of a read, without any text of the processor. */
+const saidOf = (error: PspError): Said => {
+  switch (error._tag) {
+    case "PspUnavailable":
+    case "PspErred":
+      return fail(
+        `The processor cannot be used (${error.reason}).`,
+        "Check STRIPE_SECRET_KEY and STRIPE_API_URL, and the way to the processor from here."
+      )
+    case "RateLimited":
+      return warn("The processor limits our rate.", "Find out what else uses the same key.")
+    case "PspNotConfigured":
+      return notConfigured
+    default:
+      return warn(
+        `The processor is up and takes the key, but not for the account of the clinic that was tried (${error._tag}).`,
+        "Have the clinic connect its account again."
+      )
+  }
+}
+
+interface Processor {
+  readonly settings: Settings
+  /** The database that has the accounts, if it can be reached. */
+  readonly sql: Database | undefined
+}
+
+const Account = Schema.Struct({ account: Schema.String })
+
+const processor = Effect.fnUntraced(function* ({ settings, sql }: Processor) {
+  const { databaseUrl, stripeApiUrl, stripeSecretKey } = settings
+  if (Option.isNone(stripeSecretKey)) {
+    return [Option.isNone(databaseUrl) ? ok("It is the demo processor of the embedded database.") : notConfigured]
+  }
+  const secretKey = stripeSecretKey.value
+  const kind = Redacted.value(secretKey).startsWith("sk_test_") ? "a test key" : "a key"
+  const configured = ok(`It is configured with ${kind}.`)
+  if (sql === undefined) return [configured]
+  const [clinic] = yield* rows(
+    Account,
+    sql`select processor_account as account from clinics where processor_account is not null limit 1`
+  )
+  if (clinic === undefined) return [configured, ok("No clinic has a connected account, so none was tried.")]
+  const client = yield* Stripe.make({ secretKey, apiUrl: stripeApiUrl })
+  const tried = yield* Effect.match(client.list("payouts", clinic.account, { limit: 1 }), {
+    onFailure: saidOf,
+    onSuccess: () => ok("The processor answers.")
+  })
+  return [configured, tried]
+})
+
+export const processorChecks: ReadonlyArray<Check<Processor>> = [
+  { name: "The processor", at: ["doctor"], run: processor }
+]
+
+const Health = Schema.Struct({
+  version: Schema.String,
+  checks: Schema.Record(
+    Schema.String,
+    Schema.Struct({ status: Schema.String, output: Schema.optionalKey(Schema.String) })
+  )
+})
+
+const addressOf = ({ host, port }: Settings) => {
+  const reached = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host
+  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`
+}
+
+/** The health of the service on its port; or whether it could listen there. */
+const service = Effect.fnUntraced(function* (
+  settings: Settings
+): Effect.fn.Return<ReadonlyArray<Said>, never, HttpClient.HttpClient> {
+  const { host, port } = settings
+  if (port === 0) return [ok("PORT=0: it takes a free port.")]
+  const address = addressOf(settings)
+  const running = yield* HttpClient.get(`${address}/api/v1/health`).pipe(
+    Effect.flatMap(HttpClientResponse.filterStatusOk),
+    Effect.flatMap(HttpClientResponse.schemaBodyJson(Health)),
+    Effect.timeout("2 seconds"),
+    Effect.option
+  )
+  if (Option.isSome(running)) {
+    const found = running.value
+    const said: Array<Said> = [ok(`It runs at ${address}, version ${found.version}.`)]
+    if (found.version !== version) {
+      const message = `It is version ${found.version}, and this is ${version}.`
+      said.push(warn(message, "Restart it, or use its own command line."))
+    }
+    for (const [name, { output = "no reason given", status }] of Object.entries(found.checks)) {
+      if (status === "pass") continue
+      said.push(warn(`Its health warns of ${name}: ${output}.`, "See the findings about it here, and its log."))
+    }
+    return said
+  }
+  const { cause } = yield* Effect.match(assertIsFree(settings), {
+    onFailure: (error): { readonly cause: unknown } => error,
+    onSuccess: () => ({ cause: undefined })
+  })
+  if (cause === undefined) return [ok(`It does not run here, and port ${port} is free.`)]
+  const reason = String(Predicate.hasProperty(cause, "code") ? cause.code : cause)
+  if (reason !== "EADDRINUSE") {
+    return [fail(`Nobody can listen on ${host} port ${port} (${reason}).`, "Choose another HOST or PORT.")]
+  }
+  const message = `Another program listens on port ${port}, or the service does and does not answer.`
+  return [warn(message, "Choose another PORT.")]
+})
+
+export const serviceChecks: ReadonlyArray<Check<Settings, HttpClient.HttpClient>> = [
+  { name: "The service", at: ["doctor"], run: service }
+]
