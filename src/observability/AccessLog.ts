@@ -1,12 +1,8 @@
-/**
- * The access log: a line for each request, through the writer of the log. scripts/operations/README.md lists its fields.
- */
+/** The access log: a line for each request. scripts/operations/README.md lists its fields. */
 import { Clock, Effect, LogLevel } from "effect"
-import { formats, type Format, isoTime } from "./LogLine.ts"
-import type { Options } from "./Logging.ts"
+import { type Format, formats, isoTime, type Options, withoutSecrets } from "./Logging.ts"
 import { LogWriter } from "./LogWriter.ts"
-import { isProbe, type RequestFacts as Facts } from "./RequestFacts.ts"
-import { withoutSecrets } from "./Secrets.ts"
+import { isProbe, type RequestFacts } from "./RequestFacts.ts"
 
 /** Milliseconds, with as many decimals as are of use. */
 const rounded = (milliseconds: number) => Math.round(milliseconds * 100) / 100
@@ -14,11 +10,11 @@ const rounded = (milliseconds: number) => Math.round(milliseconds * 100) / 100
 const lineOf = ({ begin, end, plain, text }: Format) => {
   const given = (name: string, value: string | undefined) =>
     value === undefined || value === "" ? "" : text(name, value)
-  // What a sender says of itself, which was not looked at before.
+  // A sender's own word, which may be a secret.
   const claimed = (name: string, value: string | undefined) =>
     value === undefined ? "" : text(name, withoutSecrets(value))
   const spent = (name: string, value: number) => (value === 0 ? "" : plain(name, rounded(value)))
-  return (facts: Facts, level: LogLevel.LogLevel, time: number) =>
+  return (facts: RequestFacts, level: LogLevel.LogLevel, time: number) =>
     begin(time, level, "Request") +
     given("request_id", facts.id) +
     given("method", facts.method) +
@@ -38,14 +34,15 @@ const lineOf = ({ begin, end, plain, text }: Format) => {
     given("outcome", facts.outcome) +
     given("user_agent", facts.userAgent) +
     given("client", facts.address) +
-    (facts.trace === undefined ? "" : text("trace_id", facts.trace.traceId) + text("span_id", facts.trace.spanId)) +
+    given("trace_id", facts.trace?.traceId) +
+    given("span_id", facts.trace?.spanId) +
     end
 }
 
 const printable = (text: string) => withoutSecrets(text).replace(/[^\x20-\x7e]/g, "?")
 
-/** For a person, in a line. */
-const pretty = (facts: Facts, level: LogLevel.LogLevel, time: number) => {
+/** A line for a person. */
+const pretty = (facts: RequestFacts, level: LogLevel.LogLevel, time: number) => {
   const parts = [
     `[${isoTime(time).slice(11, 23)}]`,
     level.toUpperCase(),
@@ -53,23 +50,20 @@ const pretty = (facts: Facts, level: LogLevel.LogLevel, time: number) => {
     printable(facts.path),
     String(facts.status),
     `${rounded(facts.duration)} ms`,
-    ...(facts.database > 0 ? [`(database ${rounded(facts.database)} ms)`] : []),
+    facts.database > 0 ? `(database ${rounded(facts.database)} ms)` : undefined,
     `${facts.bytes} bytes`,
-    ...(facts.rows === undefined ? [] : [`${facts.rows} rows`]),
-    ...[facts.organization, facts.refusal, facts.outcome].flatMap((text) =>
-      text === undefined ? [] : [printable(text)]
-    ),
-    printable(facts.id)
+    facts.rows === undefined ? undefined : `${facts.rows} rows`,
+    ...[facts.organization, facts.refusal, facts.outcome, facts.id].map((text) => text && printable(text))
   ]
-  return `${parts.join(" ")}\n`
+  return `${parts.filter((part) => part !== undefined).join(" ")}\n`
 }
 
-/** An observer of requests that logs each of them once its response is there. */
+/** An observer of requests that logs each of them. */
 export const make = Effect.fnUntraced(function* ({ format, level }: Options) {
   const clock = yield* Clock.Clock
   const { write } = yield* LogWriter
   const line = format === "pretty" ? pretty : lineOf(formats[format])
-  return (facts: Facts) => {
+  return (facts: RequestFacts) => {
     const own = isProbe(facts) ? "Debug" : "Info"
     if (LogLevel.isLessThan(own, level)) return
     write(line(facts, own, clock.currentTimeMillisUnsafe()), format === "pretty")

@@ -1,14 +1,13 @@
 /** What is exported, before it is written: its texts are bounded and without secrets, whoever wrote them. */
 import { Effect, Layer } from "effect"
 import { type OtlpResource, OtlpSerialization } from "effect/observability"
-import { bounded } from "./LogLine.ts"
-import { withoutSecrets } from "./Secrets.ts"
+import { safe } from "./Logging.ts"
 
 /** In characters. */
 const longest = 4096
 
 const bound = (value: OtlpResource.AnyValue): void => {
-  if (typeof value.stringValue === "string") value.stringValue = withoutSecrets(bounded(value.stringValue, longest))
+  if (typeof value.stringValue === "string") value.stringValue = safe(value.stringValue, longest)
   value.arrayValue?.values.forEach(bound)
   value.kvlistValue?.values.forEach((pair) => bound(pair.value))
 }

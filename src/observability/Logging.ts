@@ -1,26 +1,79 @@
-/** The log of the service: every line in one format, through one writer, and so in order. */
+/**
+ * The log of the service: every line in one format, through one writer, and so in order. In the formats for machines a
+ * line is flat, with its fields in a fixed order, `time`, `level` and `message` first. No value can end the line or look
+ * like another field.
+ */
 import { Console as NodeConsole } from "node:console"
 import { Writable } from "node:stream"
 import { inspect } from "node:util"
-import { Cause, Clock, Console, Effect, Layer, Logger, LogLevel, Predicate, References } from "effect"
-import { bounded, formats, type Format } from "./LogLine.ts"
+import { Cause, Clock, Console, DateTime, Effect, Layer, Logger, LogLevel, Predicate, References } from "effect"
+import { printable } from "../process/Printed.ts"
 import { LogWriter, type Writer } from "./LogWriter.ts"
-import { withoutSecrets } from "./Secrets.ts"
 
-/** The names of the formats. */
-export type FormatName = keyof typeof formats | "pretty"
+const secret = /pda_|whsec_|[sr]k_(?:live|test)_|bearer|basic|:\/\/[^/\s]*@/i
+
+/** A text without what has the form of a secret: a last line of defence, for texts that are not of this service. */
+export const withoutSecrets = (text: string): string =>
+  secret.test(text)
+    ? text
+        .replaceAll(/\b(pda_live_\w{4}|pda_[a-z]+_)\w+/gi, "$1…")
+        .replaceAll(/\b(whsec_|[sr]k_(?:live|test)_)[\w+/=-]+/gi, "$1…")
+        .replaceAll(/\b(bearer|basic)\s+[\w.+/=~-]+/gi, "$1 …")
+        .replaceAll(/:\/\/[^/\s]*@/g, "://…@")
+    : text
+
+/** The way in which the fields of a line are written. */
+export interface Format {
+  /** The line up to its message. */
+  readonly begin: (time: number, level: LogLevel.LogLevel, message: string) => string
+  /** A field of any text. */
+  readonly text: (name: string, value: string) => string
+  readonly plain: (name: string, value: number | boolean) => string
+  readonly end: string
+}
+
+const notAscii = /[^\x20-\x7e]/
+
+const quoted = (text: string) => {
+  // oxlint-disable-next-line effecttsgo/prefer-schema-over-json -- a string, on the path of each request
+  const json = JSON.stringify(text)
+  return notAscii.test(json) ? printable(json) : json
+}
+
+const simple = /^[\w./:@+,;()-]+$/
+
+const bare = (text: string) => (simple.test(text) ? text : quoted(text))
+
+/** A time as in ISO 8601, in UTC with milliseconds. */
+export const isoTime = (time: number): string => DateTime.formatIso(DateTime.makeUnsafe(time))
+
+export const formats = {
+  /** One JSON object a line. */
+  json: {
+    begin: (time, level, message) =>
+      `{"time":"${isoTime(time)}","level":"${level.toUpperCase()}","message":${quoted(message)}`,
+    text: (name, value) => `,"${name}":${quoted(value)}`,
+    plain: (name, value) => `,"${name}":${value}`,
+    end: "}\n"
+  },
+  /** `name=value`, with quotes where they are needed. */
+  logfmt: {
+    begin: (time, level, message) => `time=${isoTime(time)} level=${level.toUpperCase()} message=${bare(message)}`,
+    text: (name, value) => ` ${name}=${bare(value)}`,
+    plain: (name, value) => ` ${name}=${value}`,
+    end: "\n"
+  }
+} satisfies Readonly<Record<string, Format>>
 
 export interface Options {
-  readonly format: FormatName
+  readonly format: keyof typeof formats | "pretty"
   /** The least severe messages to log. */
   readonly level: LogLevel.LogLevel
 }
 
 /** A text of an error or of another program: bounded, and without secrets. */
-export const safe = (text: string): string => withoutSecrets(bounded(text))
-
-/** What a cause says: its errors with their stacks. */
-export const textOf = (cause: Cause.Cause<unknown>): string => safe(Cause.pretty(cause))
+export const safe = (text: string, longest = 2000): string =>
+  withoutSecrets(text.length <= longest ? text : `${text.slice(0, longest)}… (${text.length} characters)`)
 
 const shown = (value: unknown) =>
   Predicate.isString(value) ? value : inspect(value, { depth: 4, breakLength: Infinity, maxStringLength: 1000 })
@@ -32,29 +85,25 @@ const field = (format: Format, name: string, value: unknown) => {
     : format.text(name, safe(shown(value)))
 }
 
-const messagesOf = (message: unknown): ReadonlyArray<unknown> => (Array.isArray(message) ? message : [message])
-
-const isUrgent = (level: LogLevel.LogLevel) => LogLevel.isGreaterThanOrEqualTo(level, "Warn")
-
 /**
- * A logger for machines. What follows the message of a line is its `detail`; annotations are fields of their own. A line
- * of a sampled trace has its ids.
+ * A logger for machines. The parts of a message after the first are its `detail`; annotations are fields of their own. A
+ * line of a sampled trace has its ids.
  */
 const structured = (format: Format, { write }: Writer) =>
   Logger.make<unknown, void>(({ cause, date, fiber, logLevel, message }) => {
-    const [first, ...details] = messagesOf(message)
+    const [first, ...details]: ReadonlyArray<unknown> = Array.isArray(message) ? message : [message]
     let line = format.begin(date.getTime(), logLevel, safe(shown(first)))
     if (details.length > 0) line += format.text("detail", safe(details.map(shown).join(" ")))
     for (const [name, value] of Object.entries(fiber.getRef(References.CurrentLogAnnotations))) {
       line += field(format, name, value)
     }
-    if (cause.reasons.length > 0) line += format.text("cause", textOf(cause))
+    if (cause.reasons.length > 0) line += format.text("cause", safe(Cause.pretty(cause)))
     const { span } = fiber.cache
     if (span?.sampled === true) line += format.text("trace_id", span.traceId) + format.text("span_id", span.spanId)
-    write(line + format.end, isUrgent(logLevel))
+    write(line + format.end, LogLevel.isGreaterThanOrEqualTo(logLevel, "Warn"))
   })
 
-/** A console that writes to standard output through the writer. A person reads it, so nothing is gathered. */
+/** A console that writes to standard output through the writer, at once: a person reads it. */
 const consoleOver = ({ write }: Writer): Console.Console =>
   Object.assign(
     new NodeConsole({
@@ -70,7 +119,7 @@ const consoleOver = ({ write }: Writer): Console.Console =>
     })
   )
 
-const noticeOf = (format: FormatName, clock: Clock.Clock) => (dropped: number) => {
+const noticeOf = (format: Options["format"], clock: Clock.Clock) => (dropped: number) => {
   const message = "Log lines were dropped: nobody read standard output"
   if (format === "pretty") return `${message} (lines: ${dropped})\n`
   const { begin, end, plain } = formats[format]
@@ -91,8 +140,7 @@ export const layerNoDeps = ({ format, level }: Options) =>
 
 /** The same, to standard output. */
 export const layer = (options: Options) =>
-  layerNoDeps(options).pipe(
-    Layer.provideMerge(
-      Layer.unwrap(Effect.map(Clock.Clock, (clock) => LogWriter.layer(noticeOf(options.format, clock))))
-    )
+  Layer.provideMerge(
+    layerNoDeps(options),
+    Layer.unwrap(Effect.map(Clock.Clock, (clock) => LogWriter.layer(noticeOf(options.format, clock))))
   )

@@ -3,7 +3,7 @@
  * collects them, handlers note more, and observers get them with the response.
  */
 import { Clock, Context, Effect, type Tracer, type Types } from "effect"
-import { withoutSecrets } from "./Secrets.ts"
+import { withoutSecrets } from "./Logging.ts"
 
 /** Why a request was refused, other than for its content. */
 export type Refusal =
