@@ -17,11 +17,14 @@ const pad = (number: number, length = 4) => String(number).padStart(length, "0")
 
 const pick = <A>(values: readonly [A, ...Array<A>], index: number): A => values[index % values.length] ?? values[0]
 
+/** A number from 1 to `count` that starts again after it. */
+const within = (count: number, number: number) => ((number - 1) % count) + 1
+
 const start = Date.UTC(2026, 0, 5, 8, 0, 0)
 const hour = 3_600_000
 const at = (hours: number) => DateTime.makeUnsafe(start + hours * hour)
 
-/** When the record of this number was made and last changed; the records of each ten are changed at once. */
+/** The times of the record of this number; the records of each ten change at once. */
 const times = (number: number) => ({
   created_at: at(number * 3),
   updated_at: at(Math.ceil(number / 10) * 30 + 24)
@@ -31,10 +34,6 @@ const many = <A>(count: number, make: (number: number) => A) => Array.makeBy(cou
 
 const cents = (amount: number) => Math.round(amount * 100) / 100
 
-const species = ["Canine", "Feline"] as const
-const plans = ["Gold", "Silver", "Puppy"] as const
-const petNames = ["Biscuit", "Mochi", "Rex", "Luna", "Pepper", "Olive", "Ziggy", "Hazel"] as const
-const breeds = ["Beagle", "Siamese", "Mixed", "Maine Coon"] as const
 const products = Array.make(
   { code: "EXAM-01", name: "Wellness exam", price: 68 },
   { code: "VACC-RAB", name: "Rabies vaccine", price: 32.5 },
@@ -43,21 +42,45 @@ const products = Array.make(
   { code: "FLEA-06", name: "Flea prevention, 6 months", price: 97.8 }
 )
 
+const speciesOf = (number: number) => pick(["Canine", "Feline"], number)
+const planOf = (number: number) => pick(["Gold", "Silver", "Puppy"], number)
+const wellnessPlanOf = (number: number) => `${planOf(number)} ${speciesOf(number)} Wellness`
+
+/** The price of a plan, by the number of its subscription. */
+const priceOf = (number: number) => cents(24.5 + number * 1.25)
+
+/** Each twentieth invoice is deleted, with its lines. */
+const deletion = (number: number) => ({
+  is_deleted: number % 20 === 0,
+  deleted_at: number % 20 === 0 ? at(number * 3 + 50) : null
+})
+
 /** The records of one organization, by the name of their resource. */
 export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
   const organization_id = `org_${slug}`
   const id = (prefix: string, number: number) => `${prefix}_${slug}_${pad(number)}`
   const clinic = (index: number) => `clinic_${slug}_${pad((index % 2) + 1, 2)}`
   const clinicName = (index: number) => `${name} ${pick(["North", "South"], index)}`
-  const pet = (number: number) => id("pet", ((number - 1) % 24) + 1)
-  const subscription = (number: number) => id("subscription", ((number - 1) % 24) + 1)
-  const benefit = (number: number) => id("benefit", ((number - 1) % 72) + 1)
-  const planOf = (number: number) => ({
-    plan_name: pick(plans, number),
-    species: pick(species, number),
-    plan_header: "Wellness"
+  const pet = (number: number) => id("pet", within(24, number))
+  const subscription = (number: number) => id("subscription", within(24, number))
+  const line = (number: number, part: number) => `line_${slug}_${pad(number)}_${part}`
+  const record = (prefix: string, number: number) => ({ organization_id, id: id(prefix, number), ...times(number) })
+  const clinics = (number: number) => ({
+    home_clinic: clinic(number),
+    servicing_clinic: clinic(Math.floor(number / 7))
   })
-  const wellnes_plan_name = (number: number) => `${pick(plans, number)} ${pick(species, number)} Wellness`
+  /** The fields of both kinds of payment intents. */
+  const intent = (number: number, subscriptionNumber: number) => ({
+    clinic_name: clinicName(number),
+    clinic_id: clinic(number),
+    pet: pet(subscriptionNumber),
+    subscription: subscription(subscriptionNumber),
+    plan_name: planOf(number),
+    species: speciesOf(number),
+    plan_header: "Wellness",
+    wellnes_plan_name: wellnessPlanOf(number),
+    IsTest: false
+  })
   return {
     organization: [{ organization_id, id: organization_id, name, created_at: at(0), updated_at: at(24) }],
     clinics: many(2, (number) => ({
@@ -72,124 +95,107 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       processor_account: number === 1 ? `acct_demo_${slug}` : null
     })),
     pets: many(24, (number) => ({
-      organization_id,
-      id: pet(number),
-      name: pick(petNames, number),
-      species: pick(species, number),
-      breed: number % 9 === 0 ? null : pick(breeds, number),
+      ...record("pet", number),
+      name: pick(["Biscuit", "Mochi", "Rex", "Luna", "Pepper", "Olive", "Ziggy", "Hazel"], number),
+      species: speciesOf(number),
+      breed: number % 9 === 0 ? null : pick(["Beagle", "Siamese", "Mixed", "Maine Coon"], number),
       sex: pick(["female", "male"], number),
       date_of_birth:
         number % 11 === 0
           ? null
           : `20${pad(15 + (number % 9), 2)}-${pad((number % 12) + 1, 2)}-${pad((number % 28) + 1, 2)}`,
       clinic: clinic(number),
-      client_id: id("client", Math.ceil(number / 2)),
-      ...times(number)
+      client_id: id("client", Math.ceil(number / 2))
     })),
     subscriptions: many(24, (number) => ({
-      organization_id,
-      id: subscription(number),
+      ...record("subscription", number),
       pet: pet(number),
       clinic: clinic(number),
-      plan_name: pick(plans, number),
+      plan_name: planOf(number),
       status: number % 8 === 0 ? "cancelled" : "active",
       start_date: at(number * 3),
       end_date: at(number * 3 + 8760),
       cancelled_at: number % 8 === 0 ? at(number * 3 + 2000) : null,
-      price: cents(24.5 + number * 1.25),
+      price: priceOf(number),
       billing_frequency: "monthly",
-      auto_renew: number % 8 !== 0,
-      ...times(number)
+      auto_renew: number % 8 !== 0
     })),
     "payment-plans": many(24, (number) => ({
-      organization_id,
-      id: id("payment_plan", number),
+      ...record("payment_plan", number),
       subscription: subscription(number),
       pet: pet(number),
       clinic: clinic(number),
       status: number % 8 === 0 ? "stopped" : "active",
-      payment_amount: cents(24.5 + number * 1.25),
+      payment_amount: priceOf(number),
       number_of_payments: 12,
       payments_made: number % 12,
       frequency: "monthly",
-      next_payment_date: number % 8 === 0 ? null : at(number * 3 + 720),
-      ...times(number)
+      next_payment_date: number % 8 === 0 ? null : at(number * 3 + 720)
     })),
     "payment-intents": many(120, (number) => ({
-      organization_id,
-      id: id("payment_intent", number),
-      clinic_name: clinicName(number),
-      clinic_id: clinic(number),
-      pet: pet(number),
-      subscription: subscription(number),
-      ...planOf(number),
-      wellnes_plan_name: wellnes_plan_name(number),
-      payment_amount: cents(24.5 + (number % 24) * 1.25),
-      payment_split: { to_Platform: 2.5, to_Processor: 1.25, to_Clinic: cents(20.75 + (number % 24) * 1.25) },
+      ...record("payment_intent", number),
+      ...intent(number, number),
+      payment_amount: priceOf(number % 24),
+      payment_split: { to_Platform: 2.5, to_Processor: 1.25, to_Clinic: cents(priceOf(number % 24) - 3.75) },
       scheduled_date: at(number * 3 + 24),
       captured_date: number % 6 === 0 ? null : at(number * 3 + 25),
       paid: number % 6 !== 0,
       isRefunded: number % 15 === 0,
-      IsTest: false,
       isModifyCatchupPayment: number % 20 === 0,
       payment_modifications: number % 20 === 0 ? Array.make("plan upgraded") : null,
       processor_payment_intent_id: `pi_${slug}_${pad(number)}`,
       attempt_number: (number % 3) + 1,
-      original_amount_received: number % 6 === 0 ? null : cents(24.5 + (number % 24) * 1.25),
-      refunded_amount: number % 15 === 0 ? 10 : 0,
-      ...times(number)
+      original_amount_received: number % 6 === 0 ? null : priceOf(number % 24),
+      refunded_amount: number % 15 === 0 ? 10 : 0
     })),
-    "cancellation-payment-intents": many(6, (number) => ({
-      organization_id,
-      id: id("cancellation", number),
-      clinic_name: clinicName(number),
-      clinic_id: clinic(number),
-      date: at(number * 48),
-      discounted: number % 2 === 0,
-      discounted_amount: number % 2 === 0 ? 10 : 0,
-      new_price: 90,
-      percent_discount: number % 2 === 0 ? 10 : 0,
-      pet: pet(number * 8),
-      subscription: subscription(number * 8),
-      ...planOf(number),
-      wellnes_plan_name: wellnes_plan_name(number),
-      payments: 127.5,
-      payment_amount: 90,
-      payment_or_refund: number % 3 === 0 ? "refund" : "payment",
-      paymentIntent_or_refund_id: `${number % 3 === 0 ? "re" : "pi"}_${slug}_${pad(number)}`,
-      total_benefits_consumed_at_retail_price: 230.25,
-      total_benefits_consumed_at_discounted_price: 207.25,
-      reason: pick(["Moved away", "Pet passed away", "Cost"], number),
-      early_cancellation_fee: 25,
-      refund_ids: number % 3 === 0 ? [`re_${slug}_${pad(number)}`] : [],
-      isSucceeded: number !== 5,
-      IsTest: false,
-      ...times(number)
-    })),
-    "pet-benefits": many(72, (number) => ({
-      organization_id,
-      id: benefit(number),
-      pet: pet(number),
-      subscription: subscription(number),
-      benefit_name: pick(products, number).name,
-      benefit_description: `${pick(products, number).name}, as often as the plan grants it`,
-      wellness_plan_name: wellnes_plan_name(number),
-      is_addon: number % 10 === 0,
-      revenue_to_recognize_per_unit: cents(pick(products, number).price * 0.8),
-      retail_value: pick(products, number).price,
-      provided: (number % 3) + 1,
-      remaining: number % 3,
-      is_unlimited: number % 12 === 0,
-      rounding_addition: number % 7 === 0 ? 0.01 : 0,
-      is_perk: number % 9 === 0,
-      in_kind_discount: 0,
-      parent_petbenefit: number % 10 === 0 ? benefit(number - 1) : null,
-      inactivation_date: number % 18 === 0 ? at(number * 3 + 500) : null,
-      activation_date: at(number * 3),
-      product_ids: [id("product", (number % 10) + 1)],
-      removed: number % 18 === 0,
-      ...times(number)
-    })),
+    "cancellation-payment-intents": many(6, (number) => {
+      const refund = number % 3 === 0
+      const discount = number % 2 === 0 ? 10 : 0
+      return {
+        ...record("cancellation", number),
+        ...intent(number, number * 8),
+        date: at(number * 48),
+        discounted: discount > 0,
+        discounted_amount: discount,
+        new_price: 90,
+        percent_discount: discount,
+        payments: 127.5,
+        payment_amount: 90,
+        payment_or_refund: refund ? "refund" : "payment",
+        paymentIntent_or_refund_id: id(refund ? "re" : "pi", number),
+        total_benefits_consumed_at_retail_price: 230.25,
+        total_benefits_consumed_at_discounted_price: 207.25,
+        reason: pick(["Moved away", "Pet passed away", "Cost"], number),
+        early_cancellation_fee: 25,
+        refund_ids: refund ? [id("re", number)] : [],
+        isSucceeded: number !== 5
+      }
+    }),
+    "pet-benefits": many(72, (number) => {
+      const { name: benefit_name, price } = pick(products, number)
+      return {
+        ...record("benefit", number),
+        pet: pet(number),
+        subscription: subscription(number),
+        benefit_name,
+        benefit_description: `${benefit_name}, as often as the plan grants it`,
+        wellness_plan_name: wellnessPlanOf(number),
+        is_addon: number % 10 === 0,
+        revenue_to_recognize_per_unit: cents(price * 0.8),
+        retail_value: price,
+        provided: (number % 3) + 1,
+        remaining: number % 3,
+        is_unlimited: number % 12 === 0,
+        rounding_addition: number % 7 === 0 ? 0.01 : 0,
+        is_perk: number % 9 === 0,
+        in_kind_discount: 0,
+        parent_petbenefit: number % 10 === 0 ? id("benefit", number - 1) : null,
+        inactivation_date: number % 18 === 0 ? at(number * 3 + 500) : null,
+        activation_date: at(number * 3),
+        product_ids: [id("product", (number % 10) + 1)],
+        removed: number % 18 === 0
+      }
+    }),
     products: many(10, (number) => ({
       organization_id,
       id: id("product", number),
@@ -203,41 +209,42 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       created_at: times(number).created_at,
       modified_at: times(number).updated_at
     })),
-    "consumption-logs": many(150, (number) => ({
-      organization_id,
-      id: id("consumption", number),
-      home_clinic: clinic(number),
-      servicing_clinic: clinic(Math.floor(number / 7)),
-      invoice_pims_id: String(firstInvoice + ((number - 1) % 40) + 1),
-      invoice_date: at(number * 3),
-      invoice_line: `line_${slug}_${pad(((number - 1) % 40) + 1)}_${(number % 3) + 1}`,
-      invoice_line_aje_delta_discounted: cents(-0.25 * (number % 9)),
-      invoice_line_aje_delta_gross: cents(-0.3 * (number % 9)),
-      invoice_line_pims_id: `${firstInvoice + ((number - 1) % 40) + 1}-${(number % 3) + 1}`,
-      pet: pet(number),
-      pet_benefit: benefit(number),
-      product_code: pick(products, number).code,
-      product_name: pick(products, number).name,
-      qty_available_on_plan: (number % 3) + 1,
-      qty_consumed: 1,
-      qty_in_plan: 1,
-      qty_out_of_plan: 0,
-      qty_remaining: number % 3,
-      revenue_in_plan_total: pick(products, number).price,
-      revenue_out_of_plan_total: 0,
-      revenue_to_recognize_total: cents(pick(products, number).price * 0.8),
-      revenue_to_recognize_per_unit: cents(pick(products, number).price * 0.8),
-      is_unlimited_benefit: number % 12 === 0,
-      subscription: subscription(number),
-      is_deleted: number % 25 === 0,
-      ...times(number)
-    })),
+    "consumption-logs": many(150, (number) => {
+      const { code, name, price } = pick(products, number)
+      const invoice = within(40, number)
+      const part = (number % 3) + 1
+      return {
+        ...record("consumption", number),
+        ...clinics(number),
+        product_code: code,
+        product_name: name,
+        invoice_pims_id: String(firstInvoice + invoice),
+        invoice_date: at(number * 3),
+        invoice_line: line(invoice, part),
+        invoice_line_aje_delta_discounted: cents(-0.25 * (number % 9)),
+        invoice_line_aje_delta_gross: cents(-0.3 * (number % 9)),
+        invoice_line_pims_id: `${firstInvoice + invoice}-${part}`,
+        pet: pet(number),
+        pet_benefit: id("benefit", within(72, number)),
+        qty_available_on_plan: part,
+        qty_consumed: 1,
+        qty_in_plan: 1,
+        qty_out_of_plan: 0,
+        qty_remaining: number % 3,
+        revenue_in_plan_total: price,
+        revenue_out_of_plan_total: 0,
+        revenue_to_recognize_total: cents(price * 0.8),
+        revenue_to_recognize_per_unit: cents(price * 0.8),
+        is_unlimited_benefit: number % 12 === 0,
+        subscription: subscription(number),
+        is_deleted: number % 25 === 0
+      }
+    }),
     invoices: many(40, (number) => ({
-      organization_id,
-      id: id("invoice", number),
-      home_clinic: clinic(number),
-      servicing_clinic: clinic(Math.floor(number / 7)),
-      client_id: id("client", ((number - 1) % 12) + 1),
+      ...record("invoice", number),
+      ...clinics(number),
+      ...deletion(number),
+      client_id: id("client", within(12, number)),
       pet: pet(number),
       invoice_pims_id: String(firstInvoice + number),
       invoice_date: at(number * 3),
@@ -245,41 +252,35 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       subtotal: 180.5,
       discount: 18.05,
       tax: 9.6,
-      total: 172.05,
-      is_deleted: number % 20 === 0,
-      deleted_at: number % 20 === 0 ? at(number * 3 + 50) : null,
-      ...times(number)
+      total: 172.05
     })),
     "invoice-lines": many(120, (index) => {
       const number = Math.ceil(index / 3)
-      const line = ((index - 1) % 3) + 1
-      const product = pick(products, index)
+      const part = within(3, index)
+      const { code, name, price } = pick(products, index)
       return {
         organization_id,
-        id: `line_${slug}_${pad(number)}_${line}`,
+        id: line(number, part),
+        ...times(number),
+        ...deletion(number),
+        product_code: code,
+        product_name: name,
         invoice: id("invoice", number),
         clinic: clinic(number),
         pet: pet(number),
-        invoice_line_pims_id: `${firstInvoice + number}-${line}`,
-        product_code: product.code,
-        product_name: product.name,
+        invoice_line_pims_id: `${firstInvoice + number}-${part}`,
         quantity: 1,
-        unit_price: product.price,
-        discount: cents(product.price * 0.1),
-        total: cents(product.price * 0.9),
-        is_deleted: number % 20 === 0,
-        deleted_at: number % 20 === 0 ? at(number * 3 + 50) : null,
-        ...times(number)
+        unit_price: price,
+        discount: cents(price * 0.1),
+        total: cents(price * 0.9)
       }
     }),
     charges: many(150, (number) => ({
-      organization_id,
-      id: id("charge", number),
-      home_clinic: clinic(number),
-      servicing_clinic: clinic(Math.floor(number / 7)),
-      invoice: id("invoice", ((number - 1) % 40) + 1),
-      invoice_pims_id: firstInvoice + ((number - 1) % 40) + 1,
-      payment_method_id: `pm_${slug}_${pad(((number - 1) % 12) + 1)}`,
+      ...record("charge", number),
+      ...clinics(number),
+      invoice: id("invoice", within(40, number)),
+      invoice_pims_id: firstInvoice + within(40, number),
+      payment_method_id: id("pm", within(12, number)),
       status: pick(["paid", "open", "paid", "refunded"], number),
       original_amount: 172.05,
       current_amount: 162.05,
@@ -288,33 +289,26 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       overpaid_amount: 0,
       outstanding_balance: number % 4 === 1 ? 162.05 : 0,
       refunded_amount: number % 4 === 3 ? 20 : 0,
-      pet: pet(number),
-      ...times(number)
+      pet: pet(number)
     })),
     "charge-payments": many(112, (number) => ({
-      organization_id,
-      id: id("charge_payment", number),
+      ...record("charge_payment", number),
       currency: "usd",
       status: number % 14 === 0 ? "failed" : "succeeded",
       amount: 162.05,
-      charge: id("charge", number),
-      ...times(number)
+      charge: id("charge", number)
     })),
     "charge-adjustments": many(30, (number) => ({
-      organization_id,
-      id: id("charge_adjustment", number),
+      ...record("charge_adjustment", number),
       charge: id("charge", number * 5),
       amount: -10,
-      reason: pick(["Courtesy", "Wrong product", "Plan discount"], number),
-      ...times(number)
+      reason: pick(["Courtesy", "Wrong product", "Plan discount"], number)
     })),
     "charge-refunds": many(37, (number) => ({
-      organization_id,
-      id: id("charge_refund", number),
+      ...record("charge_refund", number),
       refund_date: at(number * 12 + 5),
       amount: 20,
-      charge: id("charge", number * 4 - 1),
-      ...times(number)
+      charge: id("charge", number * 4 - 1)
     }))
   } satisfies Partial<Records>
 }

@@ -1,18 +1,53 @@
 /** Fills an empty database with the demo data. */
 import type { PgClient } from "@effect/sql-pg"
-import { Effect, Redacted, Schema } from "effect"
+import { DateTime, Effect, Redacted, Schema } from "effect"
 import { DeletionTask } from "../api/DeletionTasks.ts"
 import { resources } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
+import { deliveryOf } from "../deletions/Delivery.ts"
+import type { OwnedTask } from "../deletions/TaskReads.ts"
 import { hashOf } from "../keys/KeyLookup.ts"
 import { load } from "../records/Rows.ts"
 import { organizations, recordsOf } from "./DemoData.ts"
-import { deliveryTo, taskOf } from "./DemoTasks.ts"
+
+type Organization = (typeof organizations)[number]
+
+/** The delivery that deleted an invoice of the demo data. */
+const deliveryTo = ({ slug }: Pick<Organization, "slug">) =>
+  deliveryOf(
+    { "idempotency-key": "demo-delivery-1", "x-organization-id": `org_${slug}` },
+    { invoices: [{ invoice_id: `invoice_${slug}_0020` }] }
+  )
+
+const deletedAt = DateTime.makeUnsafe("2026-01-09T22:00:00.000Z")
+
+/** The completed deletion task of an organization. */
+export const taskOf = (owner: Pick<Organization, "slug">): OwnedTask => {
+  const { idempotencyKey, invoiceLinesCount, invoicesCount, organization, taskId } = deliveryTo(owner)
+  return {
+    organization_id: organization,
+    task_id: taskId,
+    idempotency_key: idempotencyKey,
+    state: "completed",
+    received_at: DateTime.subtract(deletedAt, { minutes: 1 }),
+    scheduled_for: deletedAt,
+    started_at: deletedAt,
+    finished_at: deletedAt,
+    attempts: 1,
+    invoices_count: invoicesCount,
+    invoice_lines_count: invoiceLinesCount,
+    outcome: {
+      invoices: { deleted: 1, not_found: 0, clinic_mismatch: 0, client_mismatch: 0 },
+      invoice_lines: { deleted: 0, not_found: 0, invoice_mismatch: 0, clinic_mismatch: 0 },
+      lines_of_invoices: 3
+    }
+  }
+}
 
 const encodeTask = Schema.encodeEffect(DeletionTask)
 const encodeJson = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
 
-const loadTask = Effect.fnUntraced(function* (sql: PgClient.PgClient, organization: (typeof organizations)[number]) {
+const loadTask = Effect.fnUntraced(function* (sql: PgClient.PgClient, organization: Organization) {
   const { outcome, task_id, ...task } = yield* Effect.orDie(encodeTask(taskOf(organization)))
   const { deletions, fingerprint } = deliveryTo(organization)
   yield* sql`insert into deletion_tasks ${sql.insert({
@@ -25,10 +60,7 @@ const loadTask = Effect.fnUntraced(function* (sql: PgClient.PgClient, organizati
   })}`
 })
 
-const loadOrganization = Effect.fnUntraced(function* (
-  sql: PgClient.PgClient,
-  organization: (typeof organizations)[number]
-) {
+const loadOrganization = Effect.fnUntraced(function* (sql: PgClient.PgClient, organization: Organization) {
   const records: Partial<Readonly<Record<string, ReadonlyArray<Stored>>>> = recordsOf(organization)
   yield* Effect.forEach(resources, (resource: Resource) => load(sql, resource, records[resource.name] ?? []), {
     discard: true
