@@ -1,10 +1,9 @@
 /**
- * The circuit breakers of the PSP: one for each account, for failures that the account can cause, and one for the PSP,
- * for failures that affect every account.
+ * The circuit breakers of the PSP: one for each account, for failures that the account can cause, and one for the PSP.
  *
  * After several failures in a row a circuit opens and refuses calls for a while. Then it lets probes through, and the
- * first that succeeds closes it. Probes are paced, not exclusive: the breaker of `effect/persistence` refuses every call
- * until its one probe ends, so that a probe that hangs keeps its circuit open.
+ * first that succeeds closes it. Probes are paced, not exclusive as those of `effect/persistence`: there, a probe that
+ * hangs keeps its circuit open.
  */
 import { Cause, Clock, Data, Duration, Effect, Exit, Iterable, Option, Predicate } from "effect"
 import * as Throttle from "../database/Throttle.ts"
@@ -12,7 +11,6 @@ import { processorOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"
 import type { PspError } from "./PspPage.ts"
 
-/** The failures in a row that open a circuit. */
 const failures = 5
 
 /** Past this number, the circuit that failed longest ago is forgotten. */
@@ -65,16 +63,14 @@ export const makeBreaker = () => {
   }
 }
 
-/** The organization and the account of a call. */
 export interface Owner {
   readonly organization: string
   readonly account: string
 }
 
-/** The meaning of an outcome. */
+/** The meaning of an outcome. A field is undefined if it says nothing of it. */
 interface Verdict {
   readonly outcome?: (typeof processorOutcomes)[number]
-  /** Undefined: the outcome says nothing of it. */
   readonly pspWorks?: boolean
   readonly accountWorks?: boolean
   /** Of a failure that the account may have caused: how many that open the circuit of the PSP may be of one account. */
@@ -133,8 +129,6 @@ const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000
 /** The one key of the circuit of the PSP. */
 const all = "all"
 
-const bit = (isSet: boolean) => (isSet ? 1 : 0)
-
 /** Circuits, all of them closed, with their metrics in the current registry. */
 export const make = Effect.map(Series.current, (series) => {
   const accounts = makeBreaker()
@@ -174,34 +168,30 @@ export const make = Effect.map(Series.current, (series) => {
         durations.observe((ended - started) / 1000)
       }
       if (pspWorks === true) suspicions = []
-      if (
-        pspWorks === true ||
-        (pspWorks === false && (mostOfAccount === undefined || countsAgainstPsp(owner, mostOfAccount)))
-      ) {
-        const change = settlePsp(pspWorks, ended)
-        if (change === "opened") {
-          outages.add()
-          openedAt = ended
-          refused = 0
-        }
-        if (change !== undefined) {
-          yield* Effect.annotateLogs(logLine(change, "the payment processor", exit), {
-            dependency: "payment processor",
-            ...(change === "closed" && { away_ms: ended - openedAt, refused })
-          })
-        }
+      const isExcused = pspWorks === false && mostOfAccount !== undefined && !countsAgainstPsp(owner, mostOfAccount)
+      const change = pspWorks === undefined || isExcused ? undefined : settlePsp(pspWorks, ended)
+      if (change === "opened") {
+        outages.add()
+        openedAt = ended
+        refused = 0
       }
-      const change = accountWorks === undefined ? undefined : settleAccount(accountWorks, ended)
-      if (change !== undefined) yield* limit(logLine(change, "the payment processor account of a clinic", exit))
+      if (change !== undefined) {
+        yield* Effect.annotateLogs(logLine(change, "the payment processor", exit), {
+          dependency: "payment processor",
+          ...(change === "closed" && { away_ms: ended - openedAt, refused })
+        })
+      }
+      const accountChange = accountWorks === undefined ? undefined : settleAccount(accountWorks, ended)
+      if (accountChange === undefined) return
+      yield* limit(logLine(accountChange, "the payment processor account of a clinic", exit))
     })
     return Effect.onExit(call, settle)
   }
 
   return {
-    /** True unless the circuit of the PSP is open. */
     isUp: Effect.sync(() => !psp.isOpen(all)),
     /** True if calls for an account are being refused, by its own circuit or that of the PSP. */
-    isOpen: (account: string) => Effect.sync(() => psp.isOpen(all) || accounts.isOpen(account)),
+    isOpen: (account: string) => psp.isOpen(all) || accounts.isOpen(account),
     /** The time until a call for an account may be made. */
     untilNext: (account: string) => Effect.map(now, (time) => Duration.millis(millisUntilNext(account, time))),
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
@@ -214,9 +204,9 @@ export const make = Effect.map(Series.current, (series) => {
     /** Shows the state of the circuits in the metrics until the scope closes. */
     watch: Effect.all(
       [
-        series.read("practice_data_processor_circuit_open", () => bit(psp.isOpen(all))),
+        series.read("practice_data_processor_circuit_open", psp.openCircuits),
         series.read("practice_data_processor_account_circuits_open", accounts.openCircuits),
-        series.read("practice_data_dependency_up", () => bit(!psp.isOpen(all)), { dependency: "processor" })
+        series.read("practice_data_dependency_up", () => 1 - psp.openCircuits(), { dependency: "processor" })
       ],
       { discard: true }
     )

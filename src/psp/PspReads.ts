@@ -111,13 +111,13 @@ export class PspReads extends Context.Service<
       const limitReads = makeLimit()
 
       // An open circuit breaker has been logged with the reason.
-      const log = (account: string, failure: Failure) =>
-        Effect.flatMap(circuits.isOpen(account), (isOpen) =>
-          Effect.annotateLogs(
-            isOpen ? Effect.logDebug(messages[failure._tag]) : limitLines(Effect.logWarning(messages[failure._tag])),
-            Circuits.annotations(failure)
-          )
+      const log = (account: string, failure: Failure) => {
+        const message = messages[failure._tag]
+        return Effect.annotateLogs(
+          circuits.isOpen(account) ? Effect.logDebug(message) : limitLines(Effect.logWarning(message)),
+          Circuits.annotations(failure)
         )
+      }
 
       const down = (account: string, retryAfter = Duration.zero) =>
         Effect.flatMap(circuits.untilNext(account), (untilNext) =>

@@ -19,33 +19,28 @@ export type Event = Data.TaggedEnum<{
 }>
 export const Event = Data.taggedEnum<Event>()
 
-/** The changes of a resource that were applied since all resources were last in step. */
+/** The changes of a resource that were applied since all resources were last in step. Times are milliseconds. */
 interface Count {
   readonly resource: string
   records: number
   removed: number
-  /** Milliseconds: when its reading began, and when it was in step. */
+  /** The start of its reading, and the time at which it was in step. */
   readonly since: number
   until: number | undefined
+  /** The last JSON line about its pages, and the changes in the last one that it was in step. */
+  notedAt: number
+  noted: number
 }
 
-const changesOf = ({ records, removed }: Pick<Count, "records" | "removed">) => records + removed
-const secondsOf = ({ since, until }: Pick<Count, "since" | "until">, now: number) => ((until ?? now) - since) / 1000
+type Changes = Pick<Count, "records" | "removed">
 
-type Report = (event: Event) => Effect.Effect<void>
+const changesOf = ({ records, removed }: Changes) => records + removed
+const secondsOf = ({ since, until }: { readonly since: number; readonly until?: number | undefined }, now: number) =>
+  ((until ?? now) - since) / 1000
 
-/** The state that a format makes its lines of. The event has been counted, and a round that ended is still there. */
-interface Tally {
-  readonly counts: Map<string, Count>
-  /** Rounds that ended before. */
-  rounds: number
-}
-
-const makeTally = (): Tally => ({ counts: new Map(), rounds: 0 })
-
-const totalOf = ({ counts }: Tally) => {
-  const total = { records: 0, removed: 0, since: Infinity, until: undefined }
-  for (const { records, removed, since } of counts.values()) {
+const totalOf = (counts: Iterable<Count>) => {
+  const total = { records: 0, removed: 0, since: Infinity }
+  for (const { records, removed, since } of counts) {
     total.records += records
     total.removed += removed
     total.since = Math.min(total.since, since)
@@ -53,135 +48,132 @@ const totalOf = ({ counts }: Tally) => {
   return total
 }
 
-/** Counts events, and prints the lines that a format makes of them. */
-const reporting =
-  <Line>(
-    tally: Tally,
-    linesOf: (event: Event, now: number) => ReadonlyArray<Line>,
-    write: (lines: ReadonlyArray<Line>, now: number) => Effect.Effect<void>
-  ): Report =>
-  (event) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      if ("resource" in event) {
-        const { resource } = event
-        const count = tally.counts.get(resource) ?? { resource, records: 0, removed: 0, since: now, until: undefined }
-        tally.counts.set(resource, count)
-        if (event._tag === "Applied") {
-          count.records += event.records
-          count.removed += event.removed
-        } else count.until = event._tag === "InStep" ? now : undefined
-      }
-      const lines = linesOf(event, now)
-      if (event._tag === "RoundEnded") {
-        tally.counts.clear()
-        tally.rounds += 1
-      }
-      return lines.length === 0 ? Effect.void : write(lines, now)
-    })
+/** Counts events since the last round. */
+const makeTally = () => {
+  const counts = new Map<string, Count>()
+  const tally = {
+    counts,
+    /** The rounds that ended. */
+    rounds: 0,
+    /** The count of the resource that an event is about. */
+    add: (event: Event, now: number): Count | undefined => {
+      if (!("resource" in event)) return undefined
+      const { resource } = event
+      const noted = tally.rounds > 0 ? 0 : -1
+      const start = { resource, records: 0, removed: 0, since: now, until: undefined, notedAt: now, noted }
+      const count = counts.get(resource) ?? start
+      counts.set(resource, count)
+      if (event._tag === "Applied") {
+        count.records += event.records
+        count.removed += event.removed
+      } else count.until = event._tag === "InStep" ? now : undefined
+      return count
+    },
+    endRound: () => {
+      counts.clear()
+      tally.rounds += 1
+    }
+  }
+  return tally
+}
+
+type Report = (event: Event) => Effect.Effect<void>
 
 /** Milliseconds between two JSON lines about pages of a resource. */
 const interval = 1000
 
-/** A line of JSON for each event that matters. */
+/** Prints a line of JSON for each event that matters. */
 const jsonReport = (): Report => {
   const tally = makeTally()
-  /** The time of the last line about pages of a resource, and its changes when it was last in step. */
-  const shownAt = new Map<string, number>()
-  const inStep = new Map<string, number>()
 
-  const linesOf = (event: Event, now: number): ReadonlyArray<object> => {
-    switch (event._tag) {
-      case "Opened": {
-        const { organization, target, url } = event
-        return [{ event: "opened", organization, url, target }]
-      }
-      case "Note":
-        return [{ event: "note", message: event.message }]
-      case "RoundEnded": {
-        inStep.clear()
-        const total = totalOf(tally)
-        if (tally.rounds > 0 && changesOf(total) === 0) return []
-        return [{ event: "done", records: total.records, removed: total.removed, seconds: secondsOf(total, now) }]
-      }
-      default: {
-        const { resource } = event
-        const count = tally.counts.get(resource)
-        if (event._tag === "Started") shownAt.set(resource, now)
-        if (count === undefined || event._tag === "Started") return []
-        const { records, removed } = count
-        if (event._tag === "Applied") {
-          if (now - (shownAt.get(resource) ?? now) < interval) return []
-          shownAt.set(resource, now)
-          return [{ event: "applied", resource, records, removed }]
-        }
-        if (changesOf(count) === (inStep.get(resource) ?? (tally.rounds > 0 ? 0 : undefined))) return []
-        inStep.set(resource, changesOf(count))
-        return [{ event: "in_step", resource, records, removed, seconds: secondsOf(count, now), lag: event.lag }]
-      }
+  const lineOf = (event: Event, now: number): object | undefined => {
+    const count = tally.add(event, now)
+    if (event._tag === "Opened") {
+      const { organization, target, url } = event
+      return { event: "opened", organization, url, target }
     }
+    if (event._tag === "Note") return { event: "note", message: event.message }
+    if (event._tag === "RoundEnded") {
+      const { since, ...total } = totalOf(tally.counts.values())
+      const isNews = tally.rounds === 0 || changesOf(total) > 0
+      tally.endRound()
+      return isNews ? { event: "done", ...total, seconds: secondsOf({ since }, now) } : undefined
+    }
+    if (count === undefined || event._tag === "Started") return undefined
+    const { notedAt, records, removed, resource } = count
+    if (event._tag === "Applied") {
+      if (now - notedAt < interval) return undefined
+      count.notedAt = now
+      return { event: "applied", resource, records, removed }
+    }
+    if (changesOf(count) === count.noted) return undefined
+    count.noted = changesOf(count)
+    return { event: "in_step", resource, records, removed, seconds: secondsOf(count, now), lag: event.lag }
   }
 
-  return reporting(tally, linesOf, (lines, now) => {
-    const at = DateTime.formatIso(DateTime.makeUnsafe(now))
-    return Effect.forEach(lines, (line) => print(JSON.stringify({ at, ...line })), { discard: true })
-  })
+  return (event) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const line = lineOf(event, now)
+      const at = DateTime.formatIso(DateTime.makeUnsafe(now))
+      return line === undefined ? Effect.void : print(JSON.stringify({ at, ...line }))
+    })
 }
 
 const number = new Intl.NumberFormat("en")
 const decimal = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 })
 
-const textOf = ({ records, removed }: Pick<Count, "records" | "removed">) =>
+const textOf = ({ records, removed }: Changes) =>
   `${number.format(records)} record${records === 1 ? "" : "s"}${removed === 0 ? "" : `, ${number.format(removed)} removed`}`
+
+const secondsText = (count: Parameters<typeof secondsOf>[0], now: number) => decimal.format(secondsOf(count, now))
 
 const width = (texts: ReadonlyArray<string>) => Math.max(0, ...texts.map(({ length }) => length))
 
 const barWidth = 24
 
 /** A line for each resource that is read, and a bar of how many are in step. */
-const barsOf = (tally: Tally, resources: number, now: number) => {
-  const active = [...tally.counts.values()].filter(({ until }) => until === undefined)
-  const done = tally.counts.size - active.length
+const barsOf = (counts: ReadonlyArray<Count>, resources: number, now: number) => {
+  const active = counts.filter(({ until }) => until === undefined)
+  const done = counts.length - active.length
   const names = width(active.map(({ resource }) => resource))
   const filled = Math.round((done / resources) * barWidth)
-  const total = totalOf(tally)
-  const bar = `[${"#".repeat(filled)}${"-".repeat(barWidth - filled)}]`
+  const total = totalOf(counts)
   return [
     ...active.map((count) => {
       const rate = changesOf(count) / Math.max(0.1, secondsOf(count, now))
       return `${count.resource.padEnd(names)}  ${textOf(count)}  ${number.format(Math.round(rate))}/s`
     }),
-    `${bar} ${done} of ${resources} in step  ${textOf(total)}  ${decimal.format(secondsOf(total, now))} s`
+    `[${"#".repeat(filled).padEnd(barWidth, "-")}] ${done} of ${resources} in step  ${textOf(total)}  ${secondsText(total, now)} s`
   ]
 }
 
 /** The changes of the first round: a line for each resource, and their sum. */
-const summaryOf = (changed: ReadonlyArray<Count>, tally: Tally, now: number) => {
-  const total = totalOf(tally)
-  const took = `${decimal.format(secondsOf(total, now))} s`
+const summaryOf = (counts: ReadonlyArray<Count>, now: number) => {
+  const changed = counts.filter((count) => changesOf(count) > 0)
+  const total = totalOf(counts)
+  const took = `${secondsText(total, now)} s`
   if (changed.length === 0) return [`In step: nothing new, after ${took}.`]
-  const cells = [
-    ["resource", "records", "removed", "seconds"],
-    ...changed.map((count) => [
-      count.resource,
-      number.format(count.records),
-      number.format(count.removed),
-      decimal.format(secondsOf(count, now))
-    ])
-  ]
-  const widths = [0, 1, 2, 3].map((index) => width(cells.map((row) => row[index] ?? "")))
-  const padded = (cell: string, index: number) => {
-    const size = widths[index] ?? 0
-    return index === 0 ? cell.padEnd(size) : cell.padStart(size)
-  }
-  return [...cells.map((row) => row.map(padded).join("  ")), `In step: ${textOf(total)}, after ${took}.`]
+  const rows = changed.map((count) => [
+    count.resource,
+    number.format(count.records),
+    number.format(count.removed),
+    secondsText(count, now)
+  ])
+  const columns = ["resource", "records", "removed", "seconds"].map((title, index) => {
+    const cells = [title, ...rows.map((row) => row[index] ?? "")]
+    const size = width(cells)
+    return cells.map((cell) => (index === 0 ? cell.padEnd(size) : cell.padStart(size)))
+  })
+  const table = [undefined, ...rows].map((_, row) => columns.map((column) => column[row]).join("  "))
+  return [...table, `In step: ${textOf(total)}, after ${took}.`]
 }
 
 /** The changes of a later round, in one line. */
-const newsOf = (changed: ReadonlyArray<Count>, now: number) => {
+const newsOf = (counts: ReadonlyArray<Count>, now: number) => {
+  const changed = counts.filter((count) => changesOf(count) > 0)
   const time = DateTime.formatIso(DateTime.makeUnsafe(now)).slice(11, 19)
-  return changed.length === 0
-    ? []
-    : [`${time}Z  ${changed.map((count) => `${count.resource}: ${textOf(count)}`).join("; ")}`]
+  const texts = changed.map((count) => `${count.resource}: ${textOf(count)}`)
+  return texts.length === 0 ? [] : [`${time}Z  ${texts.join("; ")}`]
 }
 
 const escape = "\u001b["
@@ -211,7 +203,7 @@ const makeScreen = Effect.map(Terminal.Terminal, ({ columns, display, rows }) =>
   }
 })
 
-/** Bars where the terminal can move its cursor, and lines that stay. */
+/** Draws bars if the terminal can move its cursor, and prints lines that stay. */
 const textReport = Effect.fnUntraced(function* (resources: number) {
   const { canAnimate, canColor } = yield* TerminalCapabilities.TerminalCapabilities
   const screen = yield* makeScreen
@@ -219,7 +211,9 @@ const textReport = Effect.fnUntraced(function* (resources: number) {
   const paint = (line: string) => (canColor && line.startsWith("[") ? green(line) : line)
   const draw = Effect.flatMap(Clock.currentTimeMillis, (now) =>
     // Later rounds end before a bar could be read.
-    tally.counts.size === 0 || tally.rounds > 0 ? Effect.void : screen.draw(barsOf(tally, resources, now), paint)
+    tally.counts.size === 0 || tally.rounds > 0
+      ? Effect.void
+      : screen.draw(barsOf([...tally.counts.values()], resources, now), paint)
   )
   if (canAnimate) {
     yield* Effect.addFinalizer(() => screen.print([]))
@@ -227,24 +221,27 @@ const textReport = Effect.fnUntraced(function* (resources: number) {
   }
 
   const linesOf = (event: Event, now: number): ReadonlyArray<string> => {
+    tally.add(event, now)
     if (event._tag === "Note") return [event.message]
     if (event._tag === "Opened") return [`${event.organization} at ${event.url}, to ${event.target}`]
     if (event._tag !== "RoundEnded") return []
-    const changed = [...tally.counts.values()].filter((count) => changesOf(count) > 0)
-    return tally.rounds === 0 ? summaryOf(changed, tally, now) : newsOf(changed, now)
+    const lines = (tally.rounds === 0 ? summaryOf : newsOf)([...tally.counts.values()], now)
+    tally.endRound()
+    return lines
   }
-  return reporting(tally, linesOf, screen.print)
+  const report: Report = (event) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const lines = linesOf(event, now)
+      return lines.length === 0 ? Effect.void : screen.print(lines)
+    })
+  return { report }
 })
 
 export class Progress extends Context.Service<Progress, { readonly report: Report }>()(
   "practice-data/cli/sync/Progress"
 ) {
   /** For a person. */
-  static readonly layerText = (resources: number) =>
-    Layer.effect(
-      Progress,
-      Effect.map(textReport(resources), (report) => ({ report }))
-    )
+  static readonly layerText = (resources: number) => Layer.effect(Progress, textReport(resources))
 
   /** For a program. */
   static readonly layerJson = Layer.sync(Progress, () => ({ report: jsonReport() }))
