@@ -1,41 +1,14 @@
 /** JSON Schema as TypeScript: the part of it that our OpenAPI documents use. */
 import { Schema } from "effect"
 
-export interface JsonSchema {
-  readonly $ref?: string
-  readonly type?: string | ReadonlyArray<string>
-  readonly format?: string
-  readonly description?: string
-  readonly properties?: Readonly<Record<string, JsonSchema>>
-  readonly required?: ReadonlyArray<string>
-  readonly items?: JsonSchema
-  readonly prefixItems?: ReadonlyArray<JsonSchema>
-  readonly anyOf?: ReadonlyArray<JsonSchema>
-  readonly enum?: ReadonlyArray<string | number | boolean | null>
-  readonly const?: string | number | boolean | null
-  readonly additionalProperties?: unknown
-  readonly default?: unknown
-  readonly examples?: ReadonlyArray<unknown>
-  readonly minimum?: number
-  readonly maximum?: number
-  readonly "x-provisional"?: boolean
-}
-
 const Literal = Schema.Union([Schema.String, Schema.Finite, Schema.Boolean, Schema.Null])
 
-const self = Schema.suspend((): Schema.Codec<JsonSchema> => jsonSchema)
-
-/** What is not listed says nothing of the type. */
-export const jsonSchema: Schema.Codec<JsonSchema> = Schema.Struct({
+const keywords = {
   $ref: Schema.optionalKey(Schema.String),
   type: Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)])),
   format: Schema.optionalKey(Schema.String),
   description: Schema.optionalKey(Schema.String),
-  properties: Schema.optionalKey(Schema.Record(Schema.String, self)),
   required: Schema.optionalKey(Schema.Array(Schema.String)),
-  items: Schema.optionalKey(self),
-  prefixItems: Schema.optionalKey(Schema.Array(self)),
-  anyOf: Schema.optionalKey(Schema.Array(self)),
   enum: Schema.optionalKey(Schema.Array(Literal)),
   const: Schema.optionalKey(Literal),
   additionalProperties: Schema.optionalKey(Schema.Unknown),
@@ -44,11 +17,26 @@ export const jsonSchema: Schema.Codec<JsonSchema> = Schema.Struct({
   minimum: Schema.optionalKey(Schema.Finite),
   maximum: Schema.optionalKey(Schema.Finite),
   "x-provisional": Schema.optionalKey(Schema.Boolean)
+}
+
+export interface JsonSchema extends Schema.Struct.Type<typeof keywords> {
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly items?: JsonSchema
+  readonly anyOf?: ReadonlyArray<JsonSchema>
+}
+
+const self = Schema.suspend((): Schema.Codec<JsonSchema> => jsonSchema)
+
+export const jsonSchema: Schema.Codec<JsonSchema> = Schema.Struct({
+  ...keywords,
+  properties: Schema.optionalKey(Schema.Record(Schema.String, self)),
+  items: Schema.optionalKey(self),
+  anyOf: Schema.optionalKey(Schema.Array(self))
 })
 
 /**
- * Where a value is. One gets what the schema says; what one sends may also be undefined. A filter is never null: that
- * counts as absent, so that a null by mistake would widen a result.
+ * The position of a value. Values that are sent may also be undefined. A filter is never null: null counts as absent, so
+ * a null by mistake would widen a result.
  */
 export type Side = "filters" | "delivery" | "response"
 
@@ -56,7 +44,7 @@ export const nameOf = ($ref: string) => $ref.replace("#/components/schemas/", ""
 
 const isNull = ({ type }: JsonSchema) => type === "null"
 
-/** What a schema says of itself, or, where it may be null, of what it is otherwise. */
+/** The annotations of a schema, or of its only alternative to null. */
 const annotationsOf = (schema: JsonSchema): JsonSchema => {
   const [only, ...others] = (schema.anyOf ?? []).filter((member) => !isNull(member))
   return only === undefined || others.length > 0 ? schema : { ...annotationsOf(only), ...schema }
@@ -86,12 +74,13 @@ export const comment = (schema: JsonSchema, side: Side, more: ReadonlyArray<stri
   return lines.length === 1 ? [`/** ${lines.join("")} */`] : ["/**", ...lines.map((line) => ` * ${line}`), " */"]
 }
 
-const indented = (lines: ReadonlyArray<string>) => lines.map((line) => (line === "" ? line : `  ${line}`))
+/** Lines one level deeper. */
+export const indented = (lines: ReadonlyArray<string>) => lines.map((line) => (line === "" ? line : `  ${line}`))
 
 const unionOf = (types: ReadonlyArray<string>) => [...new Set(types)].join(" | ")
 
 /** The members of an object type, as lines. */
-export const members = (schema: JsonSchema, side: Side): ReadonlyArray<string> => {
+const members = (schema: JsonSchema, side: Side): ReadonlyArray<string> => {
   const { additionalProperties, properties = {}, required = [] } = schema
   const named = Object.entries(properties).flatMap(([name, property]) => {
     const key = /^[A-Za-z_$][\w$]*$/.test(name) ? name : literal(name)

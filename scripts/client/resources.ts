@@ -1,7 +1,7 @@
 /** The resources of the client as TypeScript. */
 import { String as Text } from "effect"
-import { comment } from "./JsonSchema.ts"
-import type { Resource } from "./shapes.ts"
+import type { Resource } from "./Document.ts"
+import { comment, indented } from "./JsonSchema.ts"
 
 /** `consumption-logs` as `consumptionLogs`. */
 const camel = (name: string) => Text.uncapitalize(name.split("-").map(Text.capitalize).join(""))
@@ -13,11 +13,9 @@ const isPsp = ({ name }: Resource) => psp.test(name)
 /** The name of a resource as a member of the client, or of its `psp`. */
 const memberName = ({ name }: Resource) => camel(name.replace(psp, ""))
 
-const indented = (lines: ReadonlyArray<string>) => lines.map((line) => (line === "" ? line : `  ${line}`))
-
 const verbs = ["search", "get", "changes"] as const
 
-/** What the client knows of a resource when it runs. */
+/** The `ResourceInfo` of a resource. */
 export const infoOf = ({ endpoints, kind, name, order }: Resource): string => {
   const fields = {
     name,
@@ -31,7 +29,7 @@ export const infoOf = ({ endpoints, kind, name, order }: Resource): string => {
   return [`const ${camel(name)}: ResourceInfo = {`, indented(lines).join(",\n"), "}"].join("\n")
 }
 
-/** All of them. */
+/** The list of resources. */
 export const listOf = (resources: ReadonlyArray<Resource>): string =>
   [
     "/** The resources of the API, by their names in its paths. */",
@@ -70,12 +68,12 @@ const member = (resource: Resource): ReadonlyArray<string> => {
 
 const made = (resource: Resource) => `make.${resource.kind}(${camel(resource.name)})`
 
-/** The class of which the client is one. */
+/** The class that the client extends. */
 export const clientClass = (resources: ReadonlyArray<Resource>): string => {
   const live = resources.filter(isPsp)
   const others = resources.filter((resource) => !isPsp(resource))
   return [
-    "/** The resources of the API, each with what can be asked of it. */",
+    "/** The resources of the API, each with its operations. */",
     "export class Resources {",
     ...indented([
       ...others.flatMap(member),

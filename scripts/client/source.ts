@@ -1,25 +1,22 @@
 /**
- * The source of `src/client/generated`: the types of the client, with their descriptions, and its resources, as the
- * OpenAPI documents of the two APIs say. Only the time that a resource is ordered by is in no document.
+ * The source of `src/client/generated`, from the OpenAPI documents of the two APIs: the types of the client, with their
+ * descriptions, and its resources. Only the order of a search is in no document.
+ *
+ * Tools that generate types lack generic pages and dates as filters, and would allow null for a filter.
  */
 import { Array } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../src/api/IntakeApi.ts"
 import { version } from "../../src/process/Package.ts"
-import { decode, type Document, endpointsOf, resolve } from "./Document.ts"
+import { decode, type Document, endpointsOf, fail, pspItem, type Resource, resolve, resourcesOf } from "./Document.ts"
 import { declaration, type JsonSchema, referencesOf, type Side } from "./JsonSchema.ts"
 import { clientClass, infoOf, listOf } from "./resources.ts"
-import { pspItem, type Resource, resourcesOf } from "./shapes.ts"
 
 /** The document of the data API. */
 export const data = decode(OpenApi.fromApi(DataApi))
 const intake = decode(OpenApi.fromApi(VersionOneApi))
 const resources = resourcesOf(data)
-
-const fail = (what: string): never => {
-  throw new Error(what)
-}
 
 /** The names that schemas refer to, and all that these refer to, in the order in which they are met. */
 const closure = (
@@ -52,7 +49,7 @@ const responses = closure(
   endpoints.map(({ response }) => response)
 ).filter((name) => !isPage(name))
 
-/** What a caller gives: filters, and the keys of a resource that has several. */
+/** The types of requests: filters, and the keys of a resource that has several. */
 const requests = Array.dedupeWith(
   resources.flatMap(({ endpoints: { get, search }, kind }) =>
     [search, kind === "keyed" ? get : undefined].filter((endpoint) => endpoint !== undefined)
@@ -77,17 +74,17 @@ const pageOf = (name: string, description: string, response: JsonSchema, items: 
 const first = (verb: "search" | "changes", kind: Resource["kind"]) =>
   resources.find((resource) => resource.kind === kind)?.endpoints[verb]?.response ?? fail(`no ${verb} of ${kind}`)
 
-// The document says of them that they are headers.
+// These are headers in the document.
 const headers: JsonSchema = {
   properties: {
     lag: {
       type: "integer",
-      description: "For how many seconds an open transaction has held changes back; 0 where none are."
+      description: "The seconds for which an open transaction has held changes back; 0 if it holds none."
     },
     complete: {
       type: "boolean",
       description:
-        "Whether the first load is complete: every record that existed when you began, and has not changed since, has come."
+        "True once the first load is complete: every record that existed when you began, and has not changed since, has come."
     }
   },
   required: ["lag", "complete"]

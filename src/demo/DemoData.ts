@@ -8,7 +8,7 @@ export const organizations = [
   { slug: "harbor", name: "Harbor Pet Partners", key: "pda_demo_harbor", firstInvoice: 200_000 }
 ] as const
 
-/** Those keys, each with the id of its organization. */
+/** The demo keys, each with the id of its organization. */
 export const demoKeys = organizations.map(({ key, slug }) => ({ organization: `org_${slug}`, key }))
 
 type Organization = (typeof organizations)[number]

@@ -1,5 +1,5 @@
 /**
- * What tests need: all services of the APIs in memory, each service with its fake (`layerMemory`), records, and the demo
+ * The package's entry for tests: all services of the APIs in memory, each service with its fake (`layerMemory`), records, and the demo
  * data.
  */
 export { intakeServicesMemory, servicesMemory } from "../app/App.ts"

@@ -1,4 +1,4 @@
-/** Which processor account is connected to a clinic of the current organization. */
+/** The processor account that is connected to a clinic of the current organization. */
 import { Context, Duration, Effect, Layer } from "effect"
 import { RecordDatabase } from "../database/Database.ts"
 import { RecordStoreDown, type Unauthorized } from "../api/Errors.ts"

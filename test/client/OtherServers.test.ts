@@ -23,7 +23,7 @@ interface Answer {
 
 const detail = (text: string) => JSON.stringify({ detail: text })
 
-/** What other servers answer, whatever they are asked, by the first part of the path. */
+/** The responses of other servers to any request, by the first part of the path. */
 const answers: Readonly<Record<string, Answer>> = {
   fastapi: { status: 404, body: detail("Not Found") },
   alike: { status: 404, body: detail("No such record") },

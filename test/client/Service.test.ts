@@ -84,7 +84,7 @@ const copied = async (client: PracticeData, until: string) => {
   return copy
 }
 
-/** What an abort makes of a request for changes that waits for some. */
+/** The result of an abort while a request waits for changes. */
 const abortedWhileWaiting = async (client: PracticeData) => {
   const controller = new AbortController()
   const cursor = (await collect(client.charges.changes())).at(-1)?.cursor

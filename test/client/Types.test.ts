@@ -1,4 +1,4 @@
-/** What the compiler says of a caller's mistakes. `npm run types` checks it: each line that has to fail is expected to. */
+/** Mistakes of a caller that must not compile. `npm run types` checks each. */
 import { assert, expectTypeOf, it } from "vitest"
 import {
   type AnyRecord,

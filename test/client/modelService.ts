@@ -27,7 +27,7 @@ const microsOf = (time: string) => {
 
 const inOrder = (a: Model, b: Model) => a.micros - b.micros || (a.id < b.id ? -1 : 1)
 
-/** What is written between one page and the next. */
+/** Writes between one page and the next. */
 export type Write = (records: ReadonlyArray<Model>, request: number) => ReadonlyArray<Model>
 
 /** A `fetch` that searches records, and lets writers write before each page but the first. */

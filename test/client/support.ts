@@ -14,7 +14,7 @@ export interface Sent {
   readonly signal: AbortSignal | undefined
 }
 
-/** What is sent, for a test to look at. */
+/** A request that was sent. */
 export const sentOf = (url: string, init: RequestInit): Sent => ({
   url,
   headers: new Headers(init.headers),
@@ -36,7 +36,7 @@ export const inProcess = Effect.map(InProcess, (handle) => {
 export const over = (test: (server: Effect.Success<typeof inProcess>) => Promise<void>) =>
   Effect.flatMap(inProcess, (server) => Effect.promise(() => test(server)))
 
-/** What a made-up service does with a request. */
+/** The response of a made-up service to a request. */
 export type Step = (sent: Sent) => Promise<Response> | Response
 
 /** A `fetch` that takes one step after the other, and the last one from then on. */
@@ -70,7 +70,7 @@ export const idOf = ({ id }: { readonly id?: unknown }) => id
 /** An empty page of a search. */
 export const emptyPage = json({ body: [] })
 
-/** What a promise is rejected with. */
+/** The error of a promise that rejects. */
 export const failureOf = async (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     (value) => {
@@ -79,7 +79,7 @@ export const failureOf = async (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error
   )
 
-/** What an iteration gives. */
+/** The items of an iteration. */
 export const collect = async <A>(iteration: AsyncIterable<A>): Promise<Array<A>> => {
   const all: Array<A> = []
   for await (const each of iteration) all.push(each)

@@ -1,4 +1,4 @@
-/** What the package's entries offer to other packages. */
+/** The package's entries, as other packages see them. */
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Redacted, Struct } from "effect"
 import { HttpServer } from "effect/http"

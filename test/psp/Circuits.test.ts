@@ -28,7 +28,7 @@ const unauthorized: Answer = Effect.fail(new AccountUnauthorized({ reason: "Stri
 
 const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })
 
-/** What a read fails with, once so much time as it may take has passed. */
+/** The error of a read, after its deadline if it hangs. */
 const failureOf = <A, E, R>(read: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const fiber = yield* fork(Effect.flip(read))

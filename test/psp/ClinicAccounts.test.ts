@@ -1,4 +1,4 @@
-/** Which account a clinic has: the table of clinics and the fake, and the table when it cannot be read. */
+/** The account of a clinic: in the table of clinics, in the fake, and when the table cannot be read. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { RecordDatabase } from "../../src/database/Database.ts"

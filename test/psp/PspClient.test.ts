@@ -1,5 +1,5 @@
 /**
- * What every processor client does: the fake in memory, and Stripe's own client over a socket to a double of Stripe.
+ * The rules of every processor client: the fake in memory, and Stripe's own client over a socket to a double of Stripe.
  * Contract: section 4.1, "Live processor read".
  */
 import { assert, layer } from "@effect/vitest"

@@ -1,4 +1,4 @@
-/** What is measured of the processor. */
+/** The metrics of the processor. */
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Context, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -61,7 +61,7 @@ describe("calls of the processor", () => {
       assert.deepStrictEqual(yield* state, [0, 1, 0])
       yield* Effect.forEach(Array.range(1, 5), () => read)
       assert.deepStrictEqual(yield* state, [1, 0, 1])
-      // What is refused by the open circuit is no call.
+      // A read that the open circuit refuses is no call.
       yield* read
       assert.strictEqual((yield* samples)[count], 5)
       answer = found

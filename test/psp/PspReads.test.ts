@@ -35,7 +35,7 @@ const jitter = (share: number) =>
 
 const times = (calls: ReadonlyArray<{ readonly at: number }>) => calls.map(({ at }) => at)
 
-/** Whether a read has been answered by a time from now, and not a millisecond before. */
+/** Asserts that a read ends at a time from now, and not a millisecond before. */
 const endsAt = <A, E>(millis: number, fiber: Fiber.Fiber<A, E>) =>
   Effect.gen(function* () {
     yield* TestClock.adjust(millis - 1)

@@ -1,4 +1,4 @@
-/** What Stripe's client makes of a Stripe that fails, and what it leaves behind when a call is given up. */
+/** Stripe's client with a Stripe that fails, and calls that are given up. */
 import { inspect } from "node:util"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Option, Redacted } from "effect"
@@ -98,7 +98,7 @@ const limited: ReadonlyArray<readonly [name: string, fault: Faults.Fault, second
   ["with another status", Faults.error(400, { type: "invalid_request_error", code: "rate_limit" }), 1]
 ]
 
-/** What a fault is taken for: after exactly one request, and without a word of the processor. */
+/** The error of a fault: after exactly one request, and without a word of the processor. */
 const errorOf = (fault: Faults.Fault) =>
   Effect.gen(function* () {
     const double = yield* StripeDouble

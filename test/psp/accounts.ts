@@ -11,7 +11,7 @@ export const [oak, harbor, empty, platform] = ["acct_1Oakridge", "acct_1Harbor",
 
 const start = 1_767_600_000
 
-/** How many objects are made in the same second, so that pages end in the middle of one. */
+/** The objects made in the same second, so that pages end in the middle of one. */
 const atOnce = 8
 
 const many = (prefix: string, count: number, more: (index: number) => object = () => ({})) =>
@@ -21,7 +21,7 @@ const many = (prefix: string, count: number, more: (index: number) => object = (
     ...more(index)
   }))
 
-/** What an object of the processor may hold, whether or not anyone knows it. */
+/** Any fields of an object of the processor. */
 const odd: unknown = JSON.parse(`{
   "amount": -0.1, "huge": 9007199254740991, "tiny": 1e-7, "none": null, "empty": "", "yes": true,
   "metadata": {}, "list": [[], {}, null, 0], "0": "a number for a name", "a b": {"\\u0000": "\\ud83d\\ude00 \\u2028 \\"q\\" </script>"},

@@ -99,7 +99,7 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("sync", (
   it.effect.each(["sqlite:", "ndjson:", "parquet:"])("%s files and folders are their user's alone", (kind) =>
     Effect.gen(function* () {
       const folder = yield* Process.temporaryFolder
-      // What lies beside a file of SQLite is gone when the command ends.
+      // The files beside a SQLite file are gone when the command ends.
       const command = yield* Command.start(yield* environment, [`${kind}${join(folder, "copy")}`, "--watch", "60"])
       yield* eventually(
         "the copy",

@@ -1,4 +1,4 @@
-/** How a sync goes on: page after page, through outages, an order that began anew, and stops. */
+/** A sync: page after page, through outages, expired cursors and stops. */
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -16,7 +16,7 @@ import { inSqlite } from "./readers.ts"
 
 type Answer = Effect.Effect<Page, CursorExpired | SourceRefused | SourceUnavailable>
 
-/** What the service answers to a cursor; the cursor of a page is the number of the next one. */
+/** The response of the service to a cursor; the cursor of a page is the number of the next one. */
 type Script = (resource: string, page: number) => Answer
 
 const down = new SourceUnavailable({ message: "The service does not respond" })

@@ -1,4 +1,4 @@
-/** Which places a copy in files takes, and what it does when the disk is full. */
+/** The places that a copy in files accepts, and a full disk. */
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"

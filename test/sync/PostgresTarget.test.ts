@@ -1,4 +1,4 @@
-/** What a Postgres target says when it goes away in the middle of a transaction. */
+/** A Postgres target that goes away in the middle of a transaction. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import * as PostgresTarget from "../../src/cli/sync/PostgresTarget.ts"

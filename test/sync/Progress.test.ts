@@ -1,4 +1,4 @@
-/** What a sync tells while it runs: bars that leave nothing behind on a terminal, and lines for a program. */
+/** Reports of a running sync: bars that leave nothing behind on a terminal, and lines for a program. */
 import { Console as NodeConsole } from "node:console"
 import { Writable } from "node:stream"
 import { assert, describe, it } from "@effect/vitest"

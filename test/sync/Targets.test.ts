@@ -1,4 +1,4 @@
-/** What every kind of target promises: the copy has what was applied, with its cursor, through every end of a process. */
+/** The promise of every kind of target: the copy keeps each applied page with its cursor, however a process ends. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { paymentIntents } from "../../src/api/records/PaymentIntents.ts"

@@ -59,7 +59,7 @@ export const make = (initialColumns: number, rows: number) => {
   return {
     terminal,
     resize: (width: number) => void (columns = width),
-    /** What stands on it. */
+    /** The lines on the screen. */
     lines: () => lines.slice(0, -1),
     /** All that was written to it. */
     written: () => written

@@ -13,7 +13,7 @@ export const charges = tableOf("charges")
 
 export const origin = { organization: "org_a", url: "http://127.0.0.1:3000" }
 
-/** How a target is opened: for charges alone, unless it is said otherwise. */
+/** Options to open a target: for charges alone by default. */
 export const opening = (over: Partial<OpenOptions> = {}): OpenOptions => ({
   origin,
   allowNewUrl: false,

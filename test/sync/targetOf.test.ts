@@ -1,4 +1,4 @@
-/** Which target a text names, and what no message shows of it. */
+/** The targets that texts name, and the secrets that no message shows. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { Effect, Option } from "effect"

@@ -246,7 +246,7 @@ export const resources: ReadonlyArray<ResourceInfo> = [
   invoiceDeletions
 ]
 
-/** The resources of the API, each with what can be asked of it. */
+/** The resources of the API, each with its operations. */
 export class Resources {
   /** An organization: the owner of clinics and of all their records. */
   readonly organization: OwnResource<Organization>

@@ -1292,9 +1292,9 @@ export interface ChangesPage<Item> {
   cursor: string
   /** Whether there are more changes to read at once. */
   has_more: boolean
-  /** For how many seconds an open transaction has held changes back; 0 where none are. */
+  /** The seconds for which an open transaction has held changes back; 0 if it holds none. */
   lag: number
-  /** Whether the first load is complete: every record that existed when you began, and has not changed since, has come. */
+  /** True once the first load is complete: every record that existed when you began, and has not changed since, has come. */
   complete: boolean
 }
 

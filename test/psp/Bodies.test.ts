@@ -1,4 +1,4 @@
-/** How much of the processor's bodies is read: of each, and of all together. */
+/** The limits of the processor's bodies: of each, and of all together. */
 import { assert, describe, it } from "@effect/vitest"
 import { Data, Effect, Fiber } from "effect"
 import { BodyTooLarge, bodyReader } from "../../src/psp/StripeClient.ts"
