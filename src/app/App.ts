@@ -44,8 +44,6 @@ import { RequestObservers } from "../observability/RequestFacts.ts"
 import * as RequestMetrics from "../observability/RequestMetrics.ts"
 import { ProcessRuntime } from "../observability/ProcessRuntime.ts"
 import * as Series from "../observability/Series.ts"
-import * as TaskMetrics from "../observability/TaskMetrics.ts"
-import { TaskObservers } from "../observability/TaskRun.ts"
 import { Figures } from "../operations/Figures.ts"
 import * as Probes from "../operations/Probes.ts"
 
@@ -75,12 +73,6 @@ export const intakeServicesMemory = (delay: Duration.Duration) =>
 
 const watch = Layer.effectDiscard(Effect.flatMap(ChangeClock, (clock) => Effect.forkScoped(clock.watch)))
 
-/** Who looks at each attempt to run a task. */
-const taskObservers = Layer.effect(
-  TaskObservers,
-  Effect.map(Series.current, (series) => [TaskMetrics.make(series)])
-)
-
 /**
  * The data API for a server of your own, beside its other routes: over the databases and a processor. What is measured of
  * it is in the registry of your server, `Metric.MetricRegistry`: `PrometheusMetrics.layerHttp()` of
@@ -100,7 +92,7 @@ export const intake = (delay: Duration.Duration) =>
   Layer.mergeAll(
     Server.intakeRoutes(delay),
     Server.middlewareOfApis,
-    Worker.layer(Worker.optionsFor(10)).pipe(Layer.provide(taskObservers)),
+    Worker.layer(Worker.optionsFor(10)),
     Worker.layerRetention()
   ).pipe(Layer.provide(intakeServices(delay)))
 
@@ -264,10 +256,7 @@ const single = (settings: Settings) => {
     ])
   )
   const worker = has("worker")
-    ? Layer.merge(
-        Worker.layer(Worker.optionsFor(settings.poolSize)).pipe(Layer.provide(taskObservers)),
-        Worker.layerRetention(settings.taskRetention)
-      )
+    ? Layer.merge(Worker.layer(Worker.optionsFor(settings.poolSize)), Worker.layerRetention(settings.taskRetention))
     : Layer.empty
   // The role of the intake may not keep the order of the records.
   const watching = has("data-api") || has("worker") ? watch : Layer.empty

@@ -1,7 +1,7 @@
 /** Logs, metrics and traces of the runs of tasks. */
-import { Clock, type Context, DateTime, Effect, Exit, Struct } from "effect"
-import type { Outcome } from "../api/DeletionTasks.ts"
-import { TaskObservers, type TaskRun } from "../observability/TaskRun.ts"
+import { Clock, type Context, DateTime, Effect, Exit, Record, Struct } from "effect"
+import { Outcome } from "../api/DeletionTasks.ts"
+import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import { type Claim, stopped, type Taken } from "./Task.ts"
 import { totalsOf } from "./Tasks.ts"
@@ -19,23 +19,69 @@ const countsOf = (outcome: Outcome) => {
   return { invoices_deleted: invoices, invoice_lines_deleted: deletedLines, items_not_deleted: notDeleted }
 }
 
-/** Reports an attempt that ended now. `duration`: milliseconds. */
+/** The metrics of attempts. They are there, at 0, from the first call on. */
+export const runMetrics = Effect.map(Series.current, ({ counter, histogram }) => ({
+  runs: Record.map(lines, (_, outcome) => counter("practice_data_task_runs_total", { outcome })),
+  attempts: counter("practice_data_task_attempts_total"),
+  takeovers: counter("practice_data_task_takeovers_total"),
+  delays: histogram("practice_data_task_delay_seconds"),
+  invoices: Record.map(Outcome.fields.invoices.fields, (_, verdict) =>
+    counter("practice_data_task_items_total", { kind: "invoices", verdict })
+  ),
+  invoiceLines: Record.map(Outcome.fields.invoice_lines.fields, (_, verdict) =>
+    counter("practice_data_task_items_total", { kind: "invoice_lines", verdict })
+  ),
+  linesOfInvoices: counter("practice_data_task_items_total", { kind: "lines_of_invoices", verdict: "deleted" })
+}))
+
+/** An attempt that ended. */
+interface Ended {
+  /**
+   * `failed`: another attempt follows; `superseded`: another worker has the task by now, and nothing was changed;
+   * `released`: an outage or a stop ended the attempt, which does not count.
+   */
+  readonly result: keyof typeof lines
+  readonly outcome?: Outcome
+  readonly reason?: string
+  /** The duration of its transaction, in milliseconds. */
+  readonly duration?: number
+}
+
+/** Counts an attempt. `late`: milliseconds from when the task was scheduled for. */
+const count = ({
+  isTakeover,
+  late,
+  outcome,
+  result
+}: Ended & { readonly isTakeover: boolean; readonly late: number }) =>
+  Effect.map(runMetrics, ({ attempts, delays, invoiceLines, invoices, linesOfInvoices, runs, takeovers }) => {
+    runs[result].add()
+    attempts.add()
+    if (isTakeover) takeovers.add()
+    if (result === "completed") delays.observe(Math.max(0, late) / 1000)
+    if (outcome === undefined) return
+    for (const verdict of Struct.keys(invoices)) invoices[verdict].add(outcome.invoices[verdict])
+    for (const verdict of Struct.keys(invoiceLines)) invoiceLines[verdict].add(outcome.invoice_lines[verdict])
+    linesOfInvoices.add(outcome.lines_of_invoices)
+  })
+
+/** Reports an attempt that ended now. */
 export const report = (
   { attempt, idempotencyKey, isTakeover, organization, scheduledFor, taskId }: Claim,
-  { duration = 0, ...ended }: Pick<TaskRun, "result" | "outcome" | "reason"> & { readonly duration?: number }
+  ended: Ended
 ) =>
   Effect.gen(function* () {
+    const { duration = 0, outcome, reason, result } = ended
     const late = (yield* Clock.currentTimeMillis) - DateTime.toEpochMillis(scheduledFor)
-    const run = { organization, taskId, idempotencyKey, attempt, isTakeover, duration, late, ...ended }
-    for (const observe of yield* TaskObservers) observe(run)
-    yield* Effect.annotateLogs(lines[ended.result], {
+    yield* count({ ...ended, isTakeover, late })
+    yield* Effect.annotateLogs(lines[result], {
       task_id: taskId,
       organization,
       idempotency_key: idempotencyKey,
       attempt,
-      result: ended.result,
-      ...(ended.outcome === undefined ? {} : countsOf(ended.outcome)),
-      ...(ended.reason === undefined ? {} : { reason: ended.reason }),
+      result,
+      ...(outcome === undefined ? {} : countsOf(outcome)),
+      ...(reason === undefined ? {} : { reason }),
       ms: Math.round(duration * 10) / 10,
       late_ms: late,
       ...(isTakeover ? { takeover: true } : {})

@@ -29,7 +29,7 @@ import {
   SchedulerUnavailable,
   TaskFailed
 } from "./Task.ts"
-import { report, traceRound, traceRun } from "./TaskRuns.ts"
+import { report, runMetrics, traceRound, traceRun } from "./TaskRuns.ts"
 
 /** How a worker works. */
 export interface Options {
@@ -271,6 +271,7 @@ const grace = "9 seconds"
 export const layer = (options: Options) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
+      yield* runMetrics
       const { rounds, stop } = yield* make(options)
       yield* Effect.acquireRelease(Effect.forkDetach(rounds), (worker) =>
         Effect.andThen(stop, Effect.timeoutOption(Fiber.interrupt(worker), grace))

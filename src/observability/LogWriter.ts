@@ -112,11 +112,11 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
     end: () => {
       const until = performance.now() + grace
       isEnding = true
-      flush()
-      while (failure === "EAGAIN" && performance.now() < until) {
-        block(5)
+      const isFullPipe = () => {
         flush()
+        return failure === "EAGAIN"
       }
+      while (isFullPipe() && performance.now() < until) block(5)
     }
   }
 }
