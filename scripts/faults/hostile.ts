@@ -14,7 +14,7 @@ import { kinds } from "./hostile/bodies.ts"
 import { head, line } from "./hostile/table.ts"
 import * as Ground from "./support/Ground.ts"
 import * as Service from "./support/Service.ts"
-import { circumstances } from "./table.ts"
+import { circumstances } from "./circumstances.ts"
 
 /** Promises were not kept. */
 class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}

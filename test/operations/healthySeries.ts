@@ -1,8 +1,7 @@
 /** The series of a healthy service under a little load: each metric of the list with each value of its labels. */
 import { Record } from "effect"
 import { type Definition, metrics } from "../../src/observability/Metrics.ts"
-import { job } from "../../scripts/operations/Alert.ts"
-import type { Labels } from "../support/promql/Series.ts"
+import type { Labels } from "../support/Series.ts"
 
 /** What a series is at a time in seconds, from 0 on. */
 export type Values = (seconds: number) => number | undefined
@@ -13,7 +12,7 @@ export interface Told {
   readonly values: Values
 }
 
-const target = { job, instance: "10.0.0.1:9464" }
+const target = { job: "practice-data", instance: "10.0.0.1:9464" }
 
 const examples: Readonly<Record<string, ReadonlyArray<string>>> = {
   endpoint: ["/api/v3/charges/search", "/api/v3/psp-payments/search", "/api/v1/invoice-deletions", "other"],

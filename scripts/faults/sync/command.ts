@@ -7,7 +7,7 @@
  */
 import { Array, Clock, Console, Data, DateTime, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { circumstances } from "../table.ts"
+import { circumstances } from "../circumstances.ts"
 import * as InProcessStand from "./InProcessStand.ts"
 import * as PostgresStand from "./PostgresStand.ts"
 import { run } from "./run.ts"

@@ -14,7 +14,7 @@
  * A service of the version before runs on: it finds each row without the field or with it. The new version is not ready
  * before all rows have it. It can be cut short and run again, in any number of processes at once.
  *
- * With 1,000,000 pets (`npm run bench:add-field`) it took 35 s, in which a reader waited 33 ms at most and a writer
+ * With 1,000,000 pets it took 35 s, in which a reader waited 33 ms at most and a writer
  * 90 ms. A rewrite of the table took 21 s, in which both waited to its end.
  */
 import { Data, Effect, Schedule } from "effect"

@@ -1,0 +1,128 @@
+/**
+ * Deliveries, each sent one to five times in parallel, while intakes, workers and Postgres are killed at random. Then:
+ * each acknowledged task ran once, none early, nothing is half done, and the counts agree.
+ */
+import { Array, Duration, Effect, Fiber, Random, Record, Ref, Schedule } from "effect"
+import * as Client from "../../test/blackbox/support/Client.ts"
+import * as Ledger from "../../test/faults/support/Ledger.ts"
+import * as OwnPostgres from "../../test/faults/support/OwnPostgres.ts"
+import * as Sender from "../../test/faults/support/Sender.ts"
+import { keep, type Kind, reign } from "./chaos.ts"
+import type { Database, Ground } from "./support/Ground.ts"
+
+/** How many deliveries are under way at once, each in up to five copies. */
+const concurrency = 24
+
+/** Up to two deliveries delete the same invoice. */
+const invoiceOf = (delivery: number) => Math.floor(delivery / 2) + 1
+
+interface Acknowledged {
+  readonly key: string
+  readonly copies: number
+  readonly scheduled: number
+  /** What the answers said of the task: one thing, whichever copy was answered. */
+  readonly told: ReadonlySet<string>
+}
+
+const toldOf = (task: string, receivedAt: number, scheduledFor: number) => `${task} ${receivedAt} ${scheduledFor}`
+
+/** Sends the copies of a delivery to the intakes in turn, until each of them is acknowledged. */
+const sendCopies = Effect.fnUntraced(function* (
+  clients: ReadonlyArray<Client.Client>,
+  { number, copies }: { readonly number: number; readonly copies: number }
+) {
+  const delivery = { key: `delivery ${number}`, invoices: [invoiceOf(number)] }
+  const turns = Array.makeBy(copies, (copy) => clients[(number + copy) % clients.length]).filter((c) => c !== undefined)
+  const answers = yield* Effect.forEach(turns, (client) => Sender.deliver(client, delivery), {
+    concurrency: "unbounded"
+  })
+  const receipts = yield* Effect.forEach(answers, Sender.receiptOf)
+  const acknowledged: Acknowledged = {
+    key: delivery.key,
+    copies,
+    scheduled: answers.filter(({ status }) => status === 202).length,
+    told: new Set(
+      receipts.map(({ task_id, received_at, scheduled_for }) =>
+        toldOf(task_id, received_at?.epochMilliseconds ?? 0, scheduled_for.epochMilliseconds)
+      )
+    )
+  }
+  return acknowledged
+})
+
+interface Stored {
+  readonly key: string
+  readonly id: string
+  readonly received_at: Date
+  readonly scheduled_for: Date
+}
+
+/** How many acknowledged deliveries are not stored as every answer told it, or were answered with two 202. */
+const misled = Effect.fnUntraced(function* ({ sql }: Database, acknowledged: ReadonlyArray<Acknowledged>) {
+  const rows = yield* sql<Stored>`
+    select idempotency_key as key, id, received_at, scheduled_for from deletion_tasks`
+  const stored = new Map(
+    rows.map((row) => [row.key, toldOf(row.id, row.received_at.getTime(), row.scheduled_for.getTime())])
+  )
+  return acknowledged.filter(
+    ({ key, told, scheduled }) => scheduled > 1 || told.size !== 1 || !told.has(stored.get(key) ?? "")
+  ).length
+})
+
+/**
+ * Sends deliveries while processes and Postgres are killed.
+ *
+ * @returns the figures, and the promises that were not kept
+ */
+export const kills = Effect.fnUntraced(function* ({ empty, power, seed }: Ground, deliveries: number) {
+  const database = yield* empty
+  const { sql, url } = database
+  yield* Ledger.open(sql, invoiceOf(deliveries))
+  const environment = { DELETION_DELAY: "1 second" }
+  const ports = [yield* OwnPostgres.freePort, yield* OwnPostgres.freePort] as const
+  const intake = (port: number) => keep("intake", url, { ...environment, PORT: String(port) })
+  const worker = keep("worker", url, environment)
+  const intakes = [yield* intake(ports[0]), yield* intake(ports[1])] as const
+  const workers = [yield* worker, yield* worker] as const
+  const clients = yield* Effect.forEach(ports, (port) => Client.make(`http://127.0.0.1:${port}`, concurrency * 3))
+
+  const incidents = yield* Ref.make<Partial<Record<Kind, number>>>({})
+  const count = (kind: Kind) => Ref.update(incidents, (all) => ({ ...all, [kind]: (all[kind] ?? 0) + 1 }))
+  const chaos = yield* Effect.forkScoped(
+    Random.withSeed(reign({ postgres: power, intakes, workers }, count), `${seed} incidents`)
+  )
+  const plan = yield* Random.withSeed(
+    Effect.forEach(
+      Array.makeBy(deliveries, (number) => number),
+      (number) => Effect.map(Random.nextIntBetween(1, 5), (copies) => ({ number, copies }))
+    ),
+    `${seed} copies`
+  )
+  const acknowledged = yield* Effect.forEach(plan, (delivery) => sendCopies(clients, delivery), { concurrency })
+  yield* Fiber.interrupt(chaos)
+
+  const done = Effect.repeat(Ledger.outstanding(sql), {
+    until: (open) => open === 0,
+    schedule: Schedule.spaced("100 millis")
+  })
+  const [settling] = yield* Effect.timed(Effect.timeout(done, "5 minutes"))
+  const { attempts, ...counts } = (yield* Ledger.balance(sql)) ?? Ledger.allCompletedOnce(0)
+  const { attempts: _, ...expected } = Ledger.allCompletedOnce(deliveries)
+  const wrong = Record.keys(expected).filter((name) => counts[name] !== expected[name])
+  const requests = Array.reduce(acknowledged, 0, (sum, { copies }) => sum + copies)
+  const happened = Object.entries(yield* Ref.get(incidents))
+  const answeredOtherwise = yield* misled(database, acknowledged)
+  return {
+    figures: [
+      `completed once ${counts.completed} of ${deliveries}, in ${requests} requests`,
+      `answered otherwise than stored ${answeredOtherwise}`,
+      `attempts ${Client.json(attempts)}`,
+      `settled in ${Duration.toSeconds(settling).toFixed(1)} s`,
+      ...happened.map(([kind, times]) => `${kind}: ${times}`)
+    ],
+    broken: [
+      ...wrong.map((name) => `${name}: ${counts[name]} instead of ${expected[name]}`),
+      ...(answeredOtherwise > 0 ? ["answers differ from what is stored"] : [])
+    ]
+  }
+})
