@@ -6,7 +6,7 @@
 import { assert, describe, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Redacted, Scope } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Callers from "../../scripts/faults/support/Callers.ts"
+import * as Callers from "./Callers.ts"
 import { explainBy } from "../../scripts/scale/citus/explain.ts"
 import { judgeAll } from "../../scripts/scale/citus/judge.ts"
 import { recordAll } from "../../scripts/scale/citus/operations.ts"
