@@ -1,16 +1,15 @@
 /** The contract of the intake of invoice deletions. Contract: section 4.2. */
-import { Schema } from "effect"
-import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Context, Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchema, OpenApi } from "effect/http-api"
 import { JsonBody } from "./JsonBody.ts"
 import { intakeDocumentation } from "./openapi/Intake.ts"
 import { OperationsApi } from "./OperationsApi.ts"
 import * as Field from "./records/Field.ts"
-import { error, statusOf } from "./Errors.ts"
+import { error, responseInvalid, responses, statusOf, Unauthorized } from "./Errors.ts"
 import { annotations } from "./openapi/Endpoint.ts"
 import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Faults.ts"
-import { SignedDelivery } from "./SignedDelivery.ts"
 
-/** How many items a delivery may name. */
+/** The most items of a delivery. */
 export const maximumItems = 10_000
 
 const hasId = Schema.makeFilter((text: string) => {
@@ -43,7 +42,7 @@ export const DeletedInvoiceLine = Schema.Struct({
 
 const countOf = (items: ReadonlyArray<unknown> | undefined) => items?.length ?? 0
 
-/** What to delete: invoices, lines, or both. Fields that are not listed are kept out, since senders may grow. */
+/** The items to delete. Unknown fields are ignored, since senders may add some. */
 export const InvoiceDeletions = Schema.Struct({
   invoices: Schema.optionalKey(
     Schema.Array(DeletedInvoice).annotate({ description: "The invoices to delete, each with all its lines." })
@@ -108,7 +107,6 @@ export type DeliveryHeaders = typeof DeliveryHeaders.Type
 const count = (description: string) =>
   Schema.Int.annotate({ description, examples: [1] }).check(Schema.isBetween({ minimum: 0, maximum: maximumItems }))
 
-/** What became of a delivery. */
 export const DeliveryReceipt = Schema.Struct({
   status: Schema.Literals(["scheduled", "duplicate", "completed", "error"]).annotate({
     description: "Outcome of scheduling. `completed` is reserved."
@@ -131,10 +129,7 @@ export type DeliveryReceipt = typeof DeliveryReceipt.Type
 
 const receipt = (status: number) => DeliveryReceipt.pipe(HttpApiSchema.status(status))
 
-/**
- * 503: the store is down or busy, or the organization has as much pending as it may. Nothing is lost if the sender tries
- * again with the same key, after so many seconds.
- */
+/** 503: the store is down or busy, or the backlog of the organization is full. The sender retries with the same key. */
 export class IntakeUnavailable extends error<IntakeUnavailable>()("IntakeUnavailable", 503, {
   receipt: DeliveryReceipt,
   retryAfter: Schema.Int
@@ -152,6 +147,20 @@ const unavailable = IntakeUnavailable.pipe(
     }
   )
 )
+
+/** The sender of a delivery. `unavailable`: the secrets could not be read, so nothing may be accepted. */
+export class Sender extends Context.Service<Sender, { readonly verification: "passed" | "unavailable" }>()(
+  "practice-data/api/IntakeApi/Sender"
+) {}
+
+/**
+ * Refuses a delivery with invalid headers, or without a required signature (Standard Webhooks). An organization without a
+ * signing secret need not sign, unless the service requires it of all.
+ */
+export class SignedDelivery extends HttpApiMiddleware.Service<SignedDelivery, { provides: Sender }>()(
+  "practice-data/api/IntakeApi/SignedDelivery",
+  { error: [...responses(Unauthorized), responseInvalid] }
+) {}
 
 /** `POST /invoice-deletions`: schedules a deletion, once for each Idempotency-Key of an organization. */
 export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
@@ -187,5 +196,5 @@ export class IntakeApi extends HttpApi.make("invoice-deletion-intake")
   .annotate(HttpApi.ParseOptions, { errors: "all" })
   .annotateMerge(intakeDocumentation) {}
 
-/** All that is under `/api/v1`, as clients see it. */
+/** All of `/api/v1`. */
 export const VersionOneApi = IntakeApi.addHttpApi(OperationsApi)

@@ -34,8 +34,7 @@ import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
 import { pathsOf } from "../http/Paths.ts"
 import * as Surroundings from "../http/Surroundings.ts"
-import * as IntakeHandlers from "../deletions/Handlers.ts"
-import * as TaskHandlers from "../deletions/TaskHandlers.ts"
+import * as DeletionHandlers from "../deletions/Handlers.ts"
 import * as Signature from "../deletions/Signature.ts"
 import { Note } from "../observability/RequestFacts.ts"
 import * as RequestMetrics from "../observability/RequestMetrics.ts"
@@ -72,7 +71,7 @@ const dataApiPrefix = "/api/v3"
 const operationsPrefix = "/api/v1"
 
 /** The handlers of the data API with their middleware, over its services. */
-export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, TaskHandlers.layer).pipe(
+export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, DeletionHandlers.tasks).pipe(
   Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: mebibyte })])
 )
 
@@ -90,10 +89,10 @@ export const dataApiRoutes = asRequested(
  * @param delay from receiving a delivery to running it
  */
 export const intakeHandlers = (delay: Duration.Duration) =>
-  IntakeHandlers.layer(delay).pipe(
+  DeletionHandlers.intake(delay).pipe(
     Layer.provideMerge([
       Signature.layer,
-      JsonBodyServer.layer({ maxBytes: 4 * mebibyte, isRaw: true, busy: IntakeHandlers.busy(delay) })
+      JsonBodyServer.layer({ maxBytes: 4 * mebibyte, isRaw: true, busy: DeletionHandlers.busy(delay) })
     ])
   )
 

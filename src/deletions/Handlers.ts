@@ -1,17 +1,23 @@
-/** The handlers of the intake. */
-import { DateTime, type Duration, Effect } from "effect"
+/** The handlers of the intake, and of the deletion tasks. */
+import { DateTime, type Duration, Effect, Predicate, Result } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { CurrentOrganization } from "../api/CurrentOrganization.ts"
+import { DataApi } from "../api/DataApi.ts"
+import { type GetRequest, type SearchRequest, State } from "../api/DeletionTasks.ts"
+import { TaskIdRequired } from "../api/Errors.ts"
 import { faults, invalidAt } from "../api/Faults.ts"
-import { DeliveryReceipt, IntakeApi, IntakeUnavailable } from "../api/IntakeApi.ts"
-import { Sender } from "../api/SignedDelivery.ts"
+import { DeliveryReceipt, IntakeApi, IntakeUnavailable, Sender } from "../api/IntakeApi.ts"
+import * as Instant from "../api/records/Instant.ts"
+import { pageOf } from "../api/records/Search.ts"
+import * as Throttle from "../database/Throttle.ts"
+import { note } from "../observability/RequestFacts.ts"
 import { type Delivery, taskIdOf } from "./Delivery.ts"
 import { headersOf, read } from "./DeliveryRequest.ts"
-import * as Throttle from "../database/Throttle.ts"
-import { note, type RequestFacts } from "../observability/RequestFacts.ts"
 import { Scheduler } from "./Scheduler.ts"
 import { loggable } from "./Signature.ts"
 import { type Receipt, ScheduleOutcome } from "./Task.ts"
+import { TaskReads } from "./TaskReads.ts"
 
 const keyReused = invalidAt(["header", "idempotency-key"], faults.idempotencyKeyReused)
 
@@ -38,9 +44,9 @@ const outcomes = {
   Duplicate: "duplicate",
   KeyReused: "key_reused",
   Full: "full"
-} as const satisfies Readonly<Record<ScheduleOutcome["_tag"], RequestFacts["outcome"]>>
+} as const
 
-/** After how many seconds to send a delivery again whose organization has as much pending as it may. */
+/** The Retry-After of a delivery whose organization has a full backlog, in seconds. */
 const retryFull = 5
 
 const warnFull = Throttle.make("A delivery was refused: its organization has as much pending as it may")
@@ -60,7 +66,7 @@ const notStored = (
   )
 
 /**
- * The response while the service reads too many large bodies to read this one, whose items it does not count.
+ * The response to a delivery that is not read, because the service already reads too many large bodies.
  *
  * @param delay from receiving a delivery to running it
  */
@@ -75,9 +81,11 @@ export const busy = (delay: Duration.Duration) =>
   })
 
 /**
+ * The intake.
+ *
  * @param delay from receiving a delivery to running it
  */
-export const layer = (delay: Duration.Duration) =>
+export const intake = (delay: Duration.Duration) =>
   HttpApiBuilder.group(
     IntakeApi,
     "invoice-deletions",
@@ -89,25 +97,27 @@ export const layer = (delay: Duration.Duration) =>
         Effect.fnUntraced(
           function* ({ headers }) {
             const delivery = yield* read(headers)
-            const { idempotencyKey } = delivery
-            yield* note({ taskId: delivery.taskId })
+            const { idempotencyKey: key, organization, taskId } = delivery
+            yield* note({ taskId })
             const refuse = (retryAfter: number) =>
-              Effect.flatMap(notStored(idempotencyKey, delivery, delay), (receipt) =>
+              Effect.flatMap(notStored(key, delivery, delay), (receipt) =>
                 Effect.fail(new IntakeUnavailable({ receipt, retryAfter }))
               )
             const unavailable = Effect.andThen(note({ outcome: "unavailable" }), refuse(1))
             const { verification } = yield* Sender
             if (verification === "unavailable") return yield* unavailable
-            const outcome = yield* scheduler
-              .schedule(delivery)
-              .pipe(Effect.catchTag("SchedulerUnavailable", () => unavailable))
+            const outcome = yield* Effect.catchTag(
+              scheduler.schedule(delivery),
+              "SchedulerUnavailable",
+              () => unavailable
+            )
             yield* note({ outcome: outcomes[outcome._tag] })
             return yield* ScheduleOutcome.$match(outcome, {
-              Scheduled: ({ receipt }) => respond(receiptOf("scheduled", idempotencyKey, receipt), { status: 202 }),
-              Duplicate: ({ receipt }) => respond(receiptOf("duplicate", idempotencyKey, receipt), { status: 200 }),
+              Scheduled: ({ receipt }) => respond(receiptOf("scheduled", key, receipt), { status: 202 }),
+              Duplicate: ({ receipt }) => respond(receiptOf("duplicate", key, receipt), { status: 200 }),
               KeyReused: () => Effect.fail(keyReused),
               Full: () =>
-                Effect.all([note({ refusal: "limit" }), warnFull(loggable(delivery.organization))]).pipe(
+                Effect.all([note({ refusal: "limit" }), warnFull(loggable(organization))]).pipe(
                   Effect.andThen(refuse(retryFull))
                 )
             })
@@ -117,3 +127,32 @@ export const layer = (delay: Duration.Duration) =>
       )
     })
   )
+
+/** The id of the requested task. That of a delivery is derived from its key. */
+const idOf = Effect.fnUntraced(function* ({ idempotency_key, task_id }: GetRequest) {
+  const [given, ...others] = [task_id, idempotency_key].filter(Predicate.isNotNullish)
+  if (given === undefined || others.length > 0 || given.trim() === "") return yield* new TaskIdRequired()
+  return task_id ?? taskIdOf(yield* CurrentOrganization.id, given)
+})
+
+/** The criteria of a request. No task is in an unknown state. */
+const criteriaOf = ({ scheduled_since = null, state = null }: SearchRequest) => ({
+  states: State.literals.filter((each) => state === null || state === each),
+  scheduledSince: scheduled_since === null ? undefined : Result.getOrUndefined(Instant.parse(scheduled_since))
+})
+
+/** The deletion tasks. */
+export const tasks = HttpApiBuilder.group(DataApi, "deletion-tasks", (handlers) =>
+  Effect.map(TaskReads, (reads) =>
+    handlers.handleAll({
+      search: Effect.fnUntraced(function* ({ payload }) {
+        yield* CurrentOrganization.check(payload)
+        return { body: yield* reads.search(criteriaOf(payload), yield* pageOf(payload)) }
+      }),
+      get: Effect.fnUntraced(function* ({ payload }) {
+        yield* CurrentOrganization.check(payload)
+        return yield* reads.get(yield* idOf(payload))
+      })
+    })
+  )
+)

@@ -1,30 +1,125 @@
 /** Reads the deletion tasks of the current organization, for the sender of its deliveries. */
-import { Array, Context, DateTime, Effect, Layer, Order, Struct } from "effect"
+import { Array, Context, DateTime, Duration, Effect, Layer, Order, Record, Struct } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { join } from "effect/sql/Statement"
+import * as Uuid from "uuid"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import type { DeletionTask } from "../api/DeletionTasks.ts"
-import { TaskNotFound, type TaskStoreDown, type Unauthorized } from "../api/Errors.ts"
+import { DeletionTask, type State } from "../api/DeletionTasks.ts"
+import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../api/Errors.ts"
 import * as Instant from "../api/records/Instant.ts"
-import type { Page } from "../records/Repository.ts"
-import * as Postgres from "./TaskReadsPostgres.ts"
+import type { Page } from "../api/records/Search.ts"
+import { atMost } from "../database/Admission.ts"
+import { inOrder, TaskDatabase } from "../database/Database.ts"
+import { isoTime } from "../database/Time.ts"
+import { decoded } from "./Task.ts"
 
-/** A task, and whose it is. */
+/** A task of an organization. */
 export interface OwnedTask extends DeletionTask {
   readonly organization_id: string
 }
 
-const inOrder = Order.combine(
+/** The criteria of a search: tasks in one of the states, scheduled at or after a time. */
+export interface Criteria {
+  readonly states: ReadonlyArray<State>
+  readonly scheduledSince?: Instant.Instant | undefined
+}
+
+const unionAll = join(" union all ", false)
+
+// The role of the data API may read no others.
+const columns = [
+  "t.id as task_id, t.idempotency_key, t.state",
+  ...["t.received_at", "t.scheduled_for", "t.started_at", "t.finished_at"].map(isoTime),
+  "t.attempts, t.invoices_count, t.invoice_lines_count, t.outcome"
+].join(", ")
+
+/** Has the planner of a transaction read tasks in the order of their index, instead of gathering and sorting them. */
+const inOrderOnly = `select ${Record.toEntries({ ...inOrder, enable_sort: "off" })
+  .map(([name, value]) => `set_config('${name}', '${value}', true)`)
+  .join(", ")}`
+
+const make = Effect.gen(function* () {
+  const sql = yield* TaskDatabase
+
+  /**
+   * Reads tasks of the current organization, over one connection at a time: callers that poll for an outcome must not
+   * delay deliveries. A row that does not decode is a bug.
+   */
+  const read = (statements: (organization: string) => Effect.Effect<ReadonlyArray<unknown>, SqlError>) =>
+    Effect.flatMap(CurrentOrganization.id, (organization) =>
+      sql.run(
+        {
+          key: `organization ${organization}, reading its tasks`,
+          share: atMost(1),
+          within: Duration.seconds(5),
+          unavailable: TaskStoreDown.from
+        },
+        Effect.catchTag(decoded(DeletionTask, statements(organization)), "SchemaError", Effect.die)
+      )
+    )
+
+  /**
+   * The tasks of each state in order, merged, since in the index the state comes before the time. Rows before the page
+   * are skipped in the index alone.
+   */
+  const page = (organization: string, { scheduledSince, states }: Criteria, { limit, offset }: Page) => {
+    const since =
+      scheduledSince === undefined
+        ? sql``
+        : sql` and scheduled_for >= ${Instant.toPostgres(scheduledSince)}::timestamptz`
+    const parts = states.map(
+      (state) => sql`(
+        select scheduled_for, id from deletion_tasks
+        where organization_id = ${organization} and state = ${state}${since}
+        order by scheduled_for, id ${sql.literal(`limit ${limit + offset}`)}
+      )`
+    )
+    // `limit 1` has the planner look tasks up one by one, however few it takes the organization to have.
+    return sql`
+      select t.* from (
+        select * from (${unionAll(parts)}) found
+        order by scheduled_for, id ${sql.literal(`limit ${limit} offset ${offset}`)}
+      ) p
+      cross join lateral (
+        select ${sql.literal(columns)} from deletion_tasks t
+        where t.organization_id = ${organization} and t.id = p.id limit 1
+      ) t
+      order by p.scheduled_for, p.id`.unprepared
+  }
+
+  return TaskReads.of({
+    search: Effect.fn("TaskReads.search")(function* (criteria, bounds) {
+      if (criteria.states.length === 0) return []
+      return yield* read((organization) =>
+        sql.withTransaction(Effect.andThen(sql.unsafe(inOrderOnly), page(organization, criteria, bounds)))
+      )
+    }),
+    get: Effect.fn("TaskReads.get")(function* (taskId) {
+      if (!Uuid.validate(taskId)) return yield* new TaskNotFound()
+      const [task] = yield* read(
+        (organization) => sql`
+          select ${sql.literal(columns)} from deletion_tasks t
+          where t.organization_id = ${organization} and t.id = ${taskId}`
+      )
+      return task ?? (yield* new TaskNotFound())
+    })
+  })
+})
+
+const byTime = Order.combine(
   Order.mapInput(DateTime.Order, (task: OwnedTask) => task.scheduled_for),
   Order.mapInput(Order.String, (task: OwnedTask) => task.task_id)
 )
 
-const instantOf = (time: DateTime.Utc) => Instant.fromMillis(DateTime.toEpochMillis(time))
+const isSince = (time: DateTime.Utc, since: Instant.Instant | undefined) =>
+  since === undefined || Instant.fromMillis(DateTime.toEpochMillis(time)) >= since
 
 export class TaskReads extends Context.Service<
   TaskReads,
   {
-    /** A page of the tasks, ordered by the time they are scheduled for, then by id. */
+    /** A page of the tasks, ordered by `scheduled_for`, then by id. */
     readonly search: (
-      criteria: Postgres.Criteria,
+      criteria: Criteria,
       page: Page
     ) => Effect.Effect<ReadonlyArray<DeletionTask>, Unauthorized | TaskStoreDown, CurrentOrganization>
     /** A task by its id, a UUID in any case. */
@@ -34,30 +129,28 @@ export class TaskReads extends Context.Service<
   }
 >()("practice-data/deletions/TaskReads") {
   /** Tasks in the table `deletion_tasks`. */
-  static readonly layer = Layer.effect(TaskReads, Postgres.make)
+  static readonly layer = Layer.effect(TaskReads, make)
 
-  /** The fake: tasks of any number of organizations, held in memory. */
+  /** The fake: tasks of any number of organizations, in memory. */
   static readonly layerMemory = (tasks: ReadonlyArray<OwnedTask> = []) => {
-    const ordered = Array.sort(tasks, inOrder)
-    const owned = Effect.map(CurrentOrganization.id, (id) => ordered.filter((task) => task.organization_id === id))
-    const shown = Struct.omit<OwnedTask, ["organization_id"]>(["organization_id"])
+    const owned = Effect.map(CurrentOrganization.id, (id) =>
+      Array.sort(tasks, byTime)
+        .filter((task) => task.organization_id === id)
+        .map(Struct.omit(["organization_id"]))
+    )
     return Layer.succeed(
       TaskReads,
       TaskReads.of({
         search: ({ scheduledSince, states }, { limit, offset }) =>
           Effect.map(owned, (all) =>
             all
-              .filter(
-                ({ scheduled_for, state }) =>
-                  states.includes(state) && (scheduledSince === undefined || instantOf(scheduled_for) >= scheduledSince)
-              )
+              .filter(({ scheduled_for, state }) => states.includes(state) && isSince(scheduled_for, scheduledSince))
               .slice(offset, offset + limit)
-              .map(shown)
           ),
         get: (taskId) =>
           Effect.flatMap(owned, (all) => {
             const task = all.find(({ task_id }) => task_id === taskId.toLowerCase())
-            return task === undefined ? Effect.fail(new TaskNotFound()) : Effect.succeed(shown(task))
+            return task === undefined ? Effect.fail(new TaskNotFound()) : Effect.succeed(task)
           })
       })
     )

@@ -1,25 +1,23 @@
-/** What operators changed, who did it, from where and when. What is changed and its entry are one transaction. */
+/** The audit log: each change of an operator. A change and its entry are one transaction. */
 import { userInfo } from "node:os"
-import { Array, Effect, Order, Schema } from "effect"
-import { SqlSchema } from "effect/sql"
+import { Array, Effect, Order, Schema, Struct } from "effect"
+import type { Fragment } from "effect/sql/Statement"
 import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
 import { isoTime } from "../database/Time.ts"
+import { decoded } from "../deletions/Task.ts"
 
-/** Who changes something. */
+/** The author of a change. */
 export interface Actor {
-  /** The name that was given, or the user of the operating system. */
+  /** The given name, or the user of the operating system. */
   readonly name: string
   /** The address of a browser, or `command line`. */
   readonly source: string
 }
 
-/** What is changed. */
-export type Action = "key.create" | "key.revoke" | "secret.add" | "secret.revoke" | "task.replay"
-
-/** What became of it. `target`: the id of a key, a secret or a task. Nothing of this may be a secret. */
+/** A change. `target`: the id of a key, a secret or a task. No field may hold a secret. */
 export interface Change {
   readonly organization: string
-  readonly action: Action
+  readonly action: "key.create" | "key.revoke" | "secret.add" | "secret.revoke" | "task.replay"
   readonly target: string
   readonly result: string
 }
@@ -46,14 +44,14 @@ const userName = Effect.sync(() => {
   }
 })
 
-/** Whoever runs a command. */
+/** The user of the command line. */
 export const commandLine: Effect.Effect<Actor> = Effect.map(userName, (name) => ({ name, source: "command line" }))
 
 /**
- * Changes something and writes down that it was changed, in one transaction.
+ * Makes a change and logs it, in one transaction.
  *
- * @param sql the database of what is changed
- * @param changeOf what the result changed; undefined where it changed nothing
+ * @param sql the database of the change
+ * @param changeOf the change of a result; undefined where nothing changed
  */
 export const audited = <A, E, R>(
   sql: Database,
@@ -79,26 +77,29 @@ export const audited = <A, E, R>(
     })
   )
 
-/** The columns of an entry. */
-export const columns = `organization_id, id, ${isoTime("at")}, actor, source, action, target, result`
+const columns = `a.organization_id, a.id, ${isoTime("a.at")}, a.actor, a.source, a.action, a.target, a.result,
+  a.at::text as position`
+
+const Placed = Schema.Struct({ ...Entry.fields, position: Schema.String })
+
+/** The entries of a database that fulfil a condition, newest first, with their position for a cursor. */
+export const entries = (sql: Database, condition: Fragment, limit: number) =>
+  decoded(
+    Placed,
+    sql`
+      select ${sql.literal(columns)} from audit_log a where ${condition}
+      order by a.at desc, a.id desc limit ${sql.literal(String(limit))}`.unprepared
+  )
 
 const byTime = Order.flip(Order.mapInput(Order.String, ({ at, id }: Entry) => `${at} ${id}`))
 
-/** Entries of several databases, the latest first. */
-export const latestFirst = <E extends Entry>(entries: ReadonlyArray<E>): ReadonlyArray<E> => Array.sort(entries, byTime)
+/** Merges the entries of several databases, newest first. */
+export const latestFirst = <E extends Entry>(all: ReadonlyArray<E>): ReadonlyArray<E> => Array.sort(all, byTime)
 
 /** The latest entries, of the databases of tasks and of API keys. */
 export const list = Effect.fn("AuditLog.list")(function* (limit: number) {
   const [tasks, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
   const databases = isSameDatabase(tasks, credentials) ? [tasks] : [tasks, credentials]
-  const entries = yield* Effect.forEach(databases, (sql) => {
-    const find = SqlSchema.findAll({
-      Request: Schema.Void,
-      Result: Entry,
-      execute: () => sql`
-        select ${sql.literal(columns)} from audit_log a order by a.at desc, a.id desc limit ${limit}`
-    })
-    return find(undefined)
-  })
-  return latestFirst(entries.flat()).slice(0, limit)
+  const found = yield* Effect.forEach(databases, (sql) => entries(sql, sql`true`, limit))
+  return latestFirst(found.flat().map(Struct.omit(["position"]))).slice(0, limit)
 })

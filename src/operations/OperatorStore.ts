@@ -20,7 +20,8 @@ import { pageSize, type Place, type ShownTask, type TaskFilter } from "../deleti
 import { decoded } from "../deletions/Task.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import { ApiKey } from "../keys/ApiKeys.ts"
-import { type Actor, columns as entryColumns, Entry, latestFirst } from "./AuditLog.ts"
+import * as AuditLog from "./AuditLog.ts"
+import type { Actor, Entry } from "./AuditLog.ts"
 import * as Commands from "./Commands.ts"
 
 /** A read or a replay failed. The message is for a person. */
@@ -109,7 +110,6 @@ const paged = <Row extends object>(
 }
 
 const PlacedKey = Schema.Struct({ ...ApiKey.fields, position: Schema.String })
-const PlacedEntry = Schema.Struct({ ...Entry.fields, position: Schema.String })
 
 const keyColumns = `organization_id, id, left(name, 400) as name, prefix, last_used_on::text, ${isoTime("created_at")},
   ${isoTime("revoked_at")}, '' as position`
@@ -126,19 +126,15 @@ const holders = `
     ${isoTime("prepared").replace(/ as \w+$/, " as since")}
   from (select * from pg_prepared_xacts order by prepared limit 20) waiting`
 
-/** The entries of a database after a place, newest first. */
-const entriesOf = (sql: Database, after: Place | undefined) => {
-  const isAfter =
+/** The page of the audit log of a database after a place. */
+const entriesAfter = (sql: Database, after: Place | undefined) =>
+  AuditLog.entries(
+    sql,
     after === undefined
       ? sql`true`
-      : sql`a.at <= ${after[0]}::timestamptz and (a.at, a.id) < (${after[0]}::timestamptz, ${after[2]}::uuid)`
-  return decoded(
-    PlacedEntry,
-    sql`
-      select ${sql.literal(entryColumns)}, a.at::text as position from audit_log a where ${isAfter}
-      order by a.at desc, a.id desc limit ${sql.literal(`${pageSize + 1}`)}`.unprepared
+      : sql`a.at <= ${after[0]}::timestamptz and (a.at, a.id) < (${after[0]}::timestamptz, ${after[2]}::uuid)`,
+    pageSize + 1
   )
-}
 
 const make = Effect.gen(function* () {
   const sql = yield* TaskDatabase
@@ -164,15 +160,7 @@ const make = Effect.gen(function* () {
     }),
     task: (organization: string, id: string) => ofTasks(pages.one(organization, id)),
     history: (organization: string, target: string) =>
-      ofTasks(
-        decoded(
-          Entry,
-          sql`
-            select ${sql.literal(entryColumns)} from audit_log a
-            where a.organization_id = ${organization} and a.target = ${target}
-            order by a.at desc limit ${sql.literal(`${pageSize}`)}`
-        )
-      ),
+      ofTasks(AuditLog.entries(sql, sql`a.organization_id = ${organization} and a.target = ${target}`, pageSize)),
     keys: Effect.fn("OperatorStore.keys")(function* (organization: string | undefined, after: string | undefined) {
       const place = placeOf(after)
       const isOwned = organization === undefined ? credentials`true` : credentials`k.organization_id = ${organization}`
@@ -185,11 +173,11 @@ const make = Effect.gen(function* () {
     }),
     audit: Effect.fn("OperatorStore.audit")(function* (after: string | undefined) {
       const place = timedPlaceOf(after)
-      const entries = ofTasks(entriesOf(sql, place))
+      const entries = ofTasks(entriesAfter(sql, place))
       if (isSameDatabase(sql, credentials)) return paged(yield* entries)
       // Changes of API keys are logged in the database of the keys.
-      const all = yield* Effect.all([entries, ofKeys(entriesOf(credentials, place))], { concurrency: 2 })
-      return paged(latestFirst(all.flat()))
+      const all = yield* Effect.all([entries, ofKeys(entriesAfter(credentials, place))], { concurrency: 2 })
+      return paged(AuditLog.latestFirst(all.flat()))
     }),
     holders: runner(records, "record store")(decoded(Transaction, records.unsafe(holders))),
     replay: (actor: Actor, organization: string, id: string) =>

@@ -5,12 +5,12 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Authorization } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { DataApi } from "../api/DataApi.ts"
-import { IdRequired, OutOfRange } from "../api/Errors.ts"
+import { IdRequired } from "../api/Errors.ts"
 import { searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { completeHeader, lagHeader, longestWait, maximumChanges } from "../api/records/Changes.ts"
-import { defaultLimit, maximumLimit, maximumOffset } from "../api/records/Search.ts"
+import { between, pageOf } from "../api/records/Search.ts"
 import { JsonBody } from "../api/JsonBody.ts"
 import * as Surroundings from "../http/Surroundings.ts"
 import { note } from "../observability/RequestFacts.ts"
@@ -18,17 +18,6 @@ import type { Json } from "./Pages.ts"
 import { type Criteria, Repositories, type Repository } from "./Repository.ts"
 
 const json = (bytes: Json) => HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })
-
-const between = (name: "limit" | "offset" | "wait", value: number, minimum: number, maximum: number) =>
-  value >= minimum && value <= maximum
-    ? Effect.succeed(value)
-    : Effect.fail(new OutOfRange({ detail: `${name} must be between ${minimum} and ${maximum}` }))
-
-/** The page that a search asks for, where it is in range. */
-export const pageOf = (request: { readonly limit?: number | null; readonly offset?: number | null }) =>
-  Effect.flatMapEager(between("limit", request.limit ?? defaultLimit, 1, maximumLimit), (limit) =>
-    Effect.mapEager(between("offset", request.offset ?? 0, 0, maximumOffset), (offset) => ({ limit, offset }))
-  )
 
 const changesOf = ({ cursor, limit, wait }: ChangesRequest<Resource>["payload"]) =>
   Effect.flatMapEager(between("limit", limit ?? maximumChanges, 1, maximumChanges), (most) =>

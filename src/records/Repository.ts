@@ -15,6 +15,7 @@ import type {
 } from "../api/Errors.ts"
 import { type Records, resources } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
+import type { Page } from "../api/records/Search.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import { ChangeClock } from "./ChangeClock.ts"
 import * as Memory from "./Memory.ts"
@@ -22,15 +23,11 @@ import type { Json } from "./Pages.ts"
 import * as Postgres from "./Postgres.ts"
 import { rowsOf } from "./Rows.ts"
 
+export type { Page }
+
 /** The criteria of a search: values of the resource's filters. */
 export type Criteria<R extends Resource = Resource> = {
   readonly [Name in keyof R["filters"]]?: R["filters"][Name]["schema"]["Type"]
-}
-
-/** The page of a search: at most `limit` records, after the first `offset`. */
-export interface Page {
-  readonly limit: number
-  readonly offset: number
 }
 
 /** A request for changes: at most `limit` of them, after a cursor or from the start. */

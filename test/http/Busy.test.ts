@@ -8,15 +8,14 @@ import { ServiceBusy } from "../../src/api/Errors.ts"
 import * as JsonBodyServer from "../../src/http/JsonBodyServer.ts"
 import { Budget } from "../../src/http/RequestBody.ts"
 import { taskIdOf } from "../../src/deletions/Delivery.ts"
-import { busy } from "../../src/deletions/Handlers.ts"
-import * as TaskHandlers from "../../src/deletions/TaskHandlers.ts"
+import { busy, tasks } from "../../src/deletions/Handlers.ts"
 import * as AuthorizationServer from "../../src/keys/AuthorizationServer.ts"
 import * as PspHandlers from "../../src/psp/Handlers.ts"
 import * as RecordHandlers from "../../src/records/Handlers.ts"
 import { faults } from "../../src/api/Faults.ts"
 import { InProcess, layerDemo, send } from "./inProcess.ts"
 
-const handlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, TaskHandlers.layer).pipe(
+const handlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, tasks).pipe(
   Layer.provideMerge([
     AuthorizationServer.layer,
     JsonBodyServer.layer({ maxBytes: 1_000_000, budget: new Budget(100_000) })

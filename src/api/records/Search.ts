@@ -3,7 +3,8 @@
  *
  * Contract: section 4.1, "Common list request fields" and "Single-record reads", and section 8.
  */
-import { Option, Schema, SchemaGetter } from "effect"
+import { Effect, Option, Schema, SchemaGetter } from "effect"
+import { OutOfRange } from "../Errors.ts"
 import { faults, refuse } from "../Faults.ts"
 import * as Filter from "./Filter.ts"
 
@@ -43,6 +44,24 @@ export const searchFields = {
   ),
   offset: Filter.optional(integer("How many records to skip.", { minimum: 0, maximum: maximumOffset, default: 0 }))
 }
+
+/** The page of a search: at most `limit` records, after the first `offset`. */
+export interface Page {
+  readonly limit: number
+  readonly offset: number
+}
+
+/** Fails where a parameter is out of range. */
+export const between = (name: "limit" | "offset" | "wait", value: number, minimum: number, maximum: number) =>
+  value >= minimum && value <= maximum
+    ? Effect.succeed(value)
+    : Effect.fail(new OutOfRange({ detail: `${name} must be between ${minimum} and ${maximum}` }))
+
+/** The page of a request. */
+export const pageOf = (request: { readonly limit?: number | null; readonly offset?: number | null }) =>
+  Effect.flatMapEager(between("limit", request.limit ?? defaultLimit, 1, maximumLimit), (limit) =>
+    Effect.mapEager(between("offset", request.offset ?? 0, 0, maximumOffset), (offset): Page => ({ limit, offset }))
+  )
 
 const blank = ""
 
