@@ -56,9 +56,11 @@ const textOf = (content: Content): string => {
   return typeof content === "object" ? content.map(textOf).join("") : escaped(String(content))
 }
 
-/** Makes an element. */
-export const h = (name: string, attributes: Attributes = {}, ...content: ReadonlyArray<Content>): Html =>
-  Html.element(name, attributes, content)
+/** Makes an element: `h("p", { class: "note" })("Text")`. */
+export const h =
+  (name: string, attributes: Attributes = {}) =>
+  (...content: ReadonlyArray<Content>): Html =>
+    Html.element(name, attributes, content)
 
 /** A path with parameters. Those without a value are left out. */
 export const link = (path: string, parameters: Readonly<Record<string, string | undefined>> = {}): string => {
@@ -74,13 +76,13 @@ export const icon = `data:image/svg+xml,${encodeURIComponent(
 /** A page. */
 export const document = (title: string, head: Content, ...body: ReadonlyArray<Content>): string => {
   const common = [
-    h("meta", { charset: "utf-8" }),
-    h("meta", { name: "viewport", content: "width=device-width, initial-scale=1" }),
-    h("meta", { name: "color-scheme", content: "light dark" }),
-    h("title", {}, title),
-    h("link", { rel: "icon", href: icon })
+    h("meta", { charset: "utf-8" })(),
+    h("meta", { name: "viewport", content: "width=device-width, initial-scale=1" })(),
+    h("meta", { name: "color-scheme", content: "light dark" })(),
+    h("title")(title),
+    h("link", { rel: "icon", href: icon })()
   ]
-  return `<!doctype html>\n${h("html", { lang: "en" }, h("head", {}, common, head), h("body", {}, body)).text}\n`
+  return `<!doctype html>\n${h("html", { lang: "en" })(h("head")(common, head), h("body")(body)).text}\n`
 }
 
 const bodyOf = ({ body }: HttpServerResponse.HttpServerResponse) =>

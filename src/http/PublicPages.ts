@@ -55,27 +55,17 @@ pre { padding: .8rem; margin: .6rem 0 0; white-space: pre-wrap; overflow-wrap: a
 ul { margin: .4rem 0; padding-left: 1.2rem }
 `
 
-const section = (title: string, ...content: ReadonlyArray<Content>) => h("section", {}, h("h2", {}, title), content)
+const section = (title: string, ...content: ReadonlyArray<Content>) => h("section")(h("h2")(title), content)
 
 const links = (all: Readonly<Record<string, string>>) =>
-  h(
-    "nav",
-    {},
-    Object.entries(all).map(([text, href]) => h("a", { href }, text))
-  )
+  h("nav")(Object.entries(all).map(([text, href]) => h("a", { href })(text)))
 
 const demoSection = (demo: ReadonlyArray<DemoKey>, host: string) =>
   section(
     "Demo data",
-    h("p", {}, "This service runs on its embedded database. Anyone may use these API keys:"),
-    h(
-      "ul",
-      {},
-      demo.map(({ key, organization }) => h("li", {}, h("code", {}, key), ` ${organization}`))
-    ),
-    h(
-      "pre",
-      {},
+    h("p")("This service runs on its embedded database. Anyone may use these API keys:"),
+    h("ul")(demo.map(({ key, organization }) => h("li")(h("code")(key), ` ${organization}`))),
+    h("pre")(
       `curl -s http://${host}/api/v3/charges/search -H 'Authorization: Bearer ${demo[0]?.key}'`,
       ` -H 'Content-Type: application/json' -d '{"limit":2}'`
     )
@@ -85,10 +75,10 @@ const landingPage = (apis: ReadonlyArray<Api>, demo: ReadonlyArray<DemoKey>, hos
   document(
     "Practice Data",
     Html.style(style),
-    h("h1", {}, "Practice Data"),
-    h("p", {}, "The data of a veterinary wellness-plan business, for its partners."),
+    h("h1")("Practice Data"),
+    h("p")("The data of a veterinary wellness-plan business, for its partners."),
     apis.map(({ about, documentation, name, openapi }) =>
-      section(name, h("p", {}, about), links({ Documentation: documentation, "OpenAPI document": openapi }))
+      section(name, h("p")(about), links({ Documentation: documentation, "OpenAPI document": openapi }))
     ),
     demo.length > 0 && demoSection(demo, host),
     section("Health", links({ Health: health.health, Readiness: health.ready }))

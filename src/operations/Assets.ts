@@ -1,154 +1,126 @@
 /** The stylesheet and the script of the operators' pages. */
 
-/** Text has a contrast of at least 4.5 to its background, lines and bars of at least 3. */
+/** Text has a contrast of at least 4.5 to its background, bars of at least 3. */
 export const style = `
 :root {
-  --ground: #fafaf9; --surface: #ffffff; --text: #1c1917; --muted: #57534e; --line: #d6d3d1; --soft: #f0efed;
-  --link: #0f766e; --amber: #b45309; --red: #b91c1c;
-  --fine: #166534; --fine-ground: #dcfce7; --warning: #8a3b0c; --warning-ground: #fef3c7;
-  --problem: #991b1b; --problem-ground: #fee2e2;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --ground: #1c1917; --surface: #262220; --text: #f5f5f4; --muted: #b5afaa; --line: #4a4541; --soft: #35302d;
-    --link: #5eead4; --amber: #fbbf24; --red: #f87171;
-    --fine: #bbf7d0; --fine-ground: #14532d; --warning: #fde68a; --warning-ground: #713f12;
-    --problem: #fecaca; --problem-ground: #7f1d1d;
-  }
+  color-scheme: light dark;
+  --ground: light-dark(#fafaf9, #1c1917); --surface: light-dark(#fff, #262220); --soft: light-dark(#f0efed, #35302d);
+  --text: light-dark(#1c1917, #f5f5f4); --muted: light-dark(#57534e, #b5afaa); --line: light-dark(#d6d3d1, #4a4541);
+  --teal: light-dark(#0f766e, #5eead4); --amber: light-dark(#b45309, #fbbf24); --red: light-dark(#b91c1c, #f87171);
+  --mono: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace;
 }
 *, ::before, ::after { box-sizing: border-box }
-html { -webkit-text-size-adjust: 100%; scrollbar-gutter: stable }
 body { margin: 0; background: var(--ground); color: var(--text); font: 15px/1.5 system-ui, sans-serif }
 header, main, footer { max-width: 78rem; margin: 0 auto; padding: .5rem 1.5rem 1.5rem }
-a { color: var(--link); text-underline-offset: .15em }
-:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; border-radius: 2px }
-main:focus { outline: none }
-.skip, .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
-.skip:focus { width: auto; height: auto; clip-path: none; background: var(--surface); padding: .6rem 1rem }
-[hidden] { display: none !important }
-
-header { display: flex; flex-wrap: wrap; align-items: center; gap: 0 2rem; padding-bottom: 0 }
-.brand { margin: 0; font-weight: 650 }
-.brand a { color: inherit; text-decoration: none }
-.brand span { font-weight: 400; color: var(--muted) }
-nav ul, .tabs, .legend { display: flex; flex-wrap: wrap; gap: 0 .25rem; list-style: none; margin: 0; padding: 0 }
-header nav a { display: block; padding: .6rem .65rem; color: var(--muted); text-decoration: none }
-header nav a:hover { color: var(--text) }
-header nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--link); font-weight: 600 }
-#live { display: flex; align-items: center; gap: .75rem; margin-left: auto; color: var(--muted); font-size: 13px }
-#live-state { font-weight: 600; padding: .15rem .5rem; border-radius: 4px }
-#live.failed #live-state { color: var(--problem); background: var(--problem-ground) }
-#live.failed #live-time { display: none }
-.stale main { filter: grayscale(1) }
-
 h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1.25rem; overflow-wrap: anywhere }
-h2 { font-size: 1.1rem; margin: 0 0 .75rem }
+h2 { font-size: 1.1rem; margin: 2rem 0 .75rem }
 h3 { font-size: .95rem; margin: 0 }
-section { margin: 2rem 0 0 }
 p { margin: .4rem 0; max-width: 70ch }
-small, .about, summary, label, footer, .legend { color: var(--muted); font-size: 13px }
+a { color: var(--teal); text-underline-offset: .15em }
+small, .about, summary, label, footer, .tile dt, thead th, .times, .axis { color: var(--muted); font-size: 13px }
 .empty, .none { color: var(--muted) }
-footer { border-top: 1px solid var(--line) }
-code, .id, pre { font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere }
-.id { unicode-bidi: isolate }
+code, .id, pre { font: var(--mono); overflow-wrap: anywhere; unicode-bidi: isolate }
 pre { background: var(--soft); padding: .75rem; margin: 0; border-radius: 6px; white-space: pre-wrap }
 time span { white-space: nowrap }
 time, .number, .tile dd, #live-time { font-variant-numeric: tabular-nums }
+:focus-visible { outline: 2px solid var(--teal); outline-offset: 2px; border-radius: 2px }
+main:focus { outline: none }
+.skip, .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
+.skip:focus { width: auto; height: auto; clip-path: none; background: var(--surface) }
+
+header { display: flex; flex-wrap: wrap; align-items: center; gap: 0 2rem; padding-bottom: 0 }
+ul { display: flex; flex-wrap: wrap; gap: 0 .5rem; list-style: none; margin: 0; padding: 0 }
+.brand a { color: inherit; text-decoration: none; font-weight: 650 }
+.brand span { font-weight: 400; color: var(--muted) }
+header nav a { display: block; padding: .6rem .5rem; color: var(--muted); text-decoration: none; white-space: nowrap }
+header nav a[aria-current] { color: var(--text); border-bottom: 2px solid var(--teal); font-weight: 600 }
+#live:not([hidden]) { display: flex; align-items: center; gap: .75rem; margin-left: auto; font-size: 13px }
+#live-state { font-weight: 600; padding: .15rem .5rem; border-radius: 4px }
+#live button { min-height: 0; padding: .1rem .65rem }
+.stale #live-time { display: none }
+.stale main { filter: grayscale(1) }
 
 .tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: .75rem }
 .tile, figure, .scroll { background: var(--surface); border: 1px solid var(--line); border-radius: 6px }
 .tile { border-left-width: 4px; padding: .65rem .85rem }
-.tile dt { color: var(--muted); font-size: 13px }
 .tile dd { font-size: 1.5rem; line-height: 1.3; font-weight: 600; overflow-wrap: anywhere }
 .tile dd.about { font-size: 13px; font-weight: 400 }
 .tile.warning { border-left-color: var(--amber) }
 .tile.problem { border-left-color: var(--red) }
 .tile.problem dd:not(.about) { color: var(--red) }
-
 .badge { padding: 0 .5rem; border-radius: 4px; font-size: 13px; font-weight: 600; white-space: nowrap }
 .note { border-left: 4px solid; padding: .6rem .85rem; border-radius: 0 6px 6px 0 }
 .badge, .note { background: var(--soft); color: var(--muted) }
-.badge.fine, .note.fine { background: var(--fine-ground); color: var(--fine) }
-.badge.warning, .note.warning { background: var(--warning-ground); color: var(--warning) }
-.badge.problem, .note.problem { background: var(--problem-ground); color: var(--problem) }
+:is(.badge, .note).fine { background: light-dark(#dcfce7, #14532d); color: light-dark(#166534, #bbf7d0) }
+:is(.badge, .note).warning { background: light-dark(#fef3c7, #713f12); color: light-dark(#8a3b0c, #fde68a) }
+:is(.badge, .note).problem, .stale #live-state { background: light-dark(#fee2e2, #7f1d1d) }
+:is(.badge, .note).problem, .stale #live-state { color: light-dark(#991b1b, #fecaca) }
 
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .45rem .75rem; font-weight: 400 }
 tr + tr > *, tbody > :first-child > * { border-top: 1px solid var(--line) }
-thead th { color: var(--muted); font-size: 13px; font-weight: 600; white-space: nowrap }
+thead th { font-weight: 600; white-space: nowrap }
 thead th a { color: inherit }
 th[aria-sort=descending] a::after { content: " ↓" }
 th[aria-sort=ascending] a::after { content: " ↑" }
-tbody tr:hover { background: var(--soft) }
+tbody tr:hover, button:hover, .button:hover { background: var(--soft) }
 .number { text-align: right; white-space: nowrap }
-td small, th small { display: block; white-space: nowrap }
-td .text { max-width: 26rem; min-width: 9rem; overflow-wrap: anywhere; overflow: hidden }
-td .text { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3 }
-td .id, th .id { display: inline-block; min-width: 7rem; max-width: 21rem }
-
+:is(td, th) small { display: block; white-space: nowrap }
+td .text { max-width: 26rem; min-width: 9rem; max-height: 4.5em; overflow: hidden; overflow-wrap: anywhere }
+td .text { display: inline-block }
+:is(td, th) .id { display: inline-block; min-width: 7rem; max-width: 21rem }
 dl, dd { margin: 0 }
-dl > div:not(.tile) { display: grid; grid-template-columns: minmax(8rem, 14rem) 1fr; gap: 0 1rem; padding: .4rem 0 }
-dl > div:not(.tile) + div { border-top: 1px solid var(--line) }
-dl > div:not(.tile) > dt { color: var(--muted) }
-dl > div:not(.tile) > dd { overflow-wrap: anywhere }
+.pair { display: grid; grid-template-columns: minmax(8rem, 14rem) 1fr; gap: 0 1rem; padding: .4rem 0 }
+.pair + .pair { border-top: 1px solid var(--line) }
+.pair dt { color: var(--muted) }
+.pair dd { overflow-wrap: anywhere }
 
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.25rem }
 figure { margin: 0; padding: .75rem .85rem; min-width: 0 }
-figcaption { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1rem }
-.all, .p50 { color: var(--link) }
-.client, .p95 { color: var(--amber) }
-.server, .p99 { color: var(--red) }
-.legend { gap: 0 .9rem }
-.legend li::before { content: "■ "; font-size: 16px }
-.plot { position: relative; margin-top: .6rem; padding-left: 3.6rem }
+figcaption, .times { display: flex; flex-wrap: wrap; justify-content: space-between }
+.teal { color: var(--teal) }
+.amber { color: var(--amber) }
+.red { color: var(--red) }
+.legend li::before { content: "■ " }
+.plot { position: relative; margin: .6rem 0 0 3.6rem }
 .plot svg { display: block; width: 100%; height: 9rem; overflow: visible }
-.axis { position: absolute; left: 0; top: -.4rem; bottom: -.4rem; width: 3.2rem; text-align: right; line-height: .8rem }
-.axis { display: flex; flex-direction: column; justify-content: space-between }
-.axis, .times { font-size: 12px; color: var(--muted); white-space: nowrap }
-.times { display: flex; justify-content: space-between; margin: .25rem 0 .4rem 3.6rem; max-width: none }
-path { fill: none; stroke: currentColor }
-.grid, .lines { vector-effect: non-scaling-stroke }
+.axis { position: absolute; right: calc(100% + .4rem); top: -.6rem; bottom: -.6rem; white-space: nowrap }
+.axis { text-align: right; display: flex; flex-direction: column; justify-content: space-between }
+.times { margin: .25rem 0 .4rem 3.6rem; max-width: none }
+path { stroke: currentColor }
+.grid, .mark { vector-effect: non-scaling-stroke }
 .grid { color: var(--line) }
-.lines { stroke-width: 2; stroke-linejoin: round }
-.lines.p95 { stroke-dasharray: 7 3 }
-.lines.p99 { stroke-dasharray: 2 3 }
-.hint { fill: transparent }
-summary { cursor: pointer; width: fit-content }
-figure .scroll { max-height: 16rem; overflow: auto; margin-top: .5rem }
+.mark { stroke-width: 3 }
+rect { fill: transparent }
+summary { cursor: pointer }
+figure .scroll { max-height: 16rem; overflow: auto }
 
-form { display: flex; flex-wrap: wrap; align-items: end; gap: .75rem; margin: 1rem 0 }
+form, .actions { display: flex; flex-wrap: wrap; align-items: end; gap: .75rem; margin: 1rem 0; max-width: none }
+.actions { align-items: center }
 form.confirm { flex-direction: column; align-items: start }
 label { display: block }
 input, button, .button { font: inherit; color: var(--text); background: var(--surface); padding: .4rem .65rem }
 input, button, .button { border: 1px solid var(--muted); border-radius: 6px; min-height: 2.4rem; max-width: 100% }
 input { width: 18rem }
 button, .button { cursor: pointer; font-weight: 600; text-decoration: none }
-button:hover, .button:hover { background: var(--soft) }
-.main:not(main) { background: var(--link); border-color: var(--link); color: var(--surface) }
-.main:not(main):hover { filter: brightness(1.1) }
-.actions { display: flex; flex-wrap: wrap; gap: .75rem; align-items: center; margin: 1rem 0; max-width: none }
-.tabs { gap: .5rem; margin-bottom: 1rem }
+.button.main, button.main { background: var(--teal); border-color: var(--teal); color: var(--surface) }
+.tabs { margin-bottom: 1rem }
 .tabs a { display: block; padding: .3rem .75rem; border: 1px solid var(--line); border-radius: 999px }
 .tabs a { text-decoration: none; color: var(--text); background: var(--surface) }
-.tabs a[aria-current] { border-color: var(--link); box-shadow: inset 0 0 0 1px var(--link); font-weight: 600 }
-.more { margin-top: 1rem }
+.tabs a[aria-current] { border-color: var(--teal); box-shadow: inset 0 0 0 1px var(--teal); font-weight: 600 }
 
 @media (max-width: 45rem) {
   header, main, footer { padding-left: 1rem; padding-right: 1rem }
   header nav { order: 3; width: 100%; overflow-x: auto }
   header nav ul { flex-wrap: nowrap }
-  header nav a { white-space: nowrap }
   .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem }
   .tile dd { font-size: 1.25rem }
-  dl > div:not(.tile) { grid-template-columns: 1fr }
+  .pair { grid-template-columns: 1fr }
   form > div, input { width: 100% }
-  td .id, th .id { max-width: 12rem }
+  :is(td, th) .id { max-width: 12rem }
 }
-@media print {
-  header, form, .actions, .more { display: none }
-  .scroll { overflow: visible }
-}
+@media print { header, form, .actions { display: none } }
 `.trimStart()
 
 /**
@@ -171,9 +143,7 @@ const change = (from, to) => {
     from.nodeValue = to.nodeValue
     return
   }
-  for (const { name } of [...from.attributes]) {
-    if (!to.hasAttribute(name) && name !== "open") from.removeAttribute(name)
-  }
+  for (const { name } of [...from.attributes]) if (name !== "open" && !to.hasAttribute(name)) from.removeAttribute(name)
   for (const { name, value } of to.attributes) from.setAttribute(name, value)
   let next = from.firstChild
   for (const wanted of [...to.childNodes]) {
@@ -194,9 +164,8 @@ const change = (from, to) => {
   }
 }
 
-const say = (text, kind) => {
-  live.className = kind
-  document.documentElement.classList.toggle("stale", kind === "failed")
+const say = (text, isStale = false) => {
+  document.documentElement.classList.toggle("stale", isStale)
   // A screen reader repeats what is written again.
   if (state.textContent !== text) state.textContent = text
 }
@@ -218,11 +187,11 @@ const refresh = async () => {
       if (focused !== document.activeElement) focused.focus({ preventScroll: true })
       time.textContent = "updated " + clock(new Date())
     }
-    say("Live", "")
+    say("Live")
   } catch (error) {
     failedSince ??= new Date()
     const why = error.message.startsWith("Status") ? error.message : "No answer"
-    if (!isPaused) say(why + " since " + clock(failedSince) + " UTC", "failed")
+    if (!isPaused) say(why + " since " + clock(failedSince) + " UTC", true)
   }
   if (!isPaused && !document.hidden) timer = setTimeout(refresh, 5000)
 }
@@ -232,13 +201,13 @@ pause.addEventListener("click", () => {
   pause.setAttribute("aria-pressed", String(isPaused))
   if (!isPaused) return void refresh()
   clearTimeout(timer)
-  say("Paused", "")
+  say("Paused")
 })
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && !isPaused) refresh()
 })
 live.hidden = false
-say("Live", "")
+say("Live")
 time.textContent = "updated " + clock(new Date())
 timer = setTimeout(refresh, 5000)
 `

@@ -1,228 +1,130 @@
-/** Charts of requests and latencies as SVG, each with its figures as a table. */
+/** Bar charts of requests and latencies as SVG, each with its figures as a table. */
 import { type Content, h, type Html, link } from "../http/Html.ts"
 import { none, type Point, quantile, type Snapshot, type Window } from "../observability/Recent.ts"
 import * as Format from "./Format.ts"
-import { table, tabs } from "./Layout.ts"
-import type { Query } from "./Page.ts"
+import { type Query, table, tabs } from "./Layout.ts"
 
-const windows = {
-  hour: { title: "Last hour", length: 3_600_000 },
-  day: { title: "Last day", length: 86_400_000 }
-} as const
+const lengths = { hour: 3_600_000, day: 86_400_000 } as const
 
-export type WindowName = keyof typeof windows
+export type WindowName = keyof typeof lengths
 
 /** The window of a request: the hour by default. */
 export const windowOf = (parameter: Query): WindowName => (parameter("window") === "day" ? "day" : "hour")
 
-/** A link to a page with a window. */
-export const windowLink = (
-  path: string,
-  window: WindowName,
-  parameters: Readonly<Record<string, string | undefined>> = {}
-): string => link(path, { ...parameters, window: window === "hour" ? undefined : window })
+interface Series {
+  /** Shown in the legend, the hints and the table. */
+  readonly name: string
+  readonly color: string
+  /** The value on the axis, from 0 to 1. */
+  readonly share: (slot: Point) => number
+  readonly text: (slot: Point) => string
+}
 
 const [width, height] = [1000, 200]
 
 const rounded = (value: number) => Number(value.toFixed(1))
 
-interface Series {
-  /** Shown in the legend and the table. */
-  readonly name: string
-  /** The class of the path. */
-  readonly kind: string
-  /** The value on the axis, from 0 to 1; undefined where there is a gap. */
-  readonly value: (slot: Point) => number | undefined
-  readonly text: (slot: Point) => string
-}
+const timeOf = ({ start }: Point) => Format.timeOfDay(start)
 
 interface Chart {
-  readonly id: string
+  readonly key: string
   readonly title: string
-  /** The newest figures in words. */
-  readonly summary: string
   /** The labels of the axis, from the top. */
   readonly axis: ReadonlyArray<string>
+  /** Later ones are drawn over earlier ones. */
   readonly series: ReadonlyArray<Series>
-  readonly shape: "bars" | "lines"
   readonly slots: ReadonlyArray<Point>
+  /** A bar from 0 to the value, or a mark at the value. */
+  readonly shape: "bar" | "mark"
 }
 
-const pathOf = ({ value }: Series, { shape, slots }: Chart) => {
+const figure = ({ axis: labels, key, series, shape, slots, title }: Chart): Html => {
   const step = width / slots.length
-  const values = slots.map(value)
-  const points = values.map((each, index) => {
-    if (each === undefined) return ""
-    const [x, y] = [rounded((index + 0.5) * step), rounded(height * (1 - each))]
-    if (shape === "bars") return each > 0 ? `M${x} ${height}V${y}` : ""
-    // A slot between gaps is a short stroke.
-    return `${values[index - 1] === undefined ? `M${rounded(x - step * 0.3)} ${y}` : ""}L${x} ${y}`
+  const busy = slots.filter(({ requests }) => requests > 0).toReversed()
+  const textOf = (slot: Point) =>
+    `${timeOf(slot)}: ${series.map(({ name, text }) => `${name} ${text(slot)}`).join(", ")}`
+  const grid = labels.map((_, line) => `M0 ${rounded((line * height) / (labels.length - 1))}H${width}`)
+  const paths = series.map(({ color, share }) => {
+    const parts = slots.map((slot, index) => {
+      if (!(share(slot) > 0)) return ""
+      const y = rounded(height * (1 - share(slot)))
+      return shape === "bar"
+        ? `M${rounded((index + 0.5) * step)} ${height}V${y}`
+        : `M${rounded(index * step)} ${y}h${rounded(step)}`
+    })
+    const stroke = shape === "bar" && rounded(step * 0.8)
+    return h("path", { class: `${shape} ${color}`, d: parts.join(""), "stroke-width": stroke })()
   })
-  return points.join("")
-}
-
-const timeOf = (slot: Point | undefined) => slot !== undefined && Format.timeOfDay(slot.start)
-
-const figure = (chart: Chart): Html => {
-  const { axis, id, series, shape, slots, summary, title } = chart
-  const step = width / slots.length
-  const busy = slots.filter(({ requests }) => requests > 0)
-  const lines = axis.map((_, line) => `M0 ${rounded((line * height) / (axis.length - 1))}H${width}`)
   const hints = slots.map(
     (slot, index) =>
       slot.requests > 0 &&
-      h(
-        "rect",
-        { class: "hint", x: rounded(index * step), width: rounded(step), height },
-        h(
-          "title",
-          {},
-          `${Format.timeOfDay(slot.start)}: ${series.map(({ name, text }) => `${name} ${text(slot)}`).join(", ")}`
-        )
-      )
+      h("rect", { x: rounded(index * step), width: rounded(step), height })(h("title")(textOf(slot)))
   )
-  return h(
-    "figure",
-    { "data-key": id },
-    h(
-      "figcaption",
-      {},
-      h("h3", {}, title),
-      h(
-        "ul",
-        { class: "legend" },
-        series.map(({ kind, name }) => h("li", { class: kind }, name))
-      )
+  const label = `${title}. ${busy[0] === undefined ? "No requests." : textOf(busy[0])}`
+  return h("figure", { "data-key": key })(
+    h("figcaption")(
+      h("h3")(title),
+      h("ul", { class: "legend" })(series.map(({ color, name }) => h("li", { class: color })(name)))
     ),
-    h(
-      "div",
-      { class: "plot" },
-      h(
-        "div",
-        { class: "axis", "aria-hidden": "true" },
-        axis.map((label) => h("span", {}, label))
-      ),
-      h(
-        "svg",
-        {
-          viewBox: `0 0 ${width} ${height}`,
-          preserveAspectRatio: "none",
-          role: "img",
-          "aria-label": `${title}. ${summary}`
-        },
-        h("path", { class: "grid", d: lines.join("") }),
-        series.map((each) =>
-          h("path", {
-            class: `${shape} ${each.kind}`,
-            d: pathOf(each, chart),
-            "stroke-width": shape === "bars" && rounded(step * 0.8)
-          })
-        ),
+    h("div", { class: "plot" })(
+      h("div", { class: "axis", "aria-hidden": "true" })(labels.map((text) => h("span")(text))),
+      h("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label })(
+        h("path", { class: "grid", d: grid.join("") })(),
+        paths,
         hints
       )
     ),
-    h(
-      "p",
-      { class: "times", "aria-hidden": "true" },
-      [timeOf(slots[0]), timeOf(slots[Math.floor(slots.length / 2)]), "now"].map((text) => h("span", {}, text))
-    ),
-    h(
-      "details",
-      {},
-      h("summary", {}, "As a table"),
+    h("p", { class: "times", "aria-hidden": "true" })(h("span")(slots.slice(0, 1).map(timeOf)), h("span")("now")),
+    h("details")(
+      h("summary")("As a table"),
       table<Point>({
         caption: `${title}, as a table`,
-        rows: busy.toReversed(),
+        rows: busy,
         key: ({ start }) => String(start),
         empty: "No requests.",
-        columns: [
-          { title: "From (UTC)", value: timeOf },
-          ...series.map(({ name, text }) => ({ title: name, value: text, isNumber: true }))
-        ]
+        columns: {
+          "From (UTC)": timeOf,
+          ...Object.fromEntries(series.map(({ name, text }) => [name, { number: text }]))
+        }
       })
     )
   )
 }
 
-/** The next number of 1, 2, 5, 10, 20 ... above a value: the top of an axis. */
-const topOf = (value: number) => {
-  if (value <= 0) return 1
-  const power = 10 ** Math.floor(Math.log10(value))
-  return (([1, 2, 5, 10] as const).find((step) => value <= step * power * (1 + 1e-9)) ?? 10) * power
-}
-
-const requests = (slots: ReadonlyArray<Point>, unit: string): Chart => {
-  const most = Math.max(0, ...slots.map((slot) => slot.requests))
-  const top = topOf(most)
-  const sum = (of: (slot: Point) => number) => Format.count(slots.reduce((all, slot) => all + of(slot), 0))
-  const bar = (name: string, kind: string, value: (slot: Point) => number, drawn = value): Series => ({
+const requests = (slots: ReadonlyArray<Point>, title: string) => {
+  const most = Math.max(1, ...slots.map((slot) => slot.requests))
+  const bar = (name: string, color: string, count: (slot: Point) => number, drawn = count): Series => ({
     name,
-    kind,
-    value: (slot) => drawn(slot) / top,
-    text: (slot) => Format.count(value(slot))
+    color,
+    share: (slot) => drawn(slot) / most,
+    text: (slot) => Format.count(count(slot))
   })
-  return {
-    id: "requests",
-    title: `Requests ${unit}`,
-    summary: [
-      `${sum((slot) => slot.requests)} in all`,
-      `${sum((slot) => slot.serverErrors)} server errors`,
-      `at most ${Format.count(most)} ${unit}.`
-    ].join(", "),
-    axis: [top, top / 2, 0].map((value) => (Number.isInteger(value) ? Format.count(value) : "")),
-    // Each bar is drawn over the one before it.
-    series: [
-      bar("all", "all", (slot) => slot.requests),
-      bar(
-        "4xx",
-        "client",
-        (slot) => slot.clientErrors,
-        (slot) => slot.clientErrors + slot.serverErrors
-      ),
-      bar("5xx", "server", (slot) => slot.serverErrors)
-    ],
-    shape: "bars",
-    slots
-  }
+  const series = [
+    bar("all", "teal", (slot) => slot.requests),
+    bar(
+      "4xx",
+      "amber",
+      (slot) => slot.clientErrors,
+      (slot) => slot.clientErrors + slot.serverErrors
+    ),
+    bar("5xx", "red", (slot) => slot.serverErrors)
+  ]
+  return figure({ key: "requests", title, axis: [Format.count(most), "0"], series, slots, shape: "bar" })
 }
 
-/** The bounds of a latency on a chart, in milliseconds. */
-const [shortest, longest] = [0.1, 10_000] as const
+/** The logarithmic axis of latencies, from 0.1 ms to 10 s. */
+const axis = [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency)
 
-const shares = { p50: 0.5, p95: 0.95, p99: 0.99 } as const
+const rank = (name: string, color: string, share: number): Series => ({
+  name,
+  color,
+  share: ({ latency }) => Math.min(1, (Math.log10(quantile(latency, share) ?? 0) + 1) / 5),
+  text: ({ latency }) => Format.latency(quantile(latency, share))
+})
+const ranks = [rank("p50", "teal", 0.5), rank("p95", "amber", 0.95), rank("p99", "red", 0.99)]
 
-/** Latencies on a logarithmic axis. */
-const latencies = (slots: ReadonlyArray<Point>): Chart => {
-  const exponent = (slot: Point, share: number) => {
-    const value = quantile(slot.latency, share)
-    return value === undefined ? undefined : Math.log10(Math.min(longest, Math.max(shortest, value)))
-  }
-  const exponents = slots.flatMap((slot) => Object.values(shares).map((share) => exponent(slot, share) ?? 0))
-  const bottom = Math.floor(Math.min(0, ...exponents))
-  const top = Math.max(bottom + 2, Math.ceil(Math.max(0, ...exponents)))
-  const series = Object.entries(shares).map(([name, share]): Series => ({
-    name,
-    kind: name,
-    value: (slot) => {
-      const value = exponent(slot, share)
-      return value === undefined ? undefined : (value - bottom) / (top - bottom)
-    },
-    text: (slot) => Format.latency(quantile(slot.latency, share))
-  }))
-  const newest = slots.findLast((slot) => slot.requests > 0)
-  return {
-    id: "latencies",
-    title: "Latency, on a logarithmic scale",
-    summary:
-      newest === undefined
-        ? "No requests."
-        : `Now ${series.map(({ name, text }) => `${name} ${text(newest)}`).join(", ")}.`,
-    axis: Array.from({ length: top - bottom + 1 }, (_, index) => Format.latency(10 ** (top - index))),
-    series,
-    shape: "lines",
-    slots
-  }
-}
+const latencies = (slots: ReadonlyArray<Point>) =>
+  figure({ key: "latencies", title: "Latency, on a logarithmic scale", axis, series: ranks, slots, shape: "mark" })
 
 /** All slots of a window until now, with those without requests. */
 const slotsOf = ({ points, step }: Window, length: number, now: number): ReadonlyArray<Point> => {
@@ -234,22 +136,25 @@ const slotsOf = ({ points, step }: Window, length: number, now: number): Readonl
   })
 }
 
-/** The charts of a window, and links to the other one. */
+/** The charts of a window, and links to each window on a page. */
 export const charts = (
   recent: Snapshot,
   window: WindowName,
   now: number,
-  hrefOf: (window: WindowName) => string
+  path: string,
+  parameters: Readonly<Record<string, string | undefined>> = {}
 ): Content => {
-  const slots = slotsOf(recent[window], windows[window].length, now)
-  const each = (name: WindowName) => ({ text: windows[name].title, href: hrefOf(name), isCurrent: name === window })
+  const slots = slotsOf(recent[window], lengths[window], now)
+  const tab = (text: string, name: WindowName) => ({
+    text,
+    href: link(path, { ...parameters, window: name }),
+    isCurrent: name === window
+  })
   return [
-    tabs([each("hour"), each("day")]),
-    h(
-      "div",
-      { class: "charts" },
-      figure(requests(slots, window === "hour" ? "a minute" : "in 5 minutes")),
-      figure(latencies(slots))
+    tabs([tab("Last hour", "hour"), tab("Last day", "day")]),
+    h("div", { class: "charts" })(
+      requests(slots, window === "hour" ? "Requests a minute" : "Requests in 5 minutes"),
+      latencies(slots)
     )
   ]
 }

@@ -11,40 +11,31 @@ export const createKey = Effect.fn("Commands.createKey")(function* (
   actor: Actor,
   options: Parameters<typeof ApiKeys.create>[0]
 ) {
-  const { organization } = options
-  return yield* audited(yield* CredentialDatabase, actor, ApiKeys.create(options), ({ id }) => ({
-    organization,
-    action: "key.create",
-    target: id,
-    result: "created"
-  }))
+  const entry = { organization: options.organization, action: "key.create", result: "created" } as const
+  const change = ApiKeys.create(options)
+  return yield* audited(yield* CredentialDatabase, actor, change, ({ id }) => ({ ...entry, target: id }))
 })
 
 /** Revokes an API key, as `ApiKeys.revoke` does. */
 export const revokeKey = Effect.fn("Commands.revokeKey")(function* (actor: Actor, id: string) {
+  const entry = { action: "key.revoke", target: id, result: "revoked" } as const
   return yield* audited(yield* CredentialDatabase, actor, ApiKeys.revoke(id), (organization) =>
-    Option.isNone(organization)
-      ? undefined
-      : { organization: organization.value, action: "key.revoke", target: id, result: "revoked" }
+    Option.isNone(organization) ? undefined : { ...entry, organization: organization.value }
   )
 })
 
 /** Makes a signing secret. */
 export const addSecret = Effect.fn("Commands.addSecret")(function* (actor: Actor, organization: string) {
-  return yield* audited(yield* TaskDatabase, actor, IntakeSecrets.create(organization), ({ id }) => ({
-    organization,
-    action: "secret.add",
-    target: id,
-    result: "created"
-  }))
+  const entry = { organization, action: "secret.add", result: "created" } as const
+  const change = IntakeSecrets.create(organization)
+  return yield* audited(yield* TaskDatabase, actor, change, ({ id }) => ({ ...entry, target: id }))
 })
 
 /** Revokes a signing secret, as `IntakeSecrets.revoke` does. */
 export const revokeSecret = Effect.fn("Commands.revokeSecret")(function* (actor: Actor, id: string) {
+  const entry = { action: "secret.revoke", target: id, result: "revoked" } as const
   return yield* audited(yield* TaskDatabase, actor, IntakeSecrets.revoke(id), (revoked) =>
-    Option.isNone(revoked)
-      ? undefined
-      : { organization: revoked.value.organization, action: "secret.revoke", target: id, result: "revoked" }
+    Option.isNone(revoked) ? undefined : { ...entry, organization: revoked.value.organization }
   )
 })
 

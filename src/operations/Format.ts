@@ -28,12 +28,12 @@ export const timeOfDay = (millis: number): string => iso(millis).slice(11, 16)
 /** A time and its distance from now. */
 export const moment = (at: string | number | null, now: number): Content => {
   const millis = typeof at === "string" ? Date.parse(at) : at
-  if (millis === null || !Number.isFinite(millis)) return h("span", { class: "none" }, "–")
+  if (millis === null || !Number.isFinite(millis)) return h("span", { class: "none" })("–")
   const ago = now - millis
   const relative = Math.abs(ago) < second ? "now" : ago > 0 ? `${span(ago)} ago` : `in ${span(ago)}`
   const [date, time] = utc(millis).split(" ")
-  const parts = [h("span", {}, date), " ", h("span", {}, time)]
-  return [h("time", { datetime: iso(millis) }, parts), " ", h("small", {}, relative)]
+  const parts = [h("span")(date), " ", h("span")(time)]
+  return [h("time", { datetime: iso(millis) })(parts), " ", h("small")(relative)]
 }
 
 /** A latency in milliseconds. */

@@ -1,81 +1,81 @@
-/** The building blocks of the operators' pages. */
-import { type Content, h, type Html } from "../http/Html.ts"
+/** A page of the operators: its building blocks, its frame, and the route that reads its data in time. */
+import { Array, Clock, Effect, Result } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type Content, document, h, type Html } from "../http/Html.ts"
+import { version } from "../process/Package.ts"
+import { iso, utc } from "./Format.ts"
+import { Unreadable } from "./OperatorStore.ts"
 
 /** A note in place of something that cannot be read. */
-export const unreadable = (message: string): Html => h("p", { class: "note problem" }, `${message}.`)
+export const unreadable = (message: string): Html => h("p", { class: "note problem" })(`${message}.`)
 
 /** Text in small print. */
-export const small = (...text: ReadonlyArray<Content>): Html => h("small", {}, text)
+export const small = (...text: ReadonlyArray<Content>): Html => h("small")(text)
 
 /** An identifier, which may be long. */
 export const id = (text: string, href?: string): Html =>
-  h(href === undefined ? "span" : "a", { class: "id", href }, text)
+  h(href === undefined ? "span" : "a", { class: "id", href })(text)
 
 /** A value in grey: nothing to see. */
-export const none = (text: string): Html => h("span", { class: "none" }, text)
+export const none = (text: string): Html => h("span", { class: "none" })(text)
+
+/** A text of at most three lines. */
+export const clamped = (text: string | null): Html => h("span", { class: "text" })(text ?? undefined)
 
 /** A link that looks like a button. */
 export const button = (text: string, href: string, kind = ""): Html =>
-  h("a", { class: `button ${kind}`.trim(), href }, text)
+  h("a", { class: `button ${kind}`.trim(), href })(text)
 
 /** A part of a page under a heading. */
 export const section = (key: string, title: string, ...content: ReadonlyArray<Content>): Html =>
-  h("section", { "aria-labelledby": key, "data-key": key }, h("h2", { id: key }, title), content)
+  h("section", { "aria-labelledby": key, "data-key": key })(h("h2", { id: key })(title), content)
 
-/** A column. The first one names its row. */
-export interface Column<Row> {
-  readonly title: Content
-  readonly value: (row: Row) => Content
-  readonly isNumber?: boolean
-  /** The order of the rows by this column. */
-  readonly sorted?: "ascending" | "descending" | undefined
-}
+type View<Row> = (row: Row) => Content
 
-/** Rows under a caption, which screen readers read. `key` identifies a row when the page is updated. */
+/** Rows and columns by their titles. The first column names its row. */
 export interface Table<Row> {
+  /** Read by screen readers. */
   readonly caption: string
-  readonly columns: ReadonlyArray<Column<Row>>
   readonly rows: ReadonlyArray<Row>
+  /** Identifies a row when the page is updated. */
   readonly key: (row: Row) => string
   /** Shown if there are no rows. */
-  readonly empty: Content
+  readonly empty?: Content
+  readonly columns: Readonly<Record<string, View<Row> | { readonly number: View<Row> }>>
+  /** Links the title of a column to the same table in its order. */
+  readonly sort?: (title: string) => { readonly href: string; readonly order: "ascending" | "descending" | undefined }
 }
 
-const cell = <Row>({ isNumber, value }: Column<Row>, index: number, row: Row) =>
-  index === 0 ? h("th", { scope: "row" }, value(row)) : h("td", { class: isNumber === true && "number" }, value(row))
-
 /** A table that scrolls by itself on a narrow screen. */
-export const table = <Row>({ caption, columns, empty, key, rows }: Table<Row>): Html => {
-  if (rows.length === 0) return h("p", { class: "empty" }, empty)
-  const heads = columns.map(({ isNumber, sorted, title }) =>
-    h("th", { scope: "col", class: isNumber === true && "number", "aria-sort": sorted }, title)
+export const table = <Row>({ caption, columns, empty, key, rows, sort }: Table<Row>): Html => {
+  if (rows.length === 0) return h("p", { class: "empty" })(empty)
+  const all = Object.entries(columns).map(([title, column]) =>
+    typeof column === "function" ? { title, view: column } : { title, view: column.number, kind: "number" }
   )
-  const lines = rows.map((row) =>
-    h(
-      "tr",
-      { "data-key": key(row) },
-      columns.map((column, index) => cell(column, index, row))
+  const heads = all.map(({ kind, title }) => {
+    const { href, order } = sort?.(title) ?? {}
+    const text = href === undefined ? title : h("a", { href })(title)
+    return h("th", { scope: "col", class: kind, "aria-sort": order })(text)
+  })
+  const lines = rows.map((row) => {
+    const cells = all.map(({ kind, view }, index) =>
+      h(index === 0 ? "th" : "td", { scope: index === 0 && "row", class: kind })(view(row))
     )
-  )
-  const content = [
-    h("caption", { class: "unseen" }, caption),
-    h("thead", {}, h("tr", {}, heads)),
-    h("tbody", {}, lines)
-  ]
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, h("table", {}, content))
+    return h("tr", { "data-key": key(row) })(cells)
+  })
+  const content = [h("caption", { class: "unseen" })(caption), h("thead")(h("tr")(heads)), h("tbody")(lines)]
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption })(h("table")(content))
 }
 
 /** The link to the next page of a list, if there is one. */
-export const nextPage = (href: string | undefined): Content =>
-  href !== undefined && h("p", { class: "more" }, button("Next page", href))
+export const nextPage = (href: string | undefined): Content => href !== undefined && h("p")(button("Next page", href))
 
 /** Names and values. Values that are `undefined` or `false` are left out. */
 export const pairs = (entries: Readonly<Record<string, Content>>): Html =>
-  h(
-    "dl",
-    {},
+  h("dl")(
     Object.entries(entries).map(
-      ([name, value]) => value !== undefined && value !== false && h("div", {}, h("dt", {}, name), h("dd", {}, value))
+      ([name, value]) =>
+        value !== undefined && value !== false && h("div", { class: "pair" })(h("dt")(name), h("dd")(value))
     )
   )
 
@@ -83,23 +83,19 @@ export type State = "fine" | "warning" | "problem"
 
 /** A figure with its meaning. */
 export const tile = (name: string, value: Content, about: Content, state: State = "fine"): Html =>
-  h(
-    "div",
-    { class: `tile ${state}`, "data-key": name },
-    h("dt", {}, name),
-    h("dd", {}, value),
-    h("dd", { class: "about" }, about)
+  h("div", { class: `tile ${state}`, "data-key": name })(
+    h("dt")(name),
+    h("dd")(value),
+    h("dd", { class: "about" })(about)
   )
 
 /** A state as a word on a color. */
-export const badge = (kind: State | "quiet", text: string): Html => h("span", { class: `badge ${kind}` }, text)
+export const badge = (kind: State | "quiet", text: string): Html => h("span", { class: `badge ${kind}` })(text)
 
 /** Links to variants of a page, of which one is current. */
 export const tabs = (all: ReadonlyArray<{ text: string; href: string; isCurrent: boolean }>): Html =>
-  h(
-    "ul",
-    { class: "tabs" },
-    all.map(({ href, isCurrent, text }) => h("li", {}, h("a", { href, "aria-current": isCurrent && "true" }, text)))
+  h("ul", { class: "tabs" })(
+    all.map(({ href, isCurrent, text }) => h("li")(h("a", { href, "aria-current": isCurrent && "true" })(text)))
   )
 
 /** A form that filters a list. `clear` is the path without the filter. */
@@ -109,18 +105,110 @@ export const filterForm = (
   clear: string,
   hidden?: Content
 ): Html =>
-  h(
-    "form",
-    { class: "filter", method: "get", action: path, role: "search" },
+  h("form", { class: "filter", method: "get", action: path, role: "search" })(
     hidden,
     fields.map(([name, label, value]) =>
-      h(
-        "div",
-        {},
-        h("label", { for: name }, label),
-        h("input", { id: name, name, value, maxlength: 200, autocomplete: "off", spellcheck: "false" })
+      h("div")(
+        h("label", { for: name })(label),
+        h("input", { id: name, name, value, maxlength: 200, autocomplete: "off", spellcheck: "false" })()
       )
     ),
-    h("button", {}, "Search"),
+    h("button")("Search"),
     fields.some(([, , value]) => value !== undefined) && button("Clear", clear)
+  )
+
+const navigation = {
+  "/ops": "Overview",
+  "/ops/requests": "Requests",
+  "/ops/deletions": "Deletions",
+  "/ops/keys": "API keys",
+  "/ops/changes": "Changes",
+  "/ops/audit": "Audit log"
+} as const
+
+export type Place = keyof typeof navigation
+
+interface Shown {
+  readonly title: string
+  /** The current entry of the navigation. */
+  readonly place: Place
+  readonly now: number
+  readonly body: Content
+  /** Updates itself: not with a form to fill in. */
+  readonly isLive?: boolean
+  readonly status?: number
+}
+
+const live = [
+  h("noscript")(h("meta", { "http-equiv": "refresh", content: 15 })()),
+  h("script", { src: "/ops/live.js", defer: true })()
+]
+
+const header = (place: Place) =>
+  h("header")(
+    h("p", { class: "brand" })(h("a", { href: "/ops" })("Practice Data ", h("span")("operations"))),
+    h("nav", { "aria-label": "Pages" })(
+      h("ul")(
+        Object.entries(navigation).map(([path, name]) =>
+          h("li")(h("a", { href: path, "aria-current": path === place && "page" })(name))
+        )
+      )
+    ),
+    h("div", { id: "live", hidden: true })(
+      h("p")(h("span", { id: "live-state", role: "status" })(), " ", h("span", { id: "live-time" })()),
+      h("button", { type: "button", id: "live-pause", "aria-pressed": "false" })("Pause")
+    )
+  )
+
+/** The response with a page. */
+export const respond = ({ body, isLive = true, now, place, status = 200, title }: Shown) => {
+  const asOf = h("span", { "data-key": "made" })("As of ", h("time", { datetime: iso(now) })(utc(now)), ".")
+  const html = document(
+    `${title} · Practice Data operations`,
+    [h("link", { rel: "stylesheet", href: "/ops/style.css" })(), isLive && live],
+    h("a", { class: "skip", href: "#main" })("Skip to the content"),
+    header(place),
+    h("main", { id: "main", tabindex: -1 })(h("h1")(title), body),
+    h("footer")(h("p")(`Version ${version}. `, asOf, " All times are UTC."))
+  )
+  return HttpServerResponse.setStatus(HttpServerResponse.html(html), status)
+}
+
+/** Leaves time for the rest of a page that responds within two seconds. */
+export const inTime = <A>(read: Effect.Effect<A, Unreadable>): Effect.Effect<Result.Result<A, Unreadable>> =>
+  read.pipe(
+    Effect.timeoutOrElse({
+      duration: "1700 millis",
+      orElse: () => Effect.fail(new Unreadable({ message: "No answer in time" }))
+    }),
+    Effect.result
+  )
+
+/** Shows what was read, or why it could not be. */
+export const shownOr = <A>(read: Result.Result<A, Unreadable>, view: (value: A) => Content): Content =>
+  Result.isFailure(read) ? unreadable(read.failure.message) : view(read.success)
+
+/** A parameter of the request, unless it is empty, too long, or holds a character that no database accepts. */
+export type Query = (name: string) => string | undefined
+
+/** The parameters of the request. */
+export const query = Effect.map(HttpServerRequest.ParsedSearchParams, (parameters): Query => (name) => {
+  const value = Array.ensure(parameters[name] ?? [])[0]?.trim()
+  return value === undefined || value === "" || value.length > 2000 || value.includes("\0") ? undefined : value
+})
+
+/** A page of the navigation: data, and its view. */
+export const page = <Data>(
+  place: Place,
+  read: (parameter: Query) => Effect.Effect<Data>,
+  view: (data: Data, now: number) => Content
+) =>
+  HttpRouter.route(
+    "GET",
+    place,
+    Effect.gen(function* () {
+      const data = yield* read(yield* query)
+      const now = yield* Clock.currentTimeMillis
+      return respond({ title: navigation[place], place, now, body: view(data, now) })
+    })
   )

@@ -2,7 +2,7 @@
  * The operators' listener: metrics, health and the operators' pages on a server of their own. It opens before the service
  * is ready, to show why it is not, and closes last.
  */
-import { Context, Duration, Effect, Function, Layer, type Option, type Redacted, Record, Schema } from "effect"
+import { Context, Duration, Effect, Function, Layer, type Option, type Redacted, Schema } from "effect"
 import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { cacheable } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
@@ -11,7 +11,7 @@ import * as Exposition from "../observability/Exposition.ts"
 import { version } from "../process/Package.ts"
 import { guard, Token } from "./Access.ts"
 import { script, style } from "./Assets.ts"
-import { type Dependency, Figures, type ProcessSnapshot, type Seen, Watch } from "./Figures.ts"
+import { type Dependency, Figures, type Seen, Watch } from "./Figures.ts"
 import { iso } from "./Format.ts"
 import * as Deletions from "./pages/Deletions.ts"
 import * as Lists from "./pages/Lists.ts"
@@ -26,33 +26,18 @@ const checkOf = ({ last, problem, since }: Dependency) => ({
   ...(last !== null && { last_problem: { output: last.problem, at: iso(last.at) } })
 })
 
-const processOf = (
-  { dependencies }: Seen,
-  { pid, process, ready, roles, startedAt, version: own }: ProcessSnapshot
-) => ({
-  process,
-  pid,
-  version: own,
-  roles,
-  started: iso(startedAt),
-  ready,
-  checks: Record.fromIterableWith(
-    dependencies.filter((one) => one.process === process),
-    (one) => [one.name, checkOf(one)]
-  )
-})
-
 /** `/health`: each dependency of each process, with its state, since when, and its last problem. */
-const healthReport = (seen: Seen) => {
-  const { dependencies, processes, silent } = seen
-  const isFine =
-    silent.length === 0 &&
-    processes.every(({ ready }) => ready) &&
-    dependencies.every(({ problem }) => problem === null)
+const healthReport = ({ dependencies, processes, silent }: Seen) => {
+  const isReady = silent.length === 0 && processes.every(({ ready }) => ready)
   return {
-    status: isFine ? "pass" : "warn",
+    status: isReady && dependencies.every(({ problem }) => problem === null) ? "pass" : "warn",
     version,
-    processes: processes.map((one) => processOf(seen, one)),
+    processes: processes.map(({ pid, process, ready, roles, startedAt, version: own }) => {
+      const checks = dependencies
+        .filter((one) => one.process === process)
+        .map((one) => [one.name, checkOf(one)] as const)
+      return { process, pid, version: own, roles, started: iso(startedAt), ready, checks: Object.fromEntries(checks) }
+    }),
     silent: silent.map(({ pid, process, silent: output }) => ({ process, pid, output }))
   }
 }

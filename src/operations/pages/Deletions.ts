@@ -5,9 +5,8 @@ import { mostOrganizations, type TaskFilter } from "../../deletions/TaskPages.ts
 import { mostCounted, type Task, totalsOf } from "../../deletions/Tasks.ts"
 import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
-import { badge, filterForm, id, nextPage, small, table, tabs, unreadable } from "../Layout.ts"
+import { badge, clamped, filterForm, id, inTime, nextPage, page, shownOr, small, table, tabs } from "../Layout.ts"
 import { OperatorStore, type TaskCounts, type TaskPage, type Unreadable } from "../OperatorStore.ts"
-import { inTime, page } from "../Page.ts"
 
 const path = "/ops/deletions"
 
@@ -40,12 +39,12 @@ const stateTabs = ({ counts, filter }: Data) => {
     href: link(path, { state, organization: filter.organization }),
     isCurrent: state === filter.state
   }))
-  return h("nav", { "aria-label": "States" }, tabs(all))
+  return h("nav", { "aria-label": "States" })(tabs(all))
 }
 
 /** What was deleted and what was not, in a few words. */
 const outcomeText = ({ last_error, outcome }: Task) => {
-  if (outcome === null) return last_error ?? undefined
+  if (outcome === null) return last_error
   const { invoices, lines, notDeleted } = totalsOf(outcome)
   const done = `${Format.counted(invoices, "invoice")} and ${Format.counted(lines, "line")} deleted`
   return notDeleted === 0 ? done : `${done}, ${Format.count(notDeleted)} not`
@@ -69,11 +68,9 @@ const emptyText = ({ filter, isContinued, search }: Data) => {
 const listOf = (data: Data, { isPartial, next, rows }: TaskPage, now: number): Content => {
   const { organization, state } = data.filter
   return [
-    h("p", {}, small(orderOf(data))),
+    h("p")(small(orderOf(data))),
     isPartial &&
-      h(
-        "p",
-        { class: "note warning" },
+      h("p", { class: "note warning" })(
         `Only ${Format.count(mostOrganizations)} organizations were searched, registered ones first.`,
         " Enter an organization to see all of its deletions."
       ),
@@ -82,24 +79,18 @@ const listOf = (data: Data, { isPartial, next, rows }: TaskPage, now: number): C
       rows,
       key: (task) => `${task.organization_id} ${task.id}`,
       empty: emptyText(data),
-      columns: [
-        { title: "Idempotency-Key", value: (task) => id(task.idempotency_key, linkTo(task)) },
-        {
-          title: "State",
-          value: (task) => [
-            stateBadge(task.state),
-            " ",
-            task.attempts > 0 && small(Format.counted(task.attempts, "attempt"))
-          ]
-        },
-        {
-          title: "Organization",
-          value: ({ organization_id }) => id(organization_id, link(path, { state, organization: organization_id }))
-        },
-        { title: "Scheduled for", value: ({ scheduled_for }) => Format.moment(scheduled_for, now) },
-        { title: "Due, or ended", value: ({ due_at, finished_at }) => Format.moment(due_at ?? finished_at, now) },
-        { title: "Outcome, or last error", value: (task) => h("span", { class: "text" }, outcomeText(task)) }
-      ]
+      columns: {
+        "Idempotency-Key": (task) => id(task.idempotency_key, linkTo(task)),
+        State: ({ attempts, state: of }) => [
+          stateBadge(of),
+          " ",
+          attempts > 0 && small(Format.counted(attempts, "attempt"))
+        ],
+        Organization: ({ organization_id: of }) => id(of, link(path, { state, organization: of })),
+        "Scheduled for": ({ scheduled_for }) => Format.moment(scheduled_for, now),
+        "Due, or ended": ({ due_at, finished_at }) => Format.moment(due_at ?? finished_at, now),
+        "Outcome, or last error": (task) => clamped(outcomeText(task))
+      }
     }),
     nextPage(next === undefined ? undefined : link(path, { state, organization, after: next }))
   ]
@@ -108,7 +99,7 @@ const listOf = (data: Data, { isPartial, next, rows }: TaskPage, now: number): C
 const estimate = ({ counts, list }: Data) => {
   const all = Result.isSuccess(counts) ? counts.success.estimated : null
   const hasMore = Result.isSuccess(list) && list.success.next !== undefined
-  return all !== null && hasMore && h("p", {}, small(`About ${Format.count(all)} in all, as the database estimates.`))
+  return all !== null && hasMore && h("p")(small(`About ${Format.count(all)} in all, as the database estimates.`))
 }
 
 const view = (data: Data, now: number): Content => {
@@ -122,9 +113,9 @@ const view = (data: Data, now: number): Content => {
         ["organization", "Organization", filter.organization]
       ],
       link(path, { state: filter.state }),
-      filter.state !== undefined && h("input", { type: "hidden", name: "state", value: filter.state })
+      filter.state !== undefined && h("input", { type: "hidden", name: "state", value: filter.state })()
     ),
-    Result.isFailure(list) ? unreadable(list.failure.message) : listOf(data, list.success, now),
+    shownOr(list, (found) => listOf(data, found, now)),
     estimate(data)
   ]
 }

@@ -1,20 +1,27 @@
 /** `/ops/keys`, `/ops/changes` and `/ops/audit`: API keys, transactions that hold changes back, and the audit log. */
-import { Effect, Result } from "effect"
+import { Effect } from "effect"
 import { type Content, h, link } from "../../http/Html.ts"
 import type { ApiKey } from "../../keys/ApiKeys.ts"
 import type { Entry } from "../AuditLog.ts"
 import { highest, type Seen, Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { badge, filterForm, id, nextPage, none, section, small, table, tile, unreadable } from "../Layout.ts"
-import { OperatorStore, type Transaction, type Unreadable } from "../OperatorStore.ts"
-import { inTime, page } from "../Page.ts"
+import {
+  badge,
+  clamped,
+  filterForm,
+  id,
+  inTime,
+  nextPage,
+  none,
+  page,
+  section,
+  shownOr,
+  small,
+  table,
+  tile
+} from "../Layout.ts"
+import { OperatorStore, type Transaction } from "../OperatorStore.ts"
 import { linkTo } from "./Deletions.ts"
-
-/** Shows what was read, or why it could not be. */
-const shownOr = <A>(read: Result.Result<A, Unreadable>, view: (value: A) => Content): Content =>
-  Result.isFailure(read) ? unreadable(read.failure.message) : view(read.success)
-
-const text = (value: Content) => h("span", { class: "text" }, value)
 
 const day = 86_400_000
 
@@ -25,7 +32,7 @@ const lastUsed = ({ created_at, last_used_on, revoked_at }: ApiKey, now: number)
   }
   const days = Math.floor((now - Date.parse(last_used_on)) / day)
   const relative = days < 1 ? "today" : days === 1 ? "yesterday" : `${Format.count(days)} days ago`
-  return [h("time", { datetime: last_used_on }, last_used_on), " ", small(relative)]
+  return [h("time", { datetime: last_used_on })(last_used_on), " ", small(relative)]
 }
 
 const keysTable = (rows: ReadonlyArray<ApiKey>, organization: string | undefined, now: number) =>
@@ -35,23 +42,17 @@ const keysTable = (rows: ReadonlyArray<ApiKey>, organization: string | undefined
     key: (key) => key.id,
     empty:
       organization === undefined
-        ? ["No API key yet. Make one: ", h("code", {}, "keys create --organization ID --name NAME")]
+        ? ["No API key yet. Make one: ", h("code")("keys create --organization ID --name NAME")]
         : `${organization} has no API key.`,
-    columns: [
-      {
-        title: "Organization",
-        value: (key) => id(key.organization_id, link("/ops/keys", { organization: key.organization_id }))
-      },
-      { title: "Name", value: ({ name }) => text(name) },
-      { title: "Key", value: (key) => [id(`${key.prefix}…`), " ", small(key.id)] },
-      { title: "Created", value: ({ created_at }) => Format.moment(created_at, now) },
-      { title: "Last used", value: (key) => lastUsed(key, now) },
-      {
-        title: "State",
-        value: ({ revoked_at: at }) =>
-          at === null ? badge("fine", "active") : [badge("quiet", "revoked"), " ", small(Format.moment(at, now))]
-      }
-    ]
+    columns: {
+      Organization: ({ organization_id: of }) => id(of, link("/ops/keys", { organization: of })),
+      Name: ({ name }) => clamped(name),
+      Key: (key) => [id(`${key.prefix}…`), " ", small(key.id)],
+      Created: ({ created_at }) => Format.moment(created_at, now),
+      "Last used": (key) => lastUsed(key, now),
+      State: ({ revoked_at: at }) =>
+        at === null ? badge("fine", "active") : [badge("quiet", "revoked"), " ", small(Format.moment(at, now))]
+    }
   })
 
 export const keys = Effect.gen(function* () {
@@ -68,17 +69,13 @@ export const keys = Effect.gen(function* () {
         keysTable(rows, organization, now),
         nextPage(next === undefined ? undefined : link("/ops/keys", { organization, after: next }))
       ]),
-      h(
-        "p",
-        {},
+      h("p")(
         small(
-          [
-            "Make and revoke keys with the commands ",
-            h("code", {}, "keys create"),
-            " and ",
-            h("code", {}, "keys revoke")
-          ],
-          ". The day of the last use is in UTC."
+          "Make and revoke keys with the commands ",
+          h("code")("keys create"),
+          " and ",
+          h("code")("keys revoke"),
+          "."
         )
       )
     ]
@@ -96,24 +93,19 @@ const transactions = (rows: ReadonlyArray<Transaction>, now: number) =>
     rows,
     key: ({ pid, prepared }) => `${pid ?? ""} ${prepared ?? ""}`,
     empty: "None is open.",
-    columns: [
-      {
-        title: "Transaction",
-        value: ({ pid, prepared }) => (prepared === null ? `pid ${pid ?? "unknown"}` : ["prepared ", id(prepared)])
-      },
-      { title: "Since", value: ({ since }) => Format.moment(since, now) },
-      { title: "State", value: ({ state }) => state ?? none("not visible to this role") },
-      { title: "Database", value: ({ database }) => database ?? undefined },
-      { title: "User", value: ({ user }) => user ?? undefined },
-      { title: "Application", value: ({ application }) => text(application ?? undefined) }
-    ]
+    columns: {
+      Transaction: ({ pid, prepared }) => (prepared === null ? `pid ${pid ?? "unknown"}` : ["prepared ", id(prepared)]),
+      Since: ({ since }) => Format.moment(since, now),
+      State: ({ state }) => state ?? none("not visible to this role"),
+      Database: ({ database }) => database ?? undefined,
+      User: ({ user }) => user ?? undefined,
+      Application: ({ application }) => clamped(application)
+    }
   })
 
 const changesTiles = (seen: Seen) => {
   const waiting = highest(seen, "practice_data_changes_waiting")
-  return h(
-    "dl",
-    { class: "tiles" },
+  return h("dl", { class: "tiles" })(
     lagTile(
       "Changes held back",
       highest(seen, "practice_data_changes_lag_seconds"),
@@ -135,15 +127,13 @@ export const changes = Effect.gen(function* () {
       section(
         "holders",
         "Open transactions",
-        h(
-          "p",
-          {},
+        h("p")(
           "Changes committed after the oldest of these began arrive once it ends.",
           " They have written, in any database of the cluster. Oldest first."
         ),
         shownOr(found, (rows) => transactions(rows, now))
       ),
-      h("p", {}, small("To end one, follow Changes in scripts/operations/README.md."))
+      h("p")(small("To end one, follow Changes in scripts/operations/README.md."))
     ]
   )
 })
@@ -166,14 +156,14 @@ export const audit = Effect.gen(function* () {
           rows,
           key: (entry) => entry.id,
           empty: isContinued ? "There are no more." : "No change yet, from this page or a command.",
-          columns: [
-            { title: "When", value: ({ at }) => Format.moment(at, now) },
-            { title: "Who", value: ({ actor, source }) => [actor, " ", small(source)] },
-            { title: "What", value: ({ action }) => id(action) },
-            { title: "Result", value: ({ result }) => result },
-            { title: "Target", value: targetOf },
-            { title: "Organization", value: ({ organization_id }) => id(organization_id) }
-          ]
+          columns: {
+            When: ({ at }) => Format.moment(at, now),
+            Who: ({ actor, source }) => [actor, " ", small(source)],
+            What: ({ action }) => id(action),
+            Result: ({ result }) => result,
+            Target: targetOf,
+            Organization: ({ organization_id: of }) => id(of)
+          }
         }),
         nextPage(next === undefined ? undefined : link("/ops/audit", { after: next }))
       ])

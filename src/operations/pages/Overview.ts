@@ -1,14 +1,13 @@
 /** `/ops`: the state of the service now, and its requests in the last hour or day. */
 import { Effect, Result } from "effect"
 import { mostCounted } from "../../deletions/Tasks.ts"
-import { type Content, h, type Html, link } from "../../http/Html.ts"
+import { type Content, h, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
-import { charts, windowLink, windowOf } from "../Chart.ts"
-import { type Dependency, highest, type Seen, Watch } from "../Figures.ts"
+import { charts, windowOf } from "../Chart.ts"
+import { highest, type Seen, Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { badge, none, section, small, type State, table, tile, unreadable } from "../Layout.ts"
+import { badge, clamped, inTime, none, page, section, small, type State, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore, type TaskCounts } from "../OperatorStore.ts"
-import { inTime, page } from "../Page.ts"
 
 /** The state of a value that should be low. */
 const stateOf = (value: number, warning: number, problem: number): State =>
@@ -41,7 +40,7 @@ const requestTiles = ({ processes }: Seen, { hour }: Recent.Snapshot, now: numbe
 }
 
 const linked = (state: string, count: number) =>
-  h("a", { href: link("/ops/deletions", { state }) }, Format.count(count, mostCounted))
+  h("a", { href: link("/ops/deletions", { state }) })(Format.count(count, mostCounted))
 
 const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now: number) => {
   const late = oldest_due_at === null ? undefined : now - Date.parse(oldest_due_at)
@@ -65,58 +64,38 @@ const lagTile = (lag: number | undefined) =>
   lag !== undefined &&
   tile(
     "Changes held back",
-    h("a", { href: "/ops/changes" }, Format.span(lag * 1000)),
+    h("a", { href: "/ops/changes" })(Format.span(lag * 1000)),
     lag === 0 ? "not at all" : "by an open transaction or a replica",
     stateOf(lag, 10, 60)
   )
 
-/** A row of the dependencies: one for all processes in which a dependency is fine. */
-interface Row extends Omit<Dependency, "process"> {
-  readonly of: string
-}
-
-const rowsOf = ({ dependencies, processes, silent }: Seen): ReadonlyArray<Row> => {
-  const isOne = processes.length + silent.length === 1
-  const failing = dependencies.filter(({ problem }) => problem !== null)
-  const fine = Map.groupBy(
-    dependencies.filter(({ problem }) => problem === null),
-    ({ name }) => name
-  )
-  return [
-    ...failing.map((one) => ({ ...one, of: isOne ? "" : `process ${one.process}` })),
-    ...Array.from(fine, ([name, all]) => ({
-      name,
-      problem: null,
-      since: Math.max(...all.map(({ since }) => since)),
-      last: all.map(({ last }) => last).toSorted((one, two) => (two?.at ?? 0) - (one?.at ?? 0))[0] ?? null,
-      of: isOne ? "" : failing.some((one) => one.name === name) ? "other processes" : "all processes"
-    }))
-  ]
-}
-
-const lastProblem = ({ last, problem }: Row, now: number): Content =>
-  last === null
-    ? none("none seen")
-    : [
-        h("span", { class: "text" }, last.problem),
-        problem === null && small(`seen last ${Format.span(now - last.at)} ago`)
-      ]
-
-const dependencies = (seen: Seen, now: number) =>
-  table<Row>({
+const dependencies = ({ dependencies: all }: Seen, now: number) =>
+  table({
     caption: "Dependencies of the service",
-    rows: rowsOf(seen),
-    key: ({ name, of }) => `${name} ${of}`,
+    rows: Array.from(
+      Map.groupBy(all, ({ name }) => name),
+      ([name, each]) => {
+        const failing = each.filter(({ problem }) => problem !== null)
+        const since = Math.max(...(failing.length > 0 ? failing : each).map((one) => one.since))
+        const [last] = each.flatMap((one) => one.last ?? []).toSorted((one, two) => two.at - one.at)
+        return { name, failing, isAll: failing.length === each.length, since, last }
+      }
+    ),
+    key: ({ name }) => name,
     empty: "No process has reported its dependencies.",
-    columns: [
-      { title: "Dependency", value: ({ name, of }) => [Format.dependency(name), " ", of !== "" && small(of)] },
-      {
-        title: "State",
-        value: ({ problem }) => (problem === null ? badge("fine", "fine") : badge("problem", "problem"))
+    columns: {
+      Dependency: ({ name }) => Format.dependency(name),
+      State: ({ failing, isAll }) => {
+        if (failing.length === 0) return badge("fine", "fine")
+        const numbers = failing.map(({ process }) => process).join(", ")
+        return [badge("problem", "problem"), " ", !isAll && small(`in process ${numbers} only`)]
       },
-      { title: "Last problem", value: (row) => lastProblem(row, now) },
-      { title: "Since", value: ({ since }) => Format.moment(since, now) }
-    ]
+      "Last problem": ({ failing, last }) =>
+        last === undefined
+          ? none("none seen")
+          : [clamped(last.problem), failing.length === 0 && small(`seen last ${Format.span(now - last.at)} ago`)],
+      Since: ({ since }) => Format.moment(since, now)
+    }
   })
 
 const processes = ({ processes: all, silent }: Seen, now: number): Content => [
@@ -128,48 +107,17 @@ const processes = ({ processes: all, silent }: Seen, now: number): Content => [
     rows: all,
     key: ({ process }) => String(process),
     empty: "No process answers.",
-    columns: [
-      { title: "Process", value: ({ pid, process }) => [process, " ", small("pid ", pid)] },
-      { title: "State", value: ({ ready }) => (ready ? badge("fine", "ready") : badge("problem", "not ready")) },
-      { title: "Started", value: ({ startedAt }) => Format.moment(startedAt, now) },
-      { title: "Memory", isNumber: true, value: ({ memory }) => Format.bytes(memory) },
-      {
-        title: "Event loop delay p99",
-        isNumber: true,
-        value: ({ eventLoopDelay }) => Format.latency(eventLoopDelay)
-      },
-      { title: "Version", value: ({ version }) => version },
-      { title: "Roles", value: ({ roles }) => roles.join(", ") }
-    ]
+    columns: {
+      Process: ({ pid, process }) => [process, " ", small("pid ", pid)],
+      State: ({ ready }) => (ready ? badge("fine", "ready") : badge("problem", "not ready")),
+      Started: ({ startedAt }) => Format.moment(startedAt, now),
+      Memory: { number: ({ memory }) => Format.bytes(memory) },
+      "Event loop delay p99": { number: ({ eventLoopDelay }) => Format.latency(eventLoopDelay) },
+      Version: ({ version }) => version,
+      Roles: ({ roles }) => roles.join(", ")
+    }
   })
 ]
-
-interface Data {
-  readonly seen: Seen
-  readonly counts: Result.Result<TaskCounts, { readonly message: string }>
-  readonly window: ReturnType<typeof windowOf>
-}
-
-const view = ({ counts, seen, window }: Data, now: number): ReadonlyArray<Html> => {
-  const recent = Recent.merge(seen.processes.map((one) => one.recent))
-  return [
-    h(
-      "dl",
-      { class: "tiles" },
-      requestTiles(seen, recent, now),
-      Result.isSuccess(counts) && taskTiles(counts.success, now),
-      lagTile(highest(seen, "practice_data_changes_lag_seconds"))
-    ),
-    ...(Result.isFailure(counts) ? [unreadable(`Deletions: ${counts.failure.message}`)] : []),
-    section("dependencies", "Dependencies", dependencies(seen, now)),
-    section(
-      "traffic",
-      "Requests",
-      charts(recent, window, now, (name) => windowLink("/ops", name))
-    ),
-    section("processes", "Processes", processes(seen, now))
-  ]
-}
 
 export const route = Effect.gen(function* () {
   const { look } = yield* Watch
@@ -181,6 +129,19 @@ export const route = Effect.gen(function* () {
         { seen: look, counts: inTime(taskCounts), window: Effect.succeed(windowOf(parameter)) },
         { concurrency: 2 }
       ),
-    view
+    ({ counts, seen, window }, now) => {
+      const recent = Recent.merge(seen.processes.map((one) => one.recent))
+      return [
+        h("dl", { class: "tiles" })(
+          requestTiles(seen, recent, now),
+          Result.isSuccess(counts) && taskTiles(counts.success, now),
+          lagTile(highest(seen, "practice_data_changes_lag_seconds"))
+        ),
+        Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
+        section("dependencies", "Dependencies", dependencies(seen, now)),
+        section("traffic", "Requests", charts(recent, window, now, "/ops")),
+        section("processes", "Processes", processes(seen, now))
+      ]
+    }
   )
 })

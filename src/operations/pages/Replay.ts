@@ -4,18 +4,17 @@ import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse 
 import { maximumAttempts } from "../../deletions/Task.ts"
 import type { ShownTask } from "../../deletions/TaskPages.ts"
 import { Replay } from "../../deletions/Tasks.ts"
-import { h, link } from "../../http/Html.ts"
+import { h } from "../../http/Html.ts"
 import { addressOf, credentialsOf, refusalOf, Token } from "../Access.ts"
-import { button, pairs } from "../Layout.ts"
+import { button, clamped, pairs, respond } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
-import { query, respond } from "../Page.ts"
 import { linkTo } from "./Deletions.ts"
 import { identity, notFound, place, replayLink, requested, show } from "./Task.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 
 const field = (name: string, label: string, attributes: Parameters<typeof h>[1]) =>
-  h("div", {}, h("label", { for: name }, label), h("input", { id: name, name, required: true, ...attributes }))
+  h("div")(h("label", { for: name })(label), h("input", { id: name, name, required: true, ...attributes })())
 
 /** The form that confirms a replay, with the name and the problem of the last try. */
 const confirmation = (task: ShownTask, now: number, name: string, problem?: string, status = 200) =>
@@ -26,27 +25,17 @@ const confirmation = (task: ShownTask, now: number, name: string, problem?: stri
     isLive: false,
     status,
     body: [
-      problem !== undefined && h("p", { class: "note problem", role: "alert" }, problem),
-      pairs({ ...identity(task), "Last error": h("span", { class: "text" }, task.last_error ?? "none") }),
-      h(
-        "p",
-        {},
+      problem !== undefined && h("p", { class: "note problem", role: "alert" })(problem),
+      pairs({ ...identity(task), "Last error": clamped(task.last_error ?? "none") }),
+      h("p")(
         `The task becomes due now, with ${maximumAttempts} new attempts, and deletes its items.`,
         " The replay is written to the audit log."
       ),
-      h(
-        "form",
-        { class: "confirm", method: "post", action: replayLink(task), autocomplete: "off" },
+      h("form", { class: "confirm", method: "post", action: replayLink(task), autocomplete: "off" })(
         field("name", "Your name, for the audit log", { value: name, maxlength: 100 }),
-        field("token", "Operators' token (OPERATIONS_TOKEN)", {
-          type: "password",
-          maxlength: 255,
-          autocomplete: "off"
-        }),
-        h(
-          "p",
-          { class: "actions" },
-          h("button", { class: "main" }, "Replay this deletion"),
+        field("token", "Operators' token (OPERATIONS_TOKEN)", { type: "password", maxlength: 255 }),
+        h("p", { class: "actions" })(
+          h("button", { class: "main" })("Replay this deletion"),
           button("Cancel", linkTo(task))
         )
       )
@@ -104,28 +93,11 @@ const replay = Effect.gen(function* () {
   return Replay.$match(done.success, {
     Replayed: () =>
       isForm
-        ? HttpServerResponse.redirect(link("/ops/replayed", { organization: task.organization_id, id: task.id }), {
-            status: 303
-          })
+        ? HttpServerResponse.redirect(`${linkTo(task)}&replayed=1`, { status: 303 })
         : HttpServerResponse.text(`Replaying ${task.id}\n`),
     NotDead: ({ state }) => unchanged(409, `This deletion is ${state}. Only a dead one can be replayed.`),
     NotFound: () => notFound(now)
   })
-})
-
-const replayed = Effect.gen(function* () {
-  const parameter = yield* query
-  const task = { organization_id: parameter("organization") ?? "", id: parameter("id") ?? "" }
-  const body = [
-    h("p", { class: "note fine", role: "status" }, "The deletion is due now. The next free worker runs it."),
-    h(
-      "p",
-      { class: "actions" },
-      button("Show it", linkTo(task)),
-      button("Dead deletions", link(place, { state: "dead" }))
-    )
-  ]
-  return respond({ title: "Replayed", place, now: yield* Clock.currentTimeMillis, isLive: false, body })
 })
 
 /** The routes of a task and its replay. */
@@ -135,7 +107,6 @@ export const routes = Effect.map(Effect.context<OperatorStore | Token>(), (servi
   return [
     HttpRouter.route("GET", "/ops/task", handled(show)),
     HttpRouter.route("GET", "/ops/task/replay", handled(confirm)),
-    HttpRouter.route("POST", "/ops/task/replay", handled(replay)),
-    HttpRouter.route("GET", "/ops/replayed", handled(replayed))
+    HttpRouter.route("POST", "/ops/task/replay", handled(replay))
   ]
 })

@@ -1,46 +1,49 @@
 /** `/ops/requests`: requests by endpoint and by organization. */
 import { Effect } from "effect"
-import { type Content, h } from "../../http/Html.ts"
+import { type Content, h, link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
-import { charts, type WindowName, windowLink, windowOf } from "../Chart.ts"
+import { charts, type WindowName, windowOf } from "../Chart.ts"
 import { Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { type Column, id, none, section, small, table } from "../Layout.ts"
-import { page } from "../Page.ts"
+import { id, none, page, section, small, table } from "../Layout.ts"
+
+const path = "/ops/requests"
 
 interface Row extends Recent.Counts {
   readonly name: string
 }
 
-const latencyOf = (share: number) => ({
+const rank = (share: number) => ({
   value: ({ latency }: Row) => Recent.quantile(latency, share) ?? 0,
-  shown: ({ latency }: Row) => Format.latency(Recent.quantile(latency, share))
+  number: ({ latency }: Row) => Format.latency(Recent.quantile(latency, share))
 })
 
-const errorsOf = (value: (row: Row) => number) => ({
+const errors = (value: (row: Row) => number) => ({
   value,
-  shown: (row: Row) =>
+  number: (row: Row) =>
     value(row) === 0 ? none("0") : [Format.count(value(row)), " ", small(Format.share(value(row), row.requests))]
 })
 
-/** The columns after the name: each orders the rows by its value, the highest first. */
-const orders = {
-  requests: { title: "Requests", value: (row: Row) => row.requests, shown: (row: Row) => Format.count(row.requests) },
-  client: { title: "4xx", ...errorsOf((row) => row.clientErrors) },
-  server: { title: "5xx", ...errorsOf((row) => row.serverErrors) },
-  p50: { title: "p50", ...latencyOf(0.5) },
-  p95: { title: "p95", ...latencyOf(0.95) },
-  p99: { title: "p99", ...latencyOf(0.99) }
+/** The columns after the name. Each orders the rows by its value, the highest first. */
+const columns = {
+  Requests: { value: ({ requests }: Row) => requests, number: ({ requests }: Row) => Format.count(requests) },
+  "4xx": errors(({ clientErrors }) => clientErrors),
+  "5xx": errors(({ serverErrors }) => serverErrors),
+  p50: rank(0.5),
+  p95: rank(0.95),
+  p99: rank(0.99)
 }
-const names = ["requests", "client", "server", "p50", "p95", "p99"] as const
 
-type Order = (typeof names)[number] | "name"
+type Order = keyof typeof columns | "name"
+
+const orders: ReadonlyArray<Order> = ["name", "Requests", "4xx", "5xx", "p50", "p95", "p99"]
 
 const byName = (one: Row, two: Row) => (one.name < two.name ? -1 : 1)
 
-const sorted = (rows: ReadonlyArray<Row>, order: Order) => {
+const sorted = (counts: Readonly<Record<string, Recent.Counts>>, order: Order) => {
+  const rows = Object.entries(counts).map(([name, each]): Row => ({ name, ...each }))
   if (order === "name") return rows.toSorted(byName)
-  const { value } = orders[order]
+  const { value } = columns[order]
   // Equal values first: infinity minus infinity is not a number.
   return rows.toSorted((one, two) => (value(one) === value(two) ? byName(one, two) : value(two) - value(one)))
 }
@@ -51,52 +54,37 @@ interface Data {
   readonly order: Order
 }
 
-const byEach = (
-  { order, window }: Data,
-  first: "Endpoint" | "Organization",
-  counts: Readonly<Record<string, Recent.Counts>>,
-  empty: string
-) => {
-  const head = (sort: Order, title: string) => ({
-    title: h("a", { href: windowLink("/ops/requests", window, { sort }) }, title),
-    sorted: order !== sort ? undefined : sort === "name" ? ("ascending" as const) : ("descending" as const)
-  })
-  const columns: ReadonlyArray<Column<Row>> = [
-    { ...head("name", first), value: ({ name }) => id(name) },
-    ...names.map((name) => ({ ...head(name, orders[name].title), value: orders[name].shown, isNumber: true }))
-  ]
-  const rows = sorted(
-    Object.entries(counts).map(([name, each]) => ({ name, ...each })),
-    order
-  )
-  const caption = `Requests by ${first.toLowerCase()}`
-  return section(first, `By ${first.toLowerCase()}`, table({ caption, rows, key: ({ name }) => name, empty, columns }))
-}
-
-const refusals = (refused: Readonly<Record<string, number>>) =>
-  table({
+const view = ({ order, recent, window }: Data, now: number): Content => {
+  const { endpoints, organizations, refused } = recent[window]
+  const tableOf = (first: string, counts: Readonly<Record<string, Recent.Counts>>, empty: string) => {
+    const title = `By ${first.toLowerCase()}`
+    const content = table<Row>({
+      caption: `Requests ${title}`,
+      rows: sorted(counts, order),
+      key: ({ name }) => name,
+      empty,
+      columns: { [first]: ({ name }) => id(name), ...columns },
+      sort: (column) => {
+        const sort = column === first ? "name" : column
+        const direction = sort === "name" ? "ascending" : "descending"
+        return { href: link(path, { window, sort }), order: sort === order ? direction : undefined }
+      }
+    })
+    return section(first, title, content)
+  }
+  const refusals = table({
     caption: "Refused requests by reason",
     rows: Object.entries(refused).toSorted(([, one], [, two]) => two - one),
-    key: ([name]) => name,
+    key: ([reason]) => reason,
     empty: "No request was refused.",
-    columns: [
-      { title: "Reason", value: ([name]) => Format.reason(name) },
-      { title: "Requests", isNumber: true, value: ([, count]) => Format.count(count) }
-    ]
+    columns: { Reason: ([reason]) => Format.reason(reason), Requests: { number: ([, count]) => Format.count(count) } }
   })
-
-const view = (data: Data, now: number): Content => {
-  const { order, recent, window } = data
-  const { endpoints, organizations, refused } = recent[window]
-  const sort = order === "requests" ? undefined : order
   return [
-    charts(recent, window, now, (name) => windowLink("/ops/requests", name, { sort })),
-    byEach(data, "Endpoint", endpoints, `No requests in the last ${window}.`),
-    byEach(data, "Organization", organizations, "No request of a known organization."),
-    section("refused", "Refused", refusals(refused)),
-    h(
-      "p",
-      {},
+    charts(recent, window, now, path, { sort: order }),
+    tableOf("Endpoint", endpoints, `No requests in the last ${window}.`),
+    tableOf("Organization", organizations, "No request of a known organization."),
+    section("refused", "Refused", refusals),
+    h("p")(
       small(
         "Counted on this host since its processes started. Latencies leave out the time that clients ask /changes to wait.",
         " The most active organizations are listed by name, the rest as others."
@@ -108,12 +96,12 @@ const view = (data: Data, now: number): Content => {
 export const route = Effect.gen(function* () {
   const { look } = yield* Watch
   return page(
-    "/ops/requests",
+    path,
     (parameter) =>
       Effect.map(look, ({ processes }) => ({
         recent: Recent.merge(processes.map((one) => one.recent)),
         window: windowOf(parameter),
-        order: ["name" as const, ...names].find((order) => order === parameter("sort")) ?? "requests"
+        order: orders.find((order) => order === parameter("sort")) ?? "Requests"
       })),
     view
   )

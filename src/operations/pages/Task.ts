@@ -8,9 +8,21 @@ import { h, link } from "../../http/Html.ts"
 import { Token } from "../Access.ts"
 import type { Entry } from "../AuditLog.ts"
 import * as Format from "../Format.ts"
-import { button, id, none, pairs, section, small, table, unreadable } from "../Layout.ts"
-import { OperatorStore, type Unreadable } from "../OperatorStore.ts"
-import { inTime, query, respond } from "../Page.ts"
+import {
+  button,
+  id,
+  inTime,
+  none,
+  pairs,
+  query,
+  respond,
+  section,
+  shownOr,
+  small,
+  table,
+  unreadable
+} from "../Layout.ts"
+import { OperatorStore } from "../OperatorStore.ts"
 import { stateBadge } from "./Deletions.ts"
 
 /** The entry of the navigation for tasks. */
@@ -30,12 +42,11 @@ const outcomeTable = (outcome: Outcome) => {
     caption: "Outcome of the items",
     rows: rows.filter(([, text, count]) => count > 0 || text === "deleted"),
     key: ([kind, text]) => `${kind} ${text}`,
-    empty: undefined,
-    columns: [
-      { title: "Items", value: ([kind]) => kind },
-      { title: "Outcome", value: ([, text]) => text },
-      { title: "Count", isNumber: true, value: ([, , count]) => Format.count(count) }
-    ]
+    columns: {
+      Items: ([kind]) => kind,
+      Outcome: ([, text]) => text,
+      Count: { number: ([, , count]) => Format.count(count) }
+    }
   })
 }
 
@@ -46,19 +57,18 @@ const itemsOf = (title: string, all: number, some: ReadonlyArray<Item>, fields: 
   const summary = `${title}: ${Format.count(all)}${all > some.length ? more : ""}`
   return (
     some.length > 0 &&
-    h(
-      "details",
-      { "data-key": title },
-      h("summary", {}, summary),
+    h("details", { "data-key": title })(
+      h("summary")(summary),
       table({
         caption: title,
         rows: some,
         key: (item) => fields.map((field) => item[field] ?? "").join(" "),
-        empty: undefined,
-        columns: fields.map((field) => ({
-          title: field,
-          value: ({ [field]: value }: Item) => (value === null || value === undefined ? none("any") : id(value))
-        }))
+        columns: Object.fromEntries(
+          fields.map((field) => [
+            field,
+            ({ [field]: value }: Item) => (typeof value === "string" ? id(value) : none("any"))
+          ])
+        )
       })
     )
   )
@@ -68,16 +78,13 @@ const itemsOf = (title: string, all: number, some: ReadonlyArray<Item>, fields: 
 export const replayLink = (task: ShownTask) =>
   link("/ops/task/replay", { organization: task.organization_id, id: task.id })
 
-const countsOf = (task: ShownTask) =>
-  `${Format.counted(task.invoices_count, "invoice")} and ${Format.counted(task.invoice_lines_count, "line")}`
-
 /** The facts that tell a task from others. */
 export const identity = (task: ShownTask) => ({
   Organization: id(task.organization_id, link(place, { organization: task.organization_id })),
   "Idempotency-Key": id(task.idempotency_key),
   "Task id": id(task.id),
   State: stateBadge(task.state),
-  Items: countsOf(task)
+  Items: `${Format.counted(task.invoices_count, "invoice")} and ${Format.counted(task.invoice_lines_count, "line")}`
 })
 
 const factsOf = (task: ShownTask, now: number) => {
@@ -95,36 +102,35 @@ const factsOf = (task: ShownTask, now: number) => {
   })
 }
 
-const historyTable = (history: Result.Result<ReadonlyArray<Entry>, Unreadable>, now: number) =>
-  Result.isFailure(history)
-    ? unreadable(history.failure.message)
-    : table<Entry>({
-        caption: "Changes to this task by operators",
-        rows: history.success,
-        key: (entry) => entry.id,
-        empty: "No operator has changed this task.",
-        columns: [
-          { title: "When", value: ({ at }) => Format.moment(at, now) },
-          { title: "Who", value: ({ actor, source }) => [actor, " ", small(source)] },
-          { title: "What", value: ({ action, result }) => `${action}: ${result}` }
-        ]
-      })
+const historyTable = (rows: ReadonlyArray<Entry>, now: number) =>
+  table<Entry>({
+    caption: "Changes to this task by operators",
+    rows,
+    key: (entry) => entry.id,
+    empty: "No operator has changed this task.",
+    columns: {
+      When: ({ at }) => Format.moment(at, now),
+      Who: ({ actor, source }) => [actor, " ", small(source)],
+      What: ({ action, result }) => `${action}: ${result}`
+    }
+  })
 
-const replayHint = (task: ShownTask, hasToken: boolean) =>
-  hasToken
-    ? h(
-        "p",
-        { class: "actions" },
+const replayHint = (task: ShownTask, hasToken: boolean, wasReplayed: boolean) => {
+  if (task.state !== "dead") {
+    const text = "The deletion is due now. The next free worker runs it."
+    return wasReplayed && h("p", { class: "note fine", role: "status" })(text)
+  }
+  return hasToken
+    ? h("p", { class: "actions" })(
         button("Replay…", replayLink(task), "main"),
         small(`Makes it due now, with ${maximumAttempts} new attempts. Asks for confirmation.`)
       )
-    : h(
-        "p",
-        { class: "note" },
+    : h("p", { class: "note" })(
         "To replay it here, set OPERATIONS_TOKEN and restart. Or run ",
-        h("code", {}, `tasks replay ${task.id}`),
+        h("code")(`tasks replay ${task.id}`),
         "."
       )
+}
 
 /** Reads the task of the request; fails with the response that says why it is not shown. */
 export const requested = Effect.gen(function* () {
@@ -148,7 +154,7 @@ export const notFound = (now: number) =>
     now,
     isLive: false,
     status: 404,
-    body: [h("p", {}, "No deletion of this organization has this id."), h("p", {}, button("Deletions", place))]
+    body: [h("p")("No deletion of this organization has this id."), h("p")(button("Deletions", place))]
   })
 
 /** Shows the task of the request. */
@@ -158,9 +164,9 @@ export const show = Effect.gen(function* () {
   const history = yield* inTime((yield* OperatorStore).history(task.organization_id, task.id))
   const now = yield* Clock.currentTimeMillis
   const body = [
-    task.state === "dead" && replayHint(task, isSet),
+    replayHint(task, isSet, (yield* query)("replayed") !== undefined),
     factsOf(task, now),
-    task.last_error !== null && section("error", "Last error", h("pre", {}, task.last_error)),
+    task.last_error !== null && section("error", "Last error", h("pre")(task.last_error)),
     task.outcome !== null && section("outcome", "Outcome", outcomeTable(task.outcome)),
     section(
       "items",
@@ -168,7 +174,11 @@ export const show = Effect.gen(function* () {
       itemsOf("Invoices", task.invoices_count, task.invoices, ["invoice_id", "clinic_id", "client_id"]),
       itemsOf("Lines", task.invoice_lines_count, task.invoice_lines, ["invoice_line_id", "invoice_id", "clinic_id"])
     ),
-    section("history", "History", historyTable(history, now))
+    section(
+      "history",
+      "History",
+      shownOr(history, (rows) => historyTable(rows, now))
+    )
   ]
   return respond({ title: `Deletion ${task.idempotency_key}`, place, now, body })
 })
