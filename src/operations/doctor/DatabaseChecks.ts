@@ -90,11 +90,12 @@ const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Session) {
 
 const settingsOf = Effect.fnUntraced(function* ({ pool, sql }: Session) {
   const lost = yield* SessionSettings.lost(sql, sessionSettings(pool))
-  if (lost.length === 0) return [ok("Its sessions have the settings that they ask for.")]
+  const sessions = `The sessions of the ${pool.name ?? "database"}`
+  if (lost.length === 0) return [ok(`${sessions} have the settings that they ask for.`)]
   const statements = yield* SessionSettings.statementsFor(sql, lost)
   return [
     fail(
-      `Its sessions lack settings: ${SessionSettings.describe(lost)}. A connection pooler swallows them.`,
+      `${sessions} lack settings: ${SessionSettings.describe(lost)}. A connection pooler swallows them.`,
       `Run ${invocation("migrate")} if this login is a member of the roles practice_data_..., or: ${statements.join("; ")}`
     )
   ]

@@ -72,6 +72,12 @@ export const settingsChecks: ReadonlyArray<Check<Settings>> = [
       ])
   },
   {
+    name: "The user of the process",
+    at: ["start"],
+    applies: () => process.getuid?.() === 0,
+    run: () => Effect.succeed([warn("This process runs as root.", "Run it as a user of its own.")])
+  },
+  {
     name: "The public address",
     at: ["doctor", "start"],
     run: ({ databaseUrl, host, requireSignatures, roles }) => {
@@ -87,12 +93,6 @@ export const settingsChecks: ReadonlyArray<Check<Settings>> = [
       const reach = isLoopback(host) ? "this machine alone" : `every machine that reaches ${host}`
       return Effect.succeed([ok(`Open to ${reach}: ${open.join("; ")}`)])
     }
-  },
-  {
-    name: "The user of the process",
-    at: ["start"],
-    applies: () => process.getuid?.() === 0,
-    run: () => Effect.succeed([warn("This process runs as root.", "Run it as a user of its own.")])
   },
   {
     name: "The operators' listener",

@@ -1,0 +1,87 @@
+/** The log of a start: its address and what is open there, the operators' page, and the findings of checks. */
+import { Duration, Effect, Option, Schedule } from "effect"
+import { HttpServer } from "effect/http"
+import { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
+import { poolsOf } from "../database/Databases.ts"
+import { organizations } from "../demo/DemoData.ts"
+import { LogWriter } from "../observability/LogWriter.ts"
+import { attempt, checksAt, type Said } from "../operations/doctor/Check.ts"
+import { sessionChecks } from "../operations/doctor/DatabaseChecks.ts"
+import { settingsChecks } from "../operations/doctor/SettingsChecks.ts"
+import { OperatorsPage } from "../operations/OperationsListener.ts"
+import * as Processes from "../process/Processes.ts"
+import type { Settings } from "./Config.ts"
+
+const log = ({ advice, message }: Said) =>
+  advice === undefined ? Effect.log(message) : Effect.logWarning(`${message} ${advice}`)
+
+/** Logs the findings of the checks that a start makes; of sessions, their problems as soon as a database answers. */
+const logFindings = Effect.fnUntraced(function* (settings: Settings) {
+  for (const { name, run } of checksAt("start", settingsChecks, settings)) {
+    yield* Effect.forEach(yield* attempt(name, run(settings)), log, { discard: true })
+  }
+  if (Option.isNone(settings.databaseUrl)) return
+  const pools = poolsOf(settings, settings.databaseUrl.value, "1 second")
+  const subjects = [
+    { variable: "READ_DATABASE_URL", pool: pools.records, sql: yield* RecordDatabase },
+    { variable: "CREDENTIALS_DATABASE_URL", pool: pools.credentials, sql: yield* CredentialDatabase },
+    { variable: "DATABASE_URL", pool: pools.tasks, sql: yield* TaskDatabase }
+  ]
+  const request = { key: "the settings", within: Duration.seconds(5), unavailable: () => "no answer" as const }
+  for (const subject of subjects) {
+    for (const { run } of checksAt("start", sessionChecks, subject)) {
+      yield* Effect.retry(subject.sql.run(request, run(subject)), Schedule.spaced("1 second")).pipe(
+        Effect.flatMap((said) =>
+          Effect.forEach(
+            said.filter(({ status }) => status !== "ok"),
+            log
+          )
+        ),
+        Effect.forkScoped
+      )
+    }
+  }
+})
+
+const reachable = (address: string) => address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+const operatorsPage = Effect.map(
+  Effect.serviceOption(OperatorsPage),
+  Option.map(({ url }) => reachable(url))
+)
+
+const logOperatorsPage = Effect.flatMap(
+  operatorsPage,
+  Option.match({ onNone: () => Effect.void, onSome: (url) => Effect.log(`Operators' page: ${url}`) })
+)
+
+const demoNotice = (address: string, page: Option.Option<string>) => `
+  This is the embedded database with demo data. Its API keys:
+${organizations.map(({ slug, key }) => `    ${key}  (org_${slug})`).join("\n")}
+
+  Try it:
+    curl -s ${address}/api/v3/charges/search -H 'Authorization: Bearer ${organizations[0].key}' -H 'Content-Type: application/json' -d '{"limit":2}'
+
+  Documentation: ${address}/api/v3/docs and ${address}/api/v1/docs
+${Option.match(page, { onNone: () => "", onSome: (url) => `  Operators' page: ${url}\n` })}
+`
+
+/** The log of a process with children, which log nothing at their start. It has logged its address. */
+export const ofParent = (settings: Settings) => Effect.andThen(logFindings(settings), logOperatorsPage)
+
+/** Announces that the service listens: in a child to its parent, otherwise in the log. */
+export const announce = Effect.fnUntraced(function* (settings: Settings) {
+  const server = yield* HttpServer.HttpServer
+  const address = HttpServer.formatAddress(server.address)
+  if (Processes.isChild) return yield* Processes.announce(address)
+  yield* Effect.log(`Listening on ${address}`)
+  yield* logFindings(settings)
+  if (Option.isSome(settings.databaseUrl)) return yield* logOperatorsPage
+  // The keys of the demo data are no secret, and the log has none.
+  if (settings.logFormat === "pretty") {
+    const notice = demoNotice(reachable(address), yield* operatorsPage)
+    return (yield* LogWriter).write(notice, true)
+  }
+  yield* Effect.log(`This is the embedded database with demo data, see ${reachable(address)}/api/v3/docs`)
+  yield* logOperatorsPage
+})
