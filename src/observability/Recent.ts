@@ -1,59 +1,59 @@
 /**
- * What was requested in the last hour, by minute, and in the last day, by five minutes: for the operators' page, also
- * where nobody collects metrics. It takes at most 8 MB, whatever is requested, and a fraction of a microsecond a request.
+ * The requests of the last hour, by minute, and of the last day, by five minutes: for the operators' page, also where
+ * nobody collects metrics. It takes at most 8 MB, whatever is requested.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, type Types } from "effect"
 import type { RequestFacts } from "./RequestFacts.ts"
 
-/** The upper ends of the buckets of latencies, in milliseconds. A last bucket has what took longer. */
+/** The upper ends of the buckets of latencies, in milliseconds. The last bucket has no end. */
 export const bounds = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] as const
 
 const minute = 60_000
-const fiveMinutes = 5 * minute
 const hour = 60 * minute
-const day = 24 * hour
 
-/** What was counted. */
+/** The two windows: the length of a slot and of all slots, in milliseconds. */
+const lengths = { hour: { step: minute, span: hour }, day: { step: 5 * minute, span: 24 * hour } } as const
+
 export interface Counts {
   readonly requests: number
   /** Responses 4xx, and clients that left. */
   readonly clientErrors: number
   /** Responses 5xx. */
   readonly serverErrors: number
-  /** How many took how long, by the buckets of `bounds`. */
+  /** Requests by the buckets of `bounds`. */
   readonly latency: ReadonlyArray<number>
 }
 
-/** What was counted in a slot of time. `start`: milliseconds since 1970. */
+/** The counts of a slot of time. `start`: milliseconds since 1970. */
 export interface Point extends Counts {
   readonly start: number
 }
 
 /** A span of time until now. */
 export interface Window {
-  /** How long a slot is, in milliseconds. */
+  /** The length of a slot, in milliseconds. */
   readonly step: number
   /** The slots that had requests, the oldest first. */
   readonly points: ReadonlyArray<Point>
   readonly endpoints: Readonly<Record<string, Counts>>
   /** The most active ones, and `others` for the rest. */
   readonly organizations: Readonly<Record<string, Counts>>
-  /** How many requests were refused, by the reason. */
+  /** Refused requests by reason. */
   readonly refused: Readonly<Record<string, number>>
 }
 
 /** Plain JSON. */
 export interface Snapshot {
-  /** When it was made, in milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   readonly at: number
   readonly hour: Window
   readonly day: Window
 }
 
-/** Of a request that was responded to, what is counted. */
+/** The facts of a request that are counted. */
 export type Observed = Pick<RequestFacts, "endpoint" | "organization" | "status" | "duration" | "polled" | "refusal">
 
-/** What counts, and tells. Times are in milliseconds since 1970. */
+/** Counts requests. Times are in milliseconds since 1970. */
 export interface Counter {
   readonly record: (now: number, observed: Observed) => void
   readonly snapshot: (now: number) => Snapshot
@@ -67,7 +67,6 @@ export class Recent extends Context.Service<
     readonly snapshot: Effect.Effect<Snapshot>
   }
 >()("practice-data/observability/Recent") {
-  /** Counts what is observed from now on. */
   static readonly layer = Layer.effect(
     Recent,
     Effect.map(Clock.Clock, (clock) => {
@@ -80,157 +79,86 @@ export class Recent extends Context.Service<
   )
 }
 
-/** What stands for all that are not counted by their name. */
+/** The overflow bucket of names. */
 export const others = "others"
 
-/** How many names a running slot counts; a hostile client may make up organizations. */
-const mostNames = { endpoints: 200, organizations: 1000, refused: 30 } as const
-
-/** How many organizations a finished slot keeps, and a snapshot tells: those with the most requests. */
-const mostOrganizations = { slot: 80, snapshot: 200 } as const
+/** The most organizations in the slot that counts, since a client may make up any number; in a slot before; in a window. */
+const mostOrganizations = { running: 1000, slot: 50, window: 200 } as const
 
 const longestName = 64
 
-// The columns of a row of counts.
-const [requests, clientErrors, serverErrors, latency] = [0, 1, 2, 3]
-const buckets = bounds.length + 1
-const width = latency + buckets
+type Summed = Types.DeepMutable<Counts>
+type Rows = Map<string, Summed>
 
-type Numbers = Uint32Array
+const zero = (): Summed => ({
+  requests: 0,
+  clientErrors: 0,
+  serverErrors: 0,
+  latency: Array.from({ length: bounds.length + 1 }, () => 0)
+})
 
-const add = (to: Numbers, toRow: number, from: Numbers, fromRow: number) => {
-  for (let column = 0; column < width; column++) {
-    const at = toRow * width + column
-    to[at] = (to[at] ?? 0) + (from[fromRow * width + column] ?? 0)
-  }
+const add = (to: Summed, from: Counts) => {
+  to.requests += from.requests
+  to.clientErrors += from.clientErrors
+  to.serverErrors += from.serverErrors
+  from.latency.forEach((count, bucket) => {
+    to.latency[bucket] = (to.latency[bucket] ?? 0) + count
+  })
+  return to
 }
 
-const bucketOf = (duration: number) => {
-  let bucket = 0
-  while (bucket < bounds.length && duration > (bounds[bucket] ?? Infinity)) bucket++
-  return bucket
+/** No request. */
+export const none: Counts = zero()
+
+export const plus = (one: Counts, two: Counts): Counts => add(add(zero(), one), two)
+
+const getOrMake = <Key, A>(map: Map<Key, A>, key: Key, make: () => A): A => {
+  const known = map.get(key)
+  if (known !== undefined) return known
+  const made = make()
+  map.set(key, made)
+  return made
 }
 
-/** Rows of counts by a name, as many as may be; the rest share the row of `others`, which is the first. */
-class Tally {
-  readonly rows = new Map<string, number>()
-  counts: Numbers = new Uint32Array(width * 8)
-  readonly #most: number
+const increase = (counts: Map<string, number>, name: string, by: number) =>
+  counts.set(name, (counts.get(name) ?? 0) + by)
 
-  constructor(most: number) {
-    this.#most = most
-  }
-
-  rowOf(name: string): number {
-    const known = this.rows.get(name)
-    if (known !== undefined) return known
-    if (name === others || this.rows.size >= this.#most) return 0
-    const row = this.rows.size + 1
-    this.rows.set(name, row)
-    if (this.counts.length < (row + 1) * width) {
-      const larger = new Uint32Array(this.counts.length * 2)
-      larger.set(this.counts)
-      this.counts = larger
-    }
-    return row
-  }
-
-  addAll(finished: Finished) {
-    finished.names.forEach((name, index) => {
-      const row = this.rowOf(name)
-      add(this.counts, row, finished.counts, index)
-    })
-  }
-
-  /** The rows with the most requests, and one of all others. */
-  finish(most: number, nameOf: (name: string) => string): Finished {
-    const all = Array.from(this.rows)
-    const kept =
-      all.length <= most
-        ? all
-        : all.toSorted((one, two) => this.#requests(two[1]) - this.#requests(one[1])).slice(0, most)
-    const hasOthers = all.length > kept.length || this.#requests(0) > 0
-    const counts = new Uint32Array((kept.length + (hasOthers ? 1 : 0)) * width)
-    kept.forEach(([, row], index) => add(counts, index, this.counts, row))
-    if (hasOthers) {
-      const rest = new Set(kept.map(([, row]) => row))
-      add(counts, kept.length, this.counts, 0)
-      for (const [, row] of all) if (!rest.has(row)) add(counts, kept.length, this.counts, row)
-    }
-    return { names: [...kept.map(([name]) => nameOf(name)), ...(hasOthers ? [others] : [])], counts }
-  }
-
-  #requests(row: number) {
-    return this.counts[row * width + requests] ?? 0
-  }
+/** The rows with the most requests, and one of all others. */
+const mostActive = (rows: Rows, most: number): Rows => {
+  if (rows.size <= most) return rows
+  const names = Array.from(rows.keys()).filter((name) => name !== others)
+  const requestsOf = (name: string) => rows.get(name)?.requests ?? 0
+  const kept = new Set(names.toSorted((one, two) => requestsOf(two) - requestsOf(one)).slice(0, most))
+  const active: Rows = new Map()
+  for (const [name, counts] of rows) add(getOrMake(active, kept.has(name) ? name : others, zero), counts)
+  return active
 }
 
-/** Rows of counts in the order of their names. */
-interface Finished {
-  readonly names: ReadonlyArray<string>
-  readonly counts: Numbers
+/** A slot, or a window of another process: a part of a window. */
+interface Part {
+  readonly points: Iterable<Point>
+  readonly endpoints: Iterable<readonly [string, Counts]>
+  readonly organizations: Iterable<readonly [string, Counts]>
+  readonly refused: Iterable<readonly [string, number]>
 }
 
-interface Slot {
-  readonly start: number
-  readonly total: Numbers
-  readonly endpoints: Finished
-  readonly organizations: Finished
-  readonly refused: ReadonlyMap<string, number>
-}
-
-const increase = (counts: Map<string, number>, name: string, by: number) => {
-  const key = counts.has(name) || counts.size < mostNames.refused ? name : others
-  counts.set(key, (counts.get(key) ?? 0) + by)
-}
-
-/** A slot that still counts. */
-class Running {
-  readonly start: number
-  readonly total: Numbers = new Uint32Array(width)
-  readonly endpoints = new Tally(mostNames.endpoints)
-  readonly organizations = new Tally(mostNames.organizations)
-  readonly refused = new Map<string, number>()
-
-  constructor(start: number) {
-    this.start = start
+/** The window of parts that may overlap. */
+const windowOf = (step: number, parts: ReadonlyArray<Part>): Window => {
+  const points = new Map<number, Summed>()
+  const [endpoints, organizations]: [Rows, Rows] = [new Map(), new Map()]
+  const refused = new Map<string, number>()
+  for (const part of parts) {
+    for (const point of part.points) add(getOrMake(points, point.start, zero), point)
+    for (const [name, counts] of part.endpoints) add(getOrMake(endpoints, name, zero), counts)
+    for (const [name, counts] of part.organizations) add(getOrMake(organizations, name, zero), counts)
+    for (const [reason, count] of part.refused) increase(refused, reason, count)
   }
-
-  record({ duration, endpoint, organization, polled, refusal, status }: Observed) {
-    const bucket = latency + bucketOf(duration - polled)
-    const error = status >= 500 ? serverErrors : status >= 400 ? clientErrors : undefined
-    this.#count(this.total, 0, bucket, error)
-    const ofEndpoint = this.endpoints.rowOf(endpoint)
-    this.#count(this.endpoints.counts, ofEndpoint, bucket, error)
-    if (organization !== undefined) {
-      const ofOrganization = this.organizations.rowOf(organization)
-      this.#count(this.organizations.counts, ofOrganization, bucket, error)
-    }
-    if (refusal !== undefined) increase(this.refused, refusal, 1)
-  }
-
-  addSlot(slot: Slot) {
-    add(this.total, 0, slot.total, 0)
-    this.endpoints.addAll(slot.endpoints)
-    this.organizations.addAll(slot.organizations)
-    for (const [reason, count] of slot.refused) increase(this.refused, reason, count)
-  }
-
-  finish(nameOf: (name: string) => string): Slot {
-    return {
-      start: this.start,
-      total: this.total.slice(),
-      endpoints: this.endpoints.finish(mostNames.endpoints, (name) => name),
-      organizations: this.organizations.finish(mostOrganizations.slot, nameOf),
-      refused: new Map(this.refused)
-    }
-  }
-
-  #count(counts: Numbers, row: number, bucket: number, error: number | undefined) {
-    const start = row * width
-    counts[start + requests] = (counts[start + requests] ?? 0) + 1
-    counts[start + bucket] = (counts[start + bucket] ?? 0) + 1
-    if (error !== undefined) counts[start + error] = (counts[start + error] ?? 0) + 1
+  return {
+    step,
+    points: Array.from(points, ([start, counts]) => ({ start, ...counts })).toSorted((a, b) => a.start - b.start),
+    endpoints: Object.fromEntries(endpoints),
+    organizations: Object.fromEntries(mostActive(organizations, mostOrganizations.window)),
+    refused: Object.fromEntries(refused)
   }
 }
 
@@ -240,188 +168,104 @@ const startOf = (at: number, step: number) => at - (at % step)
 const shortened = (name: string) =>
   name.length <= longestName ? name : Buffer.from(name.slice(0, longestName)).toString()
 
-const countsOf = (counts: Numbers, row: number): Counts => ({
-  requests: counts[row * width + requests] ?? 0,
-  clientErrors: counts[row * width + clientErrors] ?? 0,
-  serverErrors: counts[row * width + serverErrors] ?? 0,
-  latency: Array.from(counts.subarray(row * width + latency, (row + 1) * width))
-})
-
-/** Nothing. */
-export const none: Counts = {
-  requests: 0,
-  clientErrors: 0,
-  serverErrors: 0,
-  latency: Array.from({ length: buckets }, () => 0)
+const bucketOf = (duration: number) => {
+  const bucket = bounds.findIndex((bound) => duration <= bound)
+  return bucket === -1 ? bounds.length : bucket
 }
 
-/** Both together. */
-export const plus = (one: Counts, two: Counts): Counts => ({
-  requests: one.requests + two.requests,
-  clientErrors: one.clientErrors + two.clientErrors,
-  serverErrors: one.serverErrors + two.serverErrors,
-  latency: one.latency.map((count, index) => count + (two.latency[index] ?? 0))
-})
-
-type ByName = Readonly<Record<string, Counts>>
-
-const mostActive = (all: ReadonlyMap<string, Counts>): ByName => {
-  const named = Array.from(all).filter(([name]) => name !== others)
-  const kept = named
-    .toSorted(([, one], [, two]) => two.requests - one.requests)
-    .slice(0, mostOrganizations.snapshot)
-    .map(([name]) => name)
-  const names = new Set(kept)
-  const rest = Array.from(all)
-    .filter(([name]) => !names.has(name))
-    .map(([, counts]) => counts)
-  return Object.fromEntries([
-    ...named.filter(([name]) => names.has(name)),
-    ...(rest.length === 0 ? [] : [[others, rest.reduce(plus, none)] as const])
-  ])
+const count = (counts: Summed, status: number, bucket: number) => {
+  counts.requests += 1
+  if (status >= 500) counts.serverErrors += 1
+  else if (status >= 400) counts.clientErrors += 1
+  counts.latency[bucket] = (counts.latency[bucket] ?? 0) + 1
 }
 
-const sumOf = (parts: ReadonlyArray<Finished>, most: number): ByName => {
-  const tally = new Tally(Infinity)
-  for (const part of parts) tally.addAll(part)
-  const { counts, names } = tally.finish(most, (name) => name)
-  return Object.fromEntries(names.map((name, row) => [name, countsOf(counts, row)]))
-}
-
-const windowOf = (step: number, slots: ReadonlyArray<Slot>): Window => {
-  const points = new Map<number, Point>()
-  const refused = new Map<string, number>()
-  for (const slot of slots) {
-    const start = startOf(slot.start, step)
-    const counts = countsOf(slot.total, 0)
-    if (counts.requests > 0) points.set(start, { start, ...plus(points.get(start) ?? none, counts) })
-    for (const [reason, count] of slot.refused) increase(refused, reason, count)
+/** The slots of a window. */
+const makeSlots = (step: number, span: number) => {
+  const begin = (start: number) => ({
+    start,
+    total: zero(),
+    endpoints: new Map<string, Summed>(),
+    organizations: new Map<string, Summed>(),
+    refused: new Map<string, number>()
+  })
+  let slots: Array<ReturnType<typeof begin>> = []
+  const slotOf = (now: number) => {
+    const last = slots.at(-1)
+    if (last !== undefined && now < last.start + step) return last
+    if (last !== undefined) last.organizations = mostActive(last.organizations, mostOrganizations.slot)
+    const slot = begin(startOf(now, step))
+    slots = [...slots.filter(({ start }) => start > now - span), slot]
+    return slot
   }
   return {
-    step,
-    points: Array.from(points.values()),
-    endpoints: sumOf(
-      slots.map(({ endpoints }) => endpoints),
-      mostNames.endpoints
-    ),
-    organizations: sumOf(
-      slots.map(({ organizations }) => organizations),
-      mostOrganizations.snapshot
-    ),
-    refused: Object.fromEntries(refused)
+    record: (now: number, { duration, endpoint, organization, polled, refusal, status }: Observed) => {
+      const { endpoints, organizations, refused, total } = slotOf(now)
+      const bucket = bucketOf(duration - polled)
+      count(total, status, bucket)
+      count(getOrMake(endpoints, endpoint, zero), status, bucket)
+      if (organization !== undefined) {
+        const name = shortened(organization)
+        const isCounted = organizations.has(name) || organizations.size < mostOrganizations.running
+        count(getOrMake(organizations, isCounted ? name : others, zero), status, bucket)
+      }
+      if (refusal !== undefined) increase(refused, refusal, 1)
+    },
+    window: (now: number) =>
+      windowOf(
+        step,
+        slots
+          .filter(({ start }) => start >= startOf(now, step) - span + step)
+          .map(({ start, total, ...slot }) => ({ ...slot, points: [{ start, ...total }] }))
+      )
   }
 }
 
 /** Counts from now on. */
 export const make = (): Counter => {
-  let minutes: Array<Slot> = []
-  let fives: Array<Slot> = []
-  let running: Running | undefined
-  let runningFive: Running | undefined
-  let names = new Map<string, string>()
-
-  /** The same text for the same name in every slot. */
-  const nameOf = (name: string) => {
-    const short = shortened(name)
-    return names.get(short) ?? short
-  }
-
-  const finishFive = (at: number) => {
-    if (runningFive === undefined) return
-    const slot = runningFive.finish(nameOf)
-    names = new Map(slot.organizations.names.map((name) => [name, name]))
-    fives = [...fives.filter(({ start }) => start > at - day), slot]
-    runningFive = undefined
-  }
-
-  const finishMinute = (at: number) => {
-    if (running === undefined) return
-    const slot = running.finish(nameOf)
-    minutes = [...minutes.filter(({ start }) => start > at - hour), slot]
-    const start = startOf(slot.start, fiveMinutes)
-    if (runningFive?.start !== start) finishFive(at)
-    runningFive ??= new Running(start)
-    runningFive.addSlot(slot)
-    running = undefined
-  }
-
+  const ofHour = makeSlots(lengths.hour.step, lengths.hour.span)
+  const ofDay = makeSlots(lengths.day.step, lengths.day.span)
   return {
     record: (now, observed) => {
-      if (running === undefined || now >= running.start + minute) {
-        finishMinute(now)
-        running = new Running(startOf(now, minute))
-      }
-      running.record(observed)
+      ofHour.record(now, observed)
+      ofDay.record(now, observed)
     },
-    snapshot: (now) => {
-      if (running !== undefined && now >= running.start + minute) finishMinute(now)
-      const current = running === undefined ? [] : [running.finish(nameOf)]
-      const currentFive = runningFive === undefined ? [] : [runningFive.finish(nameOf)]
-      const since = (span: number, step: number) => startOf(now, step) - span + step
-      const recentMinutes = [...minutes, ...current].filter(({ start }) => start >= since(hour, minute))
-      const recentFives = [...fives, ...currentFive, ...current].filter(({ start }) => start >= since(day, fiveMinutes))
-      return { at: now, hour: windowOf(minute, recentMinutes), day: windowOf(fiveMinutes, recentFives) }
-    }
+    snapshot: (now) => ({ at: now, hour: ofHour.window(now), day: ofDay.window(now) })
   }
 }
 
-const together = (all: ReadonlyArray<ByName>) => {
-  const sum = new Map<string, Counts>()
-  for (const each of all) {
-    for (const [name, counts] of Object.entries(each)) sum.set(name, plus(sum.get(name) ?? none, counts))
-  }
-  return sum
+/** The snapshot of several processes together. */
+export const merge = (snapshots: ReadonlyArray<Snapshot>): Snapshot => {
+  const merged = (name: keyof typeof lengths) =>
+    windowOf(
+      lengths[name].step,
+      snapshots.map(({ [name]: { endpoints, organizations, points, refused } }) => ({
+        points,
+        endpoints: Object.entries(endpoints),
+        organizations: Object.entries(organizations),
+        refused: Object.entries(refused)
+      }))
+    )
+  return { at: Math.max(0, ...snapshots.map(({ at }) => at)), hour: merged("hour"), day: merged("day") }
 }
-
-const mergeWindows = (step: number, windows: ReadonlyArray<Window>): Window => {
-  const points = new Map<number, Point>()
-  const refused = new Map<string, number>()
-  for (const window of windows) {
-    for (const point of window.points) {
-      const { start } = point
-      points.set(start, { start, ...plus(points.get(start) ?? none, point) })
-    }
-    for (const [reason, count] of Object.entries(window.refused)) increase(refused, reason, count)
-  }
-  return {
-    step,
-    points: Array.from(points.values()).toSorted((one, two) => one.start - two.start),
-    endpoints: Object.fromEntries(together(windows.map(({ endpoints }) => endpoints))),
-    organizations: mostActive(together(windows.map(({ organizations }) => organizations))),
-    refused: Object.fromEntries(refused)
-  }
-}
-
-/** What several processes counted, together. */
-export const merge = (snapshots: ReadonlyArray<Snapshot>): Snapshot => ({
-  at: Math.max(0, ...snapshots.map(({ at }) => at)),
-  hour: mergeWindows(
-    minute,
-    snapshots.map((each) => each.hour)
-  ),
-  day: mergeWindows(
-    fiveMinutes,
-    snapshots.map((each) => each.day)
-  )
-})
 
 /**
- * A quantile of latencies, in milliseconds: within its bucket as if all of the bucket were spread evenly. Infinity where
- * it took longer than any bound, undefined where there was none.
+ * A quantile of latencies, in milliseconds: linear within a bucket. Infinity in the last bucket, undefined without any
+ * request.
  */
 export const quantile = (counts: ReadonlyArray<number>, share: number): number | undefined => {
-  const all = counts.reduce((sum, count) => sum + count, 0)
+  const all = counts.reduce((sum, each) => sum + each, 0)
   if (all === 0) return undefined
   const rank = share * all
   let before = 0
-  for (const [bucket, count] of counts.entries()) {
-    if (count > 0 && before + count >= rank) {
+  for (const [bucket, inBucket] of counts.entries()) {
+    if (inBucket > 0 && before + inBucket >= rank) {
       const upper = bounds[bucket]
       if (upper === undefined) return Infinity
       const lower = bounds[bucket - 1] ?? 0
-      return lower + ((upper - lower) * (rank - before)) / count
+      return lower + ((upper - lower) * (rank - before)) / inBucket
     }
-    before += count
+    before += inBucket
   }
   return Infinity
 }
