@@ -104,7 +104,7 @@ const says = (reply: Reply, ...command: ReadonlyArray<string>) =>
   })
 
 layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it) => {
-  for (const { often, options } of tries({ few: 10, many: 300 })) {
+  for (const { often, options } of tries({ few: 10, many: 100 })) {
     it.effect.prop(
       `no control but the command's own line ends is printed${often}`,
       { text: hostile },

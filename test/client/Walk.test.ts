@@ -70,7 +70,7 @@ const moving =
     request === before ? records.map((record, at) => (at < count ? { ...record, micros: 5000 } : record)) : records
 
 describe("a walk of all pages", () => {
-  for (const { often, options } of tries({ few: 25, many: 5000 })) {
+  for (const { often, options } of tries({ few: 25, many: 1500 })) {
     it.effect.prop(
       `reads each record once, in order, whichever share a time${often}`,
       { times, pageSize },

@@ -88,7 +88,7 @@ const operations = Arbitrary.array(
 const [inMemory, ofAll, ofOne] = all
 
 const cases = [
-  ...tries({ few: 10, many: 200, size: 80, maxShrinks: 200 }).map(({ options }) => ({
+  ...tries({ few: 10, many: 80, size: 80, maxShrinks: 200 }).map(({ options }) => ({
     options,
     stores: [inMemory, ofAll]
   })),

@@ -83,7 +83,7 @@ const marks = (rows: ReadonlyArray<Marked>) =>
   rows.map(({ owner, id, is_deleted, deleted_at }) => ({ owner, id, is_deleted, deleted_at }))
 
 overPostgres("overlapping tasks", (it) => {
-  for (const { often, options } of tries({ few: 1, many: 24, size: 20, maxShrinks: 20 }))
+  for (const { often, options } of tries({ few: 1, many: 8, size: 20, maxShrinks: 20 }))
     it.effect.prop(
       `of one organization, 20 over 4 connections, end in the state of one after the other in any order${often}`,
       { tasks },

@@ -36,7 +36,6 @@ const pathOf = Effect.fnUntraced(function* (folder: string, script: string) {
 
 const compilers = [
   { compiler: "typescript5", resolution: "nodenext" },
-  { compiler: "typescript7", resolution: "nodenext" },
   { compiler: "typescript7", resolution: "bundler" }
 ] as const
 

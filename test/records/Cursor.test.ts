@@ -43,7 +43,7 @@ const reader = Effect.gen(function* () {
 })
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a cursor", (it) => {
-  for (const { often, options } of tries({ few: 200, many: 2000 }))
+  for (const { often, options } of tries({ few: 200, many: 600 }))
     it.effect.prop(
       `that was forged is refused, gone or read on from, and never takes the store for down${often}`,
       { forgery },

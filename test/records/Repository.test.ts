@@ -185,7 +185,7 @@ layer(Layer.provideMerge(keys, TestDatabase.layerDatabases), { excludeTestServic
       })
     )
 
-    for (const { often, options } of tries({ few: 1, many: 20, size: 24, maxShrinks: 100 }))
+    for (const { often, options } of tries({ few: 1, many: 6, size: 24, maxShrinks: 100 }))
       it.effect.prop(
         `${name}: any records, any filters together, any page: both stores return the same bytes${often}`,
         {

@@ -49,7 +49,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   for (const resource of resources) {
     const { name, table } = resource
 
-    for (const { often, options } of tries({ few: 2, many: 60, size: 24, maxShrinks: 200 }))
+    for (const { often, options } of tries({ few: 2, many: 20, size: 24, maxShrinks: 200 }))
       it.effect.prop(
         `${name}: an inserted row keeps the JSON that the schema encodes${often}`,
         { records: Arbitraries.recordsOf(resource, { maxLength: 24 }) },

@@ -59,7 +59,7 @@ const isDocumented = ({ endpoint }: Generated, status: number, text: string) =>
   })
 
 export const anyRequest = (it: Tests) => {
-  for (const { often, options } of tries({ few: 40, many: 3000, concurrency: 8, size: 20 }))
+  for (const { often, options } of tries({ few: 40, many: 1200, concurrency: 8, size: 20 }))
     it.effect.prop(
       `any request to any endpoint is answered with a documented status and body, and so is the next one${often}`,
       [generated],

@@ -120,32 +120,30 @@ it.live(
 const withTools = it.live.skipIf(Tools.binaries === undefined)
 const made = Cluster.make({ binaries: Tools.binaries })
 
-for (const flags of [[], ["--jobs=4"]]) {
-  withTools(Tools.named(`pg_restore ${flags.join(" ")} into a fresh cluster beside a running service`), () =>
-    Effect.gen(function* () {
-      const source = yield* made
-      yield* fill(source)
-      const old = yield* readAll(yield* Follower.service(source))
-      const file = join(yield* LocalPostgres.enterableFolder, "dump")
-      yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-f", file)
-      const target = yield* Cluster.empty({ binaries: Tools.binaries })
-      for (const role of ["api", "intake", "worker"])
-        yield* target.sql.unsafe(`create role practice_data_${role} nologin`)
-      const service = yield* Follower.service(target)
-      const early = Follower.make()
-      const polling = yield* Effect.forkChild(Effect.forever(Effect.andThen(early.step(service, 50), Effect.sleep(5))))
-      yield* Tools.run("pg_restore", "-d", target.url, ...flags, file)
-      const reader = Follower.make()
-      yield* goesOn(reader, service, target.sql, 0)
-      assert.isAbove(reader.state().copy.size, 200)
-      yield* goesOn(old, service, target.sql, 1)
-      yield* Fiber.interrupt(polling)
-      yield* early.drain(service)
-      yield* Follower.assertEqual(early, target.sql)
-      yield* tellsChanges([reader, old, early], service, target.sql)
-    })
-  )
-}
+withTools(Tools.named("pg_restore --jobs=4 into a fresh cluster beside a running service"), () =>
+  Effect.gen(function* () {
+    const source = yield* made
+    yield* fill(source)
+    const old = yield* readAll(yield* Follower.service(source))
+    const file = join(yield* LocalPostgres.enterableFolder, "dump")
+    yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-f", file)
+    const target = yield* Cluster.empty({ binaries: Tools.binaries })
+    for (const role of ["api", "intake", "worker"])
+      yield* target.sql.unsafe(`create role practice_data_${role} nologin`)
+    const service = yield* Follower.service(target)
+    const early = Follower.make()
+    const polling = yield* Effect.forkChild(Effect.forever(Effect.andThen(early.step(service, 50), Effect.sleep(5))))
+    yield* Tools.run("pg_restore", "-d", target.url, "--jobs=4", file)
+    const reader = Follower.make()
+    yield* goesOn(reader, service, target.sql, 0)
+    assert.isAbove(reader.state().copy.size, 200)
+    yield* goesOn(old, service, target.sql, 1)
+    yield* Fiber.interrupt(polling)
+    yield* early.drain(service)
+    yield* Follower.assertEqual(early, target.sql)
+    yield* tellsChanges([reader, old, early], service, target.sql)
+  })
+)
 
 withTools(Tools.named("pg_restore into another database of the same cluster"), () =>
   Effect.gen(function* () {

@@ -126,7 +126,7 @@ const play = Effect.fnUntraced(function* (limit: number, writes: ReadonlyArray<W
 
 const rule = "what was committed before a round and stays is in the copy when it ends"
 
-for (const { often, options } of tries({ few: 150, many: 5000, size: 60, maxShrinks: 200 }))
+for (const { often, options } of tries({ few: 150, many: 1500, size: 60, maxShrinks: 200 }))
   it.effect.prop(`${rule}${often}`, history, ({ limit, writes }) => play(limit, writes), options)
 
 it.effect(`${rule}, also where a round takes longer than the margin`, () => {
