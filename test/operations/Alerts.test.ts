@@ -9,6 +9,7 @@ import { metricsTable, written } from "../../scripts/operations/metrics.ts"
 import { type Definition, metrics } from "../../src/observability/Metrics.ts"
 import { json } from "../blackbox/support/Client.ts"
 import * as Prometheus from "../support/Prometheus.ts"
+import { long } from "../support/tries.ts"
 import { cases, seriesOf, spanOf } from "./alertCases.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -114,5 +115,6 @@ it.live.skipIf(!Prometheus.isInstalled)(
         )
         yield* promtool(made, "test", "rules", "tests.yaml")
       }
-    }).pipe(Effect.scoped)
+    }).pipe(Effect.scoped),
+  long
 )
