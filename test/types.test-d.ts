@@ -137,7 +137,6 @@ export const recordsOfNoResource = Repositories.layerMemory({ toys: [] })
 
 const toy = {
   name: "toys",
-  table: "toys",
   record: Schema.Struct({
     id: Field.id("toy"),
     maker: Field.text("Who made it.", "Oak & Co."),
@@ -147,8 +146,7 @@ const toy = {
   }),
   hidden: { recalled_at: Field.dateTime("When it was recalled.") },
   orderedBy: "updated_at",
-  search: "provisional",
-  get: "provisional"
+  contract: []
 } as const
 
 export const filtersOnFields = Resource.make({

@@ -4,12 +4,93 @@
  */
 import { Array, Record } from "effect"
 import { HttpApi } from "effect/http-api"
-import { JsonBody } from "./JsonBody.ts"
-import { dataApiDocumentation } from "./openapi/DataApi.ts"
 import { Authorization } from "./Authorization.ts"
 import { deletionTasks } from "./DeletionTasks.ts"
+import * as Errors from "./Errors.ts"
+import { faults } from "./Faults.ts"
+import { JsonBody } from "./JsonBody.ts"
+import { documentation, errorStatus, internalError, type Status } from "./openapi/Document.ts"
+import { requiring } from "./openapi/JsonSchemas.ts"
 import { pspGroups } from "./Psp.ts"
 import { resources } from "./records/index.ts"
+import { syncDescription } from "./Sync.ts"
+
+const description = `
+Read-only access to the records of a veterinary wellness-plan business. Every call is a POST with a JSON body.
+
+- **Authentication**: \`Authorization: Bearer <API_KEY>\`. The key resolves to exactly one organization, and every response holds records of that organization only.
+- **Paging**: \`limit\` (1 to 1000, default 100) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending. Records move while pages are read: to keep a copy, see below.
+- **Filters** are exact and case-sensitive, and all of them must hold. A filter that is null counts as absent. A field that an endpoint does not have is refused.
+- **Times** in requests are ISO 8601, UTC unless they carry an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in responses are always UTC with milliseconds.
+- **Fields** of a record are always present, null where there is no value.
+- **Requests** have all their fields in the body. A query string is refused with 422, and a \`Content-Encoding\` with 415.
+- **Errors** have a \`detail\`: a text, or for 422 a list of the faults of the request, all at once, up to 100. A response that refuses a request has at most 64 KiB. Every error of an endpoint carries \`x-service: practice-data\`: a 404 or 410 without it comes from a proxy or another server. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
+- **Connections**: what is not HTTP gets 400, headers over 16 KiB get 431, a request that does not arrive in time gets 408, with such a \`detail\`, and the connection is closed. A request with \`Upgrade\` is served without it, as the last of its connection; with \`Transfer-Encoding\` beside it, it gets 411.
+- **Compression**: responses come as zstd, br or gzip where \`Accept-Encoding\` asks for it.
+- **Invoice deletions** are sent to the intake (\`/api/v1/docs\`). \`/invoice-deletions/search\` and \`/get\` say what became of them.
+- Every response carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, otherwise a new one.
+
+\`x-provisional: true\` marks endpoints and statuses whose shape may still change.
+
+${syncDescription}
+`.trim()
+
+/** An example of a 400. */
+const badRequest = (path: string) => {
+  if (path.startsWith("/psp-")) return new Errors.ClinicNotConnected()
+  if (path === "/invoice-deletions/get") return new Errors.TaskIdRequired()
+  if (path.endsWith("/changes")) return new Errors.CursorInvalid()
+  return path.endsWith("/get") && path !== "/organization/get" ? new Errors.IdRequired() : new Errors.OrgMismatch()
+}
+
+/** An example of a 503. */
+const unavailable = (path: string) => {
+  if (path.startsWith("/psp-")) return new Errors.ProcessorDown()
+  return path.startsWith("/invoice-deletions/") ? new Errors.TaskStoreDown() : new Errors.RecordStoreDown()
+}
+
+const statuses = (path: string): Readonly<Record<string, Status>> => ({
+  200: { description: "The response.", isProvisional: false },
+  400: errorStatus(
+    "A value that the endpoint cannot work with: a number out of range, a missing or blank id, a cursor that is damaged or belongs to another resource, or an organization other than the key's.",
+    badRequest(path),
+    false
+  ),
+  401: errorStatus("The API key is missing or invalid.", new Errors.Unauthorized(), false),
+  404: errorStatus(
+    "The organization has no such record. The response is the same whether or not another organization has one.",
+    path === "/invoice-deletions/get" ? new Errors.TaskNotFound() : new Errors.RecordNotFound()
+  ),
+  410: errorStatus(
+    "The order of changes that the cursor belongs to has ended: start again without a cursor, with an empty copy.",
+    new Errors.CursorExpired()
+  ),
+  413: errorStatus("The request body is larger than 1 MiB.", {
+    detail: "The request body is larger than 1048576 bytes"
+  }),
+  415: errorStatus("The request has a Content-Encoding other than identity.", new Errors.EncodingUnsupported()),
+  422: {
+    description:
+      "The request does not have the shape that the endpoint takes. All faults of the body are listed, up to 100; a query string is refused before the body is read.",
+    body: "HTTPValidationError",
+    example: { detail: [{ loc: ["body", "organization"], ...faults.string }] },
+    isProvisional: false
+  },
+  429: errorStatus(
+    "The organization sends more requests than it may. Try again after `Retry-After` seconds.",
+    new Errors.TooManyRequests()
+  ),
+  500: internalError,
+  501: errorStatus(
+    "The records are distributed over several servers, and their changes have no common order. This is permanent: search by `updated_at_since` or `modified_since` instead.",
+    new Errors.ChangesNotServed()
+  ),
+  503: errorStatus(
+    "A store that the response depends on cannot be reached or refuses the service, or it or the service is busy: `detail` names it. Never reported as 401. Try again after `Retry-After` seconds.",
+    unavailable(path),
+    false
+  )
+})
 
 /** The practice data API, version 3: read-only, every call a POST with a JSON body, relative to `/api/v3`. */
 export class DataApi extends HttpApi.make("practice-data")
@@ -17,4 +98,17 @@ export class DataApi extends HttpApi.make("practice-data")
   .middleware(JsonBody)
   .middleware(Authorization)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })
-  .annotateMerge(dataApiDocumentation) {}
+  .annotateMerge(
+    documentation({
+      title: "Practice data API",
+      version: "3.0",
+      description,
+      url: "/api/v3",
+      statuses,
+      // Their schemas read a missing id as a blank one, and a clinic that is null as a missing one.
+      requests: (schema, name) => {
+        if (name.endsWith("GetRequest")) return requiring(schema, "id")
+        return name.startsWith("Psp") ? requiring(schema, "clinic") : schema
+      }
+    })
+  ) {}

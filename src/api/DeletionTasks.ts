@@ -13,7 +13,7 @@ import {
 import { annotations } from "./openapi/Endpoint.ts"
 import * as Field from "./records/Field.ts"
 import * as Filter from "./records/Filter.ts"
-import { organization, searchFields } from "./records/Search.ts"
+import { organization, searchFields } from "./records/Requests.ts"
 
 export const State = Schema.Literals(["scheduled", "running", "completed", "dead"]).annotate({
   description:

@@ -21,7 +21,7 @@ import {
 } from "./Errors.ts"
 import { annotations, type Stability, typeName } from "./openapi/Endpoint.ts"
 import * as Filter from "./records/Filter.ts"
-import { integer, organization } from "./records/Search.ts"
+import { integer, organization } from "./records/Requests.ts"
 import { faults, refuse } from "./Faults.ts"
 
 /** The greatest page that the processor hands out. */

@@ -1,9 +1,8 @@
 /** What the documentation says of keeping a copy in step with a resource. */
 import { Array } from "effect"
-import { completeHeader, lagHeader, longestWait, maximumChanges } from "./records/Changes.ts"
+import { completeHeader, lagHeader, longestWait, maximumChanges, maximumLimit } from "./records/Requests.ts"
 import { searchable } from "./records/index.ts"
 import { changedSince, type Resource } from "./records/Resource.ts"
-import { maximumLimit } from "./records/Search.ts"
 
 const code = (text: string) => `\`${text}\``
 

@@ -15,7 +15,7 @@ import type {
 } from "../api/Errors.ts"
 import { type Records, resources } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
-import type { Page } from "../api/records/Search.ts"
+import type { Page } from "../api/records/Requests.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import { ChangeClock } from "./ChangeClock.ts"
 import * as Memory from "./Memory.ts"

@@ -1,6 +1,7 @@
 /** Stored records as rows, for the fake, the demo data and tests. The service itself never writes a record. */
 import type { PgClient } from "@effect/sql-pg"
-import { Array, Effect, Option, Predicate, Schema } from "effect"
+import { Array, Effect, Predicate, Schema } from "effect"
+import * as JsonSchemas from "../api/openapi/JsonSchemas.ts"
 import * as Field from "../api/records/Field.ts"
 import type { Filters, Resource, Stored } from "../api/records/Resource.ts"
 
@@ -68,41 +69,11 @@ export const load = Effect.fnUntraced(function* <R extends Resource>(
   }
 })
 
-/** The parts of a JSON schema that examples come from. */
-interface JsonSchema {
-  readonly type: string | ReadonlyArray<string>
-  readonly examples: ReadonlyArray<unknown>
-  readonly properties: Readonly<Record<string, unknown>>
-  readonly allOf: ReadonlyArray<unknown>
-  readonly anyOf: ReadonlyArray<unknown>
-}
-
-const absent: JsonSchema = { type: [], examples: [], properties: {}, allOf: [], anyOf: [] }
-
-/** The example of a JSON schema: its own, or the examples of its parts. */
-const exampleIn = (schema: unknown): Option.Option<unknown> => {
-  if (!Predicate.isObject(schema)) return Option.none()
-  const { allOf, anyOf, examples, properties, type } = { ...absent, ...schema }
-  const types = [type].flat()
-  if (examples.length > 0) return Option.some(examples[0])
-  if (types.includes("object")) {
-    const parts = Object.entries(properties).flatMap(([name, part]) =>
-      Option.toArray(Option.map(exampleIn(part), (example) => [name, example] as const))
-    )
-    return Option.some(Object.fromEntries(parts))
-  }
-  if (types.includes("boolean")) return Option.some(false)
-  return Option.firstSomeOf([
-    ...[...allOf, ...anyOf].map(exampleIn),
-    types.includes("null") ? Option.some(null) : Option.none()
-  ])
-}
-
 const exampleOf = <Fields extends Field.Fields>(fields: Fields): Schema.Struct.Type<Fields> => {
   const schema = Schema.Struct(fields)
-  const document = Schema.toJsonSchemaDocument(schema)
+  const { definitions, schema: json } = Schema.toJsonSchemaDocument(schema)
   // oxlint-disable-next-line effecttsgo/schema-sync -- a field without an example is a bug
-  return Schema.decodeUnknownSync(schema)(Option.getOrElse(exampleIn(document.schema), () => ({})))
+  return Schema.decodeUnknownSync(schema)(JsonSchemas.exampleOf(JsonSchemas.simplify(json, true), definitions) ?? {})
 }
 
 /**

@@ -1,24 +1,60 @@
-/** What is said of every operation of a document, beyond what the endpoints say of themselves. */
-import { identity, type JsonSchema, Record } from "effect"
-import type { OpenApi } from "effect/http-api"
+/** The OpenAPI documents: what they have beyond the annotations of the endpoints. */
+import { type JsonSchema, Predicate, Record } from "effect"
+import { OpenApi } from "effect/http-api"
+import { completeHeader, lagHeader } from "../records/Requests.ts"
 import { sent } from "./Endpoint.ts"
-import * as Headers from "./Headers.ts"
-import { exampleOf, reachableFrom, simplify } from "./JsonSchemas.ts"
+import { exampleOf, reachableFrom, reference, simplify } from "./JsonSchemas.ts"
 
-/** What is said of the responses of a status. */
+/** The documentation of the responses of a status. */
 export interface Status {
   readonly description: string
-  /** An example of its body. Where there is none, it is made of the examples of its schema. */
+  /** An example of its body; by default, made of the examples of its schema. */
   readonly example?: unknown
-  /** The name of the schema of its body, where the endpoints do not give one, or several. */
+  /** The schema of its body, where the endpoints do not give one, or several. */
   readonly body?: string
   readonly isProvisional: boolean
 }
 
-/** What is said of each status that an operation can have. */
-export type Statuses = (path: string) => Readonly<Record<string, Status>>
+/** The documentation of a status whose body is `{ detail }`. */
+export const errorStatus = (description: string, { detail }: { readonly detail: string }, isProvisional = true) => ({
+  description,
+  body: "ErrorDetail",
+  example: { detail },
+  isProvisional
+})
 
-const reference = (name: string): JsonSchema.JsonSchema => ({ $ref: `#/components/schemas/${name}` })
+/** The documentation of a 500, which every operation has. */
+export const internalError = errorStatus("A bug. The response reveals nothing of its cause.", {
+  detail: "Internal Server Error"
+})
+
+const text = (...values: ReadonlyArray<string>) => ({ schema: { type: "string", enum: values } })
+
+const seconds = (minimum: number) => ({ schema: { type: "integer", minimum, examples: [minimum] } })
+
+const headers = {
+  "x-request-id": {
+    description:
+      "The id of the request: its own `x-request-id` where it has one of 1 to 128 visible ASCII characters, otherwise a new one. Name it when you report a problem.",
+    schema: { type: "string", examples: ["5f0c6a4e-3d5b-4c0e-9b1a-2f7d8e6c1a90"] }
+  },
+  "x-service": {
+    description: "Shows that an endpoint of this service refuses the request, and no proxy or other server.",
+    ...text("practice-data")
+  },
+  "retry-after": { description: "Try again after this many seconds.", ...seconds(1) },
+  "www-authenticate": { description: "The scheme of the credentials that are required.", ...text("Bearer") },
+  "accept-encoding": { description: "The only content encoding that a request may have.", ...text("identity") },
+  [lagHeader]: {
+    description: "The seconds for which an open transaction has held changes back; 0 where none are held back.",
+    ...seconds(0)
+  },
+  [completeHeader]: {
+    description:
+      "True once the first load is complete: every record that existed when you began without a cursor, and has not changed since, has arrived.",
+    ...text("true", "false")
+  }
+}
 
 interface Response {
   readonly description: string
@@ -26,80 +62,130 @@ interface Response {
   readonly headers?: Readonly<Record<string, unknown>>
 }
 
-interface Options {
-  readonly statuses: Statuses
-  /** What the request body of an operation is documented as. */
-  readonly requestBody?: (body: OpenApi.OpenAPISpecRequestBody) => object
-  /** Statuses that a response can have wherever it comes from. */
-  readonly everywhere: ReadonlyArray<string>
-}
-
-const response = (given: Response, status: Status | undefined, schemas: JsonSchema.Definitions) => {
+const responseOf = (given: Response, status: Status | undefined, schemas: JsonSchema.Definitions) => {
   const content =
-    status?.body === undefined ? given.content : { "application/json": { schema: reference(status.body) } }
+    status?.body === undefined ? given.content : { "application/json": { schema: reference("schemas", status.body) } }
   return {
     description: status?.description ?? given.description,
-    headers: Headers.refer(given.headers ?? {}),
-    ...(content === undefined
-      ? {}
-      : {
-          content: Record.map(content, (media) => {
-            const schema = simplify(media.schema, true)
-            return { example: status?.example ?? exampleOf(schema, schemas), ...media, schema }
-          })
-        }),
-    ...(status?.isProvisional === true ? { "x-provisional": true } : {})
+    headers: Record.map({ "x-request-id": {}, ...given.headers }, (_, name) => reference("headers", name)),
+    ...(content && {
+      content: Record.map(content, (media) => {
+        const schema = simplify(media.schema, true)
+        return { example: status?.example ?? exampleOf(schema, schemas), ...media, schema }
+      })
+    }),
+    ...(status?.isProvisional === true && { "x-provisional": true })
   }
 }
 
 /** A parameter with its description and its example where readers look for them. */
-const parameter = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
+const parameterOf = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
   const { description, examples, ...rest } = simplify({ ...schema }, true)
   return {
     ...given,
-    ...(description === undefined ? {} : { description }),
+    ...(description !== undefined && { description }),
     schema: rest,
-    ...(Array.isArray(examples) ? sent(examples[0]) : {})
+    ...(Array.isArray(examples) && sent(examples[0]))
   }
 }
 
-const operation = (
-  path: string,
-  given: OpenApi.OpenAPISpecOperation,
-  schemas: JsonSchema.Definitions,
-  { everywhere, requestBody = identity, statuses }: Options
-) => {
-  const known = statuses(path)
-  const missing = Object.fromEntries(everywhere.map((status) => [status, { description: "" }]))
-  const responses: Readonly<Record<string, Response>> = { ...given.responses, ...missing }
-  return {
-    ...given,
-    parameters: given.parameters.map(parameter),
-    ...(given.requestBody === undefined ? {} : { requestBody: requestBody(given.requestBody) }),
-    responses: Record.map(responses, (one, status) => response(one, known[status], schemas))
-  }
+const bodyName = ({ content }: OpenApi.OpenAPISpecRequestBody) => {
+  const ref = content["application/json"]?.schema["$ref"]
+  return Predicate.isString(ref) ? ref.replace("#/components/schemas/", "") : ""
 }
 
-/** The schemas that request bodies consist of. */
-export const requestSchemas = (paths: OpenApi.OpenAPISpecPaths, schemas: JsonSchema.Definitions) =>
-  reachableFrom(
-    Object.values(paths).map(({ post }) => post?.requestBody),
-    schemas
-  )
+/** The scheme as the standard spells it; some readers take another spelling for another scheme. */
+const lowercased = (scheme: OpenApi.OpenAPIHTTPSecurityScheme) => ({ ...scheme, scheme: scheme.scheme.toLowerCase() })
 
-/** The paths with their operations, over schemas that are simplified. */
-export const documentedPaths = (
-  paths: OpenApi.OpenAPISpecPaths,
-  schemas: JsonSchema.Definitions,
-  options: Options
-): object =>
-  Record.map(paths, ({ get, post, ...item }, path) => ({
-    ...item,
-    ...(get === undefined ? {} : { get: operation(path, get, schemas, options) }),
-    ...(post === undefined ? {} : { post: operation(path, post, schemas, options) })
-  }))
+interface Options {
+  readonly title: string
+  readonly version: string
+  readonly description: string
+  readonly url: string
+  /** The documentation of each status of a path. */
+  readonly statuses: (path: string) => Readonly<Record<string, Status>>
+  /**
+   * The schemas of requests where unknown fields are refused: they are closed, and components of their own. Generators of
+   * clients take a property with a default for one that is always present, except within the body of a request.
+   */
+  readonly requests?: (schema: JsonSchema.JsonSchema, name: string) => JsonSchema.JsonSchema
+}
 
-/** Who runs the service is not known here. */
-export const contact = { name: "The operator of this service" }
+const operationsOf = (paths: OpenApi.OpenAPISpecPaths) =>
+  Object.values(paths).flatMap(({ get, post }) => [get, post].filter(Predicate.isNotUndefined))
 
-export const license = { name: "MIT", identifier: "MIT" }
+/** The annotations of an API that make its document. */
+export const documentation = ({ description, requests, statuses, title, url, version }: Options) => {
+  const schemasOf = (given: JsonSchema.Definitions, operations: ReadonlyArray<OpenApi.OpenAPISpecOperation>) => {
+    if (requests === undefined) return Record.map(given, (schema) => simplify(schema, true))
+    const requested = reachableFrom(
+      operations.map(({ requestBody }) => requestBody),
+      given
+    )
+    const stable = operations.filter((operation) => !("x-provisional" in operation))
+    const shown = reachableFrom(
+      stable.map(({ responses }) => responses),
+      given
+    )
+    return Record.map(given, (schema, name) => {
+      if (requested.has(name)) return requests(simplify(schema, false), name)
+      // Records that only provisional endpoints return are provisional.
+      return { ...simplify(schema, true), ...(!shown.has(name) && { "x-provisional": true }) }
+    })
+  }
+
+  const bodiesOf = (operations: ReadonlyArray<OpenApi.OpenAPISpecOperation>, schemas: JsonSchema.Definitions) =>
+    Object.fromEntries(
+      operations.flatMap(({ requestBody }) => {
+        if (requestBody === undefined || requests === undefined) return []
+        const name = bodyName(requestBody)
+        const content = Record.map(requestBody.content, (media) => ({ ...media, schema: schemas[name] }))
+        return [[name, { ...requestBody, content }] as const]
+      })
+    )
+
+  const operationOf = (path: string, given: OpenApi.OpenAPISpecOperation, schemas: JsonSchema.Definitions) => {
+    const { requestBody } = given
+    const responses: Readonly<Record<string, Response>> = { ...given.responses, 500: { description: "" } }
+    return {
+      ...given,
+      parameters: given.parameters.map(parameterOf),
+      ...(requestBody && requests && { requestBody: reference("requestBodies", bodyName(requestBody)) }),
+      responses: Record.map(responses, (response, status) => responseOf(response, statuses(path)[status], schemas))
+    }
+  }
+
+  const pathsOf = (paths: OpenApi.OpenAPISpecPaths, schemas: JsonSchema.Definitions) =>
+    Record.map(paths, ({ get, post, ...item }, path) => ({
+      ...item,
+      ...(get && { get: operationOf(path, get, schemas) }),
+      ...(post && { post: operationOf(path, post, schemas) })
+    }))
+
+  return OpenApi.annotations({
+    title,
+    version,
+    description,
+    license: { name: "MIT", identifier: "MIT" },
+    servers: [{ url, description: "This server." }],
+    transform: ({ components, info, paths: given, ...spec }) => {
+      const operations = operationsOf(given)
+      const schemas = schemasOf(components.schemas, operations)
+      const requestBodies = bodiesOf(operations, schemas)
+      const paths = pathsOf(given, schemas)
+      const written = JSON.stringify(paths)
+      return {
+        ...spec,
+        // The operator of the service is not known here.
+        info: { ...info, contact: { name: "The operator of this service" } },
+        paths,
+        components: {
+          schemas: Record.filter(schemas, (_, name) => !(name in requestBodies)),
+          ...(requests && { requestBodies }),
+          headers: Record.filter(headers, (_, name) => written.includes(`"${reference("headers", name).$ref}"`)),
+          securitySchemes: Record.map(components.securitySchemes, lowercased)
+        }
+      }
+    }
+  })
+}

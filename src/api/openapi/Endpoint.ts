@@ -1,32 +1,30 @@
-/** What an endpoint says of itself in the OpenAPI document. */
-import { Predicate, Record, String as Text } from "effect"
+/** The documentation of an endpoint. */
+import { Record, String as Text } from "effect"
 import { OpenApi } from "effect/http-api"
 
-/** Whether the contract shows an endpoint, or we decided its shape. */
+/** `contract` if the contract shows the endpoint, `provisional` if its shape is our decision. */
 export type Stability = "contract" | "provisional"
 
 /** A name such as `charge-payments` as one of a type: `ChargePayments`. */
 export const typeName = (name: string) => name.split("-").map(Text.capitalize).join("")
 
 interface Documentation {
-  /** The resource and what is done with it. Clients that are generated name their methods by them. */
+  /** The resource and the verb, which generated clients name their methods by. */
   readonly operation: readonly [resource: string, verb: string]
   readonly summary: string
   readonly description: string
   readonly stability: Stability
   /** A body that gets a 200 on the demo data, for its first organization. */
   readonly request?: object
-  /** The body of such a 200. Where there is none, it is made of the examples of its schema. */
+  /** The body of such a 200; by default, made of the examples of its schema. */
   readonly response?: object
 }
 
-/** Examples of what is sent, by the name of the only one: pages that send requests look for named ones. */
+/** Examples of a request, by the name of the only one: pages that send requests look for named ones. */
 export const sent = (value: unknown) => ({ examples: { demo: { summary: "On the demo data", value } } })
 
-const extended = (content: unknown, extension: object) =>
-  Predicate.isObject(content)
-    ? Record.map(content, (media) => (Predicate.isObject(media) ? { ...media, ...extension } : media))
-    : content
+const extended = (content: OpenApi.OpenApiSpecContent, extension: object) =>
+  Record.map(content, (media) => ({ ...media, ...extension }))
 
 /** The annotations of an endpoint. */
 export const annotations = ({ description, operation, request, response, stability, summary }: Documentation) =>
@@ -35,17 +33,14 @@ export const annotations = ({ description, operation, request, response, stabili
     summary,
     description,
     override: stability === "provisional" ? { "x-provisional": true } : undefined,
-    transform: ({ requestBody, responses, ...documented }) => ({
-      ...documented,
-      ...(request === undefined
-        ? {}
-        : { requestBody: { ...requestBody, content: extended(requestBody.content, sent(request)) } }),
-      responses:
-        response === undefined
-          ? responses
-          : {
-              ...responses,
-              200: { ...responses[200], content: extended(responses[200].content, { example: response }) }
-            }
-    })
+    transform: ({ requestBody, responses, ...documented }) => {
+      const { 200: success, ...others } = responses
+      return {
+        ...documented,
+        ...(request && { requestBody: { ...requestBody, content: extended(requestBody.content, sent(request)) } }),
+        responses: response
+          ? { ...others, 200: { ...success, content: extended(success.content, { example: response }) } }
+          : responses
+      }
+    }
   })

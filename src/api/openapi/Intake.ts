@@ -1,12 +1,8 @@
-/** The OpenAPI document of version 1: the intake, and health. */
-import { type JsonSchema, Record } from "effect"
-import { OpenApi } from "effect/http-api"
+/** The document of version 1: the intake, and health. */
 import * as Errors from "../Errors.ts"
 import { faults } from "../Faults.ts"
 import { signing } from "../Signing.ts"
-import { contact, documentedPaths, license, type Status } from "./Document.ts"
-import * as Headers from "./Headers.ts"
-import { simplify } from "./JsonSchemas.ts"
+import { documentation, errorStatus, internalError, type Status } from "./Document.ts"
 
 const description = `
 Takes notifications that invoices, or lines of invoices, were deleted, and deletes them a little later, once.
@@ -23,29 +19,14 @@ ${signing}
 `.trim()
 
 // The contract shows no status of the intake.
-const status = (text: string, example?: unknown): Status => ({ description: text, example, isProvisional: true })
+const status = (text: string, example: unknown): Status => ({ description: text, example, isProvisional: true })
 
-const error = (text: string, detail: string): Status => ({ ...status(text, { detail }), body: "ErrorDetail" })
-
-const health: Readonly<Record<string, Status>> = {
-  200: status("The process serves.", {
-    status: "warn",
-    version: "0.1.0",
-    checks: {
-      records: { status: "pass" },
-      credentials: { status: "pass" },
-      tasks: { status: "pass" },
-      changes: { status: "pass" },
-      processor: { status: "warn", output: "Cannot be reached" }
-    }
-  }),
-  500: error("A bug. The response says nothing of its cause.", "Internal Server Error")
-}
-
-const ready: Readonly<Record<string, Status>> = {
-  ...health,
-  200: status("Send requests here.", { ready: true }),
-  503: status("Send no requests here.", { ready: false })
+const checks = {
+  records: { status: "pass" },
+  credentials: { status: "pass" },
+  tasks: { status: "pass" },
+  changes: { status: "pass" },
+  processor: { status: "warn", output: "Cannot be reached" }
 }
 
 const receipt = {
@@ -64,41 +45,42 @@ const intake: Readonly<Record<string, Status>> = {
     status: "duplicate"
   }),
   202: status("Stored and committed: status `scheduled`.", receipt),
-  401: error(
+  401: errorStatus(
     "The delivery must be signed, and is not, or not as it should be. The detail names the header that is missing, too old or too new, or does not match; or says that the organization has no signing secret.",
-    "The delivery is not signed as required: webhook-signature is missing"
+    { detail: "The delivery is not signed as required: webhook-signature is missing" }
   ),
-  413: error("The request body is larger than 4 MiB.", "The request body is larger than 4194304 bytes"),
-  415: error("The request has a Content-Encoding other than identity.", new Errors.EncodingUnsupported().detail),
+  413: errorStatus("The request body is larger than 4 MiB.", {
+    detail: "The request body is larger than 4194304 bytes"
+  }),
+  415: errorStatus("The request has a Content-Encoding other than identity.", new Errors.EncodingUnsupported()),
   422: status(
     "The request does not have the shape that the endpoint takes, or its Idempotency-Key was used with another payload. Nothing is stored.",
     { detail: [{ loc: ["header", "idempotency-key"], ...faults.idempotencyKeyReused }] }
   ),
-  500: error("A bug. The response says nothing of its cause.", "Internal Server Error"),
+  500: internalError,
   503: status(
     "The store is down or busy, the service is reading too many large deliveries, or the organization has as much pending as it may: status `error`; the counts are 0 where the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds.",
     { ...receipt, status: "error", received_at: null }
   )
 }
 
-const statuses = (path: string) => (path === "/health" ? health : path === "/health/ready" ? ready : intake)
+const byPath: Readonly<Record<string, Readonly<Record<string, Status>>>> = {
+  "/health": {
+    200: status("The process serves.", { status: "warn", version: "0.1.0", checks }),
+    500: internalError
+  },
+  "/health/ready": {
+    200: status("Send requests here.", { ready: true }),
+    500: internalError,
+    503: status("Send no requests here.", { ready: false })
+  }
+}
 
-/** Of version 1. */
-export const intakeDocumentation = OpenApi.annotations({
+/** The documentation of version 1. */
+export const intakeDocumentation = documentation({
   title: "Invoice deletion intake",
   version: "1.0",
   description,
-  license,
-  servers: [{ url: "/api/v1", description: "This server." }],
-  transform: (spec) => {
-    const given: JsonSchema.Definitions = spec["components"].schemas
-    const schemas = Record.map(given, (schema) => simplify(schema, true))
-    const paths = documentedPaths(spec["paths"], schemas, { statuses, everywhere: ["500"] })
-    return {
-      ...spec,
-      info: { ...spec["info"], contact },
-      paths,
-      components: { ...spec["components"], schemas, headers: Headers.usedIn(paths) }
-    }
-  }
+  url: "/api/v1",
+  statuses: (path) => byPath[path] ?? intake
 })

@@ -33,12 +33,10 @@ export const CancellationPaymentIntent = Schema.Struct({
 
 export const cancellationPaymentIntents = Resource.make({
   name: "cancellation-payment-intents",
-  table: "cancellation_payment_intents",
   record: CancellationPaymentIntent,
   hidden: Field.planNameParts,
   orderedBy: "updated_at",
-  search: "contract",
-  get: "provisional",
+  contract: ["search"],
   filters: {
     id: Filter.equals("id"),
     pet: Filter.equals("pet"),

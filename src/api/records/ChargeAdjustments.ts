@@ -15,12 +15,10 @@ export const ChargeAdjustment = Schema.Struct({
 
 export const chargeAdjustments = Resource.make({
   name: "charge-adjustments",
-  table: "charge_adjustments",
   record: ChargeAdjustment,
   hidden: {},
   orderedBy: "updated_at",
-  search: "provisional",
-  get: "provisional",
+  contract: [],
   filters: {
     id: Filter.equals("id"),
     charge: Filter.equals("charge"),

@@ -16,12 +16,10 @@ export const ChargePayment = Schema.Struct({
 
 export const chargePayments = Resource.make({
   name: "charge-payments",
-  table: "charge_payments",
   record: ChargePayment,
   hidden: {},
   orderedBy: "updated_at",
-  search: "provisional",
-  get: "contract",
+  contract: ["get"],
   filters: {
     id: Filter.equals("id"),
     charge: Filter.equals("charge"),

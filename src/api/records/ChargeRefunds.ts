@@ -15,12 +15,10 @@ export const ChargeRefund = Schema.Struct({
 
 export const chargeRefunds = Resource.make({
   name: "charge-refunds",
-  table: "charge_refunds",
   record: ChargeRefund,
   hidden: {},
   orderedBy: "updated_at",
-  search: "contract",
-  get: "provisional",
+  contract: ["search"],
   filters: {
     id: Filter.equals("id"),
     charge: Filter.equals("charge"),

@@ -25,12 +25,10 @@ export const Charge = Schema.Struct({
 
 export const charges = Resource.make({
   name: "charges",
-  table: "charges",
   record: Charge,
   hidden: { pet: Schema.optionalKey(Field.ref("pet", "The pet of the charge.")) },
   orderedBy: "updated_at",
-  search: "contract",
-  get: "contract",
+  contract: ["search", "get"],
   filters: {
     id: Filter.equals("id"),
     clinic: Filter.equals("home_clinic", "servicing_clinic"),

@@ -15,15 +15,13 @@ export const Clinic = Schema.Struct({
 
 export const clinics = Resource.make({
   name: "clinics",
-  table: "clinics",
   record: Clinic,
   hidden: {
     created_at: Schema.optionalKey(Field.createdAt),
     processor_account: Schema.optionalKey(Field.text("The connected payment processor account.", "acct_1Oak"))
   },
   orderedBy: "created_at",
-  search: "contract",
-  get: "provisional",
+  contract: ["search"],
   filters: {
     id: Filter.equals("id"),
     clinic_pims_id: Filter.equals("clinic_pims_id"),

@@ -36,12 +36,10 @@ export const ConsumptionLog = Schema.Struct({
 
 export const consumptionLogs = Resource.make({
   name: "consumption-logs",
-  table: "consumption_logs",
   record: ConsumptionLog,
   hidden: {},
   orderedBy: "updated_at",
-  search: "contract",
-  get: "provisional",
+  contract: ["search"],
   filters: {
     id: Filter.equals("id"),
     pet: Filter.equals("pet"),

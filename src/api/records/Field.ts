@@ -61,10 +61,9 @@ export const updatedAt = utc("When the record was last changed. Results are orde
 /** A day of the calendar, as `2026-01-31`. */
 export const date = (description: string) =>
   Schema.NullOr(
-    Schema.String.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/)).annotate({
-      ...describe(description, "2019-04-12"),
-      format: "date"
-    })
+    Schema.String.annotate({ ...describe(description, "2019-04-12"), format: "date" }).check(
+      Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/)
+    )
   )
 
 /** The name of a plan as `wellnes_plan_name` shows it; the spelling is the contract's. */

@@ -24,12 +24,10 @@ export const InvoiceLine = Schema.Struct({
 
 export const invoiceLines = Resource.make({
   name: "invoice-lines",
-  table: "invoice_lines",
   record: InvoiceLine,
   hidden: {},
   orderedBy: "updated_at",
-  search: "provisional",
-  get: "provisional",
+  contract: [],
   filters: {
     id: Filter.equals("id"),
     invoice: Filter.equals("invoice"),

@@ -25,12 +25,10 @@ export const Invoice = Schema.Struct({
 
 export const invoices = Resource.make({
   name: "invoices",
-  table: "invoices",
   record: Invoice,
   hidden: {},
   orderedBy: "updated_at",
-  search: "provisional",
-  get: "provisional",
+  contract: [],
   filters: {
     id: Filter.equals("id"),
     clinic: Filter.equals("home_clinic", "servicing_clinic"),

@@ -17,6 +17,5 @@ export const organization = Resource.own({
   name: "organization",
   table: "organizations",
   record: Organization,
-  orderedBy: "updated_at",
-  get: "provisional"
+  orderedBy: "updated_at"
 })

@@ -37,12 +37,10 @@ export const PaymentIntent = Schema.Struct({
 
 export const paymentIntents = Resource.make({
   name: "payment-intents",
-  table: "payment_intents",
   record: PaymentIntent,
   hidden: Field.planNameParts,
   orderedBy: "updated_at",
-  search: "contract",
-  get: "provisional",
+  contract: ["search"],
   filters: {
     id: Filter.equals("id"),
     subscription_id: Filter.equals("subscription"),

@@ -21,12 +21,10 @@ export const PaymentPlan = Schema.Struct({
 
 export const paymentPlans = Resource.make({
   name: "payment-plans",
-  table: "payment_plans",
   record: PaymentPlan,
   hidden: {},
   orderedBy: "updated_at",
-  search: "provisional",
-  get: "provisional",
+  contract: [],
   filters: {
     id: Filter.equals("id"),
     subscription: Filter.equals("subscription"),

@@ -30,12 +30,10 @@ export const PetBenefit = Schema.Struct({
 
 export const petBenefits = Resource.make({
   name: "pet-benefits",
-  table: "pet_benefits",
   record: PetBenefit,
   hidden: { removed: Schema.optionalKey(Field.boolean("Whether the benefit was removed from its plan.")) },
   orderedBy: "updated_at",
-  search: "contract",
-  get: "contract",
+  contract: ["search", "get"],
   filters: {
     id: Filter.equals("id"),
     pet_id: Filter.equals("pet"),

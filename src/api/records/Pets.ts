@@ -19,12 +19,10 @@ export const Pet = Schema.Struct({
 
 export const pets = Resource.make({
   name: "pets",
-  table: "pets",
   record: Pet,
   hidden: {},
   orderedBy: "updated_at",
-  search: "provisional",
-  get: "provisional",
+  contract: [],
   filters: {
     id: Filter.equals("id"),
     clinic: Filter.equals("clinic"),

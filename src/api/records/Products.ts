@@ -19,12 +19,10 @@ export const Product = Schema.Struct({
 
 export const products = Resource.make({
   name: "products",
-  table: "products",
   record: Product,
   hidden: {},
   orderedBy: "modified_at",
-  search: "contract",
-  get: "provisional",
+  contract: ["search"],
   filters: {
     id: Filter.equals("id"),
     clinic: Filter.equals("clinic"),

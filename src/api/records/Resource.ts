@@ -20,11 +20,10 @@ import {
   ServiceBusy
 } from "../Errors.ts"
 import { ReadsByKey } from "../Authorization.ts"
-import { annotations, type Stability, typeName } from "../openapi/Endpoint.ts"
-import { changesDescription, changesFields, changesOf } from "./Changes.ts"
+import { annotations, typeName } from "../openapi/Endpoint.ts"
 import type * as Field from "./Field.ts"
 import type * as Filter from "./Filter.ts"
-import { getFields, organization, searchFields } from "./Search.ts"
+import { changesDescription, changesFields, changesOf, getFields, organization, searchFields } from "./Requests.ts"
 
 /** The filters of a search, by the name of their request field. */
 export type Filters = Readonly<Record<string, Filter.Filter>>
@@ -76,33 +75,55 @@ interface SchemaOf extends Struct.Lambda {
   readonly "~lambda.out": this["~lambda.in"] extends Filter.Filter<infer S> ? S : never
 }
 
-const schemaOf = Struct.lambda<SchemaOf>((filter) => filter.schema)
+const examplesIn = SchemaAST.resolveAt<ReadonlyArray<unknown>>("examples")
 
-const typeOf = (resource: Resource, what: string) => `${typeName(resource.name)}${what}`
+/** The examples of a field, which may be null. A filter takes a text also where the field is a number. */
+const examplesOf = (field: Schema.Top | undefined): ReadonlyArray<string> => {
+  const members = field === undefined ? [] : SchemaAST.isUnion(field.ast) ? field.ast.types : [field.ast]
+  return members.flatMap((ast) => examplesIn(ast) ?? []).map(String)
+}
+
+/** The schema of a filter, with the examples of the field that it is compared with. */
+const schemasOf = (record: Resource["record"]) =>
+  Struct.lambda<SchemaOf>(({ fields, kind, schema }) => {
+    const examples = kind === "equals" || kind === "numberEquals" ? examplesOf(record.fields[fields[0]]) : []
+    return examples.length > 0 ? schema.annotate({ examples }) : schema
+  })
+
+const exampleId = ({ record }: Resource) => examplesOf(record.fields["id"])[0] ?? ""
+
+const typeOf = (resource: Resource, suffix: string) => `${typeName(resource.name)}${suffix}`
 
 const title = (resource: Resource) => resource.name.replaceAll("-", " ")
 
-/** The filters of a search for what has changed since some time. */
+/** The filters of a search for records that have changed since some time. */
 export const changedSince = ({ filters, orderedBy }: Resource) =>
-  Object.entries(filters).flatMap(([name, { fields }]) =>
-    name.endsWith("_since") && fields.includes(orderedBy) ? [name] : []
+  Object.entries(filters).flatMap(([name, { fields, kind }]) =>
+    kind === "since" && fields.includes(orderedBy) ? [name] : []
   )
 
-const examplesOf = SchemaAST.resolveAt<ReadonlyArray<string>>("examples")
+/** The endpoints that the contract shows. */
+interface Shown {
+  readonly contract: ReadonlyArray<"search" | "get">
+}
 
-const exampleId = ({ record }: Resource): string => {
-  const { id } = record.fields
-  return (id === undefined ? undefined : examplesOf(id.ast)?.[0]) ?? ""
+const documented = (
+  { contract, name }: Resource & Shown,
+  verb: "search" | "get" | "changes",
+  texts: { readonly summary: string; readonly description: string; readonly request: object }
+) => {
+  const stability = verb !== "changes" && contract.includes(verb) ? "contract" : "provisional"
+  return annotations({ operation: [name, verb], stability, ...texts })
 }
 
 const search = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
-  resource: Resource<Name, Fields, Field.Fields, F>,
-  stability: Stability
+  resource: Resource<Name, Fields, Field.Fields, F> & Shown
 ) =>
   HttpApiEndpoint.post("search", `/${resource.name}/search`, {
-    payload: Schema.Struct({ ...searchFields, ...Struct.map(resource.filters, schemaOf) }).annotate({
-      identifier: typeOf(resource, "SearchRequest")
-    }),
+    payload: Schema.Struct({
+      ...searchFields,
+      ...Struct.map(resource.filters, schemasOf(resource.record))
+    }).annotate({ identifier: typeOf(resource, "SearchRequest") }),
     success: Schema.Struct({ body: Schema.Array(resource.record) }).annotate({
       identifier: typeOf(resource, "Page"),
       description: `A page of ${title(resource)}.`
@@ -111,9 +132,7 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
   })
     .annotate(ReadsByKey, true)
     .annotateMerge(
-      annotations({
-        operation: [resource.name, "search"],
-        stability,
+      documented(resource, "search", {
         summary: `Search ${title(resource)}`,
         description: `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/${resource.name}/changes\`, or read "By search alone" in the introduction.`,
         request: {
@@ -127,7 +146,7 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
       })
     )
 
-const changes = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
+const changes = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields> & Shown) =>
   HttpApiEndpoint.post("changes", `/${resource.name}/changes`, {
     payload: Schema.Struct(changesFields).annotate({ identifier: typeOf(resource, "ChangesRequest") }),
     success: changesOf(resource.record, {
@@ -138,47 +157,35 @@ const changes = <const Name extends string, Fields extends Field.Fields>(resourc
   })
     .annotate(ReadsByKey, true)
     .annotateMerge(
-      annotations({
-        operation: [resource.name, "changes"],
-        stability: "provisional",
+      documented(resource, "changes", {
         summary: `Changes of ${title(resource)}`,
         description: changesDescription,
         request: { limit: 10 }
       })
     )
 
-const get = <const Name extends string, Fields extends Field.Fields>(
-  resource: Resource<Name, Fields>,
-  stability: Stability
-) =>
+const get = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields> & Shown) =>
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
-    payload: Schema.Struct(getFields).annotate({ identifier: typeOf(resource, "GetRequest") }),
+    payload: Schema.Struct(getFields(exampleId(resource))).annotate({ identifier: typeOf(resource, "GetRequest") }),
     success: resource.record,
     error: responses(OrgMismatch, IdRequired, RecordNotFound, ...down)
   })
     .annotate(ReadsByKey, true)
     .annotateMerge(
-      annotations({
-        operation: [resource.name, "get"],
-        stability,
+      documented(resource, "get", {
         summary: `Get one of the ${title(resource)}`,
         description: "The record itself, not wrapped. A record of another organization is not found.",
         request: { id: exampleId(resource) }
       })
     )
 
-const getOwn = <const Name extends string, Fields extends Field.Fields>(
-  resource: Resource<Name, Fields>,
-  stability: Stability
-) =>
+const getOwn = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct({ organization }).annotate({ identifier: typeOf(resource, "GetRequest") }),
     success: resource.record,
     error: responses(OrgMismatch, RecordNotFound, ...down)
   }).annotateMerge(
-    annotations({
-      operation: [resource.name, "get"],
-      stability,
+    documented({ ...resource, contract: [] }, "get", {
       summary: `Get the ${title(resource)}`,
       description: "The organization that the API key resolves to.",
       request: {}
@@ -189,21 +196,15 @@ const getOwn = <const Name extends string, Fields extends Field.Fields>(
 const groupOf = <const Name extends string>({ name, record }: Pick<Resource<Name>, "name" | "record">) =>
   HttpApiGroup.make(name).annotateMerge(OpenApi.annotations({ description: SchemaAST.resolveDescription(record.ast) }))
 
-/** What `make` takes: a description, in which a filter and `orderedBy` name a field of the record or a hidden one. */
-interface Described<
-  Name extends string,
-  Fields extends Field.Fields,
-  Hidden extends Field.Fields,
-  F extends Filters
-> extends Resource<Name, Fields, Hidden, F> {
-  readonly orderedBy: OrderOf<Fields & Hidden>
-  readonly search: Stability
-  readonly get: Stability
-}
-
 const endpoints = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
-  resource: Resource<Name, Fields, Field.Fields, F> & { readonly search: Stability; readonly get: Stability }
-) => groupOf(resource).add(search(resource, resource.search), get(resource, resource.get), changes(resource))
+  resource: Resource<Name, Fields, Field.Fields, F> & Shown
+) => groupOf(resource).add(search(resource), get(resource), changes(resource))
+
+/** The description of a resource, in which filters and `orderedBy` name a field of the record or a hidden one. */
+interface Described<Name extends string, Fields extends Field.Fields, Hidden extends Field.Fields, F extends Filters>
+  extends Resource<Name, Fields, Hidden, F>, Shown {
+  readonly orderedBy: OrderOf<Fields & Hidden>
+}
 
 /** A resource with its endpoints. An interface, so that declarations name it instead of repeating all that it has. */
 export interface Searchable<
@@ -212,13 +213,12 @@ export interface Searchable<
   Hidden extends Field.Fields,
   F extends Filters
 > extends Described<Name, Fields, Hidden, F> {
-  /** Its endpoints. */
   readonly group: ReturnType<typeof endpoints<Name, Fields, F>>
 }
 
 /**
  * A resource with three endpoints: `POST /NAME/search` returns the organization's records that satisfy every filter,
- * `POST /NAME/get` one record, and `POST /NAME/changes` what has changed.
+ * `POST /NAME/get` one record, and `POST /NAME/changes` the changes. Its table is its name in snake case.
  */
 export const make = <
   const Name extends string,
@@ -226,34 +226,29 @@ export const make = <
   Hidden extends Field.Fields,
   F extends Readonly<Record<string, FilterOf<Fields & Hidden>>>
 >(
-  options: Described<Name, Fields, Hidden, F>
-): Searchable<Name, Fields, Hidden, F> => ({ ...options, group: endpoints(options) })
-
-/** What `own` takes. */
-interface OwnDescribed<Name extends string, Fields extends Field.Fields> extends Omit<
-  Resource<Name, Fields>,
-  "hidden" | "filters"
-> {
-  readonly orderedBy: OrderOf<Fields>
-  readonly get: Stability
+  described: Omit<Described<Name, Fields, Hidden, F>, "table">
+): Searchable<Name, Fields, Hidden, F> => {
+  const resource = { ...described, table: described.name.replaceAll("-", "_") }
+  return { ...resource, group: endpoints(resource) }
 }
 
-const ownEndpoint = <const Name extends string, Fields extends Field.Fields>(
-  resource: Resource<Name, Fields> & { readonly get: Stability }
-) => groupOf(resource).add(getOwn(resource, resource.get))
-
 /** A resource of which each organization has one record, with its endpoint. */
-export interface Own<Name extends string, Fields extends Field.Fields> extends OwnDescribed<Name, Fields> {
-  readonly hidden: Record<never, never>
-  readonly filters: Record<never, never>
-  /** Its endpoint. */
+export interface Own<Name extends string, Fields extends Field.Fields> extends Resource<
+  Name,
+  Fields,
+  Record<never, never>,
+  Record<never, never>
+> {
   readonly group: ReturnType<typeof ownEndpoint<Name, Fields>>
 }
 
+const ownEndpoint = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
+  groupOf(resource).add(getOwn(resource))
+
 /** A resource of which each organization has one record, its own: `POST /NAME/get` returns it. */
 export const own = <const Name extends string, Fields extends Field.Fields>(
-  options: OwnDescribed<Name, Fields>
+  described: Omit<Resource<Name, Fields>, "hidden" | "filters"> & { readonly orderedBy: OrderOf<Fields> }
 ): Own<Name, Fields> => {
-  const resource = { ...options, hidden: {}, filters: {} }
+  const resource = { ...described, hidden: {}, filters: {} }
   return { ...resource, group: ownEndpoint(resource) }
 }

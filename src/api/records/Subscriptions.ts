@@ -22,12 +22,10 @@ export const Subscription = Schema.Struct({
 
 export const subscriptions = Resource.make({
   name: "subscriptions",
-  table: "subscriptions",
   record: Subscription,
   hidden: {},
   orderedBy: "updated_at",
-  search: "provisional",
-  get: "provisional",
+  contract: [],
   filters: {
     id: Filter.equals("id"),
     pet: Filter.equals("pet"),

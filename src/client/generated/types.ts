@@ -1281,16 +1281,16 @@ export interface ChangesPage<Item> {
   /** The last committed state of records that are new or were changed: insert or replace each by its `id`. */
   body: Array<Item>
   /**
-   * The ids of records that do not exist any more: delete them. There may be some that you never had.
+   * The ids of deleted records. Some may be of records that you never had: ignore these.
    * @example []
    */
   removed: Array<string>
   /**
-   * Where the next request goes on. Keep it together with what you keep of this response.
+   * The position of the next request. Save it together with the records of this response.
    * @example "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"
    */
   cursor: string
-  /** Whether there are more changes to read at once. */
+  /** True if there are more changes to read at once. */
   has_more: boolean
   /** The seconds for which an open transaction has held changes back; 0 if it holds none. */
   lag: number
@@ -1322,12 +1322,12 @@ export interface ClinicsSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1355,12 +1355,12 @@ export interface ProductsSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1403,12 +1403,12 @@ export interface InvoicesSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1466,12 +1466,12 @@ export interface InvoiceLinesSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1524,12 +1524,12 @@ export interface ConsumptionLogsSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1597,12 +1597,12 @@ export interface PetBenefitsSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1655,12 +1655,12 @@ export interface ChargesSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1710,12 +1710,12 @@ export interface ChargePaymentsSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1753,12 +1753,12 @@ export interface ChargeAdjustmentsSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1791,12 +1791,12 @@ export interface ChargeRefundsSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1829,12 +1829,12 @@ export interface PaymentPlansSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1882,12 +1882,12 @@ export interface PaymentIntentsSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1930,12 +1930,12 @@ export interface CancellationPaymentIntentsSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -1978,12 +1978,12 @@ export interface PetsSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -2026,12 +2026,12 @@ export interface SubscriptionsSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined
@@ -2218,12 +2218,12 @@ export interface InvoiceDeletionsSearchRequest {
    */
   organization?: string | undefined
   /**
-   * How many records to return at most. From 1 to 1000.
+   * The most records to return. From 1 to 1000.
    * @default 100
    */
   limit?: number | undefined
   /**
-   * How many records to skip.
+   * The number of records to skip.
    * @default 0
    */
   offset?: number | undefined

@@ -16,12 +16,10 @@ export const Vaccination = Schema.Struct({
 
 export const vaccinations = Resource.make({
   name: "vaccinations",
-  table: "vaccinations",
   record: Vaccination,
   hidden: {},
   orderedBy: "updated_at",
-  search: "provisional",
-  get: "provisional",
+  contract: [],
   filters: {
     id: Filter.equals("id"),
     pet: Filter.equals("pet"),

@@ -1,0 +1,150 @@
+/**
+ * The request fields that all reads of records share, and the response of a change feed.
+ *
+ * Contract: section 4.1, "Common list request fields" and "Single-record reads", and section 8.
+ */
+import { Effect, Option, Schema, SchemaGetter } from "effect"
+import { HttpApiSchema } from "effect/http-api"
+import { OutOfRange } from "../Errors.ts"
+import { faults, refuse } from "../Faults.ts"
+import * as Filter from "./Filter.ts"
+
+export const defaultLimit = 100
+export const maximumLimit = 1000
+export const maximumOffset = 2147483647
+
+// An integer that is too large for a double reads as infinite: out of range, and still an integer.
+const isInteger = (value: number) => Number.isInteger(value) || !Number.isFinite(value)
+
+/** Request field: an integer. The range documents it; the handler checks it. */
+export const integer = (
+  description: string,
+  range: { readonly minimum: number; readonly maximum?: number; readonly default?: number }
+) =>
+  Schema.declare<number>((u) => typeof u === "number", { fault: faults.int, toCodecJson: () => undefined }).check(
+    Schema.makeFilter((value: number) => (isInteger(value) ? undefined : refuse(faults.intFromFloat)), {
+      toJsonSchema: () => ({
+        type: "integer",
+        format: (range.maximum ?? 0) > 2147483647 ? "int64" : "int32",
+        ...range,
+        description
+      })
+    })
+  )
+
+/** Request field: the organization; where present it must be the key's own. */
+export const organization = Filter.optional(
+  Filter.Text("The organization of the API key. Optional; another one is refused with 400.", "org_oakridge")
+)
+
+/** Request fields of every search. */
+export const searchFields = {
+  organization,
+  limit: Filter.optional(
+    integer("The most records to return.", { minimum: 1, maximum: maximumLimit, default: defaultLimit })
+  ),
+  offset: Filter.optional(integer("The number of records to skip.", { minimum: 0, maximum: maximumOffset, default: 0 }))
+}
+
+/** The page of a search: at most `limit` records, after the first `offset`. */
+export interface Page {
+  readonly limit: number
+  readonly offset: number
+}
+
+/** Fails where a parameter is out of range. */
+export const between = (name: "limit" | "offset" | "wait", value: number, minimum: number, maximum: number) =>
+  value >= minimum && value <= maximum
+    ? Effect.succeed(value)
+    : Effect.fail(new OutOfRange({ detail: `${name} must be between ${minimum} and ${maximum}` }))
+
+/** The page of a request. */
+export const pageOf = (request: { readonly limit?: number | null; readonly offset?: number | null }) =>
+  Effect.flatMapEager(between("limit", request.limit ?? defaultLimit, 1, maximumLimit), (limit) =>
+    Effect.mapEager(between("offset", request.offset ?? 0, 0, maximumOffset), (offset): Page => ({ limit, offset }))
+  )
+
+/** Request fields of every single-record read. A missing id is read as a blank one, which is refused with 400. */
+export const getFields = (exampleId: string) => ({
+  id: Filter.optional(Filter.Text("Identifier of the record. 400 where it is missing or blank.", exampleId)).pipe(
+    Schema.decodeTo(Schema.String, {
+      decode: SchemaGetter.transformOptional((id) => Option.some(Option.getOrNull(id) ?? "")),
+      encode: SchemaGetter.passthroughSupertype()
+    })
+  ),
+  organization
+})
+
+export const maximumChanges = 1000
+
+/** In seconds. */
+export const longestWait = 20
+
+const exampleCursor = "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"
+
+/** Request fields of every change feed. */
+export const changesFields = {
+  cursor: Filter.optional(
+    Filter.Text("The `cursor` of the response before. Without one, the changes begin with every record that there is.")
+  ),
+  limit: Filter.optional(
+    integer("The most changes to return, `body` and `removed` together.", {
+      minimum: 1,
+      maximum: maximumChanges,
+      default: maximumChanges
+    })
+  ),
+  wait: Filter.optional(
+    integer(
+      "The seconds to wait for a change where there is none yet. When too many requests wait already, at most an eighth of the server's connections for one organization, the response comes at once, as if the time were over.",
+      { minimum: 0, maximum: longestWait, default: 0 }
+    )
+  ),
+  organization
+}
+
+/** Response header: the seconds for which changes have been held back. */
+export const lagHeader = "x-changes-lag"
+
+/** Response header: `true` once the first load is complete. */
+export const completeHeader = "x-changes-complete"
+
+/** A response of a change feed: its body and its headers, which a typed client gets as one value. */
+export const changesOf = <Fields extends Schema.Struct.Fields>(
+  record: Schema.Struct<Fields>,
+  annotations: { readonly identifier: string; readonly description: string }
+) => {
+  const body = Schema.Struct({
+    body: Schema.Array(record).annotate({
+      description:
+        "The last committed state of records that are new or were changed: insert or replace each by its `id`."
+    }),
+    removed: Schema.Array(Schema.String).annotate({
+      description: "The ids of deleted records. Some may be of records that you never had: ignore these.",
+      examples: [[]]
+    }),
+    cursor: Schema.String.annotate({
+      description: "The position of the next request. Save it together with the records of this response.",
+      examples: [exampleCursor]
+    }),
+    has_more: Schema.Boolean.annotate({ description: "True if there are more changes to read at once." })
+  }).annotate(annotations)
+  const lag = Schema.Int.annotate({ description: "The seconds for which changes have been held back." })
+  const complete = Schema.Boolean
+  return Schema.toType(Schema.Struct({ ...body.fields, lag, complete })).pipe(
+    HttpApiSchema.encodeToWithHeaders(
+      { body, headers: { [lagHeader]: lag, [completeHeader]: complete } },
+      {
+        decode: ({ body: page, headers }) => ({ ...page, lag: headers[lagHeader], complete: headers[completeHeader] }),
+        encode: ({ complete: isComplete, lag: seconds, ...page }) => ({
+          body: page,
+          headers: { [lagHeader]: seconds, [completeHeader]: isComplete }
+        })
+      }
+    )
+  )
+}
+
+export const changesDescription = `The changes after \`cursor\`; without one, every record. See "By changes" in the introduction to keep a copy, and for what is guaranteed.
+
+The header \`${lagHeader}\` is the number of seconds for which an open transaction has held changes back: 0 where none are. The header \`${completeHeader}\` is \`true\` once your first load is complete, also while changes are held back: you have every record that existed when you began without a cursor, except those changed since, which arrive as changes. 410 means that the order of changes has restarted: start again without a cursor, with an empty copy.`
