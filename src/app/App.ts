@@ -177,11 +177,11 @@ const operators = (
 
 /** The routes that the roles serve. */
 const routes = ({ databaseUrl, deletionDelay, requireSignatures, roles }: Settings) => {
-  const [dataApi, takesDeliveries] = [roles.includes("data-api"), roles.includes("intake")]
+  const [servesData, takesDeliveries] = [roles.includes("data-api"), roles.includes("intake")]
   return Layer.mergeAll(
     Server.operationsRoutes,
-    PublicPages.landing({ dataApi, intake: takesDeliveries }),
-    dataApi ? Server.dataApiRoutes : Layer.empty,
+    PublicPages.landing({ dataApi: servesData, intake: takesDeliveries }),
+    servesData ? Server.dataApiRoutes : Layer.empty,
     takesDeliveries ? Server.intakeRoutes(deletionDelay) : Layer.empty
   ).pipe(
     Layer.provide([

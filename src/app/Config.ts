@@ -1,4 +1,4 @@
-/** The configuration: every variable that the service reads, with its default. scripts/operations/README.md lists the same. */
+/** The configuration: every variable that the service reads. scripts/operations/README.md lists the same. */
 import { isatty } from "node:tty"
 import { Config, Duration, Effect, LogLevel, Option, Redacted } from "effect"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
@@ -24,10 +24,19 @@ const httpOrigin = (name: string) =>
 
 const isTerminal = isatty(0) || isatty(1)
 
-const timeout = (name: string, example: `${number} ${Duration.Unit}`) =>
-  Variable.duration(name, { minimum: "100 millis", maximum: "1 hour", example }).pipe(
-    Config.withDefault(Duration.fromInputUnsafe(example))
+type Length = `${number} ${Duration.Unit}`
+
+const duration = (name: string, [minimum, maximum]: readonly [Length | undefined, Length], value: Length) =>
+  Variable.duration(name, { ...(minimum !== undefined && { minimum }), maximum, example: value }).pipe(
+    Config.withDefault(Duration.fromInputUnsafe(value))
   )
+
+const timeout = (name: string, value: Length) => duration(name, ["100 millis", "1 hour"], value)
+
+const integer = (name: string, [minimum, maximum]: readonly [number, number], value: number) =>
+  Variable.integer(name, { minimum, maximum, example: value }).pipe(Config.withDefault(value))
+
+const flag = (name: string) => Variable.boolean(name).pipe(Config.withDefault(false))
 
 const headerText = (name: string) =>
   Variable.variable(
@@ -37,79 +46,65 @@ const headerText = (name: string) =>
     true
   )
 
-/** The variables, by their fields in the settings. */
+/** The settings by their fields: the variable, its values, its default and its meaning. */
 export const variables = {
   /** The address to listen on. Unset: any address, or on the embedded database, whose keys are public, loopback. */
   host: Config.option(Variable.text("HOST", "an address to listen on, such as 127.0.0.1", 255)),
   /** The port to listen on; 0 takes a free one. */
-  port: Variable.integer("PORT", { minimum: 0, maximum: 65535, example: 3000 }).pipe(Config.withDefault(3000)),
-  /**
-   * How long requests are still served after a stop signal. Unset: 2 seconds, or none when started from a terminal,
-   * where someone waits for it.
-   */
+  port: integer("PORT", [0, 65535], 3000),
+  /** The time after a stop signal in which new requests are served. Unset: 2 seconds, or none on a terminal. */
   drain: Variable.duration("DRAIN", { maximum: "10 minutes", example: "2 seconds" }).pipe(
     Config.withDefault(isTerminal ? Duration.zero : Duration.seconds(2))
   ),
-  /** How many connections may be open at once. One more is refused. */
-  maxConnections: Variable.integer("MAX_CONNECTIONS", { minimum: 1, maximum: 1_000_000, example: 2000 }).pipe(
-    Config.withDefault(2000)
-  ),
-  /** How long the headers of a request may take to arrive. */
+  /** The most connections that may be open at once. */
+  maxConnections: integer("MAX_CONNECTIONS", [1, 1_000_000], 2000),
+  /** The longest time for the headers of a request to arrive. */
   headersTimeout: timeout("HEADERS_TIMEOUT", "10 seconds"),
-  /** How long a request may take to arrive with its body. */
+  /** The longest time for a request to arrive with its body. */
   bodyTimeout: timeout("BODY_TIMEOUT", "15 seconds"),
-  /** How long a connection may stay open on which nothing happens. */
+  /** The longest time that a connection may be idle. */
   idleTimeout: timeout("IDLE_TIMEOUT", "75 seconds"),
-  /** How many processes serve the port; more than one share a Postgres of DATABASE_URL. */
-  processes: Variable.integer("PROCESSES", { minimum: 1, maximum: 256 }).pipe(Config.withDefault(1)),
-  /** What this process does: any of data-api, intake and worker, separated by commas. */
+  /** The processes that serve the port. Several need a Postgres of DATABASE_URL. */
+  processes: integer("PROCESSES", [1, 256], 1),
+  /** The roles of this process. */
   roles: Variable.choices("ROLES", roles, "data-api,intake").pipe(Config.withDefault(roles)),
-  /** From receiving an invoice deletion to running it. */
-  deletionDelay: Variable.duration("DELETION_DELAY", { maximum: "366 days", example: "1 minute" }).pipe(
-    Config.withDefault(Duration.minutes(1))
-  ),
-  /** For how long a completed deletion task keeps its payload. */
-  taskRetention: Variable.duration("TASK_RETENTION", { maximum: "36500 days", example: "90 days" }).pipe(
-    Config.withDefault(Duration.days(90))
-  ),
+  /** The time from receiving an invoice deletion to running it. */
+  deletionDelay: duration("DELETION_DELAY", [undefined, "366 days"], "1 minute"),
+  /** The time for which a completed deletion task keeps its payload. */
+  taskRetention: duration("TASK_RETENTION", [undefined, "36500 days"], "90 days"),
   /** True if deliveries of organizations without a signing secret are refused. */
-  requireSignatures: Variable.boolean("REQUIRE_SIGNATURES").pipe(Config.withDefault(false)),
+  requireSignatures: flag("REQUIRE_SIGNATURES"),
   /** The Postgres that holds the records. Unset: the embedded database. */
   databaseUrl: Config.option(ConnectionUrl.variable("DATABASE_URL")),
   /** A replica of it, from which the data API reads records. Unset: that Postgres itself. */
   readDatabaseUrl: Config.option(ConnectionUrl.variable("READ_DATABASE_URL")),
   /** The Postgres that holds the API keys. Unset: the one that holds the records. */
   credentialsDatabaseUrl: Config.option(ConnectionUrl.variable("CREDENTIALS_DATABASE_URL")),
-  /** How many connections to open to each Postgres at most. */
-  poolSize: Variable.integer("DATABASE_POOL_SIZE", { minimum: 1, maximum: 1000, example: 10 }).pipe(
-    Config.withDefault(10)
-  ),
-  /** How many requests an organization may send each second to the data API of this process. Unset: no limit. */
+  /** The most connections to each Postgres. */
+  poolSize: integer("DATABASE_POOL_SIZE", [1, 1000], 10),
+  /** The requests of an organization per second to the data API of this process. Unset: no limit. */
   rateLimit: Config.option(Variable.integer("RATE_LIMIT", { minimum: 1, maximum: 1_000_000, example: 100 })),
   /** The folder of the embedded database, or `memory`. */
   dataDir: Variable.text("DATA_DIR", "a folder such as .data, or memory", 4096).pipe(Config.withDefault(".data")),
   /** The key of the payment processor. Unset: the demo processor on the embedded database, else none. */
   stripeSecretKey: Config.option(headerText("STRIPE_SECRET_KEY")),
-  /** Another address of the payment processor than its own: a double of it. */
+  /** The address of a double of the payment processor. */
   stripeApiUrl: Config.option(httpOrigin("STRIPE_API_URL")),
-  /** Whether to apply missing migrations at start. Unset: only on the embedded database. */
+  /** Applies missing migrations at start. Unset: only on the embedded database. */
   migrate: Config.option(Variable.boolean("MIGRATE")),
   /** The least severe messages to log. */
   logLevel: Variable.choice("LOG_LEVEL", LogLevel.values, "Debug").pipe(Config.withDefault("Info")),
-  /** How to write log messages. */
+  /** The format of log messages. */
   logFormat: Variable.choice("LOG_FORMAT", ["pretty", "json", "logfmt"], "json").pipe(Config.withDefault("pretty")),
-  /** Whether to log a line for each request. Unset: where the log is json or logfmt. */
+  /** Logs a line for each request. Unset: where the log is json or logfmt. */
   accessLog: Config.option(Variable.boolean("ACCESS_LOG")),
-  /**
-   * The port of the operators' listener, which has metrics, health and the operators' page; 0 takes a free one. Unset:
-   * a free one on the embedded database, otherwise there is no listener.
-   */
+  /** The port of the operators' listener; 0 takes a free one. Unset: a free one on the embedded database, else none. */
   operationsPort: Config.option(Variable.integer("OPERATIONS_PORT", { minimum: 0, maximum: 65535, example: 9464 })),
   /** The address of the operators' listener. */
   operationsHost: Variable.text("OPERATIONS_HOST", "an address to listen on, such as 127.0.0.1", 255).pipe(
     Config.withDefault("127.0.0.1")
   ),
-  /** What operators show to change something on their page. Unset: nothing can be changed there. */
+  /** The token that changes on the operators' page require. Unset: none can be made there. */
   operationsToken: Config.option(
     Variable.variable(
       "OPERATIONS_TOKEN",
@@ -118,13 +113,13 @@ export const variables = {
       true
     )
   ),
-  /** Whether requests are also counted by organization, of which the first 1,000 are told apart. */
-  metricsByOrganization: Variable.boolean("METRICS_BY_ORGANIZATION").pipe(Config.withDefault(false))
+  /** Counts requests also by organization, for the first 1,000 of them. */
+  metricsByOrganization: flag("METRICS_BY_ORGANIZATION")
 }
 
 const all = Config.all({ ...variables, otlp: OtlpConfig.config })
 
-/** The settings. Fails where a variable is wrong, or one is set that is a slip of one of these. */
+/** The settings. Fails if a variable is wrong, or its name is a slip of one of these. */
 export const config = Effect.gen(function* () {
   yield* Variable.refuseSlips(all)
   const { host, ...settings } = yield* all
@@ -134,7 +129,7 @@ export const config = Effect.gen(function* () {
   }
 })
 
-/** What a process can do. */
+/** A role of a process. */
 export type Role = (typeof roles)[number]
 
 export type Settings = Effect.Success<typeof config>

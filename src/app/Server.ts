@@ -28,7 +28,6 @@ import { DataApi } from "../api/DataApi.ts"
 import { IntakeApi, VersionOneApi } from "../api/IntakeApi.ts"
 import { OperationsApi } from "../api/OperationsApi.ts"
 import { Accounting } from "../database/Store.ts"
-import * as HealthHandlers from "../operations/HealthHandlers.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
@@ -43,7 +42,7 @@ import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import * as PspHandlers from "../psp/Handlers.ts"
 import * as RecordHandlers from "../records/Handlers.ts"
 import { ChangeClock } from "../records/ChangeClock.ts"
-import { HealthChecks } from "../operations/HealthChecks.ts"
+import { handlers as healthHandlers, HealthChecks } from "../operations/HealthChecks.ts"
 import { IntakeSecrets } from "../deletions/IntakeSecrets.ts"
 import { Listener } from "../http/Listener.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
@@ -112,7 +111,7 @@ export const intakeRoutes = (delay: Duration.Duration) =>
 
 /** Health and readiness. */
 export const operationsRoutes = HttpApiBuilder.layer(OperationsApi).pipe(
-  Layer.provide(HealthHandlers.layer),
+  Layer.provide(healthHandlers),
   Layer.provide(prefixed(operationsPrefix))
 )
 

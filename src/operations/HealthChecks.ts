@@ -1,5 +1,8 @@
-/** Whether what the service depends on can be reached. */
-import { Context, Duration, Effect, identity, Layer, Ref, String } from "effect"
+/** The health of the service: its endpoints, and the checks of its dependencies. */
+import { Context, Duration, Effect, identity, Layer, Predicate, Record, String } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { OperationsApi } from "../api/OperationsApi.ts"
 import {
   CredentialDatabase,
   type Database,
@@ -10,11 +13,12 @@ import {
 import { isMigrated } from "../database/Migrations.ts"
 import * as Store from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
+import { version } from "../process/Package.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock } from "../records/ChangeClock.ts"
 import * as Replica from "./Replica.ts"
 
-/** Health responds within half a second, whatever it finds. */
+/** Health responds within half a second. */
 const timeout = Duration.millis(400)
 
 const unavailable = (failure: Store.Failure) => String.capitalize(Store.describe(failure))
@@ -25,7 +29,7 @@ const ask = <A, E>(database: Database, statement: Effect.Effect<A, E>) =>
 const problemOf = (database: Database) =>
   Effect.match(ask(database, database`select 1`), { onSuccess: () => undefined, onFailure: identity })
 
-/** How long a transaction may hold the changes back, in seconds. */
+/** The longest that a transaction may hold changes back, in seconds. */
 const maximumLag = 60
 
 const heldBack = (lag: number) =>
@@ -33,7 +37,7 @@ const heldBack = (lag: number) =>
     ? `Held back for ${lag} seconds: a transaction that has written is open, or a replica is behind`
     : undefined
 
-/** What is as it should be, and to be known. */
+/** A remark on a dependency that is well. */
 export interface Note {
   readonly note: string
 }
@@ -43,11 +47,11 @@ const notServed: Note = { note: "Not served: the database is distributed over se
 export class HealthChecks extends Context.Service<
   HealthChecks,
   {
-    /** What is wrong with each thing that the service depends on, by its name; or what is to be known of it. */
+    /** The problem of each dependency by its name, or a remark. */
     readonly checks: Effect.Effect<Readonly<Record<string, string | Note | undefined>>>
-    /** Whether the service is migrated and not stopping. */
+    /** True if the database is migrated and the service is not stopping. */
     readonly isReady: Effect.Effect<boolean>
-    /** From now on the service is not ready. */
+    /** Ends readiness for good. */
     readonly stop: Effect.Effect<void>
   }
 >()("practice-data/operations/HealthChecks") {
@@ -60,17 +64,14 @@ export class HealthChecks extends Context.Service<
       const tasks = yield* TaskDatabase
       const psp = yield* PspReads
       const changes = yield* ChangeClock
-      const isStopping = yield* Ref.make(false)
-      const wasMigrated = yield* Ref.make(false)
+      let isStopping = false
+      // Stays true while the database is down.
+      let wasMigrated = false
+      const isReady = () => wasMigrated && !isStopping
       const { read } = yield* Series.current
-      const isReadyNow = () => !Ref.getUnsafe(isStopping) && Ref.getUnsafe(wasMigrated)
-      yield* read("practice_data_ready", () => (isReadyNow() ? 1 : 0))
-      yield* read("practice_data_stopping", () => (Ref.getUnsafe(isStopping) ? 1 : 0))
-      const isMigratedNow = ask(records, isMigrated(records)).pipe(
-        Effect.tap((isDone) => Ref.set(wasMigrated, isDone)),
-        Effect.orElseSucceed(() => false)
-      )
-      // A primary that does not answer, or does not say where it is, is a matter of another check.
+      yield* read("practice_data_ready", () => (isReady() ? 1 : 0))
+      yield* read("practice_data_stopping", () => (isStopping ? 1 : 0))
+      // A primary that does not answer is found by another check.
       const replica = Replica.check(tasks, records, ask).pipe(
         Effect.timeout(timeout),
         Effect.orElseSucceed(() => undefined)
@@ -95,18 +96,45 @@ export class HealthChecks extends Context.Service<
           { concurrency: "unbounded" }
         ),
         isReady: Effect.gen(function* () {
-          if (yield* Ref.get(isStopping)) return false
-          // What was migrated once stays so, also while its database is down.
-          return (yield* Ref.get(wasMigrated)) || (yield* isMigratedNow)
+          if (!wasMigrated && !isStopping) {
+            const isDone = yield* Effect.orElseSucceed(ask(records, isMigrated(records)), () => false)
+            if (isDone) wasMigrated = true
+          }
+          return isReady()
         }),
-        stop: Ref.set(isStopping, true)
+        stop: Effect.sync(() => void (isStopping = true))
       })
     })
   )
 
-  /** The fake: depends on nothing, and is always ready. */
+  /** The fake has no dependencies, and is always ready. */
   static readonly layerMemory = Layer.succeed(
     HealthChecks,
     HealthChecks.of({ checks: Effect.succeed({}), isReady: Effect.succeed(true), stop: Effect.void })
   )
 }
+
+const checkOf = (problem: string | Note | undefined) => {
+  if (problem === undefined) return { status: "pass" } as const
+  return Predicate.isString(problem)
+    ? ({ status: "warn", output: problem } as const)
+    : ({ status: "pass", output: problem.note } as const)
+}
+
+/** The endpoints of health and readiness. */
+export const handlers = HttpApiBuilder.group(
+  OperationsApi,
+  "health",
+  Effect.fnUntraced(function* (endpoints) {
+    const health = yield* HealthChecks
+    return endpoints.handleAll({
+      health: () =>
+        Effect.map(health.checks, (found) => {
+          const status = Object.values(found).some(Predicate.isString) ? ("warn" as const) : ("pass" as const)
+          return { status, version, checks: Record.map(found, checkOf) }
+        }),
+      ready: () =>
+        Effect.map(health.isReady, (ready) => HttpServerResponse.jsonUnsafe({ ready }, { status: ready ? 200 : 503 }))
+    })
+  })
+)

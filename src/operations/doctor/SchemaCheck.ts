@@ -31,6 +31,9 @@ const wrongStates: Partial<Record<Part["kind"], string>> = {
   trigger: "is disabled, or fires at other times"
 }
 
+const grantsOf = (given: ReadonlyArray<Catalog.Privilege>) =>
+  given.map((each) => `grant ${Catalog.textOf(each)} to ${each.grantee}`)
+
 /** The statements that mend parts of a schema. */
 const remedies = ({ privileges, schema }: Catalog.Catalog, expected: ReadonlyMap<string, Part>) => {
   const alter = ({ of }: Part) =>
@@ -45,8 +48,6 @@ const remedies = ({ privileges, schema }: Catalog.Catalog, expected: ReadonlyMap
     isOfFeed(part)
       ? `select ${schema}.change_begin()`
       : `${alter(part)} enable ${{ A: "always ", R: "replica " }[part.state] ?? ""}trigger ${part.name}`
-  const grantsOf = (given: ReadonlyArray<Catalog.Privilege>) =>
-    given.map((each) => `grant ${Catalog.textOf(each)} to ${each.grantee}`)
   const make = (part: Part): string => {
     switch (part.kind) {
       case "domain":

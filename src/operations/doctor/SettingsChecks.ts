@@ -16,7 +16,7 @@ const shown = (value: unknown, text: string) => {
 }
 
 /** The name and text of a variable, and what is said of it. */
-const read = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
+const inspect = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
   const provider = yield* ConfigProvider.ConfigProvider
   let name = ""
   let text = ""
@@ -44,7 +44,7 @@ const mistyped = (name: string, known: ReadonlyArray<string>): ReadonlyArray<Sai
 export const environment = Effect.gen(function* () {
   const found = yield* Effect.forEach(
     [...Object.values<Config.Config<unknown>>(variables), ...OtlpConfig.variables],
-    read
+    inspect
   )
   const names = found.map(({ name }) => name)
   const said = found.flatMap((one) => (one.said === undefined ? [] : [one.said]))
