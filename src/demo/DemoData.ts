@@ -64,7 +64,9 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
   const pet = (number: number) => id("pet", within(24, number))
   const subscription = (number: number) => id("subscription", within(24, number))
   const line = (number: number, part: number) => `line_${slug}_${pad(number)}_${part}`
-  const record = (prefix: string, number: number) => ({ organization_id, id: id(prefix, number), ...times(number) })
+  /** Records with an id, the owner and times. */
+  const records = <A extends object>(prefix: string, count: number, make: (number: number) => A) =>
+    many(count, (number) => ({ organization_id, id: id(prefix, number), ...times(number), ...make(number) }))
   const clinics = (number: number) => ({
     home_clinic: clinic(number),
     servicing_clinic: clinic(Math.floor(number / 7))
@@ -94,8 +96,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       created_at: at(number),
       processor_account: number === 1 ? `acct_demo_${slug}` : null
     })),
-    pets: many(24, (number) => ({
-      ...record("pet", number),
+    pets: records("pet", 24, (number) => ({
       name: pick(["Biscuit", "Mochi", "Rex", "Luna", "Pepper", "Olive", "Ziggy", "Hazel"], number),
       species: speciesOf(number),
       breed: number % 9 === 0 ? null : pick(["Beagle", "Siamese", "Mixed", "Maine Coon"], number),
@@ -107,8 +108,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       clinic: clinic(number),
       client_id: id("client", Math.ceil(number / 2))
     })),
-    subscriptions: many(24, (number) => ({
-      ...record("subscription", number),
+    subscriptions: records("subscription", 24, (number) => ({
       pet: pet(number),
       clinic: clinic(number),
       plan_name: planOf(number),
@@ -120,8 +120,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       billing_frequency: "monthly",
       auto_renew: number % 8 !== 0
     })),
-    "payment-plans": many(24, (number) => ({
-      ...record("payment_plan", number),
+    "payment-plans": records("payment_plan", 24, (number) => ({
       subscription: subscription(number),
       pet: pet(number),
       clinic: clinic(number),
@@ -132,8 +131,7 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       frequency: "monthly",
       next_payment_date: number % 8 === 0 ? null : at(number * 3 + 720)
     })),
-    "payment-intents": many(120, (number) => ({
-      ...record("payment_intent", number),
+    "payment-intents": records("payment_intent", 120, (number) => ({
       ...intent(number, number),
       payment_amount: priceOf(number % 24),
       payment_split: { to_Platform: 2.5, to_Processor: 1.25, to_Clinic: cents(priceOf(number % 24) - 3.75) },
@@ -148,11 +146,10 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       original_amount_received: number % 6 === 0 ? null : priceOf(number % 24),
       refunded_amount: number % 15 === 0 ? 10 : 0
     })),
-    "cancellation-payment-intents": many(6, (number) => {
+    "cancellation-payment-intents": records("cancellation", 6, (number) => {
       const refund = number % 3 === 0
       const discount = number % 2 === 0 ? 10 : 0
       return {
-        ...record("cancellation", number),
         ...intent(number, number * 8),
         date: at(number * 48),
         discounted: discount > 0,
@@ -171,10 +168,9 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
         isSucceeded: number !== 5
       }
     }),
-    "pet-benefits": many(72, (number) => {
+    "pet-benefits": records("benefit", 72, (number) => {
       const { name: benefit_name, price } = pick(products, number)
       return {
-        ...record("benefit", number),
         pet: pet(number),
         subscription: subscription(number),
         benefit_name,
@@ -209,15 +205,14 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       created_at: times(number).created_at,
       modified_at: times(number).updated_at
     })),
-    "consumption-logs": many(150, (number) => {
-      const { code, name, price } = pick(products, number)
+    "consumption-logs": records("consumption", 150, (number) => {
+      const product = pick(products, number)
       const invoice = within(40, number)
       const part = (number % 3) + 1
       return {
-        ...record("consumption", number),
         ...clinics(number),
-        product_code: code,
-        product_name: name,
+        product_code: product.code,
+        product_name: product.name,
         invoice_pims_id: String(firstInvoice + invoice),
         invoice_date: at(number * 3),
         invoice_line: line(invoice, part),
@@ -231,17 +226,16 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
         qty_in_plan: 1,
         qty_out_of_plan: 0,
         qty_remaining: number % 3,
-        revenue_in_plan_total: price,
+        revenue_in_plan_total: product.price,
         revenue_out_of_plan_total: 0,
-        revenue_to_recognize_total: cents(price * 0.8),
-        revenue_to_recognize_per_unit: cents(price * 0.8),
+        revenue_to_recognize_total: cents(product.price * 0.8),
+        revenue_to_recognize_per_unit: cents(product.price * 0.8),
         is_unlimited_benefit: number % 12 === 0,
         subscription: subscription(number),
         is_deleted: number % 25 === 0
       }
     }),
-    invoices: many(40, (number) => ({
-      ...record("invoice", number),
+    invoices: records("invoice", 40, (number) => ({
       ...clinics(number),
       ...deletion(number),
       client_id: id("client", within(12, number)),
@@ -257,26 +251,25 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
     "invoice-lines": many(120, (index) => {
       const number = Math.ceil(index / 3)
       const part = within(3, index)
-      const { code, name, price } = pick(products, index)
+      const product = pick(products, index)
       return {
         organization_id,
         id: line(number, part),
         ...times(number),
         ...deletion(number),
-        product_code: code,
-        product_name: name,
+        product_code: product.code,
+        product_name: product.name,
         invoice: id("invoice", number),
         clinic: clinic(number),
         pet: pet(number),
         invoice_line_pims_id: `${firstInvoice + number}-${part}`,
         quantity: 1,
-        unit_price: price,
-        discount: cents(price * 0.1),
-        total: cents(price * 0.9)
+        unit_price: product.price,
+        discount: cents(product.price * 0.1),
+        total: cents(product.price * 0.9)
       }
     }),
-    charges: many(150, (number) => ({
-      ...record("charge", number),
+    charges: records("charge", 150, (number) => ({
       ...clinics(number),
       invoice: id("invoice", within(40, number)),
       invoice_pims_id: firstInvoice + within(40, number),
@@ -291,21 +284,18 @@ export const recordsOf = ({ slug, name, firstInvoice }: Organization) => {
       refunded_amount: number % 4 === 3 ? 20 : 0,
       pet: pet(number)
     })),
-    "charge-payments": many(112, (number) => ({
-      ...record("charge_payment", number),
+    "charge-payments": records("charge_payment", 112, (number) => ({
       currency: "usd",
       status: number % 14 === 0 ? "failed" : "succeeded",
       amount: 162.05,
       charge: id("charge", number)
     })),
-    "charge-adjustments": many(30, (number) => ({
-      ...record("charge_adjustment", number),
+    "charge-adjustments": records("charge_adjustment", 30, (number) => ({
       charge: id("charge", number * 5),
       amount: -10,
       reason: pick(["Courtesy", "Wrong product", "Plan discount"], number)
     })),
-    "charge-refunds": many(37, (number) => ({
-      ...record("charge_refund", number),
+    "charge-refunds": records("charge_refund", 37, (number) => ({
       refund_date: at(number * 12 + 5),
       amount: 20,
       charge: id("charge", number * 4 - 1)
