@@ -73,19 +73,20 @@ const originOf = (baseUrl: string) => {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, "").replace(/\/api\/v[13]$/, "")
 }
 
-/** The settings of a client. Throws if an option is invalid. */
-export const settingsOf = (options: ClientOptions): Settings => ({
-  origin: originOf(options.baseUrl),
-  fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
-  timeout: checkedTimeout(options.timeout ?? 30_000),
-  maxRetries: checkedRetries(options.maxRetries ?? 4),
-  headers: options.headers ?? {}
+/** The settings of a request. */
+export const settingsWith = (
+  settings: Settings,
+  { headers, maxRetries = settings.maxRetries, timeout = settings.timeout }: RequestOptions
+): Settings => ({
+  ...settings,
+  timeout: checkedTimeout(timeout),
+  maxRetries: checkedRetries(maxRetries),
+  headers: { ...settings.headers, ...headers }
 })
 
-/** The settings of a request. */
-export const settingsWith = (settings: Settings, options: RequestOptions): Settings => ({
-  ...settings,
-  timeout: options.timeout === undefined ? settings.timeout : checkedTimeout(options.timeout),
-  maxRetries: options.maxRetries === undefined ? settings.maxRetries : checkedRetries(options.maxRetries),
-  headers: { ...settings.headers, ...options.headers }
-})
+/** The settings of a client. Throws if an option is invalid. */
+export const settingsOf = (options: ClientOptions): Settings => {
+  const fetch: Fetch = options.fetch ?? ((url, init) => globalThis.fetch(url, init))
+  const origin = originOf(options.baseUrl)
+  return settingsWith({ origin, fetch, timeout: 30_000, maxRetries: 4, headers: {} }, options)
+}

@@ -32,13 +32,13 @@ const refund = (id: string, amount: number) => ({
 })
 
 const page = (next: number, over: Partial<Page> = {}): Answer =>
-  Effect.succeed({ records: [], removed: [], cursor: `${next}`, hasMore: false, isComplete: true, lag: 0, ...over })
+  Effect.succeed({ body: [], removed: [], cursor: `${next}`, has_more: false, complete: true, lag: 0, ...over })
 
 const changes = (script: Script, resource: string, from: string | undefined) =>
   Stream.paginate(Number(from ?? 0), (at) =>
     Effect.map(script(resource, at), (answer) => [
       [answer],
-      answer.hasMore ? Option.some(Number(answer.cursor)) : Option.none()
+      answer.has_more ? Option.some(Number(answer.cursor)) : Option.none()
     ])
   )
 
@@ -98,9 +98,9 @@ it.effect("applies page after page, and the next run only what has come since", 
     const asked: Array<number> = []
     const script: Script = (_, at) => {
       asked.push(at)
-      if (at === 0) return page(1, { records: [refund("a", 1), refund("b", 1)], hasMore: true })
-      if (at === 1) return page(2, { records: [refund("c", 1)], removed: ["a"] })
-      return page(at, { records: [refund("b", 2)] })
+      if (at === 0) return page(1, { body: [refund("a", 1), refund("b", 1)], has_more: true })
+      if (at === 1) return page(2, { body: [refund("c", 1)], removed: ["a"] })
+      return page(at, { body: [refund("b", 2)] })
     }
     yield* run(script)
     assert.deepStrictEqual(amounts(), { b: 1, c: 1 })
@@ -114,10 +114,10 @@ it.effect("applies page after page, and the next run only what has come since", 
 it.effect("keeps what it has applied when the service then refuses", () =>
   Effect.gen(function* () {
     const { amounts, run } = yield* stand
-    const first = page(1, { records: [refund("a", 1)], hasMore: true })
+    const first = page(1, { body: [refund("a", 1)], has_more: true })
     assert.strictEqual(yield* Effect.flip(run((_, at) => (at === 0 ? first : Effect.fail(refused)))), refused)
     assert.deepStrictEqual(amounts(), { a: 1 })
-    yield* run((_, at) => page(at, { records: [refund(`after ${at}`, 2)] }))
+    yield* run((_, at) => page(at, { body: [refund(`after ${at}`, 2)] }))
     assert.deepStrictEqual(amounts(), { a: 1, "after 1": 2 })
   })
 )
@@ -125,9 +125,9 @@ it.effect("keeps what it has applied when the service then refuses", () =>
 it.effect("reads a resource anew where the order of its changes began anew, and says so", () =>
   Effect.gen(function* () {
     const { amounts, notes, run } = yield* stand
-    yield* run(() => page(7, { records: [refund("a", 1), refund("b", 1)] }))
+    yield* run(() => page(7, { body: [refund("a", 1), refund("b", 1)] }))
     yield* run((_, at) =>
-      at === 7 ? Effect.fail(new CursorExpired()) : page(at + 1, { records: [refund(`${at}`, 2)], hasMore: at === 0 })
+      at === 7 ? Effect.fail(new CursorExpired()) : page(at + 1, { body: [refund(`${at}`, 2)], has_more: at === 0 })
     )
     assert.deepStrictEqual(amounts(), { 0: 2, 1: 2 })
     assert.deepStrictEqual(notes(), [
@@ -142,12 +142,12 @@ const restored =
   (_, at) =>
     at === 1000
       ? Effect.fail(new CursorExpired())
-      : page(at + 1, { records: at === 0 ? [refund("a", 2)] : [], isComplete: at >= complete, lag: 60 })
+      : page(at + 1, { body: at === 0 ? [refund("a", 2)] : [], complete: at >= complete, lag: 60 })
 
 /** A copy of `a` and `b`, and a run that has begun to read them again. */
 const reloading = Effect.fnUntraced(function* (script: Script, given: Given = {}) {
   const { run, ...seen } = yield* stand
-  yield* run(() => page(1000, { records: [refund("a", 1), refund("b", 1)] }))
+  yield* run(() => page(1000, { body: [refund("a", 1), refund("b", 1)] }))
   const before = seen.tags().length
   const running = yield* Effect.forkScoped(run(script, given))
   return { ...seen, running, tags: () => seen.tags().slice(before) }
@@ -200,7 +200,7 @@ it.effect("watches: makes a table anew that was dropped, and loads it", () =>
   Effect.gen(function* () {
     const { amounts, notes, run, statement } = yield* stand
     const running = yield* Effect.forkScoped(
-      run((_, at) => page(at + 1, { records: at === 0 ? [refund("a", 1)] : [] }), { watch: Duration.seconds(5) })
+      run((_, at) => page(at + 1, { body: at === 0 ? [refund("a", 1)] : [] }), { watch: Duration.seconds(5) })
     )
     yield* pass("20 seconds")
     statement("drop table charge_refunds")
@@ -218,7 +218,7 @@ it.effect("watches: makes a file anew that was removed, and loads it", () =>
   Effect.gen(function* () {
     const { amounts, file, run } = yield* stand
     const running = yield* Effect.forkScoped(
-      run((_, at) => page(at + 1, { records: at === 0 ? [refund("a", 1)] : [] }), { watch: Duration.seconds(5) })
+      run((_, at) => page(at + 1, { body: at === 0 ? [refund("a", 1)] : [] }), { watch: Duration.seconds(5) })
     )
     yield* pass("20 seconds")
     rmSync(file)
@@ -242,8 +242,8 @@ it.effect("waits out an outage, and says when it begins and ends", () =>
     let outages = 4
     const running = yield* Effect.forkScoped(
       run((_, at) => {
-        if (at === 0) return page(1, { records: [refund("a", 1)], hasMore: true })
-        return outages-- > 0 ? Effect.fail(down) : page(2, { records: [refund("b", 1)] })
+        if (at === 0) return page(1, { body: [refund("a", 1)], has_more: true })
+        return outages-- > 0 ? Effect.fail(down) : page(2, { body: [refund("b", 1)] })
       })
     )
     yield* pass("30 seconds")
@@ -257,9 +257,7 @@ it.effect("gives up after a minute", () =>
   Effect.gen(function* () {
     const { run } = yield* stand
     const running = yield* Effect.forkScoped(
-      Effect.flip(
-        run((_, at) => (at === 0 ? page(1, { records: [refund("a", 1)], hasMore: true }) : Effect.fail(down)))
-      )
+      Effect.flip(run((_, at) => (at === 0 ? page(1, { body: [refund("a", 1)], has_more: true }) : Effect.fail(down))))
     )
     yield* pass("50 seconds")
     assert.isUndefined(running.pollUnsafe())
@@ -277,7 +275,7 @@ it.effect("watches: asks every so many seconds, through an outage of ten minutes
       run(
         (_, at) => {
           asked += 1
-          return isDown ? Effect.fail(down) : page(at + 1, { records: [refund("a", at)], lag: [5, 9, 9][at] ?? 0 })
+          return isDown ? Effect.fail(down) : page(at + 1, { body: [refund("a", at)], lag: [5, 9, 9][at] ?? 0 })
         },
         { watch: Duration.seconds(10) }
       )
@@ -301,7 +299,7 @@ it.effect("says once which fields it does not copy", () =>
   Effect.gen(function* () {
     const { notes, run } = yield* stand
     const record = { ...refund("a", 1), mood: "good" }
-    yield* run((_, at) => page(at + 1, { records: [record], hasMore: at < 3 }))
+    yield* run((_, at) => page(at + 1, { body: [record], has_more: at < 3 }))
     assert.deepStrictEqual(notes(), [
       "Records of charge-refunds have fields that this version of practice-data does not know: mood. A newer version copies them."
     ])

@@ -68,7 +68,7 @@ it.effect("a file is written anew when its resource has changed, and when it is 
     assert.deepStrictEqual(yield* ids, ["b", "c"])
     // Half of what is read anew is nothing to look at.
     state = yield* copy.restart(charges, state)
-    state = yield* copy.apply(charges, state, page([charge("d", "1")], { isComplete: false }))
+    state = yield* copy.apply(charges, state, page([charge("d", "1")], { complete: false }))
     yield* copy.finish
     assert.deepStrictEqual(yield* ids, ["b", "c"])
     yield* copy.apply(charges, state, page([]))

@@ -65,7 +65,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
       Effect.gen(function* () {
         const { open, statuses } = yield* opened()
         const [first, second] = [
-          page([charge("a", "1"), charge("b", "1"), charge("c", "1")], { hasMore: true }),
+          page([charge("a", "1"), charge("b", "1"), charge("c", "1")], { has_more: true }),
           page([charge("b", "2"), charge("d", "2")], { removed: ["a", "never"] })
         ]
         yield* Effect.scoped(
@@ -98,11 +98,11 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
               page([charge("a", "1"), charge("b", "1"), charge("c", "1"), charge("d", "1")])
             )
             state = yield* copy.restart(charges, state)
-            state = yield* copy.apply(charges, state, page([charge("a", "2")], { hasMore: true }))
+            state = yield* copy.apply(charges, state, page([charge("a", "2")], { has_more: true }))
             // The order began anew once more: what has come again counts no longer.
             state = yield* copy.restart(charges, state)
             assert.deepStrictEqual(state, { cursor: undefined, load: "again" })
-            return yield* copy.apply(charges, state, page([charge("b", "3")], { hasMore: true, removed: ["d"] }))
+            return yield* copy.apply(charges, state, page([charge("b", "3")], { has_more: true, removed: ["d"] }))
           })
         )
         assert.deepStrictEqual(yield* statuses, { a: "2", b: "3", c: "1" })
@@ -112,7 +112,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
         const copy = yield* open
         assert.deepStrictEqual(yield* copy.stateOf(charges), reload)
         // An open transaction may hold records back.
-        let state = yield* copy.apply(charges, reload, page([], { isComplete: false }))
+        let state = yield* copy.apply(charges, reload, page([], { complete: false }))
         assert.strictEqual(state.load, "again")
         yield* copy.finish
         assert.deepStrictEqual(yield* statuses, { a: "2", b: "3", c: "1" })
@@ -135,14 +135,14 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
         Effect.gen(function* () {
           const { inStepAt, open } = yield* opened()
           const copy = yield* open
-          let state = yield* copy.apply(charges, beginning, page([charge("a", "1")], { isComplete: false }))
+          let state = yield* copy.apply(charges, beginning, page([charge("a", "1")], { complete: false }))
           assert.strictEqual(state.load, "first")
           assert.deepStrictEqual(yield* copy.stateOf(charges), state)
           assert.isNull(yield* inStepAt)
           state = yield* copy.apply(charges, state, page([]))
           assert.strictEqual(state.load, "done")
           assert.isString(yield* inStepAt)
-          state = yield* copy.apply(charges, state, page([], { isComplete: false }))
+          state = yield* copy.apply(charges, state, page([], { complete: false }))
           assert.strictEqual(state.load, "done")
         }).pipe(Effect.scoped),
       tier

@@ -34,11 +34,11 @@ let cursors = 0
 
 /** The last page that there is, unless it is said otherwise. Each has a cursor of its own. */
 export const page = (records: ReadonlyArray<SyncRecord>, over: Partial<Page> = {}): Page => ({
-  records,
+  body: [...records],
   removed: [],
   cursor: `cursor ${++cursors}`,
-  hasMore: false,
-  isComplete: true,
+  has_more: false,
+  complete: true,
   lag: 0,
   ...over
 })

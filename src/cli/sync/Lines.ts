@@ -19,8 +19,8 @@ const textOf = (changes: ReadonlyArray<Change>): Uint8Array =>
 export const removalsOf = (ids: ReadonlyArray<string>) => textOf(ids.map((id) => ({ op: "remove", id })))
 
 /** The lines of a page. */
-export const linesOf = ({ records, removed }: Page) =>
-  Buffer.concat([removalsOf(removed), textOf(records.map((record) => ({ op: "upsert", record })))])
+export const linesOf = ({ body, removed }: Page) =>
+  Buffer.concat([removalsOf(removed), textOf(body.map((record) => ({ op: "upsert", record })))])
 
 /** Reads the lines of the first bytes of a file. */
 const read = (files: Files, file: string, bytes: number) =>

@@ -21,27 +21,21 @@ const pageSize = 1000
 /** The status of what a service does not do at all. */
 const notImplemented = 501
 
-const isTemporary = (cause: unknown) =>
-  cause instanceof Client.ServerError
-    ? cause.status !== notImplemented
-    : cause instanceof Client.ConnectionError ||
-      cause instanceof Client.RateLimitError ||
-      cause instanceof Client.ServiceUnavailableError ||
-      cause instanceof Client.TimeoutError
+const isTemporary = (cause: unknown) => {
+  if (cause instanceof Client.ConnectionError || cause instanceof Client.TimeoutError) return true
+  const status = cause instanceof Client.PracticeDataError ? (cause.status ?? 0) : 0
+  return status === 429 || (status >= 500 && status !== notImplemented)
+}
 
 const reasonOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
 
-const isRecord = (record: Client.AnyRecord): record is Page["records"][number] => typeof record["id"] === "string"
+const isPage = (page: Client.ChangesPage<Client.AnyRecord>): page is Page =>
+  page.body.every(({ id }) => typeof id === "string")
 
-const pageOf = (resource: string, page: Client.ChangesPage<Client.AnyRecord> | void) => {
-  if (page === undefined || !page.body.every(isRecord)) {
-    return Effect.fail(
-      new SourceRefused({ message: `The changes of ${resource} are not what this version understands.` })
-    )
-  }
-  const { body: records, complete: isComplete, cursor, has_more: hasMore, lag, removed } = page
-  return Effect.succeed<Page>({ records, removed, cursor, hasMore, isComplete, lag })
-}
+const pageOf = (resource: string, page: Client.ChangesPage<Client.AnyRecord> | void) =>
+  page !== undefined && isPage(page)
+    ? Effect.succeed(page)
+    : Effect.fail(new SourceRefused({ message: `The changes of ${resource} are not what this version understands.` }))
 
 /** The records of the organization that the API key belongs to. */
 export class Source extends Context.Service<
@@ -51,7 +45,7 @@ export class Source extends Context.Service<
     readonly url: string
     /** The id of the organization. */
     readonly organization: Effect.Effect<string, SourceError>
-    /** The pages of changes after a cursor, or from the beginning. The last one has `hasMore` false. */
+    /** The pages of changes after a cursor, or from the beginning. The last one has `has_more` false. */
     readonly changes: (resource: string, cursor: string | undefined) => Stream.Stream<Page, SourceError | CursorExpired>
   }
 >()("practice-data/cli/sync/Source") {
@@ -77,8 +71,8 @@ export class Source extends Context.Service<
       const ownPage = (before: string | undefined) =>
         Effect.map(own, (record): Page => {
           const cursor = JSON.stringify(record)
-          const records = cursor === before ? [] : [{ ...record }]
-          return { records, removed: [], cursor, hasMore: false, isComplete: true, lag: 0 }
+          const body = cursor === before ? [] : [{ ...record }]
+          return { body, removed: [], cursor, has_more: false, complete: true, lag: 0 }
         })
 
       const nextPage = (resource: string, cursor: string | undefined) =>
@@ -106,7 +100,7 @@ export class Source extends Context.Service<
             : Stream.paginate(from, (at) =>
                 Effect.map(nextPage(resource, at), (page) => [
                   [page],
-                  page.hasMore ? Option.some(page.cursor) : Option.none()
+                  page.has_more ? Option.some(page.cursor) : Option.none()
                 ])
               )
       })

@@ -143,7 +143,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const next = Target.after(state, page)
     const copied = quote(table.name)
     const isReload = state.load === "again"
-    const latest = new Map(page.records.map((record) => [record.id, record]))
+    const latest = new Map(page.body.map((record) => [record.id, record]))
     yield* advance(table, state, next, Target.isInStep(next, page))
     if (page.removed.length > 0) {
       const ids = dialect.idsIn("$1")

@@ -68,15 +68,9 @@ export const lock = Effect.fnUntraced(function* (place: Target.Place, file: stri
  * A double has every decimal of 15 digits exactly. A numeric column would turn large ones into integers that JavaScript
  * cannot read.
  */
-const types: Readonly<Record<ColumnType, string>> = {
-  text: "text",
-  numeric: "real",
-  integer: "integer",
-  boolean: "integer",
-  timestamptz: "text",
-  date: "text",
-  "text[]": "text",
-  jsonb: "text"
+const typeOf = (type: ColumnType) => {
+  if (type === "numeric") return "real"
+  return type === "integer" || type === "boolean" ? "integer" : "text"
 }
 
 /** Lists and objects are kept as JSON, booleans as 0 and 1. */
@@ -105,7 +99,7 @@ const openCopy = Effect.fnUntraced(function* (place: Target.Place, file: string,
     {
       ...place,
       quote: SqlCopy.quoteName,
-      typeOf: (type) => types[type],
+      typeOf,
       now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
       // Node 22 takes no numbers of parameters.
       run: (statement, params = []) =>

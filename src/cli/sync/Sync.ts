@@ -32,7 +32,7 @@ const note = (message: string) => Effect.flatMap(Progress, ({ report }) => repor
 /** Notes once for each resource the fields of its records that are not copied. */
 const makeFieldCheck = () => {
   const checked = new Set<string>()
-  return Effect.fnUntraced(function* ({ columns, resource }: Table, { records: [record] }: Page) {
+  return Effect.fnUntraced(function* ({ columns, resource }: Table, { body: [record] }: Page) {
     if (record === undefined || checked.has(resource)) return
     checked.add(resource)
     const unknown = Object.keys(record).filter((field) => !columns.some(({ name }) => name === field))
@@ -108,7 +108,7 @@ export const run = Effect.fnUntraced(function* ({ allowNewUrl, concurrency, tabl
       state = yield* Effect.uninterruptible(copy.apply(table, state, page))
       lag = page.lag
       yield* outage.works(resource)
-      yield* report(Event.Applied({ resource, records: page.records.length, removed: page.removed.length }))
+      yield* report(Event.Applied({ resource, records: page.body.length, removed: page.removed.length }))
     })
     const read = Effect.suspend(() =>
       Stream.runForEach(Stream.buffer(source.changes(resource, state.cursor), { capacity: 1 }), apply)

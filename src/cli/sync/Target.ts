@@ -1,5 +1,6 @@
 /** The place of a copy. Each kind of target implements this, and keeps what it has applied through a kill at any point. */
 import { Effect, Schema, type Scope } from "effect"
+import type { ChangesPage } from "../../client/index.ts"
 import type { Table } from "./Table.ts"
 
 /** A record, as in the API's JSON. */
@@ -9,18 +10,7 @@ export interface SyncRecord {
 }
 
 /** A page of changes of a resource. */
-export interface Page {
-  readonly records: ReadonlyArray<SyncRecord>
-  /** Ids of records that do not exist any more. */
-  readonly removed: ReadonlyArray<string>
-  /** The start of the next page. */
-  readonly cursor: string
-  readonly hasMore: boolean
-  /** True if a load that began without a cursor now has every record that existed when it began. */
-  readonly isComplete: boolean
-  /** The seconds for which an open transaction has held changes back. */
-  readonly lag: number
-}
+export type Page = ChangesPage<SyncRecord>
 
 /** The source of a copy. A target has the copy of one organization of one service. */
 export interface Origin {
@@ -89,13 +79,13 @@ export interface Target {
 export const formatVersion = 1
 
 /** The state after a page. The last page ends a load if it is complete: else an open transaction may hold records back. */
-export const after = ({ load }: State, { cursor, hasMore, isComplete }: Page): State => ({
+export const after = ({ load }: State, { complete, cursor, has_more }: Page): State => ({
   cursor,
-  load: isComplete && !hasMore ? "done" : load
+  load: complete && !has_more ? "done" : load
 })
 
 /** True if a copy with this state after a page is in step. */
-export const isInStep = ({ load }: State, { hasMore }: Page): boolean => load === "done" && !hasMore
+export const isInStep = ({ load }: State, { has_more }: Page): boolean => load === "done" && !has_more
 
 /** The refusal of a target that another process has taken. */
 export const inUse = ({ elsewhere, name }: Place) =>
