@@ -1,14 +1,7 @@
 /** The PSP, the payment service provider: pages of the objects of a connected account. */
 import { Array, Context, Effect, Layer, Order, Predicate } from "effect"
 import type { PspKind } from "../api/Psp.ts"
-import {
-  AccountDisconnected,
-  CursorUnknown,
-  type Page,
-  type PageRequest,
-  type PspError,
-  PspNotConfigured
-} from "./PspPage.ts"
+import * as Psp from "./PspPage.ts"
 import * as Stripe from "./StripeClient.ts"
 
 /** An object of the PSP; its other fields are passed on. */
@@ -33,14 +26,14 @@ export const memory = (accounts: Accounts) => ({
   list: Effect.fnUntraced(function* (
     kind: PspKind,
     account: string,
-    { limit, startingAfter, createdGte = 0, createdLte = Infinity }: PageRequest
+    { limit, startingAfter, createdGte = 0, createdLte = Infinity }: Psp.PageRequest
   ) {
     const objects = new Map(Object.entries(accounts)).get(account)
-    if (objects === undefined) return yield* new AccountDisconnected()
+    if (objects === undefined) return yield* new Psp.AccountDisconnected()
     const all = Array.sort(objects[kind] ?? [], newestFirst)
     // The cursor may be any object of the account, within the bounds or not.
     const cursor = all.findIndex((object) => object.id === startingAfter)
-    if (Predicate.isString(startingAfter) && cursor === -1) return yield* new CursorUnknown()
+    if (Predicate.isString(startingAfter) && cursor === -1) return yield* new Psp.CursorUnknown()
     const rest = all.slice(cursor + 1).filter(({ created }) => created >= createdGte && created <= createdLte)
     return { data: rest.slice(0, limit), hasMore: rest.length > limit }
   })
@@ -50,7 +43,7 @@ export class PspClient extends Context.Service<
   PspClient,
   {
     /** Reads a page of the objects of a kind in a connected account. Interrupting it closes the connection. */
-    readonly list: (kind: PspKind, account: string, page: PageRequest) => Effect.Effect<Page, PspError>
+    readonly list: (kind: PspKind, account: string, page: Psp.PageRequest) => Effect.Effect<Psp.Page, Psp.PspError>
     /** Set if there is no PSP. */
     readonly isMissing?: true
   }
@@ -63,6 +56,6 @@ export class PspClient extends Context.Service<
   /** No PSP at all. */
   static readonly layerNotConfigured = Layer.succeed(
     PspClient,
-    PspClient.of({ list: () => Effect.fail(new PspNotConfigured()), isMissing: true })
+    PspClient.of({ list: () => Effect.fail(new Psp.PspNotConfigured()), isMissing: true })
   )
 }

@@ -4,16 +4,7 @@
  */
 import { Clock, Context, Duration, Effect, Layer, Random } from "effect"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import {
-  ClinicNotConnected,
-  ClinicUnknown,
-  CursorNotFound,
-  ProcessorBusy,
-  ProcessorDown,
-  ProcessorNotConfigured,
-  type RecordStoreDown,
-  type Unauthorized
-} from "../api/Errors.ts"
+import * as Errors from "../api/Errors.ts"
 import type { PspKind } from "../api/Psp.ts"
 import * as Throttle from "../database/Throttle.ts"
 import * as Circuits from "./Circuits.ts"
@@ -50,7 +41,7 @@ const makeLimit = () => {
   const counts = new Map<string, number>()
   const add = (organization: string, change: 1 | -1) => {
     const count = (counts.get(organization) ?? 0) + change
-    if (count > maximumReadsOfAnOrganization) return Effect.fail(new ProcessorBusy())
+    if (count > maximumReadsOfAnOrganization) return Effect.fail(new Errors.ProcessorBusy())
     if (count === 0) counts.delete(organization)
     else counts.set(organization, count)
     return Effect.void
@@ -78,14 +69,14 @@ type Failure = Extract<PspError, { readonly _tag: keyof typeof messages }>
 const isFailure = (error: { readonly _tag: string }): error is Failure => error._tag in messages
 
 export type PspReadError =
-  | ClinicUnknown
-  | ClinicNotConnected
-  | CursorNotFound
-  | ProcessorDown
-  | ProcessorNotConfigured
-  | ProcessorBusy
-  | Unauthorized
-  | RecordStoreDown
+  | Errors.ClinicUnknown
+  | Errors.ClinicNotConnected
+  | Errors.CursorNotFound
+  | Errors.ProcessorDown
+  | Errors.ProcessorNotConfigured
+  | Errors.ProcessorBusy
+  | Errors.Unauthorized
+  | Errors.RecordStoreDown
 
 export class PspReads extends Context.Service<
   PspReads,
@@ -121,7 +112,7 @@ export class PspReads extends Context.Service<
 
       const down = (account: string, retryAfter = Duration.zero) =>
         Effect.flatMap(circuits.untilNext(account), (untilNext) =>
-          Effect.fail(ProcessorDown.retryAfter(Duration.max(untilNext, retryAfter)))
+          Effect.fail(Errors.ProcessorDown.retryAfter(Duration.max(untilNext, retryAfter)))
         )
 
       const call = (kind: PspKind, owner: Circuits.Owner, page: PageRequest, duration: Duration.Duration) =>
@@ -134,9 +125,9 @@ export class PspReads extends Context.Service<
             Effect.andThen(log(owner.account, failure), down(owner.account, failure.retryAfter))
           ),
           Effect.catchTags({
-            CursorUnknown: () => Effect.fail(new CursorNotFound()),
-            AccountDisconnected: () => Effect.fail(new ClinicNotConnected()),
-            PspNotConfigured: () => Effect.fail(new ProcessorNotConfigured()),
+            CursorUnknown: () => Effect.fail(new Errors.CursorNotFound()),
+            AccountDisconnected: () => Effect.fail(new Errors.ClinicNotConnected()),
+            PspNotConfigured: () => Effect.fail(new Errors.ProcessorNotConfigured()),
             CircuitOpen: () => down(owner.account)
           })
         )
@@ -149,9 +140,9 @@ export class PspReads extends Context.Service<
         until: bigint
       ): Effect.fn.Return<Page, PspReadError, CurrentOrganization> {
         const account = yield* accounts.find(clinic)
-        if (account === undefined) return yield* new ClinicUnknown()
+        if (account === undefined) return yield* new Errors.ClinicUnknown()
         // Without an account, the PSP would read our own.
-        if (account === null || !isAccount(account)) return yield* new ClinicNotConnected()
+        if (account === null || !isAccount(account)) return yield* new Errors.ClinicNotConnected()
         if ((page.createdGte ?? 0) > (page.createdLte ?? Infinity)) return { data: [], hasMore: false }
         const duration = Duration.nanos(until - (yield* Clock.monotonicTimeNanos))
         return yield* call(kind, { organization, account }, page, duration)

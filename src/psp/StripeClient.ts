@@ -9,18 +9,7 @@ import { Data, Duration, Effect, Option, Predicate, Redacted } from "effect"
 import { Stripe } from "stripe"
 import type { PspKind } from "../api/Psp.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import {
-  AccountDisconnected,
-  AccountFailed,
-  AccountUnauthorized,
-  CursorUnknown,
-  type PageRequest,
-  PspErred,
-  type PspError,
-  PspRefused,
-  PspUnavailable,
-  RateLimited
-} from "./PspPage.ts"
+import * as Psp from "./PspPage.ts"
 
 export interface Options {
   readonly secretKey: Redacted.Redacted
@@ -110,7 +99,7 @@ const requestOf = (error: object) => wordOf(textOf(error, "requestId"))
  * The reason for which a call failed. Codes and parameters are checked before the status, which varies. Messages hold
  * account ids and masked keys, and are not passed on.
  */
-const pspErrorOf = (error: object): PspError => {
+const pspErrorOf = (error: object): Psp.PspError => {
   const type = wordOf(textOf(error, "type")) ?? "unknown"
   const code = textOf(error, "code")
   const status = statusOf(error)
@@ -125,16 +114,17 @@ const pspErrorOf = (error: object): PspError => {
   const size = { each: "body too large", together: "bodies too large together" }
   const words = [type, status, loggedCode, tooLarge === undefined ? end : size[tooLarge]]
   const failure = { reason: words.filter(Predicate.isNotUndefined).join(" "), request, retryAfter }
-  if (textOf(error, "param") === "starting_after") return new CursorUnknown()
-  if (code === "account_invalid") return new AccountDisconnected()
+  if (textOf(error, "param") === "starting_after") return new Psp.CursorUnknown()
+  if (code === "account_invalid") return new Psp.AccountDisconnected()
   if (type === "StripeRateLimitError" || code === "rate_limit") {
-    return new RateLimited({ request, retryAfter: retryAfter ?? Duration.seconds(1) })
+    return new Psp.RateLimited({ request, retryAfter: retryAfter ?? Duration.seconds(1) })
   }
-  if (tooLarge === "each") return new AccountFailed(failure)
-  if (status === 400 || tooLarge === "together") return new PspRefused(failure)
-  if (status === 401) return isKeyRefused(error, code) ? new PspUnavailable(failure) : new AccountUnauthorized(failure)
-  if (status !== undefined && status > 401 && status < 500) return new AccountFailed(failure)
-  return cannotConnect.test(end ?? "") ? new PspUnavailable(failure) : new PspErred(failure)
+  if (tooLarge === "each") return new Psp.AccountFailed(failure)
+  if (status === 400 || tooLarge === "together") return new Psp.PspRefused(failure)
+  if (status === 401)
+    return isKeyRefused(error, code) ? new Psp.PspUnavailable(failure) : new Psp.AccountUnauthorized(failure)
+  if (status !== undefined && status > 401 && status < 500) return new Psp.AccountFailed(failure)
+  return cannotConnect.test(end ?? "") ? new Psp.PspUnavailable(failure) : new Psp.PspErred(failure)
 }
 
 const annotate = (request: string | undefined, status: number | undefined) =>
@@ -168,7 +158,7 @@ const connectionOf = ({ hostname, port, protocol }: URL) => {
   return { host: hostname, port: Number(port || (plain ? 80 : 443)), protocol: plain ? "http" : "https" } as const
 }
 
-const parametersOf = ({ createdGte, createdLte, limit, startingAfter }: PageRequest) => {
+const parametersOf = ({ createdGte, createdLte, limit, startingAfter }: Psp.PageRequest) => {
   const created = {
     ...(createdGte !== undefined && { gte: createdGte }),
     ...(createdLte !== undefined && { lte: createdLte })
@@ -211,9 +201,9 @@ export const make = ({ secretKey, apiUrl }: Options) =>
       list: Effect.fn("StripeClient.list", { kind: "client", attributes })(function* (
         kind: PspKind,
         account: string,
-        page: PageRequest
+        page: Psp.PageRequest
       ) {
-        if ((page.startingAfter ?? "").length > longestId) return yield* new CursorUnknown()
+        if ((page.startingAfter ?? "").length > longestId) return yield* new Psp.CursorUnknown()
         const traceParent = yield* Tracing.outgoing
         const { data, has_more, lastResponse } = yield* Effect.tryPromise({
           try: (signal) =>
@@ -227,7 +217,7 @@ export const make = ({ secretKey, apiUrl }: Options) =>
         yield* annotate(request, lastResponse.statusCode)
         return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
           ? { data, hasMore: has_more }
-          : yield* new PspErred({ reason: "not a list", request })
+          : yield* new Psp.PspErred({ reason: "not a list", request })
       })
     }
   })
