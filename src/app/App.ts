@@ -17,7 +17,7 @@ import { grace, Listener } from "../http/Listener.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import { SignaturesRequired } from "../deletions/Signature.ts"
 import * as Worker from "../deletions/Worker.ts"
-import * as RequestLimit from "../keys/RequestLimit.ts"
+import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { PspClient } from "../psp/PspClient.ts"
 import * as Notices from "./Notices.ts"
 import * as Server from "./Server.ts"
@@ -196,7 +196,7 @@ const serving = (settings: Settings) =>
   Layer.mergeAll(
     HealthChecks.layer,
     intakeServices(settings.deletionDelay),
-    Option.match(settings.rateLimit, { onNone: () => Layer.empty, onSome: RequestLimit.layer })
+    Option.match(settings.rateLimit, { onNone: () => Layer.empty, onSome: AuthorizationServer.layerLimit })
   ).pipe(
     Layer.provideMerge(services),
     Layer.provide([processor(settings), Layer.succeed(Connections, settings.maxConnections)])

@@ -1,29 +1,7 @@
-/** What is served: the routes of each role with their documentation, and the middleware around them. */
-import {
-  Context,
-  type Duration,
-  Effect,
-  FileSystem,
-  Function,
-  Layer,
-  Path,
-  References,
-  type Scope,
-  Stdio,
-  Terminal,
-  type Types
-} from "effect"
-import {
-  Etag,
-  HttpMiddleware,
-  HttpPlatform,
-  HttpRouter,
-  HttpServer,
-  type HttpServerRequest,
-  HttpServerResponse
-} from "effect/http"
+/** The routes of each role with their documentation, and the middleware around them. */
+import { Context, type Duration, Effect, Function, Layer, References, type Scope, type Types } from "effect"
+import { HttpMiddleware, HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, OpenApi } from "effect/http-api"
-import { ChildProcessSpawner } from "effect/process"
 import { DataApi } from "../api/DataApi.ts"
 import { IntakeApi, VersionOneApi } from "../api/IntakeApi.ts"
 import { OperationsApi } from "../api/OperationsApi.ts"
@@ -31,8 +9,6 @@ import { Accounting } from "../database/Store.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
-import { pathsOf } from "../http/Paths.ts"
-import * as Surroundings from "../http/Surroundings.ts"
 import * as DeletionHandlers from "../deletions/Handlers.ts"
 import * as Signature from "../deletions/Signature.ts"
 import { Note } from "../observability/RequestFacts.ts"
@@ -41,18 +17,7 @@ import * as Series from "../observability/Series.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import * as PspHandlers from "../psp/Handlers.ts"
 import * as RecordHandlers from "../records/Handlers.ts"
-import { ChangeClock } from "../records/ChangeClock.ts"
-import { handlers as healthHandlers, HealthChecks } from "../operations/HealthChecks.ts"
-import { IntakeSecrets } from "../deletions/IntakeSecrets.ts"
-import { Listener } from "../http/Listener.ts"
-import { LogWriter } from "../observability/LogWriter.ts"
-import { OrgResolver } from "../keys/OrgResolver.ts"
-import { ProcessRuntime } from "../observability/ProcessRuntime.ts"
-import { PspReads } from "../psp/PspReads.ts"
-import { Recent } from "../observability/Recent.ts"
-import { Repositories } from "../records/Repository.ts"
-import { Scheduler } from "../deletions/Scheduler.ts"
-import { TaskReads } from "../deletions/TaskReads.ts"
+import { handlers as healthHandlers } from "../operations/HealthChecks.ts"
 
 const mebibyte = 1024 * 1024
 
@@ -62,9 +27,9 @@ const prefixed = (prefix: string) =>
     Effect.map(HttpRouter.HttpRouter, (router) => router.prefixed(prefix))
   )
 
-/** Handlers that run traced or not, as their requests do. Where they are built, the tracer is off. */
+/** Handlers that are traced if their request is. Where they are built, the tracer is off. */
 const asRequested = <A, E, R>(handlers: Layer.Layer<A, E, R>) =>
-  Surroundings.reduced(handlers, Context.omit(References.TracerEnabled))
+  Middleware.pruneContext(handlers, Context.omit(References.TracerEnabled))
 
 const dataApiPrefix = "/api/v3"
 const operationsPrefix = "/api/v1"
@@ -118,13 +83,13 @@ export const operationsRoutes = HttpApiBuilder.layer(OperationsApi).pipe(
 /** The path of the intake. */
 export const intakePath = `${operationsPrefix}/invoice-deletions`
 
-const paths = pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]: VersionOneApi })
+const paths = Middleware.pathsOf({ [dataApiPrefix]: DataApi, [operationsPrefix]: VersionOneApi })
 
 /** The paths that a process serves, with the data API or without it. */
 export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
   Array.from(paths.keys()).filter((path) => dataApi || !path.startsWith(`${dataApiPrefix}/`))
 
-/** What a route responds with, whose errors are handled further out. */
+/** The response of a route, whose errors are handled further out. */
 type Handled = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
 
 /** Accounts for the statements of a request among its facts. */
@@ -148,13 +113,13 @@ const around = Effect.gen(function* () {
   return HttpMiddleware.make((httpEffect) => everywhere(accounted(gated(httpEffect))))
 })
 
-/** What happens around every request. */
+/** The middleware around every request. */
 export const middleware = HttpRouter.middleware(
   Effect.map(around, (each) => (handled: Handled) => each(handled)),
   { global: true }
 )
 
-/** The same around the requests to the APIs alone, which are counted, for a server that has other routes beside them. */
+/** The same around requests to the APIs alone, which are counted: for a server that has other routes too. */
 export const middlewareOfApis = HttpRouter.middleware(
   Effect.gen(function* () {
     const each = yield* around
@@ -174,35 +139,8 @@ export const middlewareOfApis = HttpRouter.middleware(
 /** The routes of the data API as they are served. */
 export const routes = Layer.merge(dataApiRoutes, middleware)
 
-/** The routes of a process, and what happens around each request, as one effect. */
+/** The routes of a process with the middleware, as one effect. */
 export const appOf = <A, E, R>(served: Layer.Layer<A, E, R>) => HttpRouter.toHttpEffect(Layer.merge(served, middleware))
-
-// Services that handlers were built with. What is not named here is copied for each request: it costs, and does no harm.
-const withoutServices = Context.omit(
-  ChangeClock,
-  ChildProcessSpawner.ChildProcessSpawner,
-  Etag.Generator,
-  FileSystem.FileSystem,
-  HealthChecks,
-  HttpPlatform.HttpPlatform,
-  IntakeSecrets,
-  Listener,
-  LogWriter,
-  OrgResolver,
-  Path.Path,
-  ProcessRuntime,
-  PspReads,
-  Recent,
-  Repositories,
-  Scheduler,
-  Stdio.Stdio,
-  TaskReads,
-  Terminal.Terminal
-)
-
-/** What the fiber of a request carries. Each adds about ten services of its own, and is not to copy the rest for them. */
-const ofRequest = (context: Context.Context<HttpServer.HttpServer>) =>
-  Context.makeUnsafe<HttpServer.HttpServer>(withoutServices(context).mapUnsafe, { maxDepth: 16 })
 
 /** Serves what `appOf` returns. */
 export const serve = <E>(
@@ -210,4 +148,7 @@ export const serve = <E>(
 ) =>
   // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for as
   // long as the server remembers the fiber.
-  Surroundings.reduced(HttpServer.serve(app, Function.identity), ofRequest)
+  Middleware.pruneContext(HttpServer.serve(app, Function.identity), (context) =>
+    // Each request adds about ten services. By default the whole context would be copied for them, for 8 % of a record.
+    Context.makeUnsafe(context.mapUnsafe, { maxDepth: 20 })
+  )

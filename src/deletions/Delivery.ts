@@ -12,7 +12,7 @@ import {
   maximumItems
 } from "../api/IntakeApi.ts"
 import { type Outcome, outcomeOf, parse, prune, wantedBy } from "../http/JsonPruning.ts"
-import { smallBody } from "../http/LargeBodies.ts"
+import { smallBody } from "../api/JsonBody.ts"
 
 /** An invoice to delete; null where the delivery does not say. */
 export interface InvoiceRef {

@@ -5,8 +5,9 @@ import type { HttpServerRequest } from "effect/http"
 import { RequestInvalid } from "../api/Errors.ts"
 import { invalidRequest, validationErrors } from "../api/Faults.ts"
 import { DeliveryHeaders } from "../api/IntakeApi.ts"
+import { smallBody } from "../api/JsonBody.ts"
 import * as LargeBodies from "../http/LargeBodies.ts"
-import { ReceivedBody } from "../http/RequestBody.ts"
+import { ReceivedBody } from "../http/JsonBodyServer.ts"
 import * as Delivery from "./Delivery.ts"
 
 const identifying = ["idempotency-key", "x-organization-id"] as const satisfies ReadonlyArray<keyof Delivery.Identity>
@@ -37,8 +38,6 @@ export const read = Effect.fnUntraced(function* (headers: DeliveryHeaders) {
   const body = yield* ReceivedBody
   const input = { body, headers }
   const outcome =
-    body.length <= LargeBodies.smallBody
-      ? Delivery.job(input)
-      : yield* LargeBodies.run<typeof Delivery>(deliveries, input)
+    body.length <= smallBody ? Delivery.job(input) : yield* LargeBodies.run<typeof Delivery>(deliveries, input)
   return "detail" in outcome ? yield* new RequestInvalid(outcome) : outcome.value
 })

@@ -1,16 +1,21 @@
 /** Reads and checks JSON bodies, before and after their fields are decoded. */
 import { isUtf8 } from "node:buffer"
-import { Context, Effect, Layer, Schema } from "effect"
-import { HttpClientRequest, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Bytes, ByteSize, Context, Data, Effect, Layer, Predicate, Schema, type Scope, Stream } from "effect"
+import {
+  HttpClientRequest,
+  HttpIncomingMessage,
+  type HttpServerError,
+  HttpServerRequest,
+  HttpServerResponse
+} from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
 import { EncodingUnsupported, marked, PayloadTooLarge, RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
 import { note } from "../observability/RequestFacts.ts"
-import { JsonBody } from "../api/JsonBody.ts"
+import { JsonBody, mayBeLarge, smallBody } from "../api/JsonBody.ts"
 import type * as JsonPruning from "./JsonPruning.ts"
 import { parse, wantedBy } from "./JsonPruning.ts"
 import * as LargeBodies from "./LargeBodies.ts"
-import { type BodyNotRead, Budget, mayBeLarge, readBody, ReceivedBody } from "./RequestBody.ts"
 
 const pruning = LargeBodies.moduleBeside(import.meta.url, "JsonPruning")
 
@@ -31,6 +36,98 @@ const checkRequest = (
     return Effect.fail(invalidRequest([{ loc: ["header", "content-type"], ...faults.contentType }, ...found]))
   }
   return found.length > 0 ? Effect.fail(invalidRequest(found)) : Effect.void
+}
+
+/** A body was not read: it is larger than it may be; all large bodies together are; or it was not sent as valid HTTP. */
+class BodyNotRead extends Data.TaggedError("BodyNotRead")<{
+  readonly reason: "too large" | "too many" | "broken"
+}> {}
+
+const tooLarge = new BodyNotRead({ reason: "too large" })
+const tooMany = new BodyNotRead({ reason: "too many" })
+const broken = new BodyNotRead({ reason: "broken" })
+
+/** The body of the current request, for endpoints that decode it themselves. */
+export const ReceivedBody = Context.Reference<Uint8Array>("practice-data/http/RequestBody/ReceivedBody", {
+  defaultValue: () => new Uint8Array()
+})
+
+const mebibyte = 1024 * 1024
+
+/**
+ * How many bytes all bodies in memory may have together, beyond what each may have to be small. Received bytes count, not
+ * announced ones: a client that announces much and sends little keeps nobody out.
+ */
+export class Budget {
+  private left: number
+
+  constructor(bytes = 64 * mebibyte) {
+    this.left = bytes
+  }
+
+  /** Takes bytes, if as many are left. */
+  readonly take = (bytes: number): boolean => {
+    if (bytes > this.left) return false
+    this.left -= bytes
+    return true
+  }
+
+  readonly give = (bytes: number): void => {
+    this.left += bytes
+  }
+}
+
+const isOverflow = (error: HttpServerError.HttpServerError) =>
+  error.reason._tag === "RequestParseError" &&
+  (error.reason.reason === "BodyTooLarge" || Predicate.hasProperty(error.reason.cause, "maxBytes"))
+
+const readShort = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) =>
+  request.arrayBuffer.pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
+    Effect.mapBoth({
+      onSuccess: (buffer) => new Uint8Array(buffer),
+      onFailure: (error) => (isOverflow(error) ? tooLarge : broken)
+    })
+  )
+
+const beyondFree = (length: number) => Math.max(0, length - smallBody)
+
+const readLong = Effect.fnUntraced(function* (
+  request: HttpServerRequest.HttpServerRequest,
+  maxBytes: number,
+  budget: Budget
+) {
+  const pieces: Array<Uint8Array> = []
+  let length = 0
+  let taken = 0
+  yield* Effect.addFinalizer(() => Effect.sync(() => budget.give(taken)))
+  const add = (piece: Uint8Array): Effect.Effect<void, BodyNotRead> => {
+    length += piece.length
+    if (length > maxBytes) return Effect.fail(tooLarge)
+    const more = beyondFree(length) - taken
+    if (!budget.take(more)) return Effect.fail(tooMany)
+    taken += more
+    pieces.push(piece)
+    return Effect.void
+  }
+  yield* request.stream.pipe(
+    Stream.mapError(() => broken),
+    Stream.runForEach(add)
+  )
+  return Bytes.concat(pieces)
+})
+
+/**
+ * Reads the body of a request. Its bytes are counted until the request is over.
+ *
+ * @param options.maxBytes how many bytes it may have; a body that announces more is not read
+ */
+export const readBody = (
+  request: HttpServerRequest.HttpServerRequest,
+  { maxBytes, budget }: { readonly maxBytes: number; readonly budget: Budget }
+): Effect.Effect<Uint8Array<ArrayBuffer>, BodyNotRead, Scope.Scope> => {
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) return Effect.fail(tooLarge)
+  return mayBeLarge(request) ? readLong(request, maxBytes, budget) : readShort(request, maxBytes)
 }
 
 /** The schema of the body of an endpoint. */
@@ -90,7 +187,7 @@ export interface Options {
 
 /** Reads bodies, and prunes large ones to what the endpoint looks at. */
 export const layer = ({ maxBytes, isRaw = false, budget = sharedBudget, busy = serviceBusy }: Options) => {
-  const tooLarge = new PayloadTooLarge({ detail: `The request body is larger than ${maxBytes} bytes` })
+  const refusal = new PayloadTooLarge({ detail: `The request body is larger than ${maxBytes} bytes` })
   const answerBusy = Effect.andThen(note({ refusal: "load" }), busy)
   const refuseUnread = ({
     reason
@@ -101,7 +198,7 @@ export const layer = ({ maxBytes, isRaw = false, budget = sharedBudget, busy = s
   > => {
     switch (reason) {
       case "too large":
-        return Effect.andThen(note({ refusal: "too_large" }), Effect.fail(tooLarge))
+        return Effect.andThen(note({ refusal: "too_large" }), Effect.fail(refusal))
       case "too many":
         return answerBusy
       case "broken":
@@ -128,7 +225,7 @@ export const layer = ({ maxBytes, isRaw = false, budget = sharedBudget, busy = s
         if (isRaw) return Effect.provideService(respond(body), ReceivedBody, body)
         // A body that cannot be large was read by the request, which keeps it.
         if (!mayBeLarge(request)) return respond(body)
-        return body.length <= LargeBodies.smallBody ? respondTo(request, body) : respondPruned(request, body)
+        return body.length <= smallBody ? respondTo(request, body) : respondPruned(request, body)
       }
       return Effect.contextWith(
         (context: Context.Context<HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams>) => {

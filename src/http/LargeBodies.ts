@@ -7,9 +7,6 @@ import { fileURLToPath } from "node:url"
 import { Worker } from "node:worker_threads"
 import { Data, Effect, Semaphore } from "effect"
 
-/** Bytes. A body of no more is parsed and checked at once: nothing that short takes long. */
-export const smallBody = 64 * 1024
-
 /** Too many large bodies are waiting for the thread, or it ran out of memory. */
 export class LargeBodiesBusy extends Data.TaggedError("LargeBodiesBusy") {}
 

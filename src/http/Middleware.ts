@@ -1,12 +1,37 @@
-/** What happens around every request: middleware of the HTTP server. */
-import { Cause, Clock, Context, Effect, Exit, Option, References, type Tracer } from "effect"
+/** The middleware around every request, by the paths that are served. */
+import { Cause, Clock, Context, Effect, Exit, Layer, Option, References, type Tracer } from "effect"
 import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ServerSpan from "../observability/ServerSpan.ts"
-import type { Paths } from "./Paths.ts"
-import { wasRefused } from "./Refusal.ts"
-import { requestIdOf } from "./RequestId.ts"
+import { requestIdOf, wasRefused } from "./Refusal.ts"
+
+interface Endpoint {
+  readonly path: string
+  readonly method: string
+}
+
+/** The part of an `HttpApi` that has its paths. */
+interface Api {
+  readonly groups: Readonly<Record<string, { readonly endpoints: Readonly<Record<string, Endpoint>> }>>
+}
+
+/** The methods of each path. A path with GET has HEAD too. */
+export type Paths = ReadonlyMap<string, ReadonlyArray<string>>
+
+const reading = ["GET", "HEAD"]
+
+const pathsBelow = (prefix: string, { groups }: Api): ReadonlyArray<readonly [string, ReadonlyArray<string>]> => [
+  [`${prefix}/openapi.json`, reading],
+  [`${prefix}/docs`, reading],
+  ...Object.values(groups)
+    .flatMap(({ endpoints }) => Object.values(endpoints))
+    .map(({ path, method }) => [`${prefix}${path}`, method === "GET" ? reading : [method]] as const)
+]
+
+/** `/`, and the paths of APIs by their prefix, each with its documents beside its endpoints. */
+export const pathsOf = (apis: Readonly<Record<string, Api>>): Paths =>
+  new Map([["/", reading], ...Object.entries(apis).flatMap(([prefix, api]) => pathsBelow(prefix, api))])
 
 const errorResponse = (status: number, detail: string, headers?: Readonly<Record<string, string>>) =>
   HttpServerResponse.jsonUnsafe({ detail }, { status, headers })
@@ -31,14 +56,11 @@ export const unexpectedErrors = HttpMiddleware.make((httpEffect) =>
   })
 )
 
-/** The response to a path that is not among those served, or to another method than the path has. */
+/** The response to an unknown path, or to a method that a path does not have. */
 const refused = (methods: ReadonlyArray<string> | undefined) =>
   methods === undefined ? notFound : errorResponse(405, "Method Not Allowed", { allow: methods.join(", ") })
 
-/**
- * Completes the response of a route: compressed where the client accepts it and it pays; and where it may hold records,
- * so that no one stores it or takes it for anything but JSON.
- */
+/** Compresses the response of a route if the client accepts it. Responses that may have records are not cached. */
 const completed =
   ({ headers, method }: HttpServerRequest.HttpServerRequest, id: string) =>
   (response: HttpServerResponse.HttpServerResponse) =>
@@ -60,19 +82,18 @@ const withFacts = <A, E, R>(handled: Effect.Effect<A, E, R>, facts: RequestFacts
     )
   )
 
-/** Looks the key of a request up before it is handled. */
-export interface Identify {
+/** Looks up the key of a request before it is handled. */
+interface Identify {
   <A, E, R>(
     handle: (hasKey: boolean) => Effect.Effect<A, E, R>
   ): Effect.Effect<A, E, R | HttpServerRequest.HttpServerRequest>
 }
 
 /**
- * Around every request. Gives it an id, which the response has as `x-request-id` and log lines as `request_id`, and
- * facts, which observers see once the response is there. Paths match exactly; the router alone would accept several
- * spellings of one. One middleware for all of that, since each has its price for each request.
+ * Gives each request an id, which is the `x-request-id` of the response and the `request_id` of log lines, and facts,
+ * which observers get with the response. Paths match exactly; the router alone would accept several spellings of one.
  *
- * @param identify for endpoints below a prefix, which have keys
+ * @param keyed the endpoints below the prefix have keys
  */
 export const around = (paths: Paths, keyed: { readonly prefix: string; readonly identify: Identify }) =>
   HttpMiddleware.make((httpEffect) => {
@@ -112,7 +133,7 @@ export const around = (paths: Paths, keyed: { readonly prefix: string; readonly 
         facts.duration = RequestFacts.now(clock) - started
         facts.status = Exit.isSuccess(exit) ? exit.value.status : clientLeft
         facts.bytes = Exit.isSuccess(exit) && method !== "HEAD" ? lengthOf(exit.value) : 0
-        // A part of it was refused, and it was answered all the same.
+        // A statement was refused, and run again.
         if (facts.status < 400) facts.refusal = undefined
         if (Exit.isSuccess(exit) || !wasRefused(request.source)) for (const observer of observers) observer(facts)
         if (span !== undefined) ServerSpan.end(context, span, request, facts)
@@ -121,7 +142,7 @@ export const around = (paths: Paths, keyed: { readonly prefix: string; readonly 
     })
   })
 
-/** Shows requests to one more observer. Goes around `around`. */
+/** Adds an observer of requests. Goes around `around`. */
 export const alsoObservedBy = (observer: (facts: RequestFacts.RequestFacts) => void) =>
   HttpMiddleware.make((httpEffect) =>
     Effect.updateService(httpEffect, RequestFacts.RequestObservers, (observers) => [...observers, observer])
@@ -141,3 +162,15 @@ export const below = (prefixes: ReadonlyArray<string>, middleware: Around): Arou
       prefixes.some((prefix) => url.startsWith(`${prefix}/`)) ? middleware(httpEffect) : httpEffect
     )
   )
+
+/**
+ * Handlers that are built in a part of the context around them. Handlers of an HttpApi run in the context in which they
+ * are built, merged into that of each request: the part that is left out is not copied for each request.
+ *
+ * @param prune the part that is kept, such as `Context.pick(Repositories)`
+ */
+export const pruneContext = <A, E, R>(
+  handlers: Layer.Layer<A, E, R>,
+  prune: (context: Context.Context<R>) => Context.Context<R>
+): Layer.Layer<A, E, R> =>
+  Layer.fromBuild((memoMap, scope) => Effect.updateContext(Layer.buildWithMemoMap(handlers, memoMap, scope), prune))

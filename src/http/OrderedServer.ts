@@ -6,13 +6,11 @@
  * node:http parses every request of a chunk and emits all of them at once. A client that sent hundreds and read no
  * response would have all of the responses made, and kept in memory.
  */
-import { type IncomingMessage, Server, ServerResponse } from "node:http"
+import { IncomingMessage, Server, ServerResponse } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Duration, Iterable } from "effect"
-import { PieceLimitedRequest } from "./PieceLimit.ts"
-import { noResponse, refuse, refuseConnection, type Refused } from "./Refusal.ts"
-import { requestIdOf } from "./RequestId.ts"
+import { noResponse, refuse, refuseConnection, type Refused, requestIdOf } from "./Refusal.ts"
 
 /** What a client may hold on to. */
 export interface Limits {
@@ -37,6 +35,30 @@ const quietTurn = 0.2
 
 /** How long to wait for a quiet turn, in milliseconds. */
 const longestWaitForQuiet = 250
+
+/** So many pieces may be of any size. Past that they must have some bytes on average. */
+const freePieces = 256
+const minimumAverage = 32
+
+/** A request that reports a body in too many small pieces, and drops the rest of it. */
+class PieceLimitedRequest extends IncomingMessage {
+  onTooManyPieces: ((request: IncomingMessage) => void) | undefined
+  #pieces = 0
+  #bytes = 0
+  #isRefused = false
+
+  override push(piece: unknown, encoding?: BufferEncoding): boolean {
+    // The parser pushes all that it has read, however often it is told to stop.
+    if (this.#isRefused) return true
+    if (!Buffer.isBuffer(piece)) return super.push(piece, encoding)
+    this.#pieces += 1
+    this.#bytes += piece.length
+    this.#isRefused = this.#pieces > freePieces && this.#bytes < this.#pieces * minimumAverage
+    if (!this.#isRefused) return super.push(piece, encoding)
+    this.onTooManyPieces?.(this)
+    return false
+  }
+}
 
 interface Connection {
   readonly socket: Socket

@@ -1,7 +1,13 @@
 /** Responses to requests that do not reach the routes, in the documented form. */
+import { randomUUID } from "node:crypto"
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
-import { requestIdOf } from "./RequestId.ts"
+
+const visibleAscii = /^[\x21-\x7e]{1,128}$/
+
+/** The id that the client sent if it is 1 to 128 visible ASCII characters, otherwise a new one. */
+export const requestIdOf = (sent?: string | ReadonlyArray<string>): string =>
+  typeof sent === "string" && visibleAscii.test(sent) ? sent : randomUUID()
 
 /** What is known of a request that does not reach the routes. */
 export interface Refused {

@@ -1,53 +1,64 @@
 /** The authorization of the data API, over `OrgResolver`. */
-import { Context, Effect, Exit, Layer, Option, Predicate, Redacted } from "effect"
+import { Context, Effect, Exit, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { type CredentialStoreDown, marked, Unauthorized } from "../api/Errors.ts"
-import type { Identify } from "../http/Middleware.ts"
-import { mayBeLarge } from "../http/RequestBody.ts"
+import { RateLimiter } from "effect/persistence"
+import { type CredentialStoreDown, marked, TooManyRequests, Unauthorized } from "../api/Errors.ts"
 import { Authorization, bearer, ReadsByKey } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import { Note, note, type Refusal } from "../observability/RequestFacts.ts"
+import { mayBeLarge } from "../api/JsonBody.ts"
+import { Note, note } from "../observability/RequestFacts.ts"
 import { hashOf, isLikely, likely, prefixOf } from "./KeyLookup.ts"
 import { UnresolvedKey } from "./OrganizationReads.ts"
 import { OrgResolver } from "./OrgResolver.ts"
-import { RequestLimit } from "./RequestLimit.ts"
 
 const unauthorized = new Unauthorized()
 
-/** The response to it, encoded once: it is the one that strangers can ask for. */
+/** The response to a stranger, encoded once. */
 const unauthorizedResponse = HttpServerResponse.jsonUnsafe(
   { detail: unauthorized.detail },
   { status: 401, headers: { ...marked, "www-authenticate": "Bearer" } }
 )
 
-/** The tag of an error. HttpApi wraps the error of a handler. */
-const tagOf = (error: unknown): string => {
-  if (Predicate.hasProperty(error, "error")) return tagOf(error.error)
-  return Predicate.hasProperty(error, "_tag") && Predicate.isString(error._tag) ? error._tag : ""
-}
-
-/** Why a request is refused, by the error of its response. A store that fails says so itself. */
-const refusals: Readonly<Record<string, Refusal>> = {
-  Unauthorized: "key",
-  TooManyRequests: "limit",
-  ProcessorBusy: "load",
-  ProcessorDown: "processor"
-}
-
 const refused = Effect.as(note({ refusal: "key" }), unauthorizedResponse)
 
-/** Responds to a key that is not valid, and notes of any other error why the request is refused. */
-const answerRefusals = <E, R>(handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-  Effect.catch(handled, (error) => {
-    const tag = tagOf(error)
-    if (tag === unauthorized._tag) return refused
-    const refusal = refusals[tag]
-    return refusal === undefined ? Effect.fail(error) : Effect.andThen(note({ refusal }), Effect.fail(error))
-  })
+const is401 = Schema.is(Unauthorized)
+
+/** HttpApi wraps the error of a handler. */
+const isUnauthorized = (error: unknown) => is401(error) || (Predicate.hasProperty(error, "error") && is401(error.error))
+
+/** Responds to a key that is not valid. */
+const answerRefusal = <E, R>(handled: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+  Effect.catchIf(handled, isUnauthorized, () => refused)
 
 const noteOrganization = <E>(resolved: Effect.Effect<string, E>) =>
   Effect.tap(resolved, (organization) => note({ organization }))
+
+// Made once: a stack trace costs more than the rest of the response.
+const tooManyRequests = new TooManyRequests()
+
+/** Counts a request of an organization. Without a limit, nothing. */
+export const RequestLimit = Context.Reference<
+  ((organization: string) => Effect.Effect<void, TooManyRequests>) | undefined
+>("practice-data/keys/AuthorizationServer/RequestLimit", { defaultValue: () => undefined })
+
+/**
+ * A limit that each process holds by itself.
+ *
+ * @param perSecond the number of requests that an organization may send each second, and at once
+ */
+export const layerLimit = (perSecond: number) =>
+  Layer.effect(
+    RequestLimit,
+    Effect.map(
+      RateLimiter.make,
+      (limiter) => (organization: string) =>
+        Effect.catch(
+          limiter.consume({ algorithm: "token-bucket", key: organization, limit: perSecond, window: "1 second" }),
+          () => Effect.andThen(note({ refusal: "limit" }), Effect.fail(tooManyRequests))
+        )
+    )
+  ).pipe(Layer.provide(RateLimiter.layerStoreMemory))
 
 /** The outcome of a look-up that is over before the request reaches its endpoint. */
 const Resolved = Context.Reference<Exit.Exit<string, Unauthorized | CredentialStoreDown> | undefined>(
@@ -62,14 +73,11 @@ const credentialOf = Effect.provideService(
   {}
 )
 
-/**
- * Looks the key of a request up before it is handled, for what has to know whether it is valid. Without an `OrgResolver`,
- * none is.
- */
+/** Looks up the key of a request before it is handled, and says if it is valid. Without an `OrgResolver`, none is. */
 export const identify = Effect.map(
   Effect.serviceOption(OrgResolver),
-  (resolver): Identify =>
-    (handle) =>
+  (resolver) =>
+    <A, E, R>(handle: (hasKey: boolean) => Effect.Effect<A, E, R>) =>
       Effect.flatMap(credentialOf, (credential) =>
         Option.isNone(resolver) || Redacted.value(credential) === ""
           ? handle(false)
@@ -80,9 +88,8 @@ export const identify = Effect.map(
 )
 
 /**
- * Responds to requests without a key, and to those with a key that is not like one of this service and that nobody
- * knows, before anything else is made of them: strangers can send any number. Without an
- * `OrgResolver`, lets all pass.
+ * Rejects requests without a key, and with an unknown key of another form than ours, before anything else is done:
+ * strangers can send any number. Without an `OrgResolver`, all pass.
  */
 export const gate = Effect.map(Effect.serviceOption(OrgResolver), (resolver) =>
   HttpMiddleware.make((httpEffect) =>
@@ -97,7 +104,7 @@ export const gate = Effect.map(Effect.serviceOption(OrgResolver), (resolver) =>
         const known = Context.get(context, Resolved)
         const found = known === undefined ? Effect.exit(resolver.value.resolve(credential)) : Effect.succeed(known)
         return Effect.flatMap(found, (resolved) =>
-          Option.exists(Exit.findErrorOption(resolved), ({ _tag }) => _tag === unauthorized._tag)
+          Option.exists(Exit.findErrorOption(resolved), isUnauthorized)
             ? refused
             : Effect.provideService(httpEffect, Resolved, resolved)
         )
@@ -118,8 +125,7 @@ export const layer = Layer.effect(
         Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
           if (Redacted.value(credential) === "") return refused
           Context.get(context, Note)({ keyPrefix: prefixOf(credential) })
-          // A long body is read for the holder of a key only, requests are counted for an organization that is known, and
-          // the look-up alone costs half of a read that finds out that nobody knows the key.
+          // A large body is read for the holder of a key only, and requests are counted for a known organization.
           const resolved = Context.get(context, Resolved)
           const isLookedUpFirst =
             resolved !== undefined ||
@@ -128,7 +134,7 @@ export const layer = Layer.effect(
             !Context.get(endpoint.annotations, ReadsByKey) ||
             mayBeLarge(Context.get(context, HttpServerRequest.HttpServerRequest))
           if (lookUp === undefined || isLookedUpFirst) {
-            return answerRefusals(
+            return answerRefusal(
               Effect.flatMap(noteOrganization(resolved ?? resolve(credential)), (id) => {
                 const response = Effect.provideService(handled, CurrentOrganization, { id })
                 return limit === undefined ? response : Effect.andThen(limit(id), response)
@@ -136,11 +142,11 @@ export const layer = Layer.effect(
             )
           }
           const key = new UnresolvedKey(hashOf(credential), lookUp)
-          // A success comes from a read that has looked the key up. A stranger hears of no other error.
+          // A success comes from a read that has looked the key up. A stranger gets no other error than 401.
           const response = Effect.catch(Effect.provideService(handled, CurrentOrganization, key), (error) =>
             key.isUsed ? Effect.fail(error) : Effect.andThen(key.resolve, Effect.fail(error))
           )
-          return answerRefusals(response)
+          return answerRefusal(response)
         })
     })
   })

@@ -10,10 +10,10 @@ import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { CredentialStoreDown, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
 import type { Share } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"
+import type * as Store from "../database/Store.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
 import { keyRow, recordUse, shareOf } from "./KeyLookup.ts"
-import * as Templates from "./Templates.ts"
 
 // Made once: a stack trace costs more than the rest of the response.
 const unauthorized = new Unauthorized()
@@ -92,15 +92,59 @@ export const withKey = <Row extends object>(
   select null, ${found} from k cross join lateral (${statement}) r`
 }
 
+/** A statement with its values, as it is sent. */
+export interface Made {
+  readonly query: Store.Query
+  /** True if the plan does not depend on the values, so that it is made once. */
+  readonly isPlannedOnce: boolean
+}
+
+/** Makes a statement from its values, which it leaves as they are. */
+export type Make = (values: ReadonlyArray<string>) => Made
+
+type Template = (values: ReadonlyArray<unknown>) => Made
+
+/** Limits and offsets are in the texts, so there can be any number of them. */
+const maximumTexts = 500
+
+const templateOf = (count: number, make: Make): Template => {
+  const placeholders = Array.makeBy(count, (index) => `\0${index}`)
+  const { isPlannedOnce, query } = make(placeholders)
+  const [text, made] = query
+  const places = made.map((value) => placeholders.findIndex((placeholder) => placeholder === value))
+  return (values) => ({
+    isPlannedOnce,
+    // A value that has no place is the statement's own.
+    query: [text, made.map((own, index) => values[places[index] ?? -1] ?? own)]
+  })
+}
+
+/**
+ * Keeps the texts of statements that have a shape: those of one shape differ in their values alone. Making a text costs
+ * as much as sending it.
+ */
+export const makeTemplates = () => {
+  const templates = new Map<string, Template>()
+  return (shape: string | undefined, values: ReadonlyArray<unknown>, make: Make): Made => {
+    if (shape === undefined) return templateOf(values.length, make)(values)
+    const known = templates.get(shape)
+    if (known !== undefined) return known(values)
+    if (templates.size >= maximumTexts) templates.clear()
+    const template = templateOf(values.length, make)
+    templates.set(shape, template)
+    return template(values)
+  }
+}
+
 /** Reads for the current organization from the database of the records. */
 export const make = (sql: Database) => {
   const keyOwner = sql.literal(ownerOfKey)
-  const templates = Templates.make()
+  const templates = makeTemplates()
 
   const run = <Row extends object, E>(
     { isShort, share, within }: Pick<Read<never>, "isShort" | "share" | "within">,
     key: string,
-    { isPlannedOnce, query }: Templates.Made,
+    { isPlannedOnce, query }: Made,
     onError: (error: SqlError) => Effect.Effect<unknown, E | SqlError>
   ) => {
     const request = { key, share, within, unavailable: RecordStoreDown.from }

@@ -6,6 +6,7 @@ import { DataApi } from "../api/DataApi.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { ClinicRequired, OutOfRange } from "../api/Errors.ts"
 import { maximumLimit, pspGroups, type PspKind, type PspSearchRequest } from "../api/Psp.ts"
+import { note } from "../observability/RequestFacts.ts"
 import { PspReads } from "./PspReads.ts"
 
 const limitOf = ({ limit }: PspSearchRequest) =>
@@ -29,7 +30,10 @@ const handlersOf = (kind: PspKind) =>
             startingAfter: payload.starting_after ?? undefined,
             createdGte: payload.created_gte ?? undefined,
             createdLte: payload.created_lte ?? undefined
-          })
+          }).pipe(
+            Effect.tapErrorTag("ProcessorBusy", () => note({ refusal: "load" })),
+            Effect.tapErrorTag("ProcessorDown", () => note({ refusal: "processor" }))
+          )
           return HttpServerResponse.jsonUnsafe({ data, has_more: hasMore })
         })
       })

@@ -11,7 +11,7 @@ import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { between, completeHeader, lagHeader, longestWait, maximumChanges, pageOf } from "../api/records/Requests.ts"
 import { JsonBody } from "../api/JsonBody.ts"
-import * as Surroundings from "../http/Surroundings.ts"
+import { pruneContext } from "../http/Middleware.ts"
 import { note } from "../observability/RequestFacts.ts"
 import type { Json } from "./Pages.ts"
 import { type Criteria, Repositories, type Repository } from "./Repository.ts"
@@ -102,4 +102,4 @@ const layers = Layer.mergeAll(
   )
 )
 
-export const layer = Surroundings.reduced(layers, Context.pick(Repositories, Authorization, JsonBody))
+export const layer = pruneContext(layers, Context.pick(Repositories, Authorization, JsonBody))

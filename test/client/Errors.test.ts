@@ -18,7 +18,7 @@ import {
   UnexpectedResponseError
 } from "../../src/client/index.ts"
 import { CredentialStoreDown } from "../../src/api/Errors.ts"
-import * as RequestLimit from "../../src/keys/RequestLimit.ts"
+import * as AuthorizationServer from "../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
 import { InProcess, key, layerDemo, organization } from "../http/inProcess.ts"
 import { long } from "../support/tries.ts"
@@ -84,7 +84,7 @@ layer(InProcess.layer(layerDemo), { excludeTestServices: true })("the service's 
 })
 
 const limited = Layer.unwrap(
-  Effect.map(Layer.build(RequestLimit.layer(1)), (context) =>
+  Effect.map(Layer.build(AuthorizationServer.layerLimit(1)), (context) =>
     InProcess.layer(layerDemo).pipe(Layer.provide(Layer.succeedContext(context)))
   )
 )

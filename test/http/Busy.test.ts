@@ -6,7 +6,6 @@ import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../../src/api/DataApi.ts"
 import { ServiceBusy } from "../../src/api/Errors.ts"
 import * as JsonBodyServer from "../../src/http/JsonBodyServer.ts"
-import { Budget } from "../../src/http/RequestBody.ts"
 import { taskIdOf } from "../../src/deletions/Delivery.ts"
 import { busy, tasks } from "../../src/deletions/Handlers.ts"
 import * as AuthorizationServer from "../../src/keys/AuthorizationServer.ts"
@@ -18,7 +17,7 @@ import { InProcess, layerDemo, send } from "./inProcess.ts"
 const handlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, tasks).pipe(
   Layer.provideMerge([
     AuthorizationServer.layer,
-    JsonBodyServer.layer({ maxBytes: 1_000_000, budget: new Budget(100_000) })
+    JsonBodyServer.layer({ maxBytes: 1_000_000, budget: new JsonBodyServer.Budget(100_000) })
   ]),
   Layer.provide(layerDemo)
 )

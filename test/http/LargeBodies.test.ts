@@ -1,28 +1,30 @@
 /** The worker thread of large bodies: it keeps the event loop free, has a queue with an end, and is replaced if it dies. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Schema } from "effect"
+import { Effect, Exit, Fiber, Schedule, Schema } from "effect"
 import type * as JsonPruning from "../../src/http/JsonPruning.ts"
 import { wantedBy } from "../../src/http/JsonPruning.ts"
-import * as LargeBodies from "../../src/http/LargeBodies.ts"
+import { LargeBodiesBusy, run } from "../../src/http/LargeBodies.ts"
 
 const pruning = new URL("../../src/http/JsonPruning.ts", import.meta.url)
 const wanted = wantedBy(Schema.Struct({ text: Schema.String }))
 
-const prune = (text: string) =>
-  LargeBodies.run<typeof JsonPruning>(pruning, { body: new TextEncoder().encode(text), wanted })
+const prune = (text: string) => run<typeof JsonPruning>(pruning, { body: new TextEncoder().encode(text), wanted })
 
 describe("large bodies", () => {
   it.live("are pruned while the event loop turns", () =>
     Effect.gen(function* () {
       yield* prune("{}")
       let turns = 0
-      const timer = setInterval(() => turns++, 1)
+      const ticking = yield* Effect.sync(() => turns++).pipe(
+        Effect.repeat(Schedule.spaced("1 millis")),
+        Effect.forkChild
+      )
       const many = Array.from({ length: 8 }, () => prune(`{"text":"a","x":[${"[],".repeat(500_000)}[]]}`))
       assert.deepStrictEqual(
         yield* Effect.all(many, { concurrency: "unbounded" }),
         many.map(() => ({ value: '{"text":"a","x":null}' }))
       )
-      clearInterval(timer)
+      yield* Fiber.interrupt(ticking)
       assert.isAbove(turns, 20)
     })
   )
@@ -38,8 +40,8 @@ describe("large bodies", () => {
 
   it.live("are read by another thread after one that failed", () =>
     Effect.gen(function* () {
-      const failing = LargeBodies.run<{ readonly job: (input: string) => unknown }>(new URL("nowhere.ts", pruning), "")
-      assert.instanceOf(yield* Effect.flip(failing), LargeBodies.LargeBodiesBusy)
+      const failing = run<{ readonly job: (input: string) => string }>(new URL("nowhere.ts", pruning), "")
+      assert.instanceOf(yield* Effect.flip(failing), LargeBodiesBusy)
       assert.deepStrictEqual(yield* prune("{"), {
         detail: [{ loc: ["body", 1], msg: "JSON decode error", type: "json_invalid" }]
       })

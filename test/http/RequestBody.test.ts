@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { Budget, readBody } from "../../src/http/RequestBody.ts"
+import { Budget, readBody } from "../../src/http/JsonBodyServer.ts"
 
 const kibibyte = 1024
 

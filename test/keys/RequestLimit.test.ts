@@ -4,12 +4,12 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { TooManyRequests } from "../../src/api/Errors.ts"
 import { OrgResolver } from "../../src/keys/OrgResolver.ts"
-import * as Limit from "../../src/keys/RequestLimit.ts"
+import * as AuthorizationServer from "../../src/keys/AuthorizationServer.ts"
 import { InProcess, layerDemo, other, send, type ServiceLayer } from "../http/inProcess.ts"
 
 const limited = (services: ServiceLayer) =>
   Layer.unwrap(
-    Effect.map(Layer.build(Limit.layer(3)), (context) =>
+    Effect.map(Layer.build(AuthorizationServer.layerLimit(3)), (context) =>
       InProcess.layer(services).pipe(Layer.provide(Layer.succeedContext(context)))
     )
   )
@@ -59,7 +59,7 @@ for (const [where, services] of whereKeysAre) {
 layer(InProcess.layer(layerDemo))("without a limit", (it) => {
   it.effect("no number of requests is too many", () =>
     Effect.gen(function* () {
-      assert.isUndefined(yield* Limit.RequestLimit)
+      assert.isUndefined(yield* AuthorizationServer.RequestLimit)
       for (let request = 0; request < 20; request++) assert.strictEqual(yield* statusOf(), 200)
     })
   )

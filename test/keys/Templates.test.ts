@@ -6,8 +6,7 @@ import * as Statement from "effect/sql/Statement"
 import { searchable } from "../../src/api/records/index.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
 import type { Criteria } from "../../src/records/Repository.ts"
-import { ownerOfKey, withKey } from "../../src/keys/OrganizationReads.ts"
-import * as Templates from "../../src/keys/Templates.ts"
+import { type Make, makeTemplates, ownerOfKey, withKey } from "../../src/keys/OrganizationReads.ts"
 import { askedOf, searchQuery } from "../../src/records/SearchQuery.ts"
 
 const sql = Statement.make(Effect.never, PgClient.makeCompiler(), [], undefined)
@@ -35,11 +34,11 @@ describe("statements that read records", () => {
       `${resource.name}: whatever was asked before, a search is the statement that is made for it alone`,
       { requests: Arbitrary.schema(Schema.Array(Given).check(Schema.isMaxLength(12))) },
       ({ requests }) => {
-        const templates = Templates.make()
+        const templates = makeTemplates()
         for (const request of requests) {
           const page = { limit: request.limit, offset: request.offset }
           const { conditions, ...shaped } = askedOf(resource, criteriaOf(resource, request), page)
-          const make: Templates.Make = ([owner = "", ...values]) => {
+          const make: Make = ([owner = "", ...values]) => {
             const fragment = request.isKeyed ? sql.literal(ownerOfKey) : sql`${owner}`
             const query = searchQuery(sql, fragment, resource, { conditions, values }, page)
             const statement = request.isKeyed ? withKey(sql, owner, query) : query.statement
@@ -53,7 +52,7 @@ describe("statements that read records", () => {
     )
 
   it("have one text for a shape, until there are too many shapes to keep", () => {
-    const templates = Templates.make()
+    const templates = makeTemplates()
     let made = 0
     const ask = (shape: string) =>
       templates(shape, ["org_a", "v"], (values) => {
@@ -71,7 +70,7 @@ describe("statements that read records", () => {
   })
 
   it("keep the values that are the statement's own", () => {
-    const templates = Templates.make()
+    const templates = makeTemplates()
     const ask = (owner: string, value: string) =>
       templates("own", [owner, value], ([of, given]) => ({
         query: ["select $1, $2, $3, $4", [7, of, "own", given]],

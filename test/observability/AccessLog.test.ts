@@ -6,7 +6,7 @@ import { IntakeSecrets } from "../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../src/deletions/Scheduler.ts"
 import { SchedulerUnavailable } from "../../src/deletions/Task.ts"
 import { formats } from "../../src/observability/Logging.ts"
-import * as Limit from "../../src/keys/RequestLimit.ts"
+import * as AuthorizationServer from "../../src/keys/AuthorizationServer.ts"
 import { taskIdOf } from "../../src/deletions/Delivery.ts"
 import { deliver, layerIntake, layerMemory } from "../deletions/intake.ts"
 import { InProcess, key, layerDemo, layerDemoBut, other, send, type Sent } from "../http/inProcess.ts"
@@ -142,7 +142,7 @@ layer(InProcess.layer(down).pipe(Layer.provide(refusing.layer)))("the line of a 
 
 const limited = logged(options)
 const withLimit = Layer.unwrap(
-  Effect.map(Layer.build(Limit.layer(1)), (context) =>
+  Effect.map(Layer.build(AuthorizationServer.layerLimit(1)), (context) =>
     InProcess.layer(layerDemo).pipe(Layer.provide([Layer.succeedContext(context), limited.layer]))
   )
 )
