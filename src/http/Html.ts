@@ -73,6 +73,24 @@ export const icon = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0f766e"/><path d="M13 7h6v6h6v6h-6v6h-6v-6H7v-6h6z" fill="#fff"/></svg>'
 )}`
 
+/** Colors and text of all pages. Text has a contrast of at least 4.5 to its background, lines and bars of at least 3. */
+export const baseStyle = `
+:root {
+  color-scheme: light dark;
+  --ground: light-dark(#fafaf9, #1c1917); --surface: light-dark(#fff, #262220); --soft: light-dark(#f0efed, #35302d);
+  --text: light-dark(#1c1917, #f5f5f4); --muted: light-dark(#57534e, #b5afaa); --line: light-dark(#d6d3d1, #4a4541);
+  --teal: light-dark(#0f766e, #5eead4); --amber: light-dark(#b45309, #fbbf24); --red: light-dark(#b91c1c, #f87171);
+  --mono: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace;
+}
+*, ::before, ::after { box-sizing: border-box }
+body { margin: 0; background: var(--ground); color: var(--text); font: 15px/1.5 system-ui, sans-serif }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1.25rem; overflow-wrap: anywhere }
+h2 { font-size: 1.1rem; margin: 2rem 0 .75rem }
+p { margin: .4rem 0; max-width: 70ch }
+a { color: var(--teal); text-underline-offset: .15em }
+code, pre { font: var(--mono); overflow-wrap: anywhere }
+pre { background: var(--soft); padding: .75rem; margin: .5rem 0; border-radius: 6px; white-space: pre-wrap }`
+
 /** A page. */
 export const document = (title: string, head: Content, ...body: ReadonlyArray<Content>): string => {
   const common = [

@@ -2,7 +2,7 @@
 import { Context, Effect, Function, Layer, Record } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, HttpApiScalar, OpenApi } from "effect/http-api"
-import { cacheable, type Content, document, h, Html, icon, secured } from "./Html.ts"
+import { baseStyle, cacheable, type Content, document, h, Html, icon, secured } from "./Html.ts"
 
 interface DemoKey {
   readonly organization: string
@@ -14,46 +14,31 @@ export const DemoKeys = Context.Reference<ReadonlyArray<DemoKey>>("practice-data
   defaultValue: () => []
 })
 
+const apis = {
+  dataApi: {
+    name: "Practice data API",
+    about: "Reads the records of an organization, with its API key.",
+    documentation: "/api/v3/docs",
+    openapi: "/api/v3/openapi.json"
+  },
+  intake: {
+    name: "Invoice deletion intake",
+    about: "Accepts webhooks about deleted invoices and invoice lines.",
+    documentation: "/api/v1/docs",
+    openapi: "/api/v1/openapi.json"
+  }
+} as const
+
+type Api = (typeof apis)[keyof typeof apis]
+
 /** The APIs that a process serves. */
-export interface Served {
-  readonly dataApi: boolean
-  readonly intake: boolean
-}
-
-const dataApi = {
-  name: "Practice data API",
-  about: "Reads the records of an organization, with its API key.",
-  documentation: "/api/v3/docs",
-  openapi: "/api/v3/openapi.json"
-}
-
-const intake = {
-  name: "Invoice deletion intake",
-  about: "Accepts webhooks about deleted invoices and invoice lines.",
-  documentation: "/api/v1/docs",
-  openapi: "/api/v1/openapi.json"
-}
-
-type Api = typeof dataApi
+export type Served = Readonly<Record<keyof typeof apis, boolean>>
 
 const health = { health: "/api/v1/health", ready: "/api/v1/health/ready" }
 
-const style = `
-:root { --line: #d6d3d1; --muted: #57534e; --link: #0f766e; --code: #f5f5f4 }
-@media (prefers-color-scheme: dark) { :root { --line: #44403c; --muted: #a8a29e; --link: #5eead4; --code: #292524 } }
-body { font: 16px/1.55 system-ui, sans-serif; max-width: 44rem; margin: 0 auto; padding: 2.5rem 1.25rem }
-h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .25rem }
-h2 { font-size: 1.05rem; margin: 0 }
-p { margin: .15rem 0; color: var(--muted) }
-a { color: var(--link) }
-section { border-top: 1px solid var(--line); padding: 1.1rem 0; margin-top: 1.1rem }
-section + section { margin-top: 0 }
-nav { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin-top: .35rem }
-code, pre { font: 14px/1.5 ui-monospace, monospace; background: var(--code); border-radius: 6px }
-code { padding: .1rem .35rem }
-pre { padding: .8rem; margin: .6rem 0 0; white-space: pre-wrap; overflow-wrap: anywhere }
-ul { margin: .4rem 0; padding-left: 1.2rem }
-`
+const style = `${baseStyle}
+body { max-width: 46rem; margin: 0 auto; padding: 1.5rem }
+nav { display: flex; gap: 1.25rem }`
 
 const section = (title: string, ...content: ReadonlyArray<Content>) => h("section")(h("h2")(title), content)
 
@@ -71,13 +56,13 @@ const demoSection = (demo: ReadonlyArray<DemoKey>, host: string) =>
     )
   )
 
-const landingPage = (apis: ReadonlyArray<Api>, demo: ReadonlyArray<DemoKey>, host: string) =>
+const landingPage = (shown: ReadonlyArray<Api>, demo: ReadonlyArray<DemoKey>, host: string) =>
   document(
     "Practice Data",
     Html.style(style),
     h("h1")("Practice Data"),
     h("p")("The data of a veterinary wellness-plan business, for its partners."),
-    apis.map(({ about, documentation, name, openapi }) =>
+    shown.map(({ about, documentation, name, openapi }) =>
       section(name, h("p")(about), links({ Documentation: documentation, "OpenAPI document": openapi }))
     ),
     demo.length > 0 && demoSection(demo, host),
@@ -93,9 +78,9 @@ export const landing = (served: Served) =>
   HttpRouter.use((router) =>
     Effect.gen(function* () {
       const demo = yield* DemoKeys
-      const apis = [...(served.dataApi ? [dataApi] : []), ...(served.intake ? [intake] : [])]
+      const shown = Record.values(Record.filter(apis, (_, name) => served[name]))
       const json = HttpServerResponse.jsonUnsafe({
-        apis: apis.map(({ documentation, name, openapi }) => ({ name, documentation, openapi })),
+        apis: shown.map(({ documentation, name, openapi }) => ({ name, documentation, openapi })),
         ...health,
         ...(demo.length > 0 && {
           demo_keys: Object.fromEntries(demo.map(({ key, organization }) => [organization, key]))
@@ -103,7 +88,7 @@ export const landing = (served: Served) =>
       })
       yield* router.add("GET", "/", ({ headers }) =>
         (headers["accept"]?.includes("text/html") === true
-          ? cacheable(secured(HttpServerResponse.html(landingPage(apis, demo, hostOf(headers))), "inline"))
+          ? cacheable(secured(HttpServerResponse.html(landingPage(shown, demo, hostOf(headers))), "inline"))
           : Effect.succeed(json)
         ).pipe(Effect.map(HttpServerResponse.setHeader("vary", "accept")))
       )

@@ -1,26 +1,13 @@
 /** The stylesheet and the script of the operators' pages. */
+import { baseStyle } from "../http/Html.ts"
 
 /** Text has a contrast of at least 4.5 to its background, bars of at least 3. */
-export const style = `
-:root {
-  color-scheme: light dark;
-  --ground: light-dark(#fafaf9, #1c1917); --surface: light-dark(#fff, #262220); --soft: light-dark(#f0efed, #35302d);
-  --text: light-dark(#1c1917, #f5f5f4); --muted: light-dark(#57534e, #b5afaa); --line: light-dark(#d6d3d1, #4a4541);
-  --teal: light-dark(#0f766e, #5eead4); --amber: light-dark(#b45309, #fbbf24); --red: light-dark(#b91c1c, #f87171);
-  --mono: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace;
-}
-*, ::before, ::after { box-sizing: border-box }
-body { margin: 0; background: var(--ground); color: var(--text); font: 15px/1.5 system-ui, sans-serif }
+export const style = `${baseStyle}
 header, main, footer { max-width: 78rem; margin: 0 auto; padding: .5rem 1.5rem 1.5rem }
-h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1.25rem; overflow-wrap: anywhere }
-h2 { font-size: 1.1rem; margin: 2rem 0 .75rem }
 h3 { font-size: .95rem; margin: 0 }
-p { margin: .4rem 0; max-width: 70ch }
-a { color: var(--teal); text-underline-offset: .15em }
 small, .about, summary, label, footer, .tile dt, thead th, .times, .axis { color: var(--muted); font-size: 13px }
 .empty, .none { color: var(--muted) }
-code, .id, pre { font: var(--mono); overflow-wrap: anywhere; unicode-bidi: isolate }
-pre { background: var(--soft); padding: .75rem; margin: 0; border-radius: 6px; white-space: pre-wrap }
+.id { font: var(--mono); overflow-wrap: anywhere; unicode-bidi: isolate }
 time span { white-space: nowrap }
 time, .number, .tile dd, #live-time { font-variant-numeric: tabular-nums }
 :focus-visible { outline: 2px solid var(--teal); outline-offset: 2px; border-radius: 2px }
@@ -121,7 +108,7 @@ button, .button { cursor: pointer; font-weight: 600; text-decoration: none }
   :is(td, th) .id { max-width: 12rem }
 }
 @media print { header, form, .actions { display: none } }
-`.trimStart()
+`
 
 /**
  * Fetches the page every 5 seconds and changes only the nodes that differ, so that focus, scrolling, open details,

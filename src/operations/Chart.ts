@@ -2,7 +2,8 @@
 import { type Content, h, type Html, link } from "../http/Html.ts"
 import { none, type Point, quantile, type Snapshot, type Window } from "../observability/Recent.ts"
 import * as Format from "./Format.ts"
-import { type Query, table, tabs } from "./Layout.ts"
+import { table, tabs } from "./Layout.ts"
+import type { Query } from "./Page.ts"
 
 const lengths = { hour: 3_600_000, day: 86_400_000 } as const
 

@@ -75,9 +75,6 @@ const countProcesses = Effect.fnUntraced(function* (count: number, restarts: () 
   return answered
 })
 
-/** The questions of a parent to its children. */
-const questions = { metrics: "metrics", snapshot: "snapshot" } as const
-
 // A child is of the same version as its parent, unless the files were replaced while that ran.
 const isSnapshot = (answer: unknown): answer is ProcessSnapshot =>
   Predicate.hasProperty(answer, "recent") && Predicate.hasProperty(answer, "checks")
@@ -117,11 +114,11 @@ export class Figures extends Context.Service<
         places.reduce((sum, { restarts }) => sum + restarts, 0)
       )
       return Figures.of({
-        all: Effect.map(ask(questions.snapshot), (answers) =>
+        all: Effect.map(ask("snapshot"), (answers) =>
           answers.map((each) => (isSnapshot(each.answer) ? { ...each.answer, process: each.process } : silent(each)))
         ),
         metrics: Effect.gen(function* () {
-          const parts = (yield* ask(questions.metrics)).flatMap(({ answer, process }) =>
+          const parts = (yield* ask("metrics")).flatMap(({ answer, process }) =>
             Predicate.isString(answer) ? [{ process: String(process), text: answer }] : []
           )
           answered.set(parts.length)
@@ -136,7 +133,7 @@ export class Figures extends Context.Service<
     Layer.effectDiscard(
       Effect.gen(function* () {
         const { metrics, snapshot } = yield* ownFigures(roles)
-        yield* answering({ [questions.snapshot]: snapshot, [questions.metrics]: metrics })
+        yield* answering({ snapshot, metrics })
       })
     )
 }
@@ -159,9 +156,6 @@ export interface Seen {
   readonly silent: ReadonlyArray<Silent>
   readonly dependencies: ReadonlyArray<Dependency>
 }
-
-const isSilent = (one: ProcessSnapshot | Silent): one is Silent => "silent" in one
-const isHeard = (one: ProcessSnapshot | Silent): one is ProcessSnapshot => !isSilent(one)
 
 const tracked = (before: ReadonlyArray<Dependency>, { checks, process }: ProcessSnapshot, at: number) =>
   Object.entries(checks).map(([name, problem]): Dependency => {
@@ -188,9 +182,9 @@ export class Watch extends Context.Service<
         const found = yield* Effect.timeoutOption(figures.all, "1500 millis")
         const all = Option.getOrElse(found, (): ReadonlyArray<ProcessSnapshot | Silent> => [])
         const at = yield* Clock.currentTimeMillis
-        const processes = all.filter(isHeard)
+        const processes = all.filter((one): one is ProcessSnapshot => !("silent" in one))
         dependencies = processes.flatMap((one) => tracked(dependencies, one, at))
-        return { at, processes, silent: all.filter(isSilent), dependencies }
+        return { at, processes, silent: all.filter((one) => "silent" in one), dependencies }
       })
       const look = yield* Effect.cachedWithTTL(refresh, "1 second")
       // An outage is known also if nobody has a page open.

@@ -66,8 +66,7 @@ export const share = (part: number, whole: number): string => {
 }
 
 /** A number of bytes. */
-export const bytes = (value: number): string =>
-  value >= 1024 ** 3 ? `${(value / 1024 ** 3).toFixed(1)} GiB` : `${Math.round(value / 1024 ** 2)} MiB`
+export const bytes = (value: number): string => `${count(value / 1024 ** 2)} MiB`
 
 const reasons: Readonly<Record<string, string>> = {
   key: "invalid API key",

@@ -1,7 +1,6 @@
 /** Probes the databases every few seconds, for the metrics: reachability, the backlog of tasks, the lag of a replica. */
 import { Clock, Duration, Effect, Layer, Schedule } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Role } from "../app/Config.ts"
 import {
   CredentialDatabase,
   type Database,
@@ -14,6 +13,8 @@ import * as Tasks from "../deletions/Tasks.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 import * as Replica from "./Replica.ts"
 import * as Series from "../observability/Series.ts"
+
+type Role = "data-api" | "intake" | "worker"
 
 /** The longest time for which the figures of a busy database are kept, in milliseconds. */
 const longestKept = 15_000

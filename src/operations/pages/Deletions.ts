@@ -5,8 +5,9 @@ import { mostOrganizations, type TaskFilter } from "../../deletions/TaskPages.ts
 import { mostCounted, type Task, totalsOf } from "../../deletions/Tasks.ts"
 import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, filterForm, id, inTime, nextPage, page, shownOr, small, table, tabs } from "../Layout.ts"
+import { badge, clamped, filterForm, id, nextPage, small, table, tabs } from "../Layout.ts"
 import { OperatorStore, type TaskCounts, type TaskPage, type Unreadable } from "../OperatorStore.ts"
+import { inTime, page, shownOr } from "../Page.ts"
 
 const path = "/ops/deletions"
 
@@ -30,10 +31,11 @@ interface Data {
 
 const stateTabs = ({ counts, filter }: Data) => {
   const known = Result.getOrUndefined(counts)
-  const countOf = (state: State | undefined) =>
-    known === undefined || state === undefined || state === "completed"
-      ? ""
-      : ` ${Format.count(known[state], mostCounted)}`
+  const countOf = (state: State | undefined) => {
+    if (known === undefined || state === "completed") return ""
+    if (state !== undefined) return ` ${Format.count(known[state], mostCounted)}`
+    return known.estimated === null ? "" : ` about ${Format.count(known.estimated)}`
+  }
   const all = [undefined, ...State.literals].map((state) => ({
     text: `${state ?? "all"}${countOf(state)}`,
     href: link(path, { state, organization: filter.organization }),
@@ -96,12 +98,6 @@ const listOf = (data: Data, { isPartial, next, rows }: TaskPage, now: number): C
   ]
 }
 
-const estimate = ({ counts, list }: Data) => {
-  const all = Result.isSuccess(counts) ? counts.success.estimated : null
-  const hasMore = Result.isSuccess(list) && list.success.next !== undefined
-  return all !== null && hasMore && h("p")(small(`About ${Format.count(all)} in all, as the database estimates.`))
-}
-
 const view = (data: Data, now: number): Content => {
   const { filter, list, search } = data
   return [
@@ -115,8 +111,7 @@ const view = (data: Data, now: number): Content => {
       link(path, { state: filter.state }),
       filter.state !== undefined && h("input", { type: "hidden", name: "state", value: filter.state })()
     ),
-    shownOr(list, (found) => listOf(data, found, now)),
-    estimate(data)
+    shownOr(list, (found) => listOf(data, found, now))
   ]
 }
 

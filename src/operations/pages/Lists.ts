@@ -5,22 +5,9 @@ import type { ApiKey } from "../../keys/ApiKeys.ts"
 import type { Entry } from "../AuditLog.ts"
 import { highest, type Seen, Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import {
-  badge,
-  clamped,
-  filterForm,
-  id,
-  inTime,
-  nextPage,
-  none,
-  page,
-  section,
-  shownOr,
-  small,
-  table,
-  tile
-} from "../Layout.ts"
+import { badge, clamped, filterForm, id, nextPage, none, section, small, table, tile } from "../Layout.ts"
 import { OperatorStore, type Transaction } from "../OperatorStore.ts"
+import { inTime, page, shownOr } from "../Page.ts"
 import { linkTo } from "./Deletions.ts"
 
 const day = 86_400_000

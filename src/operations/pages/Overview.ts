@@ -6,8 +6,9 @@ import * as Recent from "../../observability/Recent.ts"
 import { charts, windowOf } from "../Chart.ts"
 import { highest, type Seen, Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, inTime, none, page, section, small, type State, table, tile, unreadable } from "../Layout.ts"
+import { badge, clamped, none, section, small, type State, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore, type TaskCounts } from "../OperatorStore.ts"
+import { inTime, page } from "../Page.ts"
 
 /** The state of a value that should be low. */
 const stateOf = (value: number, warning: number, problem: number): State =>

@@ -5,7 +5,8 @@ import * as Recent from "../../observability/Recent.ts"
 import { charts, type WindowName, windowOf } from "../Chart.ts"
 import { Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { id, none, page, section, small, table } from "../Layout.ts"
+import { id, none, section, small, table } from "../Layout.ts"
+import { page } from "../Page.ts"
 
 const path = "/ops/requests"
 

@@ -8,21 +8,9 @@ import { h, link } from "../../http/Html.ts"
 import { Token } from "../Access.ts"
 import type { Entry } from "../AuditLog.ts"
 import * as Format from "../Format.ts"
-import {
-  button,
-  id,
-  inTime,
-  none,
-  pairs,
-  query,
-  respond,
-  section,
-  shownOr,
-  small,
-  table,
-  unreadable
-} from "../Layout.ts"
+import { button, id, none, pairs, section, small, table, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
+import { inTime, query, respond, shownOr } from "../Page.ts"
 import { stateBadge } from "./Deletions.ts"
 
 /** The entry of the navigation for tasks. */

@@ -1,0 +1,104 @@
+/** The frame of the operators' pages, and the route of a page: reads its data in time, then shows it. */
+import { Array, Clock, Effect, Result } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type Content, document, h } from "../http/Html.ts"
+import { version } from "../process/Package.ts"
+import { iso, utc } from "./Format.ts"
+import { unreadable } from "./Layout.ts"
+import { Unreadable } from "./OperatorStore.ts"
+
+const navigation = {
+  "/ops": "Overview",
+  "/ops/requests": "Requests",
+  "/ops/deletions": "Deletions",
+  "/ops/keys": "API keys",
+  "/ops/changes": "Changes",
+  "/ops/audit": "Audit log"
+} as const
+
+export type Place = keyof typeof navigation
+
+interface Shown {
+  readonly title: string
+  /** The current entry of the navigation. */
+  readonly place: Place
+  readonly now: number
+  readonly body: Content
+  /** Updates itself: not with a form to fill in. */
+  readonly isLive?: boolean
+  readonly status?: number
+}
+
+const live = [
+  h("noscript")(h("meta", { "http-equiv": "refresh", content: 15 })()),
+  h("script", { src: "/ops/live.js", defer: true })()
+]
+
+const header = (place: Place) =>
+  h("header")(
+    h("p", { class: "brand" })(h("a", { href: "/ops" })("Practice Data ", h("span")("operations"))),
+    h("nav", { "aria-label": "Pages" })(
+      h("ul")(
+        Object.entries(navigation).map(([path, name]) =>
+          h("li")(h("a", { href: path, "aria-current": path === place && "page" })(name))
+        )
+      )
+    ),
+    h("div", { id: "live", hidden: true })(
+      h("p")(h("span", { id: "live-state", role: "status" })(), " ", h("span", { id: "live-time" })()),
+      h("button", { type: "button", id: "live-pause", "aria-pressed": "false" })("Pause")
+    )
+  )
+
+/** The response with a page. */
+export const respond = ({ body, isLive = true, now, place, status = 200, title }: Shown) => {
+  const asOf = h("span", { "data-key": "made" })("As of ", h("time", { datetime: iso(now) })(utc(now)), ".")
+  const html = document(
+    `${title} · Practice Data operations`,
+    [h("link", { rel: "stylesheet", href: "/ops/style.css" })(), isLive && live],
+    h("a", { class: "skip", href: "#main" })("Skip to the content"),
+    header(place),
+    h("main", { id: "main", tabindex: -1 })(h("h1")(title), body),
+    h("footer")(h("p")(`Version ${version}. `, asOf, " All times are UTC."))
+  )
+  return HttpServerResponse.setStatus(HttpServerResponse.html(html), status)
+}
+
+/** Leaves time for the rest of a page that responds within two seconds. */
+export const inTime = <A>(read: Effect.Effect<A, Unreadable>): Effect.Effect<Result.Result<A, Unreadable>> =>
+  read.pipe(
+    Effect.timeoutOrElse({
+      duration: "1700 millis",
+      orElse: () => Effect.fail(new Unreadable({ message: "No answer in time" }))
+    }),
+    Effect.result
+  )
+
+/** Shows what was read, or why it could not be. */
+export const shownOr = <A>(read: Result.Result<A, Unreadable>, view: (value: A) => Content): Content =>
+  Result.isFailure(read) ? unreadable(read.failure.message) : view(read.success)
+
+/** A parameter of the request, unless it is empty, too long, or holds a character that no database accepts. */
+export type Query = (name: string) => string | undefined
+
+/** The parameters of the request. */
+export const query = Effect.map(HttpServerRequest.ParsedSearchParams, (parameters): Query => (name) => {
+  const value = Array.ensure(parameters[name] ?? [])[0]?.trim()
+  return value === undefined || value === "" || value.length > 2000 || value.includes("\0") ? undefined : value
+})
+
+/** A page of the navigation: data, and its view. */
+export const page = <Data>(
+  place: Place,
+  read: (parameter: Query) => Effect.Effect<Data>,
+  view: (data: Data, now: number) => Content
+) =>
+  HttpRouter.route(
+    "GET",
+    place,
+    Effect.gen(function* () {
+      const data = yield* read(yield* query)
+      const now = yield* Clock.currentTimeMillis
+      return respond({ title: navigation[place], place, now, body: view(data, now) })
+    })
+  )
