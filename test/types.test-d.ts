@@ -142,7 +142,7 @@ const toy = {
     maker: Field.text("Who made it.", "Oak & Co."),
     price: Field.number("Price.", 4.5),
     isSafe: Field.boolean("Whether it is safe."),
-    updated_at: Field.updatedAt
+    updated_at: Field.timestamp("When it was changed.")
   }),
   hidden: { recalled_at: Field.dateTime("When it was recalled.") },
   orderedBy: "updated_at",

@@ -1,4 +1,4 @@
-/** What a typed client of the data API (`HttpApiClient.make(DataApi)`) needs beside its address. */
+/** The layer that a typed client of the data API (`HttpApiClient.make(DataApi)`) needs beside its address. */
 import { type Layer, Redacted } from "effect"
 import { HttpClientRequest } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"

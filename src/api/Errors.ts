@@ -8,18 +8,17 @@
 import { Array, Duration, Effect, Schema, SchemaAST } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 
-/** The body of every error but 422. */
 export const ErrorDetail = Schema.Struct({
-  detail: Schema.String.annotate({ description: "What went wrong, for a person to read." })
+  detail: Schema.String.annotate({ description: "The failure, for a person to read." })
 }).annotate({ identifier: "ErrorDetail" })
 
 /** One fault of a request: where it is, what is wrong, and the kind of the fault for a program to act on. */
 export const ValidationError = Schema.Struct({
   loc: Schema.Array(Schema.Union([Schema.String, Schema.Int])).annotate({
     description:
-      "Where the fault is: `body`, `header` or `query`, then names and array positions. Of a name of more than 64 characters, the first 64 and an ellipsis."
+      "The place of the fault: `body`, `header` or `query`, then names and array positions. Of a name of more than 64 characters, the first 64 and an ellipsis."
   }),
-  msg: Schema.String.annotate({ description: "What is wrong, for a person to read." }),
+  msg: Schema.String.annotate({ description: "The fault, for a person to read." }),
   type: Schema.String.annotate({ description: "The kind of the fault, such as `string_type`." })
 }).annotate({ identifier: "ValidationError" })
 export type ValidationError = typeof ValidationError.Type
@@ -36,8 +35,8 @@ export const text = (...texts: Array.NonEmptyReadonlyArray<string>) =>
   Schema.String.annotate({ examples: texts }).pipe(Schema.withConstructorDefault(Effect.succeed(texts[0])))
 
 /**
- * Makes the class of an error, whose type has its status: an error without one is in no endpoint's `responses`. The
- * handler's failure, the response and the OpenAPI document have the status from here.
+ * Makes the class of an error, whose type has its status for the handler, the response and the OpenAPI document. An error
+ * without a status is in no endpoint's `responses`.
  */
 export const error =
   <Self = never>() =>
@@ -58,7 +57,7 @@ export class IdRequired extends error<IdRequired>()("IdRequired", 400, {
   detail: text("id is required and cannot be blank")
 }) {}
 
-/** 400: a task is asked for by neither its id nor its key, by both, or by a blank one. */
+/** 400: a request has neither the id nor the key of a task, both, or a blank one. */
 export class TaskIdRequired extends error<TaskIdRequired>()("TaskIdRequired", 400, {
   detail: text("Exactly one of task_id and idempotency_key is required, and it cannot be blank")
 }) {}
@@ -91,7 +90,7 @@ export class CursorNotFound extends error<CursorNotFound>()("CursorNotFound", 40
   detail: text("starting_after is not the id of an object of the clinic's account")
 }) {}
 
-/** 401: no API key, or none that is valid; or no valid signature. Says the same whatever is wrong with a key. */
+/** 401: no API key, or none that is valid; or no valid signature. Reveals nothing about a key. */
 export class Unauthorized extends error<Unauthorized>()("Unauthorized", 401, {
   detail: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed("The API key is missing or invalid")))
 }) {}
@@ -139,7 +138,7 @@ export class ChangesNotServed extends error<ChangesNotServed>()("ChangesNotServe
   )
 }) {}
 
-/** Why a store has no answer. */
+/** The reason why a store has no answer. */
 interface StoreFailure {
   readonly _tag: "Busy" | "Refused" | "Unreachable"
 }
@@ -151,36 +150,28 @@ const storeTexts = (store: string) => ({
   Refused: `The ${store} refuses the service`
 })
 
-const storeText = (store: string) => {
+const storeFields = (store: string) => {
   const { Busy, Refused, Unreachable } = storeTexts(store)
-  return text(Unreachable, Busy, Refused)
+  return { detail: text(Unreachable, Busy, Refused), retryAfter: seconds }
 }
 
 /** 503: the store of API keys cannot be reached, is busy, or refuses the service. Never reported as 401. */
-export class CredentialStoreDown extends error<CredentialStoreDown>()("CredentialStoreDown", 503, {
-  detail: storeText("credential store"),
-  retryAfter: seconds
-}) {
-  /** What to tell of a failure of the store. */
+export class CredentialStoreDown extends error<CredentialStoreDown>()(
+  "CredentialStoreDown",
+  503,
+  storeFields("credential store")
+) {
   static readonly from = ({ _tag }: StoreFailure) =>
     new CredentialStoreDown({ detail: storeTexts("credential store")[_tag] })
 }
 
 /** 503: the store of records cannot be reached, is busy, or refuses the service. */
-export class RecordStoreDown extends error<RecordStoreDown>()("RecordStoreDown", 503, {
-  detail: storeText("record store"),
-  retryAfter: seconds
-}) {
-  /** What to tell of a failure of the store. */
+export class RecordStoreDown extends error<RecordStoreDown>()("RecordStoreDown", 503, storeFields("record store")) {
   static readonly from = ({ _tag }: StoreFailure) => new RecordStoreDown({ detail: storeTexts("record store")[_tag] })
 }
 
 /** 503: the store of deletion tasks cannot be reached, is busy, or refuses the service. */
-export class TaskStoreDown extends error<TaskStoreDown>()("TaskStoreDown", 503, {
-  detail: storeText("task store"),
-  retryAfter: seconds
-}) {
-  /** What to tell of a failure of the store. */
+export class TaskStoreDown extends error<TaskStoreDown>()("TaskStoreDown", 503, storeFields("task store")) {
   static readonly from = ({ _tag }: StoreFailure) => new TaskStoreDown({ detail: storeTexts("task store")[_tag] })
 }
 
@@ -195,7 +186,7 @@ export class ProcessorDown extends error<ProcessorDown>()("ProcessorDown", 503, 
   detail: text("The payment processor cannot be reached"),
   retryAfter: seconds
 }) {
-  /** To be tried again after a while, which is told in whole seconds from 1 to 60. */
+  /** With a `Retry-After` in whole seconds from 1 to 60. */
   static readonly retryAfter = (duration: Duration.Duration) =>
     new ProcessorDown({ retryAfter: Math.min(Math.max(Math.ceil(Duration.toSeconds(duration)), 1), 60) })
 }
@@ -232,40 +223,37 @@ export interface DetailClass<E extends DetailError = DetailError> extends Schema
 
 /** The status of an error's class. */
 export const statusOf = ({ fields }: { readonly fields: StatusField }) => fields.httpApiStatus.schema.literal
-const textsOf = SchemaAST.resolveAt<ReadonlyArray<string>>("examples")
 
-const bodyOf = (status: number) => ErrorDetail.pipe(HttpApiSchema.status(status))
+const textsOf = ({ fields }: DetailClass) => SchemaAST.resolveAt<ReadonlyArray<string>>("examples")(fields.detail.ast)
 
-/** The header of every error, by which a client tells it from one of a proxy, of another server, or of no endpoint. */
+/** The header of every error: distinguishes it from one of a proxy, of another server, or of no endpoint. */
 export const marked = { "x-service": "practice-data" } as const
 
 const marks = { "x-service": Schema.Literal("practice-data") }
 
-const tellsWhen = (status: number) => status === 429 || status === 503
+const retryAfterHeader = Schema.Int.annotate({ description: "The seconds after which to try again." })
 
-const retryAfterHeader = Schema.Int.annotate({ description: "After how many seconds to try again." })
+/** The error of a response: the one that has its text, else one that may have any, else the first. */
+const decodeAs =
+  <E extends DetailError>(classes: Array.NonEmptyReadonlyArray<DetailClass<E>>) =>
+  (given: DetailProps) => {
+    const found =
+      classes.find((one) => textsOf(one)?.includes(given.detail)) ??
+      classes.find((one) => textsOf(one) === undefined) ??
+      classes[0]
+    return new found(given)
+  }
 
-/**
- * The response of errors of one status. A client knows which one it is by its text; a text that none of them has is an
- * error that may have any, or the first one.
- */
+/** The response of errors of one status. */
 const response = <E extends DetailError>(
   status: number,
   classes: Array.NonEmptyReadonlyArray<DetailClass<E>>
 ): Schema.Codec<E, unknown> => {
-  const failure = Schema.toType(Schema.Union(classes))
-  const has = (detail: string) => (one: DetailClass) => textsOf(one.fields.detail.ast)?.includes(detail)
-  const decode = (given: DetailProps) => {
-    const found =
-      classes.find(has(given.detail)) ??
-      classes.find(({ fields }) => textsOf(fields.detail.ast) === undefined) ??
-      classes[0]
-    return new found(given)
-  }
-  const body = bodyOf(status)
-  return tellsWhen(status)
-    ? failure.pipe(
-        HttpApiSchema.encodeToWithHeaders(
+  const body = ErrorDetail.pipe(HttpApiSchema.status(status))
+  const decode = decodeAs(classes)
+  return Schema.toType(Schema.Union(classes)).pipe(
+    status === 429 || status === 503
+      ? HttpApiSchema.encodeToWithHeaders(
           { body, headers: { ...marks, "retry-after": retryAfterHeader } },
           {
             decode: ({ body: { detail }, headers }) => decode({ detail, retryAfter: headers["retry-after"] }),
@@ -275,21 +263,19 @@ const response = <E extends DetailError>(
             })
           }
         )
-      )
-    : failure.pipe(
-        HttpApiSchema.encodeToWithHeaders(
+      : HttpApiSchema.encodeToWithHeaders(
           { body, headers: marks },
           {
             decode: (given) => decode(given.body),
             encode: ({ detail }) => ({ body: { detail }, headers: marked })
           }
         )
-      )
+  )
 }
 
 /**
  * The responses of errors, one for each status: `{ detail }`, and nothing of the error's inner structure. 429 and 503
- * tell in `Retry-After` when to try again, in seconds; 1 where nothing else is known.
+ * have `Retry-After` in seconds, 1 by default.
  */
 export const responses = <const Classes extends ReadonlyArray<DetailClass>>(
   ...classes: Classes
@@ -306,7 +292,7 @@ export const responseWithHeader = <E extends DetailError, const Name extends str
 ) =>
   Schema.toType(one).pipe(
     HttpApiSchema.encodeToWithHeaders(
-      { body: bodyOf(statusOf(one)), headers: { ...marks, [name]: Schema.String } },
+      { body: ErrorDetail.pipe(HttpApiSchema.status(statusOf(one))), headers: { ...marks, [name]: Schema.String } },
       {
         decode: ({ body: { detail } }) => new one({ detail }),
         encode: ({ detail }) => ({ body: { detail }, headers: { ...marked, [name]: value } })

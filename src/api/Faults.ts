@@ -1,8 +1,8 @@
 /**
- * Says what is wrong with a request in the vocabulary that generated clients of this error shape already know
- * (pydantic 2): one item a fault, all faults at once, up to a hundred.
+ * The faults of a request in the vocabulary of pydantic 2, which generated clients of this error shape know: one item a
+ * fault, all faults at once, up to a hundred.
  *
- * A schema or a check names its fault with the annotation `fault`; what carries none is named by its type.
+ * A schema or a check names its fault with the annotation `fault`; by default, its type names it.
  */
 import { Predicate, type SchemaAST, SchemaIssue } from "effect"
 import { RequestInvalid, type ValidationError } from "./Errors.ts"
@@ -16,7 +16,7 @@ export interface Fault {
 declare module "effect/Schema" {
   namespace Annotations {
     interface Augment {
-      /** What a 422 says when this schema or check refuses a value. */
+      /** The item of a 422 when this schema or check refuses a value. */
       readonly fault?: Fault | undefined
       /** Of a request body: how many items all its lists may have together. */
       readonly maximumItems?: number | undefined
@@ -141,10 +141,10 @@ export const validationErrors = (issue: SchemaIssue.Issue, loc: Loc): ReadonlyAr
   }
 }
 
-/** How many faults of a request are listed. */
+/** The most faults that a response lists. */
 export const maximumFaults = 100
 
-/** How many characters of a name are shown. */
+/** The most characters of a name that are shown. */
 const longestName = 64
 
 // Without half of a pair of surrogates at the end.

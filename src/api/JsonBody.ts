@@ -1,7 +1,6 @@
 /**
- * What every endpoint with a JSON body requires of a request before its fields are looked at: no content encoding, the
- * content type, no query string, the size, the encoding and the syntax; and how a body that does not fit the endpoint's
- * schema is refused.
+ * The requirements of every JSON body: no content encoding, the content type, no query string, the size, the encoding and
+ * the syntax; and the refusal of a body that does not match the endpoint's schema.
  *
  * The order of checks is the order of this file: size and syntax come after the API key and before the fields.
  */

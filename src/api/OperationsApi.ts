@@ -1,4 +1,4 @@
-/** Whether the service is alive and ready. Contract: section 4.2. */
+/** The health of the service. Contract: section 4.2. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { annotations } from "./openapi/Endpoint.ts"
@@ -41,5 +41,5 @@ export class HealthApi extends HttpApiGroup.make("health")
     )
   ) {}
 
-/** What every process serves beside its roles, relative to `/api/v1`. */
+/** The endpoints that every process serves beside its roles, relative to `/api/v1`. */
 export class OperationsApi extends HttpApi.make("operations").add(HealthApi) {}

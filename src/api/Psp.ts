@@ -27,19 +27,20 @@ import { faults, refuse } from "./Faults.ts"
 /** The greatest page that the processor hands out. */
 export const maximumLimit = 100
 
+const epochBounds = { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }
+
 const epochSeconds = (description: string) =>
   Filter.optional(
-    integer(description, { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }).check(
-      Schema.makeFilter((value: number) =>
-        value < 0
-          ? refuse({ type: "greater_than_equal", msg: "Input should be greater than or equal to 0" })
-          : value > Number.MAX_SAFE_INTEGER
-            ? refuse({
-                type: "less_than_equal",
-                msg: `Input should be less than or equal to ${Number.MAX_SAFE_INTEGER}`
-              })
-            : undefined
-      )
+    integer(description, epochBounds).check(
+      Schema.makeFilter((value: number) => {
+        const { maximum, minimum } = epochBounds
+        if (value < minimum) {
+          return refuse({ type: "greater_than_equal", msg: `Input should be greater than or equal to ${minimum}` })
+        }
+        return value > maximum
+          ? refuse({ type: "less_than_equal", msg: `Input should be less than or equal to ${maximum}` })
+          : undefined
+      })
     )
   )
 
@@ -115,10 +116,25 @@ const PspPage = Schema.Struct({
 
 const title = (kind: string) => kind.replaceAll("-", " ")
 
+const errors = responses(
+  OrgMismatch,
+  OutOfRange,
+  ClinicRequired,
+  ClinicUnknown,
+  ClinicNotConnected,
+  CursorNotFound,
+  RecordStoreDown,
+  CredentialStoreDown,
+  ProcessorDown,
+  ProcessorNotConfigured,
+  ProcessorBusy,
+  ServiceBusy
+)
+
 const group = <const Kind extends string>(
   kind: Kind,
-  stability: Stability,
-  example: { readonly id: string; readonly object: string }
+  example: { readonly id: string; readonly object: string },
+  stability: Stability = "provisional"
 ) =>
   HttpApiGroup.make(`psp-${kind}` as const)
     .annotateMerge(
@@ -128,20 +144,7 @@ const group = <const Kind extends string>(
       HttpApiEndpoint.post("search", `/psp-${kind}/search`, {
         payload: pspSearchRequest.annotate({ identifier: `${typeName(`psp-${kind}`)}SearchRequest` }),
         success: PspPage,
-        error: responses(
-          OrgMismatch,
-          OutOfRange,
-          ClinicRequired,
-          ClinicUnknown,
-          ClinicNotConnected,
-          CursorNotFound,
-          RecordStoreDown,
-          CredentialStoreDown,
-          ProcessorDown,
-          ProcessorNotConfigured,
-          ProcessorBusy,
-          ServiceBusy
-        )
+        error: errors
       }).annotateMerge(
         annotations({
           operation: [`psp-${kind}`, "search"],
@@ -157,14 +160,15 @@ const group = <const Kind extends string>(
 
 /** The kinds of object that can be read, each with its group of the API. */
 export const pspGroups = {
-  payments: group("payments", "provisional", { id: "pi_oakridge_0001", object: "payment_intent" }),
-  charges: group("charges", "provisional", { id: "ch_oakridge_0001", object: "charge" }),
-  refunds: group("refunds", "provisional", { id: "re_oakridge_0001", object: "refund" }),
-  disputes: group("disputes", "provisional", { id: "dp_oakridge_0001", object: "dispute" }),
-  payouts: group("payouts", "provisional", { id: "po_oakridge_0001", object: "payout" }),
-  "balance-transactions": group("balance-transactions", "contract", {
-    id: "txn_oakridge_0001",
-    object: "balance_transaction"
-  })
+  payments: group("payments", { id: "pi_oakridge_0001", object: "payment_intent" }),
+  charges: group("charges", { id: "ch_oakridge_0001", object: "charge" }),
+  refunds: group("refunds", { id: "re_oakridge_0001", object: "refund" }),
+  disputes: group("disputes", { id: "dp_oakridge_0001", object: "dispute" }),
+  payouts: group("payouts", { id: "po_oakridge_0001", object: "payout" }),
+  "balance-transactions": group(
+    "balance-transactions",
+    { id: "txn_oakridge_0001", object: "balance_transaction" },
+    "contract"
+  )
 }
 export type PspKind = keyof typeof pspGroups

@@ -1,4 +1,4 @@
-/** How a sender signs its deliveries: text for the documentation of the intake, whose examples run as they stand. */
+/** The signature of deliveries: text for the documentation of the intake, whose examples run as they stand. */
 
 const curl = `
 id=$(openssl rand -hex 16)

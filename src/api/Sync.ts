@@ -1,4 +1,4 @@
-/** What the documentation says of keeping a copy in step with a resource. */
+/** The documentation of keeping a copy in step with a resource. */
 import { Array } from "effect"
 import { completeHeader, lagHeader, longestWait, maximumChanges, maximumLimit } from "./records/Requests.ts"
 import { searchable } from "./records/index.ts"
@@ -6,7 +6,7 @@ import { changedSince, type Resource } from "./records/Resource.ts"
 
 const code = (text: string) => `\`${text}\``
 
-/** The cells of a resource in the table: its time, the filters for it, and whether there are records to ask for. */
+/** The cells of a resource in the table: its time, the filters for it, and the one for deleted records. */
 const cellsOf = (resource: Resource) => {
   const { filters, orderedBy, record } = resource
   const since = changedSince(resource).map(code)
@@ -28,27 +28,27 @@ export const syncDescription = `
 
 ### By changes
 
-\`POST /X/changes\` is the way to keep a copy of a resource. It misses nothing, whatever writers do with times and transactions.
+\`POST /X/changes\` is the way to keep a copy of a resource. No change is skipped, whatever writers do with times and transactions.
 
-1. **Ask** with \`limit\` ${maximumChanges} and the cursor that you saved; the first time without one, which begins with every record that there is.
-2. **Apply** a 200: delete the ids in \`removed\` from the copy, then insert or replace the records in \`body\` by their \`id\`. Save the copy and \`cursor\` together, in one transaction. After a crash or a restart, go on from what was saved.
-3. **Repeat** at once while \`has_more\` is true. When it is false, the copy is up to date: ask again later, or at once with \`wait\` (up to ${longestWait} seconds), and the response comes as soon as there is something new.
+1. **Ask** with \`limit\` ${maximumChanges} and the cursor that you saved; the first time without one: you get every record.
+2. **Apply** a 200: delete the ids in \`removed\` from the copy, then insert or replace the records in \`body\` by their \`id\`. Save the copy and \`cursor\` together, in one transaction. After a crash or a restart, resume from what was saved.
+3. **Repeat** at once while \`has_more\` is true. When it is false, the copy is up to date: poll again later, or at once with \`wait\` (up to ${longestWait} seconds), and the response arrives as soon as there is a change.
 4. **Try again**, with the same cursor: after 503 or 429 when \`Retry-After\` says, after a timeout or a broken connection a few seconds later.
-5. **Start again** after 410: forget the cursor, empty the copy, and go to step 1. It comes when the database was restored, upgraded or emptied, or lost its last commits in a failover.
+5. **Start again** after 410: forget the cursor, empty the copy, and go to step 1. The database was restored, upgraded or emptied, or lost its last commits in a failover.
 
-A 400 says that the cursor is damaged, or belongs to another resource or organization.
+A 400 means that the cursor is damaged, or belongs to another resource or organization.
 
-What it promises:
+Guarantees:
 
-- Whenever \`has_more\` is false and the header \`${lagHeader}\` is 0, the copy is the last committed state of every record (where the service reads from a replica: of what the replica has). Otherwise the header says for how many seconds an open transaction has held changes back; they come once it has ended.
+- Whenever \`has_more\` is false and the header \`${lagHeader}\` is 0, the copy is the last committed state of every record (where the service reads from a replica: of what the replica has). Otherwise the header is the delay in seconds: changes behind an open transaction arrive once it ends.
 - Once the header \`${completeHeader}\` is \`true\`, you have received every record that existed when you began without a cursor, except those changed since: they arrive as changes. It becomes true even if some transaction is always open.
-- A record may come again, but never an older state of it after a newer one.
-- A record that is marked as deleted comes in \`body\`. The id of one that is gone comes in \`removed\`, also of records that the copy never had; without a cursor, removals count from when you began.
+- A record may arrive again, but never an older state of it after a newer one.
+- Records that are marked as deleted are in \`body\`. The ids of deleted rows are in \`removed\`, also of records that the copy never had, from the time of your first request on.
 - Writers that disable the triggers of a table are not covered.
 
 ### By search alone
 
-Who cannot use changes has to allow for three things: a time is stamped before its transaction commits, so that records appear behind a reader; a record that is changed moves to the end of the order, so that those after it move up and an \`offset\` skips one; and times are shown in milliseconds, of which one may hold more records than a page.
+If you cannot use changes, allow for three things: a time is stamped before its transaction commits, so that records appear behind a reader; a record that is changed moves to the end of the order, so that those after it move up and an \`offset\` skips one; and times are shown in milliseconds, of which one may hold more records than a page.
 
 | resource | time | filter | deleted records |
 | --- | --- | --- | --- |
@@ -57,12 +57,12 @@ ${rows.join("\n")}
 A round reads the pages one after the other, never at the same time:
 
 1. **Ask** with \`limit\` ${maximumLimit}, with the filter set to the start of the round (the first round has none), and with \`include_deleted: true\` where the table has it.
-2. **Apply** each page at once: insert or replace its records by their \`id\`. What was read last is right, even where its time is earlier: a transaction that began earlier may commit later.
+2. **Apply** each page at once: insert or replace its records by their \`id\`. The last read wins, even where its time is earlier: a transaction that began earlier may commit later.
 3. **Go on** with pages that overlap by one record. Where the time T of the last record is later than the filter, or there is no filter yet, set the filter to T, and \`offset\` to the number of this page's records that have the time T, less one. Otherwise add the number of records of the page, less one, to \`offset\`.
 4. **Step back** where the first record of a page with an \`offset\` is not one that this round has read with the time of the filter, or there is none: records have moved. Apply the page, but do not go on from it: ask again with \`offset\` ${half} lower, at least 0, until it fits.
 5. **End** the round at a page that fits and has less than ${maximumLimit} records. The next round starts some minutes before the last time seen or before the \`Date\` of this round's first response, whichever is earlier. Save that start. A round that was interrupted begins again.
 
 Clinics have no time to ask for, so every round reads all of them: leave out the filter, and take all of them to have one time.
 
-What it promises: when a round ends, the copy has the last committed state of every record that was not changed while the round was read. That holds if the minutes are more than the longest writing transaction takes, added to how far a replica lags and clocks differ, and if writers stamp the time of their transaction. Records that are gone are not noticed. A round ends if pages are read faster than records are changed.
+Guarantee: when a round ends, the copy has the last committed state of every record that was not changed while the round was read. That holds if the minutes are more than the longest writing transaction takes, added to how far a replica lags and clocks differ, and if writers stamp the time of their transaction. Deleted rows are not noticed. A round ends if pages are read faster than records are changed.
 `.trim()

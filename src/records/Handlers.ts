@@ -1,5 +1,5 @@
 /** Serves the endpoints of the records: check the request, read, send the JSON as it is. */
-import { Context, Duration, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer, type Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Authorization } from "../api/Authorization.ts"
@@ -9,7 +9,17 @@ import { IdRequired } from "../api/Errors.ts"
 import { searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
-import { between, completeHeader, lagHeader, longestWait, maximumChanges, pageOf } from "../api/records/Requests.ts"
+import {
+  between,
+  type changesFields,
+  completeHeader,
+  type getFields,
+  type searchFields,
+  lagHeader,
+  longestWait,
+  maximumChanges,
+  pageOf
+} from "../api/records/Requests.ts"
 import { JsonBody } from "../api/JsonBody.ts"
 import { pruneContext } from "../http/Middleware.ts"
 import { note } from "../observability/RequestFacts.ts"
@@ -18,7 +28,9 @@ import { type Criteria, Repositories, type Repository } from "./Repository.ts"
 
 const json = (bytes: Json) => HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })
 
-const changesOf = ({ cursor, limit, wait }: ChangesRequest<Resource>["payload"]) =>
+type ChangesPayload = Schema.Struct.Type<typeof changesFields>
+
+const changesOf = ({ cursor, limit, wait }: ChangesPayload) =>
   Effect.flatMapEager(between("limit", limit ?? maximumChanges, 1, maximumChanges), (most) =>
     Effect.mapEager(between("wait", wait ?? 0, 0, longestWait), (seconds) => ({
       cursor: cursor ?? undefined,
@@ -30,42 +42,23 @@ const changesOf = ({ cursor, limit, wait }: ChangesRequest<Resource>["payload"])
 const idOf = ({ id }: { readonly id: string }) =>
   id.trim() === "" ? Effect.fail(new IdRequired()) : Effect.succeed(id)
 
-interface SearchRequest<R extends Resource> {
-  // What ties the handler to the endpoints of its own resource.
-  readonly endpoint: { readonly path: `/${R["name"]}/search` }
-  readonly payload: Criteria<R> & {
-    readonly organization?: string | null
-    readonly limit?: number | null
-    readonly offset?: number | null
-  }
-}
-
-interface ChangesRequest<R extends Resource> {
-  readonly endpoint: { readonly path: `/${R["name"]}/changes` }
-  readonly payload: {
-    readonly organization?: string | null
-    readonly cursor?: string | null
-    readonly limit?: number | null
-    readonly wait?: number | null
-  }
-}
-
-interface GetRequest<R extends Resource> {
-  readonly endpoint: { readonly path: `/${R["name"]}/get` }
-  readonly payload: { readonly organization?: string | null; readonly id: string }
+interface Request<R extends Resource, Verb extends string, Payload> {
+  // Ties the handler to the endpoints of its own resource.
+  readonly endpoint: { readonly path: `/${R["name"]}/${Verb}` }
+  readonly payload: Payload
 }
 
 /** The handlers of a resource. Without generators: they run for every read. */
 export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
-  search: ({ payload }: SearchRequest<R>) =>
+  search: ({ payload }: Request<R, "search", Criteria<R> & Schema.Struct.Type<typeof searchFields>>) =>
     Effect.flatMapEager(CurrentOrganization.check(payload), () =>
       Effect.flatMapEager(pageOf(payload), (page) => Effect.map(repository.search(payload, page), json))
     ),
-  get: ({ payload }: GetRequest<R>) =>
+  get: ({ payload }: Request<R, "get", Schema.Struct.Type<ReturnType<typeof getFields>>>) =>
     Effect.flatMapEager(CurrentOrganization.check(payload), () =>
       Effect.flatMapEager(idOf(payload), (id) => Effect.map(repository.get(id), json))
     ),
-  changes: ({ payload }: ChangesRequest<R>) =>
+  changes: ({ payload }: Request<R, "changes", ChangesPayload>) =>
     Effect.flatMapEager(CurrentOrganization.check(payload), () =>
       Effect.flatMapEager(changesOf(payload), (request) =>
         Effect.flatMap(repository.changes(request), (changes) =>

@@ -27,8 +27,7 @@ export const CancellationPaymentIntent = Schema.Struct({
   refund_ids: Field.texts("The refunds made.", ["re_3Oak0001"]),
   isSucceeded: Field.boolean("Whether the settlement succeeded."),
   IsTest: Field.boolean("Whether it is a test."),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt
+  ...Field.times
 }).annotate({ identifier: "CancellationPaymentIntent", description: "The settlement of a cancelled plan." })
 
 export const cancellationPaymentIntents = Resource.make({
@@ -42,7 +41,6 @@ export const cancellationPaymentIntents = Resource.make({
     pet: Filter.equals("pet"),
     subscription: Filter.equals("subscription"),
     clinic: Filter.equals("clinic_id"),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at")
+    ...Filter.timesSince
   }
 })

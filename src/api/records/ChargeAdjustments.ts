@@ -9,8 +9,7 @@ export const ChargeAdjustment = Schema.Struct({
   charge: Field.ref("charge", "The charge."),
   amount: Field.number("Amount of the correction.", -10),
   reason: Field.text("Why it was corrected.", "Courtesy"),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt
+  ...Field.times
 }).annotate({ identifier: "ChargeAdjustment", description: "A correction of a charge's amount." })
 
 export const chargeAdjustments = Resource.make({
@@ -22,7 +21,6 @@ export const chargeAdjustments = Resource.make({
   filters: {
     id: Filter.equals("id"),
     charge: Filter.equals("charge"),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at")
+    ...Filter.timesSince
   }
 })

@@ -10,8 +10,7 @@ export const ChargePayment = Schema.Struct({
   status: Field.text("State of the payment.", "succeeded"),
   amount: Field.number("Amount of the payment.", 110),
   charge: Field.ref("charge", "The charge."),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt
+  ...Field.times
 }).annotate({ identifier: "ChargePayment", description: "A payment towards a charge." })
 
 export const chargePayments = Resource.make({
@@ -24,7 +23,6 @@ export const chargePayments = Resource.make({
     id: Filter.equals("id"),
     charge: Filter.equals("charge"),
     status: Filter.equals("status"),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at")
+    ...Filter.timesSince
   }
 })

@@ -9,8 +9,7 @@ export const ChargeRefund = Schema.Struct({
   refund_date: Field.dateTime("When it was refunded."),
   amount: Field.number("Amount of the refund.", 20),
   charge: Field.ref("charge", "The charge."),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt
+  ...Field.times
 }).annotate({ identifier: "ChargeRefund", description: "Money returned on a charge." })
 
 export const chargeRefunds = Resource.make({
@@ -22,7 +21,6 @@ export const chargeRefunds = Resource.make({
   filters: {
     id: Filter.equals("id"),
     charge: Filter.equals("charge"),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at")
+    ...Filter.timesSince
   }
 })

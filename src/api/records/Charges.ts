@@ -19,8 +19,7 @@ export const Charge = Schema.Struct({
   overpaid_amount: Field.number("Amount paid beyond what was owed.", 0),
   outstanding_balance: Field.number("Amount still owed.", 0),
   refunded_amount: Field.number("Amount refunded.", 0),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt
+  ...Field.times
 }).annotate({ identifier: "Charge", description: "What a client owes for an invoice, and what of it was paid." })
 
 export const charges = Resource.make({
@@ -36,7 +35,6 @@ export const charges = Resource.make({
     status: Filter.equals("status"),
     invoice_id: Filter.equals("invoice"),
     invoice_pims_id: Filter.numberEquals("invoice_pims_id"),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at")
+    ...Filter.timesSince
   }
 })

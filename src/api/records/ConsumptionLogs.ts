@@ -29,8 +29,7 @@ export const ConsumptionLog = Schema.Struct({
   revenue_to_recognize_per_unit: Field.number("Revenue to recognize for each unit.", 55),
   is_unlimited_benefit: Field.boolean("Whether the benefit has no limit."),
   subscription: Field.ref("subscription", "The subscription."),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt,
+  ...Field.times,
   is_deleted: Field.boolean("Whether the log was deleted.")
 }).annotate({ identifier: "ConsumptionLog", description: "The use of a benefit by one line of an invoice." })
 
@@ -50,7 +49,6 @@ export const consumptionLogs = Resource.make({
     invoice_line_id: Filter.equals("invoice_line"),
     include_deleted: Filter.includeMarked("is_deleted", "Whether to include deleted logs."),
     modified_since: Filter.since("updated_at"),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at")
+    ...Filter.timesSince
   }
 })

@@ -52,11 +52,14 @@ export const dateTime = (description: string) => Schema.NullOr(utc(description))
 /** A point in time that every record has. Never null. */
 export const timestamp = (description: string) => utc(description)
 
-/** When the record was created. Never null. */
+/** The time of creation. Never null. */
 export const createdAt = utc("When the record was created.")
 
-/** When the record was last changed; results are ordered by it. Never null. */
-export const updatedAt = utc("When the record was last changed. Results are ordered by it.")
+/** The times of creation and of the last change, by which results are ordered. Never null. */
+export const times = {
+  created_at: createdAt,
+  updated_at: utc("When the record was last changed. Results are ordered by it.")
+}
 
 /** A day of the calendar, as `2026-01-31`. */
 export const date = (description: string) =>
@@ -72,7 +75,7 @@ export const planName = text(
   "Gold Canine Wellness"
 )
 
-/** What a plan name is composed of; stored beside the record, and not shown. */
+/** The parts of a plan name; stored beside the record, and not shown. */
 export const planNameParts = {
   plan_name: text("First part of `wellnes_plan_name`.", "Gold"),
   species: text("Second part of `wellnes_plan_name`.", "Canine"),

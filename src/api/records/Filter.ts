@@ -79,6 +79,9 @@ export const numberEquals = <const Field extends string>(...field: readonly [Fie
 export const since = <const Field extends string>(...field: readonly [Field]) =>
   make("since", field, DateTimeText(`Only records whose ${code(field)} is at or after this.`))
 
+/** Lower bounds of `Field.times`. */
+export const timesSince = { created_at_since: since("created_at"), updated_at_since: since("updated_at") }
+
 /** Exclusive upper bound of a time, so that windows [since, before) tile time without overlap. */
 export const before = <const Field extends string>(...field: readonly [Field]) =>
   make("before", field, DateTimeText(`Only records whose ${code(field)} is before this.`))

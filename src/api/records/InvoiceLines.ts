@@ -18,8 +18,7 @@ export const InvoiceLine = Schema.Struct({
   total: Field.number("Amount of the line.", 55),
   is_deleted: Field.boolean("Whether the line was deleted."),
   deleted_at: Field.dateTime("When it was deleted."),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt
+  ...Field.times
 }).annotate({ identifier: "InvoiceLine", description: "One line of an invoice." })
 
 export const invoiceLines = Resource.make({
@@ -35,7 +34,6 @@ export const invoiceLines = Resource.make({
     pet: Filter.equals("pet"),
     product_code: Filter.equals("product_code"),
     include_deleted: Filter.includeMarked("is_deleted", "Whether to include deleted lines."),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at")
+    ...Filter.timesSince
   }
 })

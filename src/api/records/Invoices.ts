@@ -19,8 +19,7 @@ export const Invoice = Schema.Struct({
   total: Field.number("Amount to pay.", 129.6),
   is_deleted: Field.boolean("Whether the invoice was deleted."),
   deleted_at: Field.dateTime("When it was deleted."),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt
+  ...Field.times
 }).annotate({ identifier: "Invoice", description: "An invoice of a clinic to a client." })
 
 export const invoices = Resource.make({
@@ -37,7 +36,6 @@ export const invoices = Resource.make({
     invoice_pims_id: Filter.equals("invoice_pims_id"),
     status: Filter.equals("status"),
     include_deleted: Filter.includeMarked("is_deleted", "Whether to include deleted invoices."),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at")
+    ...Filter.timesSince
   }
 })

@@ -6,8 +6,7 @@ import * as Resource from "./Resource.ts"
 export const Organization = Schema.Struct({
   id: Field.id("org"),
   name: Field.text("Name of the organization.", "Oakridge Veterinary Group"),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt
+  ...Field.times
 }).annotate({
   identifier: "Organization",
   description: "An organization: the owner of clinics and of all their records."

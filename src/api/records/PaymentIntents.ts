@@ -22,8 +22,7 @@ export const PaymentIntent = Schema.Struct({
   paid: Field.boolean("Whether it was paid."),
   isRefunded: Field.boolean("Whether it was refunded."),
   IsTest: Field.boolean("Whether it is a test payment."),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt,
+  ...Field.times,
   isModifyCatchupPayment: Field.boolean("Whether it catches up on a modified plan."),
   payment_modifications: Schema.NullOr(Schema.NonEmptyArray(Schema.String)).annotate({
     examples: [null],

@@ -15,8 +15,7 @@ export const PaymentPlan = Schema.Struct({
   payments_made: Field.integer("How many payments were made.", 3),
   frequency: Field.text("How often a payment is due.", "monthly"),
   next_payment_date: Field.dateTime("When the next payment is due."),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt
+  ...Field.times
 }).annotate({ identifier: "PaymentPlan", description: "How a subscription is paid." })
 
 export const paymentPlans = Resource.make({
@@ -31,7 +30,6 @@ export const paymentPlans = Resource.make({
     pet: Filter.equals("pet"),
     clinic: Filter.equals("clinic"),
     status: Filter.equals("status"),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at")
+    ...Filter.timesSince
   }
 })

@@ -21,8 +21,7 @@ export const PetBenefit = Schema.Struct({
   is_perk: Field.boolean("Whether it is a perk."),
   in_kind_discount: Field.number("Discount in kind.", 0),
   parent_petbenefit: Field.ref("benefit", "The benefit that it is part of."),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt,
+  ...Field.times,
   inactivation_date: Field.dateTime("When it ended."),
   activation_date: Field.dateTime("When it began."),
   product_ids: Field.texts("The products that it covers.", ["product_oakridge_0001"])
@@ -39,8 +38,7 @@ export const petBenefits = Resource.make({
     pet_id: Filter.equals("pet"),
     subscription_id: Filter.equals("subscription"),
     include_deleted: Filter.includeMarked("removed", "Whether to include benefits that were removed from their plan."),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at"),
+    ...Filter.timesSince,
     created_before: Filter.before("created_at"),
     updated_before: Filter.before("updated_at")
   }

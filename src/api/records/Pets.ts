@@ -13,8 +13,7 @@ export const Pet = Schema.Struct({
   date_of_birth: Field.date("Day of birth."),
   clinic: Field.ref("clinic", "The clinic."),
   client_id: Field.ref("client", "The client."),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt
+  ...Field.times
 }).annotate({ identifier: "Pet", description: "A pet of a client." })
 
 export const pets = Resource.make({
@@ -28,7 +27,6 @@ export const pets = Resource.make({
     clinic: Filter.equals("clinic"),
     client_id: Filter.equals("client_id"),
     species: Filter.equals("species"),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at")
+    ...Filter.timesSince
   }
 })

@@ -41,7 +41,7 @@ export interface Resource<
   readonly table: string
   /** The record as clients see it, fields in the contract's order. */
   readonly record: Schema.Struct<Fields>
-  /** What is stored beside the record and not shown in it; filters may use it. */
+  /** Fields that are stored beside the record and not shown in it; filters may use them. */
   readonly hidden: Hidden
   /** The timestamp that results are ordered by, ascending, before their id. */
   readonly orderedBy: "updated_at" | "modified_at" | "created_at"

@@ -16,8 +16,7 @@ export const Subscription = Schema.Struct({
   price: Field.number("Price of a billing period.", 42.5),
   billing_frequency: Field.text("How often it is billed.", "monthly"),
   auto_renew: Field.boolean("Whether it renews by itself."),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt
+  ...Field.times
 }).annotate({ identifier: "Subscription", description: "A pet on a wellness plan." })
 
 export const subscriptions = Resource.make({
@@ -31,7 +30,6 @@ export const subscriptions = Resource.make({
     pet: Filter.equals("pet"),
     clinic: Filter.equals("clinic"),
     status: Filter.equals("status"),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at")
+    ...Filter.timesSince
   }
 })

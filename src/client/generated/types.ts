@@ -1307,9 +1307,9 @@ export interface LivePage<Item> {
 }
 
 export interface ValidationError {
-  /** Where the fault is: `body`, `header` or `query`, then names and array positions. Of a name of more than 64 characters, the first 64 and an ellipsis. */
+  /** The place of the fault: `body`, `header` or `query`, then names and array positions. Of a name of more than 64 characters, the first 64 and an ellipsis. */
   loc: Array<string | number>
-  /** What is wrong, for a person to read. */
+  /** The fault, for a person to read. */
   msg: string
   /** The kind of the fault, such as `string_type`. */
   type: string

@@ -10,8 +10,7 @@ export const Vaccination = Schema.Struct({
   vaccine: Field.text("Name of the vaccine.", "Rabies"),
   dose: Field.number("Dose in millilitres.", 1.5),
   isBooster: Field.boolean("Whether it repeats an earlier one."),
-  created_at: Field.createdAt,
-  updated_at: Field.updatedAt
+  ...Field.times
 }).annotate({ identifier: "Vaccination", description: "A vaccination of a pet." })
 
 export const vaccinations = Resource.make({
@@ -24,7 +23,6 @@ export const vaccinations = Resource.make({
     id: Filter.equals("id"),
     pet: Filter.equals("pet"),
     include_boosters: Filter.includeMarked("isBooster", "Whether to include boosters."),
-    created_at_since: Filter.since("created_at"),
-    updated_at_since: Filter.since("updated_at")
+    ...Filter.timesSince
   }
 })
