@@ -233,7 +233,7 @@ export const make = ({ distribution, run, sql, tracesDeliveries }: Options) => {
     })
     const shares = [...due.map((share) => ({ kind: "due" as const, share })), ...running.flat()]
     const results = yield* Effect.forEach(
-      shares.filter(({ share }) => share.tasks > 0),
+      shares,
       ({ kind, share }) =>
         Effect.result(claim(share.organization, lease, (given) => statements.ofOne(kind, share, given))),
       { concurrency }

@@ -85,12 +85,6 @@ export interface Share {
 /** The number of organizations that are visited at once. */
 export const mostVisits = 256
 
-/** The tasks of an organization are counted for this many claims. */
-const claimsPerVisit = 4
-
-/** Organizations are served by their counts for this long, where all were visited. */
-const fresh = Duration.toMillis("250 millis")
-
 const byDue = Order.mapInput(Order.Number, ({ due }: Due) => due)
 
 /** Shares places equally. Places that an organization does not need go to the others. */
@@ -100,7 +94,7 @@ export const sharesOf = (all: ReadonlyArray<Due>, places: number) => {
   return Array.sort(some, byDue).map(({ due, organization }, index) => {
     const tasks = Math.min(due, Math.floor(left / (some.length - index)))
     left -= tasks
-    return { organization, tasks, due: due - tasks }
+    return { organization, tasks }
   })
 }
 
@@ -127,9 +121,7 @@ interface Claiming<E> {
  */
 export const makeTurns = <E>({ claim, isAlwaysInTurn, visit }: Claiming<E>) => {
   let isBehind = false
-  let visitedAt = 0
   let waiting: ReadonlyArray<Due> = []
-  let served: ReadonlyArray<Due> = []
   const places = { all: "", others: "" }
 
   const visitNext = Effect.fnUntraced(function* (place: keyof typeof places, limit: number) {
@@ -142,17 +134,9 @@ export const makeTurns = <E>({ claim, isAlwaysInTurn, visit }: Claiming<E>) => {
   /** The shares of the next organizations; none if the oldest tasks go first. */
   const next = Effect.fnUntraced(function* (limit: number) {
     if (limit === 0 || !(isBehind || isAlwaysInTurn())) return []
-    const now = yield* Clock.currentTimeMillis
-    if (waiting.length === 0) {
-      const isFresh = served.length > 0 && places.all === "" && Math.abs(now - visitedAt) < fresh
-      waiting = isFresh ? served : yield* visitNext("all", claimsPerVisit * limit)
-      visitedAt = isFresh ? visitedAt : now
-      served = []
-    }
-    const shares = sharesOf(waiting, limit)
-    waiting = waiting.slice(limit)
-    served = [...served, ...shares.filter(({ due }) => due > 0)]
-    return shares
+    const some = waiting.length > 0 ? waiting : yield* visitNext("all", limit)
+    waiting = some.slice(limit)
+    return sharesOf(some, limit)
   })
 
   /** The shares of organizations other than these. */
@@ -178,7 +162,7 @@ export const makeTurns = <E>({ claim, isAlwaysInTurn, visit }: Claiming<E>) => {
     const more = left > 0 && shares.length > 0 ? yield* Effect.option(claim({ due: left }, lease, [])) : Option.none()
     const all = [...taken, ...Option.getOrElse(more, () => [])]
     isBehind = all.length >= due
-    if (!isBehind) waiting = served = []
+    if (!isBehind) waiting = []
     return all
   })
 }

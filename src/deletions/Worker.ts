@@ -13,7 +13,6 @@ import {
   Layer,
   Predicate,
   Random,
-  Ref,
   Result,
   Schedule,
   Semaphore
@@ -25,25 +24,22 @@ import {
   type Claim,
   type ClaimLimits,
   maximumAttempts,
-  type RunOutcome,
   SchedulerUnavailable,
   TaskFailed
 } from "./Task.ts"
 import { report, runMetrics, traceRound, traceRun } from "./TaskRuns.ts"
 
-/** How a worker works. */
 export interface Options {
-  /** How many due tasks to claim at once. */
+  /** The number of due tasks to claim at once. */
   readonly batch: number
-  /** How many transactions to run tasks in at once. */
+  /** The number of transactions at once. */
   readonly concurrency: number
-  /** For how long a task is claimed; it is renewed while its worker lives. */
   readonly lease: Duration.Duration
 }
 
 /**
- * How a worker works beside the intake over a pool of connections. It leaves two of them to the intake, to claims and
- * to heartbeats. The tasks of a worker that dies expire 0.75 to 0.9 seconds later.
+ * The options of a worker over a pool of connections, of which it leaves two to the intake, to claims and to heartbeats.
+ * The tasks of a worker that dies expire 0.75 to 0.9 seconds later.
  */
 export const optionsFor = (poolSize: number): Options => ({
   batch: 64,
@@ -56,16 +52,16 @@ const longestSleep = Duration.seconds(1)
 
 const heartbeatsPerLease = 6
 
-/** How many transactions a batch is divided into: few cost less, and leave slots to tasks that expire meanwhile. */
+/** A batch is divided into this many transactions: few cost less, and leave slots to tasks that expire meanwhile. */
 const transactionsPerBatch = 5
 
 /**
- * From which heartbeat of a round on, and until which, it takes in due tasks of organizations that it has none of. Rounds
- * are seldom so long, and larger batches cost less. It ends some time, so that a task that must be alone has its turn.
+ * The heartbeats of a round that claim due tasks of other organizations. Rounds are seldom so long, and larger batches cost
+ * less. They end, so that a task that must be alone has its turn.
  */
-const open = { from: heartbeatsPerLease, until: 200 }
+const claimsMore = { from: heartbeatsPerLease, until: 200 }
 
-/** How long to wait after an attempt: full jitter, up to twice as long each time, from 1 second to 5 minutes. */
+/** The delay after an attempt: full jitter, up to twice as long each time, from 1 second to 5 minutes. */
 export const backoff = (attempt: number): Effect.Effect<Duration.Duration> =>
   Effect.map(Random.nextBetween(1000, Math.min(300_000, 1000 * 2 ** attempt)), Duration.millis)
 
@@ -80,83 +76,84 @@ const catchBug = <E2>(message: string, error: (name: string) => E2) =>
 
 const millisNow = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1_000_000)
 
-const reportAll = (claims: ReadonlyArray<Claim>, outcomes: ReadonlyArray<RunOutcome>, duration: number) =>
-  Effect.forEach(
-    Array.zip(claims, outcomes),
-    ([claim, outcome]) =>
-      outcome._tag === "Completed"
-        ? report(claim, { result: "completed", outcome: outcome.outcome, duration })
-        : report(claim, { result: "superseded", duration }),
-    { discard: true }
-  )
+type Group = ReadonlyArray<Claim>
 
 /**
- * A round claims what is due or has expired, and runs it. Meanwhile it claims what expires, and after a while what is due
- * of organizations that it has no task of: those do not wait for its end. Then it runs one of the tasks that must be alone.
- * It returns how many tasks it claimed at first.
+ * A round claims due and expired tasks, and runs them. At its heartbeats it claims tasks that expire and, after a while, due
+ * tasks of other organizations, which do not wait for its end. Then it runs one of the tasks that must be alone. It
+ * returns the number of tasks that it claimed at first.
  */
 export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
   const slots = yield* Semaphore.make(options.concurrency)
-  const stopping = yield* Ref.make(false)
-
   const held = new Set<Claim>()
-
-  const drop = (claims: ReadonlyArray<Claim>) => Effect.sync(() => claims.forEach((claim) => held.delete(claim)))
+  let isStopping = false
 
   /** Releases claims that an outage or a stop ended, so that their attempts do not count. */
   const release = (claims: Iterable<Claim>) =>
-    Effect.forEach(claims, (claim) => Effect.andThen(scheduler.release(claim), drop([claim])), { discard: true })
-
-  const fail = (claim: Claim, reason: string, duration: number) =>
-    Effect.gen(function* () {
-      const result = claim.attempt < maximumAttempts ? "failed" : "dead"
-      yield* report(claim, { result, reason, duration })
-      yield* scheduler.fail(claim, reason, yield* backoff(claim.attempt))
-    }).pipe(
-      // If the failure cannot be recorded, the lease expires, and the attempt still counts.
-      Effect.ignore
+    Effect.forEach(
+      claims,
+      (claim) =>
+        Effect.andThen(
+          scheduler.release(claim),
+          Effect.sync(() => held.delete(claim))
+        ),
+      {
+        discard: true
+      }
     )
+
+  const fail = Effect.fnUntraced(
+    function* (claim: Claim, reason: string, duration: number) {
+      yield* report(claim, { result: claim.attempt < maximumAttempts ? "failed" : "dead", reason, duration })
+      yield* scheduler.fail(claim, reason, yield* backoff(claim.attempt))
+    },
+    // If the failure cannot be recorded, the lease expires, and the attempt still counts.
+    (failing) => Effect.ignore(failing)
+  )
 
   /** Runs tasks in one transaction. Returns those that are left to be run, each in its own. */
-  const run = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>) {
-    if (yield* Ref.get(stopping)) return []
-    const begun = yield* millisNow
-    const took = Effect.map(millisNow, (now) => now - begun)
-    return yield* scheduler.run(claims).pipe(
-      Effect.tapError(({ _tag }) => Effect.annotateCurrentSpan(errorType, _tag)),
-      catchBug("A deletion task met a bug", (name) => new TaskFailed({ message: `A bug: ${name}` })),
-      Effect.tap((outcomes) => Effect.flatMap(took, (duration) => reportAll(claims, outcomes, duration))),
-      Effect.andThen(drop(claims)),
-      Effect.as([]),
-      Effect.catchTags({
-        TaskFailed: ({ message }) => {
-          const [claim, ...others] = claims
-          if (claim === undefined || others.length > 0)
-            return Effect.as(Effect.ignore(scheduler.renew(claims, options.lease)), claims)
-          return Effect.flatMap(took, (duration) => fail(claim, message, duration)).pipe(
-            Effect.andThen(drop(claims)),
-            Effect.as([])
-          )
-        },
-        SchedulerUnavailable: () =>
-          Effect.forEach(claims, (claim) => report(claim, { result: "released" }), { discard: true }).pipe(
-            Effect.andThen(Effect.ignore(release(claims))),
-            Effect.as([])
-          )
-      }),
-      traceRun(claims)
-    )
-  })
+  const run = Effect.fnUntraced(
+    function* (claims: Group) {
+      if (isStopping) return []
+      const begun = yield* millisNow
+      const result = yield* scheduler.run(claims).pipe(
+        Effect.tapError(({ _tag }) => Effect.annotateCurrentSpan(errorType, _tag)),
+        catchBug("A deletion task met a bug", (name) => new TaskFailed({ message: `A bug: ${name}` })),
+        Effect.result
+      )
+      const duration = (yield* millisNow) - begun
+      if (Result.isSuccess(result)) {
+        for (const [claim, outcome] of Array.zip(claims, result.success)) {
+          yield* outcome._tag === "Completed"
+            ? report(claim, { result: "completed", outcome: outcome.outcome, duration })
+            : report(claim, { result: "superseded", duration })
+        }
+      } else if (result.failure._tag === "SchedulerUnavailable") {
+        for (const claim of claims) yield* report(claim, { result: "released" })
+        yield* Effect.ignore(release(claims))
+        return []
+      } else if (claims.length > 1) {
+        yield* Effect.ignore(scheduler.renew(claims, options.lease))
+        return claims
+      } else {
+        for (const claim of claims) yield* fail(claim, result.failure.message, duration)
+      }
+      for (const claim of claims) held.delete(claim)
+      return []
+    },
+    (running, claims) => traceRun(claims)(running)
+  )
 
   /** Runs tasks, and those that are claimed at its heartbeats, until none is left. */
   const runAll = Effect.fnUntraced(function* (
-    given: ReadonlyArray<Claim>,
-    claimMore: (heartbeat: number) => Effect.Effect<ReadonlyArray<Claim>, SchedulerUnavailable>
+    given: Group,
+    claimMore: (heartbeat: number) => Effect.Effect<Group, SchedulerUnavailable>
   ) {
+    if (given.length === 0) return
     // Tasks that were tried before have waited the longest. Those that come later are of organizations that wait.
-    const urgent: Array<ReadonlyArray<Claim>> = []
-    const others: Array<ReadonlyArray<Claim>> = []
+    const urgent: Array<Group> = []
+    const others: Array<Group> = []
 
     const runNext: Effect.Effect<void> = Effect.suspend(() => {
       const queue = urgent.length > 0 ? urgent : others
@@ -166,86 +163,81 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
       Effect.flatMap(({ left, queue }) => enqueue(queue, left.map(Array.of)))
     )
 
-    const enqueue = (queue: Array<ReadonlyArray<Claim>>, groups: ReadonlyArray<ReadonlyArray<Claim>>) =>
+    const enqueue = (queue: Array<Group>, groups: ReadonlyArray<Group>) =>
       Effect.suspend(() => {
         queue.push(...groups)
         return Effect.forEach(groups, () => runNext, { concurrency: "unbounded", discard: true })
       })
 
-    const start = (claims: ReadonlyArray<Claim>, queue: Array<ReadonlyArray<Claim>>) => {
+    const start = (claims: Group, queue: Array<Group>) => {
       for (const claim of claims) held.add(claim)
-      const first = claims.filter(({ attempt }) => attempt === 1)
-      const again = claims.filter(({ attempt }) => attempt > 1)
+      const [first, again] = Array.partition(claims, (claim) =>
+        claim.attempt === 1 ? Result.succeed(claim) : Result.fail(claim)
+      )
       const size = Math.max(1, Math.ceil(first.length / Math.min(options.concurrency, transactionsPerBatch)))
       // Tasks of an organization with many share no transaction with others, which would fail or be late with them.
       const [many, few] = Array.partition(byOrganization(first), (some) =>
         some.length >= size || scheduler.runsApart() ? Result.succeed(some) : Result.fail(some)
       )
-      const chunks = [few.flat(), ...many].flatMap((group) => Array.chunksOf(group, size))
-      return Effect.all([enqueue(urgent, again.map(Array.of)), enqueue(queue, chunks)], {
+      const groups = [few.flat(), ...many].flatMap((group) => Array.chunksOf(group, size))
+      return Effect.all([enqueue(urgent, again.map(Array.of)), enqueue(queue, groups)], {
         concurrency: "unbounded",
         discard: true
       })
     }
 
-    let heartbeats = 0
-    // What is held is renewed before more is claimed, so that a worker that was paused does not claim it again.
-    const heartbeat = Effect.suspend(() => scheduler.renew([...held], options.lease)).pipe(
-      Effect.andThen(Effect.suspend(() => claimMore(++heartbeats))),
-      Effect.orElseSucceed((): ReadonlyArray<Claim> => [])
-    )
     const interval = Duration.divideUnsafe(options.lease, heartbeatsPerLease)
-
-    if (given.length === 0) return
     let running = yield* Effect.forkChild(start(given, others))
-    while (
-      yield* Effect.raceFirst(
-        Effect.as(Effect.interruptible(Fiber.join(running)), false),
-        Effect.as(Effect.interruptible(Effect.sleep(interval)), true)
+    for (let heartbeat = 1; ; heartbeat++) {
+      const isDone = yield* Effect.raceFirst(
+        Effect.as(Effect.interruptible(Fiber.join(running)), true),
+        Effect.as(Effect.interruptible(Effect.sleep(interval)), false)
       )
-    ) {
-      const more = yield* heartbeat
-      const before = running
+      if (isDone) return
+      // Leases are renewed before more is claimed, so that a worker that was paused does not claim its own tasks.
+      const more = yield* scheduler.renew([...held], options.lease).pipe(
+        Effect.andThen(Effect.suspend(() => claimMore(heartbeat))),
+        Effect.orElseSucceed((): Group => [])
+      )
       if (more.length > 0) {
-        running = yield* Effect.forkChild(
-          Effect.all([Fiber.join(before), start(more, urgent)], { concurrency: 2, discard: true })
-        )
+        const both = [Fiber.join(running), start(more, urgent)]
+        running = yield* Effect.forkChild(Effect.all(both, { concurrency: 2, discard: true }))
       }
     }
   })
 
   const claim = (limits: ClaimLimits) =>
-    Effect.flatMap(Ref.get(stopping), (isStopping) =>
-      isStopping ? Effect.succeed([]) : scheduler.claim(limits, options.lease)
-    )
+    Effect.suspend(() => (isStopping ? Effect.succeed([]) : scheduler.claim(limits, options.lease)))
 
   const round = Effect.gen(function* () {
-    // What the round before could not release comes first, since an attempt whose lease expires counts.
+    // An attempt whose lease expires counts, so claims that the round before could not release come first.
     yield* release(held)
-    // No more than start soon, so that several workers share what another one left.
+    // No more than start soon, so that several workers share the tasks of a dead one.
     const expired = 2 * options.concurrency
     const startTime = yield* Clock.currentTimeNanos
     const together = yield* claim({ due: options.batch, expired })
-    const claimMore = (heartbeat: number) =>
-      claim({
-        expired,
-        due: heartbeat < open.from || heartbeat > open.until || held.size > options.batch ? 0 : options.batch,
-        except: new Set(Array.fromIterable(held).map(({ organization }) => organization))
-      })
+    const claimMore = (heartbeat: number) => {
+      const isFull = held.size > options.batch || heartbeat < claimsMore.from || heartbeat > claimsMore.until
+      const except = new Set(Array.fromIterable(held).map(({ organization }) => organization))
+      return claim({ expired, due: isFull ? 0 : options.batch, except })
+    }
     yield* runAll(together, claimMore).pipe(traceRound(startTime, together.length))
     const alone = yield* claim({ alone: 1 })
     yield* runAll(alone, () => Effect.succeed([]))
-    if (yield* Ref.get(stopping)) yield* release(held)
+    if (isStopping) yield* release(held)
     return together.length + alone.length
   })
-  return { round, stop: Ref.set(stopping, true) }
+  const stop = Effect.sync(() => {
+    isStopping = true
+  })
+  return { round, stop }
 })
 
-/** A worker: its rounds without end, and what tells it to start no further task. */
-export const make = Effect.fnUntraced(function* (options: Options) {
+/** A worker: its endless rounds, and an effect after which it starts no task. */
+const make = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
   const { round, stop } = yield* makeRound(options)
-  // A task that is due and locked by another is not worth asking for again at once.
+  // A due task may be locked by another worker.
   const rest = (claimed: number) =>
     claimed > 0
       ? Effect.yieldNow
@@ -261,13 +253,13 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   return { rounds, stop }
 })
 
-/** A worker, run until it is interrupted. */
+/** Runs a worker until it is interrupted. */
 export const run = (options: Options) => Effect.flatMap(make(options), ({ rounds }) => rounds)
 
-/** How long a stopping worker may take to finish what it has started. */
+/** The time in which a stopping worker finishes the tasks that it has started. */
 const grace = "9 seconds"
 
-/** The worker, until the scope closes. */
+/** Runs a worker until the scope closes. */
 export const layer = (options: Options) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
