@@ -18,7 +18,7 @@ import { type DeletionTask, InvoiceDeletions, type PracticeData } from "../clien
 import { ask, clientOf, connection, make, refuseSlips, variables } from "./Connection.ts"
 import { organization } from "./Operators.ts"
 import * as Output from "./Output.ts"
-import * as TaskText from "./TaskText.ts"
+import { taskLines } from "./Tasks.ts"
 import { documented, misused, Refused } from "./Usage.ts"
 
 const decode = Schema.decodeEffect(Schema.fromJsonString(Delivery))
@@ -144,7 +144,7 @@ export const send = Command.make(
       ? Output.record(task)
       : Output.print([
           "",
-          ...TaskText.lines({ ...task, id: task.task_id, organization_id: given.organization, last_error: null })
+          ...taskLines({ ...task, id: task.task_id, organization_id: given.organization, last_error: null })
         ])
     if (deletedNothing(task)) return yield* new Refused({ message: "Nothing was deleted." })
   })

@@ -1,17 +1,68 @@
-/** `tasks`: the tasks that delete invoices. */
-import { Effect, Option, Schema } from "effect"
+/** `tasks`, and the text of a deletion task. */
+import { Array, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { State } from "../api/DeletionTasks.ts"
+import { type Outcome, State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
+import { maximumAttempts } from "../deletions/Task.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import { commandLine } from "../operations/AuditLog.ts"
 import * as Commands from "../operations/Commands.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
-import * as TaskText from "./TaskText.ts"
 import { documented, misused, Refused } from "./Usage.ts"
 
 const organization = Operators.ofOne("tasks")
+
+const counted = (count: number, one: string) => `${count} ${count === 1 ? one : `${one}s`}`
+
+const names = { invoices: "invoice", invoice_lines: "line" } as const
+
+const deletedText = ({ invoices, invoice_lines, lines_of_invoices }: Outcome) => {
+  const ofInvoices = `${counted(invoices.deleted, "invoice")} with ${counted(lines_of_invoices, "line")}`
+  const ofLines = `${counted(invoice_lines.deleted, "line")} named by itself`
+  const deleted = [...(invoices.deleted > 0 ? [ofInvoices] : []), ...(invoice_lines.deleted > 0 ? [ofLines] : [])]
+  return deleted.length === 0 ? "nothing" : deleted.join(", ")
+}
+
+/** The outcome of a task in one line, or its last error. */
+const inBrief = ({ last_error, outcome }: Pick<Tasks.Task, "last_error" | "outcome">) => {
+  if (outcome === null) return last_error
+  const { notDeleted } = Tasks.totalsOf(outcome)
+  return `deleted ${deletedText(outcome)}${notDeleted === 0 ? "" : `; ${notDeleted} not`}`
+}
+
+const time = (text: string | null) => (text === null ? [] : [`${Output.second(text)} UTC`])
+
+const entry = (name: string, values: ReadonlyArray<string>): ReadonlyArray<readonly [string, string]> =>
+  values.map((value, index) => [index === 0 ? name : "", value] as const)
+
+type Shown = Omit<Tasks.TaskDetails, "due_at" | "trace_parent">
+
+/** The lines about a task. */
+export const taskLines = (task: Shown): ReadonlyArray<string> => {
+  const { outcome } = task
+  const missed = outcome === null ? [] : Tasks.notDeleted(outcome)
+  return Output.pairs(
+    Array.flatten([
+      entry("Task", [task.id]),
+      entry("Organization", [task.organization_id]),
+      entry("Idempotency-Key", [task.idempotency_key]),
+      entry("State", [task.state]),
+      entry("Names", [`${counted(task.invoices_count, "invoice")} and ${counted(task.invoice_lines_count, "line")}`]),
+      entry("Received", time(task.received_at)),
+      entry("Scheduled for", time(task.scheduled_for)),
+      entry("Started", time(task.started_at)),
+      entry("Finished", time(task.finished_at)),
+      entry("Attempts", [`${task.attempts} of ${maximumAttempts}`]),
+      entry("Last error", Array.fromNullishOr(task.last_error)),
+      entry("Deleted", outcome === null ? [] : [deletedText(outcome)]),
+      entry(
+        "Not deleted",
+        missed.map(({ count, items, reason }) => `${counted(count, names[items])}: ${reason}`)
+      )
+    ])
+  )
+}
 
 const columns: ReadonlyArray<Output.Column<Tasks.Task>> = [
   { title: "TASK", value: ({ id }) => id },
@@ -20,7 +71,7 @@ const columns: ReadonlyArray<Output.Column<Tasks.Task>> = [
   { title: "IDEMPOTENCY-KEY", value: ({ idempotency_key }) => idempotency_key },
   { title: "SCHEDULED (UTC)", value: ({ scheduled_for }) => Output.second(scheduled_for) },
   { title: "ATTEMPTS", value: ({ attempts }) => attempts },
-  { title: "OUTCOME", value: TaskText.inBrief }
+  { title: "OUTCOME", value: inBrief }
 ]
 
 const list = Command.make(
@@ -96,7 +147,7 @@ const show = Command.make(
     const { name, ...which } = yield* identityOf("show", given)
     const found = yield* Tasks.show(which)
     if (Option.isNone(found)) return yield* notFound(name)
-    yield* given.json ? Output.record(found.value) : Output.print(TaskText.lines(found.value))
+    yield* given.json ? Output.record(found.value) : Output.print(taskLines(found.value))
   })
 ).pipe(
   documented(

@@ -14,38 +14,25 @@
  * statement is a SELECT.
  */
 import { Outcome } from "../api/DeletionTasks.ts"
-import type { Claim } from "./Task.ts"
-
-type Held = Pick<Claim, "organization" | "taskId" | "token">
 
 /** The parts of a statement that depend on the organizations of its claims. */
 interface Owner {
-  /** The SQL of the claims: rows of `organization_id`, `id` and `token`. */
+  /** The SQL of the claims, rows of `organization_id`, `id` and `token`, from the first three parameters. */
   readonly claims: string
   /** The SQL of the organization of a row of an alias. */
   readonly idIn: (alias: string) => string
-  /** The first three parameters. */
-  readonly parametersOf: (claims: ReadonlyArray<Held>) => ReadonlyArray<unknown>
 }
-
-const idsOf = (claims: ReadonlyArray<Held>) => claims.map(({ taskId }) => taskId)
-const tokensOf = (claims: ReadonlyArray<Held>) => claims.map(({ token }) => token)
 
 /** Claims of any number of organizations. */
 export const several: Owner = {
   claims: "select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as claims (organization_id, id, token)",
-  idIn: (alias) => `${alias}.organization_id`,
-  parametersOf: (claims) => [claims.map(({ organization }) => organization), idsOf(claims), tokensOf(claims)]
+  idIn: (alias) => `${alias}.organization_id`
 }
 
-/**
- * Claims of one organization, which is a parameter in the condition of each table: Citus finds the server of a statement
- * by it.
- */
+/** Claims of one organization: Citus finds the server of a statement by a parameter in the condition of each table. */
 export const one: Owner = {
   claims: `select $1::text collate "C" as organization_id, claims.* from unnest($2::uuid[], $3::uuid[]) as claims (id, token)`,
-  idIn: () => "$1",
-  parametersOf: (claims) => [claims[0]?.organization ?? "", idsOf(claims), tokensOf(claims)]
+  idIn: () => "$1"
 }
 
 // A change is later than the one before it, whatever the clocks say. The last time of `api_instant` has none after it.

@@ -56,12 +56,14 @@ const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
 const statementsOf = (owner: typeof Deletion.one) => ({
   deletion: Deletion.deletion(owner),
-  renewal: Deletion.renewal(owner),
-  parametersOf: owner.parametersOf
+  renewal: Deletion.renewal(owner)
 })
 
 const one = statementsOf(Deletion.one)
 const several = statementsOf(Deletion.several)
+
+const idsOf = (claims: ReadonlyArray<Claim>) => claims.map(({ taskId }) => taskId)
+const tokensOf = (claims: ReadonlyArray<Claim>) => claims.map(({ token }) => token)
 
 export interface Options {
   /** From receiving a delivery to running it. */
@@ -117,14 +119,18 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
   const forOwners = <E, R>(
     claims: ReadonlyArray<Claim>,
     concurrency: number,
-    run: (owner: typeof one, some: ReadonlyArray<Claim>) => Effect.Effect<ReadonlyArray<unknown>, E, R>
+    run: (owner: typeof one, parameters: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<unknown>, E, R>
   ) =>
     isDistributed()
       ? Effect.map(
-          Effect.forEach(byOrganization(claims), (some) => run(one, some), { concurrency }),
+          Effect.forEach(
+            byOrganization(claims),
+            (some) => run(one, [some[0].organization, idsOf(some), tokensOf(some)]),
+            { concurrency }
+          ),
           (rows) => rows.flat()
         )
-      : run(several, claims)
+      : run(several, [claims.map(({ organization }) => organization), idsOf(claims), tokensOf(claims)])
 
   const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
 
@@ -181,14 +187,14 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
     renew: Effect.fn("Scheduler.renew")(function* (claims: ReadonlyArray<Claim>, lease: Duration.Duration) {
       if (claims.length === 0) return
       const leaseEnd = DateTime.formatIso(DateTime.addDuration(yield* DateTime.now, lease))
-      yield* forOwners(claims, Claims.concurrency, ({ parametersOf, renewal }, some) =>
-        asWorker(sql.unsafe(renewal, [...parametersOf(some), leaseEnd]))
+      yield* forOwners(claims, Claims.concurrency, ({ renewal }, parameters) =>
+        asWorker(sql.unsafe(renewal, [...parameters, leaseEnd]))
       )
     }),
 
     run: Effect.fn("Scheduler.run")(function* (claims: ReadonlyArray<Claim>) {
-      const running = forOwners(claims, 1, ({ deletion, parametersOf }, some) =>
-        Effect.flatMap(DateTime.now, (now) => sql.unsafe(deletion, [...parametersOf(some), DateTime.formatIso(now)]))
+      const running = forOwners(claims, 1, ({ deletion }, parameters) =>
+        Effect.flatMap(DateTime.now, (now) => sql.unsafe(deletion, [...parameters, DateTime.formatIso(now)]))
       )
       const completed = yield* sql.run(
         tasks,

@@ -2,7 +2,7 @@
  * The reads of the operators' pages and the replay of a task, over the databases of tasks, API keys and records. Each is
  * bounded, ends within two seconds, and fails with a text for a person.
  */
-import { Context, Duration, Effect, Layer, type Option, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Uuid from "uuid"
 import {
@@ -16,7 +16,7 @@ import { codeOf } from "../database/SqlFailure.ts"
 import * as Store from "../database/Store.ts"
 import { isoTime } from "../database/Time.ts"
 import * as TaskPages from "../deletions/TaskPages.ts"
-import { pageSize, type Place, type ShownTask, type TaskFilter } from "../deletions/TaskPages.ts"
+import { pageSize, type Place, type TaskFilter } from "../deletions/TaskPages.ts"
 import { decoded } from "../deletions/Task.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import { ApiKey } from "../keys/ApiKeys.ts"
@@ -146,22 +146,32 @@ const make = Effect.gen(function* () {
   const ofAll = <A>(statements: Effect.Effect<A, SqlError | Schema.SchemaError>) =>
     Effect.andThen(sql.distribution.refresh, ofTasks(statements))
 
+  const pageOf = ({ isPartial, rows }: Effect.Success<ReturnType<typeof pages.page>>): TaskPage => ({
+    ...paged(rows),
+    isPartial
+  })
+
   return {
     taskCounts: ofAll(
       Effect.zipWith(Tasks.counts(sql), pages.estimate, (counts, estimated): TaskCounts => ({ ...counts, estimated }))
     ),
-    tasks: Effect.fn("OperatorStore.tasks")(function* (filter: TaskFilter, after: string | undefined) {
-      const { isPartial, rows } = yield* ofAll(pages.page(filter, timedPlaceOf(after)))
-      return { ...paged(rows), isPartial }
-    }),
-    findTasks: Effect.fn("OperatorStore.findTasks")(function* (text: string, organization: string | undefined) {
-      const { isPartial, rows } = yield* ofAll(pages.find(text, organization))
-      return { ...paged(rows), isPartial }
-    }),
+    /**
+     * A page of tasks. Of all organizations, scheduled and running tasks come by `due_at`, dead ones by `finished_at`, the
+     * latest first; all others by `scheduled_for`, the latest first.
+     *
+     * @param after the `next` of the page before; any other text is ignored
+     */
+    tasks: (filter: TaskFilter, after: string | undefined) =>
+      Effect.map(ofAll(pages.page(filter, timedPlaceOf(after))), pageOf),
+    /** Finds tasks by their id or the Idempotency-Key of their delivery, at most a page. */
+    findTasks: (text: string, organization: string | undefined) =>
+      Effect.map(ofAll(pages.find(text, organization)), pageOf),
     task: (organization: string, id: string) => ofTasks(pages.one(organization, id)),
-    history: (organization: string, target: string) =>
+    /** The latest entries of the audit log about a key, a secret or a task. */
+    history: (organization: string, target: string): Read<ReadonlyArray<Entry>> =>
       ofTasks(AuditLog.entries(sql, sql`a.organization_id = ${organization} and a.target = ${target}`, pageSize)),
-    keys: Effect.fn("OperatorStore.keys")(function* (organization: string | undefined, after: string | undefined) {
+    /** API keys by organization, without their hashes. */
+    keys: (organization: string | undefined, after: string | undefined): Read<Page<ApiKey>> => {
       const place = placeOf(after)
       const isOwned = organization === undefined ? credentials`true` : credentials`k.organization_id = ${organization}`
       const isAfter =
@@ -169,17 +179,19 @@ const make = Effect.gen(function* () {
       const rows = credentials`
         select ${credentials.literal(keyColumns)} from api_keys k where ${isOwned} and ${isAfter}
         order by k.organization_id, k.id limit ${credentials.literal(`${pageSize + 1}`)}`
-      return paged(yield* ofKeys(decoded(PlacedKey, rows.unprepared)))
-    }),
-    audit: Effect.fn("OperatorStore.audit")(function* (after: string | undefined) {
+      return Effect.map(ofKeys(decoded(PlacedKey, rows.unprepared)), paged)
+    },
+    /** The audit log, newest first. Changes of API keys are logged in the database of the keys. */
+    audit: (after: string | undefined): Read<Page<Entry>> => {
       const place = timedPlaceOf(after)
       const entries = ofTasks(entriesAfter(sql, place))
-      if (isSameDatabase(sql, credentials)) return paged(yield* entries)
-      // Changes of API keys are logged in the database of the keys.
-      const all = yield* Effect.all([entries, ofKeys(entriesAfter(credentials, place))], { concurrency: 2 })
-      return paged(AuditLog.latestFirst(all.flat()))
-    }),
+      if (isSameDatabase(sql, credentials)) return Effect.map(entries, paged)
+      const ofBoth = Effect.all([entries, ofKeys(entriesAfter(credentials, place))], { concurrency: 2 })
+      return Effect.map(ofBoth, (found) => paged(AuditLog.latestFirst(found.flat())))
+    },
+    /** The transactions that hold changes back, oldest first. */
     holders: runner(records, "record store")(decoded(Transaction, records.unsafe(holders))),
+    /** Replays a dead task, and logs it. */
     replay: (actor: Actor, organization: string, id: string) =>
       ofTasks(
         Effect.provideService(Commands.replayTask(actor, { id, organization }), TaskDatabase, sql),
@@ -188,31 +200,8 @@ const make = Effect.gen(function* () {
   }
 })
 
-export class OperatorStore extends Context.Service<
-  OperatorStore,
-  {
-    readonly taskCounts: Read<TaskCounts>
-    /**
-     * A page of tasks. Of all organizations, scheduled and running tasks come by `due_at`, dead ones by `finished_at`, the
-     * latest first; all others by `scheduled_for`, the latest first.
-     *
-     * @param after the `next` of the page before; any other text is ignored
-     */
-    readonly tasks: (filter: TaskFilter, after: string | undefined) => Read<TaskPage>
-    /** Finds tasks by their id or the Idempotency-Key of their delivery, at most a page. */
-    readonly findTasks: (text: string, organization: string | undefined) => Read<TaskPage>
-    readonly task: (organization: string, id: string) => Read<Option.Option<ShownTask>>
-    /** The latest entries of the audit log about a key, a secret or a task. */
-    readonly history: (organization: string, target: string) => Read<ReadonlyArray<Entry>>
-    /** API keys by organization, without their hashes. */
-    readonly keys: (organization: string | undefined, after: string | undefined) => Read<Page<ApiKey>>
-    /** The audit log, newest first. */
-    readonly audit: (after: string | undefined) => Read<Page<Entry>>
-    /** The transactions that hold changes back, oldest first. */
-    readonly holders: Read<ReadonlyArray<Transaction>>
-    /** Replays a dead task, and logs it. */
-    readonly replay: (actor: Actor, organization: string, id: string) => Read<Tasks.Replay>
-  }
->()("practice-data/operations/OperatorStore") {
+export class OperatorStore extends Context.Service<OperatorStore, Effect.Success<typeof make>>()(
+  "practice-data/operations/OperatorStore"
+) {
   static readonly layer = Layer.effect(OperatorStore, make)
 }
