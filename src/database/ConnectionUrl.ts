@@ -1,48 +1,19 @@
 /**
- * The URL of a Postgres, read as libpq reads it: several hosts, sockets, and its parameters. See "Connection URIs" and
- * "Parameter Key Words" in the documentation of Postgres.
+ * The URL of a Postgres as libpq reads it: several hosts, sockets and parameters. See "Connection URIs" and "Parameter
+ * Key Words" in the documentation of Postgres. Errors are words without a secret.
  */
 import { type Config, Duration, Redacted, Result } from "effect"
 import * as Variable from "../process/Variable.ts"
-import { type Host, hostsOf, shown, split } from "./ConnectionUrlParts.ts"
 
-export type { Host } from "./ConnectionUrlParts.ts"
+/** A server. A host that begins with a slash is the folder of a Unix socket. */
+export interface Host {
+  readonly host: string
+  readonly port: number
+}
 
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const
 const targets = ["any", "read-write", "read-only", "primary", "standby", "prefer-standby"] as const
 const tlsVersions = ["TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"] as const
-
-/** What a server has to be: `target_session_attrs`. */
-export type SessionAttributes = (typeof targets)[number]
-
-/** What a URL says. */
-export interface ConnectionUrl {
-  /** In the order in which they are preferred. */
-  readonly hosts: readonly [Host, ...Array<Host>]
-  readonly user: string | undefined
-  readonly password: Redacted.Redacted | undefined
-  readonly database: string | undefined
-  readonly sslMode: (typeof sslModes)[number]
-  /** A file of certificate authorities, or `system`. */
-  readonly sslRootCert: string | undefined
-  /** A file with the certificate of the client. */
-  readonly sslCert: string | undefined
-  readonly sslKey: string | undefined
-  /** What the key is encrypted with. */
-  readonly sslPassword: Redacted.Redacted | undefined
-  readonly minimumTls: (typeof tlsVersions)[number] | undefined
-  readonly maximumTls: (typeof tlsVersions)[number] | undefined
-  readonly sessionAttributes: SessionAttributes
-  readonly connectTimeout: Duration.Duration | undefined
-  readonly applicationName: string | undefined
-  /** Options for the server's command line, such as `-c search_path=app`. */
-  readonly options: string | undefined
-  readonly passwordFile: string | undefined
-  /** Whether a pooler may give each transaction another session: `pgbouncer`, which Prisma reads as well. */
-  readonly sharesSessions: boolean | undefined
-  /** The parameters that nothing reads. */
-  readonly ignored: ReadonlyArray<string>
-}
 
 /** The variables of libpq that stand in for a parameter that a URL lacks. */
 export const environment = {
@@ -55,7 +26,7 @@ export const environment = {
   sslkey: "PGSSLKEY"
 } as const
 
-/** Parameters that nothing reads, with the values that ask for what is so anyway. */
+/** Parameters that are not supported, with the values that ask for the default behavior. */
 const needless: Readonly<Record<string, RegExp>> = {
   channel_binding: /^(disable|prefer)$/,
   client_encoding: /^(utf-?8|auto)$/i,
@@ -68,38 +39,89 @@ const needless: Readonly<Record<string, RegExp>> = {
   sslsni: /^1$/
 }
 
-const oneOf = <A extends string>(
-  name: string,
-  values: ReadonlyArray<A>,
-  given: string | undefined
-): Result.Result<A | undefined, string> => {
+type Read<A> = Result.Result<A, string>
+
+const decode = (text: string, what: string): Read<string> =>
+  Result.try({ try: () => decodeURIComponent(text), catch: () => `the percent-encoding of ${what} is wrong` })
+
+/** The name of a parameter for a message: a long or strange one may be a secret in the wrong place. */
+const shown = (name: string) => (/^[\w.-]{1,32}$/.test(name) ? name : "(an odd name)")
+
+const parameterOf = (pair: string) =>
+  Result.gen(function* () {
+    const at = pair.indexOf("=")
+    if (at === -1) return yield* Result.fail("a parameter lacks its =")
+    const name = yield* decode(pair.slice(0, at), "a parameter's name")
+    const value = pair.slice(at + 1)
+    // Only here may a plus be a space: most languages write queries so, and options are words between spaces.
+    const text = name === "options" ? value.replaceAll("+", " ") : value
+    return [name, yield* decode(text, `the parameter ${shown(name)}`)] as const
+  })
+
+const loginOf = (login: string) =>
+  Result.gen(function* () {
+    const [, user = "", password = ""] = /^([^:]*):?(.*)$/s.exec(login) ?? []
+    return [
+      ["user", yield* decode(user, "the user")],
+      ["password", yield* decode(password, "the password")]
+    ] as const
+  })
+
+/** The servers: the parameters `host` and `port` are lists, which take the place of the authority's. */
+const hostsOf = (authority: string, given: ReadonlyMap<string, string>) =>
+  Result.gen(function* () {
+    const listed = authority.split(",").map((text) => /^(?:\[([^\]]*)\]|([^:[\]]*))(?::([^:]*))?$/.exec(text))
+    if (listed.includes(null)) return yield* Result.fail("a host is wrong; an IPv6 address stands in brackets")
+    const inAuthority = yield* Result.all(listed.map((match) => decode(match?.[1] ?? match?.[2] ?? "", "a host")))
+    const names = given.get("host")?.split(",") ?? inAuthority
+    const ports = given.get("port")?.split(",") ?? (given.has("host") ? [""] : listed.map((match) => match?.[3] ?? ""))
+    if (ports.length !== 1 && ports.length !== names.length) {
+      return yield* Result.fail("there are not as many ports as hosts")
+    }
+    if (names.includes("")) {
+      return yield* Result.fail("a host is missing; a Unix socket is named by its folder, as in ?host=/run/postgresql")
+    }
+    const numbers = ports.map((port) => (port === "" ? 5432 : /^\d+$/.test(port) ? Number(port) : 0))
+    if (!numbers.every((port) => port >= 1 && port <= 65_535)) {
+      return yield* Result.fail("a port is not a number from 1 to 65535")
+    }
+    const [first, ...others] = names.map((host, index): Host => ({ host, port: numbers[index] ?? numbers[0] ?? 5432 }))
+    return first === undefined ? yield* Result.fail("a host is missing") : ([first, ...others] as const)
+  })
+
+const oneOf = <A extends string>(name: string, values: ReadonlyArray<A>, given: string | undefined) => {
   const found = values.find((value) => value === given)
   return given === undefined || found !== undefined
     ? Result.succeed(found)
     : Result.fail(`${name} is not one of ${values.join(", ")}`)
 }
 
-const seconds = (given: string | undefined): Result.Result<Duration.Duration | undefined, string> => {
+const seconds = (given: string | undefined): Read<Duration.Duration | undefined> => {
   if (given === undefined) return Result.succeed(undefined)
   if (!/^\d{1,4}$/.test(given)) return Result.fail("connect_timeout is not a number of seconds below 10000")
-  // For libpq that is without an end. Nothing here waits so long.
+  // Zero is no limit for libpq. Nothing here waits that long.
   return Result.succeed(Number(given) === 0 ? undefined : Duration.seconds(Number(given)))
 }
 
 const secret = (given: string | undefined) => (given === undefined ? undefined : Redacted.make(given))
 
 /**
- * What a text says, or why it is wrong, in words without a secret.
+ * Reads a URL.
  *
  * @param defaults values of the parameters that it lacks, by their names
  */
-export const parse = (
-  text: string,
-  defaults: Readonly<Record<string, string>> = {}
-): Result.Result<ConnectionUrl, string> =>
+export const parse = (text: string, defaults: Readonly<Record<string, string>> = {}) =>
   Result.gen(function* () {
-    const parts = yield* split(text)
-    const given = new Map([...Object.entries(defaults), ...parts.parameters])
+    const parts = /^postgres(?:ql)?:\/\/(?:([^/?]*)@)?([^/?@]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(text)
+    if (parts === null) return yield* Result.fail("it does not begin with postgres://")
+    const [, login = "", authority = "", path = "", query = ""] = parts
+    const pairs = query.split("&").filter((pair) => pair !== "")
+    const named = [
+      ...(yield* loginOf(login)),
+      ["dbname", yield* decode(path, "the database")] as const,
+      ...(yield* Result.all(pairs.map(parameterOf)))
+    ]
+    const given = new Map([...Object.entries(defaults), ...named.filter(([, value]) => value !== "")])
     const taken = new Set(["host", "port"])
     const take = (name: string) => {
       taken.add(name)
@@ -110,37 +132,46 @@ export const parse = (
     if (sslRootCert === "system" && mode !== undefined && mode !== "verify-full") {
       return yield* Result.fail("sslrootcert=system needs sslmode=verify-full")
     }
-    const needed = given.get("ssl") === "true" ? "require" : "prefer"
+    const defaultMode = given.get("ssl") === "true" ? "require" : "prefer"
     const pooler = yield* oneOf("pgbouncer", ["true", "false"], take("pgbouncer"))
-    const said = {
-      hosts: yield* hostsOf(parts),
+    const settings = {
+      /** In the order of preference. */
+      hosts: yield* hostsOf(authority, given),
       user: take("user"),
       password: secret(take("password")),
       database: take("dbname"),
-      sslMode: mode ?? (sslRootCert === "system" ? "verify-full" : needed),
+      sslMode: mode ?? (sslRootCert === "system" ? "verify-full" : defaultMode),
+      /** A file of certificate authorities, or `system`. */
       sslRootCert,
+      /** A file with the certificate of the client. */
       sslCert: take("sslcert"),
       sslKey: take("sslkey"),
+      /** The passphrase of the key. */
       sslPassword: secret(take("sslpassword")),
       minimumTls: yield* oneOf("ssl_min_protocol_version", tlsVersions, take("ssl_min_protocol_version")),
       maximumTls: yield* oneOf("ssl_max_protocol_version", tlsVersions, take("ssl_max_protocol_version")),
+      /** `target_session_attrs`: the servers that are accepted. */
       sessionAttributes: (yield* oneOf("target_session_attrs", targets, take("target_session_attrs"))) ?? "any",
       connectTimeout: yield* seconds(take("connect_timeout")),
       applicationName: take("application_name"),
+      /** Options for the server's command line, such as `-c search_path=app`. */
       options: take("options"),
       passwordFile: take("passfile"),
+      /** True where a pooler may give each transaction another session: `pgbouncer`, which Prisma reads as well. */
       sharesSessions: pooler === undefined ? undefined : pooler === "true"
     }
     const unread = [...given].filter(([name, value]) => !taken.has(name) && needless[name]?.test(value) !== true)
-    return { ...said, ignored: unread.map(([name]) => shown(name)) }
+    return { ...settings, /** Parameters that are not supported. */ ignored: unread.map(([name]) => shown(name)) }
   })
+
+export type ConnectionUrl = Result.Result.Success<ReturnType<typeof parse>>
 
 /** A server for people, such as `db.example.com:5432`, or the file of its socket. */
 export const formatHost = ({ host, port }: Host) =>
   host.startsWith("/") ? `${host}/.s.PGSQL.${port}` : `${host.includes(":") ? `[${host}]` : host}:${port}`
 
 /** A URL without its password and parameters, for people. */
-export const format = ({ database = "", hosts, user }: ConnectionUrl) =>
+export const format = ({ database = "", hosts, user }: Pick<ConnectionUrl, "database" | "hosts" | "user">) =>
   `postgres://${user === undefined ? "" : `${user}@`}${hosts.map(formatHost).join(",")}/${database}`
 
 /** A variable that holds a URL. */

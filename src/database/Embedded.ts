@@ -12,7 +12,7 @@ import { type Database, guarded } from "./Database.ts"
 import * as Distribution from "./Distribution.ts"
 import * as EmbeddedGuests from "./EmbeddedGuests.ts"
 import * as FolderLock from "./FolderLock.ts"
-import * as TextBytes from "./TextBytes.ts"
+import * as Columns from "./Columns.ts"
 
 /** The embedded database cannot be opened. */
 export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseError>()("EmbeddedDatabaseError", {
@@ -80,7 +80,7 @@ const clientOf = (socket: string, connectTimeout?: Duration.Input) =>
       database: "postgres",
       maxConnections: 1,
       maxMessageSize: 256 * 1024 * 1024,
-      types: TextBytes.types,
+      types: Columns.types,
       // All connections are one session there, which still has the names that an earlier connection prepared.
       prepare: false,
       ...(connectTimeout === undefined ? {} : { connectTimeout })

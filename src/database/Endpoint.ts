@@ -1,32 +1,32 @@
-/** One server of a URL, and the way to it: found by trying, as libpq does. */
+/** One server of a URL and the way to it, found by trying as libpq does. */
 import { Buffer } from "node:buffer"
+import { readFile, stat } from "node:fs/promises"
 import { connect as connectSocket, type Socket } from "node:net"
-import { userInfo } from "node:os"
+import { homedir, userInfo } from "node:os"
+import { join } from "node:path"
 import { PgConnection } from "@effect/sql-pg"
 import { Config, Data, Duration, Effect, Option, Redacted, Result } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
-import * as PasswordFile from "./PasswordFile.ts"
 import type { ServerTls } from "./ServerTls.ts"
-import * as SessionAttributes from "./SessionAttributes.ts"
 import { codeOf } from "./SqlFailure.ts"
 
 /** A server and how to reach it. */
 export interface Endpoint extends ConnectionUrl.Host {
   /** Undefined: the connection is not encrypted. */
   readonly tls: ServerTls | undefined
-  /** Whether sessions ask for their settings: many poolers refuse to be asked. */
+  /** False for a pooler that refuses settings of sessions. */
   readonly asksSettings: boolean
 }
 
-/** What connections have, wherever they go. */
+/** Settings of all connections of a pool, wherever they go. */
 export interface Common {
   readonly applicationName: string
-  /** Unless the URL says it. */
+  /** The URL's own takes precedence. */
   readonly connectTimeout: Duration.Input
-  /** What sessions ask for. */
+  /** Settings that sessions ask for. */
   readonly startupParameters: Readonly<Record<string, string>>
-  /** Whether statements may be prepared by name; they may by default. */
+  /** False where statements may not be prepared by name. */
   readonly prepare?: boolean
 }
 
@@ -36,20 +36,14 @@ export const failure = (message: string) =>
 export const messageOf = ({ reason }: SqlError) =>
   reason.cause instanceof Error ? reason.cause.message : reason.message
 
-/** The values of the variables that stand in for parameters, by the names of these. */
-const defaults = Effect.map(
-  Effect.forEach(Object.entries(ConnectionUrl.environment), ([name, variable]) =>
-    Effect.map(Effect.option(Config.NonEmptyString(variable)), (value) =>
-      Option.isSome(value) ? [[name, value.value] as const] : []
-    )
-  ),
-  (found) => Object.fromEntries(found.flat())
-)
-
-/** What a URL says, with what the variables of libpq add to it. */
-export const read = Effect.fnUntraced(function* (url: Redacted.Redacted) {
-  const values = yield* defaults
-  const parsed = ConnectionUrl.parse(Redacted.value(url), values)
+/** Reads a URL, with the variables of libpq in place of the parameters that it lacks. */
+export const read = Effect.fnUntraced(function* (text: Redacted.Redacted) {
+  const values: Record<string, string> = {}
+  for (const [name, variable] of Object.entries(ConnectionUrl.environment)) {
+    const value = yield* Effect.option(Config.NonEmptyString(variable))
+    if (Option.isSome(value)) values[name] = value.value
+  }
+  const parsed = ConnectionUrl.parse(Redacted.value(text), values)
   if (Result.isFailure(parsed)) return yield* failure(`The URL is wrong: ${parsed.failure}`)
   const { password } = parsed.success
   const isOfUrl = password !== undefined && Redacted.value(password) !== values["password"]
@@ -61,14 +55,49 @@ export const read = Effect.fnUntraced(function* (url: Redacted.Redacted) {
 
 export const isSocket = ({ host }: ConnectionUrl.Host) => host.startsWith("/")
 
+/** A user of a database on a server. */
+export interface Login extends ConnectionUrl.Host {
+  readonly database: string
+  readonly user: string
+}
+
+const field = String.raw`((?:\\.|[^:\\])*)`
+const passwordLine = new RegExp(`^(?!#)${field}:${field}:${field}:${field}:(.+)$`)
+
 /**
- * How many bytes a socket reads at once. The parser of the client copies them into buffers of 64 KiB: two times this and
+ * The password of the first line of a `.pgpass` file that fits a login: `host:port:database:user:password`, where `*`
+ * fits anything. A socket is also `localhost`. (The package `pgpass` takes the last line that fits.)
+ */
+export const passwordIn = (text: string, { database, host, port, user }: Login): string | undefined => {
+  const unescaped = (part: string) => part.replaceAll(/\\(.)/g, "$1")
+  const wanted = [isSocket({ host, port }) ? [host, "localhost"] : [host], [String(port)], [database], [user]]
+  for (const line of text.split(/\r?\n/)) {
+    const [, ...parts] = passwordLine.exec(line) ?? []
+    const fits = wanted.every((names, at) => parts[at] === "*" || names.includes(unescaped(parts[at] ?? "")))
+    if (fits && parts[4] !== undefined) return unescaped(parts[4])
+  }
+  return undefined
+}
+
+const groupAndOthers = 0o077
+
+/** The password of a login in a file. As for libpq, a file that others may read counts as missing. */
+const lookUpPassword = (file: string, login: Login): Effect.Effect<Redacted.Redacted | undefined> =>
+  Effect.gen(function* () {
+    const { mode } = yield* Effect.tryPromise(() => stat(file))
+    if (process.platform !== "win32" && (mode & groupAndOthers) !== 0) return undefined
+    const password = passwordIn(yield* Effect.tryPromise(() => readFile(file, "utf8")), login)
+    return password === undefined ? undefined : Redacted.make(password)
+  }).pipe(Effect.orElseSucceed(() => undefined))
+
+/**
+ * The bytes that a socket reads at once. The parser of the client copies them into buffers of 64 KiB: two times this and
  * the beginning of a record fit into one. Of itself Node allocates 64 KiB for each read, for which the parser takes 128:
  * then pages of 1,000 records cost a third more CPU, and six times as many full garbage collections.
  */
 const readSize = 30 * 1024
 
-/** Opens a socket to a server. The system looks after a while whether a server that says nothing is there. */
+/** Opens a socket to a server. Keepalives find out that a silent server is gone. */
 export const openSocket = (to: Endpoint): Socket => {
   const address = isSocket(to)
     ? { path: ConnectionUrl.formatHost(to) }
@@ -89,10 +118,6 @@ export const openSocket = (to: Endpoint): Socket => {
   return socket
 }
 
-/** What poolers know. */
-const settingsOfPoolers = ({ TimeZone }: Readonly<Record<string, string>>) =>
-  TimeZone === undefined ? {} : { TimeZone }
-
 /** The configurations of connections of a URL. */
 export const configsOf = Effect.fnUntraced(function* (
   url: ConnectionUrl.ConnectionUrl,
@@ -100,31 +125,34 @@ export const configsOf = Effect.fnUntraced(function* (
 ) {
   const username = url.user ?? userInfo().username
   const database = url.database ?? username
-  const file = url.passwordFile ?? PasswordFile.usual
-  const inFile = (host: ConnectionUrl.Host) => PasswordFile.lookUp(file, { ...host, database, user: username })
+  const file = url.passwordFile ?? join(homedir(), ".pgpass")
+  const inFile = ({ host, port }: ConnectionUrl.Host) => lookUpPassword(file, { host, port, database, user: username })
   const found = url.password === undefined ? yield* Effect.forEach(url.hosts, inFile) : []
   const isInFile = found.some((password) => password !== undefined)
   // Read for each connection: such passwords are often changed.
   const passwordOf = (host: ConnectionUrl.Host) =>
     isInFile ? Effect.map(inFile(host), (password) => password ?? Redacted.make("")) : url.password
+  const { TimeZone } = startupParameters
+  // Poolers know no other.
+  const settingsOfPoolers: Readonly<Record<string, string>> = TimeZone === undefined ? {} : { TimeZone }
   return {
     passwordFile: isInFile ? file : undefined,
-    /** What is the same for all servers. */
+    /** The settings of all servers. */
     common: {
       username,
       database,
       applicationName: url.applicationName ?? applicationName,
       connectTimeout: url.connectTimeout ?? Duration.fromInputUnsafe(connectTimeout)
     },
-    /** What is another for each. */
+    /** The settings of one server. */
     of: (endpoint: Endpoint) => ({
       host: endpoint.host,
       port: endpoint.port,
       ssl: endpoint.tls?.options ?? false,
       password: passwordOf(endpoint),
-      startupParameters: endpoint.asksSettings ? startupParameters : settingsOfPoolers(startupParameters),
+      startupParameters: endpoint.asksSettings ? startupParameters : settingsOfPoolers,
       startupOptions: endpoint.asksSettings ? url.options : undefined,
-      // What is prepared by name is in one session, and a pooler may go on in another one.
+      // A statement that is prepared by name is in one session, and a pooler may go on in another one.
       prepare: prepare && !(url.sharesSessions ?? !endpoint.asksSettings)
     })
   } as const
@@ -132,9 +160,32 @@ export const configsOf = Effect.fnUntraced(function* (
 
 export type Configs = Effect.Success<ReturnType<typeof configsOf>>
 
-/** Opens a connection that is of no pool, until the scope closes. */
+/** Opens a connection outside of any pool, until the scope closes. */
 export const connect = ({ common, of }: Configs, endpoint: Endpoint) =>
   PgConnection.make({ ...common, ...of(endpoint), stream: () => openSocket(endpoint) })
+
+/** The state of a server. */
+export interface Server {
+  readonly isStandby: boolean
+  readonly isReadOnly: boolean
+  /** The time of its start, which tells servers apart. */
+  readonly started: string
+}
+
+/** Reads the state of the server of a connection. */
+export const look = (connection: PgConnection.PgConnection) =>
+  Effect.map(
+    connection.query(
+      "select pg_is_in_recovery() as standby, current_setting('transaction_read_only')::bool as read_only, pg_postmaster_start_time()::text as started",
+      [],
+      false
+    ),
+    ({ rows: [row] }): Server => ({
+      isStandby: row?.["standby"] === true,
+      isReadOnly: row?.["read_only"] === true,
+      started: String(row?.["started"])
+    })
+  )
 
 const isUnanswered = (error: SqlError) =>
   /^E(CONNREFUSED|HOSTUNREACH|NETUNREACH|NOTFOUND|TIMEDOUT|AI_AGAIN)$/.test(codeOf(error)) ||
@@ -142,10 +193,9 @@ const isUnanswered = (error: SqlError) =>
 
 const refusesTls = ({ reason }: SqlError) => reason.message.endsWith("refused TLS")
 
-/** A pooler refuses a connection that asks for what it does not know. */
 const refusesSettings = (error: SqlError) => messageOf(error).startsWith("unsupported startup parameter")
 
-/** The ways to a server, in the order in which they are tried. On a Unix socket nothing is encrypted. */
+/** The ways to a server, in the order of the attempts. A Unix socket is never encrypted. */
 export const waysTo = (
   { sslMode }: ConnectionUrl.ConnectionUrl,
   { host, port }: ConnectionUrl.Host,
@@ -158,13 +208,13 @@ export const waysTo = (
   return sslMode === "allow" ? ([plain, encrypted] as const) : ([encrypted] as const)
 }
 
-/** A server cannot be reached, by the way that tells most of it. */
+/** A server is not reachable; the error is that of the way that tells most. */
 export class Unreached extends Data.TaggedError("Unreached")<{
   readonly endpoint: Endpoint
   readonly error: SqlError
 }> {}
 
-/** The way to a server, and what it is. */
+/** Finds the way to a server, and reads its state. */
 export const reach = Effect.fnUntraced(function* (
   url: ConnectionUrl.ConnectionUrl,
   configs: Configs,
@@ -172,10 +222,7 @@ export const reach = Effect.fnUntraced(function* (
   tls: ServerTls | undefined
 ) {
   const attempt = (endpoint: Endpoint) =>
-    Effect.map(Effect.scoped(Effect.flatMap(connect(configs, endpoint), SessionAttributes.look)), (server) => ({
-      endpoint,
-      server
-    }))
+    Effect.map(Effect.scoped(Effect.flatMap(connect(configs, endpoint), look)), (server) => ({ endpoint, server }))
   let unreached: Unreached | undefined
   for (const endpoint of waysTo(url, host, tls)) {
     const tried = yield* attempt(endpoint).pipe(
@@ -184,7 +231,7 @@ export const reach = Effect.fnUntraced(function* (
       Effect.result
     )
     if (Result.isSuccess(tried)) return tried.success
-    // What is said of the encrypted connection tells more, if there was one.
+    // The error of an encrypted connection tells more, if there was one.
     if (unreached === undefined || endpoint.tls !== undefined || refusesTls(unreached.error)) unreached = tried.failure
     if (isUnanswered(tried.failure.error)) break
   }

@@ -1,4 +1,4 @@
-/** How a connection to a Postgres is encrypted, and what of its server is verified: `sslmode` and its files. */
+/** Encryption of connections to a Postgres, and verification of its server: `sslmode` and its files. */
 import { readFile } from "node:fs/promises"
 import { homedir } from "node:os"
 import { join } from "node:path"
@@ -6,12 +6,9 @@ import { type ConnectionOptions, createSecureContext, getCACertificates } from "
 import { Data, Effect, Predicate, Redacted } from "effect"
 import type { ConnectionUrl } from "./ConnectionUrl.ts"
 
-/** What is verified: nothing, who signed the certificate, or also that it is of this host. */
-export type Verification = "none" | "authority" | "host"
-
-/** TLS as a URL wants it. */
 export interface ServerTls {
-  readonly verification: Verification
+  /** The verified part of a certificate: none, its authority, or its host as well. */
+  readonly verification: "none" | "authority" | "host"
   readonly options: ConnectionOptions
 }
 
@@ -27,7 +24,7 @@ const text = (name: string, file: string) =>
     catch: (cause) => new TlsFileError({ message: `${name} ${file} cannot be read: ${reasonOf(cause)}` })
   })
 
-/** A file that may be missing unless it was named: without a name it is looked for where libpq does. */
+/** The text of a file. Without a name it is the one of libpq, which may be missing. */
 const optional = (name: string, given: string | undefined, otherwise: string) =>
   given === undefined
     ? Effect.orElseSucceed(text(name, join(homedir(), ".postgresql", otherwise)), () => undefined)
@@ -47,22 +44,22 @@ const certificate = Effect.fnUntraced(function* ({ sslCert, sslKey, sslPassword 
 })
 
 /**
- * As libpq has it, a file of authorities is used in every mode, and `require` with one is `verify-ca`. Without one, the
- * modes that verify trust the authorities of Node and of NODE_EXTRA_CA_CERTS, to which anyone can turn for a
- * certificate: then `verify-ca` looks at the host as well.
+ * As for libpq, a file of authorities is used in every mode, and `require` with one is `verify-ca`. Without one, the
+ * modes that verify trust the authorities of Node and of NODE_EXTRA_CA_CERTS. Anyone can get a certificate from these, so
+ * `verify-ca` then verifies the host as well.
  */
-const verificationOf = ({ sslMode }: ConnectionUrl, hasAuthorities: boolean): Verification => {
+const verificationOf = ({ sslMode }: ConnectionUrl, hasAuthorities: boolean) => {
   if (sslMode === "verify-full") return "host"
-  if (sslMode === "verify-ca") return hasAuthorities ? "authority" : "host"
-  return hasAuthorities ? "authority" : "none"
+  if (hasAuthorities) return "authority"
+  return sslMode === "verify-ca" ? "host" : "none"
 }
 
 /** Reads the files of a URL. */
-export const make = Effect.fnUntraced(function* (url: ConnectionUrl) {
+export const make = Effect.fnUntraced(function* (url: ConnectionUrl): Effect.fn.Return<ServerTls, TlsFileError> {
   const ca = yield* authorities(url)
   const own = yield* certificate(url)
   const verification = verificationOf(url, ca !== undefined)
-  // Made here, since whoever connects would throw where nobody catches what a damaged file gives.
+  // Made here: a damaged file would otherwise throw at a connection, where nothing catches it.
   const secureContext = yield* Effect.try({
     try: () =>
       createSecureContext({
@@ -73,7 +70,7 @@ export const make = Effect.fnUntraced(function* (url: ConnectionUrl) {
       }),
     catch: (cause) => new TlsFileError({ message: `A file of the certificates cannot be used: ${reasonOf(cause)}` })
   })
-  const tls: ServerTls = {
+  return {
     verification,
     options: {
       secureContext,
@@ -81,5 +78,4 @@ export const make = Effect.fnUntraced(function* (url: ConnectionUrl) {
       ...(verification === "host" ? {} : { checkServerIdentity: () => undefined })
     }
   }
-  return tls
 })

@@ -11,7 +11,7 @@ import * as Outage from "./Outage.ts"
 import * as Pipeline from "./Pipeline.ts"
 import { isBusy, isRefusal, isUnreachable, reasonOf } from "./SqlFailure.ts"
 import * as StoreMetrics from "./StoreMetrics.ts"
-import * as Throttle from "./Throttle.ts"
+import * as Throttle from "../observability/Throttle.ts"
 import * as Timeouts from "./Timeouts.ts"
 
 /** Why a statement has no result. */

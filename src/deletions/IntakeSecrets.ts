@@ -8,7 +8,7 @@
 import { randomBytes } from "node:crypto"
 import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { TaskDatabase } from "../database/Database.ts"
-import { isoTime } from "../database/Time.ts"
+import { isoTime } from "../database/Columns.ts"
 import { decoded, SchedulerUnavailable } from "./Task.ts"
 
 type Secrets = ReadonlyArray<Redacted.Redacted>

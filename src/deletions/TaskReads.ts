@@ -10,7 +10,7 @@ import * as Instant from "../api/records/Instant.ts"
 import type { Page } from "../api/records/Requests.ts"
 import { atMost } from "../database/Admission.ts"
 import { inOrder, TaskDatabase } from "../database/Database.ts"
-import { isoTime } from "../database/Time.ts"
+import { isoTime } from "../database/Columns.ts"
 import { decoded } from "./Task.ts"
 
 /** A task of an organization. */

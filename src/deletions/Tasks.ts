@@ -6,7 +6,7 @@ import { Data, DateTime, Effect, Option, Record, Schema, String } from "effect"
 import { SqlSchema } from "effect/sql"
 import { Outcome, reasons, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
-import { isoTime } from "../database/Time.ts"
+import { isoTime } from "../database/Columns.ts"
 
 /** A task. Times are ISO 8601 in UTC. */
 export const Task = Schema.Struct({

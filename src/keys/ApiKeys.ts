@@ -9,7 +9,7 @@ import { crc32 } from "node:zlib"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { CredentialDatabase } from "../database/Database.ts"
-import { isoTime } from "../database/Time.ts"
+import { isoTime } from "../database/Columns.ts"
 import { hashOf, kind, prefixOf } from "./KeyLookup.ts"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -5,7 +5,7 @@ import { Duration, Effect, Redacted } from "effect"
 import type { Constructor } from "effect/sql/Statement"
 import type { Database } from "../database/Database.ts"
 import { unaccounted } from "../database/Store.ts"
-import * as Throttle from "../database/Throttle.ts"
+import * as Throttle from "../observability/Throttle.ts"
 
 /** SHA-256 of a key: the only form in which one is stored. */
 // As text first: to make a buffer of its own for each takes three times as long.

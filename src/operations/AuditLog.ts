@@ -3,7 +3,7 @@ import { userInfo } from "node:os"
 import { Array, Effect, Order, Schema, Struct } from "effect"
 import type { Fragment } from "effect/sql/Statement"
 import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
-import { isoTime } from "../database/Time.ts"
+import { isoTime } from "../database/Columns.ts"
 import { decoded } from "../deletions/Task.ts"
 
 /** The author of a change. */

@@ -14,7 +14,7 @@ import {
 } from "../database/Database.ts"
 import { codeOf } from "../database/SqlFailure.ts"
 import * as Store from "../database/Store.ts"
-import { isoTime } from "../database/Time.ts"
+import { isoTime } from "../database/Columns.ts"
 import * as TaskPages from "../deletions/TaskPages.ts"
 import { pageSize, type Place, type TaskFilter } from "../deletions/TaskPages.ts"
 import { decoded } from "../deletions/Task.ts"

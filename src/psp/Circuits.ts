@@ -6,7 +6,7 @@
  * hangs keeps its circuit open.
  */
 import { Cause, Clock, Data, Duration, Effect, Exit, Iterable, Option, Predicate } from "effect"
-import * as Throttle from "../database/Throttle.ts"
+import * as Throttle from "../observability/Throttle.ts"
 import { processorOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"
 import type { PspError } from "./PspPage.ts"

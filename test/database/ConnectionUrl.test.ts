@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Redacted, Result } from "effect"
 import { format, type Host, parse } from "../../src/database/ConnectionUrl.ts"
-import * as PasswordFile from "../../src/database/PasswordFile.ts"
+import { passwordIn } from "../../src/database/Endpoint.ts"
 
 const read = (text: string) => Result.getOrThrow(parse(text))
 
@@ -108,19 +108,19 @@ describe("A file of passwords", () => {
 
   it("has the password of the first line that fits", () => {
     const text = "# h:5432:d:u:no\nh:1:d:u:no\nother:*:*:*:no\nh:*:d:u:first\n*:*:*:*:second\n"
-    assert.strictEqual(PasswordFile.find(text, login), "first")
-    assert.strictEqual(PasswordFile.find(text, { ...login, user: "v" }), "second")
-    assert.isUndefined(PasswordFile.find("h:5432:d:u:\nh:5432:d\n", login))
+    assert.strictEqual(passwordIn(text, login), "first")
+    assert.strictEqual(passwordIn(text, { ...login, user: "v" }), "second")
+    assert.isUndefined(passwordIn("h:5432:d:u:\nh:5432:d\n", login))
   })
 
   it("takes the character after a backslash as it is", () => {
     const text = String.raw`h:5432:d\:x:u\\v:pass\:wo:rd\\`
-    assert.strictEqual(PasswordFile.find(text, { ...login, database: "d:x", user: "u\\v" }), "pass:wo:rd\\")
+    assert.strictEqual(passwordIn(text, { ...login, database: "d:x", user: "u\\v" }), "pass:wo:rd\\")
   })
 
   it("knows a socket by its folder, and as localhost", () => {
     const socket = { ...login, host: "/run/postgresql" }
-    assert.strictEqual(PasswordFile.find("localhost:*:*:*:a", socket), "a")
-    assert.strictEqual(PasswordFile.find("/run/postgresql:*:*:*:b", socket), "b")
+    assert.strictEqual(passwordIn("localhost:*:*:*:a", socket), "a")
+    assert.strictEqual(passwordIn("/run/postgresql:*:*:*:b", socket), "b")
   })
 })

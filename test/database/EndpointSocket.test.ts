@@ -7,7 +7,7 @@ import { Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect } from "../../src/database/Database.ts"
 import { openSocket } from "../../src/database/Endpoint.ts"
-import { bytesOf } from "../../src/database/TextBytes.ts"
+import { bytesOf } from "../../src/database/Columns.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 const sent = Buffer.from(Array.from({ length: 300_000 }, (_, index) => `${index},`).join(""))

@@ -6,7 +6,7 @@ import { formatHost } from "../../database/ConnectionUrl.ts"
 import { type Database, type Options as Pool, sessionSettings } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { isSocket } from "../../database/Endpoint.ts"
-import type { Verification } from "../../database/ServerTls.ts"
+import type { ServerTls } from "../../database/ServerTls.ts"
 import * as SessionSettings from "../../database/SessionSettings.ts"
 import { counts, mostCounted } from "../../deletions/Tasks.ts"
 import { invocation } from "../../process/Package.ts"
@@ -24,7 +24,7 @@ export interface Session {
 const isLocal = ({ host }: { readonly host: string }) =>
   /^(localhost|127\.|::1$)/.test(host) || isSocket({ host, port: 0 })
 
-const verified: Readonly<Record<Verification, string>> = {
+const verified: Readonly<Record<ServerTls["verification"], string>> = {
   none: "the server is not verified",
   authority: "its certificate is verified, and not its host",
   host: "its certificate and host are verified"

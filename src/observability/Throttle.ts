@@ -1,16 +1,16 @@
-/** Log lines that many may have reason for at the same time: a few of them, and how many more there were. */
+/** Log lines of frequent events, such as failures in an outage: a few of them, with the number of those left out. */
 import { Clock, Duration, Effect } from "effect"
 
 const window = Duration.toMillis("10 seconds")
 
-/** Logs at most so many lines in ten seconds. The next one says in `left_out` how many were left out. */
+/** Logs at most so many lines in ten seconds. The next line has the number of those before it in `left_out`. */
 export const limited = (most: number) => {
   let begun = -Infinity
   let lines = 0
   let leftOut = 0
   return (line: Effect.Effect<void>): Effect.Effect<void> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      // A clock that was set back silences nobody.
+      // A clock that was set back begins a new window.
       if (Math.abs(now - begun) >= window) {
         begun = now
         lines = 0

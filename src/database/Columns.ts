@@ -1,0 +1,22 @@
+/** SQL of columns that are read as text, and the decoder of text as bytes. */
+import { PgTypes } from "@effect/sql-pg"
+import { Result } from "effect"
+
+/** A column of times as the API writes them: UTC, with milliseconds. It keeps its name. */
+export const isoTime = (column: string) =>
+  `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${column.slice(column.indexOf(".") + 1)}`
+
+/**
+ * A column of text as UTF-8 bytes, for text that is only passed on. It keeps its name. The cast to `bpchar` costs nothing:
+ * without a length it is text, and no column has this type.
+ */
+export const bytesOf = (column: string): string => `${column}::bpchar as ${column.split(".").at(-1)}`
+
+/** The types of a client whose statements use `bytesOf`. */
+export const types = PgTypes.makeRegistry()
+types.register<Uint8Array>(PgTypes.OID.bpchar, {
+  encode: Result.succeed,
+  decode: Result.succeed,
+  // The parser of the client never writes to a buffer again, so these are views into the received bytes.
+  read: ({ buffer, byteOffset }, offset, size) => Result.succeed(new Uint8Array(buffer, byteOffset + offset, size))
+})
