@@ -1,9 +1,10 @@
 /** `migrate`, `distribute` and `demo`: the preparation of a database. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
+import { resources } from "../api/records/index.ts"
 import { beginAnew } from "../database/ChangeOrder.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
-import { distribute as distributeTables, settings } from "../database/Distribute.ts"
+import { distribute as distributeTables, settings } from "../database/Distribution.ts"
 import { migrate as applyMissing, openSchema } from "../database/Migrations.ts"
 import { giveToLogins } from "../database/SessionSettings.ts"
 import { organizations } from "../demo/DemoData.ts"
@@ -53,7 +54,10 @@ export const distribute = Command.make(
   { json: Output.json },
   Effect.fn(function* ({ json }) {
     const done = yield* Effect.catchTag(
-      distributeTables(yield* TaskDatabase),
+      distributeTables(
+        yield* TaskDatabase,
+        resources.map(({ table }) => table)
+      ),
       "CannotDistribute",
       ({ message }) => new Refused({ message })
     )

@@ -1,6 +1,6 @@
-/** SQL of columns that are read as text, and the decoder of text as bytes. */
+/** Columns and rows of results: times and bytes as text, and rows that a schema checks. */
 import { PgTypes } from "@effect/sql-pg"
-import { Result } from "effect"
+import { Effect, Result, Schema } from "effect"
 
 /** A column of times as the API writes them: UTC, with milliseconds. It keeps its name. */
 export const isoTime = (column: string) =>
@@ -20,3 +20,10 @@ types.register<Uint8Array>(PgTypes.OID.bpchar, {
   // The parser of the client never writes to a buffer again, so these are views into the received bytes.
   read: ({ buffer, byteOffset }, offset, size) => Result.succeed(new Uint8Array(buffer, byteOffset + offset, size))
 })
+
+/** Checks the rows of a statement that decides something. Rows of another form are a defect. */
+export const rowsOf = <A>(schema: Schema.Decoder<A>) => {
+  const decode = Schema.decodeUnknownEffect(Schema.Array(schema))
+  return <E, R>(statement: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
+    Effect.flatMap(statement, (rows) => Effect.orDie(decode(rows)))
+}

@@ -1,4 +1,4 @@
-/** The databases that the configuration names, migrated where it says so. */
+/** The databases that the configuration names. */
 import { type Duration, Effect, Layer, Option, type Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql/SqlError"
@@ -17,7 +17,7 @@ import * as Embedded from "./Embedded.ts"
 import { isMigrated, migrate } from "./Migrations.ts"
 import { giveToLogins } from "./SessionSettings.ts"
 
-/** Of the configuration, what names the databases. */
+/** The part of the configuration that names the databases. */
 export interface DatabaseSettings {
   readonly databaseUrl: Option.Option<Redacted.Redacted>
   readonly readDatabaseUrl: Option.Option<Redacted.Redacted>
@@ -28,11 +28,11 @@ export interface DatabaseSettings {
 }
 
 export interface Options {
-  /** Fills the embedded database, where it is new. No other is ever filled. */
+  /** Fills a new embedded database. No other is ever filled. */
   readonly fill: (sql: PgClient.PgClient) => Effect.Effect<unknown, SqlError>
-  /** How long a connection to a Postgres may take to open; a second by default. */
+  /** The time that a connection to a Postgres may take to open; a second by default. */
   readonly connectTimeout?: Duration.Input
-  /** Whether the embedded database may be another process's, as it is for a command while the service runs. */
+  /** True if the embedded database may be another process's, as for a command while the service runs. */
   readonly asGuest?: boolean
 }
 
@@ -50,24 +50,23 @@ const embedded = (settings: DatabaseSettings, { fill, asGuest = false }: Options
   ).pipe(Layer.provide(Reactivity.layer))
 
 const migrating = Effect.gen(function* () {
-  // That of the records may be a replica, which takes the migrations over from this one.
-  yield* migrate(yield* TaskDatabase)
-  yield* migrate(yield* CredentialDatabase)
-  yield* giveToLogins(yield* TaskDatabase)
-  yield* giveToLogins(yield* CredentialDatabase)
+  // The database of the records may be a replica, which gets the migrations from this one.
+  const databases = [yield* TaskDatabase, yield* CredentialDatabase]
+  for (const database of databases) yield* migrate(database)
+  for (const database of databases) yield* giveToLogins(database)
 })
 
-/** What the databases that are migrated are called, to begin a sentence with. */
+/** The names of the databases that are migrated, to begin a sentence with. */
 export const namesOf = ({ credentialsDatabaseUrl, databaseUrl }: DatabaseSettings) => {
   const tasks = Option.isNone(databaseUrl) ? "The embedded database" : "The database of DATABASE_URL"
-  const isApart = Option.isSome(databaseUrl) && Option.isSome(credentialsDatabaseUrl)
-  return { tasks, credentials: isApart ? "The database of CREDENTIALS_DATABASE_URL" : tasks }
+  const isSeparate = Option.isSome(databaseUrl) && Option.isSome(credentialsDatabaseUrl)
+  return { tasks, credentials: isSeparate ? "The database of CREDENTIALS_DATABASE_URL" : tasks }
 }
 
-/** The pools of connections to Postgres that a process keeps, by what they are for. */
+/** The pools of connections of a process. */
 export const poolsOf = (settings: DatabaseSettings, url: Redacted.Redacted, connectTimeout: Duration.Input) => {
   const pool = { maxConnections: settings.poolSize, connectTimeout, statementTimeout: "5 seconds" } as const
-  // Few suffice to keep the process busy, and the others are for what takes longer.
+  // Enough to keep the process busy. The others are for statements that take longer.
   const sharedConnections = Math.floor(settings.poolSize / 3)
   return {
     records: {

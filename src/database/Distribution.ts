@@ -1,23 +1,26 @@
 /**
- * Whether the tables of a database are distributed over several servers, which the extension Citus does. The database is
- * asked while the service runs, since it may be down at the start, and may be distributed at any time.
- *
- * Statements for a distributed database are right on any other too, and slower there. So they are what is used until the
- * database has answered.
+ * Distribution of the tables over several servers, which the extension Citus does. All rows of an organization are on one
+ * server, so that each statement about it runs there, joins and transactions included.
  */
-import { Clock, Duration, Effect, References } from "effect"
+import type { PgClient } from "@effect/sql-pg"
+import { Array, Clock, Duration, Effect, References, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
+import { rowsOf } from "./Columns.ts"
 import { type Store, unaccounted } from "./Store.ts"
 
+/**
+ * The distribution of a database. It is queried while the service runs, since the database may be down at the start, and
+ * may be distributed at any time. Statements for a distributed database are correct on any other too, and slower there. So
+ * they are used until the database has responded.
+ */
 export interface Distribution {
-  /** Whether the tables are distributed; undefined until the database has said so. Costs nothing. */
+  /** True if the tables are distributed; undefined until the database has responded. Costs nothing. */
   readonly isDistributed: () => boolean | undefined
-  /** Asks the database, unless it answered a while ago. One that does not answer leaves what is known as it is. */
+  /** Queries the database, unless that was a while ago. Without a response, nothing changes. */
   readonly refresh: Effect.Effect<void>
 }
 
-/** That of a database that can be no other. */
 const fixed = (isDistributed: boolean): Distribution => ({ isDistributed: () => isDistributed, refresh: Effect.void })
 
 /** All tables are on one server. */
@@ -26,31 +29,50 @@ export const single = fixed(false)
 /** The tables are distributed by organization. */
 export const distributed = fixed(true)
 
-/** For how long an answer is good, in milliseconds: so late is it noticed that a database was distributed. */
+/** The milliseconds between queries. A distribution is noticed this late. */
 const fresh = Duration.toMillis("10 seconds")
 
 const within = Duration.seconds(2)
 
-/** Which tables are distributed. Only a database that has the extension has its catalog. */
-const tables = Effect.fnUntraced(function* (sql: Constructor): Effect.fn.Return<ReadonlyArray<string>, SqlError> {
-  const [catalog] = yield* sql<{ exists: boolean }>`select to_regclass('pg_dist_partition') is not null as exists`
-  if (catalog?.exists !== true) return []
-  // Reference tables are of the method n.
-  const rows = yield* sql<{ name: string }>`
-    select c.relname as name from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
-    where c.relnamespace = current_schema()::regnamespace and p.partmethod = 'h'`
-  return rows.map(({ name }) => name)
+const placements = rowsOf(
+  Schema.Struct({
+    name: Schema.String,
+    /** `h` for a distributed table, `n` for a reference table or a local one. */
+    method: Schema.String,
+    column: Schema.NullOr(Schema.String),
+    colocation: Schema.Number
+  })
+)
+type Placement = Effect.Success<ReturnType<typeof placements>>[number]
+
+const hasCitus = (sql: Constructor) =>
+  Effect.map(sql`select where to_regclass('pg_dist_partition') is not null`, (rows) => rows.length > 0)
+
+/** The tables that Citus knows. Only a database with the extension has its catalog. */
+const placed = Effect.fnUntraced(function* (sql: Constructor): Effect.fn.Return<ReadonlyArray<Placement>, SqlError> {
+  if (!(yield* hasCitus(sql))) return []
+  return yield* placements(sql`
+    select c.relname as name, p.partmethod::text as method, p.colocationid::int as colocation,
+      column_to_column_name(p.logicalrelid, p.partkey::text) as column
+    from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
+    where c.relnamespace = current_schema()::regnamespace`)
 })
 
-/** Whether any table is distributed. */
+/** True if any table is distributed. */
 export const ask = (sql: Constructor): Effect.Effect<boolean, SqlError> =>
-  Effect.map(tables(sql), (names) => names.length > 0)
+  Effect.map(
+    placed(sql),
+    Array.some(({ method }) => method === "h")
+  )
 
-/** Whether a table is distributed. */
+/** True if a table is distributed. */
 export const has = (sql: Constructor, table: string): Effect.Effect<boolean, SqlError> =>
-  Effect.map(tables(sql), (names) => names.includes(table))
+  Effect.map(
+    placed(sql),
+    Array.some(({ method, name }) => method === "h" && name === table)
+  )
 
-/** That of a database, as it says. */
+/** The distribution that a database reports. */
 export const make = (sql: Constructor, { run }: Store): Distribution => {
   let isDistributed: boolean | undefined
   let askedAt = Number.NEGATIVE_INFINITY
@@ -62,8 +84,190 @@ export const make = (sql: Constructor, { run }: Store): Distribution => {
       run({ key: "the distribution", within, unavailable: () => "no answer" as const }, ask(sql))
     )
     if (answer._tag === "Some") isDistributed = answer.value
-    // Whoever needs it asks again soon.
     else askedAt = Number.NEGATIVE_INFINITY
   }).pipe(unaccounted, Effect.provideService(References.TracerEnabled, false))
   return { isDistributed: () => isDistributed, refresh }
 }
+
+/**
+ * The tables whose rows belong to an organization each.
+ *
+ * @param records the tables of records
+ */
+export const byOrganization = (records: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...records,
+  "deletion_tasks",
+  "intake_secrets",
+  "audit_log"
+]
+
+/** The tables that each server has a copy of: keys are looked up before the organization is known. */
+export const references: ReadonlyArray<string> = ["api_keys", "migrations"]
+
+/** The tables that stay on this server: those of the order of changes, which a distributed database lacks. */
+export const local: ReadonlyArray<string> = ["change_feeds", "change_marks", "removals"]
+
+/** The table that the others are kept with. */
+const anchor = "organizations"
+
+/**
+ * Settings of each server's sessions. Rows are read in the order of an index, and never gathered and sorted: the settings
+ * of the service's own sessions do not reach those between the servers. The remaining triggers change nothing but their
+ * row, and Citus allows those only with the last setting.
+ */
+export const settings = {
+  enable_bitmapscan: "off",
+  enable_seqscan: "off",
+  "citus.enable_unsafe_triggers": "on"
+} as const
+
+/** The database cannot be distributed; the message has the reason, and the remedy. */
+export class CannotDistribute extends Schema.TaggedError<CannotDistribute>()("CannotDistribute", {
+  message: Schema.String
+}) {}
+
+/** The changes of a run. A second run makes none. */
+export interface Done {
+  /** The tables that were distributed by organization. */
+  readonly distributed: ReadonlyArray<string>
+  /** The tables that each server got a copy of. */
+  readonly copied: ReadonlyArray<string>
+  /** The privileges that were granted, as GRANT has them. */
+  readonly granted: ReadonlyArray<string>
+  /** The servers that were sent the settings, as HOST:PORT. The coordinator always gets them. */
+  readonly configured: ReadonlyArray<string>
+  /** The servers that did not take the settings, and why. */
+  readonly refused: ReadonlyArray<string>
+}
+
+/** Fails where a table is distributed in another way than it has to be. */
+const check = (found: ReadonlyArray<Placement>, distributable: ReadonlyArray<string>) => {
+  const anchored = found.find(({ name }) => name === anchor)
+  const problems = found.flatMap(({ colocation, column, method, name }) => {
+    if (references.includes(name)) return method === "n" ? [] : [`${name} is distributed, and each server needs a copy`]
+    if (local.includes(name)) return method === "n" ? [] : [`${name} is distributed, and has to stay on this server`]
+    if (!distributable.includes(name)) return []
+    if (method !== "h" || column !== "organization_id") return [`${name} is not distributed by organization_id`]
+    return anchored === undefined || colocation === anchored.colocation ? [] : [`${name} is not kept with ${anchor}`]
+  })
+  return problems.length === 0
+    ? Effect.void
+    : new CannotDistribute({
+        message: `Some tables are distributed in another way: ${problems.join("; ")}. Undo that: select undistribute_table('TABLE').`
+      })
+}
+
+/**
+ * Drops the triggers of the order of changes that write to other tables, which a trigger on a distributed table must not
+ * do, or stamp each inserted row. The trigger that gives an UPDATE its time stays.
+ */
+const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: string) {
+  const triggers = yield* sql<{ name: string }>`
+    select t.tgname as name from pg_trigger t join pg_proc p on p.oid = t.tgfoid
+    where t.tgrelid = ${table}::regclass and not t.tgisinternal
+      and (p.proname in ('record_removed', 'records_truncated') or (p.proname = 'record_changed' and t.tgtype & 4 <> 0))`
+  for (const { name } of triggers) yield* sql`drop trigger ${sql(name)} on ${sql(table)}`
+})
+
+/**
+ * Copies the functions that the bodies of others call, which render and stamp rows, to each server: Citus itself copies
+ * only the functions that a table refers to. A trigger calls `TABLE_record` once a field was added.
+ */
+const copyFunctions = (sql: PgClient.PgClient, records: ReadonlyArray<string>) =>
+  sql`
+    select create_distributed_function(oid::regprocedure) from pg_proc
+    where pronamespace = current_schema()::regnamespace
+      and ${sql.in("proname", ["change_base", "change_position", "api_tiny", ...records.map((table) => `${table}_record`)])}`
+
+/**
+ * The grants that roles lack. Citus sends an INSERT to a shard with all columns that have a default, so a role that may
+ * insert some columns of a table needs these among them.
+ */
+export const lackingGrants = (sql: PgClient.PgClient): Effect.Effect<ReadonlyArray<string>, SqlError> =>
+  Effect.map(
+    sql<{ grant: string }>`
+      select format('insert (%s) on %I to %I', string_agg(quote_ident(a.attname), ', ' order by a.attnum), c.relname, r.rolname)
+        as grant
+      from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
+      join pg_attribute a on a.attrelid = c.oid cross join pg_roles r
+      where c.relnamespace = current_schema()::regnamespace and p.partmethod = 'h'
+        and starts_with(r.rolname, 'practice_data_') and has_any_column_privilege(r.oid, c.oid, 'INSERT')
+        and a.attnum > 0 and a.atthasdef and a.attgenerated = '' and not a.attisdropped
+        and not has_column_privilege(r.oid, c.oid, a.attnum, 'INSERT')
+      group by c.relname, r.rolname order by c.relname, r.rolname`,
+    Array.map(({ grant }) => grant)
+  )
+
+/** Runs in a transaction that may move many rows, table after table. */
+const moving = <A, E, R>(sql: PgClient.PgClient, statements: Effect.Effect<A, E, R>) =>
+  sql.withTransaction(
+    Effect.andThen(
+      Effect.all([
+        sql`set local statement_timeout = 0`,
+        sql`set local citus.multi_shard_modify_mode = 'sequential'`,
+        sql`set local citus.enable_unsafe_triggers = on`
+      ]),
+      statements
+    )
+  )
+
+const replies = rowsOf(Schema.Struct({ server: Schema.String, success: Schema.Boolean, result: Schema.String }))
+
+/** Runs a statement on the servers beside this one. */
+const onWorkers = (sql: PgClient.PgClient, statement: string) =>
+  replies(sql`select nodename || ':' || nodeport as server, success, result from run_command_on_workers(${statement})`)
+
+/** Gives the sessions of each server their settings: this one's first, which newer versions of Citus pass on. */
+const configure = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const [{ name } = { name: "" }] = yield* sql<{ name: string }>`select quote_ident(current_database()) as name`
+  const commands = Object.entries(settings).map(([key, value]) => `alter database ${name} set ${key} = '${value}'`)
+  for (const command of commands) yield* sql.unsafe(command)
+  const wanted = Object.entries(settings).map(([key, value]) => `'${key}=${value}'`)
+  const found = yield* onWorkers(
+    sql,
+    `select count(*) from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
+    where d.datname = current_database() and s.setrole = 0 and s.setconfig @> array[${wanted.join(", ")}]`
+  )
+  const configured = found.flatMap(({ result, server, success }) => (success && result === "1" ? [] : [server]))
+  const answers = yield* Effect.forEach(configured.length > 0 ? commands : [], (command) => onWorkers(sql, command))
+  const refused = answers.flat().flatMap(({ result, server, success }) => (success ? [] : [`${server}: ${result}`]))
+  return { configured, refused: Array.dedupe(refused) }
+})
+
+/**
+ * Distributes the tables that are not distributed yet. It can be cut short and run again.
+ *
+ * @param records the tables of records
+ */
+export const distribute = Effect.fn("Distribution.distribute")(function* (
+  sql: PgClient.PgClient,
+  records: ReadonlyArray<string>
+): Effect.fn.Return<Done, CannotDistribute | SqlError> {
+  if (!(yield* hasCitus(sql))) {
+    return yield* new CannotDistribute({
+      message:
+        "The database has no extension citus. Install Citus on each server, name it in shared_preload_libraries, run `create extension citus` in this database on each of them, and add the workers on this one: select citus_add_node('HOST', 5432)."
+    })
+  }
+  const found = yield* placed(sql)
+  const distributable = byOrganization(records)
+  yield* check(found, distributable)
+  const isLeft = (table: string) => !found.some(({ name }) => name === table)
+  const left = distributable.filter(isLeft)
+  const copied = references.filter(isLeft)
+  if (left.length > 0) yield* copyFunctions(sql, records)
+  for (const table of copied) yield* moving(sql, sql`select create_reference_table(${table})`)
+  for (const table of left) {
+    const keptWith = table === anchor ? "none" : anchor
+    yield* moving(
+      sql,
+      Effect.andThen(
+        dropTriggers(sql, table),
+        sql`select create_distributed_table(${table}, 'organization_id', colocate_with => ${keptWith})`
+      )
+    )
+  }
+  const granted = yield* lackingGrants(sql)
+  for (const privileges of granted) yield* sql.unsafe(`grant ${privileges}`)
+  return { distributed: left, copied, granted, ...(yield* configure(sql)) }
+})

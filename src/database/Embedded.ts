@@ -1,18 +1,17 @@
 /**
- * The embedded database: Postgres in the process (PGlite), under a data folder or in memory, reached over a socket by
- * the same client as any other Postgres. It is a single session, so its client has exactly one connection. One process
- * has it open, and shares it with the commands of operators.
+ * The embedded database: Postgres in the process (PGlite), under a data folder or in memory, which the same client reaches
+ * over a socket. It is a single session, so its client has exactly one connection. One process has it open, and
+ * shares it with operators' commands.
  */
-import type { Socket } from "node:net"
+import { connect as connectSocket } from "node:net"
 import { PGlite } from "@electric-sql/pglite"
-import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
 import { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Exit, FileSystem, Option, Path, type Queue, Schedule, Schema, Scope } from "effect"
+import { Cause, Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
+import * as FileLock from "../process/FileLock.ts"
+import * as Columns from "./Columns.ts"
 import { type Database, guarded } from "./Database.ts"
 import * as Distribution from "./Distribution.ts"
 import * as EmbeddedGuests from "./EmbeddedGuests.ts"
-import * as FolderLock from "./FolderLock.ts"
-import * as Columns from "./Columns.ts"
 
 /** The embedded database cannot be opened. */
 export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseError>()("EmbeddedDatabaseError", {
@@ -20,13 +19,13 @@ export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseEr
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
-/** Nothing else stands in a data folder of its own. A volume may have the last one. */
-const ours = ["postgres", "made", "lock.sock", "lock.sock.removing", "lost+found"]
+/** The folder is another process's, which may be about to end. */
+class Taken extends Schema.TaggedError<Taken>()("Taken", {}) {}
 
-/**
- * Makes a folder its owner's alone: a cluster has signing secrets. Returns whether that was needed. A volume may belong to
- * another user.
- */
+/** The contents of a data folder. A volume may have the last one; a killed process leaves a journal of the lock. */
+const ours = ["postgres", "made", "lock", "lock-journal", "lock.sock", "lost+found"]
+
+/** Makes a folder private: a cluster has signing secrets. True if it was not. A volume may belong to another user. */
 const close = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const { mode } = yield* fs.stat(folder)
@@ -34,10 +33,7 @@ const close = Effect.fnUntraced(function* (folder: string) {
   return yield* Effect.isSuccess(fs.chmod(folder, 0o700))
 })
 
-/**
- * Readies the folder of the cluster. Making a cluster takes a moment, and one that was cut short cannot be opened: what
- * was never marked as made is made again.
- */
+/** Prepares the folder of the cluster. One that was cut short while it was made lacks its mark, and is made again. */
 const clusterIn = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -66,16 +62,16 @@ const open = (cluster: string) =>
 /** A client of the embedded database. */
 export interface Embedded {
   readonly sql: Database
-  /** Whether another process has it open, which then serves this one as a guest. */
+  /** True if another process has the database open, which shares it with this one. */
   readonly isGuest: boolean
-  /** Lets other processes in, until the scope closes. For its owner, once the database is ready for them. */
-  readonly admitGuests: Effect.Effect<void, never, Scope.Scope>
+  /** Lets other processes in, until the scope closes. For the owner, once the database is ready for them. */
+  readonly admitGuests: Effect.Effect<void, EmbeddedDatabaseError, Scope.Scope>
 }
 
-const clientOf = (socket: string, connectTimeout?: Duration.Input) =>
+const clientOf = (path: string, config: Partial<PgClient.PgPoolConfig> = {}) =>
   Effect.flatMap(
     PgClient.make({
-      path: socket,
+      path,
       username: "postgres",
       database: "postgres",
       maxConnections: 1,
@@ -83,7 +79,7 @@ const clientOf = (socket: string, connectTimeout?: Duration.Input) =>
       types: Columns.types,
       // All connections are one session there, which still has the names that an earlier connection prepared.
       prepare: false,
-      ...(connectTimeout === undefined ? {} : { connectTimeout })
+      ...config
     }),
     (client) =>
       guarded(
@@ -92,102 +88,104 @@ const clientOf = (socket: string, connectTimeout?: Duration.Input) =>
           name: "embedded database",
           pool: "embedded",
           connections: 1,
-          // Its socket knows no cancel: a statement that is cut short would keep all others waiting for seconds.
+          // Its socket knows no cancel: a cancelled statement would keep all others waiting for seconds.
           isCancellable: false,
-          // It is there as long as the process is.
+          // It is up as long as the process is.
           probe: Effect.void
         },
         Distribution.single
       )
   )
 
-/** Opens a database in this process. */
-const host = Effect.fnUntraced(function* (dataDir: string, guests?: Queue.Dequeue<Socket>) {
+const cannotListen = ({ cause }: Cause.UnknownError) =>
+  new EmbeddedDatabaseError({ message: "The embedded database cannot listen.", cause })
+
+/**
+ * Opens a database in this process.
+ *
+ * @param guestSocket the path of the socket for other processes
+ */
+const host = Effect.fnUntraced(function* (dataDir: string, guestSocket?: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const database = yield* open(dataDir)
   const sockets = yield* fs.makeTempDirectoryScoped({ prefix: "practice-data-" })
   const socket = path.join(sockets, ".s.PGSQL.5432")
-  yield* Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () => {
-        const server = new PGLiteSocketServer({ db: database, path: socket, maxConnections: 2 })
-        return server.start().then(() => server)
-      },
-      catch: (cause) => new EmbeddedDatabaseError({ message: "The embedded database cannot listen.", cause })
-    }),
-    (server) => Effect.promise(() => server.stop())
-  )
+  yield* Effect.mapError(EmbeddedGuests.listen(database, socket, 2), cannotListen)
   const sql = yield* clientOf(socket)
-  const admitGuests = guests === undefined ? Effect.void : EmbeddedGuests.serve({ database, sql }, guests)
+  const admitGuests =
+    guestSocket === undefined
+      ? Effect.void
+      : Effect.mapError(EmbeddedGuests.serve({ database, sql, sockets }, guestSocket), cannotListen)
   return { sql, isGuest: false, admitGuests } satisfies Embedded
 })
 
-/** Another user's socket: a data folder whose path is too long for one has it where anybody could put one. */
-const isForeign = Effect.fnUntraced(function* (socket: string) {
-  const { uid } = yield* Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(socket))
-  return Option.exists(uid, (owner) => process.getuid !== undefined && owner !== process.getuid())
-})
-
-/** Connects to the process that has the folder, and waits for its turn. Fails if that process ends meanwhile. */
+/** Connects to the process that has the folder open, and waits for a turn. */
 const visit = Effect.fnUntraced(function* (socket: string) {
-  const sql = yield* clientOf(socket, EmbeddedGuests.longestWait)
+  const { uid } = yield* Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(socket))
+  // A long path has its socket in a folder where any user could put one.
+  if (Option.exists(uid, (owner) => process.getuid !== undefined && owner !== process.getuid()))
+    return yield* new Taken()
+  const sql = yield* clientOf(socket, { connectTimeout: EmbeddedGuests.longestWait })
   yield* sql`select 1`
   return { sql, isGuest: true, admitGuests: Effect.void } satisfies Embedded
 })
 
-/** Runs an effect in a scope of its own, which closes with this one, or at once if the effect fails. */
-const attempt = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const scope = yield* Effect.flatMap(Effect.scope, Scope.fork)
-    return yield* effect.pipe(
-      Scope.provide(scope),
-      Effect.tapCause((cause) => Scope.close(scope, Exit.failCause(cause)))
-    )
+/** True if a process listens at a socket: also one of a version that locked nothing else. */
+const isAnswered = (socket: string) =>
+  Effect.callback<boolean>((resume) => {
+    const probe = connectSocket(socket)
+    probe.once("connect", () => resume(Effect.succeed(true))).once("error", () => resume(Effect.succeed(false)))
+    return Effect.sync(() => probe.destroy())
   })
 
-/** The folder is another process's, which may be about to end. */
-class Taken extends Schema.TaggedError<Taken>()("Taken", {}) {}
-
 const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean) {
-  const taking = yield* FolderLock.take(folder)
-  if (FolderLock.Taking.$is("Taken")(taking)) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
+  const socket = EmbeddedGuests.socketIn(folder)
+  if ((yield* FileLock.take(path.join(folder, "lock"))) && !(yield* isAnswered(socket))) {
+    yield* fs.remove(socket, { force: true })
     const { cluster, made } = yield* clusterIn(folder)
-    const opened = yield* host(cluster, taking.guests)
+    const opened = yield* host(cluster, socket)
     yield* made
     return opened
   }
-  if (!asGuest || (yield* isForeign(taking.socket))) return yield* new Taken()
-  return yield* Effect.catchTag(attempt(visit(taking.socket)), "SqlError", () => new Taken())
+  if (!asGuest) return yield* new Taken()
+  return yield* Effect.mapError(visit(socket), () => new Taken())
 })
 
 export interface Options {
-  /** Whether the process that has the folder open may be asked to share it. */
+  /** True if the process that has the folder open may be asked to share it. */
   readonly asGuest?: boolean
 }
-
-// Another command may have it for a moment, or many of them one after the other.
-const patience = (asGuest: boolean) => (asGuest ? EmbeddedGuests.longestWait : Duration.seconds(3))
 
 /**
  * Opens the embedded database.
  *
- * @param dataDir the folder it is kept in, or `memory` to keep nothing
+ * @param dataDir its folder, or `memory` to keep nothing
  */
 export const connect = Effect.fn("Embedded.connect")(function* (dataDir: string, { asGuest = false }: Options = {}) {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const folder = path.resolve(dataDir)
-  const opened = fs
-    .makeDirectory(folder, { recursive: true, mode: 0o700 })
-    .pipe(Effect.andThen(openFolder(folder, asGuest)))
-  return yield* (dataDir === "memory" ? host("memory://") : opened).pipe(
+  const folder = (yield* Path.Path).resolve(dataDir)
+  // Each attempt that fails closes what it opened.
+  const attempt = Effect.gen(function* () {
+    if (dataDir === "memory") return yield* host("memory://")
+    const scope = yield* Effect.flatMap(Effect.scope, Scope.fork)
+    return yield* openFolder(folder, asGuest).pipe(
+      Scope.provide(scope),
+      Effect.tapCause((cause) => Scope.close(scope, Exit.failCause(cause)))
+    )
+  })
+  return yield* attempt.pipe(
     Effect.retry({
       while: Schema.is(Taken),
-      schedule: Schedule.upTo(Schedule.spaced("100 millis"), { duration: patience(asGuest) })
+      // Another command may have it for a moment, or many of them one after the other.
+      schedule: Schedule.upTo(Schedule.spaced("100 millis"), {
+        duration: asGuest ? EmbeddedGuests.longestWait : Duration.seconds(3)
+      })
     }),
     Effect.catchTags({
-      LockError: ({ cause }) =>
+      UnknownError: ({ cause }) =>
         new EmbeddedDatabaseError({
           message: `The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`,
           cause

@@ -1,138 +1,184 @@
 /**
- * Other processes on the embedded database, such as an operator's command while the service runs. The database is a
- * single session: guests have it in turn, each for a statement or a transaction, while its owner's only connection is
- * held back.
+ * Other processes on the embedded database, such as an operator's command while the service has it open. The database is
+ * a single session: guests have it in turn, each for a statement or a transaction. Meanwhile the only connection of its
+ * owner is held back.
  */
-import type { Socket } from "node:net"
+import { createHash } from "node:crypto"
+import { chmodSync } from "node:fs"
+import * as Net from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import type { PGlite } from "@electric-sql/pglite"
-import { Duration, Effect, FiberSet, Queue, Semaphore } from "effect"
+import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
+import { Cause, Duration, Effect, FiberSet, Option, Schedule, type Scope } from "effect"
 import type { Database } from "./Database.ts"
-import { type Message, reader } from "./GuestMessages.ts"
 
-/** How long a guest may have the database. What it has not committed by then is rolled back. */
+/** The longest turn. A transaction that is open by then is rolled back. */
 export const longestTurn = Duration.seconds(5)
 
-/** How long a guest waits for its turn before it is sent away. */
+/** The time that a guest waits for its turn before it is disconnected. */
 export const longestWait = Duration.seconds(30)
 
-/** The database, as its owner has it. */
-export interface Host {
-  readonly database: PGlite
-  /** The owner's client. */
-  readonly sql: Database
+/** The most guests that may be connected. */
+const mostGuests = 128
+
+// The system allows a socket about 100 bytes of path.
+const longestPath = 100
+
+/** The socket of the process that has a data folder open. */
+export const socketIn = (folder: string) => {
+  const inFolder = join(folder, "lock.sock")
+  if (Buffer.byteLength(inFolder) <= longestPath) return inFolder
+  const name = createHash("sha256").update(folder).digest("hex").slice(0, 16)
+  return join(tmpdir(), `practice-data-${name}.sock`)
 }
+
+/** Serves a PGlite at the path of a socket until the scope closes. Fails if it cannot listen. */
+export const listen = (db: PGlite, path: string, maxConnections: number) =>
+  Effect.acquireRelease(
+    Effect.tryPromise(async () => {
+      const server = new PGLiteSocketServer({ db, path, maxConnections })
+      await server.start()
+      return server
+    }),
+    (server) => Effect.promise(() => server.stop())
+  )
 
 // The message Sync, which ends a sequence of messages that a guest did not end.
 const sync = Uint8Array.of(0x53, 0, 0, 0, 4)
 
-const execute = (database: PGlite, message: Uint8Array, answered: (bytes: Uint8Array) => void) =>
-  Effect.promise(() => database.runExclusive(() => database.execProtocolRawStream(message, { onRawData: answered })))
-
-/** Leaves the session as it was before the guest: nothing of a killed one stays, and none of its settings. */
-const cleanUp = Effect.fnUntraced(function* (database: PGlite, isUnfinished: boolean) {
-  if (isUnfinished) yield* execute(database, sync, () => undefined)
-  if (database.isInTransaction()) yield* Effect.promise(() => database.exec("rollback"))
-  yield* Effect.promise(() => database.exec("discard all"))
-})
-
-/** Gives the database to a guest, from a message on until it has no transaction open. */
-const turn = ({ database, sql }: Host, guest: Socket, first: Message, next: Effect.Effect<Message | undefined>) => {
-  let isUnfinished = true
-  const answer = (bytes: Uint8Array) => {
-    if (bytes.length > 0 && !guest.destroyed) guest.write(Uint8Array.from(bytes))
-  }
-  const messages = Effect.gen(function* () {
-    let message: Message | undefined = first
-    while (message !== undefined) {
-      isUnfinished = true
-      yield* execute(database, message.bytes, answer)
-      isUnfinished = !message.isLast
-      if (message.isLast && !database.isInTransaction()) return
-      message = yield* next
-    }
+/** Leaves the session as it was before a guest, with neither its transaction nor its settings. */
+const cleanUp = (database: PGlite) =>
+  Effect.promise(async () => {
+    await database.runExclusive(() => database.execProtocolRawStream(sync, { onRawData: () => {} }))
+    if (database.isInTransaction()) await database.exec("rollback")
+    await database.exec("discard all")
   })
-  return Effect.gen(function* () {
-    yield* sql.reserve
-    yield* messages.pipe(
-      Effect.timeoutOrElse({ duration: longestTurn, orElse: () => Effect.sync(() => guest.destroy()) }),
-      Effect.ensuring(Effect.suspend(() => cleanUp(database, isUnfinished)))
-    )
-  }).pipe(Effect.scoped)
+
+/** Waits until an event of a guest, or of its server, says enough. */
+const until = (isEnough: (chunk: unknown) => boolean, ...events: ReadonlyArray<readonly [Net.Socket, string]>) =>
+  Effect.callback<void>((resume) => {
+    const listen = (chunk: unknown) => {
+      if (isEnough(chunk)) resume(Effect.andThen(stop, Effect.void))
+    }
+    const stop = Effect.sync(() => {
+      for (const [socket, event] of events) socket.off(event, listen)
+    })
+    for (const [socket, event] of events) socket.on(event, listen)
+    listen(undefined)
+    return stop
+  })
+
+/** Waits for bytes of a guest, or for its end. */
+const speaks = (guest: Net.Socket) =>
+  until(() => guest.readableLength > 0 || guest.destroyed, [guest, "readable"], [guest, "close"])
+
+/** The end of an answer: ReadyForQuery, outside of a transaction. */
+const ready = Buffer.from("Z\0\0\0\x05I")
+
+/** Waits for the end of an answer to a guest, or for the end of the guest. */
+const answered = (guest: Net.Socket, server: Net.Socket) =>
+  Effect.suspend(() => {
+    let tail = Buffer.alloc(0)
+    const isReady = (chunk: unknown) => {
+      if (Buffer.isBuffer(chunk)) tail = Buffer.concat([tail, chunk]).subarray(-ready.length)
+      return tail.equals(ready) || guest.destroyed
+    }
+    return until(isReady, [server, "data"], [guest, "close"])
+  })
+
+export interface Host {
+  readonly database: PGlite
+  /** The client of the owner. */
+  readonly sql: Database
+  /** A folder for sockets that no other user can enter. */
+  readonly sockets: string
 }
 
-/** A guest, and whether it has had a turn: it may be in the middle of what it does. */
+/** Gives the database to a guest until its statement or transaction is over. */
+const turn = ({ database, sql }: Host, guest: Net.Socket, server: Net.Socket) =>
+  Effect.gen(function* () {
+    yield* sql.reserve
+    yield* Effect.addFinalizer(() => cleanUp(database))
+    guest.pipe(server, { end: false })
+    const end = yield* Effect.timeoutOption(answered(guest, server), longestTurn)
+    guest.unpipe(server)
+    if (Option.isNone(end)) guest.destroy()
+  }).pipe(Effect.scoped)
+
+/** A guest. After its first turn, it may be in the middle of its work. */
 interface Visit {
-  readonly guest: Socket
+  readonly guest: Net.Socket
   hasBegun: boolean
 }
 
-/**
- * Serves guests, one at a time and among the requests that wait for the database, until the scope closes. Those that have
- * begun by then have a moment to come to their end.
- *
- * @param guests the connections that they open
- */
-export const serve = Effect.fnUntraced(function* (host: Host, guests: Queue.Dequeue<Socket>) {
-  const database = yield* Semaphore.make(1)
-  const visits = new Set<Visit>()
-  const fibers = yield* FiberSet.make()
+const request = { key: "a guest", within: Duration.times(longestTurn, 2), unavailable: () => "busy" as const }
 
-  const leave = (some: (visit: Visit) => boolean) =>
-    Effect.sync(() => {
-      for (const visit of visits) if (some(visit)) visit.guest.destroy()
-    })
-  yield* Effect.addFinalizer(() =>
-    leave(({ hasBegun }) => !hasBegun).pipe(
-      Effect.andThen(Effect.timeoutOption(FiberSet.awaitEmpty(fibers), longestTurn)),
-      Effect.andThen(leave(() => true)),
-      // The turn of one that had to leave is cleaned up.
-      Effect.andThen(Semaphore.take(database, 1))
-    )
-  )
-
-  const request = { key: "a guest", within: Duration.times(longestTurn, 2), unavailable: () => "busy" as const }
-
-  /** Waits for a turn, again and again while many wait. */
-  const takeTurn = (visit: Visit, first: Message, next: Effect.Effect<Message | undefined>) => {
-    const { guest } = visit
-    const state = { hasBegun: false }
+/** Serves a guest until it disconnects. A server of its own keeps its messages from those of others. */
+const serveOne = Effect.fnUntraced(function* (host: Host, visit: Visit, id: number) {
+  const { guest } = visit
+  const path = join(host.sockets, `guest-${id}`)
+  yield* listen(host.database, path, 1)
+  const server = Net.connect(path)
+  server.on("error", () => guest.destroy()).on("close", () => guest.destroy())
+  yield* Effect.addFinalizer(() => Effect.sync(() => server.destroy()))
+  server.pipe(guest)
+  while (true) {
+    yield* speaks(guest)
+    if (guest.destroyed) return
+    let hasBegun = false
     const begin = Effect.suspend(() => {
-      state.hasBegun = true
+      hasBegun = true
       visit.hasBegun = true
-      return turn(host, guest, first, next)
+      return turn(host, guest, server)
     })
-    const attempt = Effect.ignore(host.sql.run(request, Semaphore.withPermit(database, begin)))
-    const untilServed = Effect.gen(function* () {
-      while (!state.hasBegun && !guest.destroyed) {
-        yield* attempt
-        // Where as many wait as may, it is refused at once.
-        if (!state.hasBegun) yield* Effect.sleep("20 millis")
-      }
-    })
-    return Effect.timeoutOrElse(untilServed, {
-      duration: longestWait,
-      orElse: () => Effect.sync(() => guest.destroy())
+    // Where the queue is full, or moves on slowly, the guest joins it again.
+    yield* Effect.retry(host.sql.run(request, begin), {
+      while: () => !hasBegun && !guest.destroyed,
+      schedule: Schedule.upTo(Schedule.spaced("20 millis"), { duration: longestWait })
     })
   }
+}, Effect.scoped)
 
-  const serveOne = Effect.fnUntraced(function* (visit: Visit) {
-    const next = reader(visit.guest)
-    while (true) {
-      const message = yield* next
-      if (message === undefined) return
-      yield* takeTurn(visit, message, next)
-    }
-  })
+/**
+ * Serves guests, one at a time and among the requests that wait for the database, until the scope closes. Guests that have
+ * begun by then have the time of a turn to finish.
+ */
+export const serve = Effect.fnUntraced(function* (
+  host: Host,
+  path: string
+): Effect.fn.Return<void, Cause.UnknownError, Scope.Scope> {
+  const visits = new Set<Visit>()
+  const fibers = yield* FiberSet.make()
+  const run = yield* FiberSet.runtime(fibers)()
+  let count = 0
 
-  const receive = (guest: Socket) => {
+  const receive = (guest: Net.Socket) => {
     const visit = { guest, hasBegun: false }
     visits.add(visit)
-    const leaves = Effect.sync(() => {
+    guest.on("error", () => guest.destroy())
+    const leave = Effect.sync(() => {
       visits.delete(visit)
       guest.destroy()
     })
-    return FiberSet.run(fibers, Effect.ensuring(serveOne(visit), leaves))
+    run(Effect.ignore(Effect.ensuring(serveOne(host, visit, count++), leave)))
   }
 
-  yield* Queue.take(guests).pipe(Effect.flatMap(receive), Effect.forever, Effect.forkScoped)
+  yield* Effect.acquireRelease(
+    Effect.callback<Net.Server, Cause.UnknownError>((resume) => {
+      const server = Net.createServer(receive)
+      server.maxConnections = mostGuests
+      server.once("error", (error) => resume(Effect.fail(new Cause.UnknownError(error))))
+      server.listen(path, () => resume(Effect.succeed(server)))
+      // It is bound by now, and other users may not come in.
+      if (server.listening) chmodSync(path, 0o600)
+    }),
+    Effect.fnUntraced(function* (server) {
+      server.close()
+      for (const { guest, hasBegun } of visits) if (!hasBegun) guest.destroy()
+      yield* Effect.timeoutOption(FiberSet.awaitEmpty(fibers), longestTurn)
+      for (const { guest } of visits) guest.destroy()
+      yield* FiberSet.awaitEmpty(fibers)
+    })
+  )
 })

@@ -1,6 +1,6 @@
 /**
- * The settings of sessions where a connection pooler keeps them from being asked for: whether they are in force, and
- * giving them to the logins, which always works. A session takes the settings of its login, and not those of the roles
+ * Settings of sessions behind a connection pooler, which drops those that a session asks for: finding the missing ones,
+ * and giving them to logins, which always works. A session takes the settings of its login, and not those of the roles
  * that the login is a member of.
  */
 import { Effect, Record } from "effect"
@@ -10,7 +10,7 @@ import { codeOf, isUnreachable } from "./SqlFailure.ts"
 
 export type Settings = Readonly<Record<string, string>>
 
-/** A setting that is not in force. */
+/** A requested setting that is not in effect. */
 export interface Lost {
   readonly name: string
   readonly asked: string
@@ -18,8 +18,8 @@ export interface Lost {
 }
 
 /**
- * What a login of the service may have, whichever of its pools it is for; times in milliseconds. `lock_timeout` is not
- * among them: reads want a short one, and deliveries none.
+ * Settings that fit a login for any pool of the service; times in milliseconds. `lock_timeout` is not among them: reads
+ * want a short one, and deliveries none.
  */
 export const ofLogins = {
   TimeZone: "UTC",
@@ -32,7 +32,7 @@ export const ofLogins = {
 const isOfLogins = (name: string): name is keyof typeof ofLogins => name in ofLogins
 
 /**
- * What of the settings that a pool asks for its sessions lack. What a login has instead is good enough.
+ * Requested settings that are not in effect. Those of a login are good enough.
  *
  * @param asked by name, as `pg_settings` shows them
  */
@@ -50,11 +50,11 @@ export const lost = (sql: PgClient.PgClient, asked: Settings): Effect.Effect<Rea
     }
   )
 
-/** For people. */
+/** Lost settings for people. */
 export const describe = (settings: ReadonlyArray<Lost>) =>
   settings.map(({ asked, found, name }) => `${name} is ${found} instead of ${asked}`).join(", ")
 
-/** The statements that give the login of a session what it lacks, for good. */
+/** The statements that give lost settings to the login of a session. */
 export const statementsFor = (
   sql: PgClient.PgClient,
   settings: ReadonlyArray<Lost>
@@ -67,14 +67,9 @@ export const statementsFor = (
       )
   )
 
-interface Missing {
-  readonly login: string
-  readonly statement: string
-}
-
-/** What the logins that are members of the service's roles lack. What someone has set for one stays as it is. */
+/** The statements that logins in the service's roles lack. A setting that a login has already stays as it is. */
 const missing = (sql: PgClient.PgClient) =>
-  sql<Missing>`
+  sql<{ readonly login: string; readonly statement: string }>`
     select r.rolname as login,
       format('alter role %I in database %I set %I = %L', r.rolname, current_database(), s.name, s.value) as statement
     from pg_roles r cross join jsonb_each_text(${JSON.stringify(ofLogins)}::text::jsonb) s (name, value)
@@ -89,10 +84,7 @@ const missing = (sql: PgClient.PgClient) =>
           and d.setdatabase in (0, (select oid from pg_database where datname = current_database())))
     order by r.rolname, s.name`
 
-/**
- * Gives the logins that are members of the service's roles the settings of sessions, in this database. The names of the
- * logins that got some, and of those that this login may not change.
- */
+/** Gives settings to the logins in the service's roles, in this database. Returns the logins that were changed or refused. */
 export const giveToLogins = Effect.fn("SessionSettings.giveToLogins")(function* (sql: PgClient.PgClient) {
   const given = new Set<string>()
   const refused = new Set<string>()
@@ -101,7 +93,7 @@ export const giveToLogins = Effect.fn("SessionSettings.giveToLogins")(function* 
     yield* sql.unsafe(statement).pipe(
       Effect.map(() => given.add(login)),
       Effect.catchIf(
-        // Not only where it may not: another may change or drop the login just now.
+        // Not only for lack of a privilege: another session may change or drop the login at the same time.
         (error) => !isUnreachable(error) && codeOf(error) !== "",
         () => Effect.succeed(refused.add(login))
       )

@@ -1,5 +1,6 @@
 /** Who may look into the folder of the embedded database: its pages and logs have signing secrets. */
-import { chmodSync, mkdirSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
@@ -50,5 +51,19 @@ it.live("A folder that has something else in it stays as open as it is; what is 
     yield* opened(folder)
     assert.strictEqual(modeOf(folder), 0o755)
     assert.strictEqual(modeOf(folder, "postgres"), 0o700)
+  }).pipe(Effect.scoped)
+)
+
+it.live("A socket that a killed process left behind does not keep the folder closed", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    yield* Effect.callback<void>((resume) => {
+      const server = createServer()
+      server.listen(join(folder, "elsewhere.sock"), () => {
+        renameSync(join(folder, "elsewhere.sock"), join(folder, "lock.sock"))
+        server.close(() => resume(Effect.void))
+      })
+    })
+    assert.deepStrictEqual(yield* opened(folder), [])
   }).pipe(Effect.scoped)
 )

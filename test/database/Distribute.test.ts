@@ -5,7 +5,6 @@ import { SqlClient } from "effect/sql"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { resources } from "../../src/api/records/index.ts"
 import { invoices } from "../../src/api/records/Invoices.ts"
-import * as Distribute from "../../src/database/Distribute.ts"
 import * as Distribution from "../../src/database/Distribution.ts"
 import { addField, addIndex } from "../../src/database/migrations/addField.ts"
 import { changes } from "../../src/operations/doctor/DatabaseChecks.ts"
@@ -18,6 +17,9 @@ import { long } from "../support/tries.ts"
 import * as FakeCitus from "./fakeCitus.ts"
 import { microchip } from "./microchip.ts"
 
+const records = resources.map(({ table }) => table)
+const byOrganization = Distribution.byOrganization(records)
+
 const sorted = (names: Iterable<string>) => Array.sort(names, Order.String)
 
 layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
@@ -29,7 +31,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
         const tables = yield* sql<{ name: string }>`select tablename as name from pg_tables where schemaname = 'public'`
         assert.deepStrictEqual(
           sorted(tables.map(({ name }) => name)),
-          sorted([...Distribute.byOrganization, ...Distribute.references, ...Distribute.local])
+          sorted([...byOrganization, ...Distribution.references, ...Distribution.local])
         )
         const led = yield* sql<{ name: string }>`
         select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
@@ -41,7 +43,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
         // A unique index without the organization cannot be kept over several servers.
         assert.includeMembers(
           led.map(({ name }) => name),
-          [...Distribute.byOrganization]
+          [...byOrganization]
         )
       }),
     long
@@ -53,7 +55,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
         assert.isFalse(yield* Distribution.ask(sql))
-        const refused = yield* Effect.flip(Distribute.distribute(sql))
+        const refused = yield* Effect.flip(Distribution.distribute(sql, records))
         assert.strictEqual(refused._tag, "CannotDistribute")
         assert.include(refused.message, "create extension citus")
       }),
@@ -67,10 +69,10 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
         const { sql } = yield* TestDatabase
         yield* FakeCitus.install(sql)
         assert.isFalse(yield* Distribution.ask(sql))
-        const first = yield* Distribute.distribute(sql)
+        const first = yield* Distribution.distribute(sql, records)
         assert.deepStrictEqual(first, {
-          distributed: Distribute.byOrganization,
-          copied: Distribute.references,
+          distributed: byOrganization,
+          copied: Distribution.references,
           granted: ["insert (state, attempts) on deletion_tasks to practice_data_intake"],
           configured: ["worker:5432"],
           refused: []
@@ -85,7 +87,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
           "function api_tiny(numeric)"
         ])
         assert.lengthOf(functions, 3 + resources.length)
-        const second = yield* Distribute.distribute(sql)
+        const second = yield* Distribution.distribute(sql, records)
         assert.deepStrictEqual([second.distributed, second.copied, second.granted], [[], [], []])
         const settings = yield* sql<{ settings: ReadonlyArray<string> }>`
         select setconfig as settings from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
@@ -105,7 +107,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
         const { sql } = yield* TestDatabase
         const triggers = yield* sql<{ name: string }>`
         select distinct p.proname as name from pg_trigger t join pg_proc p on p.oid = t.tgfoid
-        where t.tgrelid = any (${Distribute.byOrganization}::regclass[]) and not t.tgisinternal`
+        where t.tgrelid = any (${byOrganization}::regclass[]) and not t.tgisinternal`
         assert.notIncludeMembers(
           triggers.map(({ name }) => name),
           ["record_removed", "records_truncated"]
@@ -154,7 +156,7 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
         yield* sql`revoke insert (state, attempts) on deletion_tasks from practice_data_intake`
         const lacking = "insert (state, attempts) on deletion_tasks to practice_data_intake"
         assert.deepStrictEqual(yield* problems, [`Tables that are distributed need: grant ${lacking}.`])
-        assert.deepStrictEqual((yield* Distribute.distribute(sql)).granted, [lacking])
+        assert.deepStrictEqual((yield* Distribution.distribute(sql, records)).granted, [lacking])
         assert.deepStrictEqual(yield* problems, [])
       }),
     long
@@ -204,11 +206,11 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
         yield* sql`update pg_dist_partition set partkey = 'id' where logicalrelid = 'invoices'::regclass`
-        const refused = yield* Effect.flip(Distribute.distribute(sql))
+        const refused = yield* Effect.flip(Distribution.distribute(sql, records))
         assert.include(refused.message, "invoices is not distributed by organization_id")
         yield* sql`delete from pg_dist_partition where logicalrelid = 'invoices'::regclass`
         // As after a run that was cut short.
-        assert.deepStrictEqual((yield* Distribute.distribute(sql)).distributed, ["invoices"])
+        assert.deepStrictEqual((yield* Distribution.distribute(sql, records)).distributed, ["invoices"])
       }),
     long
   )

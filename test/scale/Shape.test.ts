@@ -8,7 +8,8 @@ import * as Deletion from "../../src/deletions/Deletion.ts"
 import { recordAll } from "../../scripts/scale/citus/operations.ts"
 import * as Recorder from "../../scripts/scale/citus/Recorder.ts"
 import { tablesOf, unowned } from "../../scripts/scale/citus/Shape.ts"
-import { byOrganization } from "../../src/database/Distribute.ts"
+import { resources } from "../../src/api/records/index.ts"
+import { byOrganization } from "../../src/database/Distribution.ts"
 
 /** What an UPDATE of a distributed table must not call: with a column nothing but what is immutable, and nothing volatile. */
 const mutableIn = (sql: string) =>
@@ -33,7 +34,7 @@ describe("the statements for a distributed database", () => {
           for (const { sql } of wrong) assert.notMatch(sql, /\bupdate\b|\binsert\b|\bdelete from\b/i, operation.name)
         }
       }
-      assert.sameMembers([...seen], [...byOrganization])
+      assert.sameMembers([...seen], [...byOrganization(resources.map(({ table }) => table))])
     }).pipe(Effect.scoped)
   )
 

@@ -2,9 +2,10 @@
  * The shape of a statement: whether each table that is distributed has the organization as a parameter in a condition of
  * its own, so that Citus knows the one server that the statement goes to.
  */
-import { byOrganization } from "../../../src/database/Distribute.ts"
+import { resources } from "../../../src/api/records/index.ts"
+import { byOrganization } from "../../../src/database/Distribution.ts"
 
-const distributed = new Set(byOrganization)
+const distributed = new Set(byOrganization(resources.map(({ table }) => table)))
 
 /** A name of a table in a statement. */
 interface Named {

@@ -3,7 +3,6 @@ import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import type { Role } from "../../app/Config.ts"
 import { type Catalog, type Privilege, textOf } from "../../database/Catalog.ts"
-import { lackingGrants } from "../../database/Distribute.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { invocation } from "../../process/Package.ts"
 import { fail, first, listed, ok, type Said, warn } from "./Check.ts"
@@ -120,7 +119,7 @@ export const check = Effect.fnUntraced(function* (
     const message = `Every role may do more than it should: ${names(open)}.`
     said.push(warn(message, statements("revoke", open, "from public")))
   }
-  for (const grant of (yield* Distribution.ask(sql)) ? yield* lackingGrants(sql) : []) {
+  for (const grant of (yield* Distribution.ask(sql)) ? yield* Distribution.lackingGrants(sql) : []) {
     said.push(fail(`Tables that are distributed need: grant ${grant}.`, `Run: ${invocation("distribute")}`))
   }
   const operating = ["INSERT on api_keys", "INSERT on intake_secrets", "UPDATE on deletion_tasks"]

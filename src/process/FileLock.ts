@@ -1,0 +1,33 @@
+/** A lock on a file, which the system frees however the process ends: that of an empty SQLite database. */
+import { Cause, Effect, Predicate, type Scope } from "effect"
+
+/** SQLite of Node. Node 22 warns that it is experimental, which no user of a command can act on. */
+export const sqlite = Effect.sync(() => {
+  const emitWarning = process.emitWarning.bind(process)
+  process.emitWarning = () => {}
+  const loaded = process.getBuiltinModule("node:sqlite")
+  process.emitWarning = emitWarning
+  return loaded
+})
+
+/** True for SQLITE_BUSY and SQLITE_LOCKED, in the last byte of an extended result code. */
+export const isLocked = (cause: unknown) =>
+  Predicate.hasProperty(cause, "errcode") && Predicate.isNumber(cause.errcode) && [5, 6].includes(cause.errcode & 0xff)
+
+/** Locks a file until the scope closes. False if another process has the lock. */
+export const take = Effect.fnUntraced(function* (
+  file: string
+): Effect.fn.Return<boolean, Cause.UnknownError, Scope.Scope> {
+  const { DatabaseSync } = yield* sqlite
+  const database = yield* Effect.acquireRelease(
+    Effect.try(() => new DatabaseSync(file, { timeout: 0 })),
+    (opened) => Effect.sync(() => opened.close())
+  )
+  return yield* Effect.try(() => database.exec("begin exclusive")).pipe(
+    Effect.as(true),
+    Effect.catchIf(
+      ({ cause }) => isLocked(cause),
+      () => Effect.succeed(false)
+    )
+  )
+})
