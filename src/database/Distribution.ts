@@ -40,7 +40,7 @@ const placements = rowsOf(
     /** `h` for a distributed table, `n` for a reference table or a local one. */
     method: Schema.String,
     column: Schema.NullOr(Schema.String),
-    colocation: Schema.Number
+    colocation: Schema.Finite
   })
 )
 type Placement = Effect.Success<ReturnType<typeof placements>>[number]
