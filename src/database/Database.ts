@@ -6,7 +6,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { Statement } from "effect/sql"
-import type { Pool } from "../observability/Metrics.ts"
 import * as Columns from "./Columns.ts"
 import * as Distribution from "./Distribution.ts"
 import * as Pipeline from "./Pipeline.ts"
@@ -44,7 +43,7 @@ export interface Options {
   /** Its name in the log. */
   readonly name?: string
   /** Its name in the metrics. Without one, it is not measured. */
-  readonly pool?: Pool
+  readonly pool?: Store.PoolName
   readonly applicationName: string
   readonly maxConnections: number
   /** The number of connections that short reads share, at least one less than all; by default none. */

@@ -1,39 +1,61 @@
 /**
- * Whether a database is there. While it is known to be down nobody is sent to it: a probe on a connection of its own
- * finds out when it is back. What begins an outage is a connection that cannot be made, never a statement that fails.
+ * The state of a database. While it is known to be down, statements fail at once, and a probe on a connection of its own
+ * finds out when it is back. An outage begins with a connection that cannot be made, never with a statement that fails.
  */
 import { Clock, Duration, Effect, Exit, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { reasonOf } from "./SqlFailure.ts"
 
-/** How long to wait before the next probe. */
+/** The time before the next probe. */
 const pause = "200 millis"
 
-/** An outage that begins sooner after the last one is told as a part of it. */
+/** An outage that begins sooner after the last one is reported as a part of it. */
 const quiet = "1 second"
+
+/** The least time between two warnings of a kind. */
+const window = Duration.toMillis("10 seconds")
+
+/** Warns with a reason, at most once in a window. The next warning has the number of those before it in `left_out`. */
+const bounded = (message: string, clock: Clock.Clock) => {
+  let warnedAt = -Infinity
+  let leftOut = 0
+  return (reason: string) =>
+    Effect.suspend(() => {
+      const now = clock.currentTimeMillisUnsafe()
+      if (Math.abs(now - warnedAt) < window) return Effect.sync(() => void leftOut++)
+      const warning = Effect.annotateLogs(Effect.logWarning(message), {
+        reason,
+        ...(leftOut === 0 ? {} : { left_out: leftOut })
+      })
+      warnedAt = now
+      leftOut = 0
+      return warning
+    })
+}
 
 export interface Outage {
   readonly isDown: () => boolean
-  /** How many statements went well so far. Who had to wait sees by it whether others had. */
+  /** The number of successful statements. A waiting statement sees by it that others succeed. */
   readonly successes: () => number
-  /** A statement went well. */
+  /** A statement succeeded. */
   readonly succeeded: () => void
   /** No connection could be made. */
   readonly begin: (error: SqlError) => void
-  /** A statement was refused, since the database cannot be reached. */
+  /** A statement failed at once, since the database is down. */
   readonly refused: () => void
   /** The database has not responded for a while: it is probed, and an outage begins when the probe fails too. */
   readonly suspect: () => void
+  /** Warns that the database did not answer, or refuses the service; each in a bounded number of lines. */
+  readonly warn: (isRefused: boolean, reason: string) => Effect.Effect<void>
 }
 
 export interface Options {
   /** The name of the database, for the log. */
   readonly name: string
-  /** Asks the database for a sign of life. */
   readonly probe: Effect.Effect<unknown, SqlError>
-  /** Called when nobody is to be sent to the database any more. */
+  /** Called when the database is down from now on. */
   readonly onDown: () => void
-  /** Called when an outage begins that is not the last one, back for a moment. */
+  /** Called when an outage begins that is no part of the last one. */
   readonly onOutage: () => void
 }
 
@@ -48,6 +70,8 @@ export const make = Effect.fnUntraced(function* ({
   const clock = yield* Clock.Clock
   const run = Effect.runForkWith(yield* Effect.context())
   const inScope = (effect: Effect.Effect<void>) => void run(Effect.forkIn(effect, scope))
+  const warnUnanswered = bounded(`The ${name} did not answer`, clock)
+  const warnRefused = bounded(`The ${name} refuses the service`, clock)
   let isDown = false
   let isWatched = false
   let isSuspected = false
@@ -81,12 +105,8 @@ export const make = Effect.fnUntraced(function* ({
       onOutage()
       since = clock.monotonicTimeNanosUnsafe()
       refused = 0
-      run(
-        Effect.annotateLogs(Effect.logWarning(`The ${name} cannot be reached`), {
-          dependency: name,
-          reason: reasonOf(error)
-        })
-      )
+      const warning = Effect.logWarning(`The ${name} cannot be reached`)
+      run(Effect.annotateLogs(warning, { dependency: name, reason: reasonOf(error) }))
       inScope(untilBack)
     }
     onDown()
@@ -107,17 +127,16 @@ export const make = Effect.fnUntraced(function* ({
       if (isDown || isSuspected) return
       isSuspected = true
       const before = successes
+      const failed = (error: SqlError) =>
+        Effect.sync(() => {
+          if (successes === before) begin(error)
+        })
       inScope(
-        probe.pipe(
-          Effect.asVoid,
-          Effect.catchTag("SqlError", (error) =>
-            Effect.sync(() => {
-              if (successes === before) begin(error)
-            })
-          ),
+        Effect.matchEffect(probe, { onFailure: failed, onSuccess: () => Effect.void }).pipe(
           Effect.ensuring(Effect.sync(() => (isSuspected = false)))
         )
       )
-    }
+    },
+    warn: (isRefused, reason) => (isRefused ? warnRefused : warnUnanswered)(reason)
   }
 })

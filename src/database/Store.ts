@@ -2,30 +2,37 @@
  * The one way in which a statement of a request, or of the worker, goes to a database: in its turn, within its time, and
  * not at all while the database is known to be down.
  */
-import { Cause, Clock, Context, Data, Duration, Effect, Exit, type Fiber, type Scope, type Tracer } from "effect"
+import {
+  Cause,
+  Clock,
+  Context,
+  Data,
+  Duration,
+  Effect,
+  Exit,
+  type Fiber,
+  References,
+  type Scope,
+  type Tracer
+} from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import type { Pool } from "../observability/Metrics.ts"
-import * as Tracing from "../observability/Tracing.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
 import * as Pipeline from "./Pipeline.ts"
 import { isBusy, isRefusal, isUnreachable, reasonOf } from "./SqlFailure.ts"
-import * as StoreMetrics from "./StoreMetrics.ts"
-import * as Throttle from "../observability/Throttle.ts"
-import * as Timeouts from "./Timeouts.ts"
 
-/** Why a statement has no result. */
+/** The reason why a statement has no result. */
 export type Failure = Data.TaggedEnum<{
-  /** The database is there, and had no time for the statement. */
+  /** The database is up, and had no time for the statement. */
   Busy: { readonly reason: string }
-  /** The database refuses the statement, as without a privilege or a migration. */
+  /** The database refuses the statement, for lack of a privilege or a migration. */
   Refused: { readonly reason: string }
-  /** The database cannot be reached, or cannot work. */
+  /** The database cannot be reached, or does not work. */
   Unreachable: { readonly reason: string }
 }>
 export const Failure = Data.taggedEnum<Failure>()
 
-/** What a database does that gives no result, to follow its name. */
+/** The predicate of a sentence about a database without a result. */
 export const describe = Failure.$match({
   Busy: () => "does not answer in time",
   Refused: () => "refuses the service",
@@ -43,19 +50,48 @@ export const Accounting = Context.Reference<(accounted: Accounted) => void>("pra
 /** Runs statements on nobody's account, as in the background of a request. */
 export const unaccounted = Effect.provideService(Accounting, () => {})
 
+export type Outcome = "success" | "timeout" | "refused" | "busy" | "unreachable" | "failed" | "interrupted"
+
+/** The name of a pool in the metrics. */
+export type PoolName = "records" | "credentials" | "tasks" | "embedded"
+
+/** The state of a pool. */
+export interface PoolState {
+  readonly connections: number
+  readonly busy: () => number
+  readonly waiting: () => number
+  readonly isDown: () => boolean
+}
+
+/** Measures a pool. */
+export interface Meter {
+  /** Counts a statement. Times are in milliseconds; `took` is undefined if it never had a connection. */
+  readonly ended: (outcome: Outcome, waited: number, took: number | undefined) => void
+  /** Counts an outage. */
+  readonly outageBegan: () => void
+}
+
+/** Makes the meters of pools, until the scope closes; by default, without effect. */
+export const Meters = Context.Reference<(pool: PoolName, state: PoolState) => Effect.Effect<Meter, never, Scope.Scope>>(
+  "practice-data/database/Store/Meters",
+  { defaultValue: () => () => Effect.succeed(noMeter) }
+)
+
+const noMeter: Meter = { ended: () => {}, outageBegan: () => {} }
+
 /** The monotonic clock, in milliseconds. */
 const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
-/** How long a statement waits for a connection. */
+/** The milliseconds that a statement waits for a connection. */
 const longestWait = Duration.toMillis("1 second")
 
-/** How many statements may wait: more than a fair client ever has, and few enough to keep in memory. */
+/** The numbers of statements that may wait: more than a fair client ever has, and few enough to keep in memory. */
 const queues = { waitingPerKey: 256, waiting: 2048 } as const
 
 export interface Request<E> {
-  /** On whose behalf. Connections are shared fairly between keys. */
+  /** The fairness key. */
   readonly key: string
-  /** How many connections the key may hold; by default, as many as it leaves to others. */
+  /** The number of connections that the key may hold; by default, as many as it leaves to others. */
   readonly share?: Admission.Share
   /** The timeout, from the call to the result. */
   readonly within: Duration.Duration
@@ -71,20 +107,19 @@ type Own<E> = Exclude<E, SqlError>
 
 export interface Store {
   /**
-   * Runs statements, one after the other, on behalf of a key. Statements that time out, or whose caller is interrupted,
-   * are cancelled where the database can do that; their connection counts as taken until they end. A `run` inside
-   * another may wait for itself.
+   * Runs statements, one after the other, for a key. Statements that time out, or whose caller is interrupted, are
+   * cancelled where the database can do that; their connection counts as taken until they end. A `run` inside another may
+   * wait for itself.
    */
   readonly run: <A, E, R, E1>(
     request: Request<E1>,
     statements: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, Own<E> | E1, R>
   /**
-   * Runs a read that is short and may be run twice: first on a connection that it shares with others, where there is
-   * one. What has no answer soon there, or fails, is run like any other.
+   * Runs a short read that may run twice: first on a shared connection, where one has room. A slow or failed statement is
+   * retried on a dedicated connection.
    *
-   * @param query the text and the values of the statement
-   * @param alone what runs the statement like any other
+   * @param alone runs the statement on a dedicated connection
    */
   readonly runShort: <A, E, R, E1>(
     request: Request<E1>,
@@ -97,14 +132,14 @@ export interface Options {
   /** The name of the database, for the log. */
   readonly name: string
   /** The name of its pool in the metrics. Without one, it is not measured. */
-  readonly pool?: Pool | undefined
-  /** How many connections its pool has. */
+  readonly pool?: PoolName | undefined
+  /** The number of dedicated connections. */
   readonly connections: number
-  /** Connections beside those of the pool, for short reads. */
+  /** Shared connections for short reads. */
   readonly pipeline?: Pipeline.Pipeline | undefined
-  /** Whether a statement can be cancelled. One that cannot runs to its end when nobody waits for it. */
+  /** True if statements can be cancelled. Others run to their end after their caller has left. */
   readonly isCancellable: boolean
-  /** Asks the database for a sign of life on a connection of its own. */
+  /** Probes the database on a connection of its own. */
   readonly probe: Effect.Effect<unknown, SqlError>
 }
 
@@ -127,7 +162,7 @@ const catchSqlError = <E, E2>(cause: Cause.Cause<E>, failed: (error: SqlError) =
     return isSqlError(error) ? failed(error) : Effect.die(error)
   })
 
-const outcomeOf = (cause: Cause.Cause<unknown>): StoreMetrics.Outcome => {
+const outcomeOf = (cause: Cause.Cause<unknown>): Outcome => {
   if (Cause.hasInterruptsOnly(cause)) return "interrupted"
   const error = Cause.squash(cause)
   if (!isSqlError(error)) return "failed"
@@ -135,6 +170,18 @@ const outcomeOf = (cause: Cause.Cause<unknown>): StoreMetrics.Outcome => {
   if (isBusy(error)) return "busy"
   return error.reason._tag === "ConnectionError" ? "unreachable" : "failed"
 }
+
+/** Calls a function after some milliseconds, unless the result is called before. */
+const after = (context: Context.Context<never>, millis: number, expired: () => void) => {
+  const timer = Effect.runForkWith(context)(Effect.andThen(Effect.sleep(millis), Effect.sync(expired)))
+  return () => timer.interruptUnsafe()
+}
+
+/** The span of the time that a statement waits for a connection, where it is traced. */
+const waitSpan = (context: Context.Context<never>): Tracer.Span | undefined =>
+  Context.get(context, References.TracerEnabled)
+    ? Effect.runSyncWith(context)(Effect.makeSpan("Store.wait"))
+    : undefined
 
 /** Guards a pool of connections until the scope closes. */
 export const make = Effect.fnUntraced(function* ({
@@ -146,21 +193,25 @@ export const make = Effect.fnUntraced(function* ({
   probe
 }: Options): Effect.fn.Return<Store, never, Scope.Scope> {
   const admission = Admission.make({ permits: connections, ...queues })
-  const startTimeout = yield* Timeouts.make
-  // Who is told of an outage at once: all that wait for a connection, or have run for long.
+  // Statements that fail at once in an outage: all that wait for a connection, or have run for long.
   const listeners = new Set<() => void>()
-  const metrics =
-    pool === undefined ? StoreMetrics.none : yield* StoreMetrics.make({ pool, connections, admission, pipeline })
-  const outage = yield* Outage.make({
+  const makeMeter = yield* Meters
+  const meter: Meter =
+    pool === undefined
+      ? noMeter
+      : yield* makeMeter(pool, {
+          connections: connections + pipeline.size,
+          busy: () => connections - admission.stats().free + pipeline.busy(),
+          waiting: () => admission.stats().waiting,
+          isDown: () => outage.isDown()
+        })
+  const outage: Outage.Outage = yield* Outage.make({
     name,
     probe,
     onDown: () => listeners.forEach((fail) => fail()),
-    onOutage: metrics.outageBegan
+    onOutage: meter.outageBegan
   })
-  yield* metrics.watch(outage.isDown)
-  const warnUnanswered = Throttle.make(`The ${name} did not answer`)
-  const warnRefused = Throttle.make(`The ${name} refuses the service`)
-  const warn = ({ _tag, reason }: Failure) => (_tag === "Refused" ? warnRefused : warnUnanswered)(reason)
+  const warn = ({ _tag, reason }: Failure) => outage.warn(_tag === "Refused", reason)
 
   // A callback, since a fiber and a race for each limit would cost more than many a statement.
   const run = <A, E, R, E1>(request: Request<E1>, statements: Effect.Effect<A, E, R>) =>
@@ -176,7 +227,7 @@ export const make = Effect.fnUntraced(function* ({
             return Effect.fail(unavailable(failure))
           })
         if (outage.isDown()) {
-          metrics.ended("unreachable", 0, undefined)
+          meter.ended("unreachable", 0, undefined)
           return resume(refused(isDown))
         }
         const asked = now(clock)
@@ -189,12 +240,12 @@ export const make = Effect.fnUntraced(function* ({
         let isDone = false
         let wait: Tracer.Span | undefined
 
-        const endWait = () => wait?.end(Tracing.now(context), Exit.void)
-        const account = (outcome: StoreMetrics.Outcome) => {
+        const endWait = () => wait?.end(clock.currentTimeNanosUnsafe(), Exit.void)
+        const account = (outcome: Outcome) => {
           const ended = now(clock)
           const waited = (started ?? ended) - asked
           const took = started === undefined ? undefined : ended - started
-          metrics.ended(outcome, waited, took)
+          meter.ended(outcome, waited, took)
           accounting({ waited, took: took ?? 0 })
         }
         const end = () => {
@@ -205,7 +256,7 @@ export const make = Effect.fnUntraced(function* ({
           admission.withdraw(waiter)
           if (isCancellable) running?.interruptUnsafe()
         }
-        const complete = (result: Effect.Effect<A, Own<E> | E1>, what: StoreMetrics.Outcome) => {
+        const complete = (result: Effect.Effect<A, Own<E> | E1>, what: Outcome) => {
           if (isDone) return
           // The response may be sent before this returns.
           account(what)
@@ -213,9 +264,9 @@ export const make = Effect.fnUntraced(function* ({
           end()
         }
         const failDown = () => complete(refused(isDown), "unreachable")
-        const fail = (failure: Failure, what: StoreMetrics.Outcome) => {
-          if (running === undefined) wait?.attribute(Tracing.errorType, "NoConnection")
-          // A caller with less patience, such as a health check, says so itself: it proves nothing of the database.
+        const fail = (failure: Failure, what: Outcome) => {
+          if (running === undefined) wait?.attribute("error.type", "NoConnection")
+          // A caller with a shorter timeout, such as a health check, proves nothing about the database.
           if (millis >= longestWait) fork(warn(failure))
           complete(refused(failure), what)
         }
@@ -231,7 +282,7 @@ export const make = Effect.fnUntraced(function* ({
           started = now(clock)
           listeners.delete(failDown)
           endWait()
-          // The fiber ends with nothing: otherwise what has waited for it would keep its rows in memory for a while.
+          // The fiber ends without a value: otherwise its observers would keep the rows in memory for a while.
           running = fork(
             Effect.matchCause(statements, {
               onSuccess: (value) => {
@@ -248,20 +299,20 @@ export const make = Effect.fnUntraced(function* ({
         const timeOut = () => fail(timedOut, "timeout")
         const waitedLong = () => {
           if (isQuiet()) {
+            if (outage.isDown()) return failDown()
             listeners.add(failDown)
             outage.suspect()
           }
           if (running === undefined) fail(noConnection, "refused")
-          else cancelTimeout = startTimeout(clock, millis - longestWait, timeOut)
+          else cancelTimeout = after(context, millis - longestWait, timeOut)
         }
 
         const admitted = admission.request(waiter)
         if (admitted === "refused") return fail(tooMany, "refused")
-        // One after the other: most statements end before either.
-        cancelTimeout =
-          millis > longestWait ? startTimeout(clock, longestWait, waitedLong) : startTimeout(clock, millis, timeOut)
+        // One timer after the other: most statements end before either.
+        cancelTimeout = millis > longestWait ? after(context, longestWait, waitedLong) : after(context, millis, timeOut)
         if (admitted === "queued") {
-          wait = Tracing.child(context, "Store.wait")
+          wait = waitSpan(context)
           listeners.add(failDown)
         } else start()
         return Effect.sync(() => {
@@ -280,16 +331,16 @@ export const make = Effect.fnUntraced(function* ({
       const clock = Context.get(context, Clock.Clock)
       return Effect.callback<ReadonlyArray<A>, Own<E> | E1, R>((resume) => {
         const started = now(clock)
-        // Taken where nothing can come between it and the statement: a place that is never answered is lost.
+        // Nothing may come between taking a place and sending the statement: a place without an answer is lost.
         const connection = outage.isDown() ? undefined : pipeline.take(started)
         if (connection === undefined) return resume(run(request, alone()))
         let isDone = false
-        const end = (outcome: StoreMetrics.Outcome | undefined) => {
+        const end = (outcome: Outcome | undefined) => {
           isDone = true
           cancelTimeout()
           if (outcome === undefined) return
           const took = now(clock) - started
-          metrics.ended(outcome, 0, took)
+          meter.ended(outcome, 0, took)
           Context.get(context, Accounting)({ waited: 0, took })
         }
         const runAlone = () => {
@@ -297,7 +348,7 @@ export const make = Effect.fnUntraced(function* ({
           end(undefined)
           resume(run(request, alone()))
         }
-        const cancelTimeout = startTimeout(clock, Pipeline.longestWait, () => {
+        const cancelTimeout = after(context, Pipeline.longestWait, () => {
           pipeline.rest(now(clock))
           runAlone()
         })

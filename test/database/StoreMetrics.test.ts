@@ -4,6 +4,7 @@ import { Array, Duration, Effect, Fiber, Ref } from "effect"
 import { ConnectionError, LockTimeoutError, SqlError, StatementTimeoutError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import * as Store from "../../src/database/Store.ts"
+import * as PoolMetrics from "../../src/observability/PoolMetrics.ts"
 import { samples, withRegistry } from "../support/metrics.ts"
 
 const cause = new Error("of a test")
@@ -17,7 +18,11 @@ const failure = {
 const makeStore = Effect.fnUntraced(function* (connections: number) {
   const isUp = yield* Ref.make(true)
   const probe = Effect.flatMap(Ref.get(isUp), (up) => (up ? Effect.void : Effect.fail(failure.unreachable)))
-  const store = yield* Store.make({ name: "store", pool: "records", connections, isCancellable: true, probe })
+  const store = yield* Effect.provideService(
+    Store.make({ name: "store", pool: "records", connections, isCancellable: true, probe }),
+    Store.Meters,
+    PoolMetrics.make
+  )
   const ask = <A, E>(statement: Effect.Effect<A, E>, key = "a") =>
     Effect.exit(store.run({ key, within: Duration.seconds(3), unavailable: ({ _tag }) => _tag }, statement))
   return { ask, isUp }

@@ -1,0 +1,44 @@
+/** The metrics of a pool of connections, of its database, and of the statements that went through it. */
+import { Effect, type Scope } from "effect"
+import { type Pool, statementOutcomes } from "./Metrics.ts"
+import * as Series from "./Series.ts"
+
+/** The state of a pool, read when the metrics are. */
+export interface PoolState {
+  readonly connections: number
+  readonly busy: () => number
+  readonly waiting: () => number
+  readonly isDown: () => boolean
+}
+
+/** Counters of a pool. Times are in milliseconds; `took` is undefined if a statement never had a connection. */
+export interface Meter {
+  readonly ended: (outcome: (typeof statementOutcomes)[number], waited: number, took: number | undefined) => void
+  readonly outageBegan: () => void
+}
+
+/** Measures a pool until the scope closes. */
+export const make = Effect.fnUntraced(function* (
+  pool: Pool,
+  { busy, connections, isDown, waiting }: PoolState
+): Effect.fn.Return<Meter, never, Scope.Scope> {
+  const series = yield* Series.current
+  yield* series.read("practice_data_pool_connections", () => connections, { pool })
+  yield* series.read("practice_data_pool_connections_busy", busy, { pool })
+  yield* series.read("practice_data_pool_waiting", waiting, { pool })
+  yield* series.read("practice_data_dependency_up", () => (isDown() ? 0 : 1), { dependency: pool })
+  const outages = series.counter("practice_data_dependency_outages_total", { dependency: pool })
+  const waits = series.histogram("practice_data_pool_wait_seconds", { pool })
+  const durations = series.histogram("practice_data_statement_duration_seconds", { pool })
+  const counters = new Map(
+    statementOutcomes.map((outcome) => [outcome, series.counter("practice_data_statements_total", { pool, outcome })])
+  )
+  return {
+    ended: (outcome, waited, took) => {
+      counters.get(outcome)?.add()
+      waits.observe(waited / 1000)
+      if (took !== undefined) durations.observe(took / 1000)
+    },
+    outageBegan: () => outages.add()
+  }
+})
