@@ -36,10 +36,9 @@ export const socketIn = (folder: string) => {
 /** Serves a PGlite at the path of a socket until the scope closes. Fails if it cannot listen. */
 export const listen = (db: PGlite, path: string, maxConnections: number) =>
   Effect.acquireRelease(
-    Effect.tryPromise(async () => {
+    Effect.tryPromise(() => {
       const server = new PGLiteSocketServer({ db, path, maxConnections })
-      await server.start()
-      return server
+      return server.start().then(() => server)
     }),
     (server) => Effect.promise(() => server.stop())
   )
@@ -49,23 +48,24 @@ const sync = Uint8Array.of(0x53, 0, 0, 0, 4)
 
 /** Leaves the session as it was before a guest, with neither its transaction nor its settings. */
 const cleanUp = (database: PGlite) =>
-  Effect.promise(async () => {
-    await database.runExclusive(() => database.execProtocolRawStream(sync, { onRawData: () => {} }))
-    if (database.isInTransaction()) await database.exec("rollback")
-    await database.exec("discard all")
+  Effect.gen(function* () {
+    const ignored = { onRawData: () => {} }
+    yield* Effect.promise(() => database.runExclusive(() => database.execProtocolRawStream(sync, ignored)))
+    if (database.isInTransaction()) yield* Effect.promise(() => database.exec("rollback"))
+    yield* Effect.promise(() => database.exec("discard all"))
   })
 
 /** Waits until an event of a guest, or of its server, says enough. */
 const until = (isEnough: (chunk: unknown) => boolean, ...events: ReadonlyArray<readonly [Net.Socket, string]>) =>
   Effect.callback<void>((resume) => {
-    const listen = (chunk: unknown) => {
+    const receive = (chunk: unknown) => {
       if (isEnough(chunk)) resume(Effect.andThen(stop, Effect.void))
     }
     const stop = Effect.sync(() => {
-      for (const [socket, event] of events) socket.off(event, listen)
+      for (const [socket, event] of events) socket.off(event, receive)
     })
-    for (const [socket, event] of events) socket.on(event, listen)
-    listen(undefined)
+    for (const [socket, event] of events) socket.on(event, receive)
+    receive(undefined)
     return stop
   })
 

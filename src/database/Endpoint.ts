@@ -64,12 +64,13 @@ export interface Login extends ConnectionUrl.Host {
 const field = String.raw`((?:\\.|[^:\\])*)`
 const passwordLine = new RegExp(`^(?!#)${field}:${field}:${field}:${field}:(.+)$`)
 
+const unescaped = (part: string) => part.replaceAll(/\\(.)/g, "$1")
+
 /**
  * The password of the first line of a `.pgpass` file that fits a login: `host:port:database:user:password`, where `*`
  * fits anything. A socket is also `localhost`. (The package `pgpass` takes the last line that fits.)
  */
 export const passwordIn = (text: string, { database, host, port, user }: Login): string | undefined => {
-  const unescaped = (part: string) => part.replaceAll(/\\(.)/g, "$1")
   const wanted = [isSocket({ host, port }) ? [host, "localhost"] : [host], [String(port)], [database], [user]]
   for (const line of text.split(/\r?\n/)) {
     const [, ...parts] = passwordLine.exec(line) ?? []
