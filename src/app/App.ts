@@ -4,7 +4,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { config, type Settings } from "./Config.ts"
-import * as AfterMigration from "../database/AfterMigration.ts"
+import { afterMigration } from "../database/Databases.ts"
 import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "./Databases.ts"
 import { EmbeddedDatabaseError } from "../database/Embedded.ts"
@@ -209,8 +209,8 @@ const background = (settings: Settings) => {
     Worker.layer(Worker.optionsFor(settings.poolSize)),
     Worker.layerRetention(settings.taskRetention)
   )
-  return AfterMigration.layer(
-    Databases.namesOf(settings),
+  return afterMigration(
+    settings,
     // The role of the intake may not keep the order of the records.
     Layer.merge(isWorker ? worker : Layer.empty, isWorker || settings.roles.includes("data-api") ? watch : Layer.empty)
   )

@@ -1,5 +1,5 @@
 /** The databases that the configuration names. */
-import { type Duration, Effect, Layer, Option, type Redacted } from "effect"
+import { type Duration, Effect, Fiber, Layer, Option, type Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
@@ -14,7 +14,7 @@ import {
   TaskDatabase
 } from "./Database.ts"
 import * as Embedded from "./Embedded.ts"
-import { isMigrated, migrate } from "./Migrations.ts"
+import { isMigrated, migrate, untilMigrated } from "./Migrations.ts"
 import { giveToLogins } from "./SessionSettings.ts"
 
 /** The part of the configuration that names the databases. */
@@ -116,3 +116,20 @@ export const layer = (settings: DatabaseSettings, options: Options) =>
       return migrated.pipe(Layer.provideMerge(databases), Layer.provide(Reactivity.layer))
     }
   })
+
+/**
+ * Builds a layer once the task database is migrated, without delaying anything else. Warns once about each database that
+ * lacks migrations.
+ */
+export const afterMigration = <E, R>(settings: DatabaseSettings, worker: Layer.Layer<never, E, R>) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const scope = yield* Effect.scope
+      const names = namesOf(settings)
+      const tasks = yield* Effect.forkScoped(untilMigrated(names.tasks, yield* TaskDatabase))
+      if (names.credentials !== names.tasks) {
+        yield* Effect.forkScoped(untilMigrated(names.credentials, yield* CredentialDatabase))
+      }
+      yield* Effect.forkScoped(Effect.andThen(Fiber.join(tasks), Layer.buildWithScope(worker, scope)))
+    })
+  )
