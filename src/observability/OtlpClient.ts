@@ -1,32 +1,24 @@
 /**
- * The client by which effect's exporters reach a collector. They send whatever has gathered, wait for as long as it takes,
- * and try again by themselves; here each export has its time, all tries included, only so many are under way, and of a
- * response no more is read than a collector has to say. Nothing that the service does waits for any of it.
+ * The HTTP client of effect's exporters for a collector. They send each batch, wait for as long as it takes, and retry by
+ * themselves. Here each export has a timeout for all its tries, the number under way is limited, and a response is read up
+ * to a bound. The service never waits for any of it.
  */
-import { Data, Duration, Effect, Predicate, Redacted, References, Schedule, Stream } from "effect"
+import { Data, Duration, Effect, Option, Predicate, Redacted, References, Schedule, Semaphore, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "effect/http"
 import type { Export, Signal } from "./OtlpConfig.ts"
 
-/** What is told of exports. */
-export interface Health {
-  /** A try failed. Another one may follow. */
-  readonly tryFailed: (signal: Signal) => void
-  readonly failed: (signal: Signal, reason: string) => Effect.Effect<void>
-  readonly succeeded: (signal: Signal) => Effect.Effect<void>
-}
-
 /**
- * Logs when a collector no longer takes what it is sent, and when it does again: a line for each reason, and not for each
- * signal or export.
+ * Logs when a collector begins to fail, and when it responds again: one line for each reason, and not for each signal or
+ * export.
  *
  * @param count counts a try that failed
  */
-export const makeHealth = (count: (signal: Signal) => void): Health => {
+export const makeHealth = (count: (signal: Signal) => void) => {
   const failing = new Map<Signal, string>()
-  const isFailingFor = (reason: string | undefined) => [...failing.values()].some((each) => each === reason)
+  const isFailingFor = (reason: string) => Array.from(failing.values()).includes(reason)
   return {
     tryFailed: count,
-    failed: (signal, reason) =>
+    failed: (signal: Signal, reason: string) =>
       Effect.suspend(() => {
         const isKnown = failing.has(signal) || isFailingFor(reason)
         if (!failing.has(signal)) failing.set(signal, reason)
@@ -36,14 +28,15 @@ export const makeHealth = (count: (signal: Signal) => void): Health => {
               Effect.provideService(References.CurrentLogAnnotations, { signal, cause: reason })
             )
       }),
-    succeeded: (signal) =>
+    succeeded: (signal: Signal) =>
       Effect.suspend(() => {
         const reason = failing.get(signal)
-        return failing.delete(signal) && !isFailingFor(reason)
-          ? Effect.logInfo("The OpenTelemetry collector responds again").pipe(
+        failing.delete(signal)
+        return reason === undefined || isFailingFor(reason)
+          ? Effect.void
+          : Effect.logInfo("The OpenTelemetry collector responds again").pipe(
               Effect.provideService(References.CurrentLogAnnotations, { signal })
             )
-          : Effect.void
       })
   }
 }
@@ -51,71 +44,60 @@ export const makeHealth = (count: (signal: Signal) => void): Health => {
 /** The collector did not take an export. */
 class NotTaken extends Data.TaggedError("NotTaken")<{
   readonly reason: string
-  /** Whether another try may succeed. */
-  readonly isTransient: boolean
+  /** The delay before a retry; undefined if a retry cannot help. */
   readonly retryAfter?: Duration.Duration
 }> {}
 
-// The statuses that the protocol says to try again after.
+/** The statuses after which the protocol allows a retry. */
 const transient = [429, 502, 503, 504]
 
-const retryAfterOf = (header: string | undefined) =>
-  header !== undefined && /^\d{1,6}$/.test(header) ? { retryAfter: Duration.seconds(Number(header)) } : {}
-
 const codeOf = (error: unknown): string | undefined => {
-  if (!Predicate.isObject(error)) return undefined
   if (Predicate.hasProperty(error, "code") && Predicate.isString(error.code)) return error.code
   return Predicate.hasProperty(error, "cause") ? codeOf(error.cause) : undefined
 }
 
 const notReached = (error: HttpClientError.HttpClientError) =>
-  new NotTaken({ reason: codeOf(error.reason.cause) ?? "The connection failed", isTransient: true })
+  new NotTaken({ reason: codeOf(error.reason.cause) ?? "The connection failed", retryAfter: Duration.zero })
 
 /** A piece has at most 64 KiB. A collector says a few words. */
 const mostPieces = 4
 
-const check = (response: HttpClientResponse.HttpClientResponse) =>
-  response.stream.pipe(
-    Stream.take(mostPieces),
-    Stream.runDrain,
-    Effect.ignore,
-    Effect.andThen(
-      response.status >= 200 && response.status < 300
-        ? Effect.void
-        : Effect.fail(
-            new NotTaken({
-              reason: `status ${response.status}`,
-              isTransient: transient.includes(response.status),
-              ...retryAfterOf(response.headers["retry-after"])
-            })
-          )
-    )
+const check = ({ headers, status, stream }: HttpClientResponse.HttpClientResponse) => {
+  const { "retry-after": header = "" } = headers
+  const retryAfter = Duration.seconds(/^\d{1,6}$/.test(header) ? Number(header) : 0)
+  const reason = `status ${status}`
+  return Effect.andThen(
+    Effect.ignore(Stream.runDrain(Stream.take(stream, mostPieces))),
+    status >= 200 && status < 300
+      ? Effect.void
+      : Effect.fail(new NotTaken(transient.includes(status) ? { reason, retryAfter } : { reason }))
   )
+}
 
-const timedOut = new NotTaken({ reason: "No response in time", isTransient: false })
-const tooMany = new NotTaken({ reason: "Too slow: too many exports are under way", isTransient: false })
+const timedOut = new NotTaken({ reason: "No response in time" })
+const tooMany = new NotTaken({ reason: "Too slow: too many exports are under way" })
 
 const backoff = Schedule.jittered(Schedule.exponential("500 millis"))
 
 export interface Options extends Pick<Export, "timeout" | "url"> {
   readonly signal: Signal
-  /** How many exports may be under way at once. */
+  /** The most exports under way. */
   readonly atOnce: number
-  readonly health: Health
+  readonly health: ReturnType<typeof makeHealth>
 }
 
 /** A client for the exports of one signal. */
 export const make = ({ atOnce, health, signal, timeout, url }: Options) =>
   Effect.map(HttpClient.HttpClient, (client) => {
-    let underWay = 0
-    // Without the headers and parameters of a request, which may be secrets. And of a kind that nobody tries again.
+    const permits = Semaphore.makeUnsafe(atOnce)
+    // Without the headers and parameters of a request, which may be secrets. The exporters do not retry this kind.
     const { origin } = Redacted.value(url)
     const failure = (description: string) =>
       new HttpClientError.HttpClientError({
         reason: new HttpClientError.EncodeError({ request: HttpClientRequest.post(origin), description })
       })
     const send = (request: HttpClientRequest.HttpClientRequest) => {
-      // What the last try met says more than that the time is over.
+      // The error of the last try says more than that the time is over.
       let last = timedOut
       return client.execute(request).pipe(
         Effect.mapError(notReached),
@@ -123,33 +105,22 @@ export const make = ({ atOnce, health, signal, timeout, url }: Options) =>
         Effect.tapError((error) => {
           last = error
           health.tryFailed(signal)
-          return error.retryAfter === undefined ? Effect.void : Effect.sleep(error.retryAfter)
+          return Effect.sleep(error.retryAfter ?? 0)
         }),
-        Effect.retry({ while: ({ isTransient }) => isTransient, schedule: backoff }),
+        Effect.retry({ while: ({ retryAfter }) => retryAfter !== undefined, schedule: backoff }),
         Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(last) })
       )
     }
     return HttpClient.make((request) =>
-      Effect.suspend(() => {
-        if (underWay >= atOnce) return Effect.fail(tooMany)
-        underWay += 1
-        return Effect.ensuring(
-          send(request),
-          Effect.sync(() => (underWay -= 1))
-        )
-      }).pipe(
-        Effect.matchEffect({
-          onSuccess: () =>
-            Effect.as(
-              health.succeeded(signal),
-              HttpClientResponse.fromWeb(request, new Response(null, { status: 200 }))
-            ),
-          onFailure: (error) => {
+      permits
+        .withPermitsIfAvailable(1)(send(request))
+        .pipe(
+          Effect.flatMap(Option.match({ onNone: () => Effect.fail(tooMany), onSome: () => health.succeeded(signal) })),
+          Effect.as(HttpClientResponse.fromWeb(request, new Response(null, { status: 200 }))),
+          Effect.catch((error) => {
             if (error === timedOut || error === tooMany) health.tryFailed(signal)
-            const { reason } = error
-            return Effect.andThen(health.failed(signal, reason), Effect.fail(failure(reason)))
-          }
-        })
-      )
+            return Effect.andThen(health.failed(signal, error.reason), Effect.fail(failure(error.reason)))
+          })
+        )
     )
   })

@@ -1,12 +1,8 @@
-/**
- * Where traces, metrics and logs go, by the standard variables of OpenTelemetry. Nothing goes anywhere unless an endpoint
- * is set.
- */
+/** The standard variables of OpenTelemetry for traces, metrics and logs. Without an endpoint nothing is exported. */
 import { Config, Duration, Option, Redacted } from "effect"
 import * as Variable from "../process/Variable.ts"
 import { samplers } from "./Tracing.ts"
 
-/** What is exported. */
 export const signals = ["traces", "metrics", "logs"] as const
 export type Signal = (typeof signals)[number]
 
@@ -31,7 +27,7 @@ const decoded = (text: string) => {
   }
 }
 
-/** Pairs as `key=value,key=value`, percent-encoded; undefined where a pair is not one. */
+/** Pairs as `key=value,key=value`, percent-encoded; undefined if one is malformed. */
 const pairs = (isPair: (key: string, value: string) => boolean) => (given: string) => {
   const found: Record<string, string> = {}
   for (const part of given.split(",").filter((each) => each.trim() !== "")) {
@@ -58,13 +54,7 @@ const headers = (name: string) =>
   )
 
 const protocols = ["http/protobuf", "http/json"] as const
-
-const protocol = (name: string) =>
-  Variable.variable(name, "http/protobuf or http/json, such as http/protobuf: gRPC is not supported", (given) =>
-    protocols.find((each) => each === given)
-  )
-
-const compression = (name: string) => Variable.choice(name, ["gzip", "none"], "gzip")
+const compressions = ["gzip", "none"] as const
 
 const milliseconds = (name: string, example: number) =>
   Config.map(Variable.integer(name, { minimum: 1, maximum: 3_600_000, example }), Duration.millis)
@@ -77,7 +67,26 @@ const ratio = (name: string) =>
     return given.trim() === given && value >= 0 && value <= 1 ? value : undefined
   })
 
+/** The variables of all signals, or with a prefix of one signal. */
+const exporting = (prefix: "" | `${Uppercase<Signal>}_`) => {
+  const name = <End extends string>(end: End) => `OTEL_EXPORTER_OTLP_${prefix}${end}` as const
+  return {
+    endpoint: Config.option(url(name("ENDPOINT"))),
+    headers: Config.option(headers(name("HEADERS"))),
+    timeout: Config.option(milliseconds(name("TIMEOUT"), 10_000)),
+    compression: Config.option(Variable.choice(name("COMPRESSION"), compressions, "gzip")),
+    protocol: Config.option(
+      Variable.variable(
+        name("PROTOCOL"),
+        "http/protobuf or http/json, such as http/protobuf: gRPC is not supported",
+        (given) => protocols.find((each) => each === given)
+      )
+    )
+  }
+}
+
 const common = {
+  ...exporting(""),
   disabled: Variable.boolean("OTEL_SDK_DISABLED").pipe(Config.withDefault(false)),
   serviceName: Variable.text("OTEL_SERVICE_NAME", "a name such as practice-data", 255).pipe(Config.option),
   attributes: Variable.variable(
@@ -89,11 +98,6 @@ const common = {
     Config.withDefault("parentbased_always_on")
   ),
   ratio: ratio("OTEL_TRACES_SAMPLER_ARG").pipe(Config.withDefault(1)),
-  endpoint: Config.option(url("OTEL_EXPORTER_OTLP_ENDPOINT")),
-  headers: Config.option(headers("OTEL_EXPORTER_OTLP_HEADERS")),
-  timeout: Config.option(milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT", 10_000)),
-  compression: Config.option(compression("OTEL_EXPORTER_OTLP_COMPRESSION")),
-  protocol: Config.option(protocol("OTEL_EXPORTER_OTLP_PROTOCOL")),
   temporality: Variable.choice(
     "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE",
     ["cumulative", "delta"],
@@ -108,41 +112,28 @@ const common = {
   logBatch: count("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512).pipe(Config.withDefault(512))
 }
 
-const ofSignal = (signal: Signal) => {
-  const name = signal.toUpperCase()
-  return {
-    exporter: Variable.choice(`OTEL_${name}_EXPORTER`, ["otlp", "none"], "none").pipe(Config.withDefault("otlp")),
-    endpoint: Config.option(url(`OTEL_EXPORTER_OTLP_${name}_ENDPOINT`)),
-    headers: Config.option(headers(`OTEL_EXPORTER_OTLP_${name}_HEADERS`)),
-    timeout: Config.option(milliseconds(`OTEL_EXPORTER_OTLP_${name}_TIMEOUT`, 10_000)),
-    compression: Config.option(compression(`OTEL_EXPORTER_OTLP_${name}_COMPRESSION`)),
-    protocol: Config.option(protocol(`OTEL_EXPORTER_OTLP_${name}_PROTOCOL`))
-  }
+const exporter = (signal: Uppercase<Signal>) =>
+  Variable.choice(`OTEL_${signal}_EXPORTER`, ["otlp", "none"], "none").pipe(Config.withDefault("otlp"))
+
+const all = {
+  common,
+  traces: { ...exporting("TRACES_"), exporter: exporter("TRACES") },
+  metrics: { ...exporting("METRICS_"), exporter: exporter("METRICS") },
+  logs: { ...exporting("LOGS_"), exporter: exporter("LOGS") }
 }
 
-const bySignal = { traces: ofSignal("traces"), metrics: ofSignal("metrics"), logs: ofSignal("logs") }
-
 /** Each variable by itself. */
-export const variables: ReadonlyArray<Config.Config<unknown>> = [
-  ...Object.values(common),
-  ...signals.flatMap((signal) => Object.values<Config.Config<unknown>>(bySignal[signal]))
-]
+export const variables: ReadonlyArray<Config.Config<unknown>> = Object.values(all).flatMap((group) =>
+  Object.values<Config.Config<unknown>>(group)
+)
 
-const all = Config.all({
-  common: Config.all(common),
-  traces: Config.all(bySignal.traces),
-  metrics: Config.all(bySignal.metrics),
-  logs: Config.all(bySignal.logs)
-})
-type All = Config.Success<typeof all>
-
-/** How one signal is exported. */
+/** The export of one signal. */
 export interface Export {
   readonly url: Redacted.Redacted<URL>
   readonly headers: Redacted.Redacted<Readonly<Record<string, string>>>
-  /** How long an export may take, with all its tries. */
+  /** The most that an export may take, with all its tries. */
   readonly timeout: Duration.Duration
-  readonly compression: "gzip" | "none"
+  readonly compression: (typeof compressions)[number]
   readonly protocol: (typeof protocols)[number]
 }
 
@@ -152,26 +143,28 @@ const below = (base: Redacted.Redacted<URL>, signal: Signal) => {
   return Redacted.make(found)
 }
 
-const exportOf = ({ common: shared, ...each }: All, signal: Signal): Option.Option<Export> => {
-  const own = each[signal]
-  if (shared.disabled || own.exporter === "none") return Option.none()
-  return Option.map(
-    Option.orElse(own.endpoint, () => Option.map(shared.endpoint, (base) => below(base, signal))),
-    (found) => ({
-      url: found,
-      headers: Option.getOrElse(Option.firstSomeOf([own.headers, shared.headers]), () => Redacted.make({})),
-      timeout: Option.getOrElse(Option.firstSomeOf([own.timeout, shared.timeout]), () => Duration.seconds(10)),
-      compression: Option.getOrElse(Option.firstSomeOf([own.compression, shared.compression]), () => "none" as const),
-      protocol: Option.getOrElse(Option.firstSomeOf([own.protocol, shared.protocol]), () => "http/protobuf" as const)
-    })
-  )
-}
-
-/** What is exported, and where to; nothing of a signal whose export is not set up. */
-export const config = Config.map(all, (found) => ({
-  ...found.common,
-  traces: exportOf(found, "traces"),
-  metrics: exportOf(found, "metrics"),
-  logs: exportOf(found, "logs")
-}))
+/** The exports and their settings; none of a signal that has no endpoint. */
+export const config = Config.map(
+  Config.all({
+    common: Config.all(all.common),
+    traces: Config.all(all.traces),
+    metrics: Config.all(all.metrics),
+    logs: Config.all(all.logs)
+  }),
+  ({ common: shared, ...own }) => {
+    const exportOf = (signal: Signal): Option.Option<Export> => {
+      const { compression, endpoint, headers: ownHeaders, exporter: chosen, protocol, timeout } = own[signal]
+      if (shared.disabled || chosen === "none") return Option.none()
+      const found = Option.orElse(endpoint, () => Option.map(shared.endpoint, (base) => below(base, signal)))
+      return Option.map(found, (target) => ({
+        url: target,
+        headers: Option.getOrElse(Option.firstSomeOf([ownHeaders, shared.headers]), () => Redacted.make({})),
+        timeout: Option.getOrElse(Option.firstSomeOf([timeout, shared.timeout]), () => Duration.seconds(10)),
+        compression: Option.getOrElse(Option.firstSomeOf([compression, shared.compression]), () => "none" as const),
+        protocol: Option.getOrElse(Option.firstSomeOf([protocol, shared.protocol]), () => "http/protobuf" as const)
+      }))
+    }
+    return { ...shared, traces: exportOf("traces"), metrics: exportOf("metrics"), logs: exportOf("logs") }
+  }
+)
 export type OtlpSettings = Config.Success<typeof config>
