@@ -122,7 +122,7 @@ it.effect("keeps what it has applied when the service then refuses", () =>
   })
 )
 
-it.effect("reads a resource anew where the order of its changes began anew, and says so", () =>
+it.effect("reloads a resource whose order of changes has ended, and says so", () =>
   Effect.gen(function* () {
     const { amounts, notes, run } = yield* stand
     yield* run(() => page(7, { body: [refund("a", 1), refund("b", 1)] }))
@@ -131,12 +131,12 @@ it.effect("reads a resource anew where the order of its changes began anew, and 
     )
     assert.deepStrictEqual(amounts(), { 0: 2, 1: 2 })
     assert.deepStrictEqual(notes(), [
-      "The order of changes of charge-refunds began anew: all of its records are read again."
+      "The order of changes of charge-refunds has ended: all of its records are read again."
     ])
   })
 )
 
-/** A service with `a` alone whose order of changes began anew, and whose database always has an open transaction. */
+/** A service with `a` alone whose order of changes has ended, and whose database always has an open transaction. */
 const restored =
   (complete: number): Script =>
   (_, at) =>

@@ -83,6 +83,6 @@ it.effect("a folder with files of somebody else is refused", () =>
     mkdirSync(folder)
     writeFileSync(join(folder, "charges.parquet"), "mine")
     const { message } = yield* Effect.flip(Effect.scoped(target.open(opening())))
-    assert.include(message, "that practice-data has not made, such as charges.parquet")
+    assert.include(message, "that practice-data did not create, such as charges.parquet")
   }).pipe(Effect.scoped)
 )

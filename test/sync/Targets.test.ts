@@ -165,7 +165,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
         Effect.gen(function* () {
           const { occupy, target } = yield* make
           yield* occupy
-          assert.include(yield* messageOf(target.open(opening())), "that practice-data has not made")
+          assert.include(yield* messageOf(target.open(opening())), "that practice-data did not create")
 
           const { open, target: copied } = yield* opened()
           yield* Effect.scoped(open)

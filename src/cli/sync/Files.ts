@@ -107,7 +107,7 @@ export const make = Effect.fnUntraced(function* (target: string) {
       const other = found.find((file) => !file.startsWith(".") && !file.startsWith(ownPrefix))
       if (other !== undefined && !found.includes(own)) {
         return yield* new Target.TargetRefused({
-          message: `The folder ${folder} has files that practice-data has not made, such as ${other}. Choose ${elsewhere}.`
+          message: `The folder ${folder} has files that practice-data did not create, such as ${other}. Choose ${elsewhere}.`
         })
       }
     }, mapped)

@@ -80,7 +80,7 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
     const size = yield* files.sizeOf(file)
     if (size < state.bytes) {
       return yield* refuse(
-        `${file} has ${size} bytes, and had ${state.bytes}. Restore it, or remove it to have ${table.resource} read anew.`
+        `${file} has ${size} bytes, and had ${state.bytes}. Restore it, or remove it to reload ${table.resource}.`
       )
     }
     if (size > state.bytes) yield* files.writeAt(file, state.bytes, Stream.empty)

@@ -35,7 +35,7 @@ const isPage = (page: Client.ChangesPage<Client.AnyRecord>): page is Page =>
 const pageOf = (resource: string, page: Client.ChangesPage<Client.AnyRecord> | void) =>
   page !== undefined && isPage(page)
     ? Effect.succeed(page)
-    : Effect.fail(new SourceRefused({ message: `The changes of ${resource} are not what this version understands.` }))
+    : Effect.fail(new SourceRefused({ message: `This version does not understand the changes of ${resource}.` }))
 
 /** The records of the organization that the API key belongs to. */
 export class Source extends Context.Service<

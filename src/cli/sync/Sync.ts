@@ -45,7 +45,7 @@ const makeFieldCheck = () => {
 }
 
 const heldBack = (lag: number) =>
-  `The last ${lag} seconds of changes are held back: a transaction is open in the service's database. They come once it has ended.`
+  `The last ${lag} seconds of changes are held back: a transaction is open in the service's database. They arrive once it ends.`
 
 const notInStep = (resources: ReadonlyArray<string>) =>
   `The copy is not in step: a transaction that has been open in the service's database since the load began may hold back records of ${resources.join(", ")}.`
@@ -114,7 +114,7 @@ export const run = Effect.fnUntraced(function* ({ allowNewUrl, concurrency, tabl
       Stream.runForEach(Stream.buffer(source.changes(resource, state.cursor), { capacity: 1 }), apply)
     )
     const restart = Effect.gen(function* () {
-      yield* note(`The order of changes of ${resource} began anew: all of its records are read again.`)
+      yield* note(`The order of changes of ${resource} has ended: all of its records are read again.`)
       state = yield* Effect.uninterruptible(copy.restart(table, state))
     })
     const attempt = Effect.as(read, true).pipe(Effect.catchTag("CursorExpired", () => Effect.as(restart, false)))

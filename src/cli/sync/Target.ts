@@ -95,7 +95,7 @@ export const inUse = ({ elsewhere, name }: Place) =>
 
 /** The refusal of a file or table that stands where the copy would be. */
 export const notOurs = (thing: string, { elsewhere }: Place) =>
-  new TargetRefused({ message: `There is a ${thing} that practice-data has not made. Choose ${elsewhere}.` })
+  new TargetRefused({ message: `There is a ${thing} that practice-data did not create. Choose ${elsewhere}.` })
 
 /** Checks the origin that a target has recorded for its copy. */
 export const checkMark = Effect.fnUntraced(function* (
