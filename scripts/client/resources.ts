@@ -17,53 +17,45 @@ const verbs = ["search", "get", "changes"] as const
 
 /** The `ResourceInfo` of a resource. */
 export const infoOf = ({ endpoints, kind, name, order }: Resource): string => {
-  const fields = {
+  const info = {
     name,
     verbs: verbs.filter((verb) => endpoints[verb] !== undefined),
     ...order,
     ...(kind === "live" && { live: true })
   }
-  const lines = Object.entries(fields).map(
-    ([field, value]) => `${field}: ${JSON.stringify(value).replaceAll(",", ", ")}`
-  )
-  return [`const ${camel(name)}: ResourceInfo = {`, indented(lines).join(",\n"), "}"].join("\n")
+  return `const ${camel(name)}: ResourceInfo = ${JSON.stringify(info, null, 2)}`
 }
 
 /** The list of resources. */
-export const listOf = (resources: ReadonlyArray<Resource>): string =>
-  [
-    "/** The resources of the API, by their names in its paths. */",
-    "export const resources: ReadonlyArray<ResourceInfo> = [",
-    indented(resources.map(({ name }) => camel(name))).join(",\n"),
-    "]"
-  ].join("\n")
+export const listOf = (resources: ReadonlyArray<Resource>): string => {
+  const names = resources.map(({ name }) => camel(name)).join(",\n  ")
+  return `/** The resources of the API, by their names in its paths. */
+export const resources: ReadonlyArray<ResourceInfo> = [
+  ${names}
+]`
+}
 
-/** The type of a resource: the name, and its parameters. */
-const typeOf = ({ item, key = "", kind, search = "" }: Resource): readonly [string, ReadonlyArray<string>] => {
+const typeOf = ({ item, key = "", kind, search = "" }: Resource): string => {
   switch (kind) {
     case "live":
-      return ["LiveResource", [item, search]]
+      return `LiveResource<Types.${item}, Types.${search}>`
     case "own":
-      return ["OwnResource", [item]]
+      return `OwnResource<Types.${item}>`
     case "keyed":
-      return ["KeyedResource", [item, search, key]]
+      return `KeyedResource<Types.${item}, Types.${search}, Types.${key}>`
     case "records":
-      return ["RecordResource", [item, search]]
+      return `RecordResource<Types.${item}, Types.${search}>`
   }
 }
 
-const longestLine = 120
-
-/** A member with its type, wrapped as the formatter wraps it. */
 const member = (resource: Resource): ReadonlyArray<string> => {
   const { description, kind, name } = resource
   const words = name.replace(psp, "").replaceAll("-", " ")
   const text = kind === "live" ? `The payment processor's ${words} of one clinic, read live.` : description
-  const [type, parameters] = typeOf(resource)
-  const line = `readonly ${memberName(resource)}: ${type}<${parameters.join(", ")}>`
-  const isLong = line.length + 2 > longestLine
-  const lines = isLong ? [line.slice(0, line.indexOf("<") + 1), ...indented([parameters.join(",\n    ")]), ">"] : [line]
-  return [...comment({ description: text ?? `The ${words}.` }, "response"), ...lines]
+  return [
+    ...comment({ description: text ?? `The ${words}.` }, "response"),
+    `readonly ${memberName(resource)}: ${typeOf(resource)}`
+  ]
 }
 
 const made = (resource: Resource) => `make.${resource.kind}(${camel(resource.name)})`

@@ -102,35 +102,26 @@ const note = "// Made by `npm run generate` from the OpenAPI documents of the AP
 
 const file = (...parts: ReadonlyArray<string>) => `${[note, ...parts].join("\n\n")}\n`
 
-const typesOf = (text: string) =>
-  [...text.matchAll(/^export (?:interface|type) (\w+)/gm)].flatMap(([, name = ""]) => name)
-
 /** The text of each file, by its name in `src/client/generated`. */
 export const source = (): Readonly<Record<string, string>> => {
-  const types = file(
-    ...declared(data, "response", responses),
-    ...unnamedPspItem,
-    pageOf("ChangesPage", "A page of changes.", first("changes", "records"), "body", headers),
-    pageOf("LivePage", "A page of objects of the payment processor.", first("search", "live"), "data"),
-    ...declared(data, "response", ["ValidationError"]),
-    ...requests,
-    ...declared(intake, "delivery", closure(intake, [delivery.request.schema])),
-    declaration(deliveryName, { description: "What to delete.", ...delivery.request.schema }, "delivery"),
-    ...declared(intake, "response", closure(intake, [delivery.response]))
-  )
-  const resourceClass = clientClass(resources)
-  const used = typesOf(types).filter((name) => new RegExp(`[<, ]${name}[,>\\n]`).test(resourceClass))
   return {
     "version.ts": file(`/** The version of this package. */\nexport const version = ${JSON.stringify(version)}`),
-    "types.ts": types,
+    "types.ts": file(
+      ...declared(data, "response", responses),
+      ...unnamedPspItem,
+      pageOf("ChangesPage", "A page of changes.", first("changes", "records"), "body", headers),
+      pageOf("LivePage", "A page of objects of the payment processor.", first("search", "live"), "data"),
+      ...declared(data, "response", ["ValidationError"]),
+      ...requests,
+      ...declared(intake, "delivery", closure(intake, [delivery.request.schema])),
+      declaration(deliveryName, { description: "What to delete.", ...delivery.request.schema }, "delivery"),
+      ...declared(intake, "response", closure(intake, [delivery.response]))
+    ),
     "resources.ts": file(
-      [
-        'import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "../Resource.ts"',
-        `import type {\n${used.map((name) => `  ${name}`).join(",\n")}\n} from "./types.ts"`
-      ].join("\n"),
-      ...resources.map(infoOf),
+      'import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "../Resource.ts"\nimport type * as Types from "./types.ts"',
+      resources.map(infoOf).join("\n"),
       listOf(resources),
-      resourceClass
+      clientClass(resources)
     )
   }
 }

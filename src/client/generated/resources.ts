@@ -1,222 +1,235 @@
 // Made by `npm run generate` from the OpenAPI documents of the APIs. Change these instead.
 
 import type { KeyedResource, LiveResource, Make, OwnResource, RecordResource, ResourceInfo } from "../Resource.ts"
-import type {
-  Organization,
-  Clinic,
-  Product,
-  Invoice,
-  InvoiceLine,
-  ConsumptionLog,
-  PetBenefit,
-  Charge,
-  ChargePayment,
-  ChargeAdjustment,
-  ChargeRefund,
-  PaymentPlan,
-  PaymentIntent,
-  CancellationPaymentIntent,
-  Pet,
-  Subscription,
-  PspObject,
-  DeletionTask,
-  ClinicsSearchRequest,
-  ProductsSearchRequest,
-  InvoicesSearchRequest,
-  InvoiceLinesSearchRequest,
-  ConsumptionLogsSearchRequest,
-  PetBenefitsSearchRequest,
-  ChargesSearchRequest,
-  ChargePaymentsSearchRequest,
-  ChargeAdjustmentsSearchRequest,
-  ChargeRefundsSearchRequest,
-  PaymentPlansSearchRequest,
-  PaymentIntentsSearchRequest,
-  CancellationPaymentIntentsSearchRequest,
-  PetsSearchRequest,
-  SubscriptionsSearchRequest,
-  PspPaymentsSearchRequest,
-  PspChargesSearchRequest,
-  PspRefundsSearchRequest,
-  PspDisputesSearchRequest,
-  PspPayoutsSearchRequest,
-  PspBalanceTransactionsSearchRequest,
-  InvoiceDeletionsSearchRequest,
-  InvoiceDeletionsGetRequest
-} from "./types.ts"
+import type * as Types from "./types.ts"
 
 const organization: ResourceInfo = {
-  name: "organization",
-  verbs: ["get"],
-  id: "id"
+  "name": "organization",
+  "verbs": [
+    "get"
+  ],
+  "id": "id"
 }
-
 const clinics: ResourceInfo = {
-  name: "clinics",
-  verbs: ["search", "get", "changes"],
-  id: "id"
+  "name": "clinics",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id"
 }
-
 const products: ResourceInfo = {
-  name: "products",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "modified_at",
-  since: "modified_since"
+  "name": "products",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "modified_at",
+  "since": "modified_since"
 }
-
 const invoices: ResourceInfo = {
-  name: "invoices",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "invoices",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const invoiceLines: ResourceInfo = {
-  name: "invoice-lines",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "invoice-lines",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const consumptionLogs: ResourceInfo = {
-  name: "consumption-logs",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "consumption-logs",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const petBenefits: ResourceInfo = {
-  name: "pet-benefits",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "pet-benefits",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const charges: ResourceInfo = {
-  name: "charges",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "charges",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const chargePayments: ResourceInfo = {
-  name: "charge-payments",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "charge-payments",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const chargeAdjustments: ResourceInfo = {
-  name: "charge-adjustments",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "charge-adjustments",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const chargeRefunds: ResourceInfo = {
-  name: "charge-refunds",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "charge-refunds",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const paymentPlans: ResourceInfo = {
-  name: "payment-plans",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "payment-plans",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const paymentIntents: ResourceInfo = {
-  name: "payment-intents",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "payment-intents",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const cancellationPaymentIntents: ResourceInfo = {
-  name: "cancellation-payment-intents",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "cancellation-payment-intents",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const pets: ResourceInfo = {
-  name: "pets",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "pets",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const subscriptions: ResourceInfo = {
-  name: "subscriptions",
-  verbs: ["search", "get", "changes"],
-  id: "id",
-  time: "updated_at",
-  since: "updated_at_since"
+  "name": "subscriptions",
+  "verbs": [
+    "search",
+    "get",
+    "changes"
+  ],
+  "id": "id",
+  "time": "updated_at",
+  "since": "updated_at_since"
 }
-
 const pspPayments: ResourceInfo = {
-  name: "psp-payments",
-  verbs: ["search"],
-  id: "id",
-  live: true
+  "name": "psp-payments",
+  "verbs": [
+    "search"
+  ],
+  "id": "id",
+  "live": true
 }
-
 const pspCharges: ResourceInfo = {
-  name: "psp-charges",
-  verbs: ["search"],
-  id: "id",
-  live: true
+  "name": "psp-charges",
+  "verbs": [
+    "search"
+  ],
+  "id": "id",
+  "live": true
 }
-
 const pspRefunds: ResourceInfo = {
-  name: "psp-refunds",
-  verbs: ["search"],
-  id: "id",
-  live: true
+  "name": "psp-refunds",
+  "verbs": [
+    "search"
+  ],
+  "id": "id",
+  "live": true
 }
-
 const pspDisputes: ResourceInfo = {
-  name: "psp-disputes",
-  verbs: ["search"],
-  id: "id",
-  live: true
+  "name": "psp-disputes",
+  "verbs": [
+    "search"
+  ],
+  "id": "id",
+  "live": true
 }
-
 const pspPayouts: ResourceInfo = {
-  name: "psp-payouts",
-  verbs: ["search"],
-  id: "id",
-  live: true
+  "name": "psp-payouts",
+  "verbs": [
+    "search"
+  ],
+  "id": "id",
+  "live": true
 }
-
 const pspBalanceTransactions: ResourceInfo = {
-  name: "psp-balance-transactions",
-  verbs: ["search"],
-  id: "id",
-  live: true
+  "name": "psp-balance-transactions",
+  "verbs": [
+    "search"
+  ],
+  "id": "id",
+  "live": true
 }
-
 const invoiceDeletions: ResourceInfo = {
-  name: "invoice-deletions",
-  verbs: ["search", "get"],
-  id: "task_id",
-  time: "scheduled_for",
-  since: "scheduled_since"
+  "name": "invoice-deletions",
+  "verbs": [
+    "search",
+    "get"
+  ],
+  "id": "task_id",
+  "time": "scheduled_for",
+  "since": "scheduled_since"
 }
 
 /** The resources of the API, by their names in its paths. */
@@ -249,56 +262,53 @@ export const resources: ReadonlyArray<ResourceInfo> = [
 /** The resources of the API, each with its operations. */
 export class Resources {
   /** An organization: the owner of clinics and of all their records. */
-  readonly organization: OwnResource<Organization>
+  readonly organization: OwnResource<Types.Organization>
   /** A clinic of the organization. */
-  readonly clinics: RecordResource<Clinic, ClinicsSearchRequest>
+  readonly clinics: RecordResource<Types.Clinic, Types.ClinicsSearchRequest>
   /** A product of a clinic. */
-  readonly products: RecordResource<Product, ProductsSearchRequest>
+  readonly products: RecordResource<Types.Product, Types.ProductsSearchRequest>
   /** An invoice of a clinic to a client. */
-  readonly invoices: RecordResource<Invoice, InvoicesSearchRequest>
+  readonly invoices: RecordResource<Types.Invoice, Types.InvoicesSearchRequest>
   /** One line of an invoice. */
-  readonly invoiceLines: RecordResource<InvoiceLine, InvoiceLinesSearchRequest>
+  readonly invoiceLines: RecordResource<Types.InvoiceLine, Types.InvoiceLinesSearchRequest>
   /** The use of a benefit by one line of an invoice. */
-  readonly consumptionLogs: RecordResource<ConsumptionLog, ConsumptionLogsSearchRequest>
+  readonly consumptionLogs: RecordResource<Types.ConsumptionLog, Types.ConsumptionLogsSearchRequest>
   /** A benefit that a plan grants a pet. */
-  readonly petBenefits: RecordResource<PetBenefit, PetBenefitsSearchRequest>
+  readonly petBenefits: RecordResource<Types.PetBenefit, Types.PetBenefitsSearchRequest>
   /** What a client owes for an invoice, and what of it was paid. */
-  readonly charges: RecordResource<Charge, ChargesSearchRequest>
+  readonly charges: RecordResource<Types.Charge, Types.ChargesSearchRequest>
   /** A payment towards a charge. */
-  readonly chargePayments: RecordResource<ChargePayment, ChargePaymentsSearchRequest>
+  readonly chargePayments: RecordResource<Types.ChargePayment, Types.ChargePaymentsSearchRequest>
   /** A correction of a charge's amount. */
-  readonly chargeAdjustments: RecordResource<ChargeAdjustment, ChargeAdjustmentsSearchRequest>
+  readonly chargeAdjustments: RecordResource<Types.ChargeAdjustment, Types.ChargeAdjustmentsSearchRequest>
   /** Money returned on a charge. */
-  readonly chargeRefunds: RecordResource<ChargeRefund, ChargeRefundsSearchRequest>
+  readonly chargeRefunds: RecordResource<Types.ChargeRefund, Types.ChargeRefundsSearchRequest>
   /** How a subscription is paid. */
-  readonly paymentPlans: RecordResource<PaymentPlan, PaymentPlansSearchRequest>
+  readonly paymentPlans: RecordResource<Types.PaymentPlan, Types.PaymentPlansSearchRequest>
   /** A payment that a plan schedules, and what became of it. */
-  readonly paymentIntents: RecordResource<PaymentIntent, PaymentIntentsSearchRequest>
+  readonly paymentIntents: RecordResource<Types.PaymentIntent, Types.PaymentIntentsSearchRequest>
   /** The settlement of a cancelled plan. */
-  readonly cancellationPaymentIntents: RecordResource<
-    CancellationPaymentIntent,
-    CancellationPaymentIntentsSearchRequest
-  >
+  readonly cancellationPaymentIntents: RecordResource<Types.CancellationPaymentIntent, Types.CancellationPaymentIntentsSearchRequest>
   /** A pet of a client. */
-  readonly pets: RecordResource<Pet, PetsSearchRequest>
+  readonly pets: RecordResource<Types.Pet, Types.PetsSearchRequest>
   /** A pet on a wellness plan. */
-  readonly subscriptions: RecordResource<Subscription, SubscriptionsSearchRequest>
+  readonly subscriptions: RecordResource<Types.Subscription, Types.SubscriptionsSearchRequest>
   /** A delivery of invoice deletions, and what became of it. */
-  readonly invoiceDeletions: KeyedResource<DeletionTask, InvoiceDeletionsSearchRequest, InvoiceDeletionsGetRequest>
+  readonly invoiceDeletions: KeyedResource<Types.DeletionTask, Types.InvoiceDeletionsSearchRequest, Types.InvoiceDeletionsGetRequest>
   /** Live reads of the payment processor account that is connected to a clinic. */
   readonly psp: {
     /** The payment processor's payments of one clinic, read live. */
-    readonly payments: LiveResource<PspObject, PspPaymentsSearchRequest>
+    readonly payments: LiveResource<Types.PspObject, Types.PspPaymentsSearchRequest>
     /** The payment processor's charges of one clinic, read live. */
-    readonly charges: LiveResource<PspObject, PspChargesSearchRequest>
+    readonly charges: LiveResource<Types.PspObject, Types.PspChargesSearchRequest>
     /** The payment processor's refunds of one clinic, read live. */
-    readonly refunds: LiveResource<PspObject, PspRefundsSearchRequest>
+    readonly refunds: LiveResource<Types.PspObject, Types.PspRefundsSearchRequest>
     /** The payment processor's disputes of one clinic, read live. */
-    readonly disputes: LiveResource<PspObject, PspDisputesSearchRequest>
+    readonly disputes: LiveResource<Types.PspObject, Types.PspDisputesSearchRequest>
     /** The payment processor's payouts of one clinic, read live. */
-    readonly payouts: LiveResource<PspObject, PspPayoutsSearchRequest>
+    readonly payouts: LiveResource<Types.PspObject, Types.PspPayoutsSearchRequest>
     /** The payment processor's balance transactions of one clinic, read live. */
-    readonly balanceTransactions: LiveResource<PspObject, PspBalanceTransactionsSearchRequest>
+    readonly balanceTransactions: LiveResource<Types.PspObject, Types.PspBalanceTransactionsSearchRequest>
   }
 
   constructor(make: Make) {
