@@ -36,13 +36,6 @@ interface Lease {
   readonly leaseEnd: DateTime.Utc
 }
 
-/** A claim whose response was lost. It may have been made. */
-interface Lost {
-  readonly token: string
-  /** The organization of its tasks; undefined where it is of any. */
-  readonly organization: string | undefined
-}
-
 const Due = Schema.Struct({ organization: Schema.String, due: Schema.Int })
 const Visit = Schema.Struct({ ...Due.fields, visits: Schema.Int })
 
@@ -183,22 +176,21 @@ interface Options {
 /** Claims tasks over a database, and marks those dead that have no attempt left. */
 export const make = ({ distribution, run, sql, tracesDeliveries }: Options) => {
   const statements = statementsOf(sql, tracesDeliveries)
-  const lost = new Set<Lost>()
   const isDistributed = () => distribution.isDistributed() !== false
+  /** Claims whose response was lost, by token, and the condition of their organization. They may have been made. */
+  const lost = new Map<string, Fragment>()
 
   const releaseLost = Effect.gen(function* () {
-    for (const each of lost) {
-      const isOwned = each.organization === undefined ? sql`true` : sql`organization_id = ${each.organization}`
-      const now = yield* DateTime.now
-      yield* run(sql`
-        ${released(sql, now)} where ${isOwned} and state = 'running' and claim_token = ${each.token}::uuid`)
-      lost.delete(each)
+    for (const [token, isOwned] of lost) {
+      const releasing = released(sql, yield* DateTime.now)
+      yield* run(sql`${releasing} where ${isOwned} and state = 'running' and claim_token = ${token}::uuid`)
+      lost.delete(token)
     }
   })
 
   /** Claims with a token of its own, which is kept if there is no response. */
   const claim = Effect.fnUntraced(function* (
-    organization: string | undefined,
+    isOwned: Fragment,
     duration: Duration.Duration,
     statement: (lease: Lease) => Effect.Effect<ReadonlyArray<unknown>, SqlError>
   ) {
@@ -206,7 +198,7 @@ export const make = ({ distribution, run, sql, tracesDeliveries }: Options) => {
     const token = randomUUID()
     const lease = { token, now, leaseEnd: DateTime.addDuration(now, duration) }
     return yield* Effect.tapError(run(decoded(Taken, statement(lease))), () =>
-      Effect.sync(() => lost.add({ token, organization }))
+      Effect.sync(() => lost.set(token, isOwned))
     )
   })
 
@@ -235,7 +227,9 @@ export const make = ({ distribution, run, sql, tracesDeliveries }: Options) => {
     const results = yield* Effect.forEach(
       shares,
       ({ kind, share }) =>
-        Effect.result(claim(share.organization, lease, (given) => statements.ofOne(kind, share, given))),
+        Effect.result(
+          claim(sql`organization_id = ${share.organization}`, lease, (given) => statements.ofOne(kind, share, given))
+        ),
       { concurrency }
     )
     const [failure] = Array.getFailures(results)
@@ -249,7 +243,7 @@ export const make = ({ distribution, run, sql, tracesDeliveries }: Options) => {
     claim: (limits, lease, shares) =>
       isDistributed()
         ? perOrganization(limits, lease, shares)
-        : claim(undefined, lease, (given) => statements.ofAll(limits, shares, given))
+        : claim(sql`true`, lease, (given) => statements.ofAll(limits, shares, given))
   })
 
   return Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration) {

@@ -234,7 +234,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
 })
 
 /** A worker: its endless rounds, and an effect after which it starts no task. */
-const make = Effect.fnUntraced(function* (options: Options) {
+export const make = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
   const { round, stop } = yield* makeRound(options)
   // A due task may be locked by another worker.
