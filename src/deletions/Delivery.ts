@@ -14,14 +14,14 @@ import {
 import { type Outcome, outcomeOf, parse, prune, wantedBy } from "../http/JsonPruning.ts"
 import { smallBody } from "../api/JsonBody.ts"
 
-/** An invoice to delete; null where the delivery does not say. */
+/** An invoice to delete. Ids that the delivery does not have are null. */
 export interface InvoiceRef {
   readonly invoice_id: string
   readonly clinic_id: string | null
   readonly client_id: string | null
 }
 
-/** An invoice line to delete; null where the delivery does not say. */
+/** An invoice line to delete. Ids that the delivery does not have are null. */
 export interface InvoiceLineRef {
   readonly invoice_line_id: string
   readonly invoice_id: string | null
@@ -42,14 +42,14 @@ export interface Delivery {
   /** SHA-256 over the sets of items: the same for the same items, whatever their order or repetition. */
   readonly fingerprint: Uint8Array
   readonly deletions: Deletions
-  /** How many items were received, repeated ones included. */
+  /** The number of received items, repeated ones included. */
   readonly invoicesCount: number
   readonly invoiceLinesCount: number
 }
 
 const namespace = "6f0e4b7e-5d0b-4c39-9d5c-1f1b8e3f7a42"
 
-/** The id of a task: the same for the same organization and key, whenever and wherever it is derived. */
+/** The id of a task: always the same for the same organization and key. */
 export const taskIdOf = (organization: string, idempotencyKey: string): string =>
   Uuid.v5(JSON.stringify([organization, idempotencyKey]), namespace)
 

@@ -1,15 +1,12 @@
 /**
- * Compresses responses for clients that ask for it.
- *
- * The middleware of `effect` picks the first encoding in its own order that the client accepts. It ignores which one the
- * client prefers, `identity` included. It also hands each response to another thread, which costs more than these
- * encoders do.
+ * Compresses responses. The middleware of `effect` ignores the preference of the client, `identity` included, and uses
+ * another thread for each response, which costs more than these encoders.
  */
 import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from "node:zlib"
 import { HttpBody, HttpServerResponse } from "effect/http"
 import Negotiator from "negotiator"
 
-/** Bytes. A smaller body fits into one packet as it is. */
+/** Bytes. A smaller body fits into one packet. */
 const minimumSize = 1400
 
 // Levels that cost about a tenth of a millisecond for a page of 100 records and leave an eighth of it or less.
@@ -22,11 +19,11 @@ const encoders = {
   gzip: (bytes: Uint8Array) => gzipSync(bytes, { level: 1 })
 }
 
-/** The cheapest first, for a client that has no preference among them. */
+/** The cheapest first, for a client without a preference. */
 const preferred = ["zstd", "br", "gzip"] as const
 const available = [...preferred, "identity"] as const
 
-/** The response in the encoding that `Accept-Encoding` prefers; unchanged where that is none of ours, or it is small. */
+/** Encodes a response as `Accept-Encoding` prefers; small ones are left as they are. */
 export const compress =
   (acceptEncoding: string | undefined) =>
   (response: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse => {

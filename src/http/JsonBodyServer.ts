@@ -1,13 +1,7 @@
 /** Reads and checks JSON bodies, before and after their fields are decoded. */
 import { isUtf8 } from "node:buffer"
-import { Bytes, ByteSize, Context, Data, Effect, Layer, Predicate, Schema, type Scope, Stream } from "effect"
-import {
-  HttpClientRequest,
-  HttpIncomingMessage,
-  type HttpServerError,
-  HttpServerRequest,
-  HttpServerResponse
-} from "effect/http"
+import { Bytes, ByteSize, Context, Effect, Layer, Schema, type Scope, Stream } from "effect"
+import { HttpClientRequest, HttpIncomingMessage, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
 import { EncodingUnsupported, marked, PayloadTooLarge, RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
@@ -38,25 +32,16 @@ const checkRequest = (
   return found.length > 0 ? Effect.fail(invalidRequest(found)) : Effect.void
 }
 
-/** A body was not read: it is larger than it may be; all large bodies together are; or it was not sent as valid HTTP. */
-class BodyNotRead extends Data.TaggedError("BodyNotRead")<{
-  readonly reason: "too large" | "too many" | "broken"
-}> {}
-
-const tooLarge = new BodyNotRead({ reason: "too large" })
-const tooMany = new BodyNotRead({ reason: "too many" })
-const broken = new BodyNotRead({ reason: "broken" })
-
 /** The body of the current request, for endpoints that decode it themselves. */
-export const ReceivedBody = Context.Reference<Uint8Array>("practice-data/http/RequestBody/ReceivedBody", {
+export const ReceivedBody = Context.Reference<Uint8Array>("practice-data/http/JsonBodyServer/ReceivedBody", {
   defaultValue: () => new Uint8Array()
 })
 
 const mebibyte = 1024 * 1024
 
 /**
- * How many bytes all bodies in memory may have together, beyond what each may have to be small. Received bytes count, not
- * announced ones: a client that announces much and sends little keeps nobody out.
+ * The maximum bytes of all bodies in memory, beyond the first 64 KiB of each. Received bytes count, not announced ones: a
+ * client that announces much and sends little takes nothing.
  */
 export class Budget {
   private left: number
@@ -65,7 +50,7 @@ export class Budget {
     this.left = bytes
   }
 
-  /** Takes bytes, if as many are left. */
+  /** Takes bytes if enough are left. */
   readonly take = (bytes: number): boolean => {
     if (bytes > this.left) return false
     this.left -= bytes
@@ -77,20 +62,27 @@ export class Budget {
   }
 }
 
-const isOverflow = (error: HttpServerError.HttpServerError) =>
-  error.reason._tag === "RequestParseError" &&
-  (error.reason.reason === "BodyTooLarge" || Predicate.hasProperty(error.reason.cause, "maxBytes"))
+const notUtf8 = invalidAt(["body", 0], faults.json)
+const busyReading = new LargeBodies.LargeBodiesBusy()
+
+type NotRead = PayloadTooLarge | RequestInvalid | LargeBodies.LargeBodiesBusy
+
+const tooLarge = (maxBytes: number) =>
+  Effect.andThen(
+    note({ refusal: "too_large" }),
+    Effect.fail(new PayloadTooLarge({ detail: `The request body is larger than ${maxBytes} bytes` }))
+  )
 
 const readShort = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) =>
   request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
-    Effect.mapBoth({
-      onSuccess: (buffer) => new Uint8Array(buffer),
-      onFailure: (error) => (isOverflow(error) ? tooLarge : broken)
-    })
+    Effect.map((buffer) => new Uint8Array(buffer)),
+    Effect.catch(({ reason }): Effect.Effect<never, NotRead> =>
+      reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge"
+        ? tooLarge(maxBytes)
+        : Effect.fail(notUtf8)
+    )
   )
-
-const beyondFree = (length: number) => Math.max(0, length - smallBody)
 
 const readLong = Effect.fnUntraced(function* (
   request: HttpServerRequest.HttpServerRequest,
@@ -101,32 +93,28 @@ const readLong = Effect.fnUntraced(function* (
   let length = 0
   let taken = 0
   yield* Effect.addFinalizer(() => Effect.sync(() => budget.give(taken)))
-  const add = (piece: Uint8Array): Effect.Effect<void, BodyNotRead> => {
+  const add = (piece: Uint8Array): Effect.Effect<void, NotRead> => {
     length += piece.length
-    if (length > maxBytes) return Effect.fail(tooLarge)
-    const more = beyondFree(length) - taken
-    if (!budget.take(more)) return Effect.fail(tooMany)
+    if (length > maxBytes) return tooLarge(maxBytes)
+    const more = Math.max(0, length - smallBody) - taken
+    if (!budget.take(more)) return Effect.fail(busyReading)
     taken += more
     pieces.push(piece)
     return Effect.void
   }
   yield* request.stream.pipe(
-    Stream.mapError(() => broken),
+    Stream.mapError(() => notUtf8),
     Stream.runForEach(add)
   )
   return Bytes.concat(pieces)
 })
 
-/**
- * Reads the body of a request. Its bytes are counted until the request is over.
- *
- * @param options.maxBytes how many bytes it may have; a body that announces more is not read
- */
+/** Reads the body of a request. Its bytes count until the request is over. One that announces too many is not read. */
 export const readBody = (
   request: HttpServerRequest.HttpServerRequest,
   { maxBytes, budget }: { readonly maxBytes: number; readonly budget: Budget }
-): Effect.Effect<Uint8Array<ArrayBuffer>, BodyNotRead, Scope.Scope> => {
-  if (Number(request.headers["content-length"] ?? 0) > maxBytes) return Effect.fail(tooLarge)
+): Effect.Effect<Uint8Array<ArrayBuffer>, NotRead, Scope.Scope> => {
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) return tooLarge(maxBytes)
   return mayBeLarge(request) ? readLong(request, maxBytes, budget) : readShort(request, maxBytes)
 }
 
@@ -166,8 +154,6 @@ const serviceBusy = Effect.succeed(
   )
 )
 
-const notUtf8 = invalidAt(["body", 0], faults.json)
-
 /** The budget of all large bodies of this process. */
 const sharedBudget = new Budget()
 
@@ -187,24 +173,7 @@ export interface Options {
 
 /** Reads bodies, and prunes large ones to what the endpoint looks at. */
 export const layer = ({ maxBytes, isRaw = false, budget = sharedBudget, busy = serviceBusy }: Options) => {
-  const refusal = new PayloadTooLarge({ detail: `The request body is larger than ${maxBytes} bytes` })
   const answerBusy = Effect.andThen(note({ refusal: "load" }), busy)
-  const refuseUnread = ({
-    reason
-  }: BodyNotRead): Effect.Effect<
-    HttpServerResponse.HttpServerResponse,
-    PayloadTooLarge | RequestInvalid,
-    HttpServerRequest.HttpServerRequest
-  > => {
-    switch (reason) {
-      case "too large":
-        return Effect.andThen(note({ refusal: "too_large" }), Effect.fail(refusal))
-      case "too many":
-        return answerBusy
-      case "broken":
-        return Effect.fail(notUtf8)
-    }
-  }
   return Layer.succeed(
     JsonBody,
     JsonBody.of((httpEffect, { endpoint }) => {
@@ -223,9 +192,9 @@ export const layer = ({ maxBytes, isRaw = false, budget = sharedBudget, busy = s
       const handle = (request: HttpServerRequest.HttpServerRequest) => (body: Uint8Array) => {
         if (!isUtf8(body)) return Effect.fail(notUtf8)
         if (isRaw) return Effect.provideService(respond(body), ReceivedBody, body)
+        if (body.length > smallBody) return respondPruned(request, body)
         // A body that cannot be large was read by the request, which keeps it.
-        if (!mayBeLarge(request)) return respond(body)
-        return body.length <= smallBody ? respondTo(request, body) : respondPruned(request, body)
+        return mayBeLarge(request) ? respondTo(request, body) : respond(body)
       }
       return Effect.contextWith(
         (context: Context.Context<HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams>) => {
@@ -234,7 +203,7 @@ export const layer = ({ maxBytes, isRaw = false, budget = sharedBudget, busy = s
           return Effect.flatMapEager(checkRequest(request, query), () =>
             Effect.matchEffect(readBody(request, { maxBytes, budget }), {
               onSuccess: handle(request),
-              onFailure: refuseUnread
+              onFailure: (error) => (error._tag === "LargeBodiesBusy" ? answerBusy : Effect.fail(error))
             })
           )
         }

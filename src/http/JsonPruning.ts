@@ -13,7 +13,7 @@ export type Shape =
   | { readonly _tag: "List"; readonly item: Shape }
   | { readonly _tag: "Leaf" }
 
-/** The shape of a request body, and how many items its lists may have together. */
+/** The shape of a request body, and the maximum number of items of its lists together. */
 export interface Wanted {
   readonly shape: Shape
   readonly maximumItems: number
@@ -146,9 +146,9 @@ type Frame =
       readonly members: Map<string, string>
       /** The JSON of the name of the member that is being read; undefined if the member is left out. */
       name: string | undefined
-      /** The shape of that member; undefined if the schema does not know it. */
+      /** The shape of that member; undefined if it is unknown. */
       shape: Shape | undefined
-      /** How many more members that the schema does not know are kept. */
+      /** The number of unknown members that are still kept. */
       unknownLeft: number
     }
   | { readonly _tag: "Array"; readonly item: Shape; readonly items: Array<string> }
@@ -170,7 +170,7 @@ class Pruning implements Visitor {
   json = ""
   count = 0
   readonly #frames: Array<Frame> = []
-  /** How many open containers are left out. */
+  /** The number of open containers that are left out. */
   #skipped = 0
   #skippedAs = ""
   readonly #text: string

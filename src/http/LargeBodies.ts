@@ -1,6 +1,6 @@
 /**
- * Jobs on large bodies, in one worker thread: the event loop stays free, whatever the bodies hold. The thread starts with
- * the first of them. It takes one job at a time, and sends back small values only.
+ * Jobs on large bodies, in one worker thread: hostile bodies do not block the event loop. The thread starts with the first
+ * job, takes one at a time, and returns small values only.
  */
 import { extname } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -21,7 +21,7 @@ export interface Message {
   readonly input: unknown
 }
 
-/** How many jobs may wait. Bodies in memory have a limit of their own. */
+/** The maximum number of jobs. Bodies in memory have a limit of their own. */
 const maximumWaiting = 512
 
 const busy = new LargeBodiesBusy()

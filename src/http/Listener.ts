@@ -6,23 +6,23 @@ import * as Series from "../observability/Series.ts"
 import { type Limits, OrderedServer } from "./OrderedServer.ts"
 import type { Refused } from "./Refusal.ts"
 
-/** An address, and what a client of it may hold on to. */
+/** An address, and the limits of its clients. */
 export interface Options extends Limits {
   readonly host: string
   readonly port: number
-  /** Whether other processes listen on the same port, and the kernel shares the connections among them. */
+  /** True if several processes share the port. */
   readonly reusePort?: boolean
-  /** Whether its connections and what it refuses are in the metrics and the log: so it is for the public listener. */
+  /** True for the public listener: its connections and refusals are in the metrics and the log. */
   readonly isMeasured?: boolean
 }
 
-/** The grace period: how long requests in flight may take once the listener is closed. */
+/** The longest duration of requests in flight after the listener is closed. */
 export const grace = Duration.seconds(10)
 
-// A client that waits for responses opens no connection that closing would reset.
+// A client that waits for responses opens no new connection.
 const holding = Duration.millis(100)
 
-// On a connection that was just opened, a request may be on its way.
+// A new connection may have a request on its way.
 const onTheWay = Duration.seconds(1)
 
 const drain = Effect.fnUntraced(function* (server: OrderedServer, duration: Duration.Duration) {
@@ -45,7 +45,7 @@ const drain = Effect.fnUntraced(function* (server: OrderedServer, duration: Dura
   )
 })
 
-/** Logs when connections are refused, and when they no longer are. */
+/** Logs the start and the end of refused connections. */
 const reportRefusals = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
   let refused = 0
   let before = 0
@@ -65,7 +65,7 @@ const reportRefusals = Effect.fnUntraced(function* (server: OrderedServer, most:
 
 const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout", 413: "too_large", 431: "too_large" }
 
-/** Shows the requests that the server refuses itself to those who observe requests. */
+/** Passes the requests that the server refuses itself to observers. */
 const observeRefusals = Effect.fnUntraced(function* (server: OrderedServer) {
   const observers = yield* RequestFacts.RequestObservers
   server.on("refused", ({ address, bytes, request, requestId, status }: Refused) => {
@@ -84,7 +84,7 @@ const observeRefusals = Effect.fnUntraced(function* (server: OrderedServer) {
   })
 })
 
-/** What is measured of a listener, until the scope closes. */
+/** Measures a listener until the scope closes. */
 const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
   const { counter, gauge, read } = yield* Series.current
   const refused = counter("practice_data_http_connections_refused_total")
@@ -94,18 +94,17 @@ const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number
   yield* read("practice_data_http_requests_in_flight", () => server.inFlight)
 })
 
-/** The listener, to stop it gracefully. */
+/** The open listener. */
 export class Listener extends Context.Service<
   Listener,
   {
     /**
-     * Serves everything for a duration, and closes each connection after its response. Then accepts no more connections,
-     * finishes what is in flight, and returns when every connection is closed, within `grace`.
+     * Serves for a duration, and closes each connection after its response. Then accepts no more connections, and returns
+     * when all are closed, within `grace`.
      */
     readonly drain: (duration: Duration.Duration) => Effect.Effect<void>
   }
 >()("practice-data/http/Listener") {
-  /** Listens on an address. */
   static readonly layer = (options: Options) => {
     const server = new OrderedServer(options)
     const listener = Effect.gen(function* () {

@@ -1,10 +1,10 @@
 /**
- * The server of node:http, with stricter rules for connections: one request at a time, documented responses to what is
- * not HTTP, arrives too late or in too many small pieces, no connection that stays open for nothing, and a shutdown in
- * steps. What it refuses itself it tells by the event "refused", with a `Refused`.
+ * The server of node:http, with stricter connections: one request at a time, documented responses to malformed, late and
+ * fragmented requests, a limit on idle connections, and a shutdown in steps. The event "refused" has a `Refused` for each
+ * request that the server refuses itself.
  *
- * node:http parses every request of a chunk and emits all of them at once. A client that sent hundreds and read no
- * response would have all of the responses made, and kept in memory.
+ * node:http emits every request of a chunk at once. A client that sends hundreds and reads no response would have all
+ * responses made and kept in memory.
  */
 import { IncomingMessage, Server, ServerResponse } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
@@ -12,35 +12,35 @@ import type { Duplex } from "node:stream"
 import { Duration, Iterable } from "effect"
 import { noResponse, refuse, refuseConnection, type Refused, requestIdOf } from "./Refusal.ts"
 
-/** What a client may hold on to. */
+/** The limits of a client. */
 export interface Limits {
-  /** Connections that are open at once. One more is refused. */
+  /** The maximum number of open connections. */
   readonly maxConnections: number
   /** From the first byte of a request to the end of its headers. */
   readonly headersTimeout: Duration.Duration
   /** From the first byte of a request to the end of its body. */
   readonly bodyTimeout: Duration.Duration
-  /** On a connection on which no byte moves and no response is being made. */
+  /** For a connection that moves no byte and waits for no response. */
   readonly idleTimeout: Duration.Duration
 }
 
-/** Requests in the queues of all connections together. A client that sends more is disconnected. */
+/** The maximum number of queued requests of all connections. A client that exceeds it is disconnected. */
 const maximumQueued = 10_000
 
-/** How many sweeps a refused client has to read the response: closing at once, with bytes unread, would reset it. */
+/** The sweeps in which a refused client can read the response: closing with unread bytes would reset the connection. */
 const sweepsToRead = 2
 
-/** A turn of the event loop that takes less time than this, in milliseconds, had no socket to handle. */
+/** A turn of the event loop that is shorter, in milliseconds, had no socket to handle. */
 const quietTurn = 0.2
 
-/** How long to wait for a quiet turn, in milliseconds. */
+/** The longest wait for a quiet turn, in milliseconds. */
 const longestWaitForQuiet = 250
 
-/** So many pieces may be of any size. Past that they must have some bytes on average. */
+/** This many pieces of a body may have any size. Beyond them the average counts: each costs as much as 1000 bytes. */
 const freePieces = 256
 const minimumAverage = 32
 
-/** A request that reports a body in too many small pieces, and drops the rest of it. */
+/** A request that reports a body in too many small pieces, and drops the rest. */
 class PieceLimitedRequest extends IncomingMessage {
   onTooManyPieces: ((request: IncomingMessage) => void) | undefined
   #pieces = 0
@@ -62,17 +62,17 @@ class PieceLimitedRequest extends IncomingMessage {
 
 interface Connection {
   readonly socket: Socket
-  /** The response that is being made or sent. */
+  /** The response in progress. */
   current: ServerResponse | undefined
   /** The requests after it, in order. */
   readonly queue: Array<() => void>
-  /** How many bytes had been read when the last response was sent. */
+  /** The bytes read when the last response was sent. */
   bytesRead: number
-  /** How many sweeps have found it without a request since then. */
+  /** The sweeps since then that found no request. */
   idleSweeps: number
-  /** Whether nothing more is taken from it. */
+  /** True if no more requests are accepted. */
   isRefused: boolean
-  /** How many more sweeps it stays open. */
+  /** The sweeps until it is closed. */
   sweepsLeft: number
 }
 
@@ -82,13 +82,13 @@ const statuses: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431
 }
 
-/** By which node:http emits a request. */
+/** The events of a request. */
 const events = ["request", "checkContinue", "checkExpectation"]
 
-/** The headers that node:http reads, names and values: releases differ in what they do with the rest. */
+/** The names and values of headers that node:http reads. Releases differ in how they treat the rest. */
 const mostHeaders = 2000
 
-/** The status that refuses a request by its headers: proxies may see another end of it. Undefined where it is served. */
+/** The status that refuses a request whose end proxies may see elsewhere; undefined if it is served. */
 const refusalOf = ({ headers, httpVersion, rawHeaders }: IncomingMessage): number | undefined => {
   if (rawHeaders.length >= mostHeaders) return 431
   const encoding = headers["transfer-encoding"]
@@ -99,20 +99,19 @@ const refusalOf = ({ headers, httpVersion, rawHeaders }: IncomingMessage): numbe
   return headers.upgrade === undefined ? undefined : 411
 }
 
-/** Above this share of its connections, each response closes its own: idle ones would keep other clients out. */
+/** Above this share of the connections, responses close theirs: idle ones would keep other clients out. */
 const crowded = 0.75
 
-/** See the top of the file. */
 export class OrderedServer extends Server {
-  /** How often `sweep` is to be called, in milliseconds. */
+  /** The interval of `sweep`, in milliseconds. */
   readonly sweepInterval: number
   readonly #connections = new Map<Duplex, Connection>()
   readonly #maximumIdleSweeps: number
-  // One for all: with a closure for each request, five times as much of each outlived the young generation, measured.
+  // One for all: with a closure for each request, five times as much outlived the young generation, measured.
   readonly #tooManyPieces = ({ socket }: IncomingMessage) => this.#fail("TOO_MANY_PIECES", socket)
   #queued = 0
   #isDraining = false
-  // Until its handler is there.
+  // Until there is a handler.
   #isHolding = true
 
   constructor(limits: Limits) {
@@ -138,7 +137,7 @@ export class OrderedServer extends Server {
     this.on("connection", (socket) => this.#open(socket))
     this.on("timeout", (socket) => {
       const current = this.#connections.get(socket)?.current
-      // The client cannot hurry a response that is still being made.
+      // The response is still in progress.
       if (current === undefined || current.headersSent) socket.destroy()
       else socket.setTimeout(idleTimeout)
     })
@@ -150,12 +149,11 @@ export class OrderedServer extends Server {
     this.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#fail(error.code ?? "", socket))
   }
 
-  /** How many connections are open. */
   get open(): number {
     return this.#connections.size
   }
 
-  /** How many requests are being answered. */
+  /** The number of requests with a response in progress. */
   get inFlight(): number {
     return Iterable.countBy(this.#connections.values(), ({ current }) => current !== undefined)
   }
@@ -167,11 +165,11 @@ export class OrderedServer extends Server {
     const connection = this.#connections.get(request.socket)
     if (connection === undefined || connection.isRefused || !connection.socket.writable) return false
     if (request instanceof PieceLimitedRequest) request.onTooManyPieces = this.#tooManyPieces
-    // node:http drops what came with it.
+    // node:http drops the bytes after it.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     const refusal = event === "checkExpectation" ? 417 : refusalOf(request)
     const begin = () => {
-      // Its body was refused while it was in the queue: the response to that comes next.
+      // Its body was refused while it was queued: that response comes next.
       if (connection.isRefused && !request.complete) return this.#next(connection)
       this.#begin(connection, response)
       if (refusal === undefined) super.emit(event, ...args)
@@ -181,7 +179,7 @@ export class OrderedServer extends Server {
       begin()
     else {
       this.#enqueue(connection, begin, request)
-      // Which response is the last is known once all that came with this request has been parsed.
+      // The last response is known once the whole chunk is parsed.
       if (this.#isDraining) setImmediate(() => this.#next(connection))
     }
     return true
@@ -242,7 +240,7 @@ export class OrderedServer extends Server {
     connection.queue.length = 0
   }
 
-  /** A client disconnected, or sent what is not HTTP, or did not send it in time. */
+  /** Handles a client that disconnected, sent malformed HTTP, or was too slow. */
   #fail(code: string, socket: Duplex) {
     const connection = this.#connections.get(socket)
     const sentNothing = code === "ERR_HTTP_REQUEST_TIMEOUT" && connection?.socket.bytesRead === 0
@@ -265,7 +263,7 @@ export class OrderedServer extends Server {
     else respond()
   }
 
-  /** Closes connections whose bytes keep them from being idle, but never become a request. */
+  /** Closes connections whose bytes keep them from being idle and never become a request. */
   sweep() {
     for (const connection of this.#connections.values()) {
       connection.sweepsLeft -= 1
@@ -274,7 +272,7 @@ export class OrderedServer extends Server {
     }
   }
 
-  /** From now on a response closes its connection, unless another request is queued on it. */
+  /** From now on, responses close their connections unless another request is queued. */
   beginDrain() {
     this.#isDraining = true
     for (const { current, queue } of this.#connections.values()) {
@@ -282,7 +280,7 @@ export class OrderedServer extends Server {
     }
   }
 
-  /** Begins no response until `stopAccepting` is done. */
+  /** Starts no response until `stopAccepting` is done. */
   hold() {
     this.#isHolding = true
   }
@@ -293,9 +291,8 @@ export class OrderedServer extends Server {
   }
 
   /**
-   * Accepts no more connections, and leaves the open ones open. Closing resets the connections that the kernel has
-   * established and this process has not accepted: this accepts them until a turn of the event loop is quiet, and closes
-   * right after that one.
+   * Accepts no more connections, and keeps the open ones. Closing resets connections in the backlog of the kernel, so this
+   * accepts them until a turn of the event loop is quiet.
    */
   stopAccepting(done: () => void) {
     const end = performance.now() + longestWaitForQuiet
@@ -309,7 +306,7 @@ export class OrderedServer extends Server {
     setImmediate(turn, -Infinity)
   }
 
-  /** Closes the connections on which nothing is requested or sent. */
+  /** Closes idle connections. */
   closeIdle() {
     for (const { bytesRead, current, queue, socket } of this.#connections.values()) {
       if (current === undefined && queue.length === 0 && socket.bytesRead === bytesRead) socket.destroy()

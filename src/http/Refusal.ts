@@ -1,4 +1,4 @@
-/** Responses to requests that do not reach the routes, in the documented form. */
+/** The documented responses to requests that do not reach the routes. */
 import { randomUUID } from "node:crypto"
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
@@ -9,21 +9,21 @@ const visibleAscii = /^[\x21-\x7e]{1,128}$/
 export const requestIdOf = (sent?: string | ReadonlyArray<string>): string =>
   typeof sent === "string" && visibleAscii.test(sent) ? sent : randomUUID()
 
-/** What is known of a request that does not reach the routes. */
+/** A request that does not reach the routes. */
 export interface Refused {
   readonly status: number
   readonly requestId: string
-  /** The request, where its headers could be read. */
+  /** Present if the headers could be read. */
   readonly request: IncomingMessage | undefined
   readonly address: string | undefined
   /** The length of the response's body. */
   readonly bytes: number
 }
 
-// Of those that were being handled when they were refused, the handlers end as if the client had left.
+// Their handlers end as if the client had left.
 const refusedRequests = new WeakSet<object>()
 
-/** Whether a request was refused while it was being handled: who observes requests has seen it. */
+/** True if a request was refused while it was handled: observers have seen it. */
 export const wasRefused = (request: object): boolean => refusedRequests.has(request)
 
 /** The status of a connection that is closed without a response. */
@@ -50,7 +50,7 @@ export const refuse = (response: ServerResponse, status: number): Refused => {
   return { status, requestId, request, address, bytes }
 }
 
-/** Responds where no whole request could be read, and closes the connection. */
+/** Responds to an incomplete request, and closes the connection. */
 export const refuseConnection = (socket: Socket, status: number, request: IncomingMessage | undefined): Refused => {
   if (request !== undefined) refusedRequests.add(request)
   const requestId = requestIdOf(request?.headers["x-request-id"])
@@ -58,7 +58,7 @@ export const refuseConnection = (socket: Socket, status: number, request: Incomi
   const { body, bytes, headers } = refusal(status, requestId)
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`)
-  // A client that timed out has no bytes on their way that would reset the connection before it reads this.
+  // A client that timed out has no bytes on the way that would reset the connection.
   if (status === 408) socket.destroySoon()
   return { status, requestId, request, address, bytes }
 }

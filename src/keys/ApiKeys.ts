@@ -1,8 +1,8 @@
 /**
- * Making, listing and revoking API keys: for operators.
+ * Makes, lists and revokes API keys: for operators.
  *
  * A key is `pda_live_`, 32 random base62 characters, and a checksum of 6. The checksum lets secret scanners tell a key
- * from noise; a key that is presented is looked up whatever its checksum. Only the SHA-256 of a key is stored.
+ * from noise; the look-up ignores it. Only the SHA-256 of a key is stored.
  */
 import { randomInt } from "node:crypto"
 import { crc32 } from "node:zlib"
@@ -34,7 +34,7 @@ export const generate: Effect.Effect<Redacted.Redacted> = Effect.sync(() => {
   return Redacted.make(text + checksumOf(text))
 })
 
-/** What is known of a key: everything but the key. Times are ISO 8601 in UTC. */
+/** The description of a key, without the key. Times are ISO 8601 in UTC. */
 export const ApiKey = Schema.Struct({
   organization_id: Schema.String,
   id: Schema.String,
@@ -46,7 +46,7 @@ export const ApiKey = Schema.Struct({
 })
 export type ApiKey = typeof ApiKey.Type
 
-/** Makes a key for an organization and stores its hash. The key itself is known to the caller alone. */
+/** Makes a key for an organization and stores its hash. Only the caller gets the key. */
 export const create = Effect.fn("ApiKeys.create")(function* (options: {
   readonly organization: string
   readonly name: string
@@ -80,7 +80,7 @@ export const list = Effect.fn("ApiKeys.list")(function* (organization: string | 
   return yield* find(organization).pipe(Effect.catchTag("SchemaError", Effect.die))
 })
 
-/** Revokes a key, at once, and returns its organization. Nothing when there is no such key that was not revoked before. */
+/** Revokes a key at once, and returns its organization; none if there is no such key or it was revoked before. */
 export const revoke = Effect.fn("ApiKeys.revoke")(function* (id: string) {
   const sql = yield* CredentialDatabase
   const [revoked] = yield* sql<{ organization: string }>`

@@ -60,13 +60,13 @@ export const layerLimit = (perSecond: number) =>
     )
   ).pipe(Layer.provide(RateLimiter.layerStoreMemory))
 
-/** The outcome of a look-up that is over before the request reaches its endpoint. */
+/** The outcome of a look-up before the request reaches its endpoint. */
 const Resolved = Context.Reference<Exit.Exit<string, Unauthorized | CredentialStoreDown> | undefined>(
   "practice-data/keys/AuthorizationServer/Resolved",
   { defaultValue: () => undefined }
 )
 
-// A key is in a header: the query of the request is not looked at.
+// The key is in a header: the query is not needed.
 const credentialOf = Effect.provideService(
   HttpApiBuilder.securityDecode(bearer),
   HttpServerRequest.ParsedSearchParams,
@@ -113,7 +113,6 @@ export const gate = Effect.map(Effect.serviceOption(OrgResolver), (resolver) =>
   )
 )
 
-/** Over `OrgResolver`. */
 export const layer = Layer.effect(
   Authorization,
   Effect.gen(function* () {

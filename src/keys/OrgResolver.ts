@@ -1,6 +1,6 @@
 /**
- * Which organization an API key belongs to. Every request asks the store of keys: nothing remembers a key past the
- * request that used it, so that a revoked key stops working at once.
+ * Resolves an API key to its organization. Every request looks its key up: nothing is cached, so a revoked key stops
+ * working at once.
  */
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { CredentialDatabase, isSameDatabase, RecordDatabase } from "../database/Database.ts"
@@ -14,21 +14,21 @@ const unauthorized = new Unauthorized()
 export class OrgResolver extends Context.Service<
   OrgResolver,
   {
-    /** The id of the organization that the key belongs to. A store that cannot tell is `CredentialStoreDown`. */
+    /** The id of the key's organization. An unavailable store is `CredentialStoreDown`. */
     readonly resolve: (key: Redacted.Redacted) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
     /**
-     * The same by the hash of a key. Present where the keys are in the database of the records, and the look-up can be
-     * left to the statement that reads, so that it costs no round trip of its own.
+     * The same by the hash of a key. Present if the keys are in the database of the records: then the statement that reads
+     * can look the key up.
      */
     readonly resolveHash?: (keyHash: Uint8Array) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
     /**
-     * Whether the look-up may be left to the statement that reads now: not where the records are distributed by
-     * organization, since a statement goes to one server only where it has the organization's id. Absent: always.
+     * True while the statement that reads can look the key up: not if the records are distributed by organization, since
+     * only a statement with the organization's id goes to one server. Absent: always.
      */
     readonly readsByKey?: () => boolean
   }
 >()("practice-data/keys/OrgResolver") {
-  /** Looks keys up in the table `api_keys`. Answers within two seconds. */
+  /** Looks keys up in the table `api_keys`, within two seconds. */
   static readonly layer = Layer.effect(
     OrgResolver,
     Effect.gen(function* () {
@@ -37,7 +37,7 @@ export class OrgResolver extends Context.Service<
       const beside = Option.filter(records, (client) => isSameDatabase(client, sql))
       const { distribution } = Option.getOrElse(beside, () => sql)
       const readsByKey = () => distribution.isDistributed() === false
-      // Nobody waits for it: until it is known, keys are looked up first, which is always right.
+      // In the background: until it is known, keys are looked up first.
       const learn = Effect.forkDetach(distribution.refresh)
       if (Option.isSome(beside)) yield* learn
       const [text] = keyRow(sql, new Uint8Array()).compile()
