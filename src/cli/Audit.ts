@@ -6,15 +6,15 @@ import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { documented } from "./Usage.ts"
 
-const columns: ReadonlyArray<Output.Column<AuditLog.Entry>> = [
-  { title: "WHEN (UTC)", value: ({ at }) => Output.second(at) },
-  { title: "WHO", value: ({ actor }) => actor },
-  { title: "FROM", value: ({ source }) => source },
-  { title: "WHAT", value: ({ action }) => action },
-  { title: "RESULT", value: ({ result }) => result },
-  { title: "TARGET", value: ({ target }) => target },
-  { title: "ORGANIZATION", value: ({ organization_id }) => organization_id }
-]
+const columns: Output.Columns<AuditLog.Entry> = {
+  "WHEN (UTC)": "at",
+  WHO: "actor",
+  FROM: "source",
+  WHAT: "action",
+  RESULT: "result",
+  TARGET: "target",
+  ORGANIZATION: "organization_id"
+}
 
 const list = Command.make(
   "list",

@@ -13,7 +13,7 @@ import { documented, Refused } from "./Usage.ts"
 const listOf = <Row, E, R>(
   group: string,
   one: string,
-  columns: ReadonlyArray<Output.Column<Row>>,
+  columns: Output.Columns<Row>,
   read: (organization: string | undefined) => Effect.Effect<ReadonlyArray<Row>, E, R>
 ) =>
   Command.make(
@@ -69,20 +69,17 @@ const createKey = Command.make(
   )
 )
 
-const listKeys = listOf(
-  "keys",
-  "API key",
-  [
-    { title: "ID", value: ({ id }) => id },
-    { title: "ORGANIZATION", value: ({ organization_id }) => organization_id },
-    { title: "KEY", value: ({ prefix }) => `${prefix}…` },
-    { title: "NAME", value: ({ name }) => name },
-    { title: "CREATED (UTC)", value: ({ created_at }) => Output.second(created_at) },
-    { title: "LAST USED", value: ({ last_used_on }) => last_used_on },
-    { title: "REVOKED (UTC)", value: ({ revoked_at }) => Output.second(revoked_at) }
-  ],
-  ApiKeys.list
-)
+const keyColumns: Output.Columns<ApiKeys.ApiKey> = {
+  ID: "id",
+  ORGANIZATION: "organization_id",
+  KEY: ({ prefix }) => `${prefix}…`,
+  NAME: "name",
+  "CREATED (UTC)": "created_at",
+  "LAST USED": "last_used_on",
+  "REVOKED (UTC)": "revoked_at"
+}
+
+const listKeys = listOf("keys", "API key", keyColumns, ApiKeys.list)
 
 const revokeKey = Command.make(
   "revoke",
@@ -119,17 +116,14 @@ const addSecret = Command.make(
   )
 )
 
-const listSecrets = listOf(
-  "secrets",
-  "signing secret",
-  [
-    { title: "ID", value: ({ id }) => id },
-    { title: "ORGANIZATION", value: ({ organization_id }) => organization_id },
-    { title: "CREATED (UTC)", value: ({ created_at }) => Output.second(created_at) },
-    { title: "REVOKED (UTC)", value: ({ revoked_at }) => Output.second(revoked_at) }
-  ],
-  IntakeSecrets.list
-)
+const secretColumns: Output.Columns<IntakeSecrets.IntakeSecret> = {
+  ID: "id",
+  ORGANIZATION: "organization_id",
+  "CREATED (UTC)": "created_at",
+  "REVOKED (UTC)": "revoked_at"
+}
+
+const listSecrets = listOf("secrets", "signing secret", secretColumns, IntakeSecrets.list)
 
 const revokeSecret = Command.make(
   "revoke",

@@ -9,20 +9,22 @@ import { note, print, printable } from "../process/Printed.ts"
 
 export { note, print } from "../process/Printed.ts"
 
-/** The flag `--json`. */
-export const json = Flag.Boolean("json").pipe(
-  Flag.withoutNegation,
-  Flag.withDescription("Print each record as one line of JSON, for a program"),
-  Flag.withDefault(false)
-)
+/** A flag without a value. */
+export const flag = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDescription(description), Flag.withDefault(false))
+
+/** A flag with an integer of a range, both ends included. */
+export const integer = (name: string, minimum: number, maximum: number, description: string) =>
+  Flag.Int(name).pipe(
+    Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum, maximum }))),
+    Flag.withDescription(description)
+  )
+
+export const json = flag("json", "Print each record as one line of JSON, for a program")
 
 /** The flag `--limit` of a list for operators. */
 export const limit = (what: string) =>
-  Flag.Int("limit").pipe(
-    Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
-    Flag.withDescription(`How many ${what} at most, 50 by default`),
-    Flag.withDefault(50)
-  )
+  Flag.withDefault(integer("limit", 1, 10_000, `How many ${what} at most, 50 by default`), 50)
 
 /** Prints a record as JSON. */
 export const record = (value: unknown) => print(JSON.stringify(value))
@@ -33,16 +35,23 @@ const pretty = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown, { space
 export const document = (value: unknown) =>
   Effect.flatMap(Effect.orDie(pretty(value)), (text) => print(text.split("\n")))
 
-/** A column of a table. */
-export interface Column<Row> {
-  readonly title: string
-  /** The text of a row; null where it has none. */
-  readonly value: (row: Row) => string | number | boolean | null
-}
+type Value = string | number | boolean | null
+
+/** The columns of a table: their titles, with a field or a function of a row. A time is shown to the second. */
+export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row) => Value)>>
 
 const gap = "  "
 
-const cellOf = (value: string | number | boolean | null) => (value === null ? "-" : printable(String(value)))
+const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
+
+/** An ISO 8601 time in UTC, to the second, where the title says that it is UTC. */
+export const second = (time: string) => time.replace("T", " ").replace(/(\.\d+)?Z$/, "")
+
+const textOf = (value: unknown): string => {
+  if (value === null || value === undefined) return "-"
+  if (typeof value === "string") return isTime.test(value) ? second(value) : value
+  return JSON.stringify(value)
+}
 
 const pad = (text: string, width: number) => text + " ".repeat(Math.max(0, width - CliOutput.displayWidth(text)))
 
@@ -63,15 +72,16 @@ const cut = (line: string, width: number) => {
 
 /** The lines of a table, the titles first, each of at most so many cells. */
 export const lines = <Row>(
-  columns: ReadonlyArray<Column<Row>>,
+  columns: Columns<Row>,
   rows: ReadonlyArray<Row>,
   width = Number.POSITIVE_INFINITY
 ): ReadonlyArray<string> => {
+  const read = Object.values(columns)
   const cells = [
-    columns.map(({ title }) => printable(title)),
-    ...rows.map((row) => columns.map(({ value }) => cellOf(value(row))))
+    Object.keys(columns).map(printable),
+    ...rows.map((row) => read.map((of) => printable(textOf(typeof of === "function" ? of(row) : row[of]))))
   ]
-  const widths = columns.map((_, index) =>
+  const widths = read.map((_, index) =>
     cells.reduce((widest, line) => Math.max(widest, CliOutput.displayWidth(line[index] ?? "")), 0)
   )
   return cells.map((line) => {
@@ -88,7 +98,7 @@ export const width = Effect.gen(function* () {
 })
 
 interface Options<Row> {
-  readonly columns: ReadonlyArray<Column<Row>>
+  readonly columns: Columns<Row>
   readonly json: boolean
   /** The words for an empty list. */
   readonly none: string
@@ -104,9 +114,6 @@ export const rows = Effect.fnUntraced(function* <Row>(found: ReadonlyArray<Row>,
   )
 })
 
-/** An ISO 8601 time in UTC, to the second, for a column that says that it is UTC. */
-export const second = (time: string | null) => time?.replace("T", " ").replace(/(\.\d+)?Z$/, "") ?? null
-
 /** Names and their values below each other. */
 export const pairs = (entries: ReadonlyArray<readonly [name: string, value: string]>): ReadonlyArray<string> => {
   const names = entries.map(([name]) => printable(name))
@@ -114,27 +121,13 @@ export const pairs = (entries: ReadonlyArray<readonly [name: string, value: stri
   return entries.map(([, value], index) => `${pad(names[index] ?? "", widest)}${gap}${value}`.trimEnd())
 }
 
-const isTime = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
-
-const fieldOf = (value: unknown): string | null => {
-  if (value === null || value === undefined) return null
-  if (typeof value === "string") return isTime.test(value) ? second(value) : value
-  return JSON.stringify(value)
-}
-
 /** The widest cell of a record. JSON has the whole text. */
 const widestField = 48
 
 /** Columns for fields of records of the API. */
-export const columnsOf = (fields: ReadonlyArray<string>): ReadonlyArray<Column<AnyRecord>> =>
-  fields.map((field) => ({
-    title: field,
-    value: (one) => {
-      const text = fieldOf(one[field])
-      return text === null ? null : cut(printable(text), widestField)
-    }
-  }))
+export const columnsOf = (fields: ReadonlyArray<string>): Columns<AnyRecord> =>
+  Object.fromEntries(fields.map((field) => [field, (one) => cut(printable(textOf(one[field])), widestField)]))
 
 /** The lines about one record of the API. */
 export const linesOf = (one: AnyRecord) =>
-  pairs(Object.entries(one).map(([field, value]) => [field, fieldOf(value) ?? "-"] as const))
+  pairs(Object.entries(one).map(([field, value]) => [field, textOf(value)] as const))

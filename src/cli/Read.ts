@@ -1,5 +1,5 @@
 /** `get` and `search`: records, by the filters of the API. */
-import { Array, Effect, Option, Predicate, Schema, Stream } from "effect"
+import { Array, Effect, Option, Predicate, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
@@ -171,16 +171,8 @@ export const search = Command.make(
       Flag.withDescription("Only records that satisfy this filter of the API; several filters must all hold"),
       Flag.withDefault({})
     ),
-    limit: Flag.Int("limit").pipe(
-      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))),
-      Flag.withDescription("How many records at most, 100 by default"),
-      Flag.optional
-    ),
-    all: Flag.Boolean("all").pipe(
-      Flag.withoutNegation,
-      Flag.withDescription("All records, page after page"),
-      Flag.withDefault(false)
-    ),
+    limit: Flag.optional(Output.integer("limit", 1, 1_000_000, "How many records at most, 100 by default")),
+    all: Output.flag("all", "All records, page after page"),
     fields: Flag.String("fields").pipe(
       Flag.withDescription("The fields to show, separated by commas; all by default"),
       Flag.map((text) => text.split(",").map((field) => field.trim())),

@@ -106,11 +106,7 @@ export const send = Command.make(
       Flag.withFallbackConfig(variables.signingSecret),
       Flag.optional
     ),
-    wait: Flag.Boolean("wait").pipe(
-      Flag.withoutNegation,
-      Flag.withDescription("Wait until the deletion has run, and show what it did. Needs the API key"),
-      Flag.withDefault(false)
-    ),
+    wait: Output.flag("wait", "Wait until the deletion has run, and show what it did. Needs the API key"),
     ...connection,
     json: Output.json
   },

@@ -9,6 +9,7 @@ import * as Sync from "./sync/Sync.ts"
 import { tables } from "./sync/Table.ts"
 import { targetOf } from "./sync/targetOf.ts"
 import { clientOf, connection } from "./Connection.ts"
+import * as Output from "./Output.ts"
 import { documented, misused, Refused } from "./Usage.ts"
 
 /** The service or the target is down. The exit code is that of the system for "try again later". */
@@ -49,34 +50,26 @@ export const sync = Command.make(
       Flag.between(0, names.length),
       Flag.withDescription("Only this resource. Repeatable; all of them by default")
     ),
-    watch: Flag.Int("watch").pipe(
-      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 86_400 }))),
-      Flag.optional,
-      Flag.withDescription("Go on until a stop signal, and ask for changes every so many seconds")
+    watch: Flag.optional(
+      Output.integer("watch", 1, 86_400, "Go on until a stop signal, and ask for changes every so many seconds")
     ),
     schema: Flag.String("schema").pipe(
       Flag.optional,
       Flag.withDescription("The schema of a Postgres, public by default. It is made if there is none")
     ),
-    compact: Flag.Boolean("compact").pipe(
-      Flag.withoutNegation,
-      Flag.withDefault(false),
-      Flag.withDescription("Rewrite the files of NDJSON to the last state of each record")
-    ),
-    concurrency: Flag.Int("concurrency").pipe(
-      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 32 }))),
-      Flag.withDefault(4),
-      Flag.withDescription("How many resources are read at the same time, 4 by default")
+    compact: Output.flag("compact", "Rewrite the files of NDJSON to the last state of each record"),
+    concurrency: Flag.withDefault(
+      Output.integer("concurrency", 1, 32, "How many resources are read at the same time, 4 by default"),
+      4
     ),
     progress: Flag.Literals("progress", ["text", "json", "none"]).pipe(
       Flag.optional,
       Flag.withDescription("What is told: text with bars on a terminal, JSON lines otherwise")
     ),
     ...connection,
-    allowNewUrl: Flag.Boolean("allow-new-url").pipe(
-      Flag.withoutNegation,
-      Flag.withDefault(false),
-      Flag.withDescription("Go on with a copy that was made from another address, as the service has moved")
+    allowNewUrl: Output.flag(
+      "allow-new-url",
+      "Go on with a copy that was made from another address, as the service has moved"
     )
   },
   Effect.fn(function* (options) {

@@ -64,15 +64,15 @@ export const taskLines = (task: Shown): ReadonlyArray<string> => {
   )
 }
 
-const columns: ReadonlyArray<Output.Column<Tasks.Task>> = [
-  { title: "TASK", value: ({ id }) => id },
-  { title: "STATE", value: ({ state }) => state },
-  { title: "ORGANIZATION", value: ({ organization_id }) => organization_id },
-  { title: "IDEMPOTENCY-KEY", value: ({ idempotency_key }) => idempotency_key },
-  { title: "SCHEDULED (UTC)", value: ({ scheduled_for }) => Output.second(scheduled_for) },
-  { title: "ATTEMPTS", value: ({ attempts }) => attempts },
-  { title: "OUTCOME", value: inBrief }
-]
+const columns: Output.Columns<Tasks.Task> = {
+  TASK: "id",
+  STATE: "state",
+  ORGANIZATION: "organization_id",
+  "IDEMPOTENCY-KEY": "idempotency_key",
+  "SCHEDULED (UTC)": "scheduled_for",
+  ATTEMPTS: "attempts",
+  OUTCOME: inBrief
+}
 
 const list = Command.make(
   "list",

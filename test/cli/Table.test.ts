@@ -2,10 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import * as Table from "../../src/cli/Output.ts"
 
-const columns: ReadonlyArray<Table.Column<{ readonly name: string; readonly note: string | null }>> = [
-  { title: "NAME", value: ({ name }) => name },
-  { title: "NOTE", value: ({ note }) => note }
-]
+const columns: Table.Columns<{ readonly name: string; readonly note: string | null }> = { NAME: "name", NOTE: "note" }
 
 it("A table is aligned, also where characters are wide, and has a dash for nothing", () => {
   const rows = [

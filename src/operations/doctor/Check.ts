@@ -21,6 +21,9 @@ export const ok = (message: string): Said => ({ status: "ok", message })
 export const warn = (message: string, advice: string): Said => ({ status: "warn", message, advice })
 export const fail = (message: string, advice: string): Said => ({ status: "fail", message, advice })
 
+/** The findings whose conditions hold. */
+export const findings = (all: ReadonlyArray<Said | false>): ReadonlyArray<Said> => all.filter((one) => one !== false)
+
 export interface Check<Subject, R = never> {
   /** Begins the sentence that the check could not be made. */
   readonly name: string

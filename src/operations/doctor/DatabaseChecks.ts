@@ -11,7 +11,7 @@ import * as SessionSettings from "../../database/SessionSettings.ts"
 import { counts, mostCounted } from "../../deletions/Tasks.ts"
 import { invocation } from "../../process/Package.ts"
 import * as Replica from "../Replica.ts"
-import { type Check, fail, first, listed, ok, rows, type Said, warn } from "./Check.ts"
+import { type Check, fail, findings, first, listed, ok, rows, type Said, warn } from "./Check.ts"
 import * as MigrationsCheck from "./MigrationsCheck.ts"
 
 /** A session of a pool. */
@@ -48,44 +48,32 @@ const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Session) {
   const { passwordSource } = sql.route
   const password = passwordSource === undefined ? "no password" : `the password of ${passwordSource}`
   const place = `${formatHost(endpoint)}${count === 1 ? "" : `, of ${count} servers`}`
-  const said: Array<Said> = [
-    ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}; login ${session.login}, ${password}.`)
-  ]
   // Two hosts of the URL may be the same server.
-  const primaries = new Map(
-    count === 1
-      ? []
-      : (yield* sql.route.servers).flatMap((one) => (one.isStandby ? [] : [[one.started, formatHost(one)]]))
-  )
-  if (primaries.size > 1) {
-    said.push(
+  const servers = count === 1 ? [] : yield* sql.route.servers
+  const primaries = new Map(servers.flatMap((one) => (one.isStandby ? [] : [[one.started, formatHost(one)]])))
+  const encrypt = `Add sslmode=verify-full to the URL of ${variable}`
+  return findings([
+    ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}; login ${session.login}, ${password}.`),
+    primaries.size > 1 &&
       fail(
         `Several of its servers are primaries, so what is written may be lost: ${[...primaries.values()].join(", ")}.`,
         "Stop the one that was primary before, and make it a standby of the other."
-      )
-    )
-  }
-  const encrypt = `Add sslmode=verify-full to the URL of ${variable}`
-  if (!isLocal(endpoint) && tls === undefined) {
-    said.push(warn("The connection is not encrypted.", `${encrypt}, unless a proxy encrypts.`))
-  }
-  if (!isLocal(endpoint) && tls?.verification === "none") {
-    said.push(
+      ),
+    !isLocal(endpoint) &&
+      tls === undefined &&
+      warn("The connection is not encrypted.", `${encrypt}, unless a proxy encrypts.`),
+    !isLocal(endpoint) &&
+      tls?.verification === "none" &&
       warn(
         "The connection is encrypted, and may go to anyone: the server is not verified.",
         `${encrypt}, with sslrootcert=FILE or sslrootcert=system.`
-      )
-    )
-  }
-  if (!endpoint.asksSettings) {
-    said.push(
+      ),
+    !endpoint.asksSettings &&
       warn(
         "A connection pooler refuses to be asked for settings of sessions, and was not asked.",
         "Give the login the settings that are said to be missing."
       )
-    )
-  }
-  return said
+  ])
 })
 
 const settingsOf = Effect.fnUntraced(function* ({ pool, sql }: Session) {
@@ -151,23 +139,20 @@ const server = Effect.fnUntraced(function* ({ sql, variable }: Examined) {
   yield* timed(sql)
   const [one, other] = [yield* timed(sql), yield* timed(sql)]
   const { ahead, took } = one.took < other.took ? one : other
-  const said: Array<Said> = [
+  return findings([
     number < oldestVersion
       ? fail(`PostgreSQL ${version} is too old.`, "Use PostgreSQL 15 or later.")
-      : ok(`PostgreSQL ${version}, database ${database}, login ${login}; a statement takes ${took} ms.`)
-  ]
-  if (took > slow)
-    said.push(warn(`It is far away: each statement takes ${took} ms.`, "Run the service near its database."))
-  if (is_replica && variable === "READ_DATABASE_URL") said.push(ok("It is a replica."))
-  else if (is_replica) {
-    said.push(
-      fail(
-        "It is a replica, which cannot be written.",
-        `Point ${variable} at the primary: several servers with target_session_attrs=read-write, for example.`
-      )
-    )
-  }
-  return [...said, clock(took, ahead)]
+      : ok(`PostgreSQL ${version}, database ${database}, login ${login}; a statement takes ${took} ms.`),
+    took > slow && warn(`It is far away: each statement takes ${took} ms.`, "Run the service near its database."),
+    is_replica &&
+      (variable === "READ_DATABASE_URL"
+        ? ok("It is a replica.")
+        : fail(
+            "It is a replica, which cannot be written.",
+            `Point ${variable} at the primary: several servers with target_session_attrs=read-write, for example.`
+          )),
+    clock(took, ahead)
+  ])
 })
 
 const Room = Schema.Struct({
@@ -197,10 +182,10 @@ const room = Effect.fnUntraced(function* ({ pools, settings, sql }: Examined) {
   )
   const free = Math.max(0, all - used)
   const limits = [
-    ...(of_login >= 0 && of_login < needed ? [`the login ${login} may open ${of_login}`] : []),
-    ...(of_database >= 0 && of_database < needed ? [`the database takes ${of_database}`] : []),
-    ...(all < needed ? [`the server takes ${all}`] : [])
-  ]
+    of_login >= 0 && of_login < needed && `the login ${login} may open ${of_login}`,
+    of_database >= 0 && of_database < needed && `the database takes ${of_database}`,
+    all < needed && `the server takes ${all}`
+  ].filter((one) => one !== false)
   const advice = "Lower PROCESSES or DATABASE_POOL_SIZE, raise the limit, or end what holds connections."
   const said = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections`
   if (limits.length > 0) return [fail(`${said}, and ${limits.join(", and ")}.`, advice)]
@@ -221,16 +206,19 @@ const deadText = (dead: number) => {
 export const deletions = Effect.fnUntraced(function* (sql: Database) {
   const { dead, now, oldest_due_at } = yield* counts(sql)
   const late = oldest_due_at === null ? 0 : (Date.parse(now) - Date.parse(oldest_due_at)) / 1000
-  const said: Array<Said> = []
-  if (late > latest) {
-    const advice = "Run a process with the role worker, and look at its log."
-    said.push(warn(`A deletion has been due for ${Math.round(late)} seconds.`, advice))
-  }
-  if (dead > 0) {
-    const advice = `See why: ${invocation("tasks list --state dead")}. Then: ${invocation("tasks replay TASK-ID")}`
-    said.push(warn(`${deadText(dead)} dead: every attempt failed.`, advice))
-  }
-  return said.length === 0 ? [ok("No deletion is late or dead.")] : said
+  return findings([
+    late > latest &&
+      warn(
+        `A deletion has been due for ${Math.round(late)} seconds.`,
+        "Run a process with the role worker, and look at its log."
+      ),
+    dead > 0 &&
+      warn(
+        `${deadText(dead)} dead: every attempt failed.`,
+        `See why: ${invocation("tasks list --state dead")}. Then: ${invocation("tasks replay TASK-ID")}`
+      ),
+    late <= latest && dead === 0 && ok("No deletion is late or dead.")
+  ])
 })
 
 /** The longest that a transaction may hold changes back, in seconds. */
@@ -264,35 +252,29 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
       select 'The prepared transaction ' || gid, extract(epoch from now() - prepared)::float8, '' from pg_prepared_xacts
       order by age desc nulls first`
   )
-  const said: Array<Said> = [
+  const hidden = found.filter(({ age }) => age === null)
+  const { age, holder = "" } = found[hidden.length] ?? {}
+  return findings([
     unsettled.length === 0
       ? ok("The order of changes is whole.")
       : warn(
           `The order of changes of ${listed(unsettled.map(({ name }) => name))} has to begin anew: triggers were disabled, or the table was restored. Its readers get 410 and start again.`,
           `A running service does it within a second. Or run: ${invocation("migrate")}`
-        )
-  ]
-  const hidden = found.filter(({ age }) => age === null)
-  if (hidden[0] !== undefined) {
-    said.push(
+        ),
+    hidden[0] !== undefined &&
       warn(
         `Transactions of other logins hold back the changes of all records (${hidden.length} now). This login cannot see since when.`,
         `grant pg_read_all_stats to ${hidden[0].login}`
-      )
-    )
-  }
-  const { age = null, holder = "" } = found[hidden.length] ?? {}
-  if (age !== null && age >= longestHeld) {
-    said.push(
+      ),
+    typeof age === "number" &&
+      age >= longestHeld &&
       warn(
         `${holder} has been open for ${Math.round(age)} seconds, and holds back the changes of all records.`,
         holder.startsWith("The prepared")
           ? "Commit it or roll it back: commit prepared, rollback prepared."
           : "End it, load in smaller parts, and set idle_in_transaction_session_timeout."
       )
-    )
-  }
-  return said
+  ])
 })
 
 const replication = (primary: Database | undefined, replica: Database): Effect.Effect<ReadonlyArray<Said>> =>

@@ -6,7 +6,16 @@ import { connect, type Database, type Options as Pool } from "../../database/Dat
 import { poolsOf } from "../../database/Databases.ts"
 import * as Embedded from "../../database/Embedded.ts"
 import * as Failure from "../../process/Failure.ts"
-import { attempt, checksAt, examine as examineArea, fail, type Finding, ok, type Said, warn } from "./Check.ts"
+import {
+  attempt,
+  checksAt,
+  examine as examineArea,
+  fail,
+  type Finding,
+  findings as findingsOf,
+  ok,
+  warn
+} from "./Check.ts"
 import { databaseChecks, sessionChecks } from "./DatabaseChecks.ts"
 import { processorChecks, serviceChecks } from "./ServiceChecks.ts"
 import { environment, settingsChecks } from "./SettingsChecks.ts"
@@ -100,19 +109,21 @@ const folderOf = Effect.fnUntraced(function* (dataDir: string) {
     Effect.as(true),
     Effect.orElseSucceed(() => false)
   )
-  const said: Array<Said> = []
-  if (!isWritable) {
-    const message = `${folder} cannot be written: ${parent} is no folder, or not this user's.`
-    said.push(fail(message, "Choose another folder with DATA_DIR, or give this user the right."))
-  }
   const free = yield* Effect.option(Effect.tryPromise(() => statfs(parent)))
-  const mebibytes = Option.match(free, {
-    onNone: () => Infinity,
-    onSome: ({ bavail, bsize }) => Math.floor((bavail * bsize) / 1024 ** 2)
-  })
-  if (mebibytes < little) said.push(warn(`${parent} has ${mebibytes} MiB left.`, "Make room on its disk."))
-  if (!isThere && isWritable) said.push(ok(`There is none in ${folder} yet; the first start makes it.`))
-  return { said, canOpen: isThere && isWritable }
+  const { bavail, bsize } = Option.getOrElse(free, () => ({ bavail: Infinity, bsize: 1 }))
+  const mebibytes = Math.floor((bavail * bsize) / 1024 ** 2)
+  return {
+    said: findingsOf([
+      !isWritable &&
+        fail(
+          `${folder} cannot be written: ${parent} is no folder, or not this user's.`,
+          "Choose another folder with DATA_DIR, or give this user the right."
+        ),
+      mebibytes < little && warn(`${parent} has ${mebibytes} MiB left.`, "Make room on its disk."),
+      !isThere && isWritable && ok(`There is none in ${folder} yet; the first start makes it.`)
+    ]),
+    canOpen: isThere && isWritable
+  }
 })
 
 const embedded = Effect.fnUntraced(function* (settings: Settings) {

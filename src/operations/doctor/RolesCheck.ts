@@ -5,7 +5,7 @@ import type { Role } from "../../app/Config.ts"
 import { type Catalog, type Privilege, textOf } from "../../database/Catalog.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { invocation } from "../../process/Package.ts"
-import { fail, first, listed, ok, type Said, warn } from "./Check.ts"
+import { fail, findings, first, listed, ok, type Said, warn } from "./Check.ts"
 
 /** A role of the database, and what it can do. */
 export interface Need {
@@ -90,7 +90,7 @@ export const check = Effect.fnUntraced(function* (
       (each) => kinds.test(each.privilege) && objects.has(each.object) && !givenTo(name).some(sameAs(each))
     )
   const own = heldBy(self.login)
-  const said: Array<Said> = []
+  const said: Array<Said | false> = []
   const able: Array<string> = []
   for (const { can, name } of needed) {
     if (!self.roles.includes(name)) {
@@ -99,41 +99,42 @@ export const check = Effect.fnUntraced(function* (
     }
     const [held, given] = [heldBy(name), givenTo(name)]
     const absent = lacking(given, held)
-    if (absent.length > 0) {
-      said.push(fail(`The role ${name} lacks ${names(absent)}.`, statements("grant", absent, `to ${name}`)))
-    }
     const excess = excessOf(name, /INSERT|UPDATE|DELETE/)
-    if (excess.length > 0) {
-      const message = `The role ${name} may do more than it should: ${names(excess)}.`
-      said.push(warn(message, statements("revoke", excess, `from ${name}`)))
-    }
     const ofRole = held.filter((each) => given.some(sameAs(each)))
     const missed = lacking(ofRole, own)
-    if (missed.length > 0) {
-      const message = `The login ${self.login} cannot ${can}, which this process does: it lacks ${names(missed)}.`
-      said.push(fail(message, `grant ${name} to ${self.login}`))
-    } else if (absent.length === 0) able.push(can)
+    if (missed.length + absent.length === 0) able.push(can)
+    said.push(
+      absent.length > 0 && fail(`The role ${name} lacks ${names(absent)}.`, statements("grant", absent, `to ${name}`)),
+      excess.length > 0 &&
+        warn(
+          `The role ${name} may do more than it should: ${names(excess)}.`,
+          statements("revoke", excess, `from ${name}`)
+        ),
+      missed.length > 0 &&
+        fail(
+          `The login ${self.login} cannot ${can}, which this process does: it lacks ${names(missed)}.`,
+          `grant ${name} to ${self.login}`
+        )
+    )
   }
   const open = excessOf("public", /EXECUTE/)
-  if (open.length > 0) {
-    const message = `Every role may do more than it should: ${names(open)}.`
-    said.push(warn(message, statements("revoke", open, "from public")))
-  }
-  for (const grant of (yield* Distribution.ask(sql)) ? yield* Distribution.lackingGrants(sql) : []) {
-    said.push(fail(`Tables that are distributed need: grant ${grant}.`, `Run: ${invocation("distribute")}`))
-  }
+  const grants = (yield* Distribution.ask(sql)) ? yield* Distribution.lackingGrants(sql) : []
   const operating = ["INSERT on api_keys", "INSERT on intake_secrets", "UPDATE on deletion_tasks"]
   const held = new Set(own.map(nameOf))
   if (operating.every((each) => held.has(each))) able.push("operate keys, secrets and tasks")
   if (self.may_migrate === true) able.push("migrate")
-  said.push(ok(`The login ${self.login} may: ${able.length === 0 ? "nothing" : able.join(", ")}.`))
-  if (self.is_superuser) {
-    said.push(
+  return findings([
+    ...said,
+    open.length > 0 &&
+      warn(`Every role may do more than it should: ${names(open)}.`, statements("revoke", open, "from public")),
+    ...grants.map((grant) =>
+      fail(`Tables that are distributed need: grant ${grant}.`, `Run: ${invocation("distribute")}`)
+    ),
+    ok(`The login ${self.login} may: ${able.length === 0 ? "nothing" : able.join(", ")}.`),
+    self.is_superuser &&
       warn(
         `The login ${self.login} is a superuser, whom no grant limits.`,
         `Give the service a login of its own, and grant it ${needed.map(({ name }) => name).join(", ")}.`
       )
-    )
-  }
-  return said
+  ])
 })

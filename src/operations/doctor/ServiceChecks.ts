@@ -7,7 +7,7 @@ import { version } from "../../process/Package.ts"
 import { assertIsFree } from "../../process/Processes.ts"
 import type { PspError } from "../../psp/PspPage.ts"
 import * as Stripe from "../../psp/StripeClient.ts"
-import { type Check, fail, ok, rows, type Said, warn } from "./Check.ts"
+import { type Check, fail, findings, ok, rows, type Said, warn } from "./Check.ts"
 
 const notConfigured = warn("It is not configured: reads of clinics' accounts are 503.", "Set STRIPE_SECRET_KEY.")
 
@@ -94,16 +94,16 @@ const service = Effect.fnUntraced(function* (
   )
   if (Option.isSome(running)) {
     const found = running.value
-    const said: Array<Said> = [ok(`It runs at ${address}, version ${found.version}.`)]
-    if (found.version !== version) {
-      const message = `It is version ${found.version}, and this is ${version}.`
-      said.push(warn(message, "Restart it, or use its own command line."))
-    }
-    for (const [name, { output = "no reason given", status }] of Object.entries(found.checks)) {
-      if (status === "pass") continue
-      said.push(warn(`Its health warns of ${name}: ${output}.`, "See the findings about it here, and its log."))
-    }
-    return said
+    return findings([
+      ok(`It runs at ${address}, version ${found.version}.`),
+      found.version !== version &&
+        warn(`It is version ${found.version}, and this is ${version}.`, "Restart it, or use its own command line."),
+      ...Object.entries(found.checks).map(
+        ([name, { output = "no reason given", status }]) =>
+          status !== "pass" &&
+          warn(`Its health warns of ${name}: ${output}.`, "See the findings about it here, and its log.")
+      )
+    ])
   }
   const { cause } = yield* Effect.match(assertIsFree(settings), {
     onFailure: (error): { readonly cause: unknown } => error,
