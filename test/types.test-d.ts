@@ -145,8 +145,7 @@ const toy = {
     updated_at: Field.timestamp("When it was changed.")
   }),
   hidden: { recalled_at: Field.dateTime("When it was recalled.") },
-  orderedBy: "updated_at",
-  contract: []
+  orderedBy: "updated_at"
 } as const
 
 export const filtersOnFields = Resource.make({

@@ -1,23 +1,21 @@
 /** Charge adjustments: corrections of a charge's amount. */
-import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const ChargeAdjustment = Schema.Struct({
+export const ChargeAdjustment = Field.record("ChargeAdjustment", "A correction of a charge's amount.", {
   id: Field.id("charge_adjustment"),
   charge: Field.ref("charge", "The charge."),
   amount: Field.number("Amount of the correction.", -10),
   reason: Field.text("Why it was corrected.", "Courtesy"),
   ...Field.times
-}).annotate({ identifier: "ChargeAdjustment", description: "A correction of a charge's amount." })
+})
 
 export const chargeAdjustments = Resource.make({
   name: "charge-adjustments",
   record: ChargeAdjustment,
   hidden: {},
   orderedBy: "updated_at",
-  contract: [],
   filters: {
     id: Filter.equals("id"),
     charge: Filter.equals("charge"),

@@ -1,17 +1,16 @@
 /** Charge payments: payments towards a charge. Contract: section 2.6. */
-import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const ChargePayment = Schema.Struct({
+export const ChargePayment = Field.record("ChargePayment", "A payment towards a charge.", {
   id: Field.id("charge_payment"),
   currency: Field.text("Currency, as ISO 4217.", "usd"),
   status: Field.text("State of the payment.", "succeeded"),
   amount: Field.number("Amount of the payment.", 110),
   charge: Field.ref("charge", "The charge."),
   ...Field.times
-}).annotate({ identifier: "ChargePayment", description: "A payment towards a charge." })
+})
 
 export const chargePayments = Resource.make({
   name: "charge-payments",

@@ -1,16 +1,15 @@
 /** Charge refunds: money returned on a charge. Contract: section 2.7. */
-import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const ChargeRefund = Schema.Struct({
+export const ChargeRefund = Field.record("ChargeRefund", "Money returned on a charge.", {
   id: Field.id("charge_refund"),
   refund_date: Field.dateTime("When it was refunded."),
   amount: Field.number("Amount of the refund.", 20),
   charge: Field.ref("charge", "The charge."),
   ...Field.times
-}).annotate({ identifier: "ChargeRefund", description: "Money returned on a charge." })
+})
 
 export const chargeRefunds = Resource.make({
   name: "charge-refunds",

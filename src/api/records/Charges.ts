@@ -4,7 +4,7 @@ import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const Charge = Schema.Struct({
+export const Charge = Field.record("Charge", "What a client owes for an invoice, and what of it was paid.", {
   id: Field.id("charge"),
   home_clinic: Field.ref("clinic", "The clinic that holds the plan."),
   servicing_clinic: Field.ref("clinic", "The clinic that gave the service."),
@@ -20,7 +20,7 @@ export const Charge = Schema.Struct({
   outstanding_balance: Field.number("Amount still owed.", 0),
   refunded_amount: Field.number("Amount refunded.", 0),
   ...Field.times
-}).annotate({ identifier: "Charge", description: "What a client owes for an invoice, and what of it was paid." })
+})
 
 export const charges = Resource.make({
   name: "charges",

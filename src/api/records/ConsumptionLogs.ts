@@ -1,10 +1,9 @@
 /** Consumption logs: what was used of a plan's benefits. Contract: section 2.2. */
-import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const ConsumptionLog = Schema.Struct({
+export const ConsumptionLog = Field.record("ConsumptionLog", "The use of a benefit by one line of an invoice.", {
   id: Field.id("consumption"),
   home_clinic: Field.ref("clinic", "The clinic that holds the plan."),
   servicing_clinic: Field.ref("clinic", "The clinic that gave the service."),
@@ -31,7 +30,7 @@ export const ConsumptionLog = Schema.Struct({
   subscription: Field.ref("subscription", "The subscription."),
   ...Field.times,
   is_deleted: Field.boolean("Whether the log was deleted.")
-}).annotate({ identifier: "ConsumptionLog", description: "The use of a benefit by one line of an invoice." })
+})
 
 export const consumptionLogs = Resource.make({
   name: "consumption-logs",

@@ -1,10 +1,9 @@
 /** Invoice lines. */
-import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const InvoiceLine = Schema.Struct({
+export const InvoiceLine = Field.record("InvoiceLine", "One line of an invoice.", {
   id: Field.id("line"),
   invoice: Field.ref("invoice", "The invoice."),
   clinic: Field.ref("clinic", "The clinic."),
@@ -19,14 +18,13 @@ export const InvoiceLine = Schema.Struct({
   is_deleted: Field.boolean("Whether the line was deleted."),
   deleted_at: Field.dateTime("When it was deleted."),
   ...Field.times
-}).annotate({ identifier: "InvoiceLine", description: "One line of an invoice." })
+})
 
 export const invoiceLines = Resource.make({
   name: "invoice-lines",
   record: InvoiceLine,
   hidden: {},
   orderedBy: "updated_at",
-  contract: [],
   filters: {
     id: Filter.equals("id"),
     invoice: Filter.equals("invoice"),

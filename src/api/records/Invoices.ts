@@ -1,10 +1,9 @@
 /** Invoices. */
-import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const Invoice = Schema.Struct({
+export const Invoice = Field.record("Invoice", "An invoice of a clinic to a client.", {
   id: Field.id("invoice"),
   home_clinic: Field.ref("clinic", "The clinic that holds the plan."),
   servicing_clinic: Field.ref("clinic", "The clinic that gave the service."),
@@ -20,14 +19,13 @@ export const Invoice = Schema.Struct({
   is_deleted: Field.boolean("Whether the invoice was deleted."),
   deleted_at: Field.dateTime("When it was deleted."),
   ...Field.times
-}).annotate({ identifier: "Invoice", description: "An invoice of a clinic to a client." })
+})
 
 export const invoices = Resource.make({
   name: "invoices",
   record: Invoice,
   hidden: {},
   orderedBy: "updated_at",
-  contract: [],
   filters: {
     id: Filter.equals("id"),
     clinic: Filter.equals("home_clinic", "servicing_clinic"),

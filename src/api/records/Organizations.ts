@@ -1,16 +1,16 @@
 /** The organization itself. */
-import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Resource from "./Resource.ts"
 
-export const Organization = Schema.Struct({
-  id: Field.id("org"),
-  name: Field.text("Name of the organization.", "Oakridge Veterinary Group"),
-  ...Field.times
-}).annotate({
-  identifier: "Organization",
-  description: "An organization: the owner of clinics and of all their records."
-})
+export const Organization = Field.record(
+  "Organization",
+  "An organization: the owner of clinics and of all their records.",
+  {
+    id: Field.id("org"),
+    name: Field.text("Name of the organization.", "Oakridge Veterinary Group"),
+    ...Field.times
+  }
+)
 
 export const organization = Resource.own({
   name: "organization",

@@ -4,7 +4,7 @@ import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const PaymentIntent = Schema.Struct({
+export const PaymentIntent = Field.record("PaymentIntent", "A payment that a plan schedules, and what became of it.", {
   id: Field.id("payment_intent"),
   clinic_name: Field.text("Name of the clinic.", "Oakridge Animal Hospital"),
   clinic_id: Field.ref("clinic", "The clinic."),
@@ -32,7 +32,7 @@ export const PaymentIntent = Schema.Struct({
   attempt_number: Field.integer("How many times the payment was attempted.", 1),
   original_amount_received: Field.number("Amount received at first.", 42.5),
   refunded_amount: Field.number("Amount refunded since.", 0)
-}).annotate({ identifier: "PaymentIntent", description: "A payment that a plan schedules, and what became of it." })
+})
 
 export const paymentIntents = Resource.make({
   name: "payment-intents",

@@ -1,10 +1,9 @@
 /** Payment plans: how a subscription is paid. */
-import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const PaymentPlan = Schema.Struct({
+export const PaymentPlan = Field.record("PaymentPlan", "How a subscription is paid.", {
   id: Field.id("payment_plan"),
   subscription: Field.ref("subscription", "The subscription."),
   pet: Field.ref("pet", "The pet."),
@@ -16,14 +15,13 @@ export const PaymentPlan = Schema.Struct({
   frequency: Field.text("How often a payment is due.", "monthly"),
   next_payment_date: Field.dateTime("When the next payment is due."),
   ...Field.times
-}).annotate({ identifier: "PaymentPlan", description: "How a subscription is paid." })
+})
 
 export const paymentPlans = Resource.make({
   name: "payment-plans",
   record: PaymentPlan,
   hidden: {},
   orderedBy: "updated_at",
-  contract: [],
   filters: {
     id: Filter.equals("id"),
     subscription: Filter.equals("subscription"),

@@ -4,7 +4,7 @@ import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const PetBenefit = Schema.Struct({
+export const PetBenefit = Field.record("PetBenefit", "A benefit that a plan grants a pet.", {
   id: Field.id("benefit"),
   pet: Field.ref("pet", "The pet."),
   subscription: Field.ref("subscription", "The subscription that grants it."),
@@ -25,7 +25,7 @@ export const PetBenefit = Schema.Struct({
   inactivation_date: Field.dateTime("When it ended."),
   activation_date: Field.dateTime("When it began."),
   product_ids: Field.texts("The products that it covers.", ["product_oakridge_0001"])
-}).annotate({ identifier: "PetBenefit", description: "A benefit that a plan grants a pet." })
+})
 
 export const petBenefits = Resource.make({
   name: "pet-benefits",

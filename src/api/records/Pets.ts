@@ -1,10 +1,9 @@
 /** Pets. */
-import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const Pet = Schema.Struct({
+export const Pet = Field.record("Pet", "A pet of a client.", {
   id: Field.id("pet"),
   name: Field.text("Name of the pet.", "Biscuit"),
   species: Field.text("Species.", "Canine"),
@@ -14,14 +13,13 @@ export const Pet = Schema.Struct({
   clinic: Field.ref("clinic", "The clinic."),
   client_id: Field.ref("client", "The client."),
   ...Field.times
-}).annotate({ identifier: "Pet", description: "A pet of a client." })
+})
 
 export const pets = Resource.make({
   name: "pets",
   record: Pet,
   hidden: {},
   orderedBy: "updated_at",
-  contract: [],
   filters: {
     id: Filter.equals("id"),
     clinic: Filter.equals("clinic"),

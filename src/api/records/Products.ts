@@ -1,10 +1,9 @@
 /** Products: what a clinic sells. Contract: section 2.8. */
-import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const Product = Schema.Struct({
+export const Product = Field.record("Product", "A product of a clinic.", {
   id: Field.id("product"),
   clinic: Field.ref("clinic", "The clinic."),
   product_code: Field.text("Code of the product.", "EXAM-01"),
@@ -15,7 +14,7 @@ export const Product = Schema.Struct({
   member_cancellation_price: Field.number("Price that a cancellation settles at.", 61.2),
   created_at: Field.createdAt,
   modified_at: Field.timestamp("When the record was last changed. Results are ordered by it.")
-}).annotate({ identifier: "Product", description: "A product of a clinic." })
+})
 
 export const products = Resource.make({
   name: "products",

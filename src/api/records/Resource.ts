@@ -102,13 +102,13 @@ export const changedSince = ({ filters, orderedBy }: Resource) =>
     kind === "since" && fields.includes(orderedBy) ? [name] : []
   )
 
-/** The endpoints that the contract shows. */
+/** The endpoints that the contract shows; by default none. */
 interface Shown {
-  readonly contract: ReadonlyArray<"search" | "get">
+  readonly contract?: ReadonlyArray<"search" | "get">
 }
 
 const documented = (
-  { contract, name }: Resource & Shown,
+  { contract = [], name }: Resource & Shown,
   verb: "search" | "get" | "changes",
   texts: { readonly summary: string; readonly description: string; readonly request: object }
 ) => {
@@ -185,7 +185,7 @@ const getOwn = <const Name extends string, Fields extends Field.Fields>(resource
     success: resource.record,
     error: responses(OrgMismatch, RecordNotFound, ...down)
   }).annotateMerge(
-    documented({ ...resource, contract: [] }, "get", {
+    documented(resource, "get", {
       summary: `Get the ${title(resource)}`,
       description: "The organization that the API key resolves to.",
       request: {}

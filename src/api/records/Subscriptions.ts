@@ -1,10 +1,9 @@
 /** Subscriptions: pets on wellness plans. */
-import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const Subscription = Schema.Struct({
+export const Subscription = Field.record("Subscription", "A pet on a wellness plan.", {
   id: Field.id("subscription"),
   pet: Field.ref("pet", "The pet."),
   clinic: Field.ref("clinic", "The clinic."),
@@ -17,14 +16,13 @@ export const Subscription = Schema.Struct({
   billing_frequency: Field.text("How often it is billed.", "monthly"),
   auto_renew: Field.boolean("Whether it renews by itself."),
   ...Field.times
-}).annotate({ identifier: "Subscription", description: "A pet on a wellness plan." })
+})
 
 export const subscriptions = Resource.make({
   name: "subscriptions",
   record: Subscription,
   hidden: {},
   orderedBy: "updated_at",
-  contract: [],
   filters: {
     id: Filter.equals("id"),
     pet: Filter.equals("pet"),
