@@ -23,7 +23,7 @@ import { ReadsByKey } from "../Authorization.ts"
 import { annotations, typeName } from "../openapi/Endpoint.ts"
 import type * as Field from "./Field.ts"
 import type * as Filter from "./Filter.ts"
-import { changesDescription, changesFields, changesOf, getFields, organization, searchFields } from "./Requests.ts"
+import { changesDescription, changesFields, changesOf, getFields, searchFields } from "./Requests.ts"
 
 /** The filters of a search, by the name of their request field. */
 export type Filters = Readonly<Record<string, Filter.Filter>>
@@ -68,7 +68,7 @@ type FilterOf<Fields extends Field.Fields> =
 type OrderOf<Fields extends Field.Fields> = Resource["orderedBy"] & Named<Fields, DateTime.Utc>
 
 // The statement that reads the records may look up the key as well.
-const down = [RecordStoreDown, CredentialStoreDown, ServiceBusy] as const
+export const down = [RecordStoreDown, CredentialStoreDown, ServiceBusy] as const
 
 interface SchemaOf extends Struct.Lambda {
   <S extends Schema.Top>(filter: Filter.Filter<S>): S
@@ -107,8 +107,9 @@ interface Shown {
   readonly contract?: ReadonlyArray<"search" | "get">
 }
 
-const documented = (
-  { contract = [], name }: Resource & Shown,
+/** The annotations of a resource's endpoint. */
+export const documented = (
+  { contract = [], name }: Pick<Resource, "name"> & Shown,
   verb: "search" | "get" | "changes",
   texts: { readonly summary: string; readonly description: string; readonly request: object }
 ) => {
@@ -179,21 +180,8 @@ const get = <const Name extends string, Fields extends Field.Fields>(resource: R
       })
     )
 
-const getOwn = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
-  HttpApiEndpoint.post("get", `/${resource.name}/get`, {
-    payload: Schema.Struct({ organization }).annotate({ identifier: typeOf(resource, "GetRequest") }),
-    success: resource.record,
-    error: responses(OrgMismatch, RecordNotFound, ...down)
-  }).annotateMerge(
-    documented(resource, "get", {
-      summary: `Get the ${title(resource)}`,
-      description: "The organization that the API key resolves to.",
-      request: {}
-    })
-  )
-
 /** The group of a resource's endpoints, described as its record is. */
-const groupOf = <const Name extends string>({ name, record }: Pick<Resource<Name>, "name" | "record">) =>
+export const groupOf = <const Name extends string>({ name, record }: Pick<Resource<Name>, "name" | "record">) =>
   HttpApiGroup.make(name).annotateMerge(OpenApi.annotations({ description: SchemaAST.resolveDescription(record.ast) }))
 
 const endpoints = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
@@ -230,25 +218,4 @@ export const make = <
 ): Searchable<Name, Fields, Hidden, F> => {
   const resource = { ...described, table: described.name.replaceAll("-", "_") }
   return { ...resource, group: endpoints(resource) }
-}
-
-/** A resource of which each organization has one record, with its endpoint. */
-export interface Own<Name extends string, Fields extends Field.Fields> extends Resource<
-  Name,
-  Fields,
-  Record<never, never>,
-  Record<never, never>
-> {
-  readonly group: ReturnType<typeof ownEndpoint<Name, Fields>>
-}
-
-const ownEndpoint = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields>) =>
-  groupOf(resource).add(getOwn(resource))
-
-/** A resource of which each organization has one record, its own: `POST /NAME/get` returns it. */
-export const own = <const Name extends string, Fields extends Field.Fields>(
-  described: Omit<Resource<Name, Fields>, "hidden" | "filters"> & { readonly orderedBy: OrderOf<Fields> }
-): Own<Name, Fields> => {
-  const resource = { ...described, hidden: {}, filters: {} }
-  return { ...resource, group: ownEndpoint(resource) }
 }
