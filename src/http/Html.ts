@@ -87,7 +87,7 @@ body { margin: 0; background: var(--ground); color: var(--text); font: 15px/1.5 
 h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1.25rem; overflow-wrap: anywhere }
 h2 { font-size: 1.1rem; margin: 2rem 0 .75rem }
 p { margin: .4rem 0; max-width: 70ch }
-a { color: var(--teal); text-underline-offset: .15em }
+a { color: var(--teal); text-underline-offset: .3em }
 code, pre { font: var(--mono); overflow-wrap: anywhere }
 pre { background: var(--soft); padding: .75rem; margin: .5rem 0; border-radius: 6px; white-space: pre-wrap }`
 
