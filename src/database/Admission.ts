@@ -1,19 +1,19 @@
 /**
- * Who may take a connection next. The connections of a pool are shared between keys (an API key, an organization), so
- * that none of them, whatever it asks for, keeps the others waiting for long.
+ * Fair sharing of a pool's connections between keys, such as API keys and organizations, so that no key delays the others
+ * for long.
  *
  * A key takes another connection only while it holds fewer than are free: of ten, one key alone gets five, a second one
- * three, and something is left for a third. Keys that wait are served in turn. Nothing is kept of a key that neither
- * holds nor waits.
+ * three, and something is left for a third. Waiting keys are served in turn. A key that neither holds nor waits takes no
+ * memory.
  */
 
-/** How many connections a key may hold, of all, while so many are free. */
+/** The number of connections that a key may hold, of all, while so many are free. */
 export type Share = (free: number, permits: number) => number
 
 /** As many as are left free. */
 export const fair: Share = (free) => free
 
-/** As many as are left free, and never more than a number. */
+/** As many as are left free, up to a number. */
 export const atMost =
   (most: number): Share =>
   (free) =>
@@ -26,27 +26,27 @@ export const nearlyAll: Share = (_, permits) => Math.max(1, permits - 2)
 export interface Waiter {
   readonly key: string
   readonly share: Share
-  /** Called once, when a waiter that was queued has its connection. */
+  /** Called once, when a queued waiter has its connection. */
   readonly start: () => void
 }
 
 export interface Options {
-  /** How many connections there are. */
+  /** The number of connections. */
   readonly permits: number
-  /** How many waiters of one key may be queued. */
+  /** The most queued waiters of one key. */
   readonly waitingPerKey: number
-  /** How many waiters may be queued in all. */
+  /** The most queued waiters of all keys. */
   readonly waiting: number
 }
 
 export interface Admission {
-  /** Requests a connection: taken at once, queued for, or refused since too many are queued. */
+  /** Requests a connection: taken at once, queued, or refused since too many are queued. */
   readonly request: (waiter: Waiter) => "taken" | "queued" | "refused"
   /** Leaves the queue. Does nothing for a waiter that is not queued. */
   readonly withdraw: (waiter: Waiter) => void
   /** Gives back a connection that a key has taken. */
   readonly release: (key: string) => void
-  /** How many connections are free, how many waiters are queued, and how many keys are known. */
+  /** The numbers of free connections, of queued waiters, and of known keys. */
   readonly stats: () => { readonly free: number; readonly waiting: number; readonly keys: number }
 }
 
@@ -88,7 +88,7 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
 
   const serve = () => {
     isServedAgain = true
-    // Whoever gets a connection may give it back at once.
+    // A waiter that gets a connection may give it back at once.
     if (isServing) return
     isServing = true
     while (isServedAgain) {

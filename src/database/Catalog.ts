@@ -1,42 +1,48 @@
-/** The objects that a database consists of, and who may use them, as its own catalog has it. */
-import { Effect } from "effect"
+/** The objects of a database and their privileges, from its own catalog. */
+import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import type { SqlError } from "effect/sql/SqlError"
+import { rowsOf } from "./Columns.ts"
 
 /** An object. Names in its definition have their schema. */
-export interface Part {
-  readonly kind: "domain" | "function" | "column" | "default" | "not null" | "constraint" | "index" | "trigger"
+export const Part = Schema.Struct({
+  kind: Schema.Literals(["domain", "function", "column", "default", "not null", "constraint", "index", "trigger"]),
   /** Its table; the domain of a domain's constraint. */
-  readonly of: string
-  readonly name: string
-  readonly definition: string
-  /** Is `true` of a valid index or constraint, and tells when a trigger fires. */
-  readonly state: string
-}
+  of: Schema.String,
+  name: Schema.String,
+  definition: Schema.String,
+  /** `true` for a valid index or constraint; the moment at which a trigger fires. */
+  state: Schema.String
+})
+export type Part = typeof Part.Type
 
-/** A privilege, by whatever grant. */
-export interface Privilege {
+/** A privilege, by any grant. */
+export const Privilege = Schema.Struct({
   /** A role; `public` is everyone. */
-  readonly grantee: string
-  readonly privilege: string
+  grantee: Schema.String,
+  privilege: Schema.String,
   /** The object, as GRANT names it. */
-  readonly object: string
-  /** Its columns, unless it is of all. */
-  readonly columns: ReadonlyArray<string> | null
-}
+  object: Schema.String,
+  /** The columns of a privilege that is not on all. */
+  columns: Schema.NullOr(Schema.Array(Schema.String))
+})
+export type Privilege = typeof Privilege.Type
 
-export interface Catalog {
+const home = Schema.Struct({
   /** The schema of the tables, quoted if need be. */
-  readonly schema: string
+  schema: Schema.String,
+  home: Schema.String,
   /** The login may not use the schema. */
-  readonly isClosed: boolean
-  /** The server takes its objects over from a primary. */
-  readonly isReplica: boolean
+  isClosed: Schema.Boolean,
+  /** The server gets its objects from a primary. */
+  isReplica: Schema.Boolean
+})
+
+export interface Catalog extends Omit<typeof home.Type, "home"> {
   readonly parts: ReadonlyArray<Part>
   readonly privileges: ReadonlyArray<Privilege>
 }
 
-/** A privilege as GRANT and REVOKE have it. */
+/** A privilege in the words of GRANT and REVOKE. */
 export const textOf = ({ columns, object, privilege }: Omit<Privilege, "grantee">) =>
   `${privilege.toLowerCase()}${columns === null ? "" : ` (${columns.join(", ")})`} on ${object}`
 
@@ -99,8 +105,8 @@ from grantees cross join pg_proc where pronamespace = ${home} and prokind in ('f
 order by grantee, privilege desc, object`
 
 /** Reads the catalog of the schema that has the tables, whether or not the login may use the schema. */
-export const read = Effect.fnUntraced(function* (sql: PgClient.PgClient): Effect.fn.Return<Catalog, SqlError> {
-  const [found] = yield* sql<{ schema: string; home: string; isClosed: boolean; isReplica: boolean }>`
+export const read = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const [found] = yield* rowsOf(home)(sql`
     select n.oid::regnamespace::text as schema, n.oid || '::oid::regnamespace' as home,
       not has_schema_privilege(n.oid, 'USAGE') as "isClosed", pg_is_in_recovery() as "isReplica"
     from pg_namespace n
@@ -109,14 +115,15 @@ export const read = Effect.fnUntraced(function* (sql: PgClient.PgClient): Effect
         select relnamespace from pg_class where relname = 'intake_secrets' and relkind in ('r', 'p')
         order by pg_table_is_visible(oid) desc limit 1
       ),
-      current_schema()::regnamespace)`
+      current_schema()::regnamespace)`)
   if (found === undefined) return yield* Effect.die("There is no schema")
   return yield* sql.withTransaction(
     Effect.gen(function* () {
       yield* sql`select set_config('search_path', '', true)`
-      const parts = yield* sql.unsafe<Part>(partsIn(found.home))
-      const privileges = yield* sql.unsafe<Privilege>(privilegesIn(found.home))
-      return { ...found, parts, privileges }
+      const parts = yield* rowsOf(Part)(sql.unsafe(partsIn(found.home)))
+      const privileges = yield* rowsOf(Privilege)(sql.unsafe(privilegesIn(found.home)))
+      const catalog: Catalog = { ...found, parts, privileges }
+      return catalog
     })
   )
 })

@@ -1,4 +1,4 @@
-/** The order of changes after a restore, in a copy, or where triggers were disabled: it begins anew. */
+/** The order of changes, which starts again after a restore, in a copy, or where triggers were disabled. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 
@@ -9,8 +9,8 @@ const unsettled = (sql: PgClient.PgClient) =>
   )
 
 /**
- * Begins the order of changes anew where that is due, as the service does by itself within a second. Returns the tables
- * of which it began, and those that have to wait: for a writer that keeps a table busy, or for the end of a restore.
+ * Starts the order of changes again where that is due, as the service does by itself within a second. Returns the tables
+ * whose order started, and those that wait for a writer, or for the end of a restore.
  */
 export const beginAnew = Effect.fn("ChangeOrder.beginAnew")(function* (sql: PgClient.PgClient) {
   const due = yield* unsettled(sql)

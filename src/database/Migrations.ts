@@ -1,11 +1,12 @@
 /**
- * The migrations, and running them. Numbered, forward only, each in a file of its own; a new one takes the next number,
- * since the migrator applies only what is above the highest number that it has recorded.
+ * The migrations: numbered, forward only, each in a file of its own. A new one takes the next number, since the migrator
+ * applies only numbers above the highest recorded one.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Predicate, Ref, Schedule, Schema } from "effect"
+import { Duration, Effect, Predicate, Schedule, Schema } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import { invocation } from "../process/Package.ts"
+import { rowsOf } from "./Columns.ts"
 import type { Database } from "./Database.ts"
 import records from "./migrations/00001_records.ts"
 import deletionTasks from "./migrations/00002_deletion_tasks.ts"
@@ -26,7 +27,7 @@ import { codeOf } from "./SqlFailure.ts"
 
 type Statements = Effect.Effect<void, AddFieldError, SqlClient.SqlClient>
 
-/** A migration without a transaction around it. It runs until it has succeeded once, maybe in several processes. */
+/** A migration outside of a transaction. It runs until it has succeeded once, maybe in several processes. */
 export interface Online {
   readonly online: Statements
 }
@@ -34,9 +35,9 @@ export interface Online {
 /** A migration, which runs in a transaction unless it is online. */
 export type Migration = Statements | Online
 
-const isOnline = (migration: Migration): migration is Online => !Effect.isEffect(migration)
-
 type Migrations = Readonly<Record<string, Migration>>
+
+const isOnline = (migration: Migration): migration is Online => !Effect.isEffect(migration)
 
 /** The migrations by their files. */
 export const all: Migrations = {
@@ -58,7 +59,7 @@ export const all: Migrations = {
 
 const lock = 7_240_618_273
 
-/** Applies these migrations in one transaction, and records them. Those that are online are only recorded. */
+/** Applies migrations in one transaction, and records them. Online ones are only recorded. */
 const apply = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   migrations: ReadonlyArray<readonly [file: string, migration: Migration]>
@@ -72,8 +73,8 @@ const apply = Effect.fnUntraced(function* (
 })
 
 /**
- * Applies what is missing, and returns the files of what it applied. Any number of processes may do so at once: an
- * advisory lock lets one go first, and the others find nothing left to do.
+ * Applies the missing migrations, and returns their files. Any number of processes may do so at once: an advisory lock lets
+ * one go first, and the others find nothing left to do.
  */
 export const migrate = Effect.fn("Migrations.migrate")(function* (
   sql: PgClient.PgClient,
@@ -100,25 +101,24 @@ const undefinedTable = "42P01"
 
 /** The migrations that a database lacks, oldest first. */
 export const missing = Effect.fnUntraced(function* (sql: PgClient.PgClient, migrations: Migrations = all) {
-  const rows = yield* sql<{ latest: number | null }>`select max(migration_id) as latest from migrations`.pipe(
-    Effect.catchIf(
-      (error) => codeOf(error) === undefinedTable,
-      () => Effect.succeed([])
-    )
+  const rows = Effect.catchIf(
+    sql`select coalesce(max(migration_id), 0) as latest from migrations`,
+    (error) => codeOf(error) === undefinedTable,
+    () => Effect.succeed([])
   )
-  const latest = rows[0]?.latest ?? 0
+  const [{ latest } = { latest: 0 }] = yield* rowsOf(Schema.Struct({ latest: Schema.Int }))(rows)
   return {
     isEmpty: latest === 0,
     files: Object.keys(migrations).filter((file) => Number.parseInt(file, 10) > latest)
   }
 })
 
-/** Whether every migration has been applied. */
+/** True if every migration has been applied. */
 export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), ({ files }) => files.length === 0)
 
 /**
- * A warning, and the statement that mends it, if every login may create objects in the schema of the tables; otherwise
- * undefined. Names are qualified, since such objects could be called here too.
+ * A warning with its remedy if every login may create objects in the schema of the tables; otherwise undefined. Names are
+ * qualified, since such objects could be called here too.
  */
 export const openSchema = (sql: PgClient.PgClient) =>
   Effect.map(
@@ -136,9 +136,9 @@ export const openSchema = (sql: PgClient.PgClient) =>
 export class NotMigrated extends Schema.TaggedError<NotMigrated>()("NotMigrated", { message: Schema.String }) {}
 
 /**
- * Fails unless every migration has been applied. A role that may not look at them goes on without knowing.
+ * Fails unless every migration has been applied, or the role may not read them.
  *
- * @param name what the database is called, to begin a sentence with
+ * @param name of the database, to begin a sentence with
  */
 export const requireMigrated = Effect.fnUntraced(function* (name: string, sql: PgClient.PgClient) {
   const { isEmpty, files } = yield* missing(sql).pipe(
@@ -152,26 +152,20 @@ export const requireMigrated = Effect.fnUntraced(function* (name: string, sql: P
   return yield* new NotMigrated({ message: `${name} ${what}. Run: ${invocation("migrate")}` })
 })
 
-/**
- * Waits until every migration has been applied, also while the database is down. Says once that some are missing, and
- * once that they are no more.
- *
- * @param name as in `requireMigrated`
- */
+/** Waits until every migration has been applied, also while the database is down. Logs once that some are missing. */
 export const untilMigrated = Effect.fnUntraced(function* (name: string, database: Database) {
-  const hasSaid = yield* Ref.make(false)
-  const said = (message: string) =>
-    Effect.flatMap(Ref.getAndSet(hasSaid, true), (before) => (before ? Effect.void : Effect.logWarning(message)))
-  const asking = {
-    key: "the migrations",
-    within: Duration.seconds(5),
-    unavailable: () => "no answer" as const
-  }
-  const isDone = database.run(asking, requireMigrated(name, database)).pipe(
-    Effect.as(true),
-    Effect.catchIf(Predicate.isString, () => Effect.succeed(false)),
-    Effect.catchTag("NotMigrated", ({ message }) => Effect.as(said(message), false))
+  let hasWarned = false
+  const request = { key: "the migrations", within: Duration.seconds(5), unavailable: () => "no answer" as const }
+  const warn = (message: string) =>
+    Effect.suspend(() => {
+      if (hasWarned) return Effect.void
+      hasWarned = true
+      return Effect.logWarning(message)
+    })
+  yield* database.run(request, requireMigrated(name, database)).pipe(
+    Effect.tapError((error) => (Predicate.isString(error) ? Effect.void : warn(error.message))),
+    Effect.retry(Schedule.spaced("500 millis")),
+    Effect.orDie
   )
-  yield* Effect.repeat(isDone, { until: (done) => done, schedule: Schedule.spaced("500 millis") })
-  if (yield* Ref.get(hasSaid)) yield* Effect.log(`${name} is migrated`)
+  if (hasWarned) yield* Effect.log(`${name} is migrated`)
 })

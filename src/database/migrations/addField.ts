@@ -1,21 +1,19 @@
 /**
- * Adds a field to the JSON of a record, in a table that is read and written meanwhile.
+ * Adds a field to the JSON of a record, in a table that is in use. Postgres rewrites a table to change the expression of a
+ * generated column, which blocks readers until it is done. So the column `record` becomes a plain one, which a trigger
+ * fills:
  *
- * Postgres changes the expression of a generated column by rewriting the table, which nobody can read until it is done.
- * So the column `record` becomes a plain one, which a trigger fills:
+ * 1. One transaction of milliseconds adds the column, the function and the trigger. Rows that are written from here on have
+ *    the field. It locks the table (ACCESS EXCLUSIVE): it waits at most 200 ms, and retries after a second.
+ * 2. A transaction for each 1,000 rows renders the older rows. Rows that a writer holds come later, so that no batch waits
+ *    for a writer, and there is no deadlock.
+ * 3. The indexes are built concurrently, and the check of the column's values is validated.
  *
- * 1. In one transaction of milliseconds: the new column, the new function and the trigger. From here on, every row that
- *    is written has the new field. It locks the table (ACCESS EXCLUSIVE), and waits at most 200 ms for that before it
- *    tries again a second later, so that nobody queues behind it for longer.
- * 2. In a transaction for each 1,000 rows: the rows from before get the new field. A writer of one of these rows waits
- *    until they are done. Rows that a writer holds come later, so no batch waits for a writer, and there is no deadlock.
- * 3. The indexes, built concurrently, and the check of the column's values. Readers and writers do not wait.
+ * A service of the version before keeps running: it reads each row without the field or with it. The new version is ready
+ * once all rows have it. The migration is idempotent, and may run in any number of processes at once.
  *
- * A service of the version before runs on: it finds each row without the field or with it. The new version is not ready
- * before all rows have it. It can be cut short and run again, in any number of processes at once.
- *
- * With 1,000,000 pets it took 35 s, in which a reader waited 33 ms at most and a writer
- * 90 ms. A rewrite of the table took 21 s, in which both waited to its end.
+ * With 1,000,000 pets (`npm run bench:add-field`) it took 35 s, in which a reader waited 33 ms at most and a writer 90 ms.
+ * A rewrite of the table took 21 s, in which both waited to its end.
  */
 import { Data, Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -27,9 +25,8 @@ import { script } from "./script.ts"
 
 export interface Field {
   readonly table: string
-  /** The name of the field in the JSON. */
+  /** Its name in the JSON. */
   readonly field: string
-  /** The name of its column. */
   readonly column: string
   /** The type of the column, with a constant default if it has one: `boolean not null default false`. */
   readonly type: string
@@ -44,7 +41,7 @@ export interface Field {
   readonly indexes?: Readonly<Record<string, string>>
 }
 
-/** A field cannot be added in this way. */
+/** The options are wrong, or the table is distributed. */
 export class FieldRefused extends Data.TaggedError("FieldRefused")<{ readonly message: string }> {}
 
 /** Writers hold rows that lack the field. */
@@ -56,7 +53,7 @@ const batch = 1000
 
 /**
  * "tuple concurrently updated". Postgres releases the lock of a concurrent build just before it commits that the index is
- * valid: who looks in between finds an index that looks broken, and cannot drop it.
+ * valid. In between, the index looks broken and cannot be dropped.
  */
 const concurrentlyUpdated = "XX000"
 
@@ -65,13 +62,13 @@ const isContended = (error: AddFieldError) =>
   (error._tag === "SqlError" &&
     (/^(LockTimeout|Deadlock)Error$/.test(error.reason._tag) || codeOf(error) === concurrentlyUpdated))
 
-/** Tries again, for ten minutes or longer, what others that use the table did not let through. */
+/** Retries a step that other users of the table block, for at least ten minutes. */
 export const retried = <A, R>(step: Effect.Effect<A, AddFieldError, R>) =>
   Effect.retry(step, { while: isContended, schedule: Schedule.spaced("1 second"), times: 600 })
 
 /**
- * Runs statements that lock a table for themselves, in a transaction. It first waits for what else changes the table:
- * readers and writers do not queue behind that, and Postgres ends an autovacuum for it. Then for others, at most 200 ms.
+ * Runs statements that lock a table exclusively, in a transaction. It first waits for other changes of the table: readers
+ * and writers do not queue behind that, and Postgres ends an autovacuum for it. Then it waits for others, at most 200 ms.
  */
 export const locking = Effect.fnUntraced(function* <E, R>(table: string, statements: Effect.Effect<void, E, R>) {
   const sql = yield* SqlClient.SqlClient
@@ -84,7 +81,7 @@ export const locking = Effect.fnUntraced(function* <E, R>(table: string, stateme
   yield* sql.withTransaction(transaction)
 })
 
-/** Runs a statement that takes its time, and cannot run in a transaction. */
+/** Runs a long statement, which cannot run in a transaction. */
 const unhurried = (statement: string) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -104,7 +101,7 @@ const checks = (added: Field) =>
 
 const keyOf = ({ field }: Field) => `,"${field}":`
 
-/** Has every row that is written from here on rendered with the field, unless that is done. */
+/** Renders the rows that are written from here on with the field, unless that is done. */
 const renderNewRows = Effect.fnUntraced(function* (added: Field) {
   const { column, field, record, table, type } = added
   const sql = yield* SqlClient.SqlClient
@@ -149,7 +146,7 @@ const renderNewRows = Effect.fnUntraced(function* (added: Field) {
     alter table ${table} add column if not exists ${column} ${type};
     ${checks(added)}
     alter table ${table} alter column record drop expression if exists;
-    -- Triggers fire in the order of their names: this one comes last, and renders what others have changed.
+    -- Triggers fire in the order of their names: this one comes last, and renders the changes of others.
     create or replace trigger zz_render before insert or update on ${table}
       for each row execute function ${table}_render();
     -- Rows that logical replication writes are rendered too.
@@ -161,7 +158,7 @@ const renderNewRows = Effect.fnUntraced(function* (added: Field) {
   }
 })
 
-/** The last row of a page, how many rows of the page lacked the field, and how many of these have it now. */
+/** A page: its last row, and the numbers of rows that lacked the field and that have it now. */
 interface Page {
   readonly organization_id: string
   readonly id: string
@@ -169,7 +166,7 @@ interface Page {
   readonly rendered: number
 }
 
-/** Renders the rows that lack the field. Fails when writers held some of them. */
+/** Renders the rows that lack the field. Fails if writers held some of them. */
 const renderOldRows = Effect.fnUntraced(function* (added: Field) {
   const { field, table } = added
   const sql = yield* SqlClient.SqlClient
@@ -205,17 +202,16 @@ const renderOldRows = Effect.fnUntraced(function* (added: Field) {
   }
 })
 
-/** A table of up to so many bytes has its index within milliseconds, so that its writers may wait. */
+/** The bytes of a table whose index is built within milliseconds, so that its writers may wait. */
 const small = 8 * 1024 * 1024
 
 export const buildIndex = Effect.fnUntraced(function* (table: string, name: string, columns: string) {
   const sql = yield* SqlClient.SqlClient
-  // The lock waits for another process that builds it. An index that is not valid after that was cut short.
+  // The lock waits for another process that builds the index. If it is invalid after that, its build was cut short.
   const prepare = Effect.gen(function* () {
     const broken = yield* sql`select from pg_index where indexrelid = to_regclass(${name}) and not indisvalid`
     if (broken.length > 0) yield* sql.unsafe(`drop index ${name}`)
-    // Several processes that build one concurrently wait for each other's snapshots. Of a table that is distributed, no
-    // row is here, however many there are.
+    // Processes that build one concurrently wait for each other's snapshots. A distributed table has no rows here.
     const isSmall = yield* sql`select where pg_relation_size(${table}::regclass) <= ${small}`
     const isElsewhere = yield* Distribution.has(sql, table)
     if (isSmall.length > 0 && !isElsewhere) {
@@ -229,11 +225,8 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
 })
 
 /**
- * A migration that adds a field to a record. It commits as it goes, and everything that it does it finds done the next
- * time.
- *
- * Fails with `FieldRefused` where the options are wrong or the table is distributed, with `SqlError` or `RowsLocked`
- * where others used the table for ten minutes without a gap.
+ * A migration that adds a field to a record. Fails with `FieldRefused`, or with `SqlError` or `RowsLocked` where others
+ * used the table for ten minutes without a gap.
  *
  * @example
  *   // src/database/migrations/00015_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
@@ -259,18 +252,11 @@ export const addField = (added: Field) => ({
   })
 })
 
-const dropIndexes = (table: string, names: ReadonlyArray<string>) =>
-  locking(
-    table,
-    Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(`drop index if exists ${names.join(", ")}`))
-  )
-
-/** An index to add. */
 export interface Index {
   readonly table: string
   readonly name: string
   readonly columns: string
-  /** The names of indexes that this one makes needless. They are dropped as soon as this one is there. */
+  /** The names of indexes that this one replaces. They are dropped once this one is valid. */
   readonly replaces?: ReadonlyArray<string>
 }
 
@@ -283,6 +269,6 @@ export interface Index {
 export const addIndex = ({ columns, name, replaces = [], table }: Index) => ({
   online: Effect.gen(function* () {
     yield* retried(buildIndex(table, name, columns))
-    if (replaces.length > 0) yield* retried(dropIndexes(table, replaces))
+    if (replaces.length > 0) yield* retried(locking(table, script(`drop index if exists ${replaces.join(", ")};`)))
   })
 })

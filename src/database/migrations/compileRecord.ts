@@ -1,17 +1,16 @@
 /**
- * Makes PL/pgSQL of the functions that render records. Postgres starts an executor for every call of an SQL function that
- * it cannot inline, and it does not inline an immutable one that calls to_json or to_char: that was three quarters of what
- * rendering cost. PL/pgSQL evaluates the same expression without one, so the bytes that it returns are the same, and no
- * stored record has to be rendered again.
+ * Compiles the functions that render records to PL/pgSQL. Postgres starts an executor for every call of an SQL function
+ * that it cannot inline, and it does not inline an immutable one that calls to_json or to_char: three quarters of the cost
+ * of rendering. PL/pgSQL evaluates the same expression without one, and returns the same bytes.
  */
 import { script } from "./script.ts"
 
-/** The clause of a function that looks up names when it runs: others may create functions in the schema of the records. */
+/** The clause of a function that resolves names when it runs: others may create functions in the schema of the records. */
 export const ownPath = "set search_path = pg_catalog, pg_temp"
 
 /**
- * Makes PL/pgSQL of the function `TABLE_record` of each table of records, or of this one's. What is PL/pgSQL already stays
- * as it is. The body is read without a search path, so that it names schemas: a restore has no search path.
+ * Compiles the function `TABLE_record` of each table of records, or of one, unless it is PL/pgSQL already. The body is read
+ * without a search path, so that it names schemas: a restore has no search path.
  */
 export const compileRecord = (table?: string) =>
   script(String.raw`

@@ -1,18 +1,17 @@
-/** What makes a table of records tell its changes. */
+/** Change tracking of a table of records. */
 
-/** A table of records. */
 export interface Tracked {
   readonly table: string
-  /** The column with the time of the last change, which an UPDATE that leaves it alone sets to now. */
+  /** The column with the time of the last change. An UPDATE that does not set it sets it to now. */
   readonly changedAt?: "updated_at" | "modified_at"
 }
 
-/** The columns of the index that a feed is read from: `create index TABLE_changes on TABLE (...)`. */
+/** The columns of the index of a feed: `create index TABLE_changes on TABLE (...)`. */
 export const changesIndex = "(organization_id, change_position, id)"
 
 /**
- * The statements that give a table its column `change_position`, the triggers that keep it, and its feed. The triggers
- * fire always, so for rows that logical replication writes too.
+ * The statements that add the column `change_position`, its triggers, and the feed of a table. The triggers fire always,
+ * so also for rows of logical replication.
  */
 export const trackChanges = ({ changedAt, table }: Tracked) => `
 alter table ${table} add column change_position bigint not null default 0;
