@@ -2,11 +2,11 @@
 // oxlint-disable-next-line import/no-unassigned-import -- it ends an older Node
 import "./requireNode.cjs"
 
-// An older Node lacks it: a static import would fail before the line above says what to do.
+// An older Node lacks it: a static import would fail before the line above explains it.
 const { enableCompileCache } = await import("node:module")
 enableCompileCache()
 const loaded = await import("./cli/Cli.ts").catch((error: unknown) => {
-  // Whoever uses the client alone may have left them out.
+  // An installation of the client alone may lack them.
   if (!/Cannot find package '@?effect/.test(String(error))) throw error
   process.stderr.write(
     "practice-data needs its peer dependencies: npm install effect @effect/platform-node @effect/sql-pg\n"

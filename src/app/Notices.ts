@@ -10,7 +10,7 @@ import { sessionChecks } from "../operations/doctor/DatabaseChecks.ts"
 import { settingsChecks } from "../operations/doctor/SettingsChecks.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
 import * as Processes from "../process/Processes.ts"
-import type { Settings } from "./Config.ts"
+import type { Settings } from "../operations/Config.ts"
 
 const log = ({ advice, message }: Said) =>
   advice === undefined ? Effect.log(message) : Effect.logWarning(`${message} ${advice}`)

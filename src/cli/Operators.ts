@@ -1,7 +1,7 @@
 /** The parts that operators' commands share: the databases of the service, and the flag `--organization`. */
 import { Effect, Layer, Option, Schema } from "effect"
 import { Flag } from "effect/cli"
-import { config } from "../app/Config.ts"
+import { config } from "../operations/Config.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { requireMigrated } from "../database/Migrations.ts"

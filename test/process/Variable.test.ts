@@ -1,7 +1,7 @@
 /** A variable one slip away from one of ours, which would be ignored in silence. */
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect } from "effect"
-import { config, variables } from "../../src/app/Config.ts"
+import { config, variables } from "../../src/operations/Config.ts"
 import * as Connection from "../../src/cli/Connection.ts"
 import { variables as otlpVariables } from "../../src/observability/OtlpConfig.ts"
 import * as Failure from "../../src/process/Failure.ts"

@@ -5,7 +5,7 @@
  */
 import { Console, Effect, Option } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { config } from "../../../src/app/Config.ts"
+import { config } from "../../../src/operations/Config.ts"
 import { connect, type Database } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { explainBy } from "./explain.ts"

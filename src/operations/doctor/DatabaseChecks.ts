@@ -1,7 +1,7 @@
 /** Checks of a Postgres: the server, the sessions and their way to it, deletions, changes and replication. */
 import { Clock, Duration, Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import type { Role, Settings } from "../../app/Config.ts"
+import type { Role, Settings } from "../Config.ts"
 import { formatHost } from "../../database/ConnectionUrl.ts"
 import { type Database, type Options as Pool, sessionSettings } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"

@@ -1,7 +1,7 @@
 /** The doctor: runs every check of an installation, each in its time, and advises what to do. */
 import { statfs } from "node:fs/promises"
 import { Duration, Effect, FileSystem, Option, Path, Redacted } from "effect"
-import { config, type Settings } from "../../app/Config.ts"
+import { config, type Settings } from "../Config.ts"
 import { connect, type Database, type Options as Pool } from "../../database/Database.ts"
 import { poolsOf } from "../../database/Databases.ts"
 import * as Embedded from "../../database/Embedded.ts"

@@ -1,7 +1,7 @@
 /** The check of the migrations that a database has, and of the objects and privileges that they make. */
 import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import type { Settings } from "../../app/Config.ts"
+import type { Settings } from "../Config.ts"
 import * as Catalog from "../../database/Catalog.ts"
 import { all, missing, openSchema } from "../../database/Migrations.ts"
 import { invocation } from "../../process/Package.ts"

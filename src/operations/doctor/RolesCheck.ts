@@ -1,7 +1,7 @@
 /** The check of the roles of a database, and of the abilities of the login of this process. */
 import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import type { Role } from "../../app/Config.ts"
+import type { Role } from "../Config.ts"
 import { type Catalog, type Privilege, textOf } from "../../database/Catalog.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { invocation } from "../../process/Package.ts"

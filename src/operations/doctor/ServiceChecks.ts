@@ -1,7 +1,7 @@
 /** Checks of the payment processor, by one cheap read of a connected account, and of the service or its port. */
 import { Effect, Option, Predicate, Redacted, Schema } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
-import type { Settings } from "../../app/Config.ts"
+import type { Settings } from "../Config.ts"
 import type { Database } from "../../database/Database.ts"
 import { version } from "../../process/Package.ts"
 import { assertIsFree } from "../../process/Processes.ts"

@@ -1,6 +1,6 @@
 /** Checks of the configuration. */
 import { Config, ConfigProvider, Effect, Exit, Option, Redacted, Result } from "effect"
-import { type Settings, variables } from "../../app/Config.ts"
+import { type Settings, variables } from "../Config.ts"
 import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import * as OtlpConfig from "../../observability/OtlpConfig.ts"
 import * as Failure from "../../process/Failure.ts"
