@@ -17,7 +17,7 @@ import { organization, searchFields } from "./records/Requests.ts"
 
 export const State = Schema.Literals(["scheduled", "running", "completed", "dead"]).annotate({
   description:
-    "`scheduled`: due at its time, or for its next attempt. `running`: a worker has it. `completed`: it has run, and `outcome` says what it deleted. `dead`: every attempt failed and nothing was deleted, until an operator has it tried again."
+    "`scheduled`: due at its time, or for its next attempt. `running`: a worker has it. `completed`: it has run, and `outcome` says what it deleted. `dead`: every attempt failed and nothing was deleted, until an operator replays it."
 })
 export type State = typeof State.Type
 
@@ -55,7 +55,7 @@ export const Outcome = Schema.Struct({
   lines_of_invoices: count("Lines that were deleted with their invoices.", 3)
 }).annotate({
   identifier: "DeletionOutcome",
-  description: "How many items were deleted, and how many were not, by the reason. Repeated items count once."
+  description: "The number of items that were deleted and, by reason, not deleted. Repeated items count once."
 })
 export type Outcome = typeof Outcome.Type
 
@@ -75,13 +75,16 @@ export const DeletionTask = Schema.Struct({
   scheduled_for: Field.timestamp("When the deletion was to run. Results are ordered by it."),
   started_at: Field.dateTime("When its first attempt began."),
   finished_at: Field.dateTime("When it was completed, or its last attempt failed."),
-  attempts: count("How many attempts have begun, at most 8. A task that waits after 1 or more has failed so often.", 1),
-  invoices_count: count("How many invoices the delivery names, repeated ones included.", 1),
-  invoice_lines_count: count("How many invoice lines the delivery names, repeated ones included.", 1),
+  attempts: count(
+    "The number of attempts that have begun, at most 8. A task that waits after 1 or more has failed as many times.",
+    1
+  ),
+  invoices_count: count("The number of invoices in the delivery, repeated ones included.", 1),
+  invoice_lines_count: count("The number of invoice lines in the delivery, repeated ones included.", 1),
   outcome: Schema.NullOr(Outcome).annotate({
-    description: "What was deleted, and what was not. Null until it is completed."
+    description: "The items that were deleted, and that were not. Null until it is completed."
   })
-}).annotate({ identifier: "DeletionTask", description: "A delivery of invoice deletions, and what became of it." })
+}).annotate({ identifier: "DeletionTask", description: "A delivery of invoice deletions, and its outcome." })
 export type DeletionTask = typeof DeletionTask.Type
 
 const filters = { state: Filter.equals("state"), scheduled_since: Filter.since("scheduled_for") }
@@ -108,7 +111,7 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
   .annotateMerge(
     OpenApi.annotations({
       title: "invoice-deletions",
-      description: "What became of the deliveries that the intake of invoice deletions has received."
+      description: "The outcomes of deliveries to the intake of invoice deletions."
     })
   )
   .add(
@@ -125,7 +128,7 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
         stability: "provisional",
         summary: "Search invoice deletions",
         description:
-          "What became of the organization's deliveries to the intake: their tasks, ordered by `scheduled_for`, then by `task_id`, ascending. To see what was not deleted, look through those that are `completed` for an `outcome` that counts something else than `deleted`.",
+          "The outcomes of the organization's deliveries to the intake: their tasks, ordered by `scheduled_for`, then by `task_id`, ascending. To find items that were not deleted, look for `completed` tasks whose `outcome` counts anything but `deleted`.",
         request: { scheduled_since: "2026-01-06T00:00:00Z", limit: 10 }
       })
     ),
@@ -139,7 +142,7 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
         stability: "provisional",
         summary: "Get one of the invoice deletions",
         description:
-          "What became of a delivery: the task itself, not wrapped, by its `task_id` or by the Idempotency-Key of the delivery. Give exactly one of them; null counts as absent. A task of another organization is not found, and neither is an id that is no UUID.",
+          "The outcome of a delivery: the task itself, not wrapped, by its `task_id` or by the Idempotency-Key of the delivery. Give exactly one of them; null counts as absent. A task of another organization is not found, and neither is an id that is no UUID.",
         request: { idempotency_key: exampleKey }
       })
     )

@@ -96,7 +96,7 @@ export const DeliveryHeaders = Schema.Struct({
     Schema.String.annotate({ description: "Standard Webhooks: equals the Idempotency-Key." })
   ),
   "webhook-timestamp": Schema.optionalKey(
-    Schema.String.annotate({ description: "Standard Webhooks: when it was signed, in seconds since 1970." })
+    Schema.String.annotate({ description: "Standard Webhooks: the time of the signature, in seconds since 1970." })
   ),
   "webhook-signature": Schema.optionalKey(
     Schema.String.annotate({ description: "Standard Webhooks: one or more signatures, separated by spaces." })
@@ -116,15 +116,15 @@ export const DeliveryReceipt = Schema.Struct({
     format: "uuid",
     examples: ["fedd6570-af5c-52fc-8fb8-9f96362f625f"]
   }),
-  scheduled_for: Field.timestamp("When the deletion runs."),
+  scheduled_for: Field.timestamp("The time at which the deletion runs."),
   idempotency_key: Schema.String.annotate({
     description: "The Idempotency-Key of the request.",
     examples: ["delivery-1"]
   }),
-  invoices_count: count("How many invoices the delivery names."),
-  invoice_lines_count: count("How many invoice lines the delivery names."),
-  received_at: Field.dateTime("When the delivery was received.")
-}).annotate({ identifier: "DeliveryReceipt", description: "What became of a delivery." })
+  invoices_count: count("The number of invoices in the delivery."),
+  invoice_lines_count: count("The number of invoice lines in the delivery."),
+  received_at: Field.dateTime("The time at which the delivery was received.")
+}).annotate({ identifier: "DeliveryReceipt", description: "The receipt of a delivery." })
 export type DeliveryReceipt = typeof DeliveryReceipt.Type
 
 const receipt = (status: number) => DeliveryReceipt.pipe(HttpApiSchema.status(status))
@@ -179,7 +179,7 @@ export class InvoiceDeletionsApi extends HttpApiGroup.make("invoice-deletions")
         stability: "contract",
         summary: "Schedule a deletion",
         description:
-          "Schedules the deletion of invoices, with all their lines, and of single invoice lines. A delivery may be sent any number of times with the same Idempotency-Key and payload; it is scheduled once. The same key with another payload is refused with 422, and nothing is stored.",
+          "Schedules the deletion of invoices, with all their lines, and of single invoice lines. Retries with the same Idempotency-Key and payload are idempotent: the deletion is scheduled once. The same key with another payload is refused with 422, and nothing is stored.",
         request: {
           invoices: [{ invoice_id: "invoice_oakridge_0001" }],
           invoice_lines: [{ invoice_line_id: "line_oakridge_0002_1" }]

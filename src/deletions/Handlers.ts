@@ -49,7 +49,7 @@ const outcomes = {
 /** The Retry-After of a delivery whose organization has a full backlog, in seconds. */
 const retryFull = 5
 
-const warnFull = Throttle.make("A delivery was refused: its organization has as much pending as it may")
+const warnFull = Throttle.make("A delivery was refused: the backlog of its organization is full")
 
 /** The receipt of a delivery that was not stored. */
 const notStored = (

@@ -1,6 +1,6 @@
 /** The fake of the scheduler: tasks in memory, by the same rules as the database. */
-import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
-import type { Outcome, State } from "../api/DeletionTasks.ts"
+import { Array, Clock, DateTime, Duration, Effect, Equal, Order, Record } from "effect"
+import { Outcome, type State } from "../api/DeletionTasks.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import * as Fairness from "./Fairness.ts"
@@ -31,8 +31,8 @@ interface MemoryTask {
 }
 
 const noItems: Outcome = {
-  invoices: { deleted: 0, not_found: 0, clinic_mismatch: 0, client_mismatch: 0 },
-  invoice_lines: { deleted: 0, not_found: 0, invoice_mismatch: 0, clinic_mismatch: 0 },
+  invoices: Record.map(Outcome.fields.invoices.fields, () => 0),
+  invoice_lines: Record.map(Outcome.fields.invoice_lines.fields, () => 0),
   lines_of_invoices: 0
 }
 

@@ -31,6 +31,7 @@ const Items = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.Str
 export const ShownTask = Schema.Struct({ ...TaskDetails.fields, invoices: Items, invoice_lines: Items })
 export type ShownTask = typeof ShownTask.Type
 
+const Estimate = Schema.Struct({ estimated: Schema.NullOr(Schema.Finite) })
 const PlacedTask = Schema.Struct({ ...Task.fields, position: Schema.String })
 
 /**
@@ -185,14 +186,11 @@ export const make = (sql: Database) => {
   /** The estimated number of all tasks; null where the tables are distributed, or not analyzed yet. */
   const estimate = Effect.suspend(() =>
     isDistributed()
-      ? Effect.succeed(null)
-      : Effect.map(
-          decoded(
-            Schema.Struct({ estimated: Schema.NullOr(Schema.Finite) }),
-            sql`select nullif(reltuples, -1)::float8 as estimated from pg_class where oid = 'deletion_tasks'::regclass`
-          ),
-          ([found]) => found?.estimated ?? null
-        )
+      ? Effect.succeed([])
+      : sql`select nullif(reltuples, -1)::float8 as estimated from pg_class where oid = 'deletion_tasks'::regclass`
+  ).pipe(
+    (rows) => decoded(Estimate, rows),
+    Effect.map(([found]) => found?.estimated ?? null)
   )
 
   const one = (organization: string, id: string) =>

@@ -9,9 +9,9 @@ import { totalsOf } from "./Tasks.ts"
 const lines = {
   completed: Effect.logInfo("A deletion task is completed"),
   failed: Effect.logWarning("A deletion task failed"),
-  dead: Effect.logError("A deletion task is dead: it is not tried again until an operator replays it"),
+  dead: Effect.logError("A deletion task is dead: it is not retried until an operator replays it"),
   superseded: Effect.logWarning("A deletion task was taken over by another worker, and changed nothing here"),
-  released: Effect.logInfo("A deletion task was given back: its attempt does not count")
+  released: Effect.logInfo("A deletion task was released: its attempt does not count")
 } as const
 
 const countsOf = (outcome: Outcome) => {

@@ -293,7 +293,7 @@ export class Resources {
   readonly pets: RecordResource<Types.Pet, Types.PetsSearchRequest>
   /** A pet on a wellness plan. */
   readonly subscriptions: RecordResource<Types.Subscription, Types.SubscriptionsSearchRequest>
-  /** A delivery of invoice deletions, and what became of it. */
+  /** A delivery of invoice deletions, and its outcome. */
   readonly invoiceDeletions: KeyedResource<Types.DeletionTask, Types.InvoiceDeletionsSearchRequest, Types.InvoiceDeletionsGetRequest>
   /** Live reads of the payment processor account that is connected to a clinic. */
   readonly psp: {

@@ -1166,7 +1166,7 @@ export interface PspObject {
   [field: string]: unknown
 }
 
-/** A delivery of invoice deletions, and what became of it. Provisional: its shape may still change. */
+/** A delivery of invoice deletions, and its outcome. Provisional: its shape may still change. */
 export interface DeletionTask {
   /**
    * The `task_id` of the delivery's receipt.
@@ -1178,7 +1178,7 @@ export interface DeletionTask {
    * @example "demo-delivery-1"
    */
   idempotency_key: string
-  /** `scheduled`: due at its time, or for its next attempt. `running`: a worker has it. `completed`: it has run, and `outcome` says what it deleted. `dead`: every attempt failed and nothing was deleted, until an operator has it tried again. */
+  /** `scheduled`: due at its time, or for its next attempt. `running`: a worker has it. `completed`: it has run, and `outcome` says what it deleted. `dead`: every attempt failed and nothing was deleted, until an operator replays it. */
   state: "scheduled" | "running" | "completed" | "dead"
   /**
    * When the delivery was received.
@@ -1205,25 +1205,25 @@ export interface DeletionTask {
    */
   finished_at: string | null
   /**
-   * How many attempts have begun, at most 8. A task that waits after 1 or more has failed so often.
+   * The number of attempts that have begun, at most 8. A task that waits after 1 or more has failed as many times.
    * @example 1
    */
   attempts: number
   /**
-   * How many invoices the delivery names, repeated ones included.
+   * The number of invoices in the delivery, repeated ones included.
    * @example 1
    */
   invoices_count: number
   /**
-   * How many invoice lines the delivery names, repeated ones included.
+   * The number of invoice lines in the delivery, repeated ones included.
    * @example 1
    */
   invoice_lines_count: number
-  /** What was deleted, and what was not. Null until it is completed. */
+  /** The items that were deleted, and that were not. Null until it is completed. */
   outcome: DeletionOutcome | null
 }
 
-/** How many items were deleted, and how many were not, by the reason. Repeated items count once. Provisional: its shape may still change. */
+/** The number of items that were deleted and, by reason, not deleted. Repeated items count once. Provisional: its shape may still change. */
 export interface DeletionOutcome {
   invoices: {
     /**
@@ -2298,7 +2298,7 @@ export interface InvoiceDeletionsRequest {
   invoice_lines?: Array<DeletedInvoiceLine> | undefined
 }
 
-/** What became of a delivery. */
+/** The receipt of a delivery. */
 export interface DeliveryReceipt {
   /** Outcome of scheduling. `completed` is reserved. */
   status: "scheduled" | "duplicate" | "completed" | "error"
@@ -2308,7 +2308,7 @@ export interface DeliveryReceipt {
    */
   task_id: string
   /**
-   * When the deletion runs.
+   * The time at which the deletion runs.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -2319,17 +2319,17 @@ export interface DeliveryReceipt {
    */
   idempotency_key: string
   /**
-   * How many invoices the delivery names.
+   * The number of invoices in the delivery.
    * @example 1
    */
   invoices_count: number
   /**
-   * How many invoice lines the delivery names.
+   * The number of invoice lines in the delivery.
    * @example 1
    */
   invoice_lines_count: number
   /**
-   * When the delivery was received.
+   * The time at which the delivery was received.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
