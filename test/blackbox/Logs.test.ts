@@ -45,7 +45,7 @@ describe.concurrent("The log of the program", long, () => {
 
   it.live("has one line of a request whose body did not arrive in time", () =>
     Effect.gen(function* () {
-      const { address, stdout } = yield* startUsed({ ...json, BODY_TIMEOUT: "300 millis" })
+      const { address, stdout } = yield* startUsed({ ...json, BODY_TIMEOUT: "1 second" })
       const head =
         "POST /api/v3/charges/search HTTP/1.1\r\nhost: x\r\nauthorization: Bearer pda_demo_oakridge\r\n" +
         "content-type: application/json\r\nx-request-id: late\r\ncontent-length: 100\r\n\r\n{"
