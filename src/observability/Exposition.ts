@@ -5,21 +5,15 @@ import { PrometheusMetrics } from "effect/observability"
 /** The content type of the text. */
 export const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-/** The metrics of the registry around. */
+/** The metrics of the current registry. */
 export const text: Effect.Effect<string> = Effect.map(Metric.MetricRegistry, (registry) =>
   PrometheusMetrics.formatUnsafe(Context.make(Metric.MetricRegistry, registry))
 )
 
-/** The text of a process, and what it is called. */
+/** The text of a process, and the name of the process. */
 export interface Part {
   readonly process: string
   readonly text: string
-}
-
-/** A metric: its comments, and its samples in all processes. */
-interface Family {
-  readonly comments: ReadonlyArray<string>
-  readonly samples: Array<string>
 }
 
 const comment = /^# (?:HELP|TYPE) (\S+)/
@@ -31,27 +25,20 @@ const labelled = (sample: string, process: string) => {
   return `${sample.slice(0, end)}{process="${process}"${rest}`
 }
 
-/** The metrics of several processes, told apart by the label `process`. Each metric is described once. */
+/** The metrics of several processes, distinguished by the label `process`. Each metric is described once. */
 export const merged = (parts: ReadonlyArray<Part>): string => {
-  const families = new Map<string, Family>()
+  // The comments of each metric, and its samples in all processes.
+  const families = new Map<string, { readonly comments: Set<string>; readonly samples: Array<string> }>()
   for (const { process, text: given } of parts) {
-    let name = ""
-    let comments: Array<string> = []
-    let family: Family = { comments: [], samples: [] }
+    let family = { comments: new Set<string>(), samples: new Array<string>() }
     for (const line of given.split("\n")) {
-      const described = comment.exec(line)?.[1]
-      if (described !== undefined) {
-        if (described !== name) {
-          name = described
-          comments = []
-          family = families.get(name) ?? { comments, samples: [] }
-          families.set(name, family)
-        }
-        comments.push(line)
+      const name = comment.exec(line)?.[1]
+      if (name !== undefined) {
+        family = families.get(name) ?? { comments: new Set(), samples: [] }
+        families.set(name, family)
+        family.comments.add(line)
       } else if (line !== "") family.samples.push(labelled(line, process))
     }
   }
-  return (
-    Array.from(families.values(), ({ comments, samples }) => [...comments, ...samples].join("\n")).join("\n") + "\n"
-  )
+  return Array.from(families.values(), ({ comments, samples }) => [...comments, ...samples, ""].join("\n")).join("")
 }

@@ -1,19 +1,18 @@
-/** Counts requests by what is known of them when their response is there. */
-import { deliveries, maximumOrganizations, refusals, type statuses } from "./Metrics.ts"
+/** Counts requests by their facts. */
+import { deliveries, maximumOrganizations, refusals, statuses } from "./Metrics.ts"
 import type { RequestFacts } from "./RequestFacts.ts"
-import type { Counter, Series } from "./Series.ts"
+import type { Series } from "./Series.ts"
 
 type Status = (typeof statuses)[number]
 type Refused = (typeof refusals)[number]
 type Delivery = (typeof deliveries)[number]
 
-/** What is counted. */
 export interface Options {
   /** The paths that are served here. Their counters are there, at 0, from the start. */
   readonly endpoints: Iterable<string>
   /** The path of the intake, where that is served. */
   readonly intake?: string | undefined
-  /** Whether requests are also counted by organization. */
+  /** True if requests are also counted by organization. */
   readonly byOrganization: boolean
 }
 
@@ -26,7 +25,7 @@ const statusOf = (status: number): Status => {
   return status < 500 ? "4xx" : "5xx"
 }
 
-/** The reason of a refusal that nothing gave one for. An answer that there is no such thing, or no more, is none. */
+/** The reason of a refusal that nothing noted. 404 and 410 are answers. */
 const reasons: Readonly<Record<number, Refused>> = {
   400: "invalid",
   401: "key",
@@ -42,8 +41,6 @@ const reasons: Readonly<Record<number, Refused>> = {
   503: "outage"
 }
 
-const reasonOf = ({ refusal, status }: RequestFacts) => (status < 400 ? undefined : (refusal ?? reasons[status]))
-
 const deliveryOf = ({ outcome, status }: RequestFacts): Delivery | undefined => {
   if (outcome !== undefined) return outcome
   if (status === 503) return "unavailable"
@@ -51,50 +48,40 @@ const deliveryOf = ({ outcome, status }: RequestFacts): Delivery | undefined => 
   return status >= 400 && status < clientLeft ? "invalid" : undefined
 }
 
-const byStatus = (counterOf: (status: Status) => Counter): Readonly<Record<Status, Counter>> => ({
-  "2xx": counterOf("2xx"),
-  "3xx": counterOf("3xx"),
-  "4xx": counterOf("4xx"),
-  "5xx": counterOf("5xx"),
-  "499": counterOf("499")
-})
-
-/** Makes a value once for a key. */
-const once = <Key extends string, A>(make: (key: Key) => A) => {
+/** Makes a value once for a key: this module runs for every request. */
+const once = <Key, A>(make: (key: Key) => A) => {
   const made = new Map<Key, A>()
   return (key: Key): A => {
-    const before = made.get(key)
-    if (before !== undefined) return before
-    const value = make(key)
+    const value = made.get(key) ?? make(key)
     made.set(key, value)
     return value
   }
 }
 
-/** An observer of requests. What it needs each time is made once: it runs for every request. */
-export const make = (series: Series, { byOrganization, endpoints, intake }: Options) => {
-  const requestsOf = (endpoint: string) =>
-    byStatus((status) => series.counter("practice_data_http_requests_total", { endpoint, status }))
+/** An observer of requests. */
+export const make = ({ counter, histogram }: Series, { byOrganization, endpoints, intake }: Options) => {
+  const requestsOf = once((endpoint: string) =>
+    once((status: Status) => counter("practice_data_http_requests_total", { endpoint, status }))
+  )
   const of = once((endpoint: string) => ({
     requests: requestsOf(endpoint),
-    bytes: series.counter("practice_data_http_response_bytes_total", { endpoint }),
-    duration: series.histogram("practice_data_http_request_duration_seconds", { endpoint })
+    bytes: counter("practice_data_http_response_bytes_total", { endpoint }),
+    duration: histogram("practice_data_http_request_duration_seconds", { endpoint })
   }))
-  const refused = once((reason: Refused) => series.counter("practice_data_http_requests_refused_total", { reason }))
-  const delivered = once((outcome: Delivery) => series.counter("practice_data_deliveries_total", { outcome }))
+  const refused = once((reason: Refused) => counter("practice_data_http_requests_refused_total", { reason }))
+  const delivered = once((outcome: Delivery) => counter("practice_data_deliveries_total", { outcome }))
   const ofOrganization = once((organization: string) =>
-    byStatus((status) => series.counter("practice_data_organization_requests_total", { organization, status }))
+    once((status: Status) => counter("practice_data_organization_requests_total", { organization, status }))
   )
 
   // At 0 from the start: of a counter that begins with its first 1, an alert sees no increase.
-  for (const endpoint of [...endpoints, "other"]) requestsOf(endpoint)
-  for (const reason of refusals) refused(reason)
-  if (intake !== undefined) for (const outcome of deliveries) delivered(outcome)
+  for (const endpoint of [...endpoints, "other"]) statuses.forEach(requestsOf(endpoint))
+  refusals.forEach(refused)
+  if (intake !== undefined) deliveries.forEach(delivered)
 
   const organizations = new Set<string>()
   const nameOf = (organization: string) => {
-    if (organizations.has(organization)) return organization
-    if (organizations.size === maximumOrganizations) return "other"
+    if (!organizations.has(organization) && organizations.size === maximumOrganizations) return "other"
     organizations.add(organization)
     return organization
   }
@@ -103,17 +90,17 @@ export const make = (series: Series, { byOrganization, endpoints, intake }: Opti
     const { endpoint, organization } = facts
     const status = statusOf(facts.status)
     const { bytes, duration, requests } = of(endpoint)
-    requests[status].add()
+    requests(status).add()
     bytes.add(facts.bytes)
     duration.observe((facts.duration - facts.polled) / 1000)
-    const reason = reasonOf(facts)
+    const reason = facts.status < 400 ? undefined : (facts.refusal ?? reasons[facts.status])
     if (reason !== undefined) refused(reason).add()
     if (endpoint === intake) {
       const delivery = facts.method === "POST" ? deliveryOf(facts) : undefined
       if (delivery !== undefined) delivered(delivery).add()
       // The organization of a delivery is what its sender says.
     } else if (byOrganization && organization !== undefined) {
-      ofOrganization(nameOf(organization))[status].add()
+      ofOrganization(nameOf(organization))(status).add()
     }
   }
 }

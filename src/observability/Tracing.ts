@@ -59,7 +59,7 @@ export const CallerTraceId = Context.Reference<string | undefined>(
 
 const traceParentShape = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 
-/** A later version may append to the four fields. No client has a reason to append much. */
+/** A later version may append a little to the four fields. */
 const longestTraceParent = 256
 
 const isZero = (id: string) => /^0+$/.test(id)
