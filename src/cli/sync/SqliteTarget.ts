@@ -1,33 +1,22 @@
-/** SQLite, as Node brings it: files, locks on files, and a copy in a file. */
+/** SQLite, as Node brings it: files, and a copy in a file. */
 import { statSync } from "node:fs"
 import type { DatabaseSync } from "node:sqlite"
 import { Effect, Predicate, type Scope, Semaphore } from "effect"
+import * as FileLock from "../../process/FileLock.ts"
 import * as Files from "./Files.ts"
 import * as SqlCopy from "./SqlCopy.ts"
 import type { ColumnType, Table } from "./Table.ts"
 import * as Target from "./Target.ts"
 
-/** Node 22 warns that `node:sqlite` is experimental, which is nothing that users of a command can act on. */
-const load = Effect.sync(() => {
-  const emitWarning = process.emitWarning.bind(process)
-  process.emitWarning = () => {}
-  const sqlite = process.getBuiltinModule("node:sqlite")
-  process.emitWarning = emitWarning
-  return sqlite
-})
-
 /** The result code, which is the last byte of an extended one. */
 const codeOf = (cause: unknown) =>
   Predicate.hasProperty(cause, "errcode") && Predicate.isNumber(cause.errcode) ? cause.errcode & 0xff : 0
-
-// SQLITE_BUSY and SQLITE_LOCKED.
-const isLocked = (cause: unknown) => [5, 6].includes(codeOf(cause))
 
 // SQLITE_IOERR and SQLITE_FULL.
 const hasNoRoom = (cause: unknown) => [10, 13].includes(codeOf(cause))
 
 const failureOf = (name: string, cause: unknown): Target.TargetError => {
-  if (isLocked(cause)) return new Target.TargetUnavailable({ message: `${name} is locked by another program` })
+  if (FileLock.isLocked(cause)) return new Target.TargetUnavailable({ message: `${name} is locked by another program` })
   const message = `${name} cannot be used: ${Predicate.isError(cause) ? cause.message : String(cause)}`
   return hasNoRoom(cause) || Files.isTemporary(cause)
     ? new Target.TargetUnavailable({ message })
@@ -44,7 +33,7 @@ export const open = Effect.fnUntraced(function* (
   file: string,
   timeout = 10_000
 ): Effect.fn.Return<DatabaseSync, Target.TargetError, Scope.Scope> {
-  const { DatabaseSync } = yield* load
+  const { DatabaseSync } = yield* FileLock.sqlite
   yield* Files.refuseDangling(file)
   return yield* Effect.acquireRelease(
     attempt(name, () => new DatabaseSync(file, { timeout })),
@@ -52,16 +41,11 @@ export const open = Effect.fnUntraced(function* (
   )
 })
 
-/**
- * Takes a place for this process alone until the scope closes. The lock is that of an empty database, which the system
- * frees however the process ends.
- */
+/** Takes a place for this process alone until the scope closes. */
 export const lock = Effect.fnUntraced(function* (place: Target.Place, file: string) {
-  const database = yield* open(place.name, file, 0)
-  yield* Effect.try({
-    try: () => database.exec("begin exclusive"),
-    catch: (cause) => (isLocked(cause) ? Target.inUse(place) : failureOf(place.name, cause))
-  })
+  yield* Files.refuseDangling(file)
+  const isTaken = yield* Effect.mapError(FileLock.take(file), ({ cause }) => failureOf(place.name, cause))
+  if (!isTaken) return yield* Target.inUse(place)
 })
 
 /**
