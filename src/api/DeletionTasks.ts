@@ -1,4 +1,7 @@
-/** The deletion tasks of an organization. The intake schedules them (IntakeApi.ts); their sender reads the outcomes here. */
+/**
+ * The deletion tasks of an organization. The intake schedules them (IntakeApi.ts); their sender reads the outcomes
+ * here.
+ */
 import { Record, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import {
@@ -104,8 +107,8 @@ const GetRequest = Schema.Struct({
 export type GetRequest = typeof GetRequest.Type
 
 /**
- * `POST /invoice-deletions/search` and `/get`: the deletion tasks of the API key's organization. The group is not called
- * as its paths, since the intake has a group of that name.
+ * `POST /invoice-deletions/search` and `/get`: the deletion tasks of the API key's organization. The group is not
+ * called as its paths, since the intake has a group of that name.
  */
 export const deletionTasks = HttpApiGroup.make("deletion-tasks")
   .annotateMerge(

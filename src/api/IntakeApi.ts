@@ -154,8 +154,8 @@ export class Sender extends Context.Service<Sender, { readonly verification: "pa
 ) {}
 
 /**
- * Refuses a delivery with invalid headers, or without a required signature (Standard Webhooks). An organization without a
- * signing secret need not sign, unless the service requires it of all.
+ * Refuses a delivery with invalid headers, or without a required signature (Standard Webhooks). An organization without
+ * a signing secret need not sign, unless the service requires it of all.
  */
 export class SignedDelivery extends HttpApiMiddleware.Service<SignedDelivery, { provides: Sender }>()(
   "practice-data/api/IntakeApi/SignedDelivery",

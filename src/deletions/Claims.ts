@@ -1,6 +1,6 @@
 /**
- * The statements that claim tasks: one for all organizations; on a distributed database, where no statement may lock rows
- * of several organizations, one for each.
+ * The statements that claim tasks: one for all organizations; on a distributed database, where no statement may lock
+ * rows of several organizations, one for each.
  */
 import { randomUUID } from "node:crypto"
 import { Array, DateTime, type Duration, Effect, Schema } from "effect"
@@ -80,8 +80,8 @@ const statementsOf = (sql: Database, tracesDeliveries: boolean) => {
   const isOpen = (kind: Kind, now: DateTime.Utc) => sql`due_at <= ${at(sql, now)} and ${sql.literal(kinds[kind])}`
 
   /**
-   * Due tasks of an organization, oldest first. Only the index for turns has this order: with any other, the planner may
-   * read the backlog of another organization, or all tasks that this one ever had.
+   * Due tasks of an organization, oldest first. Only the index for turns has this order: with any other, the planner
+   * may read the backlog of another organization, or all tasks that this one ever had.
    */
   const dueOf = (owner: Fragment, now: DateTime.Utc) => sql`
     (organization_id, due_at) > (${owner}, '-infinity') and (organization_id, due_at) <= (${owner}, ${at(sql, now)})
@@ -125,8 +125,8 @@ const statementsOf = (sql: Database, tracesDeliveries: boolean) => {
     },
 
     /**
-     * Visits organizations with scheduled tasks, by their ids, each with a look into the index. Counts more of each where
-     * they are few.
+     * Visits organizations with scheduled tasks, by their ids, each with a look into the index. Counts more of each
+     * where they are few.
      */
     visit: (after: string, limit: number, now: DateTime.Utc) => {
       const next = (last: Fragment) => sql`

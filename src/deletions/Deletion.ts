@@ -1,17 +1,18 @@
 /**
- * The statements about claims that a worker holds: the deletion itself, and the renewal of leases. Each is one statement,
- * and so one transaction, for any number of tasks. A task that the caller no longer holds is not changed.
+ * The statements about claims that a worker holds: the deletion itself, and the renewal of leases. Each is one
+ * statement, and so one transaction, for any number of tasks. A task that the caller no longer holds is not changed.
  *
  * Rows are locked in the order of organization and id, invoices before lines, so that overlapping tasks wait for each
- * other instead of deadlocking. Each is looked up by its key (`lateral ... for update` leaves the planner no other way),
- * because the planner cannot know how few items a payload has.
+ * other instead of deadlocking. Each is looked up by its key (`lateral ... for update` leaves the planner no other
+ * way), because the planner cannot know how few items a payload has.
  *
- * A client that syncs by time misses a row that commits after its read with an earlier stamp. So the time of the deletion
- * is taken when all rows are locked and chosen: the caller's time, plus the time that the statement took since.
+ * A client that syncs by time misses a row that commits after its read with an earlier stamp. So the time of the
+ * deletion is taken when all rows are locked and chosen: the caller's time, plus the time that the statement took
+ * since.
  *
- * Values are computed before they are written: an UPDATE of a distributed table must call no function with a column unless
- * it is immutable, and neither the sum of a time and an interval is, nor the making of JSON. For the same reason the
- * statement is a SELECT.
+ * Values are computed before they are written: an UPDATE of a distributed table must call no function with a column
+ * unless it is immutable, and neither the sum of a time and an interval is, nor the making of JSON. For the same reason
+ * the statement is a SELECT.
  */
 import { Outcome } from "../api/DeletionTasks.ts"
 
@@ -21,18 +22,6 @@ interface Owner {
   readonly claims: string
   /** The SQL of the organization of a row of an alias. */
   readonly idIn: (alias: string) => string
-}
-
-/** Claims of any number of organizations. */
-export const several: Owner = {
-  claims: "select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as claims (organization_id, id, token)",
-  idIn: (alias) => `${alias}.organization_id`
-}
-
-/** Claims of one organization: Citus finds the server of a statement by a parameter in the condition of each table. */
-export const one: Owner = {
-  claims: `select $1::text collate "C" as organization_id, claims.* from unnest($2::uuid[], $3::uuid[]) as claims (id, token)`,
-  idIn: () => "$1"
 }
 
 // A change is later than the one before it, whatever the clocks say. The last time of `api_instant` has none after it.
@@ -50,8 +39,11 @@ const counts = (judged: string, verdicts: object) =>
   `(select jsonb_build_object(${Object.keys(verdicts).map(count).join(", ")}) from ${judged} j
     where j.organization_id = task.organization_id and j.task_id = task.id)`
 
-/** The deletion. The fourth parameter is the current time. Returns `organization`, `taskId` and `outcome` of completed tasks. */
-export const deletion = ({ claims, idIn }: Owner) => `
+/**
+ * The deletion. The fourth parameter is the current time. Returns `organization`, `taskId` and `outcome` of completed
+ * tasks.
+ */
+const deletion = ({ claims, idIn }: Owner) => `
   with task as materialized (
     select t.organization_id, t.id, t.payload
     from (select * from (${claims}) c order by 1, 2) claimed
@@ -172,10 +164,10 @@ export const deletion = ({ claims, idIn }: Owner) => `
   select * from completed`
 
 /**
- * The renewal. The fourth parameter is the end of the leases. A task that is running is locked, which keeps other workers
- * off; it is skipped, so that the other leases do not wait.
+ * The renewal. The fourth parameter is the end of the leases. A task that is running is locked, which keeps other
+ * workers off; it is skipped, so that the other leases do not wait.
  */
-export const renewal = ({ claims, idIn }: Owner) => `
+const renewal = ({ claims, idIn }: Owner) => `
   with held as materialized (
     select t.organization_id, t.id from (${claims}) claimed
     cross join lateral (
@@ -187,3 +179,21 @@ export const renewal = ({ claims, idIn }: Owner) => `
   )
   update deletion_tasks t set due_at = $4::timestamptz
   from held where t.organization_id = ${idIn("held")} and t.id = held.id`
+
+const statementsOf = (owner: Owner) => ({ deletion: deletion(owner), renewal: renewal(owner) })
+
+/** The statements about claims of any number of organizations. */
+export const several = statementsOf({
+  claims: "select * from unnest($1::text[], $2::uuid[], $3::uuid[]) as claims (organization_id, id, token)",
+  idIn: (alias) => `${alias}.organization_id`
+})
+
+/**
+ * The statements about claims of one organization: Citus finds the server of a statement by a parameter in the
+ * condition of each table.
+ */
+export const one = statementsOf({
+  claims: `
+    select $1::text collate "C" as organization_id, claims.* from unnest($2::uuid[], $3::uuid[]) as claims (id, token)`,
+  idIn: () => "$1"
+})

@@ -102,8 +102,8 @@ interface Claiming<E> {
   /** True where tasks are never claimed without shares. */
   readonly isAlwaysInTurn: () => boolean
   /**
-   * Visits organizations after one, in the order of their ids, and counts due tasks up to a limit. It may leave out those
-   * with nothing due, except the last of `mostVisits`.
+   * Visits organizations after one, in the order of their ids, and counts due tasks up to a limit. It may leave out
+   * those with nothing due, except the last of `mostVisits`.
    */
   readonly visit: (after: string, limit: number) => Effect.Effect<ReadonlyArray<Visit>, E>
   /** Claims tasks. With shares, due tasks are those of the shares. */

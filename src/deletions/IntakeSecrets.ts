@@ -1,6 +1,6 @@
 /**
- * The signing secrets of organizations: the service of the intake, and the functions that create, list and revoke secrets
- * for operators.
+ * The signing secrets of organizations: the service of the intake, and the functions that create, list and revoke
+ * secrets for operators.
  *
  * A secret is `whsec_` and the base64 of 24 random bytes, as in Standard Webhooks. It is stored as it is, because a
  * signature cannot be verified with less.
@@ -72,7 +72,8 @@ export const create = Effect.fn("IntakeSecrets.create")(function* (organization:
   const sql = yield* TaskDatabase
   const secret = yield* generate
   const id = `secret_${randomBytes(6).toString("hex")}`
-  yield* sql`insert into intake_secrets ${sql.insert({ organization_id: organization, id, secret: Redacted.value(secret) })}`
+  const row = { organization_id: organization, id, secret: Redacted.value(secret) }
+  yield* sql`insert into intake_secrets ${sql.insert(row)}`
   return { id, secret }
 })
 

@@ -1,13 +1,13 @@
 /**
  * The scheduler of deletion tasks: each delivery is scheduled once, and each task runs once in effect.
  *
- * A worker claims a task for a lease. The claim counts an attempt, in a commit of its own, and carries a token. A worker
- * runs a task in one transaction that checks the token first: if another worker has claimed the task since, it changes
- * nothing.
+ * A worker claims a task for a lease. The claim counts an attempt, in a commit of its own, and carries a token. A
+ * worker runs a task in one transaction that checks the token first: if another worker has claimed the task since, it
+ * changes nothing.
  *
- * Attempts are counted when they begin, because a worker that dies cannot report anything. Only its worker knows that an
- * outage ended an attempt, and another worker may have taken the task over meanwhile: `release` takes the attempt back in
- * either case.
+ * Attempts are counted when they begin, because a worker that dies cannot report anything. Only its worker knows that
+ * an outage ended an attempt, and another worker may have taken the task over meanwhile: `release` takes the attempt
+ * back in either case.
  */
 import { Context, type DateTime, type Duration, type Effect, Layer } from "effect"
 import type { Outcome } from "../api/DeletionTasks.ts"

@@ -54,14 +54,6 @@ const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(er
 
 const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
-const statementsOf = (owner: typeof Deletion.one) => ({
-  deletion: Deletion.deletion(owner),
-  renewal: Deletion.renewal(owner)
-})
-
-const one = statementsOf(Deletion.one)
-const several = statementsOf(Deletion.several)
-
 const idsOf = (claims: ReadonlyArray<Claim>) => claims.map(({ taskId }) => taskId)
 const tokensOf = (claims: ReadonlyArray<Claim>) => claims.map(({ token }) => token)
 
@@ -119,18 +111,21 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
   const forOwners = <E, R>(
     claims: ReadonlyArray<Claim>,
     concurrency: number,
-    run: (owner: typeof one, parameters: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<unknown>, E, R>
+    run: (
+      statements: typeof Deletion.one,
+      parameters: ReadonlyArray<unknown>
+    ) => Effect.Effect<ReadonlyArray<unknown>, E, R>
   ) =>
     isDistributed()
       ? Effect.map(
           Effect.forEach(
             byOrganization(claims),
-            (some) => run(one, [some[0].organization, idsOf(some), tokensOf(some)]),
+            (some) => run(Deletion.one, [some[0].organization, idsOf(some), tokensOf(some)]),
             { concurrency }
           ),
           (rows) => rows.flat()
         )
-      : run(several, [claims.map(({ organization }) => organization), idsOf(claims), tokensOf(claims)])
+      : run(Deletion.several, [claims.map(({ organization }) => organization), idsOf(claims), tokensOf(claims)])
 
   const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
 

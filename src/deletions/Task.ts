@@ -85,8 +85,8 @@ export const RunOutcome = Data.taggedEnum<RunOutcome>()
 export const maximumAttempts = 8
 
 /**
- * The attempts that a task may have beside others. If its lease expires after that, it may be what ends its workers, and is
- * claimed alone: at most this many attempts of any other task end with such a worker.
+ * The attempts that a task may have beside others. If its lease expires after that, it may be what ends its workers,
+ * and is claimed alone: at most this many attempts of any other task end with such a worker.
  */
 export const attemptsBesideOthers = 4
 

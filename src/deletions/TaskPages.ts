@@ -82,7 +82,10 @@ const shownColumns = `${detailColumns}, ${someItems("invoices", ["invoice_id", "
 
 const unionAll = join(" union all ", false)
 
-/** The reads, over the task database, after its distribution is known. A page has a row more than `pageSize` where there is another page. */
+/**
+ * The reads, over the task database, after its distribution is known. A page has a row more than `pageSize` where there
+ * is another page.
+ */
 export const make = (sql: Database) => {
   const limit = sql.literal(`limit ${pageSize + 1}`)
   const row = (position: string) => sql.literal(`${columns}, ${position} as position`)

@@ -1,6 +1,6 @@
 /**
- * Tasks as operators see them: one, a list, counts, replays, and the texts of outcomes. The command line, the operators'
- * pages, the doctor, the metrics and the scheduler call this.
+ * Tasks as operators see them: one, a list, counts, replays, and the texts of outcomes. The command line, the
+ * operators' pages, the doctor, the metrics and the scheduler call this.
  */
 import { Data, DateTime, Effect, Option, Record, Schema, String } from "effect"
 import { SqlSchema } from "effect/sql"
@@ -42,7 +42,8 @@ export const columns = `t.organization_id, t.id, t.idempotency_key, t.state, ${t
   left(t.last_error, 4000) as last_error, t.outcome`
 
 /** The columns of `TaskDetails`. */
-export const detailColumns = `${columns}, ${isoTime("t.started_at")}, t.invoices_count, t.invoice_lines_count, t.trace_parent`
+export const detailColumns = `${columns}, ${isoTime("t.started_at")}, t.invoices_count, t.invoice_lines_count,
+  t.trace_parent`
 
 const ownedBy = (sql: Database, organization: string | undefined) =>
   organization === undefined ? sql`true` : sql`t.organization_id = ${organization}`

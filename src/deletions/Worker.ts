@@ -38,8 +38,8 @@ export interface Options {
 }
 
 /**
- * The options of a worker over a pool of connections, of which it leaves two to the intake, to claims and to heartbeats.
- * The tasks of a worker that dies expire 0.75 to 0.9 seconds later.
+ * The options of a worker over a pool of connections, of which it leaves two to the intake, to claims and to
+ * heartbeats. The tasks of a worker that dies expire 0.75 to 0.9 seconds later.
  */
 export const optionsFor = (poolSize: number): Options => ({
   batch: 64,
@@ -56,8 +56,8 @@ const heartbeatsPerLease = 6
 const transactionsPerBatch = 5
 
 /**
- * The heartbeats of a round that claim due tasks of other organizations. Rounds are seldom so long, and larger batches cost
- * less. They end, so that a task that must be alone has its turn.
+ * The heartbeats of a round that claim due tasks of other organizations. Rounds are seldom so long, and larger batches
+ * cost less. They end, so that a task that must be alone has its turn.
  */
 const claimsMore = { from: heartbeatsPerLease, until: 200 }
 
@@ -79,9 +79,9 @@ const millisNow = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) 
 type Group = ReadonlyArray<Claim>
 
 /**
- * A round claims due and expired tasks, and runs them. At its heartbeats it claims tasks that expire and, after a while, due
- * tasks of other organizations, which do not wait for its end. Then it runs one of the tasks that must be alone. It
- * returns the number of tasks that it claimed at first.
+ * A round claims due and expired tasks, and runs them. At its heartbeats it claims tasks that expire and, after a
+ * while, due tasks of other organizations, which do not wait for its end. Then it runs one of the tasks that must be
+ * alone. It returns the number of tasks that it claimed at first.
  */
 export const makeRound = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
@@ -274,8 +274,8 @@ export const layer = (options: Options) =>
 const emptied = { batch: 100, pause: Duration.millis(200), idle: Duration.minutes(1) }
 
 /**
- * Empties the payloads of old completed tasks until the scope closes. A task keeps its receipt, fingerprint and outcome, so
- * that a repeated delivery stays a duplicate. A dead task keeps its payload for its replay.
+ * Empties the payloads of old completed tasks until the scope closes. A task keeps its receipt, fingerprint and
+ * outcome, so that a repeated delivery stays a duplicate. A dead task keeps its payload for its replay.
  *
  * @param retention the time that a completed task keeps its payload
  */

@@ -1,6 +1,6 @@
 /**
- * The reads of the operators' pages and the replay of a task, over the databases of tasks, API keys and records. Each is
- * bounded, ends within two seconds, and fails with a text for a person.
+ * The reads of the operators' pages and the replay of a task, over the databases of tasks, API keys and records. Each
+ * is bounded, ends within two seconds, and fails with a text for a person.
  */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
@@ -114,10 +114,12 @@ const PlacedKey = Schema.Struct({ ...ApiKey.fields, position: Schema.String })
 const keyColumns = `organization_id, id, left(name, 400) as name, prefix, last_used_on::text, ${isoTime("created_at")},
   ${isoTime("revoked_at")}, '' as position`
 
-/** Transactions that have written, in all databases of the cluster, without their statements, which may hold anything. */
+/**
+ * Transactions that have written, in all databases of the cluster, without their statements, which may hold anything.
+ */
 const holders = `
-  select pid, null as prepared, datname::text as database, usename::text as user, application_name as application, state,
-    ${isoTime("xact_start").replace(/ as \w+$/, " as since")}
+  select pid, null as prepared, datname::text as database, usename::text as user,
+    application_name as application, state, ${isoTime("xact_start").replace(/ as \w+$/, " as since")}
   from (
     select * from pg_stat_activity where backend_xid is not null order by age(backend_xid) desc limit 20
   ) active
@@ -156,8 +158,8 @@ const make = Effect.gen(function* () {
       Effect.zipWith(Tasks.counts(sql), pages.estimate, (counts, estimated): TaskCounts => ({ ...counts, estimated }))
     ),
     /**
-     * A page of tasks. Of all organizations, scheduled and running tasks come by `due_at`, dead ones by `finished_at`, the
-     * latest first; all others by `scheduled_for`, the latest first.
+     * A page of tasks. Of all organizations, scheduled and running tasks come by `due_at`, dead ones by `finished_at`,
+     * the latest first; all others by `scheduled_for`, the latest first.
      *
      * @param after the `next` of the page before; any other text is ignored
      */

@@ -39,11 +39,8 @@ describe("the statements for a distributed database", () => {
   )
 
   it("would be found otherwise", () => {
-    assert.deepStrictEqual(unowned(Deletion.deletion(Deletion.one)), [])
-    assert.includeMembers(
-      [...unowned(Deletion.deletion(Deletion.several))],
-      ["deletion_tasks", "invoices", "invoice_lines"]
-    )
+    assert.deepStrictEqual(unowned(Deletion.one.deletion), [])
+    assert.includeMembers([...unowned(Deletion.several.deletion)], ["deletion_tasks", "invoices", "invoice_lines"])
     for (const [sql, tables] of [
       ["select 1 from invoices t where t.organization_id = $1 and t.id = $2", []],
       ["select 1 from invoices t where t.organization_id = k.organization_id", ["invoices"]],
