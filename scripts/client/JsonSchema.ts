@@ -35,8 +35,8 @@ export const jsonSchema: Schema.Codec<JsonSchema> = Schema.Struct({
 })
 
 /**
- * The position of a value. Values that are sent may also be undefined. A filter is never null: null counts as absent, so
- * a null by mistake would widen a result.
+ * The position of a value. Values that are sent may also be undefined. A filter is never null: null counts as absent,
+ * and a null by mistake would widen a result.
  */
 export type Side = "filters" | "delivery" | "response"
 

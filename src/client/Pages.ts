@@ -32,7 +32,7 @@ const pageSizeOf = ({ pageSize = largestPage }: AllOptions) => {
 }
 
 /**
- * Every record that satisfies the filters, in their order. Each page starts at the time of the last record, and overlaps
+ * Every record that satisfies the filters, in their order. Each page starts at the time of the last record and overlaps
  * with the page before by one record: if that record is missing, records have moved, and the walk steps back until it
  * finds one that it knows. So it skips no unchanged record.
  *

@@ -56,8 +56,8 @@ export interface Searchable<Item, Search> {
   /** One page: the records that satisfy every filter, by the time of their last change, then by `id`, ascending. */
   readonly search: (request?: Search, options?: RequestOptions) => Promise<Array<Item>>
   /**
-   * Every record that satisfies the filters, page after page, in the same order. Records that change during the walk may
-   * come again; no unchanged record is skipped. To keep a copy, use `changes`.
+   * Every record that satisfies the filters, page after page, in the same order. Records that change during the walk
+   * may come again; no unchanged record is skipped. To keep a copy, use `changes`.
    *
    * @example
    * for await (const charge of client.charges.all({ status: "open" })) console.log(charge.id)

@@ -76,7 +76,7 @@ const loadOrganization = Effect.fnUntraced(function* (sql: PgClient.PgClient, or
   yield* loadTask(sql, organization)
 })
 
-/** Loads the demo data, all of it or nothing. False when the database has an organization already: it is left as it is. */
+/** Loads the demo data, all or nothing. False if the database has an organization already: nothing is changed. */
 export const loadDemoData = Effect.fn("Demo.load")(function* (sql: PgClient.PgClient) {
   const found = yield* sql`select 1 from organizations limit 1`
   if (found.length > 0) return false

@@ -60,7 +60,7 @@ export const make = Effect.fnUntraced(function* (target: string) {
     return bytes
   })
 
-  /** Writes a new file in the place of any other, and syncs it. Returns how many bytes were written. */
+  /** Writes a new file in the place of any other, and syncs it. Returns the bytes written. */
   const write = (file: string, pieces: Pieces) =>
     Effect.andThen(
       fs.remove(file, { force: true }),
@@ -81,7 +81,7 @@ export const make = Effect.fnUntraced(function* (target: string) {
     /** Replaces a file by one with this text, at once. */
     writeAtOnce: (file: string, text: string) =>
       Effect.andThen(write(`${file}.next`, Stream.make(Buffer.from(text))), replace(`${file}.next`, file)),
-    /** Writes at a position of a file, in the place of what follows, and syncs it. Returns how many bytes were written. */
+    /** Writes at a position of a file, in the place of what follows, and syncs it. Returns the bytes written. */
     writeAt: (file: string, position: number, pieces: Pieces) =>
       Effect.gen(function* () {
         const handle = yield* fs.open(file, { flag: "r+" })

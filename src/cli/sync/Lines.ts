@@ -38,8 +38,8 @@ const read = (files: Files, file: string, bytes: number) =>
   })
 
 /**
- * An index of the records in the first bytes of a file, each with the position of its last line, until the scope closes.
- * The index is a file of its own, so that memory does not grow with the copy.
+ * An index of the records in the first bytes of a file by the position of their last line, until the scope closes. The
+ * index is a file of its own, so that memory does not grow with the copy.
  */
 export const index = Effect.fnUntraced(function* (place: Place, files: Files, file: string, bytes: number) {
   const indexFile = `${file}.index`

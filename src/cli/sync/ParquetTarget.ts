@@ -1,6 +1,6 @@
 /**
- * A copy in a folder of Parquet files, one for each resource. Parquet cannot be changed in place, so the copy itself is a
- * SQLite file beside them; each time that all have been read, the files of the resources that have changed are rewritten.
+ * A copy in a folder of Parquet files, one for each resource. Parquet cannot be changed in place, so the copy itself is
+ * a SQLite file beside them. At the end of each round, the files of the resources that have changed are rewritten.
  */
 import type { SQLOutputValue } from "node:sqlite"
 import { DateTime, Effect, Path } from "effect"

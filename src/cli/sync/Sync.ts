@@ -1,6 +1,6 @@
 /**
- * Keeps a copy of the resources in step by their changes. The target records the state of the copy, so that a sync which
- * was killed, or which meets an outage, resumes there.
+ * Keeps a copy of the resources in step by their changes. The target records the state of the copy: a sync that was
+ * killed, or that meets an outage, resumes there.
  */
 import { Clock, Duration, Effect, Stream } from "effect"
 import { Event, Progress } from "./Progress.ts"

@@ -1,4 +1,4 @@
-/** The place of a copy. Each kind of target implements this, and keeps what it has applied through a kill at any point. */
+/** The place of a copy. Each kind of target implements this, and survives a kill at any point. */
 import { Effect, Schema, type Scope } from "effect"
 import type { ChangesPage } from "../../client/index.ts"
 import type { Table } from "./Table.ts"
@@ -23,7 +23,7 @@ export interface Origin {
 export interface State {
   /** The start of the next page. Undefined at the beginning. */
   readonly cursor: string | undefined
-  /** The load of all records. A second load runs over an existing copy, and removes at its end what did not come again. */
+  /** The load of all records. A second load runs over a copy, and removes at its end what did not come again. */
   readonly load: "first" | "again" | "done"
 }
 
@@ -78,7 +78,7 @@ export interface Target {
 /** The version of what targets keep beside the records. */
 export const formatVersion = 1
 
-/** The state after a page. The last page ends a load if it is complete: else an open transaction may hold records back. */
+/** The state after a page. A load ends once it is complete: before, an open transaction may hold records back. */
 export const after = ({ load }: State, { complete, cursor, has_more }: Page): State => ({
   cursor,
   load: complete && !has_more ? "done" : load

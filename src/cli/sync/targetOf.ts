@@ -30,7 +30,7 @@ const postgres = (text: string, { concurrency, schema }: Options) =>
 const looksLikeFile = /\.(db|sqlite3?)$/i
 const scheme = /^[a-z][a-z\d+.-]+:/i
 
-/** The target that a text names: `postgres://...`, `sqlite:FILE`, `ndjson:FOLDER`, the path of a folder, or `parquet:FOLDER`. */
+/** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER`, `ndjson:FOLDER` or the path of a folder. */
 export const targetOf = Effect.fnUntraced(function* (text: string, options: Options) {
   const isPostgres = /^postgres(ql)?:/i.test(text)
   const isFolder = !isPostgres && !/^(sqlite|parquet):/.test(text)
