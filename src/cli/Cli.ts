@@ -35,7 +35,7 @@ const command = Command.make("practice-data").pipe(
 )
 
 /** Runs the command that the arguments name. Explains a failure on standard error. */
-export const run = (args: ReadonlyArray<string>) =>
+export const run = (args: ReadonlyArray<string>): Effect.Effect<void, { readonly _tag: string }, Command.Environment> =>
   Command.runWith(command, { version })(args).pipe(
     Effect.tapError((error) => {
       // These are printed where they occur.
