@@ -44,7 +44,7 @@ const stateTabs = ({ counts, filter }: Data) => {
   return h("nav", { "aria-label": "States" })(tabs(all))
 }
 
-/** What was deleted and what was not, in a few words. */
+/** The outcome of a task in a few words. */
 const outcomeText = ({ last_error, outcome }: Task) => {
   if (outcome === null) return last_error
   const { invoices, lines, notDeleted } = totalsOf(outcome)
