@@ -27,7 +27,7 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Errors** have a \`detail\`: a text, or for 422 a list of the faults of the request, all at once, up to 100. A response that refuses a request has at most 64 KiB. Every error of an endpoint carries \`x-service: practice-data\`: a 404 or 410 without it comes from a proxy or another server. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
 - **Connections**: what is not HTTP gets 400, headers over 16 KiB get 431, a request that does not arrive in time gets 408, with such a \`detail\`, and the connection is closed. A request with \`Upgrade\` is served without it, as the last of its connection; with \`Transfer-Encoding\` beside it, it gets 411.
 - **Compression**: responses come as zstd, br or gzip where \`Accept-Encoding\` asks for it.
-- **Invoice deletions** are sent to the intake (\`/api/v1/docs\`). \`/invoice-deletions/search\` and \`/get\` say what became of them.
+- **Invoice deletions** are sent to the intake (\`/api/v1/docs\`). Read their outcome with \`/invoice-deletions/search\` and \`/get\`.
 - Every response carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, otherwise a new one.
 
 \`x-provisional: true\` marks endpoints and statuses whose shape may still change.

@@ -29,7 +29,7 @@ export class HealthApi extends HttpApiGroup.make("health")
       provisional(
         "check",
         "Health",
-        "Answers 200 as long as the process serves, within half a second. `warn` where a check does not pass; its `output` says why."
+        "200 as long as the process serves, within half a second. `warn` where a check does not pass; its `output` is the reason."
       )
     ),
     HttpApiEndpoint.get("ready", "/health/ready", { success: [Readiness, notReady] }).annotateMerge(

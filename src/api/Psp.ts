@@ -44,7 +44,7 @@ const epochSeconds = (description: string) =>
     )
   )
 
-// Null is as good as none.
+// Null counts as absent.
 const clinic = Schema.NullOr(Filter.Text("The clinic whose connected account is read.", "clinic_oakridge_01")).pipe(
   Schema.decodeTo(Schema.String, {
     decode: SchemaGetter.transformEffect((name) =>
@@ -151,7 +151,7 @@ const group = <const Kind extends string>(
           stability,
           summary: `Read ${title(kind)}`,
           description:
-            "Reads live from the payment processor account connected to one clinic, newest first. The next page is the one that starts after the id of the last object; there is no offset. A clinic without a connected account is refused with 400. When the processor does not answer for an account within 8 seconds, fails several times in a row, or 20 reads of the organization are in flight, the response is 503, and `Retry-After` (1 to 60 seconds) says when to try again.",
+            "Reads live from the payment processor account connected to one clinic, newest first. The next page is the one that starts after the id of the last object; there is no offset. A clinic without a connected account is refused with 400. When the processor does not answer for an account within 8 seconds, fails several times in a row, or 20 reads of the organization are in flight, the response is 503, and `Retry-After` is 1 to 60 seconds.",
           request: { clinic: "clinic_oakridge_01", limit: 10 },
           response: { data: [{ ...example, created: 1767600000 }], has_more: true }
         })

@@ -8,10 +8,10 @@ const description = `
 Takes notifications that invoices, or lines of invoices, were deleted, and deletes them a little later, once.
 
 - A delivery may be sent any number of times with the same \`Idempotency-Key\`: it is stored once, and every response is that of the first. After a 503, a timeout or a broken connection, send it again with the same key.
-- What an item says of a record must match: an item that names another clinic, client or invoice than the record's deletes nothing.
+- Extra ids of an item must match the record: an item with another clinic, client or invoice deletes nothing, and is counted by reason.
 - Items are counted before they are looked at: more than 10,000 are refused with 422, and the count in the response is of those that were counted until then.
 - A 422 lists the faults of a delivery all at once, up to 100. A response that refuses a delivery has at most 64 KiB.
-- What became of a delivery, and which of its items were not deleted and why, says \`POST /api/v3/invoice-deletions/get\` of the practice data API, with an API key of the organization: \`{"idempotency_key": "..."}\`.
+- Check a delivery, and why items were not deleted, with \`POST /api/v3/invoice-deletions/get\` of the practice data API and an API key of the organization: \`{"idempotency_key": "..."}\`.
 - Deliveries of an organization with a signing secret must be signed, and the service may require it of all: see below. Unsigned ones are otherwise accepted from anyone.
 - What an organization has pending is bounded. Beyond, a delivery gets 503 and nothing is stored.
 

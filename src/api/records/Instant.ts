@@ -1,7 +1,7 @@
 /**
  * A point in time as requests name it: ISO 8601 date and time, kept to the microsecond.
  *
- * `T` or one space stands between date and time; seconds and their fraction are optional; without an offset or `Z`
+ * `T` or one space separates date and time; seconds and their fraction are optional; without an offset or `Z`
  * it is UTC; a date alone is its midnight. Digits alone, an epoch and an impossible date are refused.
  */
 import { DateTime, Result } from "effect"
@@ -23,7 +23,7 @@ const daysIn = (year: number, month: number) =>
 
 const inRange = (value: number, low: number, high: number) => value >= low && value <= high
 
-/** Reads an instant, or says why the text is none. */
+/** The instant of a text, or the reason why it is none. */
 export const parse = (text: string): Result.Result<Instant, string> => {
   if (text.length < 10) return Result.fail("input is too short")
   const match = shape.exec(text)

@@ -84,9 +84,7 @@ const exampleCursor = "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vY
 
 /** Request fields of every change feed. */
 export const changesFields = {
-  cursor: Filter.optional(
-    Filter.Text("The `cursor` of the response before. Without one, the changes begin with every record that there is.")
-  ),
+  cursor: Filter.optional(Filter.Text("The `cursor` of the previous response. Without one, you get every record.")),
   limit: Filter.optional(
     integer("The most changes to return, `body` and `removed` together.", {
       minimum: 1,
