@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { resources } from "../api/records/index.ts"
-import { beginAnew } from "../database/ChangeOrder.ts"
+import { beginAnew } from "../database/Databases.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import { distribute as distributeTables, settings } from "../database/Distribution.ts"
 import { migrate as applyMissing, openSchema } from "../database/Migrations.ts"

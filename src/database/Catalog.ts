@@ -27,7 +27,7 @@ export const Privilege = Schema.Struct({
 })
 export type Privilege = typeof Privilege.Type
 
-const home = Schema.Struct({
+const Home = Schema.Struct({
   /** The schema of the tables, quoted if need be. */
   schema: Schema.String,
   home: Schema.String,
@@ -37,7 +37,7 @@ const home = Schema.Struct({
   isReplica: Schema.Boolean
 })
 
-export interface Catalog extends Omit<typeof home.Type, "home"> {
+export interface Catalog extends Omit<typeof Home.Type, "home"> {
   readonly parts: ReadonlyArray<Part>
   readonly privileges: ReadonlyArray<Privilege>
 }
@@ -106,7 +106,7 @@ order by grantee, privilege desc, object`
 
 /** Reads the catalog of the schema that has the tables, whether or not the login may use the schema. */
 export const read = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const [found] = yield* rowsOf(home)(sql`
+  const [found] = yield* rowsOf(Home)(sql`
     select n.oid::regnamespace::text as schema, n.oid || '::oid::regnamespace' as home,
       not has_schema_privilege(n.oid, 'USAGE') as "isClosed", pg_is_in_recovery() as "isReplica"
     from pg_namespace n

@@ -133,3 +133,26 @@ export const afterMigration = <E, R>(settings: DatabaseSettings, worker: Layer.L
       yield* Effect.forkScoped(Effect.andThen(Fiber.join(tasks), Layer.buildWithScope(worker, scope)))
     })
   )
+
+/** The tables whose order of changes has to start again. */
+const unsettled = (sql: PgClient.PgClient) =>
+  Effect.map(
+    sql<{ name: string }>`select table_name as name from change_feed_states() where not is_settled order by table_name`,
+    (rows) => rows.map(({ name }) => name)
+  )
+
+/**
+ * Starts the order of changes again where that is due, as the service does by itself within a second. Returns the tables
+ * whose order started, and those that wait for a writer, or for the end of a restore.
+ */
+export const beginAnew = Effect.fn("Databases.beginAnew")(function* (sql: PgClient.PgClient) {
+  const due = yield* unsettled(sql)
+  if (due.length === 0) return { begun: [], waiting: [] }
+  yield* Effect.catchIf(
+    sql`select change_begin()`,
+    (error) => error.reason._tag === "LockTimeoutError",
+    () => Effect.succeed([])
+  )
+  const waiting = yield* unsettled(sql)
+  return { begun: due.filter((name) => !waiting.includes(name)), waiting }
+})
