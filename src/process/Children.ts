@@ -1,6 +1,6 @@
 /** Children of a service of several processes: the questions of the parent, and the answers. */
 import type { ChildProcess } from "node:child_process"
-import { Context, Duration, Effect, Layer, Option, Schema } from "effect"
+import { Context, Deferred, Duration, Effect, Layer, Option, Schema } from "effect"
 
 const isQuestion = Schema.is(Schema.Struct({ question: Schema.String }))
 const isAnswer = Schema.is(Schema.Struct({ question: Schema.String, answer: Schema.Unknown }))
@@ -33,12 +33,19 @@ export const answering = Effect.fnUntraced(function* (others: Readonly<Record<st
 export class Place {
   #child: ChildProcess | undefined
   #starts = 0
+  readonly #asked = new Map<string, Deferred.Deferred<unknown>>()
 
   /** Takes a child in that has started. */
   enter(child: ChildProcess) {
     this.#child = child
     this.#starts += 1
-    child.once("exit", () => (this.#child = undefined))
+    child.on("message", (message) => {
+      if (isAnswer(message)) this.#settle(message.question, message.answer)
+    })
+    child.once("exit", () => {
+      this.#child = undefined
+      for (const question of this.#asked.keys()) this.#settle(question, undefined)
+    })
   }
 
   /** The process id of the running child. */
@@ -51,26 +58,25 @@ export class Place {
     return Math.max(0, this.#starts - 1)
   }
 
-  /** The answer of the child; undefined where none runs. An answer to an earlier, equal question counts. */
+  /** The answer of the child; undefined where none runs. A question without an answer so far is not sent again. */
   ask(question: string): Effect.Effect<unknown> {
-    return Effect.callback((resume) => {
-      const child = this.#child
-      if (child?.connected !== true) return resume(Effect.undefined)
-      const onMessage = (message: unknown) => {
-        if (isAnswer(message) && message.question === question) settle(message.answer)
-      }
-      const onExit = () => settle(undefined)
-      const forget = () => void child.off("message", onMessage).off("exit", onExit)
-      const settle = (answer: unknown) => {
-        forget()
-        resume(Effect.succeed(answer))
-      }
-      child.on("message", onMessage).once("exit", onExit)
-      child.send({ question }, (error) => {
-        if (error !== null) onExit()
+    return Effect.suspend(() => {
+      const asked = this.#asked.get(question)
+      if (asked !== undefined) return Deferred.await(asked)
+      if (this.#child?.connected !== true) return Effect.undefined
+      const answer = Deferred.makeUnsafe<unknown>()
+      this.#asked.set(question, answer)
+      this.#child.send({ question }, (error) => {
+        if (error !== null) this.#settle(question, undefined)
       })
-      return Effect.sync(forget)
+      return Deferred.await(answer)
     })
+  }
+
+  #settle(question: string, answer: unknown) {
+    const asked = this.#asked.get(question)
+    this.#asked.delete(question)
+    if (asked !== undefined) Deferred.doneUnsafe(asked, Effect.succeed(answer))
   }
 }
 

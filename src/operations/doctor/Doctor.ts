@@ -6,16 +6,7 @@ import { connect, type Database, type Options as Pool } from "../../database/Dat
 import { poolsOf } from "../../database/Databases.ts"
 import * as Embedded from "../../database/Embedded.ts"
 import * as Failure from "../../process/Failure.ts"
-import {
-  attempt,
-  checksAt,
-  examine as examineArea,
-  fail,
-  type Finding,
-  findings as findingsOf,
-  ok,
-  warn
-} from "./Check.ts"
+import * as Check from "./Check.ts"
 import { databaseChecks, sessionChecks } from "./DatabaseChecks.ts"
 import { processorChecks, serviceChecks } from "./ServiceChecks.ts"
 import { environment, settingsChecks } from "./SettingsChecks.ts"
@@ -40,23 +31,23 @@ const databasesOf = (settings: Settings, url: Redacted.Redacted) => {
 const reach = (pool: Pool) => Effect.tap(connect({ ...pool, maxConnections: 1 }), (sql) => sql`select 1`)
 
 const unreachable = (variable: string, error: Parameters<typeof Failure.sqlReason>[0]) =>
-  fail(
+  Check.fail(
     `The database cannot be reached: ${Failure.sqlReason(error)}`,
     `Check the host, port, login and password of ${variable}, its sslmode and files, and that the server runs and lets this machine in.`
   )
 
 /** The findings about a session of a pool. */
 const session = (variable: string, pool: Pool) =>
-  attempt(
+  Check.attempt(
     `The connections of the ${pool.name ?? "database"}`,
     Effect.gen(function* () {
       const subject = { pool, sql: yield* reach(pool), variable }
-      return (yield* Effect.forEach(checksAt("doctor", sessionChecks, subject), ({ run }) => run(subject))).flat()
+      return (yield* Effect.forEach(Check.checksAt("doctor", sessionChecks, subject), ({ run }) => run(subject))).flat()
     }).pipe(Effect.scoped)
   )
 
 const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.Redacted) {
-  const findings: Array<Finding> = []
+  const findings: Array<Check.Finding> = []
   let primary: Database | undefined
   for (const { pools, variable } of databasesOf(settings, url)) {
     const [pool] = pools
@@ -69,14 +60,14 @@ const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.R
       }),
       Effect.catchTag("SqlError", (error) => Effect.succeed([unreachable(variable, error)]))
     )
-    const said = [...(yield* attempt("The database", reached))]
+    const said = [...(yield* Check.attempt("The database", reached))]
     if (sql !== undefined) {
       if (variable === "DATABASE_URL") primary = sql
       said.push(...(yield* Effect.forEach(pools, (each) => session(variable, each))).flat())
     }
     findings.push(...said.map((one) => ({ area: variable, ...one })))
     if (sql === undefined) continue
-    findings.push(...(yield* examineArea(variable, databaseChecks, { settings, variable, pools, sql, primary })))
+    findings.push(...(yield* Check.examine(variable, databaseChecks, { settings, variable, pools, sql, primary })))
   }
   return { findings, sql: primary }
 })
@@ -98,7 +89,7 @@ const folderOf = Effect.fnUntraced(function* (dataDir: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   if (dataDir === "memory") {
-    return { said: [ok("DATA_DIR=memory: it is kept in the memory of the service.")], canOpen: false }
+    return { said: [Check.ok("DATA_DIR=memory: it is kept in the memory of the service.")], canOpen: false }
   }
   const folder = path.resolve(dataDir)
   const isThere = yield* Effect.orElseSucceed(fs.exists(path.join(folder, "made")), () => false)
@@ -113,14 +104,14 @@ const folderOf = Effect.fnUntraced(function* (dataDir: string) {
   const { bavail, bsize } = Option.getOrElse(free, () => ({ bavail: Infinity, bsize: 1 }))
   const mebibytes = Math.floor((bavail * bsize) / 1024 ** 2)
   return {
-    said: findingsOf([
+    said: Check.findings([
       !isWritable &&
-        fail(
+        Check.fail(
           `${folder} cannot be written: ${parent} is no folder, or not this user's.`,
           "Choose another folder with DATA_DIR, or give this user the right."
         ),
-      mebibytes < little && warn(`${parent} has ${mebibytes} MiB left.`, "Make room on its disk."),
-      !isThere && isWritable && ok(`There is none in ${folder} yet; the first start makes it.`)
+      mebibytes < little && Check.warn(`${parent} has ${mebibytes} MiB left.`, "Make room on its disk."),
+      !isThere && isWritable && Check.ok(`There is none in ${folder} yet; the first start makes it.`)
     ]),
     canOpen: isThere && isWritable
   }
@@ -130,14 +121,14 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
   const area = "Embedded database"
   const { dataDir, processes } = settings
   const { canOpen, said } = yield* folderOf(dataDir)
-  const several = fail(`PROCESSES=${processes} needs a Postgres.`, "Set DATABASE_URL, or leave PROCESSES unset.")
-  const findings = [...(processes > 1 ? [several] : []), ...said].map((one): Finding => ({ area, ...one }))
+  const several = Check.fail(`PROCESSES=${processes} needs a Postgres.`, "Set DATABASE_URL, or leave PROCESSES unset.")
+  const findings = [...(processes > 1 ? [several] : []), ...said].map((one): Check.Finding => ({ area, ...one }))
   if (!canOpen) return findings
   const opened = Effect.gen(function* () {
     const { isGuest, sql } = yield* Embedded.connect(dataDir, { asGuest: true })
-    const how = ok(isGuest ? "Another process has it open, and shares it." : "It opens.")
+    const how = Check.ok(isGuest ? "Another process has it open, and shares it." : "It opens.")
     const subject = { settings, variable: undefined, pools: [], sql, primary: undefined }
-    return [{ area, ...how }, ...(yield* examineArea(area, databaseChecks, subject))]
+    return [{ area, ...how }, ...(yield* Check.examine(area, databaseChecks, subject))]
   }).pipe(
     Effect.catchTags({
       EmbeddedDatabaseError: ({ message }) =>
@@ -152,7 +143,7 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
 
 /** All findings. */
 export const examine = Effect.fn("Doctor.examine")(function* () {
-  const configured = (yield* environment).map((one): Finding => ({ area: "Configuration", ...one }))
+  const configured = (yield* environment).map((one): Check.Finding => ({ area: "Configuration", ...one }))
   const read = yield* Effect.option(config)
   if (Option.isNone(read)) return configured
   const settings = read.value
@@ -161,9 +152,9 @@ export const examine = Effect.fn("Doctor.examine")(function* () {
     : { findings: yield* embedded(settings), sql: undefined }
   return [
     ...configured,
-    ...(yield* examineArea("Configuration", settingsChecks, settings)),
+    ...(yield* Check.examine("Configuration", settingsChecks, settings)),
     ...findings,
-    ...(yield* examineArea("Payment processor", processorChecks, { settings, sql })),
-    ...(yield* examineArea("Service", serviceChecks, settings))
+    ...(yield* Check.examine("Payment processor", processorChecks, { settings, sql })),
+    ...(yield* Check.examine("Service", serviceChecks, settings))
   ]
 })
