@@ -132,9 +132,9 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
   }).pipe(
     Effect.catchTags({
       EmbeddedDatabaseError: ({ message }) =>
-        Effect.succeed([{ area, ...fail(message, "Stop the other process, or choose another DATA_DIR.") }]),
+        Effect.succeed([{ area, ...Check.fail(message, "Stop the other process, or choose another DATA_DIR.") }]),
       SqlError: (error) =>
-        Effect.succeed([{ area, ...fail(`It does not open: ${Failure.sqlReason(error)}`, "Look at the log.") }])
+        Effect.succeed([{ area, ...Check.fail(`It does not open: ${Failure.sqlReason(error)}`, "Look at the log.") }])
     }),
     Effect.scoped
   )
