@@ -34,7 +34,7 @@ export interface Writer {
   readonly write: (line: string, isUrgent?: boolean) => void
   /** The number of lines that were dropped so far. */
   readonly dropped: () => number
-  /** Writes the last lines, and waits for the reader for a moment: for the end of the process. */
+  /** Writes the last lines, and waits for the reader for a moment: for the end of the process. Nothing is tried again. */
   readonly end: () => void
 }
 
@@ -85,6 +85,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
   }
 
   const rest = () => {
+    if (isEnding) return
     // oxlint-disable-next-line effecttsgo/global-timers -- loggers are called outside of fibers, and after the last one
     timer ??= setTimeout(tick, failure === undefined ? window : pause).unref()
   }
@@ -112,6 +113,8 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
     end: () => {
       const until = performance.now() + grace
       isEnding = true
+      // oxlint-disable-next-line effecttsgo/global-timers -- see above
+      clearTimeout(timer)
       const isFullPipe = () => {
         flush()
         return failure === "EAGAIN"

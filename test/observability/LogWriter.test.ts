@@ -36,11 +36,18 @@ const pipe = Effect.gen(function* () {
   return path
 })
 
+/** A writer that ends before its descriptor is closed, and may be another's. */
+const writerTo = (fd: number, capacity?: number) =>
+  Effect.acquireRelease(
+    Effect.sync(() => LogWriter.make({ fd, notice, ...(capacity === undefined ? {} : { capacity }) })),
+    ({ end }) => Effect.sync(end)
+  )
+
 const piped = Effect.fnUntraced(function* (capacity?: number) {
   const path = yield* pipe
   const reader = yield* opened(path, O_RDONLY)
   const fd = yield* opened(path, O_WRONLY)
-  const writer = LogWriter.make({ fd, notice, ...(capacity === undefined ? {} : { capacity }) })
+  const writer = yield* writerTo(fd, capacity)
   return { path, read: () => readAll(reader), writer }
 })
 
@@ -95,7 +102,7 @@ it.live("lines that come while there is no reader wait for the next one, and a l
   Effect.gen(function* () {
     const path = yield* pipe
     const first = openSync(path, O_RDONLY | O_NONBLOCK)
-    const writer = LogWriter.make({ fd: yield* opened(path, O_WRONLY), notice })
+    const writer = yield* writerTo(yield* opened(path, O_WRONLY))
     // Longer than what the pipe holds.
     writer.write(line(0, 200_000), true)
     closeSync(first)
@@ -116,7 +123,7 @@ it.live("a process whose reader has left ends at once", () =>
   Effect.gen(function* () {
     const path = yield* pipe
     const first = openSync(path, O_RDONLY | O_NONBLOCK)
-    const writer = LogWriter.make({ fd: yield* opened(path, O_WRONLY), notice })
+    const writer = yield* writerTo(yield* opened(path, O_WRONLY))
     closeSync(first)
     writer.write(line(0))
     const begun = performance.now()
