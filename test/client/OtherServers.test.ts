@@ -11,7 +11,7 @@ import { RecordNotFound } from "../../src/api/Errors.ts"
 import { InvoiceDeletions, NotFoundError, PracticeData, UnexpectedResponseError } from "../../src/client/index.ts"
 import * as Server from "../../src/app/Server.ts"
 import { Source, SourceRefused } from "../../src/cli/sync/Source.ts"
-import { runWith } from "../cli/cli.ts"
+import { runWith } from "../support/cli.ts"
 import { key, layerDemo } from "../http/inProcess.ts"
 import { collect, failureOf } from "./support.ts"
 

@@ -6,7 +6,7 @@ import * as Connection from "../../src/cli/Connection.ts"
 import { variables as otlpVariables } from "../../src/observability/OtlpConfig.ts"
 import * as Failure from "../../src/process/Failure.ts"
 import * as Variable from "../../src/process/Variable.ts"
-import { runWith } from "../cli/cli.ts"
+import { runWith } from "../support/cli.ts"
 
 const namesOf = (configs: ReadonlyArray<Parameters<typeof Variable.namesOf>[0]>) =>
   Effect.map(Effect.forEach(configs, Variable.namesOf), (names) => names.flat())

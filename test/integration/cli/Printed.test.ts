@@ -1,0 +1,168 @@
+/** What commands print of texts from elsewhere: of a service, of tables, of a server that is none of ours. */
+import { createServer } from "node:http"
+import { assert, it as test, layer } from "@effect/vitest"
+import { Arbitrary, Context, Effect, Layer, Schema } from "effect"
+import { json } from "../../blackbox/support/Client.ts"
+import { temporaryFolder } from "../../blackbox/support/Process.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { tries } from "../../support/tries.ts"
+import { parse } from "../../deletions/taskFixture.ts"
+import { cli, runWith } from "../../support/cli.ts"
+
+const control = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_C}]/u
+
+const forged = "FORGED"
+
+const character = (from: number, to: number) =>
+  Arbitrary.map(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: from, maximum: to }))), (code) =>
+    String.fromCharCode(code)
+  )
+
+const piece = Arbitrary.flatMap(
+  Arbitrary.schema(Schema.Literals([0, 1, 2, 3, 4])),
+  (kind) =>
+    [
+      character(0, 0x1f),
+      character(0x7f, 0x9f),
+      character(0x200e, 0x202e),
+      character(0x2066, 0x2069),
+      Arbitrary.schema(
+        Schema.Literals([
+          `\n${forged}`,
+          `\r${forged}`,
+          "\u001b[2J",
+          "\u001b]52;c;eA==\u0007",
+          "\u009b31m",
+          "\ud800",
+          "é"
+        ])
+      )
+    ][kind] ?? character(0, 0x1f)
+)
+
+const hostile = Arbitrary.map(
+  Arbitrary.array(piece, { minLength: 1, maxLength: 8 }),
+  (pieces) => `a${pieces.join("")}z`
+)
+
+/** Nothing but line ends of the command's own. */
+const isHarmless = (printed: string) => {
+  for (const line of printed.split("\n")) {
+    assert.notMatch(line, control, JSON.stringify(line))
+    assert.isFalse(line.trimStart().startsWith(forged), printed)
+  }
+}
+
+interface Reply {
+  readonly status: number
+  readonly body: string
+  readonly location?: string
+}
+
+/** A service that says whatever it is given. */
+class Liar extends Context.Service<Liar, { readonly url: string; reply: Reply }>()(
+  "practice-data/test/integration/cli/Printed/Liar"
+) {
+  static readonly layer = Layer.effect(
+    Liar,
+    Effect.gen(function* () {
+      const liar = Liar.of({ url: "", reply: { status: 200, body: "{}" } })
+      const server = createServer((_, response) => {
+        const { body, location, status } = liar.reply
+        response.writeHead(status, {
+          "content-type": "application/json",
+          ...(location === undefined ? {} : { location })
+        })
+        response.end(body)
+      })
+      const port = yield* Effect.acquireRelease(
+        Effect.callback<number>((resume) => {
+          server.listen(0, "127.0.0.1", () => {
+            const address = server.address()
+            resume(Effect.succeed(address === null || typeof address === "string" ? 0 : address.port))
+          })
+        }),
+        () =>
+          Effect.sync(() => {
+            server.closeAllConnections()
+            server.close()
+          })
+      )
+      return Object.assign(liar, { url: `http://127.0.0.1:${port}` })
+    })
+  )
+}
+
+const says = (reply: Reply, ...command: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const liar = yield* Liar
+    liar.reply = reply
+    const ended = yield* runWith({ PRACTICE_DATA_URL: liar.url, PRACTICE_DATA_API_KEY: "k" }, command)
+    isHarmless(ended.stdout)
+    isHarmless(ended.stderr)
+    return ended
+  })
+
+layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it) => {
+  for (const { often, options } of tries({ few: 10, many: 100 })) {
+    it.effect.prop(
+      `no control but the command's own line ends is printed${often}`,
+      { text: hostile },
+      ({ text }) =>
+        Effect.gen(function* () {
+          const record = { id: text, [text]: text, list: [text], count: 1 }
+          const one = { status: 200, body: json(record) }
+          const page = { status: 200, body: json({ body: [record] }) }
+          const shown = yield* says(one, "get", "charges", "c")
+          assert.lengthOf(shown.stdout.trim().split("\n"), Object.keys(record).length)
+          const table = yield* says(page, "search", "charges")
+          assert.lengthOf(table.stdout.trim().split("\n"), 2)
+          const asJson = yield* says(one, "get", "charges", "c", "--json")
+          assert.deepStrictEqual(yield* parse(asJson.stdout), yield* parse(one.body))
+          yield* says(page, "search", "charges", "--json")
+          for (const status of [400, 401, 404, 410]) {
+            yield* says({ status, body: json({ detail: text }) }, "get", "charges", "c")
+          }
+          const detail = [{ loc: ["body", text], msg: text, type: text }]
+          yield* says({ status: 422, body: json({ detail }) }, "search", "charges")
+          yield* says({ status: 200, body: text }, "get", "charges", "c")
+          yield* says({ status: 302, body: "", location: "/\u009b31m\u0085" }, "get", "charges", "c")
+          const receipt = { status: text, task_id: text, idempotency_key: text, scheduled_for: text }
+          yield* says({ status: 202, body: json(receipt) }, ..."send --organization o --invoice i".split(" "))
+          const folder = yield* temporaryFolder
+          yield* says({ status: 400, body: json({ detail: text }) }, "sync", `ndjson:${folder}`)
+        }).pipe(Effect.scoped),
+      options
+    )
+  }
+})
+
+layer(TestDatabase.layerDemo, { excludeTestServices: true })("Whatever stands in the tables,", (it) => {
+  it.effect("no control but the command's own line ends is printed", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const text = `a\n${forged}\r\t\u001b[2J\u009b31m\u007f\u0085\u2028\u202e\u2066z`
+      yield* sql`update api_keys set name = ${text}, organization_id = ${text}`
+      yield* sql`
+        insert into audit_log (organization_id, actor, source, action, target, result)
+        values (${text}, ${text}, ${text}, ${text}, ${text}, ${text})
+      `
+      const commands = ["keys list", "keys list --json", "audit list", "audit list --json", "tasks list", "doctor"]
+      for (const command of commands) {
+        const { stderr, stdout } = yield* cli(...command.split(" "))
+        isHarmless(stdout)
+        isHarmless(stderr)
+      }
+    })
+  )
+})
+
+test.effect.each(["\u001b[31m", "search \u001b]0;x\u0007", "tasks show \u009b31m"])(
+  "A usage error repeats an argument without its controls: %s",
+  (command) =>
+    Effect.map(runWith({}, command.split(" ")), ({ code, stderr, stdout }) => {
+      assert.strictEqual(code, 2)
+      isHarmless(stdout)
+      isHarmless(stderr)
+    })
+)

@@ -1,0 +1,35 @@
+/** A Postgres target that goes away in the middle of a transaction. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
+import { TestDatabase } from "../../../support/TestDatabase.ts"
+import { beginning, charge, charges, opening, page } from "./fixture.ts"
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (it) => {
+  it.effect("is unavailable when its server ends the session, and has nothing of the page", () =>
+    Effect.gen(function* () {
+      const { sql, url } = yield* TestDatabase
+      const target = PostgresTarget.make({
+        url: Redacted.make(url),
+        schema: "ended",
+        concurrency: 1
+      })
+      const state = yield* Effect.scoped(
+        Effect.flatMap(target.open(opening()), (copy) => copy.apply(charges, beginning, page([charge("a", "1")])))
+      )
+      yield* sql`create function ended.end_session() returns trigger language plpgsql as
+        'begin perform pg_terminate_backend(pg_backend_pid()); return new; end'`
+      yield* sql`create trigger ends before insert on ended.charges for each row execute function ended.end_session()`
+      const error = yield* Effect.flip(
+        Effect.scoped(
+          Effect.flatMap(target.open(opening()), (copy) => copy.apply(charges, state, page([charge("b", "1")])))
+        )
+      )
+      assert.strictEqual(error._tag, "TargetUnavailable", error.message)
+      yield* sql`drop trigger ends on ended.charges`
+      const kept = yield* Effect.scoped(Effect.flatMap(target.open(opening()), (copy) => copy.stateOf(charges)))
+      assert.deepStrictEqual(kept, state)
+      assert.deepStrictEqual(yield* sql`select id from ended.charges`, [{ id: "a" }])
+    })
+  )
+})

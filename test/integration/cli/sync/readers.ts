@@ -1,0 +1,123 @@
+/** Reads copies as their users do, and renders each row as the API's JSON of the record. Nothing here is from the sources. */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { DatabaseSync, type SQLOutputValue } from "node:sqlite"
+import type { PgClient } from "@effect/sql-pg"
+import { Effect, Predicate } from "effect"
+import { asyncBufferFromFile, parquetReadObjects } from "hyparquet"
+import { DEFAULT_PARSERS } from "hyparquet/src/convert.js"
+import { resourceOf } from "../../../contract/Contract.ts"
+import type { FieldType } from "../../../contract/Resource.ts"
+
+/** The JSON of each record, by its id. */
+export type Rows = ReadonlyMap<string, string>
+
+const tableOf = (resource: string) => (resource === "organization" ? "organizations" : resource.replaceAll("-", "_"))
+
+const fieldsOf = (resource: string) => Object.entries(resourceOf(resource).fields)
+
+const byId = (records: ReadonlyArray<object>): Rows =>
+  new Map(
+    records.map((record) => [Predicate.hasProperty(record, "id") ? String(record.id) : "", JSON.stringify(record)])
+  )
+
+const utc = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+const portions = ["to_Platform", "to_Processor", "to_Clinic"]
+
+/** A column as the value of a field. A column of another type than the contract's field does not compile. */
+const expressionOf = (name: string, type: FieldType): string => {
+  const column = `"${name}"`
+  switch (type.replace("!", "")) {
+    case "date-time":
+      return utc(column)
+    case "date":
+      return `to_char(${column} + interval '0 s', 'YYYY-MM-DD')`
+    case "number":
+      return `trim_scale(${column})`
+    case "integer":
+      return `${column} + 0::int4`
+    case "boolean":
+      return `(${column} and true)`
+    case "strings":
+      return `case when ${column} is not null then array_cat(${column}, '{}'::text[]) end`
+    case "split":
+      return `json_build_object(${portions.map((portion) => `'${portion}', ${column} -> '${portion}'`).join(", ")})`
+    default:
+      return column
+  }
+}
+
+/** The rows of a table in a schema of a Postgres. */
+export const inPostgres = Effect.fnUntraced(function* (sql: PgClient.PgClient, schema: string, resource: string) {
+  const values = fieldsOf(resource).map(([name, type]) => `'${name}', ${expressionOf(name, type)}`)
+  const rows = yield* sql.unsafe<{ record: string }>(
+    `select json_build_object(${values.join(", ")})::text as record from "${schema}"."${tableOf(resource)}"`
+  )
+  return byId(rows.map(({ record }) => JSON.parse(record)))
+})
+
+const fromSqlite = (value: SQLOutputValue | undefined, type: FieldType): unknown => {
+  if (value === null) return null
+  switch (type.replace("!", "")) {
+    case "boolean":
+      return value === 1
+    case "strings":
+    case "split":
+      return typeof value === "string" ? JSON.parse(value) : undefined
+    default:
+      return value
+  }
+}
+
+/** The rows of a table in a SQLite file. */
+export const inSqlite = (file: string, resource: string): Rows => {
+  const database = new DatabaseSync(file, { readOnly: true })
+  try {
+    const rows = database.prepare(`select * from "${tableOf(resource)}"`).all()
+    return byId(
+      rows.map((row) =>
+        Object.fromEntries(fieldsOf(resource).map(([name, type]) => [name, fromSqlite(row[name], type)]))
+      )
+    )
+  } finally {
+    database.close()
+  }
+}
+
+// Its own one takes U+FEFF from the beginning of a text.
+const parsers = {
+  ...DEFAULT_PARSERS,
+  stringFromBytes: (bytes: Uint8Array | undefined) => (bytes === undefined ? undefined : Buffer.from(bytes).toString())
+}
+
+const fromParquet = (value: unknown, type: FieldType): unknown => {
+  // A list of no value is undefined.
+  if (!(value instanceof Date)) return value ?? null
+  return type.startsWith("date-time") ? value.toISOString() : value.toISOString().slice(0, 10)
+}
+
+/** The rows of a Parquet file. */
+export const inParquet = (folder: string, resource: string): Promise<Rows> =>
+  asyncBufferFromFile(join(folder, `${tableOf(resource)}.parquet`))
+    .then((file) => parquetReadObjects({ file, parsers }))
+    .then((rows) =>
+      byId(
+        rows.map((row) =>
+          Object.fromEntries(fieldsOf(resource).map(([name, type]) => [name, fromParquet(row[name], type)]))
+        )
+      )
+    )
+
+/** The records that the changes in a file make, as far as the folder's state says that they count. */
+export const inFolder = (folder: string, resource: string): Rows => {
+  const state = JSON.parse(readFileSync(join(folder, "_practice_data_sync.json"), "utf8"))
+  const bytes = readFileSync(join(folder, `${tableOf(resource)}.ndjson`)).subarray(0, state.resources[resource].bytes)
+  const rows = new Map<string, string>()
+  for (const line of bytes.toString().split("\n").slice(0, -1)) {
+    const change = JSON.parse(line)
+    if (change.op === "remove") rows.delete(change.id)
+    else rows.set(change.record.id, JSON.stringify(change.record))
+  }
+  return rows
+}

@@ -1,0 +1,169 @@
+/**
+ * Copies beside writers, deletions and an order of changes that begins anew, by commands that are killed 8 times each, from a
+ * service that is killed as well, into a database that is restarted. In the end they are the same as the service's tables.
+ *
+ * @module-tag long
+ */
+import { join } from "node:path"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, Random, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { connect } from "../../../../src/database/Database.ts"
+import { resources } from "../../../contract/Contract.ts"
+import { options } from "../../../blackbox/support/Service.ts"
+import * as Process from "../../../blackbox/support/Process.ts"
+import * as LocalPostgres from "../../../support/LocalPostgres.ts"
+import { settled } from "../../../support/settled.ts"
+import { TestDatabase } from "../../../support/TestDatabase.ts"
+import * as Command from "./command.ts"
+import * as Readers from "../../../integration/cli/sync/readers.ts"
+
+const kills = 8
+const owner = "org_oakridge"
+
+const tableOf = (resource: string) => (resource === "organization" ? "organizations" : resource.replaceAll("-", "_"))
+
+/** Has a process run for a while, kill it, and start it again on the same port. */
+const mortalService = Effect.gen(function* () {
+  const { url } = yield* TestDatabase
+  const port = yield* LocalPostgres.freePort
+  const environment = { DATABASE_URL: url, DATABASE_POOL_SIZE: "8", PORT: `${port}`, ROLES: "data-api" }
+  const life = Effect.gen(function* () {
+    const program = yield* Process.start(environment)
+    yield* program.address
+    yield* Effect.sleep("6 seconds")
+    yield* program.kill("SIGKILL")
+    yield* program.ended
+  }).pipe(Effect.scoped)
+  const last = Effect.flatMap(Process.start(environment), ({ address }) => address)
+  return { url: `http://127.0.0.1:${port}`, life, last }
+})
+
+const writers = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  let round = 0
+  const transaction = Effect.gen(function* () {
+    round += 1
+    const tail = `%${round % 10}`
+    yield* sql`insert into consumption_logs (organization_id, id, qty_consumed, product_name)
+      select ${owner}, 'new_' || ${round}::int || '_' || n, n / 8.0, 'é "' || n from generate_series(1, 60) n`
+    yield* sql`update charges set status = ${`round ${round}`}, net_paid = random()::numeric(12, 6)
+      where organization_id = ${owner} and id like ${tail}`
+    yield* sql`delete from consumption_logs where organization_id = ${owner} and id like ${`new_%${tail}`}`
+    yield* sql`delete from invoice_lines where organization_id = ${owner} and id like ${`many_${round % 40}_%`}`
+    yield* sql`insert into invoice_lines (organization_id, id, quantity)
+      select ${owner}, 'many_' || ${(round + 20) % 40}::int || '_' || n, n from generate_series(1, 100) n
+      on conflict (organization_id, id) do update set quantity = ${round}, updated_at = now()`
+    yield* Effect.sleep(round % 5 === 0 ? "150 millis" : "10 millis")
+  })
+  yield* sql`insert into invoice_lines (organization_id, id, quantity)
+    select ${owner}, 'many_' || n % 40 || '_' || n / 40, n from generate_series(1, 12000) n`
+  const write = Effect.gen(function* () {
+    yield* sql.withTransaction(transaction)
+    // The order of changes begins anew.
+    if (round % 60 === 0) {
+      yield* sql`truncate products`
+      yield* sql`insert into products (organization_id, id) select ${owner}, n from generate_series(1, 3000) n`
+    }
+    yield* Effect.sleep("40 millis")
+  })
+  return { write }
+})
+
+const ownPostgres = Effect.gen(function* () {
+  // A process that is killed loses nothing that the system was given to write.
+  const postgres = yield* LocalPostgres.make({ settings: { fsync: "off" } })
+  const sql = yield* connect({
+    url: Redacted.make(postgres.url),
+    applicationName: "practice-data-test",
+    maxConnections: 1,
+    statementTimeout: "1 minute"
+  })
+  return { ...postgres, sql }
+}).pipe(Effect.provide(Reactivity.layer))
+
+/** Kills a command again and again, at some point after it has opened its target. */
+const killAgainAndAgain = Effect.fnUntraced(function* (
+  environment: Readonly<Record<string, string>>,
+  args: ReadonlyArray<string>
+) {
+  let killed = 0
+  while (killed < kills) {
+    const after = yield* Random.nextIntBetween(0, 600)
+    const ended = yield* Effect.scoped(
+      Effect.gen(function* () {
+        const command = yield* Command.start(environment, args)
+        yield* Effect.raceFirst(Effect.andThen(command.opened, Effect.sleep(after)), command.ended)
+        yield* command.kill("SIGKILL")
+        return yield* command.ended
+      })
+    )
+    // The service or the database was down when it started.
+    if (ended.code !== 75) assert.strictEqual(ended.signal, "SIGKILL", `${ended.stdout}${ended.stderr}`)
+    else yield* Effect.sleep("200 millis")
+    if (ended.signal !== null) killed += 1
+  }
+})
+
+layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => {
+  it.effect("however often the command, the service and the target's database were killed", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const service = yield* mortalService
+      const warehouse = yield* ownPostgres
+      const folder = yield* Process.temporaryFolder
+      const environment = { PRACTICE_DATA_URL: service.url, PRACTICE_DATA_API_KEY: "pda_demo_oakridge" }
+      const file = join(folder, "copy.db")
+      const targets = [
+        { flags: [], target: warehouse.url, read: (name: string) => Readers.inPostgres(warehouse.sql, "public", name) },
+        {
+          flags: [],
+          target: `sqlite:${file}`,
+          read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name))
+        },
+        {
+          flags: ["--compact"],
+          target: `ndjson:${join(folder, "copy")}`,
+          read: (name: string) => Effect.sync(() => Readers.inFolder(join(folder, "copy"), name))
+        }
+      ]
+
+      const { write } = yield* writers
+      const restart = Effect.gen(function* () {
+        yield* Effect.sleep("9 seconds")
+        yield* warehouse.stopImmediately
+        yield* Effect.sleep("500 millis")
+        yield* warehouse.start
+      })
+      let isOver = false
+      const until = { until: () => isOver }
+      const around = yield* Effect.all(
+        [Effect.repeat(service.life, until), Effect.repeat(write, until), Effect.repeat(restart, until)],
+        { concurrency: "unbounded" }
+      ).pipe(Effect.forkScoped)
+      yield* Effect.forEach(
+        targets,
+        ({ flags, target }) => killAgainAndAgain(environment, [target, "--watch", "1", ...flags]),
+        { concurrency: "unbounded" }
+      )
+      isOver = true
+      yield* Fiber.join(around)
+
+      yield* service.last
+      yield* settled(sql)
+      for (const { read, target } of targets) {
+        const ended = yield* Command.run(environment, [target])
+        assert.strictEqual(ended.code, 0, ended.stderr)
+        for (const { name } of resources) {
+          const rows = yield* sql<{ id: string; record: string }>`
+            select id, record from ${sql(tableOf(name))} where organization_id = ${owner}`
+          assert.deepStrictEqual(
+            Object.fromEntries(yield* read(name)),
+            Object.fromEntries(rows.map(({ id, record }) => [id, record])),
+            `${name} in ${target}`
+          )
+        }
+      }
+    })
+  )
+})
