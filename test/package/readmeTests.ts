@@ -50,7 +50,7 @@ const readme = snippetsOf(join(root, "README.md"))
 /** The commands in the README that are tried elsewhere, or that need what a reader has: his Postgres, his shell. */
 const untried = ["npm ci && npm start", "npm ci && npm test", "npm install ./practice-data-0.1.0.tgz"]
 
-/** Those that `test/operations/Runbook.test.ts` tries, by their beginnings. */
+/** Those that `test/system/operations/Runbook.test.ts` tries, by their beginnings. */
 const ofRunbook = ["pg_dumpall ", 'psql --dbname="$', "npm run cli -- keys create "]
 
 const isCurl = (code: string) => code.startsWith("curl ")

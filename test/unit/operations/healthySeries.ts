@@ -1,7 +1,7 @@
 /** The series of a healthy service under a little load: each metric of the list with each value of its labels. */
 import { Record } from "effect"
-import { type Definition, metrics } from "../../src/observability/Metrics.ts"
-import type { Labels } from "../support/Series.ts"
+import { type Definition, metrics } from "../../../src/observability/Metrics.ts"
+import type { Labels } from "../../support/Series.ts"
 
 /** What a series is at a time in seconds, from 0 on. */
 export type Values = (seconds: number) => number | undefined

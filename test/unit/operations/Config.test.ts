@@ -1,8 +1,8 @@
 /** What each variable of the configuration takes, and what it says of anything else. scripts/operations/README.md: "Configuration". */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Option, Redacted } from "effect"
-import { config } from "../src/operations/Config.ts"
-import * as Failure from "../src/process/Failure.ts"
+import { config } from "../../../src/operations/Config.ts"
+import * as Failure from "../../../src/process/Failure.ts"
 
 const secret = "s3cret-passw0rd"
 const long = "x".repeat(10_000)

@@ -13,7 +13,7 @@ export const isInstalled = existsSync(executablePath)
 export const missing = `There is no Chromium at ${executablePath}: the tests in a browser are left out. CHROMIUM names another one.`
 
 /** The browser, which ends with the layer. */
-export class Chromium extends Context.Service<Chromium, Browser>()("practice-data/test/browser/Chromium") {
+export class Chromium extends Context.Service<Chromium, Browser>()("practice-data/test/system/browser/Chromium") {
   static readonly layer = Layer.effect(
     Chromium,
     Effect.acquireRelease(

@@ -2,9 +2,9 @@
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { Figures } from "../../src/operations/Figures.ts"
-import { h, link } from "../../src/http/Html.ts"
-import { OperatorStore } from "../../src/operations/OperatorStore.ts"
+import { Figures } from "../../../src/operations/Figures.ts"
+import { h, link } from "../../../src/http/Html.ts"
+import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
 import { busy, entryOf, figures, keysOf, processOf, store, taskOf } from "./fakes.ts"
 import { ask, basic, listener, token } from "./pages.ts"
 

@@ -8,8 +8,8 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Array, Context, Data, Effect, Layer, Schema } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
 import type { Page } from "playwright-core"
-import { long } from "../support/tries.ts"
-import * as Process from "../blackbox/support/Process.ts"
+import { long } from "../../support/tries.ts"
+import * as Process from "../../blackbox/support/Process.ts"
 import {
   Chromium,
   desktop,
@@ -22,7 +22,7 @@ import {
   screenshot
 } from "./Chromium.ts"
 
-class Service extends Context.Service<Service, string>()("practice-data/test/browser/Pages/Service") {
+class Service extends Context.Service<Service, string>()("practice-data/test/system/browser/Pages/Service") {
   static readonly layer = Layer.effect(
     Service,
     Effect.flatMap(Process.start({ DATA_DIR: "memory" }), ({ address }) => address)

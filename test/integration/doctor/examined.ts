@@ -3,9 +3,9 @@ import { assert } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { Reactivity } from "effect/reactivity"
-import * as Doctor from "../../src/operations/doctor/Doctor.ts"
-import type { Finding } from "../../src/operations/doctor/Check.ts"
-import * as HttpClient from "../../src/process/HttpClient.ts"
+import * as Doctor from "../../../src/operations/doctor/Doctor.ts"
+import type { Finding } from "../../../src/operations/doctor/Check.ts"
+import * as HttpClient from "../../../src/process/HttpClient.ts"
 
 const services = Layer.mergeAll(NodeServices.layer, Reactivity.layer, HttpClient.layer)
 

@@ -1,6 +1,6 @@
 /** For each alert a fault, as the metrics tell it, that fires it and no other. */
 import { Array } from "effect"
-import type { Series } from "../support/Series.ts"
+import type { Series } from "../../support/Series.ts"
 import { healthySeries, type Told, type Values } from "./healthySeries.ts"
 
 /** What the series of a metric become, where they have these labels. */

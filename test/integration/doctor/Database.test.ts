@@ -5,8 +5,8 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import * as Migrations from "../../src/database/Migrations.ts"
-import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
+import * as Migrations from "../../../src/database/Migrations.ts"
+import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 import { examined, has, isFine } from "./examined.ts"
 
 const area = "DATABASE_URL"

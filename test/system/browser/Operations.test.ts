@@ -7,11 +7,11 @@
 import { assert, describe, layer } from "@effect/vitest"
 import { Clock, Effect, Exit, Layer, Option, Redacted, Schema, Scope } from "effect"
 import type { Page } from "playwright-core"
-import * as OperationsListener from "../../src/operations/OperationsListener.ts"
-import { link } from "../../src/http/Html.ts"
-import { busy, entryOf, figures, keysOf, processOf, store, taskOf } from "../operations/fakes.ts"
-import { token } from "../operations/pages.ts"
-import { long } from "../support/tries.ts"
+import * as OperationsListener from "../../../src/operations/OperationsListener.ts"
+import { link } from "../../../src/http/Html.ts"
+import { busy, entryOf, figures, keysOf, processOf, store, taskOf } from "../../unit/operations/fakes.ts"
+import { token } from "../../unit/operations/pages.ts"
+import { long } from "../../support/tries.ts"
 import { Chromium, desktop, isInstalled, missing, openPage, type Screen, screens, screenshot } from "./Chromium.ts"
 
 const now = Effect.runSync(Clock.currentTimeMillis)

@@ -6,14 +6,14 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Schema } from "effect"
-import * as Client from "../blackbox/support/Client.ts"
-import { eventually } from "../blackbox/support/eventually.ts"
-import { hasPromtool, promtool, scraper } from "../blackbox/support/Metrics.ts"
-import * as Process from "../blackbox/support/Process.ts"
-import * as TcpProxy from "../blackbox/support/TcpProxy.ts"
-import { inTime } from "../support/inTime.ts"
-import { samplesOf } from "../support/metrics.ts"
-import { TestDatabase } from "../support/TestDatabase.ts"
+import * as Client from "../../blackbox/support/Client.ts"
+import { eventually } from "../../blackbox/support/eventually.ts"
+import { hasPromtool, promtool, scraper } from "../../blackbox/support/Metrics.ts"
+import * as Process from "../../blackbox/support/Process.ts"
+import * as TcpProxy from "../../blackbox/support/TcpProxy.ts"
+import { inTime } from "../../support/inTime.ts"
+import { samplesOf } from "../../support/metrics.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
 

@@ -8,14 +8,14 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
-import { made } from "../../scripts/doctor/made.ts"
-import { script } from "../../src/database/migrations/script.ts"
-import { changes } from "../../src/operations/doctor/DatabaseChecks.ts"
-import * as MigrationsCheck from "../../src/operations/doctor/MigrationsCheck.ts"
-import * as RolesCheck from "../../src/operations/doctor/RolesCheck.ts"
-import { connect } from "../../src/database/Database.ts"
-import { migrate } from "../../src/database/Migrations.ts"
-import { emptyDatabase, TestDatabase } from "../support/TestDatabase.ts"
+import { made } from "../../../scripts/doctor/made.ts"
+import { script } from "../../../src/database/migrations/script.ts"
+import { changes } from "../../../src/operations/doctor/DatabaseChecks.ts"
+import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
+import * as RolesCheck from "../../../src/operations/doctor/RolesCheck.ts"
+import { connect } from "../../../src/database/Database.ts"
+import { migrate } from "../../../src/database/Migrations.ts"
+import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 
 /** A database whose order of changes has begun: that of a copy of another has not. */
 const database = Layer.tap(TestDatabase.layer, (context) => {
@@ -219,7 +219,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("What the doctor knows 
       const { sql } = yield* TestDatabase
       const text = yield* made(sql)
       assert.strictEqual(
-        readFileSync(new URL("../../src/operations/doctor/migrated.json", import.meta.url), "utf8"),
+        readFileSync(new URL("../../../src/operations/doctor/migrated.json", import.meta.url), "utf8"),
         text
       )
     })

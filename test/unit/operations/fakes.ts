@@ -1,15 +1,15 @@
 /** What the operators' pages show, made up: processes that have been busy for a day, tasks, keys and an audit log. */
 import { Array, DateTime, Effect, Layer } from "effect"
-import type { State } from "../../src/api/DeletionTasks.ts"
-import { taskIdOf } from "../../src/deletions/Delivery.ts"
-import type { ShownTask } from "../../src/deletions/TaskPages.ts"
-import { Replay } from "../../src/deletions/Tasks.ts"
-import type { ApiKey } from "../../src/keys/ApiKeys.ts"
-import * as Recent from "../../src/observability/Recent.ts"
-import type { Entry } from "../../src/operations/AuditLog.ts"
-import { iso } from "../../src/operations/Format.ts"
-import { Figures, type ProcessSnapshot, type Silent } from "../../src/operations/Figures.ts"
-import { OperatorStore, type Transaction, Unreadable } from "../../src/operations/OperatorStore.ts"
+import type { State } from "../../../src/api/DeletionTasks.ts"
+import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import type { ShownTask } from "../../../src/deletions/TaskPages.ts"
+import { Replay } from "../../../src/deletions/Tasks.ts"
+import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
+import * as Recent from "../../../src/observability/Recent.ts"
+import type { Entry } from "../../../src/operations/AuditLog.ts"
+import { iso } from "../../../src/operations/Format.ts"
+import { Figures, type ProcessSnapshot, type Silent } from "../../../src/operations/Figures.ts"
+import { OperatorStore, type Transaction, Unreadable } from "../../../src/operations/OperatorStore.ts"
 
 const minute = 60_000
 

@@ -1,10 +1,10 @@
 /** The operators' listener in this process: its routes over made-up figures and stores, without a socket. */
 import { Context, Effect, Layer, Option, Redacted, type Scope } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type Figures, Watch } from "../../src/operations/Figures.ts"
-import { Token } from "../../src/operations/Access.ts"
-import { routes } from "../../src/operations/OperationsListener.ts"
-import type { OperatorStore } from "../../src/operations/OperatorStore.ts"
+import { type Figures, Watch } from "../../../src/operations/Figures.ts"
+import { Token } from "../../../src/operations/Access.ts"
+import { routes } from "../../../src/operations/OperationsListener.ts"
+import type { OperatorStore } from "../../../src/operations/OperatorStore.ts"
 
 /** The operators' token. */
 export const token = "correct-horse-battery"
@@ -16,7 +16,7 @@ type Handler = Effect.Effect<
 >
 
 class Served extends Context.Service<Served, { readonly handler: Handler }>()(
-  "practice-data/test/operations/pages/Served"
+  "practice-data/test/unit/operations/pages/Served"
 ) {}
 
 /** How the listener is configured. */

@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer, Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { link } from "../../src/http/Html.ts"
-import { isLoopback, mostWrong, Refused, Token } from "../../src/operations/Access.ts"
+import { link } from "../../../src/http/Html.ts"
+import { isLoopback, mostWrong, Refused, Token } from "../../../src/operations/Access.ts"
 
 import { figures, processOf, store, taskOf } from "./fakes.ts"
 import { ask, type Asked, basic, type Configured, listener, token } from "./pages.ts"

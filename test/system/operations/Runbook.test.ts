@@ -7,17 +7,17 @@ import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Config, Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { connect } from "../../src/database/Database.ts"
-import { migrate } from "../../src/database/Migrations.ts"
-import { loadDemoData } from "../../src/demo/Load.ts"
-import * as Client from "../blackbox/support/Client.ts"
-import * as Process from "../blackbox/support/Process.ts"
-import * as Tools from "../faults/support/Tools.ts"
-import { snippetsOf } from "../package/readme.ts"
-import { run, succeed } from "../package/run.ts"
-import * as LocalPostgres from "../support/LocalPostgres.ts"
+import { connect } from "../../../src/database/Database.ts"
+import { migrate } from "../../../src/database/Migrations.ts"
+import { loadDemoData } from "../../../src/demo/Load.ts"
+import * as Client from "../../blackbox/support/Client.ts"
+import * as Process from "../../blackbox/support/Process.ts"
+import * as Tools from "../../faults/support/Tools.ts"
+import { snippetsOf } from "../../package/readme.ts"
+import { run, succeed } from "../../package/run.ts"
+import * as LocalPostgres from "../../support/LocalPostgres.ts"
 
-const root = join(import.meta.dirname, "../..")
+const root = join(import.meta.dirname, "../../..")
 const node = join(root, "node_modules/.bin/node")
 
 const blocks = snippetsOf(join(root, "README.md")).filter(({ language }) => language === "sh")
@@ -44,7 +44,9 @@ const client = (url: string) =>
   }).pipe(Effect.provide(Reactivity.layer))
 
 /** A Postgres with the demo data, of the version that the machine has tools of. */
-class Filled extends Context.Service<Filled, { readonly url: string }>()("practice-data/test/operations/Filled") {
+class Filled extends Context.Service<Filled, { readonly url: string }>()(
+  "practice-data/test/system/operations/Filled"
+) {
   static readonly layer = Layer.effect(
     Filled,
     Effect.gen(function* () {

@@ -5,14 +5,14 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Data, Effect } from "effect"
-import { metricsTable, written } from "../../scripts/operations/metrics.ts"
-import { type Definition, metrics } from "../../src/observability/Metrics.ts"
-import { json } from "../blackbox/support/Client.ts"
-import * as Prometheus from "../support/Prometheus.ts"
-import { long } from "../support/tries.ts"
+import { metricsTable, written } from "../../../scripts/operations/metrics.ts"
+import { type Definition, metrics } from "../../../src/observability/Metrics.ts"
+import { json } from "../../blackbox/support/Client.ts"
+import * as Prometheus from "../../support/Prometheus.ts"
+import { long } from "../../support/tries.ts"
 import { cases, seriesOf, spanOf } from "./alertCases.ts"
 
-const root = join(import.meta.dirname, "../..")
+const root = join(import.meta.dirname, "../../..")
 const textOf = (path: string) => readFileSync(join(root, path), "utf8")
 const alertsFile = "scripts/operations/alerts.yaml"
 const rules = textOf(alertsFile)

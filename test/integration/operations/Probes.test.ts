@@ -2,10 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { connect, layerShared } from "../../src/database/Database.ts"
-import { HealthChecks } from "../../src/operations/HealthChecks.ts"
-import * as Probes from "../../src/operations/Probes.ts"
-import { TestDatabase } from "../support/TestDatabase.ts"
+import { connect, layerShared } from "../../../src/database/Database.ts"
+import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
+import * as Probes from "../../../src/operations/Probes.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
 
 layer(TestDatabase.layer, { excludeTestServices: true })("probes", (it) => {
   it.effect("have a connection to each database before what is built over them, such as the listener, begins", () =>
