@@ -6,7 +6,7 @@
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Layer, Schema } from "effect"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
-import { processorEndpoints } from "../contract/Contract.ts"
+import { processorEndpoints } from "../support/contract/Contract.ts"
 import { StripeDouble } from "../support/StripeDouble.ts"
 import * as Faults from "../support/stripe/faults.ts"
 import { inTime } from "../support/inTime.ts"

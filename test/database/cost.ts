@@ -8,7 +8,7 @@ import { ownerOfKey, withKey } from "../../src/keys/OrganizationReads.ts"
 import { askedOf, searchQuery } from "../../src/records/SearchQuery.ts"
 import type { Criteria, Page } from "../../src/records/Repository.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
-import { filters, meaningOf } from "../records/expected.ts"
+import { filters, meaningOf } from "../integration/records/expected.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 /** The organization whose rows `fill` writes. */

@@ -1,8 +1,8 @@
 /** What the filters of a search find. */
 import { assert } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
-import { resourceOf, searchable } from "../../contract/Contract.ts"
-import type { Filter } from "../../contract/Resource.ts"
+import { resourceOf, searchable } from "../../support/contract/Contract.ts"
+import type { Filter } from "../../support/contract/Resource.ts"
 import { all, everything, idsOf, satisfies, search, valueOf } from "../support/Records.ts"
 import { Service, type Tests } from "../support/Service.ts"
 

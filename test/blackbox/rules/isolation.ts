@@ -1,7 +1,7 @@
 /** No answer to one organization holds a byte of another's. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { endpoints, searchable } from "../../contract/Contract.ts"
+import { endpoints, searchable } from "../../support/contract/Contract.ts"
 import { json, type Organization } from "../support/Client.ts"
 import { all, everything, valueOf } from "../support/Records.ts"
 import { Service, type Tests } from "../support/Service.ts"

@@ -1,8 +1,8 @@
 /** What a page and a record are: fields, types, order, paging. */
 import { assert } from "@effect/vitest"
 import { Array, Effect } from "effect"
-import { endpoints, resourceOf, searchable } from "../../contract/Contract.ts"
-import type { Resource } from "../../contract/Resource.ts"
+import { endpoints, resourceOf, searchable } from "../../support/contract/Contract.ts"
+import type { Resource } from "../../support/contract/Resource.ts"
 import { json, parse } from "../support/Client.ts"
 import { all, everything, idsOf, isOf, orderOf, type Record, recordsOf, search } from "../support/Records.ts"
 import { Service, type Tests } from "../support/Service.ts"

@@ -1,7 +1,7 @@
 /** How requests are refused: the statuses, the bodies, and the order of checks. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Endpoint, endpoints } from "../../contract/Contract.ts"
+import { type Endpoint, endpoints } from "../../support/contract/Contract.ts"
 import { type Answer, headersOf, type Headers, json, keys, parse } from "../support/Client.ts"
 import { Service, type Tests } from "../support/Service.ts"
 import { long } from "../../support/tries.ts"

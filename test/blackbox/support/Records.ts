@@ -1,7 +1,7 @@
 /** What the program answers, read as the contract's tables read it. */
 import { assert } from "@effect/vitest"
 import { Effect, Order, Schema } from "effect"
-import type { FieldType, Filter, ValueType, Resource } from "../../contract/Resource.ts"
+import type { FieldType, Filter, ValueType, Resource } from "../../support/contract/Resource.ts"
 import type { Client, Organization } from "./Client.ts"
 
 /** A record as JSON has it. */

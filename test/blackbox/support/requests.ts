@@ -1,6 +1,6 @@
 /** Generated requests to the data API: valid, nearly valid, and anything else that a socket can carry. */
 import { Arbitrary, Schema } from "effect"
-import { type Endpoint, endpoints } from "../../contract/Contract.ts"
+import { type Endpoint, endpoints } from "../../support/contract/Contract.ts"
 import { headersOf, type Headers, json, keys } from "./Client.ts"
 
 /** A request, and the statuses that its response may have. */

@@ -6,8 +6,8 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect, Predicate } from "effect"
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet"
 import { DEFAULT_PARSERS } from "hyparquet/src/convert.js"
-import { resourceOf } from "../../../contract/Contract.ts"
-import type { FieldType } from "../../../contract/Resource.ts"
+import { resourceOf } from "../../../support/contract/Contract.ts"
+import type { FieldType } from "../../../support/contract/Resource.ts"
 
 /** The JSON of each record, by its id. */
 export type Rows = ReadonlyMap<string, string>

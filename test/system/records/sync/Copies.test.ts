@@ -4,7 +4,7 @@
  */
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Array, Data, Deferred, Effect, Fiber, Random } from "effect"
-import { searchable } from "../../../contract/Contract.ts"
+import { searchable } from "../../../support/contract/Contract.ts"
 import * as Client from "../../../blackbox/support/Client.ts"
 import { eventually } from "../../../blackbox/support/eventually.ts"
 import { options } from "../../../blackbox/support/Service.ts"

@@ -1,0 +1,149 @@
+/** The examples of the README's "Change it": a resource, a filter and an error that the API lacks. */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, it as test, layer } from "@effect/vitest"
+import { Arbitrary, Array, Effect, Layer, Redacted, Schema } from "effect"
+import { HttpServer } from "effect/http"
+import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiTest } from "effect/http-api"
+import { Authorization } from "../../../src/api/Authorization.ts"
+import * as Client from "../../../src/api/Client.ts"
+import { OrgMismatch, RecordStoreDown, responses } from "../../../src/api/Errors.ts"
+import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { JsonBody } from "../../../src/api/JsonBody.ts"
+import * as Filter from "../../../src/api/records/Filter.ts"
+import { pets } from "../../../src/api/records/Pets.ts"
+import * as Resource from "../../../src/api/records/Resource.ts"
+import { all, migrate } from "../../../src/database/Migrations.ts"
+import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
+import * as JsonBodyServer from "../../../src/http/JsonBodyServer.ts"
+import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
+import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
+import { handlersOf } from "../../../src/records/Handlers.ts"
+import * as Memory from "../../../src/records/Memory.ts"
+import { ChangeClock } from "../../../src/records/ChangeClock.ts"
+import { Repositories } from "../../../src/records/Repository.ts"
+import { costOf, organization } from "../../database/cost.ts"
+import * as Arbitraries from "../../support/arbitraries.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import vaccinationsTable from "./example/00015_vaccinations.ts"
+import petsBreed from "./example/00015_pets_breed.ts"
+import { OffsetTooDeep } from "./example/OffsetTooDeep.ts"
+import { Vaccination, vaccinations } from "./example/Vaccinations.ts"
+import { dataset, fill, storesOf } from "./stores.ts"
+import * as Pages from "../../../src/records/Pages.ts"
+
+class ExampleApi extends HttpApi.make("example")
+  .add(vaccinations.group)
+  .middleware(JsonBody)
+  .middleware(Authorization) {}
+
+const handlers = HttpApiBuilder.group(ExampleApi, "vaccinations", (group) =>
+  Effect.map(Repositories, ({ of }) => group.handleAll(handlersOf(of(vaccinations))))
+).pipe(
+  Layer.provideMerge([AuthorizationServer.layer, JsonBodyServer.layer({ maxBytes: 1000 })]),
+  Layer.provide(OrgResolver.layerMemory({ my_key: "org_a" }))
+)
+
+const client = Effect.provide(HttpApiTest.groups(ExampleApi, ["vaccinations"]), [
+  Client.layerKey(Redacted.make("my_key")),
+  HttpServer.layerServices
+])
+
+const migrated = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  yield* migrate(sql, { ...all, "90005_vaccinations": vaccinationsTable, "90006_pets_breed": petsBreed })
+})
+
+class PagesApi extends HttpApi.make("pages").add(
+  HttpApiGroup.make("pages").add(
+    HttpApiEndpoint.get("deep", "/deep", { error: responses(OrgMismatch, OffsetTooDeep, RecordStoreDown) })
+  )
+) {}
+
+const root = join(import.meta.dirname, "../../..")
+
+/** The code of a file, from its first declaration on, as it may be indented in a list. */
+const codeOf = (file: string) => {
+  const text = readFileSync(join(root, file), "utf8")
+  return text.slice(text.search(/^export/m)).trim()
+}
+
+const unindented = (text: string) => text.replace(/^ +/gm, "")
+
+layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDatabases), { excludeTestServices: true })(
+  (it) => {
+    it.effect("a new resource is served from both stores by what follows from its file and its migration", () =>
+      Effect.gen(function* () {
+        const [records = []] = yield* Arbitrary.sampleEffect(
+          Arbitraries.recordsOf(vaccinations, { minLength: 24, maxLength: 24 }),
+          { count: 1, size: 24, seed: "vaccinations" }
+        )
+        const rows = yield* fill({ resource: vaccinations, records })
+        const memory = Layer.succeed(Repositories, Repositories.of({ of: (resource) => Memory.make(resource, rows) }))
+        const decode = Schema.decodeEffect(Schema.fromJsonString(Vaccination))
+        for (const repositories of [memory, Layer.provide(Repositories.layer, ChangeClock.layer)]) {
+          const api = yield* Effect.provide(client, Layer.provide(handlers, repositories))
+          const { body } = yield* api.vaccinations.search({ payload: { include_boosters: true } })
+          const own = rows.filter((row) => row.organization === "org_a")
+          assert.isNotEmpty(own)
+          assert.sameDeepMembers([...body], yield* Effect.forEach(own, ({ json }) => decode(json)))
+          for (const record of body) {
+            assert.deepStrictEqual(yield* api.vaccinations.get({ payload: { id: record.id } }), record)
+          }
+          const first = yield* api.vaccinations.search({ payload: {} })
+          assert.deepStrictEqual(
+            first.body,
+            body.filter(({ isBooster }) => !isBooster)
+          )
+        }
+      })
+    )
+
+    it.effect("a new filter finds the same in both stores, and reads little more than it finds", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const withBreed = Resource.make({ ...pets, filters: { ...pets.filters, breed: Filter.equals("breed") } })
+        const [demo] = organizations
+        const { memory, postgres } = yield* storesOf(dataset(withBreed, recordsOf(demo).pets))
+        const readBreeds = Schema.decodeEffect(
+          Schema.fromJsonString(Schema.Struct({ body: Schema.Array(Schema.Struct({ breed: Schema.String })) }))
+        )
+        for (const repository of [memory, postgres]) {
+          const found = yield* repository.search({ breed: "Beagle" }, { limit: 100, offset: 0 }).pipe(
+            Effect.flatMap((page) => readBreeds(Pages.toText(page))),
+            Effect.provideService(CurrentOrganization, CurrentOrganization.known(`org_${demo.slug}`))
+          )
+          assert.isNotEmpty(found.body)
+          assert.deepStrictEqual(Array.dedupe(found.body.map(({ breed }) => breed)), ["Beagle"])
+        }
+
+        yield* sql`
+          insert into pets (organization_id, id, breed, updated_at)
+          select ${organization}, 'pet_' || n, 'breed_' || n % 200, timestamptz '2026-01-01 00:00+00' + n * interval '1 second'
+          from generate_series(1, 2000) n`
+        yield* sql`analyze pets`
+        const { rows } = yield* costOf(withBreed, { breed: "breed_7" })
+        assert.strictEqual(rows, 10)
+      })
+    )
+  }
+)
+
+test.effect("a new error is 400 with its text, and the typed client knows it", () =>
+  Effect.gen(function* () {
+    const handlersOfPages = HttpApiBuilder.group(PagesApi, "pages", (group) =>
+      group.handle("deep", () => Effect.fail(new OffsetTooDeep()))
+    )
+    const api = yield* HttpApiTest.groups(PagesApi, ["pages"]).pipe(
+      Effect.provide([handlersOfPages, HttpServer.layerServices])
+    )
+    assert.deepStrictEqual(yield* Effect.flip(api.pages.deep()), new OffsetTooDeep())
+  })
+)
+
+test("the README quotes the examples as they are", () => {
+  const readme = unindented(readFileSync(join(root, "README.md"), "utf8"))
+  for (const file of ["example/00015_pets_breed.ts", "example/OffsetTooDeep.ts"]) {
+    assert.include(readme, unindented(codeOf(`test/integration/records/${file}`)))
+  }
+})

@@ -1,0 +1,46 @@
+/** The reads of one key, however many wait for whatever, leave room for those of others. Decisions: fairness. */
+import { assert, layer } from "@effect/vitest"
+import { Array, Effect, Fiber, Layer } from "effect"
+import { eventually } from "../../blackbox/support/eventually.ts"
+import * as Http from "../../http/inProcess.ts"
+import { services, store } from "../../http/postgres.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const server = Layer.unwrap(
+  Effect.map(Effect.context<Layer.Success<typeof store>>(), (context) =>
+    Http.InProcess.layer(Layer.orDie(services).pipe(Layer.provide(Layer.succeedContext(context))))
+  )
+)
+
+const theOther = { headers: { authorization: `Bearer ${Http.other.key}` }, path: "/api/v3/pets/search" }
+
+layer(Layer.provideMerge(server, store), { excludeTestServices: true })("the reads of one key", (it) => {
+  it.effect("that wait for a lock keep no other key waiting, and past a second answer 503 that says busy", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      assert.strictEqual((yield* Http.send(theOther)).status, 200)
+      const locked = Effect.gen(function* () {
+        yield* sql`lock table charges in access exclusive mode`
+        const stuck = yield* Effect.forEach(Array.range(1, 64), () =>
+          Effect.forkScoped(Http.send(), { startImmediately: true })
+        )
+        yield* eventually(
+          "a read that waits for the lock",
+          Effect.map(
+            sql`select 1 from pg_locks where relation = 'charges'::regclass and not granted`,
+            ({ length }) => length > 0
+          )
+        )
+        assert.strictEqual((yield* Http.send(theOther)).status, 200)
+        assert.isTrue(stuck.some((fiber) => fiber.pollUnsafe() === undefined))
+        const answers = yield* Effect.forEach(stuck, Fiber.join, { concurrency: "unbounded" })
+        for (const { headers, json, status } of answers) {
+          assert.deepStrictEqual([status, json], [503, { detail: "The record store is busy" }])
+          assert.strictEqual(headers["retry-after"], "1")
+        }
+      })
+      yield* Effect.scoped(sql.withTransaction(locked))
+      assert.strictEqual((yield* Http.send()).status, 200)
+    })
+  )
+})

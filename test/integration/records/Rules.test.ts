@@ -1,0 +1,332 @@
+/**
+ * The rules of searching, one by one, each held by both stores: records written for the rule, requests, and the ids
+ * that they find, in order. Contract: section 4.1.
+ */
+import { assert, layer } from "@effect/vitest"
+import { DateTime, Effect, Formatter, Schema, Struct } from "effect"
+import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
+import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { charges } from "../../../src/api/records/Charges.ts"
+import { consumptionLogs } from "../../../src/api/records/ConsumptionLogs.ts"
+import { invoiceLines } from "../../../src/api/records/InvoiceLines.ts"
+import { invoices } from "../../../src/api/records/Invoices.ts"
+import { organization } from "../../../src/api/records/Organizations.ts"
+import { petBenefits } from "../../../src/api/records/PetBenefits.ts"
+import { pets } from "../../../src/api/records/Pets.ts"
+import { products } from "../../../src/api/records/Products.ts"
+import type { Stored } from "../../../src/api/records/Resource.ts"
+import type { Criteria, Repository } from "../../../src/records/Repository.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { type Dataset, dataset, storesOf } from "./stores.ts"
+import * as Pages from "../../../src/records/Pages.ts"
+
+const demo = recordsOf(organizations[0])
+const charge: Stored<typeof charges> = demo.charges[0]
+const invoice: Stored<typeof invoices> = demo.invoices[0]
+const line: Stored<typeof invoiceLines> = demo["invoice-lines"][0]
+const log: Stored<typeof consumptionLogs> = demo["consumption-logs"][0]
+const pet: Stored<typeof pets> = demo.pets[0]
+const product: Stored<typeof products> = demo.products[0]
+const benefit: Stored<typeof petBenefits> = demo["pet-benefits"][0]
+
+interface Rule {
+  readonly rule: string
+  readonly given: Dataset
+  /** Requests, and the ids that each finds, separated by spaces. */
+  readonly finds: ReadonlyArray<readonly [request: Criteria, ids: string]>
+}
+
+/** Records that differ in what is given; without an id they are called 1, 2, 3. */
+const many = <A extends { readonly id: string }>(record: A, ...given: ReadonlyArray<Partial<A>>) =>
+  given.map((fields, index): A => ({ ...record, id: String(index + 1), ...fields }))
+
+const noon = DateTime.makeUnsafe("2026-01-31T12:00:00.000Z")
+const afterNoon = DateTime.makeUnsafe("2026-01-31T12:00:00.001Z")
+const evening = DateTime.makeUnsafe("2026-01-31T18:00:00.000Z")
+
+const clinics = [
+  { home_clinic: "x", servicing_clinic: "x" },
+  { home_clinic: "x", servicing_clinic: "y" },
+  { home_clinic: "y", servicing_clinic: "x" },
+  { home_clinic: null, servicing_clinic: "x" },
+  { home_clinic: "x", servicing_clinic: null },
+  { home_clinic: null, servicing_clinic: null }
+]
+
+const deleted = [{ is_deleted: true }, { is_deleted: false }]
+
+const zeros = "0".repeat(100_000)
+
+const numberTexts: ReadonlyArray<readonly [string, string]> = [
+  ["100001", "1 2"],
+  ["0100001", "1 2"],
+  ["100001.0", "1 2"],
+  ["100001.000000000000", "1 2"],
+  ["+100001", "1 2"],
+  ["-100001", ""],
+  ["100001.5", "3"],
+  ["100001.50", "3"],
+  ["-7", "4"],
+  ["-007.0", "4"],
+  ["7", ""],
+  ["0", "5"],
+  ["-0", "5"],
+  ["+0.00", "5"],
+  ["100000000000000000000", "6"],
+  ["+1", ""],
+  ["1.00001e5", "1 2"],
+  ["1.00001E+5", "1 2"],
+  ["10000100e-02", "1 2"],
+  ["-0.0007e4", "4"],
+  ["0e999", "5"],
+  ["1e20", "6"],
+  [`1${zeros}e-${zeros.length}`, ""],
+  [`100001${zeros}e-${zeros.length}`, "1 2"],
+  [`${zeros}100001.${zeros}`, "1 2"],
+  [`0.${zeros}100001e${zeros.length + 6}`, "1 2"],
+  ["1e5", ""],
+  ["1e", ""],
+  ["e5", ""],
+  ["1e5.0", ""],
+  ["1e5e0", ""],
+  ["1.e5", ""],
+  ["1e21", ""],
+  ["1e-31", ""],
+  ["1e400", ""],
+  ["1e-400", ""],
+  [`1e${"9".repeat(400)}`, ""],
+  [`1e-${"9".repeat(400)}`, ""],
+  ["100001.", ""],
+  [".5", ""],
+  ["100001 ", ""],
+  [" 100001", ""],
+  ["100001\n", ""],
+  ["1_00001", ""],
+  ["100,001", ""],
+  ["--7", ""],
+  ["0x186a1", ""],
+  ["١", ""],
+  ["NaN", ""],
+  ["Infinity", ""],
+  ["null", ""],
+  ["abc", ""],
+  ["", ""],
+  ["100001.00000000000000000000000000000000000001", ""],
+  ["99999999999999999999999999999999999999999999", ""],
+  ["9".repeat(100_000), ""]
+]
+
+const rules: ReadonlyArray<Rule> = [
+  {
+    rule: "records of one time are ordered by the bytes of their ids, not by language, case or UTF-16",
+    given: dataset(pets, many(pet, ...["😀", "a", "～", "é", "B", "Z1", "b", "Z", "a b", "e"].map((id) => ({ id })))),
+    finds: [[{}, "B Z Z1 a a b b e é ～ 😀"]]
+  },
+  {
+    rule: "the time of the last change comes before the id",
+    given: dataset(pets, many(pet, { updated_at: evening }, { updated_at: afterNoon }, { updated_at: noon })),
+    finds: [[{}, "3 2 1"]]
+  },
+  {
+    rule: "products are ordered by modified_at, whatever their created_at",
+    given: dataset(
+      products,
+      many(product, { modified_at: evening, created_at: noon }, { modified_at: noon, created_at: evening })
+    ),
+    finds: [[{}, "2 1"]]
+  },
+  {
+    rule: "text is matched exactly: case, accents, blanks and wildcards count",
+    given: dataset(
+      products,
+      many(product, ...["EXAM", "exam", "EXAM ", "É", "E\u0301", "%", ""].map((product_code) => ({ product_code })))
+    ),
+    finds: [
+      [{ product_code: "EXAM" }, "1"],
+      [{ product_code: "exam" }, "2"],
+      [{ product_code: "EXAM " }, "3"],
+      [{ product_code: "É" }, "4"],
+      [{ product_code: "E\u0301" }, "5"],
+      [{ product_code: "%" }, "6"],
+      [{ product_code: "" }, "7"],
+      [{ product_code: "EXA" }, ""],
+      [{ product_code: null }, "1 2 3 4 5 6 7"]
+    ]
+  },
+  ...[dataset(charges, many(charge, ...clinics)), dataset(invoices, many(invoice, ...clinics))].map(
+    (given, index): Rule => ({
+      rule: `the clinic of ${index === 0 ? "a charge" : "an invoice"} is its home or its servicing clinic, found once`,
+      given,
+      finds: [
+        [{ clinic: "x" }, "1 2 3 4 5"],
+        [{ clinic: "y" }, "2 3"],
+        [{ clinic: "" }, ""],
+        [{ clinic: "x", created_at_since: "2000-01-01", id: "2" }, "2"],
+        [{ clinic: "y", created_at_since: "2000-01-01" }, "2 3"]
+      ]
+    })
+  ),
+  {
+    rule: "the pet of a charge is matched although no one is shown it",
+    given: dataset(charges, many(charge, { pet: "p" }, { pet: "q" })),
+    finds: [[{ pet: "p" }, "1"]]
+  },
+  {
+    rule: "invoice_pims_id of a charge matches the number that the text stands for; text that is no number matches nothing",
+    given: dataset(
+      charges,
+      many(charge, ...[100001, 100001, 100001.5, -7, 0, 1e20].map((invoice_pims_id) => ({ invoice_pims_id })))
+    ),
+    finds: numberTexts.map(([invoice_pims_id, ids]) => [{ invoice_pims_id }, ids])
+  },
+  {
+    rule: "zeros after the point are not among the 15 digits that a number has",
+    given: dataset(
+      charges,
+      many(charge, { invoice_pims_id: 0.000123456789012345 }, { invoice_pims_id: -0.0000000000123456789012345 })
+    ),
+    finds: [
+      [{ invoice_pims_id: "0.000123456789012345" }, "1"],
+      [{ invoice_pims_id: "0.0001234567890123450" }, "1"],
+      [{ invoice_pims_id: "0.0001234567890123451" }, ""],
+      [{ invoice_pims_id: "-0.0000000000123456789012345" }, "2"],
+      [{ invoice_pims_id: "-1.23456789012345e-11" }, "2"]
+    ]
+  },
+  {
+    rule: "a number that JSON writes with an exponent is matched so, and by its decimals",
+    given: dataset(
+      charges,
+      many(charge, ...[1e-7, -2.5e-10, 1e-30, 999999999999999e6].map((invoice_pims_id) => ({ invoice_pims_id })))
+    ),
+    finds: [
+      [{ invoice_pims_id: "1e-7" }, "1"],
+      [{ invoice_pims_id: "0.0000001" }, "1"],
+      [{ invoice_pims_id: "-2.5e-10" }, "2"],
+      [{ invoice_pims_id: "-0.00000000025" }, "2"],
+      [{ invoice_pims_id: `0.${"0".repeat(29)}1` }, "3"],
+      [{ invoice_pims_id: "999999999999999000000" }, "4"]
+    ]
+  },
+  {
+    rule: "no text is the number that is not there",
+    given: dataset(charges, many(charge, { invoice_pims_id: null })),
+    finds: ["0", "", "null", "NaN"].map((invoice_pims_id) => [{ invoice_pims_id }, ""])
+  },
+  {
+    rule: "since is inclusive and before is exclusive, so that windows tile time without overlap",
+    given: dataset(
+      petBenefits,
+      many(
+        benefit,
+        { created_at: noon, updated_at: noon },
+        { created_at: noon, updated_at: afterNoon },
+        { created_at: evening, updated_at: evening }
+      )
+    ),
+    finds: [
+      [{ updated_at_since: "2026-01-31T12:00:00Z" }, "1 2 3"],
+      [{ updated_at_since: "2026-01-31T12:00:00.000001Z" }, "2 3"],
+      [{ updated_at_since: "2026-01-31T12:00:00.0000000001Z" }, "2 3"],
+      [{ updated_at_since: "2026-01-31T12:00:00.001Z" }, "2 3"],
+      [{ updated_before: "2026-01-31T12:00:00.001Z" }, "1"],
+      [{ updated_before: "2026-01-31T12:00:00.0010001Z" }, "1 2"],
+      [{ updated_before: "2026-01-31T12:00:00Z" }, ""],
+      [{ created_at_since: "2026-01-31 13:00+01:00", created_before: "2026-01-31T18:00:00" }, "1 2"],
+      [{ created_at_since: "2026-01-31T18:00:00Z" }, "3"],
+      [{ created_before: "2026-02-01" }, "1 2 3"],
+      [{ created_at_since: "0001-01-01T00:00:00+23:59", created_before: "9999-12-31T23:59:59-23:59" }, "1 2 3"]
+    ]
+  },
+  {
+    rule: "a record that was changed before it was created is found by both times",
+    given: dataset(
+      pets,
+      many(pet, { created_at: evening, updated_at: noon }, { created_at: noon, updated_at: evening })
+    ),
+    finds: [
+      [{ created_at_since: "2026-01-31T12:00:00Z" }, "1 2"],
+      [{ created_at_since: "2026-01-31T12:00:01Z" }, "1"],
+      [{ updated_at_since: "2026-01-31T12:00:01Z" }, "2"],
+      [{ created_at_since: "2026-01-31T12:00:01Z", updated_at_since: "2026-01-31T12:00:01Z" }, ""]
+    ]
+  },
+  {
+    rule: "modified_since and updated_at_since of consumption logs filter the same time: the later one decides",
+    given: dataset(consumptionLogs, many(log, { updated_at: noon }, { updated_at: evening })),
+    finds: [
+      [{ modified_since: "2026-01-31T12:00:00Z", updated_at_since: "2026-01-31T13:00:00Z" }, "2"],
+      [{ modified_since: "2026-01-31T13:00:00Z", updated_at_since: "2026-01-31T12:00:00Z" }, "2"],
+      [{ modified_since: "2026-01-31T12:00:00Z", updated_at_since: null }, "1 2"]
+    ]
+  },
+  {
+    rule: "invoice_line and invoice_line_id of consumption logs filter the same field: both must hold",
+    given: dataset(consumptionLogs, many(log, { invoice_line: "x" }, { invoice_line: "y" })),
+    finds: [
+      [{ invoice_line_id: "x" }, "1"],
+      [{ invoice_line: "x", invoice_line_id: "x" }, "1"],
+      [{ invoice_line: "x", invoice_line_id: "y" }, ""]
+    ]
+  },
+  ...Object.entries({
+    "deleted consumption logs": dataset(consumptionLogs, many(log, ...deleted)),
+    "deleted invoices": dataset(invoices, many(invoice, ...deleted)),
+    "deleted invoice lines": dataset(invoiceLines, many(line, ...deleted)),
+    "removed pet benefits": dataset(petBenefits, many(benefit, { removed: true }, { removed: false }))
+  }).map(([records, given]): Rule => ({
+    rule: `${records} are left out unless include_deleted asks for them`,
+    given,
+    finds: [
+      [{}, "2"],
+      [{ include_deleted: false }, "2"],
+      [{ include_deleted: null }, "2"],
+      [{ include_deleted: true }, "1 2"],
+      [{ id: "1" }, ""],
+      [{ id: "1", include_deleted: true }, "1"]
+    ]
+  })),
+  {
+    rule: "a benefit of which nothing says that it was removed was not removed",
+    given: dataset(petBenefits, [
+      { ...Struct.omit(benefit, ["removed"]), id: "1" },
+      { ...benefit, id: "2", removed: true }
+    ]),
+    finds: [
+      [{}, "1"],
+      [{ include_deleted: true }, "1 2"]
+    ]
+  },
+  {
+    rule: "an organization finds its own record alone",
+    given: dataset(
+      organization,
+      organizations.flatMap((each) => recordsOf(each).organization)
+    ),
+    finds: [[{}, "org_oakridge"]]
+  }
+]
+
+const readIds = Schema.decodeEffect(
+  Schema.fromJsonString(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
+)
+
+const stores = ["memory", "postgres"] as const
+
+layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
+  for (const { rule, given, finds } of rules) {
+    it.effect(rule, () =>
+      Effect.gen(function* () {
+        const repositories: Readonly<Record<(typeof stores)[number], Repository>> = yield* storesOf(given)
+        for (const store of stores) {
+          for (const [request, ids] of finds) {
+            const found = yield* repositories[store].search(request, { limit: 1000, offset: 0 })
+            const { body } = yield* readIds(Pages.toText(found))
+            const asked = `in ${store}: ${Formatter.format(request).slice(0, 100)}`
+            assert.strictEqual(body.map(({ id }) => id).join(" "), ids, asked)
+          }
+        }
+      }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge")))
+    )
+  }
+})

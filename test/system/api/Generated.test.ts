@@ -1,0 +1,108 @@
+/**
+ * What others make of the OpenAPI documents: linters find nothing, and clients that well-known generators make of them
+ * compile strictly and do a whole sync against the started service. The tools are a package of their own, which is
+ * installed from the registry.
+ *
+ * @module-tag long
+ */
+import { execFile } from "node:child_process"
+import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, beforeAll, layer } from "@effect/vitest"
+import { Context, Data, Effect, Layer, Schema } from "effect"
+import { OpenApi } from "effect/http-api"
+import { DataApi } from "../../../src/api/DataApi.ts"
+import { VersionOneApi } from "../../../src/api/IntakeApi.ts"
+import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
+import { searchable } from "../../../src/api/records/index.ts"
+import * as Process from "../../blackbox/support/Process.ts"
+
+const folder = join(import.meta.dirname, "../../../scripts/openapi")
+const generated = join(folder, "generated")
+
+class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
+
+/** Runs a program in the folder of the tools. Returns what it writes. */
+const run = (program: string, ...args: ReadonlyArray<string>) =>
+  Effect.callback<string, Failed>((resume) => {
+    const child = execFile(program, args, { cwd: folder, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) =>
+      resume(
+        error === null
+          ? Effect.succeed(stdout)
+          : Effect.fail(new Failed({ message: `${program} ${args.join(" ")}\n${stdout}\n${stderr}` }))
+      )
+    )
+    return Effect.sync(() => child.kill("SIGKILL"))
+  })
+
+/** Runs a tool, or a program that was compiled, with the Node of the tests. */
+const node = (program: string, ...args: ReadonlyArray<string>) => run(process.execPath, program, ...args)
+const tool = (name: string, ...args: ReadonlyArray<string>) => node(join("node_modules/.bin", name), ...args)
+
+const documents = { v1: VersionOneApi, v3: DataApi }
+
+const prepare = Effect.gen(function* () {
+  yield* run("npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund")
+  rmSync(generated, { recursive: true, force: true })
+  mkdirSync(generated)
+  const encode = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
+  writeFileSync(join(generated, "v1.json"), yield* encode(OpenApi.fromApi(VersionOneApi)))
+  writeFileSync(join(generated, "v3.json"), yield* encode(OpenApi.fromApi(DataApi)))
+  for (const version of Object.keys(documents)) {
+    const document = `./generated/${version}.json`
+    yield* tool("openapi-typescript", document, "-o", `generated/openapi-typescript/${version}.d.ts`)
+    yield* tool("openapi-ts", "-i", document, "-o", `generated/hey-api/${version}`, "-c", "@hey-api/client-fetch")
+  }
+})
+
+class Service extends Context.Service<Service, string>()("practice-data/test/openapi/Generated/Service") {
+  static readonly layer = Layer.effect(
+    Service,
+    Effect.flatMap(Process.start({ DATA_DIR: "memory" }), ({ address }) => address)
+  )
+}
+
+const [oakridge] = organizations
+const demo = recordsOf(oakridge)
+const counts = Object.fromEntries(searchable.map(({ name }) => [name, demo[name].length]))
+
+const readCounts = Schema.decodeEffect(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Int)))
+
+layer(Service.layer, { excludeTestServices: true, timeout: "2 minutes" })("The OpenAPI documents", (it) => {
+  beforeAll(() => Effect.runPromise(prepare))
+
+  it.effect("have nothing that Redocly's recommended rules would warn of", () =>
+    Effect.gen(function* () {
+      const found = yield* tool("redocly", "lint", "--config", "lint.redocly.yaml", "--format", "json")
+      assert.deepStrictEqual(
+        [...found.matchAll(/"(?:errors|warnings|ignored)": (\d+)/g)].map(([, count]) => count),
+        ["0", "0", "0", "0", "0", "0"],
+        found
+      )
+    })
+  )
+
+  it.effect("have nothing that any rule of Spectral would hint at", () =>
+    tool(
+      "spectral",
+      "lint",
+      "--ruleset",
+      "lint.spectral.yaml",
+      "--fail-severity",
+      "hint",
+      "generated/v1.json",
+      "generated/v3.json"
+    )
+  )
+
+  it.effect("make clients that compile strictly, and keep copies of all resources", () =>
+    Effect.gen(function* () {
+      yield* tool("tsc", "-p", ".")
+      for (const program of ["openapiFetch", "heyApi"]) {
+        const compiled = `generated/compiled/clients/${program}.js`
+        const copied = yield* readCounts(yield* node(compiled, yield* Service, oakridge.key))
+        assert.deepStrictEqual(copied, counts, program)
+      }
+    })
+  )
+})

@@ -1,0 +1,339 @@
+/** When a request is tried again, how long it waits, and that it ends when it is aborted or late, wherever it is. */
+import { afterEach, beforeEach, describe, vi } from "vitest"
+import { assert, it } from "@effect/vitest"
+import {
+  AuthenticationError,
+  ConnectionError,
+  PracticeData,
+  PracticeDataError,
+  RateLimitError,
+  type RequestOptions,
+  ServiceUnavailableError,
+  TimeoutError
+} from "../../../src/client/index.ts"
+import { baseUrl, broken, collect, emptyPage, failureOf, json, refused, type Step, steps } from "./support.ts"
+
+const clientOf = (fetch: ReturnType<typeof steps>["fetch"]) =>
+  new PracticeData({ baseUrl, apiKey: "key", fetch, timeout: 1000, maxRetries: 3 })
+
+const silent: Step = () => new Promise<Response>(() => {})
+
+const cut: Step = () =>
+  new Response(new ReadableStream({ start: (controller) => controller.error(new TypeError("terminated")) }))
+
+/** A page of changes. */
+const page = (
+  cursor: string,
+  has_more: boolean,
+  ids: ReadonlyArray<string> = [],
+  headers: Readonly<Record<string, string>> = {}
+) => json({ body: ids.map((id) => ({ id })), removed: [], cursor, has_more }, { headers })
+
+/** A response whose body begins, and never ends; and whether it was given up. */
+const endless = () => {
+  const state = { isCancelled: false }
+  const step: Step = () =>
+    new Response(
+      new ReadableStream<Uint8Array>({
+        start: (controller) => controller.enqueue(new TextEncoder().encode('{"body": [')),
+        cancel: () => {
+          state.isCancelled = true
+        }
+      })
+    )
+  return { state, step }
+}
+
+/** Runs a search to its end, and says when each try was made, in milliseconds. */
+const timed = async (all: Parameters<typeof steps>, options: RequestOptions = {}) => {
+  const at: Array<number> = []
+  const began = Date.now()
+  const noting =
+    (step: Step): Step =>
+    (sent) => {
+      at.push(Date.now() - began)
+      return step(sent)
+    }
+  const [first, ...others] = all
+  const { fetch } = steps(noting(first), ...others.map(noting))
+  const result = clientOf(fetch)
+    .charges.search({}, options)
+    .catch((error: unknown) => error)
+  await vi.runAllTimersAsync()
+  return { at, result: await result }
+}
+
+describe("retries", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] })
+  })
+  afterEach(() => {
+    vi.restoreAllMocks()
+    vi.useRealTimers()
+  })
+
+  it.each([
+    [429, RateLimitError],
+    [503, ServiceUnavailableError]
+  ])("wait after a %i for no less than Retry-After says, and with jitter", async (status, Class) => {
+    vi.spyOn(Math, "random").mockReturnValue(0.5)
+    const busy = refused(status, "Busy", { "retry-after": "7" })
+    assert.deepStrictEqual(await timed([busy, busy, emptyPage]), { at: [0, 7250, 14_750], result: [] })
+    vi.spyOn(Math, "random").mockReturnValue(0)
+    const { at, result } = await timed([busy])
+    assert.deepStrictEqual(at, [0, 7000, 14_000, 21_000])
+    assert.instanceOf(result, Class)
+    assert.deepInclude(result, { status, retryAfter: 7, detail: "Busy" })
+  })
+
+  it("read a Retry-After that is a date, as gateways send it", async () => {
+    vi.spyOn(Math, "random").mockReturnValue(0)
+    vi.setSystemTime(1_000_000_000_000)
+    const date = new Date(Date.now() + 5000).toUTCString()
+    assert.deepStrictEqual((await timed([refused(503, "Busy", { "retry-after": date }), emptyPage])).at, [0, 5000])
+  })
+
+  it("give up where they are told to wait for more than a minute", async () => {
+    const { at, result } = await timed([refused(429, "Busy", { "retry-after": "61" }), emptyPage])
+    assert.deepStrictEqual(at, [0])
+    assert.deepInclude(result, { retryAfter: 61 })
+  })
+
+  it("back off with full jitter after broken connections, timeouts, and a gateway's 502 and 504", async () => {
+    for (const step of [broken, refused(502), refused(504), refused(408)]) {
+      vi.spyOn(Math, "random").mockReturnValue(1)
+      assert.deepStrictEqual((await timed([step], { maxRetries: 6 })).at, [0, 500, 1500, 3500, 7500, 15_500, 23_500])
+      vi.spyOn(Math, "random").mockReturnValue(0)
+      assert.deepStrictEqual((await timed([step, emptyPage])).at, [0, 0])
+    }
+    vi.spyOn(Math, "random").mockReturnValue(0)
+    const late = await timed([silent], { maxRetries: 2, timeout: 200 })
+    assert.deepStrictEqual(late.at, [0, 200, 400])
+    assert.instanceOf(late.result, TimeoutError)
+  })
+
+  it.each([400, 401, 404, 410, 413, 422, 500])("are not made after a %i", async (status) => {
+    const { at, result } = await timed([refused(status)])
+    assert.deepStrictEqual(at, [0])
+    assert.deepInclude(result, { status })
+  })
+
+  it("are as many as the request says, or the client", async () => {
+    assert.lengthOf((await timed([broken])).at, 4)
+    assert.lengthOf((await timed([broken], { maxRetries: 0 })).at, 1)
+    assert.lengthOf((await timed([broken], { maxRetries: 1 })).at, 2)
+  })
+
+  it("succeed after a response that broke off, and one that hung", async () => {
+    const { state, step } = endless()
+    const { at, result } = await timed([cut, step, emptyPage])
+    assert.lengthOf(at, 3)
+    assert.deepStrictEqual(result, [])
+    assert.isTrue(state.isCancelled)
+  })
+
+  it.each([
+    [new Error("connect ECONNREFUSED 127.0.0.1:3000"), "connect ECONNREFUSED 127.0.0.1:3000"],
+    [Object.assign(new AggregateError([]), { code: "ECONNREFUSED" }), "ECONNREFUSED"],
+    [undefined, "fetch failed"]
+  ])("end in the error of the last try, with what there is of a cause", async (cause, reason) => {
+    const refusing: Step = () => Promise.reject(new TypeError("fetch failed", { cause }))
+    const { result } = await timed([refusing], { maxRetries: 0 })
+    assert.instanceOf(result, ConnectionError)
+    assert.strictEqual(result.message, `Cannot get a response from ${baseUrl}: ${reason}`)
+  })
+})
+
+describe("an abort", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  const reason = new Error("no longer wanted")
+
+  it("before a request sends nothing", async () => {
+    const { fetch, sent } = steps(emptyPage)
+    assert.strictEqual(
+      await failureOf(clientOf(fetch).charges.search({}, { signal: AbortSignal.abort(reason) })),
+      reason
+    )
+    assert.lengthOf(sent, 0)
+  })
+
+  const { state, step: hanging } = endless()
+  it.each<[string, Step]>([
+    ["while the response is waited for", silent],
+    ["while its body is read", hanging],
+    ["while the next try is waited for", refused(503, "Busy", { "retry-after": "5" })]
+  ])("%s ends it at once, whatever fetch makes of the signal", async (_, step) => {
+    const controller = new AbortController()
+    const { fetch, sent } = steps(step)
+    const failed = failureOf(clientOf(fetch).charges.search({}, { signal: controller.signal }))
+    await vi.advanceTimersByTimeAsync(100)
+    controller.abort(reason)
+    assert.strictEqual(await failed, reason)
+    assert.lengthOf(sent, 1)
+    assert.strictEqual(vi.getTimerCount(), 0)
+  })
+  it("gives up a body that was being read", () => {
+    assert.isTrue(state.isCancelled)
+  })
+
+  it("between two pages ends a walk", async () => {
+    const controller = new AbortController()
+    const two = json({
+      body: [
+        { id: "a", updated_at: "1" },
+        { id: "b", updated_at: "2" }
+      ]
+    })
+    const { fetch, sent } = steps(two)
+    const walk = clientOf(fetch).charges.all({}, { pageSize: 2, signal: controller.signal })
+    assert.strictEqual((await walk.next()).value?.id, "a")
+    controller.abort(reason)
+    assert.strictEqual((await walk.next()).value?.id, "b")
+    assert.strictEqual(await failureOf(walk.next()), reason)
+    assert.lengthOf(sent, 1)
+  })
+
+  it("is told to fetch, and so is a timeout", async () => {
+    const { fetch, sent } = steps(silent)
+    const failed = failureOf(clientOf(fetch).charges.search({}, { timeout: 300, maxRetries: 0 }))
+    await vi.advanceTimersByTimeAsync(299)
+    assert.isFalse(sent[0]?.signal?.aborted)
+    await vi.advanceTimersByTimeAsync(1)
+    assert.isTrue(sent[0]?.signal?.aborted)
+    assert.match(
+      String(await failed),
+      /TimeoutError: No whole response from http:\/\/service.test within 300 milliseconds/
+    )
+  })
+
+  it("leaves nothing behind on the signal, however many requests it is given to", async () => {
+    const { signal } = new AbortController()
+    const add = vi.spyOn(signal, "addEventListener")
+    const remove = vi.spyOn(signal, "removeEventListener")
+    const { fetch } = steps(refused(401))
+    for (let request = 0; request < 5; request += 1) {
+      assert.instanceOf(await failureOf(clientOf(fetch).charges.search({}, { signal })), AuthenticationError)
+    }
+    assert.isAbove(add.mock.calls.length, 0)
+    assert.strictEqual(remove.mock.calls.length, add.mock.calls.length)
+  })
+})
+
+describe("changes", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  it("go on from the cursor of the page before, and end where there are no more", async () => {
+    const { fetch, sent } = steps(
+      page("1", true, ["a"]),
+      page("2", true, ["b"]),
+      page("3", false, [], { "x-changes-lag": "12" })
+    )
+    const pages = await collect(clientOf(fetch).charges.changes("0", { limit: 5 }))
+    assert.deepStrictEqual(
+      pages.map(({ body, cursor, lag }) => [body.map(({ id }) => id), cursor, lag]),
+      [
+        [["a"], "1", 0],
+        [["b"], "2", 0],
+        [[], "3", 12]
+      ]
+    )
+    assert.deepStrictEqual(
+      sent.map(({ body }) => body),
+      ["0", "1", "2"].map((cursor) => `{"cursor":"${cursor}","limit":5,"wait":0}`)
+    )
+  })
+
+  it("begin with every record, whether the cursor is left out or null", async () => {
+    for (const cursor of [undefined, null]) {
+      const { fetch, sent } = steps(page("1", false))
+      await collect(clientOf(fetch).charges.changes(cursor))
+      assert.strictEqual(sent[0]?.body, cursor === null ? '{"cursor":null,"wait":0}' : '{"wait":0}')
+    }
+  })
+
+  it("say whether the load is complete; of a service that does not, while nothing is held back", async () => {
+    const lag = { "x-changes-lag": "12" }
+    const { fetch } = steps(
+      page("1", true, ["a"], { ...lag, "x-changes-complete": "false" }),
+      page("2", true, ["b"], { ...lag, "x-changes-complete": "true" }),
+      page("3", true, ["c"], lag),
+      page("4", false, [], { "x-changes-lag": "0" })
+    )
+    const pages = await collect(clientOf(fetch).charges.changes())
+    assert.deepStrictEqual(
+      pages.map(({ complete }) => complete),
+      [false, true, false, true]
+    )
+  })
+
+  it("are refused where there are some, and the cursor does not move", async () => {
+    for (const stuck of [page("1", true), page("1", false, ["a"])]) {
+      const { fetch } = steps(page("1", true, ["a"]), stuck)
+      const error = await failureOf(collect(clientOf(fetch).charges.changes("0", { follow: true })))
+      assert.instanceOf(error, PracticeDataError)
+      assert.match(error.message, /cursor that does not move/)
+    }
+  })
+
+  it("that are followed wait for more, beyond the timeout, and do not hurry a service that holds nothing back", async () => {
+    const at: Array<number> = []
+    const [once, again, held] = [page("1", false, ["a"]), page("2", false), page("3", false, ["b"])]
+    const noting =
+      (step: Step, millis = 0): Step =>
+      async (sent) => {
+        at.push(Date.now())
+        await new Promise((resolve) => setTimeout(resolve, millis))
+        return step(sent)
+      }
+    const { fetch, sent } = steps(noting(once), noting(again), noting(again), noting(held, 19_000))
+    const began = Date.now()
+    const walk = clientOf(fetch).charges.changes(null, { follow: true })
+    const cursors: Array<string> = []
+    const following = (async () => {
+      for await (const { cursor } of walk) {
+        cursors.push(cursor)
+        if (cursor === "3") break
+      }
+    })()
+    await vi.runAllTimersAsync()
+    await following
+    assert.deepStrictEqual(cursors, ["1", "2", "2", "3"])
+    assert.deepStrictEqual(
+      at.map((time) => time - began),
+      [0, 0, 1000, 2000]
+    )
+    assert.match(sent.at(-1)?.body ?? "", /"wait":20/)
+    assert.strictEqual(vi.getTimerCount(), 0)
+  })
+
+  it("that are followed without waiting are refused", async () => {
+    const { fetch } = steps(page("1", false))
+    const walk = clientOf(fetch).charges.changes(null, { follow: true, wait: 0 })
+    assert.match(String(await failureOf(collect(walk))), /wait must be from 1 to 20 seconds/)
+  })
+
+  it("are tried again where a page fails, and go on", async () => {
+    const { fetch } = steps(page("1", true), broken, refused(503), page("2", false))
+    const walk = collect(clientOf(fetch).charges.changes())
+    await vi.runAllTimersAsync()
+    assert.lengthOf(await walk, 2)
+  })
+
+  it("reject where the cursor has expired", async () => {
+    const { fetch } = steps(refused(410))
+    const error = await failureOf(collect(clientOf(fetch).charges.changes("old")))
+    assert.instanceOf(error, PracticeDataError)
+    assert.strictEqual(error.name, "CursorExpiredError")
+  })
+})

@@ -1,0 +1,169 @@
+/** A walk of all pages: once each where nothing moves, and none missed that stays where others move. */
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Effect } from "effect"
+import { PracticeData } from "../../../src/client/index.ts"
+import { integer } from "../../support/arbitraries.ts"
+import { long, tries } from "../../support/tries.ts"
+import { exact, type Model, modelService, type Write } from "./modelService.ts"
+import { baseUrl, collect, failureOf } from "./support.ts"
+
+const clientOf = (fetch: ReturnType<typeof modelService>["fetch"]) =>
+  new PracticeData({ baseUrl, apiKey: "key", fetch })
+
+/** Times within 3 milliseconds, so that most records share theirs, and many pages hold only one. */
+const time = integer(0, 2999)
+const common = Arbitrary.map(integer(0, 4), (fifth) => 1000 + fifth * 200)
+const times = Arbitrary.array(
+  Arbitrary.flatMap(integer(0, 2), (kind) => (kind === 0 ? time : common)),
+  { maxLength: 60 }
+)
+const pageSize = integer(2, 9)
+
+const modelsOf = (all: ReadonlyArray<number>): ReadonlyArray<Model> =>
+  all.map((micros, index) => ({ id: `r${String((index * 37) % 101).padStart(3, "0")}`, micros }))
+
+const idsOf = (records: ReadonlyArray<{ readonly id: string }>) => records.map(({ id }) => id)
+
+/** An edit between two pages: what becomes of some record, in the order of the ids. */
+interface Edit {
+  readonly kind: "touch" | "remove" | "insert" | "back"
+  readonly at: number
+  readonly micros: number
+}
+
+const kinds = ["touch", "remove", "insert", "back"] as const
+
+const edits = Arbitrary.array(
+  Arbitrary.map(Arbitrary.all([integer(0, 3), integer(0, 59), time]), ([kind, at, micros]): Edit => ({
+    kind: kinds[kind] ?? "touch",
+    at,
+    micros
+  })),
+  { maxLength: 12 }
+)
+
+/** Writers that make some edits before each page, until they have made all of them. */
+const writing = (all: ReadonlyArray<Edit>, touched: Set<string>): Write => {
+  let next = 0
+  return (records, request) => {
+    let current = records
+    for (const edit of all.slice(next, next + 2)) {
+      const record = current.toSorted((a, b) => (a.id < b.id ? -1 : 1))[edit.at % Math.max(1, current.length)]
+      if (edit.kind === "insert")
+        current = [...current, { id: `new${request}-${edit.at}-${edit.micros}`, micros: edit.micros }]
+      if (record === undefined || edit.kind === "insert") continue
+      touched.add(record.id)
+      const others = current.filter(({ id }) => id !== record.id)
+      // A time of another millisecond than any so far, or an earlier one that the writer sets.
+      const micros = edit.kind === "touch" ? 10_000 + request * 1000 : -1000 - edit.micros
+      current = edit.kind === "remove" ? others : [...others, { ...record, micros }]
+    }
+    next += 2
+    return current
+  }
+}
+
+/** A writer that moves the first records to the end, before one of the pages. */
+const moving =
+  (before: number, count: number): Write =>
+  (records, request) =>
+    request === before ? records.map((record, at) => (at < count ? { ...record, micros: 5000 } : record)) : records
+
+describe("a walk of all pages", () => {
+  for (const { often, options } of tries({ few: 25, many: 1500 })) {
+    it.effect.prop(
+      `reads each record once, in order, whichever share a time${often}`,
+      { times, pageSize },
+      ({ times: all, pageSize: size }) =>
+        Effect.promise(async () => {
+          const service = modelService(modelsOf(all))
+          const walked = await collect(clientOf(service.fetch).charges.all({}, { pageSize: size }))
+          assert.deepStrictEqual(idsOf(walked), idsOf(service.records()))
+        }),
+      options
+    )
+
+    it.effect.prop(
+      `begins at a time of the caller's, to the microsecond${often}`,
+      { times, pageSize, since: common },
+      ({ times: all, pageSize: size, since }) =>
+        Effect.promise(async () => {
+          const service = modelService(modelsOf(all))
+          const filters = { updated_at_since: exact(since) }
+          const walked = await collect(clientOf(service.fetch).charges.all(filters, { pageSize: size }))
+          assert.deepStrictEqual(idsOf(walked), idsOf(service.records().filter(({ micros }) => micros >= since)))
+        }),
+      options
+    )
+
+    for (const [which, hasTimes] of [
+      ["with times", true],
+      ["without times", false]
+    ] as const) {
+      it.effect.prop(
+        `misses no record that stays while others are changed, removed and inserted, ${which}${often}`,
+        { times, pageSize, edits },
+        ({ edits: written, pageSize: size, times: all }) =>
+          Effect.promise(async () => {
+            const touched = new Set<string>()
+            const initial = modelsOf(all)
+            // Where no time is shown, it is that of the creation, which stays.
+            const possible = written.filter(({ kind }) => hasTimes || kind === "insert" || kind === "remove")
+            const service = modelService(initial, { hasTimes, write: writing(possible, touched) })
+            const client = clientOf(service.fetch)
+            const walk = hasTimes
+              ? client.charges.all({}, { pageSize: size })
+              : client.clinics.all({}, { pageSize: size })
+            const walked = idsOf(await collect<{ readonly id: string }>(walk))
+            const stayed = idsOf(initial).filter((id) => !touched.has(id))
+            assert.includeMembers(walked, stayed)
+            const again = walked.filter((id, index) => walked.indexOf(id) < index && !touched.has(id))
+            assert.deepStrictEqual(again, [], "came again, and had stayed")
+          }),
+        options
+      )
+    }
+  }
+
+  it("steps back where so many records moved away that nothing of the page is known", async () => {
+    const initial = Array.from({ length: 3000 }, (_, index) => ({
+      id: `r${String(index).padStart(4, "0")}`,
+      micros: 0
+    }))
+    const write = moving(20, 900)
+    const walked = await collect(clientOf(modelService(initial, { write }).fetch).charges.all({}, { pageSize: 100 }))
+    assert.strictEqual(new Set(idsOf(walked)).size, 3000)
+    assert.strictEqual(walked.length, 3900)
+  })
+
+  it("remembers a bounded number of records, and misses none even where more than these moved", long, async () => {
+    const initial = Array.from({ length: 30_000 }, (_, index) => ({
+      id: `r${String(index).padStart(5, "0")}`,
+      micros: 0
+    }))
+    const write = moving(28, 15_000)
+    const walked = await collect(clientOf(modelService(initial, { write }).fetch).charges.all())
+    assert.strictEqual(new Set(idsOf(walked)).size, 30_000)
+  })
+
+  it("asks for no page before it is needed", async () => {
+    const service = modelService(modelsOf([1, 2, 3, 4, 5, 6, 7]))
+    for await (const charge of clientOf(service.fetch).charges.all({}, { pageSize: 3 })) {
+      assert.isDefined(charge)
+      break
+    }
+    assert.strictEqual(service.requests(), 1)
+  })
+
+  it("refuses paging of the caller's own", async () => {
+    const { fetch, requests } = modelService([])
+    const { charges } = clientOf(fetch)
+    // @ts-expect-error -- a walk reads all pages
+    assert.match(String(await failureOf(collect(charges.all({ limit: 10 })))), /all does not take limit/)
+    assert.match(
+      String(await failureOf(collect(charges.all({}, { pageSize: 1 })))),
+      /pageSize must be an integer from 2/
+    )
+    assert.strictEqual(requests(), 0)
+  })
+})

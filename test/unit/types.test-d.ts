@@ -1,0 +1,209 @@
+/**
+ * What does not compile, each beside what does. The type checker runs over this file, and an error that it expects here
+ * and does not find is an error of its own.
+ */
+// The compiler reports these errors, where they can be expected, and Effect's plugin once more, where they cannot.
+// @effect-diagnostics missingEffectError:off missingEffectContext:off
+import { Effect, Schema } from "effect"
+import { type HttpApi, HttpApiBuilder, HttpApiClient, HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
+import { DataApi } from "../../src/api/DataApi.ts"
+import {
+  CursorExpired,
+  error,
+  OutOfRange,
+  RecordNotFound,
+  RecordStoreDown,
+  responses,
+  responseWithHeader,
+  Unauthorized
+} from "../../src/api/Errors.ts"
+import { VersionOneApi } from "../../src/api/IntakeApi.ts"
+import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
+import { charges } from "../../src/api/records/Charges.ts"
+import * as Field from "../../src/api/records/Field.ts"
+import * as Filter from "../../src/api/records/Filter.ts"
+import { pets } from "../../src/api/records/Pets.ts"
+import * as Resource from "../../src/api/records/Resource.ts"
+import * as Series from "../../src/observability/Series.ts"
+import { handlersOf } from "../../src/records/Handlers.ts"
+import { Repositories } from "../../src/records/Repository.ts"
+
+const searchFailingWith =
+  <E>(failure: E) =>
+  () =>
+    Effect.fail(failure)
+
+export const declaredErrors = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  handlers
+    .handle("search", searchFailingWith(new OutOfRange({ detail: "limit must be between 1 and 1000" })))
+    .handle("get", searchFailingWith(new RecordNotFound()))
+    .handle("changes", searchFailingWith(new CursorExpired()))
+)
+
+export const errorsOfTheMiddleware = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  handlers
+    .handle("search", searchFailingWith(new Unauthorized()))
+    .handle("get", searchFailingWith(new RecordStoreDown()))
+    .handle("changes", searchFailingWith(new RecordStoreDown()))
+)
+
+export const errorOfAnotherEndpoint = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  handlers
+    // @ts-expect-error A search finds nothing rather than failing.
+    .handle("search", searchFailingWith(new RecordNotFound()))
+    .handle("get", searchFailingWith(new RecordNotFound()))
+    .handle("changes", searchFailingWith(new CursorExpired()))
+)
+
+export const undeclaredError = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  handlers
+    .handle("search", searchFailingWith(new RecordStoreDown()))
+    // @ts-expect-error No endpoint declares this error.
+    .handle("get", searchFailingWith(new Error("undeclared")))
+    .handle("changes", searchFailingWith(new CursorExpired()))
+)
+
+class Statusless extends Schema.TaggedError<Statusless>()("Statusless", { detail: Schema.String }) {}
+class Annotated extends Schema.TaggedError<Annotated>()(
+  "Annotated",
+  { detail: Schema.String },
+  { httpApiStatus: 409 }
+) {}
+class Conflict extends error<Conflict>()("Conflict", 409, { detail: Schema.String }) {}
+
+export const errorsWithTheirStatus = [responses(Conflict), responseWithHeader(Conflict, "allow", "GET")]
+
+// @ts-expect-error An error has a status.
+export const errorWithoutStatus = responses(Conflict, Statusless)
+
+// @ts-expect-error Its type has the status, not an annotation that nothing checks.
+export const errorWithAnnotation = responses(Annotated)
+
+// @ts-expect-error An error has a status.
+export const headerWithoutStatus = responseWithHeader(Statusless, "allow", "GET")
+
+type Errors<Api> =
+  Api extends HttpApi.HttpApi<infer _Id, infer Groups> ? HttpApiEndpoint.Errors<HttpApiGroup.Endpoints<Groups>> : never
+
+/** Every error of every API, also one that an endpoint or a middleware lists without `responses`. */
+export const statusOf = (failure: Errors<typeof DataApi> | Errors<typeof VersionOneApi>): number =>
+  failure.httpApiStatus
+
+const listing = HttpApiEndpoint.get("listing", "/", { error: [...responses(Conflict), Statusless] })
+
+// @ts-expect-error One of its errors has no status.
+export const statusOfListed = (failure: HttpApiEndpoint.Errors<typeof listing>): number => failure.httpApiStatus
+
+export const unhandledEndpoint = HttpApiBuilder.group(
+  DataApi,
+  "charges",
+  // @ts-expect-error The endpoint `get` is not handled.
+  (handlers) => handlers.handle("search", searchFailingWith(new RecordStoreDown()))
+)
+
+export const repositoryOfItsGroup = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  Effect.map(Repositories, ({ of }) => handlers.handleAll(handlersOf(of(charges))))
+)
+
+export const repositoryOfAnotherGroup = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
+  // @ts-expect-error Pets are no charges.
+  Effect.map(Repositories, ({ of }) => handlers.handleAll(handlersOf(of(pets))))
+)
+
+const page = { limit: 1, offset: 0 }
+
+const read = Effect.flatMap(Repositories, ({ of }) => of(charges).search({ status: "open" }, page)).pipe(
+  Effect.provide(Repositories.layerMemory())
+)
+
+export const readOfAnOrganization = () =>
+  Effect.runPromise(read.pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge"))))
+
+// @ts-expect-error Whose records?
+export const readOfNobody = () => Effect.runPromise(read)
+
+export const unknownFilter = Effect.map(Repositories, ({ of }) =>
+  // @ts-expect-error Charges have no such filter.
+  of(charges).search({ home_clinic: "clinic_1" }, page)
+)
+
+const part = { organization_id: "org_oakridge", id: "charge_1" }
+
+// @ts-expect-error A fake takes whole records.
+export const partsOfRecords = Repositories.layerMemory({ charges: [part] })
+
+// @ts-expect-error There is no such resource.
+export const recordsOfNoResource = Repositories.layerMemory({ toys: [] })
+
+const toy = {
+  name: "toys",
+  record: Schema.Struct({
+    id: Field.id("toy"),
+    maker: Field.text("Who made it.", "Oak & Co."),
+    price: Field.number("Price.", 4.5),
+    isSafe: Field.boolean("Whether it is safe."),
+    updated_at: Field.timestamp("When it was changed.")
+  }),
+  hidden: { recalled_at: Field.dateTime("When it was recalled.") },
+  orderedBy: "updated_at"
+} as const
+
+export const filtersOnFields = Resource.make({
+  ...toy,
+  filters: {
+    maker: Filter.equals("id", "maker"),
+    price: Filter.numberEquals("price"),
+    recalled_before: Filter.before("recalled_at"),
+    include_unsafe: Filter.includeMarked("isSafe", "Whether to include unsafe toys.")
+  }
+})
+
+// @ts-expect-error A toy has no such field.
+export const filterOnNoField = Resource.make({ ...toy, filters: { colour: Filter.equals("colour") } })
+
+// @ts-expect-error The second of them is no field.
+export const filterOnSomeFields = Resource.make({ ...toy, filters: { maker: Filter.equals("maker", "colour") } })
+
+// @ts-expect-error A number is not compared as text.
+export const textFilterOnNumber = Resource.make({ ...toy, filters: { price: Filter.equals("price") } })
+
+// @ts-expect-error A text is no number.
+export const numberFilterOnText = Resource.make({ ...toy, filters: { maker: Filter.numberEquals("maker") } })
+
+// @ts-expect-error A text is no time.
+export const timeFilterOnText = Resource.make({ ...toy, filters: { maker_since: Filter.since("maker") } })
+
+// @ts-expect-error A number marks nothing.
+export const markerOnNumber = Resource.make({ ...toy, filters: { all: Filter.includeMarked("price", "All toys.") } })
+
+// @ts-expect-error A toy has no such field.
+export const orderedByNoField = Resource.make({ ...toy, orderedBy: "created_at", filters: {} })
+
+export const requiredId = Effect.gen(function* () {
+  const client = yield* HttpApiClient.make(DataApi)
+  yield* client.charges.get({ payload: { id: "charge_1" } })
+  // @ts-expect-error The id of a record is required.
+  yield* client.charges.get({ payload: {} })
+  // @ts-expect-error The id of a record is never null.
+  yield* client.charges.get({ payload: { id: null } })
+  // @ts-expect-error The clinic of a processor read is never null.
+  yield* client["psp-charges"].search({ payload: { clinic: null } })
+})
+
+export const labelsOfMetrics = Effect.map(Series.current, ({ counter, gauge, histogram }) => [
+  counter("practice_data_deliveries_total", { outcome: "scheduled" }),
+  // @ts-expect-error A label is missing.
+  counter("practice_data_deliveries_total"),
+  // @ts-expect-error The label has no such value.
+  counter("practice_data_deliveries_total", { outcome: "lost" }),
+  // @ts-expect-error The metric has no such label.
+  counter("practice_data_deliveries_total", { outcome: "scheduled", organization: "org_oakridge" }),
+  // @ts-expect-error There is no such metric.
+  counter("practice_data_surprises_total"),
+  // @ts-expect-error It is a gauge.
+  counter("practice_data_ready"),
+  gauge("practice_data_ready"),
+  // @ts-expect-error It has no labels.
+  gauge("practice_data_ready", { pool: "records" }),
+  histogram("practice_data_pool_wait_seconds", { pool: "records" })
+])
