@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     // A test of another package.
-    exclude: ["test/package/project/**"],
+    exclude: ["test/system/package/project/**"],
     globalSetup: ["test/support/seed.ts", "test/support/runFolder.ts", "test/support/postgresServer.ts"],
     setupFiles: ["test/support/seeded.ts"],
     tags: [

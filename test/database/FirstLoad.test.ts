@@ -2,7 +2,7 @@
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { snippetsOf } from "../package/readme.ts"
+import { snippetsOf } from "../system/package/readme.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 const load = snippetsOf(join(import.meta.dirname, "../../scripts/operations/README.md")).find(({ code }) =>

@@ -13,8 +13,8 @@ import { loadDemoData } from "../../../src/demo/Load.ts"
 import * as Client from "../../blackbox/support/Client.ts"
 import * as Process from "../../blackbox/support/Process.ts"
 import * as Tools from "../../faults/support/Tools.ts"
-import { snippetsOf } from "../../package/readme.ts"
-import { run, succeed } from "../../package/run.ts"
+import { snippetsOf } from "../package/readme.ts"
+import { run, succeed } from "../package/run.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 
 const root = join(import.meta.dirname, "../../..")

@@ -1,0 +1,166 @@
+/**
+ * The rules of every processor client: the fake in memory, and Stripe's own client over a socket to a double of Stripe.
+ * Contract: section 4.1, "Live processor read".
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Option, Redacted } from "effect"
+import type { PspKind } from "../../../src/api/Psp.ts"
+import { PspClient } from "../../../src/psp/PspClient.ts"
+import type { PageRequest } from "../../../src/psp/PspPage.ts"
+import { compact } from "../../http/inProcess.ts"
+import { StripeDouble } from "../../support/StripeDouble.ts"
+import { kinds } from "../../support/stripe/rules.ts"
+import { accounts, empty, harbor, oak, platform, secretKey, thousand } from "../../support/stripe/accounts.ts"
+
+const layerStripe = Layer.unwrap(
+  Effect.map(StripeDouble, ({ url }) =>
+    PspClient.layerStripe({ secretKey: Redacted.make(secretKey), apiUrl: Option.some(url) })
+  )
+).pipe(Layer.provide(StripeDouble.layer({ key: secretKey, accounts, platform })))
+
+const list = (kind: PspKind, account: string, page: PageRequest) =>
+  Effect.flatMap(PspClient, (client) => client.list(kind, account, page))
+
+const idOf = (object: unknown) =>
+  typeof object === "object" && object !== null && "id" in object ? String(object.id) : undefined
+
+const idsOf = (data: ReadonlyArray<unknown>) => data.map(idOf)
+
+/** The ids of all pages, each starting after the last object of the one before. */
+const walk = Effect.fnUntraced(function* (kind: PspKind, account: string, page: PageRequest) {
+  const ids: Array<string | undefined> = []
+  let hasMore = true
+  while (hasMore) {
+    const startingAfter = ids.at(-1)
+    const found = yield* list(kind, account, { ...page, startingAfter })
+    assert.isAtMost(found.data.length, page.limit)
+    // A page that says there are more is full.
+    if (found.hasMore) assert.strictEqual(found.data.length, page.limit)
+    ids.push(...idsOf(found.data))
+    hasMore = found.hasMore
+  }
+  return ids
+})
+
+const made = (kind: PspKind, account: string) => accounts[account]?.[kind] ?? []
+
+const suites = [
+  ["PspClient.layerMemory", PspClient.layerMemory(accounts)],
+  ["PspClient.layerStripe", layerStripe]
+] as const
+
+for (const [name, client] of suites) {
+  layer(client, { excludeTestServices: true })(name, (it) => {
+    it.effect.each([1, 7, 8, 99, 100])(
+      "walks through a thousand objects in pages of %d, each once, in order",
+      (limit) =>
+        Effect.gen(function* () {
+          assert.strictEqual(thousand.ids.length, 1000)
+          const { ids, ...bounds } = thousand
+          assert.deepStrictEqual(yield* walk("balance-transactions", oak, { limit, ...bounds }), ids)
+        })
+    )
+
+    it.effect.each(kinds)("reads %s, newest first, of one second the one made last first", (kind) =>
+      Effect.gen(function* () {
+        const objects = made(kind, oak).slice(-100)
+        const { data, hasMore } = yield* list(kind, oak, { limit: 100 })
+        assert.deepStrictEqual(idsOf(data), objects.map(({ id }) => id).toReversed())
+        assert.strictEqual(hasMore, made(kind, oak).length > 100)
+      })
+    )
+
+    it.effect.each(kinds)("passes %s on as they are: unknown fields, odd names and values, and their order", (kind) =>
+      Effect.gen(function* () {
+        const { data } = yield* list(kind, oak, { limit: 100 })
+        assert.strictEqual(yield* compact(data), yield* compact(made(kind, oak).slice(-100).toReversed()))
+      })
+    )
+
+    it.effect("takes both bounds of time to be inclusive, together and alone", () =>
+      Effect.gen(function* () {
+        const { createdGte, createdLte, ids } = thousand
+        const [newest] = ids
+        const oldest = ids.at(-1)
+        const first = { limit: 1, createdLte }
+        assert.deepStrictEqual(idsOf((yield* list("balance-transactions", oak, first)).data), [newest])
+        const all = yield* walk("balance-transactions", oak, { limit: 100, createdGte })
+        assert.strictEqual(all.at(-1), oldest)
+        const second = yield* list("balance-transactions", oak, { limit: 100, createdGte, createdLte: createdGte })
+        assert.deepStrictEqual([idsOf(second.data), second.hasMore], [ids.slice(-8), false])
+      })
+    )
+
+    it.effect("finds the object to start after among all of the account, whatever the bounds", () =>
+      Effect.gen(function* () {
+        const { ids, ...bounds } = thousand
+        const newer = made("balance-transactions", oak).at(-1)?.id
+        const older = made("balance-transactions", oak)[0]?.id
+        const page = { limit: 2, ...bounds }
+        const afterNewer = yield* list("balance-transactions", oak, { ...page, startingAfter: newer })
+        assert.deepStrictEqual([idsOf(afterNewer.data), afterNewer.hasMore], [ids.slice(0, 2), true])
+        const afterOlder = yield* list("balance-transactions", oak, { ...page, startingAfter: older })
+        assert.deepStrictEqual(afterOlder, { data: [], hasMore: false })
+      })
+    )
+
+    it.effect("answers an empty page after the last object, and where there is nothing", () =>
+      Effect.gen(function* () {
+        const last = made("charges", oak)[0]?.id
+        const nothing = { data: [], hasMore: false }
+        assert.deepStrictEqual(yield* list("charges", oak, { limit: 10, startingAfter: last }), nothing)
+        assert.deepStrictEqual(yield* list("charges", empty, { limit: 10 }), nothing)
+        assert.deepStrictEqual(yield* list("charges", oak, { limit: 10, createdGte: Number.MAX_SAFE_INTEGER }), nothing)
+      })
+    )
+
+    it.effect("says that there is no more when the page holds the last object and is full", () =>
+      Effect.gen(function* () {
+        assert.isFalse((yield* list("charges", oak, { limit: 20 })).hasMore)
+        assert.isTrue((yield* list("charges", oak, { limit: 19 })).hasMore)
+      })
+    )
+
+    it.effect.each([
+      ["unknown", "ch_unknown"],
+      ["of another account", made("charges", harbor)[0]?.id],
+      ["of another kind", made("refunds", oak)[0]?.id],
+      ["an account", oak],
+      ["empty", ""],
+      ["blank", " "],
+      ["of odd characters", "ch_\u{1F436}&limit=1#%00\r\n"],
+      ["longer than any address can be", "c".repeat(100_000)]
+    ])("knows no object to start after that is %s", ([, startingAfter]) =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(list("charges", oak, { limit: 10, startingAfter }))
+        assert.strictEqual(error._tag, "CursorUnknown")
+      })
+    )
+
+    it.effect.each(["acct_unknown", "constructor", "__proto__"])("knows no account %s", (account) =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(list("charges", account, { limit: 10 }))
+        assert.strictEqual(error._tag, "AccountDisconnected")
+      })
+    )
+
+    it.effect.each(kinds)("shows each account its own %s alone, also when all are read at once", (kind) =>
+      Effect.gen(function* () {
+        const owners = [oak, harbor, empty, platform, oak, harbor]
+        const pages = yield* Effect.forEach(owners, (account) => list(kind, account, { limit: 100 }), {
+          concurrency: "unbounded"
+        })
+        const expected = owners.map((account) =>
+          made(kind, account)
+            .slice(-100)
+            .map(({ id }) => id)
+            .toReversed()
+        )
+        assert.deepStrictEqual(
+          pages.map(({ data }) => idsOf(data)),
+          expected
+        )
+      })
+    )
+  })
+}
