@@ -1,0 +1,226 @@
+/** Requests that a client sends ahead on one connection: one at a time is worked on. */
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
+import type { ServerResponse } from "node:http"
+import { connect } from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import { OrderedServer } from "../../../src/http/OrderedServer.ts"
+import type { Refused } from "../../../src/http/Refusal.ts"
+import { eventually } from "../../blackbox/support/eventually.ts"
+
+const minute = Duration.minutes(1)
+
+/** A server that listens, and has no handler. */
+const opened = Effect.acquireRelease(
+  Effect.callback<{ readonly server: OrderedServer; readonly port: number }>((resume) => {
+    const server = new OrderedServer({
+      maxConnections: 10,
+      headersTimeout: minute,
+      bodyTimeout: minute,
+      idleTimeout: minute
+    })
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const port = address === null || typeof address === "string" ? 0 : address.port
+      resume(Effect.succeed({ server, port }))
+    })
+  }),
+  ({ server }) =>
+    Effect.sync(() => {
+      server.close()
+      server.closeAllConnections()
+    })
+)
+
+const listening = Effect.map(opened, ({ port, server }) => {
+  const begun: Array<ServerResponse> = []
+  server.on("request", (_, response) => begun.push(response))
+  return { server, port, begun }
+})
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
+
+/** Chunks of a body. */
+const pieces = (size: number) => `${size.toString(16)}\r\n${"1".repeat(size)}\r\n`.repeat(2000)
+
+const connected = (port: number) =>
+  Effect.acquireRelease(
+    Effect.callback<ReturnType<typeof connect>>((resume) => {
+      const socket = connect(port, "127.0.0.1", () => resume(Effect.succeed(socket)))
+    }),
+    (socket) => Effect.sync(() => socket.destroy())
+  )
+
+/** A whole exchange on another connection, before which anything that was to happen has happened. */
+const passes = (port: number, begun: Array<ServerResponse>) =>
+  Effect.gen(function* () {
+    const before = begun.length
+    const socket = yield* connected(port)
+    socket.write(get("/passes"))
+    yield* eventually(
+      "a request of another connection",
+      Effect.sync(() => begun.length > before)
+    )
+    begun.pop()?.end()
+  }).pipe(Effect.scoped, Effect.repeat({ times: 3 }))
+
+const urls = (begun: ReadonlyArray<ServerResponse>) => begun.map(({ req }) => req.url)
+
+describe("A connection", () => {
+  it.live("that comes before the handler is there waits for it", () =>
+    Effect.gen(function* () {
+      const { port, server } = yield* opened
+      const socket = yield* connected(port)
+      let parsed = 0
+      const count = () => (parsed += 1)
+      yield* Effect.acquireRelease(
+        Effect.sync(() => subscribe("http.server.request.start", count)),
+        () => Effect.sync(() => unsubscribe("http.server.request.start", count))
+      )
+      let answer = ""
+      socket.on("data", (bytes) => (answer += bytes.toString()))
+      socket.write(get("/1") + get("/2"))
+      yield* eventually(
+        "both requests",
+        Effect.sync(() => parsed === 2)
+      )
+      server.on("request", ({ url }, response) => response.end(`answer to ${url}`))
+      yield* eventually(
+        "both answers",
+        Effect.sync(() => /answer to \/1[^]*answer to \/2/.test(answer))
+      )
+    })
+  )
+
+  it.live("has one request worked on, and the next when its answer is finished, in their order", () =>
+    Effect.gen(function* () {
+      const { begun, port } = yield* listening
+      const socket = yield* connected(port)
+      socket.write(get("/1") + get("/2") + get("/3"))
+      for (const expected of [["/1"], ["/1", "/2"], ["/1", "/2", "/3"]]) {
+        yield* eventually(
+          "the next request",
+          Effect.sync(() => begun.length === expected.length)
+        )
+        yield* passes(port, begun)
+        assert.deepStrictEqual(urls(begun), expected)
+        begun.at(-1)?.end("done")
+      }
+    })
+  )
+
+  it.live("has no further answer begun while its client does not read, and gets all of them when it does", () =>
+    Effect.gen(function* () {
+      const { begun, port } = yield* listening
+      const socket = yield* connected(port)
+      const page = Buffer.alloc(32 * 1024 * 1024)
+      socket.pause()
+      socket.write(get("/1") + get("/2"))
+      yield* eventually(
+        "a request",
+        Effect.sync(() => begun.length === 1)
+      )
+      begun[0]?.end(page)
+      yield* passes(port, begun)
+      assert.deepStrictEqual(urls(begun), ["/1"])
+      socket.resume()
+      yield* eventually(
+        "the next request",
+        Effect.sync(() => begun.length === 2)
+      )
+    })
+  )
+
+  it.live("that asks for more than can wait is closed", () =>
+    Effect.gen(function* () {
+      const { begun, port, server } = yield* listening
+      const socket = yield* connected(port)
+      socket.on("error", () => undefined)
+      yield* eventually(
+        "a connection",
+        Effect.sync(() => server.open === 1)
+      )
+      const flood = get("/").repeat(1000)
+      yield* eventually(
+        "its end",
+        Effect.sync(() => {
+          socket.write(flood)
+          // Each answer lets more of them in.
+          begun.shift()?.end()
+          return server.open === 0
+        })
+      )
+    })
+  )
+
+  it.live.each(["0;a\n\r\n", "0x0\r\n\r\n", "0\r\nContent-Length: 1\r\n\r\n"])(
+    "on which the body of a waiting request is invalid, such as %j, ends with 400 after the responses before it",
+    (body) =>
+      Effect.gen(function* () {
+        const { begun, port } = yield* listening
+        const socket = yield* connected(port)
+        let answer = ""
+        socket.on("data", (bytes) => (answer += bytes.toString()))
+        socket.write(`${get("/1")}POST /2 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${body}${get("/3")}`)
+        yield* eventually(
+          "a request",
+          Effect.sync(() => begun.length === 1)
+        )
+        begun[0]?.end("done")
+        yield* eventually(
+          "a connection closed",
+          Effect.sync(() => socket.readableEnded)
+        )
+        assert.deepStrictEqual(answer.match(/(?<=HTTP\/1\.1 )\d+/g), ["200", "400"])
+        assert.deepStrictEqual(urls(begun), ["/1"])
+      })
+  )
+
+  it.live("whose body comes in tiny pieces is answered 400 and closed, while larger pieces may be as many", () =>
+    Effect.gen(function* () {
+      const { begun, port } = yield* listening
+      const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+      const [tiny, large] = [yield* connected(port), yield* connected(port)]
+      let answer = ""
+      tiny.on("error", () => undefined).on("data", (bytes) => (answer += bytes.toString()))
+      large.write(`${head}${pieces(32)}0\r\n\r\n`)
+      yield* eventually(
+        "a request in larger pieces",
+        Effect.sync(() => begun[0]?.req.resume().complete === true)
+      )
+      tiny.write(head + pieces(1))
+      yield* eventually(
+        "a connection closed",
+        Effect.sync(() => tiny.closed || tiny.readableEnded)
+      )
+      assert.match(answer, /^HTTP\/1\.1 400 /)
+      assert.match(answer, /\{"detail":"Bad Request"\}$/)
+      assert.isFalse(large.closed)
+    })
+  )
+})
+
+it.live("what the server refuses itself it tells of, as far as it could be read", () =>
+  Effect.gen(function* () {
+    const { port, server } = yield* listening
+    const refused: Array<Refused> = []
+    server.on("refused", (each: Refused) => refused.push(each))
+    for (const text of ["GET /a?b=1 HTTP/1.1\r\nX-Request-Id: mine\r\n\r\n", "nonsense\r\n\r\n"]) {
+      const before = refused.length
+      const socket = yield* connected(port)
+      socket.write(text)
+      yield* eventually(
+        "a refusal",
+        Effect.sync(() => refused.length > before)
+      )
+    }
+    assert.deepStrictEqual(
+      refused.map(({ address, request, status }) => [status, request?.url, address]),
+      [
+        [400, "/a?b=1", "127.0.0.1"],
+        [400, undefined, "127.0.0.1"]
+      ]
+    )
+    assert.strictEqual(refused[0]?.requestId, "mine")
+  })
+)

@@ -1,0 +1,151 @@
+/** Log lines to a pipe: in order, whole, and without waiting for who reads it. */
+import { execFileSync } from "node:child_process"
+import { closeSync, constants, openSync, readSync } from "node:fs"
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as LogWriter from "../../../src/observability/LogWriter.ts"
+import { temporaryFolder } from "../../blackbox/support/Process.ts"
+import { long } from "../../support/tries.ts"
+
+const { O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
+
+const opened = (path: string, flags: number) =>
+  Effect.acquireRelease(
+    Effect.sync(() => openSync(path, flags | O_NONBLOCK)),
+    (fd) => Effect.sync(() => closeSync(fd))
+  )
+
+/** All that is in a pipe. */
+const readAll = (fd: number) => {
+  const chunk = Buffer.alloc(1024 * 1024)
+  let text = ""
+  try {
+    for (let size = readSync(fd, chunk); size > 0; size = readSync(fd, chunk)) text += chunk.toString("utf8", 0, size)
+  } catch {
+    // It is empty.
+  }
+  return text
+}
+
+const notice = (dropped: number) => `dropped ${dropped}\n`
+
+const pipe = Effect.gen(function* () {
+  const path = join(yield* temporaryFolder, "pipe")
+  execFileSync("mkfifo", [path])
+  return path
+})
+
+/** A writer that ends before its descriptor is closed, and may be another's. */
+const writerTo = (fd: number, capacity?: number) =>
+  Effect.acquireRelease(
+    Effect.sync(() => LogWriter.make({ fd, notice, ...(capacity === undefined ? {} : { capacity }) })),
+    ({ end }) => Effect.sync(end)
+  )
+
+const piped = Effect.fnUntraced(function* (capacity?: number) {
+  const path = yield* pipe
+  const reader = yield* opened(path, O_RDONLY)
+  const fd = yield* opened(path, O_WRONLY)
+  const writer = yield* writerTo(fd, capacity)
+  return { path, read: () => readAll(reader), writer }
+})
+
+const line = (number: number, length = 100) => `${number} `.padEnd(length - 1, "x") + "\n"
+const numbersOf = (text: string) =>
+  text
+    .split("\n")
+    .slice(0, -1)
+    .map((each) => Number(each.split(" ")[0]))
+const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
+
+const settled = Effect.sleep("150 millis")
+
+it.live("the first line is written at once, those after it together, and one that is urgent with all before it", () =>
+  Effect.gen(function* () {
+    const { read, writer } = yield* piped()
+    writer.write(line(0))
+    assert.deepStrictEqual(numbersOf(read()), [0])
+    writer.write(line(1))
+    writer.write(line(2))
+    assert.strictEqual(read(), "")
+    writer.write(line(3), true)
+    assert.deepStrictEqual(numbersOf(read()), [1, 2, 3])
+    writer.write(line(4))
+    assert.strictEqual(read(), "")
+    yield* settled
+    assert.deepStrictEqual(numbersOf(read()), [4])
+  })
+)
+
+it.live("a reader that hangs costs memory up to a bound, and then lines, of which it is told when it reads again", () =>
+  Effect.gen(function* () {
+    const { read, writer } = yield* piped(200_000)
+    for (const number of range(0, 10_000)) writer.write(line(number), number % 2 === 0)
+    const dropped = writer.dropped()
+    // What the pipe holds, and what is kept.
+    assert.isTrue(dropped > 10_000 - 2800 && dropped < 10_000 - 2000, `${dropped} were dropped`)
+    let text = ""
+    while (!text.includes("dropped")) {
+      text += read()
+      yield* Effect.sleep("10 millis")
+    }
+    writer.write(line(10_000), true)
+    text += read()
+    const [before = "", after = ""] = text.split(notice(dropped))
+    assert.deepStrictEqual(numbersOf(before), range(0, 10_000 - dropped))
+    assert.deepStrictEqual(numbersOf(after), [10_000])
+  })
+)
+
+it.live("lines that come while there is no reader wait for the next one, and a line that was cut off ends first", () =>
+  Effect.gen(function* () {
+    const path = yield* pipe
+    const first = openSync(path, O_RDONLY | O_NONBLOCK)
+    const writer = yield* writerTo(yield* opened(path, O_WRONLY))
+    // Longer than what the pipe holds.
+    writer.write(line(0, 200_000), true)
+    closeSync(first)
+    for (const number of range(1, 10)) writer.write(line(number), true)
+    yield* settled
+    const reader = yield* opened(path, O_RDONLY)
+    let text = ""
+    while (!text.includes("\n9 ")) {
+      text += readAll(reader)
+      yield* Effect.sleep("10 millis")
+    }
+    assert.deepStrictEqual(numbersOf(text).slice(1), range(1, 10))
+    assert.strictEqual(writer.dropped(), 0)
+  })
+)
+
+it.live("a process whose reader has left ends at once", () =>
+  Effect.gen(function* () {
+    const path = yield* pipe
+    const first = openSync(path, O_RDONLY | O_NONBLOCK)
+    const writer = yield* writerTo(yield* opened(path, O_WRONLY))
+    closeSync(first)
+    writer.write(line(0))
+    const begun = performance.now()
+    writer.end()
+    assert.isBelow(performance.now() - begun, 200)
+  })
+)
+
+it.live(
+  "at the end what is left is written, and a reader that hangs is waited for half a second",
+  () =>
+    Effect.gen(function* () {
+      const { read, writer } = yield* piped()
+      writer.write(line(0))
+      writer.write(line(1))
+      writer.end()
+      assert.deepStrictEqual(numbersOf(read()), [0, 1])
+      for (const number of range(0, 10_000)) writer.write(line(number))
+      const begun = performance.now()
+      writer.end()
+      const took = performance.now() - begun
+      assert.isTrue(took > 400 && took < 1500, `it took ${took} ms`)
+    }),
+  long
+)

@@ -1,0 +1,408 @@
+/** What a trace has of a request and of the run of a task, and what it never has. */
+import { createHash } from "node:crypto"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import * as Worker from "../../../src/deletions/Worker.ts"
+import { key, type Sent, send } from "../../http/inProcess.ts"
+import { OtlpCollector, type Span } from "../../support/OtlpCollector.ts"
+import { StripeDouble } from "../../support/StripeDouble.ts"
+import * as Faults from "../../support/stripe/faults.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { secrets, spansWith, traced, treeOf } from "./traced.ts"
+
+const live = { excludeTestServices: true, timeout: "1 minute" } as const
+
+let made = 0
+
+/** A trace of a caller's own, and the header that names it. */
+const callerOf = (flags: "00" | "01") => {
+  const traceId = createHash("md5").update(`trace ${++made}`).digest("hex")
+  const spanId = traceId.slice(16).split("").toReversed().join("")
+  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${flags}` } }
+}
+
+/** The first use of a key on a day is recorded, sooner or later. */
+const isOfUse = ({ attributes }: Span) => attributes["db.query.text"] === "select touch_api_key($1)"
+
+const readOf = ({ attributes, parentSpanId }: Span) => {
+  const text = String(attributes["db.query.text"])
+  return /^(with k as|select t\.record) /.test(text) ? `${parentSpanId} ${text}` : undefined
+}
+
+/** Whether a read ran for a second time: one that has no answer for 0.1 s on a shared connection does. */
+const isRepeated = (span: Span, index: number, all: ReadonlyArray<Span>) => {
+  const read = readOf(span)
+  return read !== undefined && all.findIndex((other) => readOf(other) === read) < index
+}
+
+/** The spans of a trace whose first span here has ended: the caller's, or a new one that is linked to it. */
+const traceOf = Effect.fnUntraced(function* (callerId: string) {
+  const isRoot = ({ kind, links, traceId }: Span) =>
+    kind === "SPAN_KIND_SERVER" && (traceId === callerId || links.some((link) => link.traceId === callerId))
+  const spans = yield* spansWith("the trace", isRoot)
+  const root = spans.find(isRoot)
+  assert.isDefined(root)
+  const all = spans
+    .filter((span) => span.traceId === root.traceId && !isOfUse(span))
+    .filter((span, index, every) => !isRepeated(span, index, every))
+  return { all, root, tree: treeOf(all, root) }
+})
+
+const round = Effect.flatMap(
+  Worker.makeRound({ batch: 4, concurrency: 2, lease: Duration.seconds(10) }),
+  (worker) => worker.round
+)
+
+const rounds = (all: ReadonlyArray<Span>) => all.filter(({ name }) => name === "Worker.round")
+
+const deletions = { invoices: [{ invoice_id: "invoice_oakridge_0001", clinic_id: null, client_id: null }] }
+
+const delivery = (name: string) => ({
+  path: "/api/v1/invoice-deletions",
+  json: deletions,
+  headers: { "idempotency-key": name, "x-organization-id": "org_oakridge" }
+})
+
+layer(traced(), live)("a trace", (it) => {
+  it.effect("goes on from the caller's, down to each statement", () =>
+    Effect.gen(function* () {
+      const caller = callerOf("01")
+      const { headers } = yield* send({
+        path: "/api/v3/charges/search",
+        json: { limit: 3 },
+        headers: {
+          ...caller.headers,
+          "x-request-id": "request-1",
+          "user-agent": "a client",
+          host: "api.example.com:8443"
+        }
+      })
+      const { all, root, tree } = yield* traceOf(caller.traceId)
+      const database = new URL((yield* TestDatabase).url).pathname.slice(1)
+      assert.deepStrictEqual(tree, { "POST /api/v3/charges/search": [{ "Records.search": [{ [database]: [] }] }] })
+      assert.strictEqual(root.parentSpanId, caller.spanId)
+      assert.isTrue(all.every(({ end, start }) => start > 0n && end >= start))
+      assert.deepInclude(root.attributes, {
+        "http.request.method": "POST",
+        "url.path": "/api/v3/charges/search",
+        "http.route": "/api/v3/charges/search",
+        "http.response.status_code": 200,
+        "user_agent.original": "a client",
+        "server.address": "api.example.com",
+        "server.port": 8443,
+        "practice_data.request_id": "request-1",
+        "practice_data.organization": "org_oakridge",
+        "practice_data.rows": 3
+      })
+      assert.isUndefined(headers["traceparent"])
+      const statement = all.find(({ name }) => name === database)
+      assert.strictEqual(statement?.kind, "SPAN_KIND_CLIENT")
+      assert.deepInclude(statement?.attributes, { "db.system.name": "postgresql", "server.address": "127.0.0.1" })
+      const text = String(statement?.attributes["db.query.text"])
+      assert.match(text, /^select t\.record.* where t\.organization_id = \$1 .* limit 3$/)
+    })
+  )
+
+  it.effect("has each call of the processor, which gets its traceparent", () =>
+    Effect.gen(function* () {
+      const stripe = yield* StripeDouble
+      yield* stripe.fail(Faults.rateLimit("0.001"))
+      yield* stripe.seen
+      const caller = callerOf("01")
+      const path = "/api/v3/psp-charges/search"
+      const { status } = yield* send({ path, json: { clinic: "clinic_oakridge_01" }, headers: caller.headers })
+      assert.strictEqual(status, 200)
+      const { all } = yield* traceOf(caller.traceId)
+      const reads = all.find(({ name }) => name === "PspReads.read")
+      const calls = all.filter(({ name }) => name === "StripeClient.list")
+      assert.deepStrictEqual(
+        calls.map(({ attributes, kind, parentSpanId, status: code }) => [
+          kind,
+          parentSpanId,
+          attributes["http.response.status_code"],
+          attributes["http.request.resend_count"],
+          attributes["error.type"],
+          code
+        ]),
+        [
+          ["SPAN_KIND_CLIENT", reads?.spanId, 429, undefined, "RateLimited", "STATUS_CODE_ERROR"],
+          ["SPAN_KIND_CLIENT", reads?.spanId, 200, 1, undefined, "STATUS_CODE_UNSET"]
+        ]
+      )
+      assert.deepStrictEqual(
+        (yield* stripe.seen).map(({ traceParent }) => traceParent),
+        calls.map(({ spanId, traceId }) => `00-${traceId}-${spanId}-01`)
+      )
+    })
+  )
+
+  it.effect("of a delivery is linked to the run of its task, which is a trace of its own", () =>
+    Effect.gen(function* () {
+      const caller = callerOf("01")
+      const task = delivery("linked")
+      const first = yield* send({ ...task, headers: { ...task.headers, ...caller.headers } })
+      assert.strictEqual(first.status, 202)
+      // The trace of a duplicate is not the task's.
+      assert.strictEqual(
+        (yield* send({ ...task, headers: { ...task.headers, ...callerOf("01").headers } })).status,
+        200
+      )
+      yield* round
+      const spans = yield* spansWith(
+        "the run",
+        ({ links, name }) => name === "process deletion_tasks" && links.length > 0
+      )
+      const run = spans.find(({ name }) => name === "process deletion_tasks")
+      const { all, root } = yield* traceOf(caller.traceId)
+      const scheduling = all.find(({ name }) => name === "Scheduler.schedule")
+      assert.isDefined(run)
+      assert.isDefined(scheduling)
+      assert.notStrictEqual(run.traceId, root.traceId)
+      assert.deepStrictEqual([run.parentSpanId, run.kind], ["", "SPAN_KIND_CONSUMER"])
+      assert.deepStrictEqual(run.links[0], { traceId: root.traceId, spanId: scheduling.spanId })
+      assert.strictEqual(run.attributes["practice_data.organization"], "org_oakridge")
+      const database = new URL((yield* TestDatabase).url).pathname.slice(1)
+      assert.deepStrictEqual(treeOf(spans, run), {
+        "process deletion_tasks": [{ "Scheduler.run": [{ [database]: [] }] }]
+      })
+    })
+  )
+
+  it.effect("is stored by the intake, read by the worker, and nothing that the data API may see", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const may = (role: string, privilege: string) => sql`
+        has_column_privilege(${`practice_data_${role}`}, 'deletion_tasks', 'trace_parent', ${privilege})`
+      const [found] = yield* sql`
+        select ${may("intake", "insert")} as intake, ${may("worker", "select")} as worker, ${may("api", "select")} as api`
+      assert.deepStrictEqual(found, { intake: true, worker: true, api: false })
+    })
+  )
+
+  it.effect("of a round has its claim, and a round that finds nothing has none", () =>
+    Effect.gen(function* () {
+      const { spans } = yield* OtlpCollector
+      const before = rounds(yield* spansWith("the round", ({ name }) => name === "Worker.round"))
+      assert.deepStrictEqual(
+        before.map((span) => Object.keys(treeOf(before, span))),
+        [["Worker.round"]]
+      )
+      assert.isTrue(
+        (yield* spans).some(
+          ({ name, parentSpanId }) => name === "Scheduler.claim" && parentSpanId === before[0]?.spanId
+        )
+      )
+      yield* round
+      const caller = callerOf("01")
+      yield* send({ headers: caller.headers })
+      yield* traceOf(caller.traceId)
+      assert.strictEqual(rounds(yield* spans).length, before.length)
+    })
+  )
+
+  it.effect("is not made where the caller decided so, and the processor hears of it", () =>
+    Effect.gen(function* () {
+      const stripe = yield* StripeDouble
+      yield* stripe.seen
+      const caller = callerOf("00")
+      yield* send({
+        path: "/api/v3/psp-charges/search",
+        json: { clinic: "clinic_oakridge_01" },
+        headers: caller.headers
+      })
+      const [call] = yield* stripe.seen
+      assert.match(String(call?.traceParent), new RegExp(`^00-${caller.traceId}-[0-9a-f]{16}-00$`))
+      assert.notInclude(String(call?.traceParent), caller.spanId)
+      const next = callerOf("01")
+      yield* send({ headers: next.headers })
+      yield* traceOf(next.traceId)
+      const { spans } = yield* OtlpCollector
+      assert.isFalse((yield* spans).some(({ traceId }) => traceId === caller.traceId))
+    })
+  )
+
+  it.effect("is not made of a probe, and of an unknown path has no name of the caller's choice", () =>
+    Effect.gen(function* () {
+      const probe = callerOf("01")
+      yield* send({ path: "/api/v1/health", method: "GET", headers: probe.headers })
+      const unknown = callerOf("01")
+      const headers = { ...unknown.headers, host: "a host\u007f", "user-agent": "x".repeat(5000) }
+      yield* send({ path: `/${"y".repeat(5000)}?token=${secrets.stripe}`, method: "PURGE", headers })
+      const { all, root } = yield* traceOf(unknown.traceId)
+      assert.deepStrictEqual(
+        all.map(({ name }) => name),
+        ["HTTP"]
+      )
+      assert.deepInclude(root.attributes, { "http.request.method": "_OTHER", "http.response.status_code": 404 })
+      for (const text of Object.values(root.attributes)) assert.isAtMost(String(text).length, 256)
+      const { spans } = yield* OtlpCollector
+      assert.isFalse((yield* spans).some(({ traceId }) => traceId === probe.traceId))
+    })
+  )
+
+  it.effect("says of a failure its kind and code, and not the words of the database", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`alter table products rename to hidden_products`
+      const caller = callerOf("01")
+      const { status } = yield* send({ path: "/api/v3/products/search", headers: caller.headers })
+      yield* sql`alter table hidden_products rename to products`
+      assert.strictEqual(status, 503)
+      const { all, root } = yield* traceOf(caller.traceId)
+      assert.deepInclude(root.attributes, { "http.response.status_code": 503, "error.type": "503" })
+      assert.isTrue(all.every(({ status: code }) => code === "STATUS_CODE_ERROR"))
+      const statement = all.find(({ kind }) => kind === "SPAN_KIND_CLIENT")
+      assert.strictEqual(statement?.attributes["db.response.status_code"], "42P01")
+      const { seen } = yield* OtlpCollector
+      for (const { body } of yield* seen) assert.notInclude(body.toString("latin1"), "does not exist")
+    })
+  )
+
+  it.effect("has no secret, no value of a statement, no header and no query", () =>
+    Effect.gen(function* () {
+      const values = { filter: "a-value-of-a-filter", header: "a-value-of-a-header", query: "a-value-of-a-query" }
+      const caller = callerOf("01")
+      const requests = [
+        { json: { id: values.filter } },
+        { path: "/api/v3/charges/get", json: { id: values.filter } },
+        { headers: { authorization: "Bearer pda_live_0123456789abcdefghijklmnopqrstuv012345" } },
+        { path: `/api/v3/charges/search?filter=${values.query}` },
+        { headers: { "x-secret": values.header, cookie: values.header, baggage: `x=${values.header}` } },
+        { path: "/api/v3/psp-charges/search", json: { clinic: "clinic_oakridge_01", starting_after: values.filter } },
+        {
+          ...delivery("secrets"),
+          headers: { ...delivery("secrets").headers, "webhook-signature": `v1,${values.header}` }
+        }
+      ]
+      for (const request of requests) {
+        yield* send({ ...request, headers: { ...request.headers, traceparent: callerOf("01").headers.traceparent } })
+      }
+      yield* send({ headers: caller.headers })
+      yield* traceOf(caller.traceId)
+      const hash = createHash("sha256").update(key).digest()
+      const { faults, seen } = yield* OtlpCollector
+      const all = Buffer.concat((yield* seen).map(({ body }) => body))
+      for (const secret of [
+        key,
+        hash,
+        hash.toString("hex"),
+        hash.toString("base64"),
+        "ghijklmnopqrstuv",
+        "invoice_oakridge_0001",
+        ...Object.values(secrets),
+        ...Object.values(values)
+      ]) {
+        assert.strictEqual(all.indexOf(secret), -1, `the collector has ${String(secret)}`)
+      }
+      assert.deepStrictEqual(yield* faults, [])
+      assert.isTrue(
+        (yield* seen).every(
+          ({ headers, isWhole, path }) =>
+            headers["x-api-key"] === secrets.collector && (isWhole || path === "/v1/metrics")
+        )
+      )
+    })
+  )
+})
+
+const strangers: ReadonlyArray<Sent & { readonly caller: string }> = [
+  { caller: "with no key", headers: { authorization: undefined } },
+  {
+    caller: "with an unknown key",
+    headers: { authorization: "Bearer pda_live_0123456789abcdefghijklmnopqrstuv012345" }
+  },
+  { caller: "with a key of another form", headers: { authorization: "Bearer a-key" } },
+  { caller: "at the intake", ...delivery("of a stranger") },
+  { caller: "at an unknown path", path: "/nothing" }
+]
+
+layer(traced({ OTEL_TRACES_SAMPLER: "always_on" }), live)("the trace of a caller", (it) => {
+  it.effect.each(strangers)("$caller is another one, and linked to it", (request) =>
+    Effect.gen(function* () {
+      const caller = callerOf("00")
+      yield* send({ ...request, headers: { ...request.headers, ...caller.headers } })
+      const { root } = yield* traceOf(caller.traceId)
+      assert.notStrictEqual(root.traceId, caller.traceId)
+      assert.strictEqual(root.parentSpanId, "")
+      assert.deepStrictEqual(root.links, [{ traceId: caller.traceId, spanId: caller.spanId }])
+    })
+  )
+})
+
+// An id that a sampler by ratio takes, however small the ratio.
+const chosen = { traceparent: `00-${"f".repeat(32)}-00f067aa0ba902b7-01` }
+
+layer(traced({ OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0.000001" }), live)("by ratio", (it) => {
+  it.effect.each<(typeof strangers)[number]>([{ caller: "with a valid key" }, ...strangers])(
+    "a caller $caller cannot choose to be sampled",
+    (request) =>
+      Effect.gen(function* () {
+        const { spans } = yield* OtlpCollector
+        for (let times = 0; times < 20; times++) yield* send({ ...request, headers: { ...request.headers, ...chosen } })
+        yield* Effect.sleep("50 millis")
+        assert.deepStrictEqual(yield* spans, [])
+      })
+  )
+})
+
+layer(traced({ OTEL_TRACES_SAMPLER: "parentbased_always_off" }), live)("by parent", (it) => {
+  it.effect("only a caller with a valid key chooses to be sampled", () =>
+    Effect.gen(function* () {
+      for (const { headers, ...request } of strangers) yield* send({ ...request, headers: { ...headers, ...chosen } })
+      const caller = callerOf("01")
+      yield* send({ headers: caller.headers })
+      const { all } = yield* traceOf(caller.traceId)
+      const { spans } = yield* OtlpCollector
+      assert.sameMembers(
+        (yield* spans).filter((span) => !isOfUse(span)).map(({ spanId }) => spanId),
+        all.map(({ spanId }) => spanId)
+      )
+    })
+  )
+})
+
+layer(traced({ OTEL_TRACES_SAMPLER: "always_off" }), live)("without sampling", (it) => {
+  it.effect("no trace is made, and no task has one", () =>
+    Effect.gen(function* () {
+      const stripe = yield* StripeDouble
+      const { sql } = yield* TestDatabase
+      const task = delivery("unsampled")
+      yield* send({ ...task, headers: { ...task.headers, ...callerOf("01").headers } })
+      yield* send({ path: "/api/v3/psp-charges/search", json: { clinic: "clinic_oakridge_01" } })
+      yield* round
+      assert.deepStrictEqual(yield* sql`select trace_parent from deletion_tasks where idempotency_key = 'unsampled'`, [
+        { trace_parent: null }
+      ])
+      assert.match(String((yield* stripe.seen)[0]?.traceParent), /^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/)
+      yield* Effect.sleep("50 millis")
+      const { spans } = yield* OtlpCollector
+      assert.deepStrictEqual(yield* spans, [])
+    })
+  )
+})
+
+layer(traced({ OTEL_EXPORTER_OTLP_PROTOCOL: "http/json", OTEL_EXPORTER_OTLP_COMPRESSION: "gzip" }), live)(
+  "in JSON, compressed,",
+  (it) => {
+    it.effect("a trace is the same, and log lines are in it", () =>
+      Effect.gen(function* () {
+        const caller = callerOf("01")
+        yield* send({ path: "/api/v3/charges/search", headers: caller.headers })
+        const { all } = yield* traceOf(caller.traceId)
+        assert.strictEqual(all.length, 3)
+        const { faults, lines, seen } = yield* OtlpCollector
+        yield* send(delivery("logged"))
+        yield* round
+        const [run] = (yield* spansWith("the run", ({ name }) => name === "process deletion_tasks")).filter(
+          ({ name }) => name === "process deletion_tasks"
+        )
+        yield* Effect.sleep("100 millis")
+        const line = (yield* lines).find(({ attributes }) => attributes["idempotency_key"] === "logged")
+        assert.deepStrictEqual([line?.level, line?.traceId, line?.spanId], ["Info", run?.traceId, run?.spanId])
+        assert.strictEqual(line?.resource["service.name"], "practice-data")
+        assert.deepStrictEqual(yield* faults, [])
+        assert.isTrue((yield* seen).some(({ headers }) => headers["content-encoding"] === "gzip"))
+      })
+    )
+  }
+)

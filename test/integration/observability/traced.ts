@@ -1,0 +1,109 @@
+/** The service in this process over a database with the demo data, a double of Stripe, and a double of a collector. */
+import { ConfigProvider, Duration, Effect, Layer, Option, Redacted, References, type Scope } from "effect"
+import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
+import * as App from "../../../src/app/App.ts"
+import { layerShared } from "../../../src/database/Database.ts"
+import { accounts } from "../../../src/demo/DemoProcessor.ts"
+import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
+import * as Otlp from "../../../src/observability/Otlp.ts"
+import * as OtlpConfig from "../../../src/observability/OtlpConfig.ts"
+import { PspClient } from "../../../src/psp/PspClient.ts"
+import * as Server from "../../../src/app/Server.ts"
+import { eventually } from "../../blackbox/support/eventually.ts"
+import { InProcess } from "../../http/inProcess.ts"
+import { OtlpCollector, type Span } from "../../support/OtlpCollector.ts"
+import { StripeDouble } from "../../support/StripeDouble.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+/** Secrets that no collector may see. */
+export const secrets = { stripe: "sk_test_0123456789abcdefghijkl", collector: "the-key-of-the-collector" }
+
+type Environment = Readonly<Record<string, string>>
+
+/** What variables say of exports. */
+export const settingsOf = (env: Environment) => OtlpConfig.config.parse(ConfigProvider.fromEnv({ env: { ...env } }))
+
+/** Exports to the collector, some milliseconds after the fact. */
+export const exporting = (env: Environment = {}) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { url } = yield* OtlpCollector
+      const settings = yield* settingsOf({
+        OTEL_EXPORTER_OTLP_ENDPOINT: url,
+        OTEL_EXPORTER_OTLP_HEADERS: `x-api-key=${secrets.collector}`,
+        OTEL_BSP_SCHEDULE_DELAY: "20",
+        OTEL_BLRP_SCHEDULE_DELAY: "20",
+        OTEL_METRIC_EXPORT_INTERVAL: "200",
+        ...env
+      })
+      return Layer.merge(Otlp.layer(settings), Layer.succeed(References.TracerEnabled, false))
+    })
+  )
+
+// Whether it is distributed is known from the start.
+const databases = Layer.unwrap(
+  Effect.flatMap(TestDatabase, ({ sql }) => Effect.as(sql.distribution.refresh, layerShared(sql)))
+)
+
+const processor = Layer.unwrap(
+  Effect.map(StripeDouble, ({ url }) =>
+    PspClient.layerStripe({ secretKey: Redacted.make(secrets.stripe), apiUrl: Option.some(url) })
+  )
+)
+
+const delay = Duration.zero
+
+const services = Layer.mergeAll(App.services, App.intakeServices(delay), HealthChecks.layerMemory).pipe(
+  Layer.provide([databases, processor])
+)
+
+const server = Layer.effect(
+  InProcess,
+  Effect.gen(function* () {
+    const routes = Layer.mergeAll(
+      Server.dataApiRoutes,
+      Server.intakeRoutes(delay),
+      Server.operationsRoutes,
+      Server.middleware
+    )
+    const handler = yield* HttpRouter.toHttpEffect(Layer.provide(routes, services))
+    const context = yield* Effect.context()
+    return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)
+  })
+).pipe(Layer.provide(HttpServer.layerServices))
+
+/** All of it. Tasks are due at once. */
+export const traced = (env: Environment = {}) =>
+  Layer.merge(server, services).pipe(
+    Layer.provideMerge(exporting(env)),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        TestDatabase.layerDemo,
+        StripeDouble.layer({ key: secrets.stripe, accounts, platform: "acct_platform" }),
+        OtlpCollector.layer
+      )
+    )
+  )
+
+/** The spans that came in, once there is one that a test waits for. */
+export const spansWith = Effect.fnUntraced(function* (what: string, isThere: (span: Span) => boolean) {
+  const { spans } = yield* OtlpCollector
+  yield* eventually(
+    what,
+    Effect.map(spans, (found) => found.some(isThere))
+  )
+  return yield* spans
+})
+
+/** A span with those below it, by their names. */
+export interface Tree {
+  readonly [name: string]: ReadonlyArray<Tree>
+}
+
+/** The tree of a trace: each span by its name, with those below it in the order of their beginnings. */
+export const treeOf = (spans: ReadonlyArray<Span>, { name, spanId, traceId }: Span): Tree => ({
+  [name]: spans
+    .filter((span) => span.parentSpanId === spanId && span.traceId === traceId)
+    .toSorted((one, other) => Number(one.start - other.start))
+    .map((span) => treeOf(spans, span))
+})

@@ -1,0 +1,84 @@
+/** What is answered while other large bodies take up all memory for them. Decisions: 503 with the documented body. */
+import { assert, layer } from "@effect/vitest"
+import { Clock, DateTime, Duration, Effect, Layer, type Scope } from "effect"
+import { HttpEffect, HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { DataApi } from "../../../src/api/DataApi.ts"
+import { ServiceBusy } from "../../../src/api/Errors.ts"
+import * as JsonBodyServer from "../../../src/http/JsonBodyServer.ts"
+import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import { busy, tasks } from "../../../src/deletions/Handlers.ts"
+import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
+import * as PspHandlers from "../../../src/psp/Handlers.ts"
+import * as RecordHandlers from "../../../src/records/Handlers.ts"
+import { faults } from "../../../src/api/Faults.ts"
+import { InProcess, layerDemo, send } from "../../http/inProcess.ts"
+
+const handlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, tasks).pipe(
+  Layer.provideMerge([
+    AuthorizationServer.layer,
+    JsonBodyServer.layer({ maxBytes: 1_000_000, budget: new JsonBodyServer.Budget(100_000) })
+  ]),
+  Layer.provide(layerDemo)
+)
+
+const server = Layer.effect(
+  InProcess,
+  Effect.gen(function* () {
+    const handler = yield* HttpRouter.toHttpEffect(HttpApiBuilder.layer(DataApi).pipe(Layer.provide(handlers)))
+    const context = yield* Effect.context()
+    return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)
+  })
+).pipe(Layer.provide(HttpServer.layerServices))
+
+const answerTo = (headers: Readonly<Record<string, string>>) =>
+  Effect.provideService(
+    busy(Duration.minutes(1)),
+    HttpServerRequest.HttpServerRequest,
+    HttpServerRequest.fromWeb(new Request("http://localhost/", { method: "POST", headers }))
+  )
+
+layer(server)("a large body, while others take up all memory for them,", (it) => {
+  it.effect("is 503 with Retry-After on the data API, and small ones are answered", () =>
+    Effect.gen(function* () {
+      const path = "/charges/search"
+      const raw = `{"status":"${"s".repeat(300_000)}"}`
+      const headers = { "content-length": String(raw.length) }
+      for (let round = 0; round < 3; round++) {
+        const refused = yield* send({ path, raw, headers })
+        assert.deepStrictEqual([refused.status, refused.json], [503, { detail: new ServiceBusy().detail }])
+        assert.strictEqual(refused.headers["retry-after"], "1")
+        assert.strictEqual((yield* send({ path })).status, 200)
+        const less = raw.replace("s".repeat(200_000), "")
+        assert.strictEqual(
+          (yield* send({ path, raw: less, headers: { "content-length": String(less.length) } })).status,
+          200
+        )
+      }
+    })
+  )
+
+  it.effect("is 503 with Retry-After and the receipt of a delivery that was not stored on the intake", () =>
+    Effect.gen(function* () {
+      const response = HttpServerResponse.toWeb(yield* answerTo({ "idempotency-key": "k", "x-organization-id": "o" }))
+      const at = DateTime.makeUnsafe((yield* Clock.currentTimeMillis) + 60_000)
+      assert.deepStrictEqual([response.status, response.headers.get("retry-after")], [503, "1"])
+      assert.deepStrictEqual(yield* Effect.promise(() => response.json()), {
+        status: "error",
+        task_id: taskIdOf("o", "k"),
+        scheduled_for: DateTime.formatIso(at),
+        idempotency_key: "k",
+        invoices_count: 0,
+        invoice_lines_count: 0,
+        received_at: null
+      })
+    })
+  )
+
+  it.effect("is 422 on the intake when its headers are not as they should be", () =>
+    Effect.gen(function* () {
+      const { detail } = yield* Effect.flip(answerTo({ "x-organization-id": "o" }))
+      assert.deepStrictEqual(detail, [{ loc: ["header", "idempotency-key"], ...faults.missing }])
+    })
+  )
+})

@@ -1,0 +1,130 @@
+/** JSON that is pruned for a schema: as strict as `JSON.parse`, and the same to the schema. */
+import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
+import { invalidAt, tooLong } from "../../../src/api/Faults.ts"
+import { prune, wantedBy } from "../../../src/http/JsonPruning.ts"
+
+const Body = Schema.Struct({
+  list: Schema.Array(Schema.Struct({ id: Schema.String, name: Schema.optionalKey(Schema.NullOr(Schema.String)) })),
+  text: Schema.String,
+  number: Schema.Unknown
+}).annotate({ maximumItems: 5 })
+
+const wanted = wantedBy(Body)
+
+const pruned = (text: string) => prune(text, wanted)
+
+const tooLongBy = (count: number) => Result.fail(invalidAt(["body"], tooLong(5, count)))
+
+const isPruned = (text: string) => Result.isSuccess(pruned(text))
+
+const isJson = (text: string) => Result.isSuccess(Result.try((): unknown => JSON.parse(text)))
+
+const pieces = [
+  "{",
+  "}",
+  "[",
+  "]",
+  ",",
+  ":",
+  " ",
+  "\n",
+  "\t",
+  "\r",
+  '"id"',
+  '"list"',
+  '"x"',
+  String.raw`"\u0069d"`,
+  '"__proto__"',
+  String.raw`"\ud800"`,
+  '"',
+  "\\",
+  String.raw`"\u12"`,
+  String.raw`"\x"`,
+  "\u0000",
+  '"a\u0000"',
+  '"a\n"',
+  "é",
+  "//",
+  "\ufeff",
+  "0",
+  "-0",
+  "-",
+  "1.5",
+  "1e400",
+  "01",
+  "1.",
+  ".5",
+  "1e",
+  "1E+5",
+  "0x1",
+  "true",
+  "false",
+  "null",
+  "nul",
+  "NaN"
+] as const
+
+const Piece = Schema.Literals(pieces)
+
+const kept = [
+  ["all that the schema knows", '{"text":"a","number":1e400}', '{"text":"a","number":1e400}'],
+  ["numbers to the letter", '{"number":-0.10E+02}', '{"number":-0.10E+02}'],
+  ["no white space", ' { "text" :\t"a b" ,\r\n"number" : 1 } ', '{"text":"a b","number":1}'],
+  [
+    "of a container that should be none, of which kind it is",
+    '{"text":{"a":[1]},"number":[{}]}',
+    '{"text":{},"number":[]}'
+  ],
+  ["items, and of these what the schema knows", '{"list":[{"id":"a","x":[1]},3,[4]]}', '{"list":[{"id":"a"},3,[]]}'],
+  ["the last of several members of one name", '{"text":"a","number":1,"text":"b"}', '{"text":"b","number":1}'],
+  ["the last of several lists", '{"list":[1],"list":[]}', '{"list":[]}'],
+  ["names however they are written", String.raw`{"\u0074ext":"a"}`, '{"text":"a"}'],
+  [
+    "the names of unknown members, and not their values",
+    '{"x":[1],"text":"a","y":2}',
+    '{"x":null,"text":"a","y":null}'
+  ],
+  ["no object where a list should be", '{"list":{"id":"a"}}', '{"list":{}}'],
+  ["a scalar as it is", ' "a" ', '"a"'],
+  ["a list as an empty one", "[1,[2]]", "[]"]
+] as const
+
+describe("pruned JSON", () => {
+  it.each(kept)("has %s", (_, text, expected) => {
+    assert.deepStrictEqual(pruned(text), Result.succeed(expected))
+  })
+
+  it("has the first hundred names that the schema does not know, and all that it knows", () => {
+    const unknown = Array.from({ length: 300 }, (_, index) => `"x${index}":[]`)
+    const first = Array.from({ length: 100 }, (_, index) => `"x${index}":null`)
+    assert.deepStrictEqual(
+      pruned(`{${unknown.join(",")},"text":"a"}`),
+      Result.succeed(`{${first.join(",")},"text":"a"}`)
+    )
+  })
+
+  it("has as many items as there may be, and is not read on after one more", () => {
+    assert.isTrue(isPruned('{"list":[1,2,3,4,5]}'))
+    assert.deepStrictEqual(pruned('{"list":[1,2,3,4,5,6, no JSON'), tooLongBy(6))
+    assert.deepStrictEqual(pruned('{"list":[1,2,3],"list":[1,2,3]}'), tooLongBy(6))
+    assert.isTrue(isPruned('{"other":[1,2,3,4,5,6]}'))
+  })
+
+  it.prop(
+    "is JSON exactly where the text is",
+    { all: Schema.Array(Piece).check(Schema.isMaxLength(10)) },
+    ({ all }) => {
+      const text = all.join("")
+      assert.strictEqual(isPruned(text), isJson(text), text)
+    }
+  )
+
+  it.prop("is as strict around what is JSON", { value: Schema.Json, piece: Piece }, ({ value, piece }) => {
+    const json = JSON.stringify(value, undefined, 1)
+    assert.isTrue(isPruned(json))
+    for (const text of [`${json}${piece}`, `${piece}${json}`, `{"x":${json}${piece}}`, json.slice(0, -1)]) {
+      assert.strictEqual(isPruned(text), isJson(text), text)
+    }
+  })
+})

@@ -1,0 +1,120 @@
+/** The pages for browsers: where everything is, and the documentation. */
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect, Layer, type Scope } from "effect"
+import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
+import { demoKeys } from "../../../src/demo/DemoData.ts"
+import * as PublicPages from "../../../src/http/PublicPages.ts"
+import * as Server from "../../../src/app/Server.ts"
+import { InProcess, layerDemo, send } from "../../http/inProcess.ts"
+
+interface Options {
+  readonly served: PublicPages.Served
+  readonly keys: typeof demoKeys
+}
+
+const layerPages = ({ keys, served }: Options) =>
+  Layer.effect(
+    InProcess,
+    Effect.gen(function* () {
+      const routes = Layer.mergeAll(Server.dataApiRoutes, PublicPages.landing(served), Server.middleware)
+      const services = Layer.merge(layerDemo, Layer.succeed(PublicPages.DemoKeys, keys))
+      const handler = yield* HttpRouter.toHttpEffect(Layer.provide(routes, services))
+      const context = yield* Effect.context()
+      return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)
+    })
+  ).pipe(Layer.provide(HttpServer.layerServices))
+
+const html = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
+
+const get = (path: string, headers: Readonly<Record<string, string | undefined>> = {}) =>
+  send({ path, method: "GET", headers: { authorization: undefined, "content-type": undefined, ...headers } })
+
+const policyOf = (headers: Readonly<Record<string, string>>) => headers["content-security-policy"] ?? ""
+
+describe("with demo data", () => {
+  layer(layerPages({ served: { dataApi: true, intake: true }, keys: demoKeys }))((it) => {
+    it.effect("/ is a small page for a browser, with the demo keys and a line to paste", () =>
+      Effect.gen(function* () {
+        const { headers, status, text } = yield* get("/", { ...html, host: "demo.example:3000" })
+        assert.strictEqual(status, 200)
+        assert.match(headers["content-type"] ?? "", /^text\/html/)
+        assert.isBelow(Buffer.byteLength(text), 5000)
+        for (const { key, organization } of demoKeys) assert.include(text, `<code>${key}</code> ${organization}`)
+        assert.include(text, "curl -s http://demo.example:3000/api/v3/charges/search")
+        for (const path of ["/api/v3/docs", "/api/v3/openapi.json", "/api/v1/docs", "/api/v1/openapi.json"])
+          assert.include(text, `href="${path}"`)
+      })
+    )
+
+    it.effect("/ shows no host that is none", () =>
+      Effect.gen(function* () {
+        const { text } = yield* get("/", { ...html, host: '"><script>' })
+        assert.notInclude(text, "<script>")
+        assert.include(text, "http://127.0.0.1:3000/api/v3/")
+      })
+    )
+
+    it.effect("/ is JSON for who does not ask for a page, and a cache tells the two apart", () =>
+      Effect.gen(function* () {
+        for (const accept of ["*/*", "application/json", undefined]) {
+          const { headers, json } = yield* get("/", { accept })
+          assert.strictEqual(headers["vary"], "accept")
+          assert.deepInclude(json, { health: "/api/v1/health" })
+        }
+        assert.strictEqual((yield* get("/", html)).headers["vary"], "accept")
+        const compressed = yield* get("/", { ...html, "accept-encoding": "gzip" })
+        assert.strictEqual(compressed.headers["vary"], "accept, accept-encoding")
+      })
+    )
+
+    it.effect("/ is for GET and HEAD", () =>
+      Effect.gen(function* () {
+        const { headers, status } = yield* send({ path: "/" })
+        assert.deepStrictEqual([status, headers["allow"]], [405, "GET, HEAD"])
+        assert.strictEqual((yield* send({ path: "/", method: "HEAD" })).status, 200)
+      })
+    )
+
+    it.effect("the documentation is sent once to a browser that asks again", () =>
+      Effect.gen(function* () {
+        const { headers } = yield* get("/api/v3/docs")
+        const again = yield* get("/api/v3/docs", { "if-none-match": headers["etag"] })
+        assert.deepStrictEqual([again.status, again.text, again.headers["etag"]], [304, "", headers["etag"]])
+        assert.strictEqual((yield* get("/api/v3/docs", { "if-none-match": `W/"another"` })).status, 200)
+      })
+    )
+
+    it.effect("the documentation has the first demo key, and runs no script but its own", () =>
+      Effect.gen(function* () {
+        const { headers, text } = yield* get("/api/v3/docs")
+        assert.include(text, `"token":"${demoKeys[0]?.key}"`)
+        assert.match(policyOf(headers), /default-src 'none'; script-src 'sha256-\S+' 'sha256-\S+';/)
+        assert.match(policyOf(headers), /connect-src 'self';/)
+        assert.notMatch(policyOf(headers), /https?:|\*|script-src[^;]*unsafe/)
+      })
+    )
+  })
+})
+
+describe("without demo data", () => {
+  layer(layerPages({ served: { dataApi: true, intake: false }, keys: [] }))((it) => {
+    it.effect("no page has a demo key", () =>
+      Effect.gen(function* () {
+        for (const path of ["/", "/api/v3/docs"]) {
+          const { status, text } = yield* get(path, html)
+          assert.strictEqual(status, 200)
+          assert.notInclude(text, "pda_demo")
+        }
+        assert.notProperty((yield* get("/")).json, "demo_keys")
+      })
+    )
+
+    it.effect("/ leaves out what the process does not serve", () =>
+      Effect.gen(function* () {
+        const { text } = yield* get("/", html)
+        assert.include(text, "/api/v3/docs")
+        assert.notInclude(text, "/api/v1/docs")
+      })
+    )
+  })
+})

@@ -1,0 +1,254 @@
+/** The access log: a line for each request, whatever becomes of it, with what is known of it. */
+import { assert, describe, layer, test } from "@effect/vitest"
+import { Effect, Layer, Option, Redacted, Schema } from "effect"
+import { RecordStoreDown } from "../../../src/api/Errors.ts"
+import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
+import { formats } from "../../../src/observability/Logging.ts"
+import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
+import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import { deliver, layerIntake, layerMemory } from "../../deletions/intake.ts"
+import { InProcess, key, layerDemo, layerDemoBut, other, send, type Sent } from "../../http/inProcess.ts"
+import { logged, parse } from "./logged.ts"
+
+/** The one line of a request, without what differs each time. */
+const lineOf = (lines: Array<string>, id: string) => {
+  const found = lines.map((line) => parse(line)).filter((line) => line["request_id"] === id && "status" in line)
+  assert.lengthOf(found, 1)
+  const { time, ms, ...rest } = found[0] ?? {}
+  assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  assert.isNumber(ms)
+  return rest
+}
+
+const options = { format: "json", level: "Info" } as const
+const demo = logged(options)
+
+const down = layerDemoBut(["charges"], {
+  search: () => Effect.fail(new RecordStoreDown()),
+  get: () => Effect.never
+})
+
+/** Lets everything happen that waits for nothing but its turn. */
+const turns = Effect.repeat(
+  Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void))),
+  { times: 20 }
+)
+
+let requests = 0
+const asked = Effect.fnUntraced(function* (lines: Array<string>, sent: Sent) {
+  const id = `request-${++requests}`
+  const { status, text } = yield* send({ ...sent, headers: { "x-request-id": id, ...sent.headers } })
+  const line = lineOf(lines, id)
+  assert.strictEqual(line["status"], status)
+  assert.strictEqual(line["bytes"], Buffer.byteLength(text))
+  const { bytes: _, level: __, message: ___, request_id: ____, ...rest } = line
+  return rest
+})
+
+const search = { method: "POST", path: "/api/v3/charges/search" }
+const known = { organization: "org_oakridge", key: "pda_demo_" }
+
+layer(InProcess.layer(layerDemo).pipe(Layer.provide(demo.layer)))("the line of a request to the data API", (it) => {
+  it.effect.each([
+    ["a page", {}, { ...search, status: 200, ...known, rows: 100 }],
+    ["a page of two", { json: { limit: 2 } }, { ...search, status: 200, ...known, rows: 2 }],
+    ["a page of nothing", { json: { id: "none" } }, { ...search, status: 200, ...known, rows: 0 }],
+    ["no key", { headers: { authorization: undefined } }, { ...search, status: 401, refusal: "key" }],
+    [
+      "a key that does not look like one",
+      { headers: { authorization: `Bearer ${"x".repeat(47)}` } },
+      { ...search, status: 401, refusal: "key" }
+    ],
+    [
+      "a key that nobody has",
+      { headers: { authorization: `Bearer pda_live_${"a1B2".repeat(9)}zz` } },
+      { ...search, status: 401, key: "pda_live_a1B2", refusal: "key" }
+    ],
+    ["a wrong body", { raw: "{" }, { ...search, status: 422, ...known }],
+    ["a limit out of range", { json: { limit: 0 } }, { ...search, status: 400, ...known }],
+    [
+      "a record that is not there",
+      { path: "/api/v3/charges/get", json: { id: "none" } },
+      { method: "POST", path: "/api/v3/charges/get", status: 404, ...known }
+    ],
+    ["a path that nobody has", { path: "/no?key=1" }, { method: "POST", path: "/no", status: 404 }],
+    ["a wrong method", { method: "PUT" }, { ...search, method: "PUT", status: 405 }],
+    [
+      "a body that is too large",
+      { headers: { "content-length": "2000000" } },
+      { ...search, status: 413, ...known, refusal: "too_large" }
+    ]
+  ] satisfies ReadonlyArray<readonly [string, Sent, object]>)("says what is known of %s", ([, sent, line]) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* asked(demo.lines, sent), line)
+    })
+  )
+
+  it.effect("has its fields in an order that does not change", () =>
+    Effect.gen(function* () {
+      yield* send({ headers: { "x-request-id": "ordered", "user-agent": "curl/8" } })
+      const line = demo.lines.find((each) => each.includes("ordered")) ?? ""
+      const fields = "time level message request_id method path status bytes ms organization key rows user_agent"
+      assert.deepStrictEqual(Object.keys(parse(line)), fields.split(" "))
+      assert.strictEqual(line.at(-1), "\n")
+    })
+  )
+
+  it.effect("has at most 256 characters of a path and a user agent", () =>
+    Effect.gen(function* () {
+      const line = yield* asked(demo.lines, {
+        path: `/${"p".repeat(3000)}`,
+        headers: { "user-agent": "u".repeat(3000) }
+      })
+      assert.deepStrictEqual([line["path"], line["user_agent"]], [`/${"p".repeat(255)}`, "u".repeat(256)])
+    })
+  )
+})
+
+const refusing = logged(options)
+layer(InProcess.layer(down).pipe(Layer.provide(refusing.layer)))("the line of a request that is not answered", (it) => {
+  it.effect("says 503 where a store is down", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* asked(refusing.lines, {}), { ...search, status: 503, ...known })
+    })
+  )
+
+  it.effect("says 499 where the client leaves first", () =>
+    Effect.gen(function* () {
+      const handle = yield* InProcess
+      const signal = yield* Effect.abortSignal
+      const request = new Request("http://localhost/api/v3/charges/get", {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "x-request-id": "left" },
+        body: '{"id":"any"}',
+        signal
+      })
+      void handle(request)
+      yield* turns
+    }).pipe(
+      Effect.scoped,
+      Effect.andThen(turns),
+      Effect.andThen(
+        Effect.sync(() => {
+          const { bytes, status } = lineOf(refusing.lines, "left")
+          assert.deepStrictEqual([bytes, status], [0, 499])
+        })
+      )
+    )
+  )
+})
+
+const limited = logged(options)
+const withLimit = Layer.unwrap(
+  Effect.map(Layer.build(AuthorizationServer.layerLimit(1)), (context) =>
+    InProcess.layer(layerDemo).pipe(Layer.provide([Layer.succeedContext(context), limited.layer]))
+  )
+)
+layer(withLimit)("the line of a request past the limit of its organization", (it) => {
+  it.effect("says 429, and whose limit it is", () =>
+    Effect.gen(function* () {
+      const theirs = { headers: { authorization: `Bearer ${other.key}` } }
+      yield* send(theirs)
+      const line = yield* asked(limited.lines, theirs)
+      const whose = { organization: "org_harbor", key: "pda_demo_" }
+      assert.deepStrictEqual(line, { ...search, status: 429, ...whose, refusal: "limit" })
+    })
+  )
+})
+
+const taken = logged(options)
+const secrets = IntakeSecrets.layerMemory({ org_signed: [Redacted.make("whsec_c2VjcmV0")] })
+const broken = Layer.effect(
+  Scheduler,
+  Effect.map(Scheduler, (scheduler) => ({
+    ...scheduler,
+    schedule: (delivery: Parameters<Scheduler["Service"]["schedule"]>[0]) =>
+      delivery.organization === "org_down"
+        ? Effect.fail(new SchedulerUnavailable({ message: "down" }))
+        : scheduler.schedule(delivery)
+  }))
+).pipe(Layer.provide(layerMemory))
+
+layer(layerIntake(Layer.mergeAll(layerMemory, broken, secrets)).pipe(Layer.provide(taken.layer)))(
+  "the line of a delivery",
+  (it) => {
+    const path = "/api/v1/invoice-deletions"
+    const lineOfDelivery = Effect.fnUntraced(function* (idempotencyKey: string, organization: string, json?: unknown) {
+      const id = `delivery-${++requests}`
+      const headers = { "idempotency-key": idempotencyKey, "x-organization-id": organization, "x-request-id": id }
+      yield* deliver({ headers, ...(json === undefined ? {} : { json }) })
+      const { bytes: _, level: __, message: ___, request_id: ____, ...rest } = lineOf(taken.lines, id)
+      return rest
+    })
+
+    it.effect.each([
+      ["is scheduled", "first", "org_a", undefined, 202, { outcome: "scheduled" }],
+      ["is a duplicate", "first", "org_a", undefined, 200, { outcome: "duplicate" }],
+      [
+        "has a key that was used",
+        "first",
+        "org_a",
+        { invoices: [{ invoice_id: "b" }] },
+        422,
+        { outcome: "key_reused" }
+      ],
+      ["is not stored", "second", "org_down", undefined, 503, { outcome: "unavailable" }]
+    ] as const)("says that it %s", ([, idempotency_key, organization, json, status, more]) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* lineOfDelivery(idempotency_key, organization, json), {
+          method: "POST",
+          path,
+          status,
+          organization,
+          idempotency_key,
+          task_id: taskIdOf(organization, idempotency_key),
+          ...more
+        })
+      })
+    )
+
+    it.effect("says that it is not signed, which is logged with the reason on a line of the same request", () =>
+      Effect.gen(function* () {
+        const line = yield* lineOfDelivery("third", "org_signed")
+        const more = { refusal: "signature", outcome: "unsigned" }
+        const who = { organization: "org_signed", idempotency_key: "third" }
+        assert.deepStrictEqual(line, { method: "POST", path, status: 401, ...who, ...more })
+        const [refused] = taken.lines.map((each) => parse(each)).filter((each) => each["level"] === "WARN")
+        assert.deepInclude(refused, { ...who, request_id: `delivery-${requests}`, reason: "webhook-id is missing" })
+      })
+    )
+  }
+)
+
+/** Texts that a client can send, and what stands for them in a line for machines. */
+const hostile = [
+  'a"b\\c',
+  "a\nb",
+  'a\r\n{"level":"FATAL"}',
+  "a\u001b[31mb",
+  "a\u009b31mb",
+  "a\u2028b\u202eb",
+  "a b=c",
+  "\ud800",
+  ""
+]
+
+describe("a text that wants to be more than a value", () => {
+  test.each(hostile)("%j is one in json and in logfmt", (text) => {
+    const { json, logfmt } = formats
+    const line = json.begin(0, "Info", "m") + json.text("user_agent", text) + json.end
+    // oxlint-disable-next-line no-control-regex -- what may not be in it
+    assert.match(line, /^[^\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]*\n$/)
+    assert.strictEqual(parse(line)["user_agent"], text)
+    const plain = logfmt.begin(0, "Info", "m") + logfmt.text("user_agent", text) + logfmt.end
+    const value = /^time=\S+ level=INFO message=m user_agent=(.*)\n$/.exec(plain)?.[1] ?? ""
+    const decoded = Schema.decodeOption(Schema.fromJsonString(Schema.String))(value)
+    assert.strictEqual(
+      Option.getOrElse(decoded, () => value),
+      text
+    )
+    if (Option.isNone(decoded)) assert.notMatch(value, /[\s"=]/)
+  })
+})

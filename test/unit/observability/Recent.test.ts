@@ -1,0 +1,124 @@
+/** What was requested recently: counted whole, by whom and where, within bounds. */
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import * as Recent from "../../../src/observability/Recent.ts"
+
+const minute = 60_000
+const noon = Date.UTC(2026, 0, 31, 12)
+
+const observed = (some: Partial<Recent.Observed> = {}): Recent.Observed => ({
+  endpoint: "/api/v3/charges/search",
+  organization: "org_a",
+  status: 200,
+  duration: 1,
+  polled: 0,
+  refusal: undefined,
+  ...some
+})
+
+const requestsIn = (counts: Iterable<Recent.Counts>) =>
+  Array.from(counts).reduce((sum, { requests }) => sum + requests, 0)
+
+describe("Recent", () => {
+  it("counts requests, errors and refusals by endpoint, organization and reason", () => {
+    const counter = Recent.make()
+    counter.record(noon, observed())
+    counter.record(noon, observed({ status: 503, refusal: "load" }))
+    counter.record(noon, observed({ endpoint: "other", organization: undefined, status: 404 }))
+    counter.record(noon, observed({ endpoint: "other", organization: undefined, status: 499 }))
+    const { day, hour } = counter.snapshot(noon)
+    for (const window of [hour, day]) {
+      assert.deepInclude(window.points[0], { requests: 4, clientErrors: 2, serverErrors: 1 })
+      assert.deepInclude(window.endpoints["other"], { requests: 2, clientErrors: 2, serverErrors: 0 })
+      assert.deepInclude(window.organizations["org_a"], { requests: 2, clientErrors: 0, serverErrors: 1 })
+      assert.deepStrictEqual(window.refused, { load: 1 })
+    }
+  })
+
+  it("keeps minutes for an hour and slots of five minutes for a day", () => {
+    const counter = Recent.make()
+    for (let index = 0; index < 25 * 60; index++) counter.record(noon + index * minute, observed())
+    const last = noon + (25 * 60 - 1) * minute
+    const { day, hour } = counter.snapshot(last)
+    assert.strictEqual(hour.points.length, 60)
+    assert.strictEqual(requestsIn(hour.points), 60)
+    assert.strictEqual(hour.points[0]?.start, last - 59 * minute)
+    assert.strictEqual(day.points.length, 288)
+    assert.strictEqual(requestsIn(day.points), 24 * 60)
+    assert.strictEqual(requestsIn(Object.values(day.organizations)), 24 * 60)
+  })
+
+  it("tells nothing of what is older, however long nothing was requested", () => {
+    const counter = Recent.make()
+    counter.record(noon, observed())
+    const later = counter.snapshot(noon + 2 * 60 * minute)
+    assert.deepStrictEqual(later.hour.points, [])
+    assert.strictEqual(requestsIn(later.day.points), 1)
+    assert.deepStrictEqual(counter.snapshot(noon + 25 * 60 * minute).day.points, [])
+  })
+
+  it("leaves the time out that a client asked the service to wait", () => {
+    const counter = Recent.make()
+    counter.record(noon, observed({ duration: 20_001, polled: 20_000 }))
+    assert.strictEqual(Recent.quantile(counter.snapshot(noon).hour.points[0]?.latency ?? [], 1), 1)
+  })
+
+  it("keeps the most active organizations of a slot, and counts the rest together", () => {
+    const counter = Recent.make()
+    for (let index = 0; index < 3000; index++) counter.record(noon, observed({ organization: `made_up_${index}` }))
+    for (let index = 0; index < 5; index++) counter.record(noon, observed({ organization: "made_up_3" }))
+    const { hour } = counter.snapshot(noon + minute)
+    const { made_up_3: active, others } = hour.organizations
+    assert.isAtMost(Object.keys(hour.organizations).length, 201)
+    assert.strictEqual(active?.requests, 6)
+    assert.isAbove(others?.requests ?? 0, 2000)
+    assert.strictEqual(requestsIn(Object.values(hour.organizations)), 3005)
+    assert.strictEqual(requestsIn(hour.points), 3005)
+  })
+
+  it("takes any name", () => {
+    const counter = Recent.make()
+    const names = ["__proto__", "constructor", "toString", "", "<b>", "others"]
+    for (const organization of names) counter.record(noon, observed({ organization }))
+    const { hour } = Recent.merge([counter.snapshot(noon), counter.snapshot(noon)])
+    assert.deepStrictEqual(Object.keys(hour.organizations).toSorted(), names.toSorted())
+    for (const [, counts] of Object.entries(hour.organizations)) assert.strictEqual(counts.requests, 2)
+  })
+
+  const Requests = Schema.Array(
+    Schema.Struct({
+      at: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 * 60 * minute })),
+      organization: Schema.Literals(["org_a", "org_b", "org_c"]),
+      status: Schema.Literals([200, 404, 503]),
+      duration: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9000 }))
+    })
+  )
+
+  it.prop(
+    "several processes count the same together as one that has all requests",
+    { requests: Requests },
+    ({ requests }) => {
+      const inOrder = requests.toSorted((one, two) => one.at - two.at)
+      const [whole, even, odd] = [Recent.make(), Recent.make(), Recent.make()]
+      inOrder.forEach(({ at, ...some }, index) => {
+        whole.record(noon + at, observed(some))
+        const part = index % 2 === 0 ? even : odd
+        part.record(noon + at, observed(some))
+      })
+      const now = noon + 3 * 60 * minute
+      assert.deepStrictEqual(Recent.merge([even.snapshot(now), odd.snapshot(now)]), Recent.merge([whole.snapshot(now)]))
+    }
+  )
+
+  it("reads quantiles off the buckets", () => {
+    const counter = Recent.make()
+    for (let index = 0; index < 90; index++) counter.record(noon, observed({ duration: 1 }))
+    for (let index = 0; index < 10; index++) counter.record(noon, observed({ duration: 150 }))
+    const { latency } = Recent.merge([counter.snapshot(noon)]).hour.points[0] ?? Recent.none
+    assert.isAtMost(Recent.quantile(latency, 0.5) ?? 0, 1)
+    assert.strictEqual(Recent.quantile(latency, 0.95), 150)
+    assert.strictEqual(Recent.quantile([], 0.5), undefined)
+    counter.record(noon, observed({ duration: 60_000 }))
+    assert.strictEqual(Recent.quantile(counter.snapshot(noon).hour.points[0]?.latency ?? [], 1), Infinity)
+  })
+})

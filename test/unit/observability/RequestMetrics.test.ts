@@ -1,0 +1,195 @@
+/** How requests are counted, whatever they say. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, type Scope } from "effect"
+import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type Definition, maximumOrganizations, metrics } from "../../../src/observability/Metrics.ts"
+import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
+import * as RequestMetrics from "../../../src/observability/RequestMetrics.ts"
+import * as Series from "../../../src/observability/Series.ts"
+import * as Server from "../../../src/app/Server.ts"
+import { key as apiKey, layerDemo } from "../../http/inProcess.ts"
+import { samples, withRegistry } from "../../support/metrics.ts"
+
+const charges = "/api/v3/charges/search"
+
+const options: RequestMetrics.Options = {
+  endpoints: [charges, Server.intakePath],
+  intake: Server.intakePath,
+  byOrganization: false
+}
+
+const observing = (changed: Partial<RequestMetrics.Options> = {}) =>
+  Effect.map(Series.current, (series) => {
+    const observe = RequestMetrics.make(series, { ...options, ...changed })
+    return (facts: Partial<RequestFacts.RequestFacts>) =>
+      observe({
+        ...RequestFacts.make({
+          id: "id",
+          method: "POST",
+          path: charges,
+          endpoint: charges,
+          userAgent: undefined,
+          address: undefined
+        }),
+        status: 200,
+        ...facts
+      })
+  })
+
+/** The samples of a metric that are not 0, without its name. */
+const counted = (name: string) =>
+  Effect.map(samples, (found) =>
+    Object.fromEntries(
+      Object.entries(found).flatMap(([key, value]) =>
+        value !== 0 && key.startsWith(`${name}{`) ? [[key.slice(name.length), value] as const] : []
+      )
+    )
+  )
+
+describe("requests", () => {
+  it.effect("are counted by path and class of status, which are there at 0 before", () =>
+    Effect.gen(function* () {
+      const observe = yield* observing()
+      const before = yield* samples
+      for (const endpoint of [charges, Server.intakePath, "other"]) {
+        for (const status of ["2xx", "4xx", "5xx", "499"]) {
+          assert.strictEqual(before[`practice_data_http_requests_total{endpoint="${endpoint}",status="${status}"}`], 0)
+        }
+      }
+      for (const status of [200, 202, 304, 404, 422, 499, 500, 503]) observe({ status })
+      assert.deepStrictEqual(yield* counted("practice_data_http_requests_total"), {
+        [`{endpoint="${charges}",status="2xx"}`]: 2,
+        [`{endpoint="${charges}",status="3xx"}`]: 1,
+        [`{endpoint="${charges}",status="4xx"}`]: 2,
+        [`{endpoint="${charges}",status="499"}`]: 1,
+        [`{endpoint="${charges}",status="5xx"}`]: 2
+      })
+    }).pipe(withRegistry)
+  )
+
+  it.effect("take as long as the service did, without the time that they chose to wait", () =>
+    Effect.gen(function* () {
+      const observe = yield* observing()
+      observe({ duration: 20_004, polled: 20_000, bytes: 77 })
+      const found = yield* samples
+      const label = `{endpoint="${charges}"}`
+      assert.closeTo(found[`practice_data_http_request_duration_seconds_sum${label}`] ?? 0, 0.004, 1e-9)
+      assert.strictEqual(found[`practice_data_http_response_bytes_total${label}`], 77)
+    }).pipe(withRegistry)
+  )
+
+  it.effect("that are refused are counted by the reason", () =>
+    Effect.gen(function* () {
+      const observe = yield* observing()
+      observe({ status: 503, refusal: "load" })
+      observe({ status: 503, refusal: "processor" })
+      observe({ status: 401 })
+      for (const status of [400, 405, 415, 422]) observe({ status })
+      observe({ status: 500 })
+      // A client that left, and records that there are not, or not any more.
+      for (const status of [200, 404, 410, 499]) observe({ status })
+      assert.deepStrictEqual(yield* counted("practice_data_http_requests_refused_total"), {
+        '{reason="key"}': 1,
+        '{reason="load"}': 1,
+        '{reason="processor"}': 1,
+        '{reason="invalid"}': 4,
+        '{reason="bug"}': 1
+      })
+    }).pipe(withRegistry)
+  )
+
+  it.effect("to the intake are counted by what became of the delivery", () =>
+    Effect.gen(function* () {
+      const observe = yield* observing()
+      const deliver = (facts: Partial<RequestFacts.RequestFacts>) =>
+        observe({ endpoint: Server.intakePath, organization: "org_of_the_header", ...facts })
+      deliver({ status: 202, outcome: "scheduled" })
+      deliver({ status: 200, outcome: "duplicate" })
+      deliver({ status: 422, outcome: "key_reused" })
+      deliver({ status: 401, outcome: "unsigned" })
+      deliver({ status: 503 })
+      for (const status of [413, 422]) deliver({ status })
+      deliver({ status: 499 })
+      deliver({ status: 405, method: "GET" })
+      assert.deepStrictEqual(yield* counted("practice_data_deliveries_total"), {
+        '{outcome="scheduled"}': 1,
+        '{outcome="duplicate"}': 1,
+        '{outcome="key_reused"}': 1,
+        '{outcome="unsigned"}': 1,
+        '{outcome="unavailable"}': 1,
+        '{outcome="invalid"}': 2
+      })
+    }).pipe(withRegistry)
+  )
+
+  it.effect("are not counted by organization unless that is asked for", () =>
+    Effect.gen(function* () {
+      const observe = yield* observing()
+      observe({ organization: "org_oakridge" })
+      assert.deepStrictEqual(yield* counted("practice_data_organization_requests_total"), {})
+    }).pipe(withRegistry)
+  )
+
+  it.effect("are counted for a thousand organizations, whose keys were valid, and for the rest together", () =>
+    Effect.gen(function* () {
+      const observe = yield* observing({ byOrganization: true })
+      for (let number = 0; number < maximumOrganizations + 7; number++) observe({ organization: `org_${number}` })
+      observe({ organization: "org_0", status: 503 })
+      // What a sender says that it is.
+      observe({ endpoint: Server.intakePath, organization: "org_made_up", status: 422 })
+      const found = yield* counted("practice_data_organization_requests_total")
+      assert.strictEqual(Object.keys(found).length, maximumOrganizations + 2)
+      assert.strictEqual(found['{organization="other",status="2xx"}'], 7)
+      assert.strictEqual(found['{organization="org_0",status="5xx"}'], 1)
+    }).pipe(withRegistry)
+  )
+})
+
+const valuesOf = (labels: Definition["labels"]) =>
+  Object.values(labels).reduce((product, label) => product * ("atMost" in label ? label.atMost : label.length), 1)
+
+const isByOrganization = (name: string) => name === "practice_data_organization_requests_total"
+
+const most = (isCounted: (name: string) => boolean) =>
+  Object.entries<Definition>(metrics)
+    .filter(([name]) => isCounted(name))
+    .reduce(
+      (sum, [, { buckets, labels }]) => sum + valuesOf(labels) * (buckets === undefined ? 1 : buckets.length + 3),
+      0
+    )
+
+describe("the number of series", () => {
+  it("is at most 2,600 in a process, and 5,005 more by organization", () => {
+    assert.isAtMost(
+      most((name) => !isByOrganization(name)),
+      2600
+    )
+    assert.strictEqual(most(isByOrganization), 5005)
+  })
+
+  it("allows for all paths that are served", () => {
+    const { endpoint } = metrics.practice_data_http_requests_total.labels
+    assert.isAtMost(Server.endpointsOf({ dataApi: true }).length + 1, endpoint.atMost)
+  })
+})
+
+describe("a server of one's own that has the data API", () => {
+  it.effect("has the requests to the API in its registry, and no others", () =>
+    Effect.gen(function* () {
+      const own = HttpRouter.add("GET", "/own", HttpServerResponse.empty())
+      const routes = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfApis, own)
+      const handler = yield* HttpRouter.toHttpEffect(Layer.provide(routes, layerDemo))
+      const handle = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
+        yield* Effect.context()
+      )(handler)
+      const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" }
+      const ask = (path: string, method: string, body: string | null) =>
+        Effect.promise(() => handle(new Request(`http://localhost${path}`, { method, headers, body })))
+      yield* ask(charges, "POST", "{}")
+      yield* ask("/own", "GET", null)
+      assert.deepStrictEqual(yield* counted("practice_data_http_requests_total"), {
+        [`{endpoint="${charges}",status="2xx"}`]: 1
+      })
+    }).pipe(Effect.provide(HttpServer.layerServices), withRegistry)
+  )
+})

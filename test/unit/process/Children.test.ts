@@ -1,0 +1,49 @@
+/** How a parent finds out that a child hangs. */
+import { assert, it } from "@effect/vitest"
+import { Clock, Deferred, Duration, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { hangs } from "../../../src/process/Children.ts"
+
+const isFound = (probe: Effect.Effect<unknown>, after: Duration.Input) =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(hangs(probe), { startImmediately: true })
+    yield* TestClock.adjust(after)
+    return fiber.pollUnsafe() !== undefined
+  })
+
+it.effect("A child hangs that has not answered for 3 seconds, and not earlier", () =>
+  Effect.gen(function* () {
+    assert.isFalse(yield* isFound(Effect.never, "2900 millis"))
+    assert.isTrue(yield* isFound(Effect.never, "3100 millis"))
+  })
+)
+
+it.effect("A child that answers does not hang, though it stalls for almost as long again and again", () =>
+  Effect.gen(function* () {
+    assert.isFalse(yield* isFound(Effect.void, "1 hour"))
+    // An answer that is on its way is waited for by all who ask meanwhile.
+    const stalls = Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      yield* Effect.sleep(Duration.millis(3000 - (now % 3000)))
+    })
+    assert.isFalse(yield* isFound(stalls, "1 hour"))
+  })
+)
+
+it.effect("A child is not blamed for a time in which its parent was not awake", () =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock
+    let stalled = 0n
+    // Each timer fires a second late.
+    const late: Clock.Clock = Object.assign(Object.create(clock), {
+      monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe() + (stalled += 1_000_000_000n)
+    })
+    const answer = yield* Deferred.make<void>()
+    const fiber = yield* Effect.forkChild(Effect.provideService(hangs(Deferred.await(answer)), Clock.Clock, late), {
+      startImmediately: true
+    })
+    yield* TestClock.adjust("1 minute")
+    assert.isUndefined(fiber.pollUnsafe())
+    yield* Fiber.interrupt(fiber)
+  })
+)
