@@ -1,7 +1,7 @@
 /** Processes that are started again whenever they end, and what befalls them and their Postgres. */
 import { Array, Effect, Random, Ref } from "effect"
-import type * as Process from "../../test/blackbox/support/Process.ts"
-import * as Program from "../../test/faults/support/Program.ts"
+import type * as Process from "../../test/support/Process.ts"
+import * as Program from "../../test/support/Program.ts"
 import type { Power } from "./support/Ground.ts"
 
 /** A role that is always there, or about to be. */

@@ -3,10 +3,10 @@
  * each acknowledged task ran once, none early, nothing is half done, and the counts agree.
  */
 import { Array, Duration, Effect, Fiber, Random, Record, Ref, Schedule } from "effect"
-import * as Client from "../../test/blackbox/support/Client.ts"
-import * as Ledger from "../../test/faults/support/Ledger.ts"
-import * as OwnPostgres from "../../test/faults/support/OwnPostgres.ts"
-import * as Sender from "../../test/faults/support/Sender.ts"
+import * as Client from "../../test/support/Client.ts"
+import * as Ledger from "../../test/support/Ledger.ts"
+import * as OwnPostgres from "../../test/support/OwnPostgres.ts"
+import * as Sender from "../../test/support/Sender.ts"
 import { keep, type Kind, reign } from "./chaos.ts"
 import type { Database, Ground } from "./support/Ground.ts"
 

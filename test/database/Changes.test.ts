@@ -14,7 +14,7 @@ import { connect } from "../../src/database/Database.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
 import { settled } from "../support/settled.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { eventually } from "../blackbox/support/eventually.ts"
+import { eventually } from "../support/eventually.ts"
 import * as Pages from "../../src/records/Pages.ts"
 
 const Page = Schema.Struct({

@@ -5,7 +5,7 @@ import { charges } from "../../src/api/records/Charges.ts"
 import { invoices } from "../../src/api/records/Invoices.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
-import { eventually } from "../blackbox/support/eventually.ts"
+import { eventually } from "../support/eventually.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { changesCostOf, fill, organization } from "./cost.ts"
 

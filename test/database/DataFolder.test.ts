@@ -7,7 +7,7 @@ import { NodeServices } from "@effect/platform-node"
 import { Effect, Layer, Logger } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as Embedded from "../../src/database/Embedded.ts"
-import { temporaryFolder } from "../blackbox/support/Process.ts"
+import { temporaryFolder } from "../support/Process.ts"
 
 const modeOf = (...path: ReadonlyArray<string>) => statSync(join(...path)).mode & 0o777
 

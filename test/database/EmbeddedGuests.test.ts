@@ -8,7 +8,7 @@ import { Context, Duration, Effect, Fiber, Layer } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as Embedded from "../../src/database/Embedded.ts"
 import { longestTurn } from "../../src/database/EmbeddedGuests.ts"
-import { temporaryFolder } from "../blackbox/support/Process.ts"
+import { temporaryFolder } from "../support/Process.ts"
 import { inTime } from "../support/inTime.ts"
 import { long } from "../support/tries.ts"
 

@@ -12,7 +12,7 @@ import { Array, Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect, inOrder, sessionSettings } from "../../src/database/Database.ts"
 import * as SessionSettings from "../../src/database/SessionSettings.ts"
-import { eventually } from "../blackbox/support/eventually.ts"
+import { eventually } from "../support/eventually.ts"
 import * as LocalPostgres from "../support/LocalPostgres.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 

@@ -11,7 +11,7 @@ import { Reactivity } from "effect/reactivity"
 import { connect, type Database } from "../../src/database/Database.ts"
 import { messageOf } from "../../src/database/Endpoint.ts"
 import { codeOf, retryOvertaken } from "../../src/database/SqlFailure.ts"
-import { eventually } from "../blackbox/support/eventually.ts"
+import { eventually } from "../support/eventually.ts"
 import * as StreamingReplica from "../support/StreamingReplica.ts"
 
 type Pair = Effect.Success<ReturnType<typeof StreamingReplica.make>>

@@ -7,7 +7,7 @@ import { cpSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { temporaryFolder } from "../blackbox/support/Process.ts"
+import { temporaryFolder } from "./Process.ts"
 import * as LocalPostgres from "./LocalPostgres.ts"
 
 const reasonOf = (options: LocalPostgres.Options) =>

@@ -1,6 +1,6 @@
 /** Waits for transactions of other tests: those of the whole server hold the changes back, in whatever database. */
 import { Effect } from "effect"
-import { eventually } from "../blackbox/support/eventually.ts"
+import { eventually } from "./eventually.ts"
 import type { Database } from "../../src/database/Database.ts"
 
 /** Waits until all that was committed before is below the horizon. */

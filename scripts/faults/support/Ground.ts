@@ -6,8 +6,8 @@ import type { SqlError } from "effect/sql/SqlError"
 import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { loadDemoData } from "../../../src/demo/Load.ts"
-import * as TcpProxy from "../../../test/blackbox/support/TcpProxy.ts"
-import * as OwnPostgres from "../../../test/faults/support/OwnPostgres.ts"
+import * as TcpProxy from "../../../test/support/TcpProxy.ts"
+import * as OwnPostgres from "../../../test/support/OwnPostgres.ts"
 
 /** A database: its address for the service, and a client that reaches it even when the service does not. */
 export interface Database {

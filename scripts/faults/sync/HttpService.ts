@@ -1,7 +1,7 @@
 /** A started service as readers and senders ask it. */
 import { Effect, Schedule } from "effect"
-import * as Client from "../../../test/blackbox/support/Client.ts"
-import * as Process from "../../../test/blackbox/support/Process.ts"
+import * as Client from "../../../test/support/Client.ts"
+import * as Process from "../../../test/support/Process.ts"
 import { type Answer, type Ask, json, Refused } from "./Service.ts"
 
 /** How much is told of what a service wrote that does not answer. */

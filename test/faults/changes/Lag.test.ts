@@ -5,10 +5,10 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { eventually } from "../../blackbox/support/eventually.ts"
+import { eventually } from "../../support/eventually.ts"
 import { inTime } from "../../support/inTime.ts"
-import * as Cluster from "../support/Cluster.ts"
-import * as Follower from "../support/Follower.ts"
+import * as Cluster from "../../support/Cluster.ts"
+import * as Follower from "../../support/Follower.ts"
 
 const put = (id: string) =>
   `insert into pets (organization_id, id, name) values ('${Follower.organization}', '${id}', 'name')`

@@ -5,10 +5,10 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { eventually } from "../../blackbox/support/eventually.ts"
-import * as Cluster from "../support/Cluster.ts"
-import * as Follower from "../support/Follower.ts"
-import * as Writers from "../support/Writers.ts"
+import { eventually } from "../../support/eventually.ts"
+import * as Cluster from "../../support/Cluster.ts"
+import * as Follower from "../../support/Follower.ts"
+import * as Writers from "../../support/Writers.ts"
 
 const orders = ({ sql }: Cluster.Cluster) =>
   sql`select token from change_feeds union all select token from change_marks`

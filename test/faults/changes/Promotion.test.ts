@@ -5,9 +5,9 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
-import * as Cluster from "../support/Cluster.ts"
-import * as Follower from "../support/Follower.ts"
-import * as Writers from "../support/Writers.ts"
+import * as Cluster from "../../support/Cluster.ts"
+import * as Follower from "../../support/Follower.ts"
+import * as Writers from "../../support/Writers.ts"
 
 /** What a reader kept at a time. */
 interface Kept {

@@ -7,11 +7,11 @@ import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Random } from "effect"
 import { layerShared } from "../../../src/database/Database.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
-import * as Client from "../../blackbox/support/Client.ts"
-import * as Cluster from "../support/Cluster.ts"
-import * as Follower from "../support/Follower.ts"
-import * as Program from "../support/Program.ts"
-import * as Writers from "../support/Writers.ts"
+import * as Client from "../../support/Client.ts"
+import * as Cluster from "../../support/Cluster.ts"
+import * as Follower from "../../support/Follower.ts"
+import * as Program from "../../support/Program.ts"
+import * as Writers from "../../support/Writers.ts"
 
 const put = (id: string, name: string) =>
   `insert into pets (organization_id, id, name) values ('${Follower.organization}', '${id}', '${name}')

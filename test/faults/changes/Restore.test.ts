@@ -10,9 +10,9 @@ import { clinics } from "../../../src/api/records/Clinics.ts"
 import { connect, type Database } from "../../../src/database/Database.ts"
 import { Reactivity } from "effect/reactivity"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
-import * as Cluster from "../support/Cluster.ts"
-import * as Follower from "../support/Follower.ts"
-import * as Tools from "../support/Tools.ts"
+import * as Cluster from "../../support/Cluster.ts"
+import * as Follower from "../../support/Follower.ts"
+import * as Tools from "../../support/Tools.ts"
 
 const insert = (sql: Database, from: number, to: number) =>
   sql.unsafe(`insert into pets (organization_id, id, name)

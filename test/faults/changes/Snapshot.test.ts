@@ -6,8 +6,8 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Cluster from "../support/Cluster.ts"
-import * as Follower from "../support/Follower.ts"
+import * as Cluster from "../../support/Cluster.ts"
+import * as Follower from "../../support/Follower.ts"
 
 const put = (id: string, name: string) =>
   `insert into pets (organization_id, id, name) values ('${Follower.organization}', '${id}', '${name}')

@@ -5,9 +5,9 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import * as Cluster from "../support/Cluster.ts"
-import * as Follower from "../support/Follower.ts"
-import * as Writers from "../support/Writers.ts"
+import * as Cluster from "../../support/Cluster.ts"
+import * as Follower from "../../support/Follower.ts"
+import * as Writers from "../../support/Writers.ts"
 
 it.live("A reader that goes back and forth between the primary and a lagging standby loses nothing", () =>
   Effect.gen(function* () {

@@ -7,8 +7,8 @@ import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { clinics } from "../../../src/api/records/Clinics.ts"
-import * as Cluster from "../support/Cluster.ts"
-import * as Follower from "../support/Follower.ts"
+import * as Cluster from "../../support/Cluster.ts"
+import * as Follower from "../../support/Follower.ts"
 
 const insert = (from: number, to: number) =>
   `insert into pets (organization_id, id, name)

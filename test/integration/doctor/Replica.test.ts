@@ -8,7 +8,7 @@ import { Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
-import { eventually } from "../../blackbox/support/eventually.ts"
+import { eventually } from "../../support/eventually.ts"
 import * as StreamingReplica from "../../support/StreamingReplica.ts"
 import { examined, has } from "./examined.ts"
 

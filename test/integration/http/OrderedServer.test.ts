@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { OrderedServer } from "../../../src/http/OrderedServer.ts"
 import type { Refused } from "../../../src/http/Refusal.ts"
-import { eventually } from "../../blackbox/support/eventually.ts"
+import { eventually } from "../../support/eventually.ts"
 
 const minute = Duration.minutes(1)
 

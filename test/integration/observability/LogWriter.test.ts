@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as LogWriter from "../../../src/observability/LogWriter.ts"
-import { temporaryFolder } from "../../blackbox/support/Process.ts"
+import { temporaryFolder } from "../../support/Process.ts"
 import { long } from "../../support/tries.ts"
 
 const { O_NONBLOCK, O_RDONLY, O_WRONLY } = constants

@@ -8,7 +8,7 @@ import type { Signal } from "../../../src/observability/OtlpConfig.ts"
 import * as HttpClient from "../../../src/process/HttpClient.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
 import { type Behaviour, OtlpCollector, takes } from "../../support/OtlpCollector.ts"
-import { eventually } from "../../blackbox/support/eventually.ts"
+import { eventually } from "../../support/eventually.ts"
 import { long } from "../../support/tries.ts"
 import { exporting } from "./traced.ts"
 

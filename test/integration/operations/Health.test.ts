@@ -12,7 +12,7 @@ import packageJson from "../../../package.json" with { type: "json" }
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
-import * as TcpProxy from "../../blackbox/support/TcpProxy.ts"
+import * as TcpProxy from "../../support/TcpProxy.ts"
 import { send } from "../../http/inProcess.ts"
 import { layerIntake, layerMemory } from "../../deletions/intake.ts"
 import { inItsOwnTime, onDatabase } from "../../deletions/support.ts"

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as FileLock from "../../../src/process/FileLock.ts"
-import { temporaryFolder } from "../../blackbox/support/Process.ts"
+import { temporaryFolder } from "../../support/Process.ts"
 
 it.live("A file is taken by one of several that want it at once, until its scope closes", () =>
   Effect.gen(function* () {

@@ -7,7 +7,7 @@ import { pets } from "../../../src/api/records/Pets.ts"
 import { connect } from "../../../src/database/Database.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
-import { eventually } from "../../blackbox/support/eventually.ts"
+import { eventually } from "../../support/eventually.ts"
 import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 

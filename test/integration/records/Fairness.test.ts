@@ -1,7 +1,7 @@
 /** The reads of one key, however many wait for whatever, leave room for those of others. Decisions: fairness. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Fiber, Layer } from "effect"
-import { eventually } from "../../blackbox/support/eventually.ts"
+import { eventually } from "../../support/eventually.ts"
 import * as Http from "../../http/inProcess.ts"
 import { services, store } from "../../http/postgres.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"

@@ -15,7 +15,7 @@ import { DataApi } from "../../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../../src/api/IntakeApi.ts"
 import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
 import { searchable } from "../../../src/api/records/index.ts"
-import * as Process from "../../blackbox/support/Process.ts"
+import * as Process from "../../support/Process.ts"
 
 const folder = join(import.meta.dirname, "../../../scripts/openapi")
 const generated = join(folder, "generated")

@@ -9,7 +9,7 @@ import { Array, Context, Data, Effect, Layer, Schema } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
 import type { Page } from "playwright-core"
 import { long } from "../../support/tries.ts"
-import * as Process from "../../blackbox/support/Process.ts"
+import * as Process from "../../support/Process.ts"
 import {
   Chromium,
   desktop,

@@ -7,9 +7,9 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Random } from "effect"
-import * as Client from "../../blackbox/support/Client.ts"
-import * as Process from "../../blackbox/support/Process.ts"
-import { usedFolder } from "../../blackbox/support/usedFolder.ts"
+import * as Client from "../../support/Client.ts"
+import * as Process from "../../support/Process.ts"
+import { usedFolder } from "../../support/usedFolder.ts"
 import { type Ended, processWith, runWith } from "../../support/cli.ts"
 
 /** The program on a folder of its own, with commands on the same one. */

@@ -8,9 +8,9 @@ import { createServer, type Server } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Client from "../../blackbox/support/Client.ts"
-import * as Process from "../../blackbox/support/Process.ts"
-import { options } from "../../blackbox/support/Service.ts"
+import * as Client from "../../support/Client.ts"
+import * as Process from "../../support/Process.ts"
+import { options } from "../../support/Service.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const root = join(import.meta.dirname, "../../..")

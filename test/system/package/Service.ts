@@ -1,7 +1,7 @@
 /** The service, started by the command of the installed package. */
 import { join } from "node:path"
 import { Context, Effect, Layer } from "effect"
-import { startCommand } from "../../blackbox/support/Process.ts"
+import { startCommand } from "../../support/Process.ts"
 import { node24, Project } from "./Project.ts"
 
 /** The command that a project has of the package. */

@@ -2,7 +2,7 @@
 import { Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect, type Database } from "../../../src/database/Database.ts"
-import * as Tools from "../../faults/support/Tools.ts"
+import * as Tools from "../../support/Tools.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 
 // Where PostgreSQL's own packages, and Debian's, have the libraries of a version.

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Data, Effect } from "effect"
 import * as Haproxy from "../../../scripts/scale/maps/Haproxy.ts"
-import { eventually } from "../../blackbox/support/eventually.ts"
+import { eventually } from "../../support/eventually.ts"
 import { freePort } from "../../support/LocalPostgres.ts"
 
 const file = new URL("../../../scripts/scale/haproxy.cfg", import.meta.url)

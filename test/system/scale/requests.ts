@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { resources } from "../../../src/api/records/index.ts"
-import { json, keys, type Organization } from "../../blackbox/support/Client.ts"
+import { json, keys, type Organization } from "../../support/Client.ts"
 import type { Request, Response } from "./haproxy.ts"
 
 export const jsonHeaders = (authorization: string) =>

@@ -5,7 +5,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Redacted } from "effect"
 import { read } from "../../../scripts/scale/maps/Groups.ts"
-import { json } from "../../blackbox/support/Client.ts"
+import { json } from "../../support/Client.ts"
 import { hashOf } from "../../../scripts/scale/maps/Owners.ts"
 
 const reading = Effect.fnUntraced(function* (text: string) {

@@ -11,7 +11,7 @@ import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
 import * as Sync from "../../../../src/cli/sync/Sync.ts"
 import { tables } from "../../../../src/cli/sync/Table.ts"
 import type { Page } from "../../../../src/cli/sync/Target.ts"
-import { temporaryFolder } from "../../../blackbox/support/Process.ts"
+import { temporaryFolder } from "../../../support/Process.ts"
 import { inSqlite } from "./readers.ts"
 
 type Answer = Effect.Effect<Page, CursorExpired | SourceRefused | SourceUnavailable>

@@ -7,7 +7,7 @@ import { Effect, FileSystem, Option } from "effect"
 import * as Files from "../../../../src/cli/sync/Files.ts"
 import * as Sqlite from "../../../../src/cli/sync/SqliteTarget.ts"
 import { targetOf } from "../../../../src/cli/sync/targetOf.ts"
-import { temporaryFolder } from "../../../blackbox/support/Process.ts"
+import { temporaryFolder } from "../../../support/Process.ts"
 import { opening } from "./fixture.ts"
 
 const open = (text: string) =>

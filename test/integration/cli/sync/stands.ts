@@ -8,7 +8,7 @@ import type { Target } from "../../../../src/cli/sync/Target.ts"
 import * as NdjsonTarget from "../../../../src/cli/sync/NdjsonTarget.ts"
 import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
 import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
-import { temporaryFolder } from "../../../blackbox/support/Process.ts"
+import { temporaryFolder } from "../../../support/Process.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import * as Readers from "./readers.ts"
 

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Deferred, Effect } from "effect"
-import { temporaryFolder } from "../../../blackbox/support/Process.ts"
+import { temporaryFolder } from "../../../support/Process.ts"
 
 const root = join(import.meta.dirname, "../../../..")
 

@@ -5,8 +5,8 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
-import { options } from "../../../blackbox/support/Service.ts"
-import * as Process from "../../../blackbox/support/Process.ts"
+import { options } from "../../../support/Service.ts"
+import * as Process from "../../../support/Process.ts"
 import { freePort } from "../../../support/LocalPostgres.ts"
 import { connect } from "./ask.ts"
 import { byChanges, bySearch, Copied, inStep, organization } from "./service.ts"

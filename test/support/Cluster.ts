@@ -1,0 +1,232 @@
+/**
+ * Clusters of Postgres that are made from one another: standbys, promoted ones, backups and what is recovered from them.
+ * They need no more than `initdb` and `postgres`.
+ */
+import { execFileSync } from "node:child_process"
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { connect } from "../../src/database/Database.ts"
+import { migrate } from "../../src/database/Migrations.ts"
+import { eventually } from "./eventually.ts"
+import * as LocalPostgres from "./LocalPostgres.ts"
+import * as Tools from "./Tools.ts"
+
+type Settings = NonNullable<LocalPostgres.Options["settings"]>
+
+const common = {
+  // A process that is killed loses nothing that the system was given to write.
+  fsync: "off",
+  max_connections: 100,
+  max_prepared_transactions: 20,
+  wal_level: "logical",
+  max_wal_senders: 10,
+  max_replication_slots: 10,
+  // Enough for a standby that was stopped for the length of a test.
+  wal_keep_size: "256MB",
+  wal_retrieve_retry_interval: "100ms",
+  hot_standby: "on",
+  autovacuum: "off"
+} as const
+
+const childrenOf = (pid: number): ReadonlyArray<number> => {
+  try {
+    return execFileSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" })
+      .split("\n")
+      .filter((line) => line.trim() !== "")
+      .map(Number)
+  } catch {
+    return []
+  }
+}
+
+const signal = (name: NodeJS.Signals) => (pid: number) => {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+const isAlive = (pid: number) => {
+  try {
+    // A zombie takes signals, and is gone all the same.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))
+  } catch {
+    return false
+  }
+}
+
+const copyFiles = (from: string, to: string) => {
+  rmSync(to, { recursive: true, force: true })
+  execFileSync("cp", ["-a", "--", from, to])
+  rmSync(join(to, "postmaster.pid"), { force: true })
+}
+
+/** What a cluster is started with. */
+export interface Options {
+  readonly settings?: Settings
+  /** As in `LocalPostgres.Options`. */
+  readonly binaries?: string | undefined
+}
+
+/** A folder for the files of a server, which is not made yet. */
+export const newFolder = Effect.map(LocalPostgres.enterableFolder, (folder) => join(folder, "data"))
+
+const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.given, settings }: Options) {
+  const postgres = yield* LocalPostgres.make({
+    folder,
+    settings: { ...common, ...settings },
+    ...(binaries === undefined ? {} : { binaries })
+  })
+  const sql = yield* connect({
+    url: Redacted.make(postgres.url),
+    applicationName: "practice-data-faults",
+    maxConnections: 8,
+    statementTimeout: "1 minute"
+  })
+  return {
+    ...postgres,
+    folder,
+    sql,
+    /** Shuts the server down, as an operator does. */
+    stop: Effect.suspend(() => {
+      const pid = postgres.pid()
+      if (pid !== undefined) signal("SIGINT")(pid)
+      return eventually(
+        "a server that is shut down",
+        Effect.sync(() => postgres.pid() === undefined)
+      )
+    }),
+    /** Copies the files as they are at one moment, as a volume's snapshot has them; returns their folder. */
+    snapshot: Effect.gen(function* () {
+      const copy = yield* newFolder
+      const pid = postgres.pid()
+      const all = pid === undefined ? [] : [pid, ...childrenOf(pid)]
+      all.forEach(signal("SIGSTOP"))
+      copyFiles(folder, copy)
+      all.toReversed().forEach(signal("SIGCONT"))
+      return copy
+    }),
+    /** Puts the files of a snapshot in the place of the server's, which does not run. */
+    putBack: (copy: string) => Effect.sync(() => copyFiles(copy, folder)),
+    /** Kills all processes of the server with -9. */
+    kill: Effect.suspend(() => {
+      const pid = postgres.pid()
+      if (pid === undefined) return Effect.void
+      signal("SIGSTOP")(pid)
+      const all = [pid, ...childrenOf(pid)]
+      all.forEach(signal("SIGKILL"))
+      return eventually(
+        "a server that is gone",
+        Effect.sync(() => postgres.pid() === undefined && !all.some(isAlive))
+      )
+    })
+  }
+}, Effect.provide(Reactivity.layer))
+
+export type Cluster = Effect.Success<ReturnType<typeof open>>
+
+/** Starts a cluster without any tables of the service. */
+export const empty = (options: Options = {}) => Effect.flatMap(newFolder, (folder) => open(folder, options))
+
+/** Starts a cluster that is migrated. */
+export const make = Effect.fnUntraced(function* (options: Options = {}) {
+  const cluster = yield* empty(options)
+  yield* migrate(cluster.sql)
+  return cluster
+})
+
+const finishCopy = (from: string, to: string, label: string) => {
+  for (const file of ["postmaster.pid", "postmaster.opts", "standby.signal"]) rmSync(join(to, file), { force: true })
+  rmSync(join(to, "pg_replslot"), { recursive: true, force: true })
+  mkdirSync(join(to, "pg_replslot"), { mode: 0o700 })
+  writeFileSync(join(to, "backup_label"), label)
+  execFileSync("chown", ["-R", "--reference", from, "--", to])
+}
+
+/** Copies the files of a cluster that runs, as a base backup does; returns their folder. */
+export const backUp = Effect.fnUntraced(function* ({ folder, sql }: Cluster) {
+  const backup = yield* newFolder
+  yield* Effect.gen(function* () {
+    const session = yield* sql.reserve
+    const run = (text: string) => session.executeUnprepared(text, [], undefined)
+    yield* run("select pg_backup_start('copy', true)::text")
+    // Files that go away meanwhile are none that the backup needs.
+    const copy = 'mkdir -p -- "$2" && cp -a -- "$1/." "$2" 2> /dev/null || true'
+    yield* Effect.sync(() => execFileSync("sh", ["-c", copy, "sh", folder, backup]))
+    const [stopped = {}] = yield* run("select labelfile from pg_backup_stop(false)")
+    yield* Effect.sync(() => finishCopy(folder, backup, String(Object.values(stopped)[0])))
+  }).pipe(Effect.scoped)
+  return backup
+})
+
+/** How a cluster is connected to, as libpq reads it. */
+export const connectionTo = ({ url }: Cluster) => {
+  const { hostname, password, port, username } = new URL(url)
+  return `host=${hostname} port=${port} user=${username} password=${password}`
+}
+
+/** Starts a standby that streams from another cluster. */
+export const standbyOf = Effect.fnUntraced(function* (primary: Cluster, settings: Settings = {}) {
+  const folder = yield* backUp(primary)
+  writeFileSync(join(folder, "standby.signal"), "")
+  appendFileSync(join(folder, "postgresql.auto.conf"), `primary_conninfo = '${connectionTo(primary)}'\n`)
+  return yield* open(folder, { settings })
+})
+
+/** Has a standby stream from another cluster, or from none. */
+export const follow = ({ sql }: Cluster, primary: Cluster | undefined) =>
+  Effect.andThen(
+    sql.unsafe(`alter system set primary_conninfo = '${primary === undefined ? "" : connectionTo(primary)}'`)
+      .unprepared,
+    Effect.andThen(
+      sql`select pg_reload_conf()`,
+      eventually(
+        primary === undefined ? "a standby that receives nothing" : "a standby that streams",
+        Effect.map(
+          sql<{ status: string }>`select status from pg_stat_wal_receiver`,
+          (rows) => (rows[0]?.status === "streaming") === (primary !== undefined)
+        )
+      )
+    )
+  )
+
+/** Waits until a standby has replayed all that its primary has written. */
+export const caughtUp = Effect.fnUntraced(function* (standby: Cluster, primary: Cluster) {
+  const [written] = yield* primary.sql<{ lsn: string }>`select pg_current_wal_lsn()::text as lsn`
+  yield* eventually(
+    "a standby that has caught up",
+    Effect.map(
+      standby.sql<{ done: boolean }>`select pg_last_wal_replay_lsn() >= ${written?.lsn ?? ""}::pg_lsn as done`,
+      (rows) => rows[0]?.done === true
+    )
+  )
+})
+
+/** Waits until a server has recovered. */
+export const untilWritable = ({ sql }: Cluster) =>
+  eventually(
+    "a server that has recovered",
+    Effect.map(sql<{ is: boolean }>`select pg_is_in_recovery() as is`, (rows) => rows[0]?.is === false)
+  )
+
+/** Makes a standby a primary. */
+export const promote = (standby: Cluster) => Effect.andThen(standby.sql`select pg_promote()`, untilWritable(standby))
+
+/** Starts the copy of a cluster, as it is: with `recovery`, it is recovered to a point in time before. */
+export const start = Effect.fnUntraced(function* (folder: string, recovery?: Settings) {
+  if (recovery !== undefined) writeFileSync(join(folder, "recovery.signal"), "")
+  return yield* open(folder, { settings: recovery ?? {} })
+})
+
+/** Uses up transaction ids. */
+export const useIds = ({ sql }: Cluster, count: number) =>
+  sql.unsafe(`do $$ begin
+    create temp table used (n int);
+    for n in 1..${count} loop
+      begin insert into used values (n); exception when others then null; end;
+    end loop;
+    drop table used;
+  end $$`)

@@ -1,0 +1,58 @@
+/**
+ * Gates in the database that hold whoever comes by: a trigger that waits for an advisory lock which the test holds.
+ * A process is then at exactly one step, for as long as the test wants.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Deferred, Effect, Fiber } from "effect"
+import { eventually } from "./eventually.ts"
+
+/** Where a gate can be: at the end of the statement that claims a task or stores one, or halfway through a deletion. */
+export const gates = {
+  claim: {
+    lock: 1,
+    on: "after update on deletion_tasks for each row when (old.state = 'scheduled' and new.state = 'running')"
+  },
+  deletion: { lock: 2, on: "before update on invoice_lines for each row" },
+  delivery: { lock: 3, on: "after insert on deletion_tasks for each row" }
+} as const
+export type Gate = keyof typeof gates
+
+/** Installs the gates. They are open. */
+export const install = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  yield* sql.unsafe(`create function pass_gate() returns trigger language plpgsql as $$ begin
+    perform pg_advisory_xact_lock_shared(tg_argv[0]::bigint);
+    return new;
+  end $$`)
+  yield* Effect.forEach(Object.entries(gates), ([name, { lock, on }]) =>
+    sql.unsafe(`create trigger gate_${name} ${on} execute function pass_gate(${lock})`)
+  )
+})
+
+/** Holds a lock that a statement takes, until `release` is run or the scope closes. */
+export const hold = Effect.fnUntraced(function* <E, R>(sql: PgClient.PgClient, take: Effect.Effect<unknown, E, R>) {
+  const held = yield* Deferred.make<void>()
+  const released = yield* Deferred.make<void>()
+  const holding = yield* take.pipe(
+    Effect.andThen(Deferred.succeed(held, undefined)),
+    Effect.andThen(Deferred.await(released)),
+    sql.withTransaction,
+    Effect.forkScoped
+  )
+  yield* Effect.raceFirst(Deferred.await(held), Fiber.join(holding))
+  return { release: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(holding)) }
+})
+
+/** Whether a number of backends wait at closed gates. */
+export const areWaiting = (sql: PgClient.PgClient, count: number) =>
+  eventually(
+    `${count} backends at a gate`,
+    Effect.map(
+      sql`select 1 from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory'`,
+      (rows) => rows.length === count
+    )
+  )
+
+/** Closes a gate, until `release` is run. */
+export const close = (sql: PgClient.PgClient, gate: Gate) =>
+  hold(sql, sql`select pg_advisory_xact_lock(${gates[gate].lock}::bigint)`)

@@ -1,0 +1,53 @@
+/** A sender of deliveries as the contract describes it: what was not acknowledged is sent again, with the same key. */
+import { Data, Effect, Schedule, Schema } from "effect"
+import { DeliveryReceipt } from "../../src/api/IntakeApi.ts"
+import type { Answer, Client } from "./Client.ts"
+import { json } from "./Client.ts"
+import { idOf, organization } from "./Ledger.ts"
+
+/** What a delivery says. */
+export interface Delivery {
+  readonly key: string
+  readonly invoices: ReadonlyArray<number>
+}
+
+/** An answer that no delivery of these tests may get. */
+export class Unexpected extends Data.TaggedError("Unexpected")<{ readonly answer: Answer }> {}
+
+/** The store was down or busy. */
+export class NotAcknowledged extends Data.TaggedError("NotAcknowledged")<{ readonly answer: Answer }> {}
+
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(DeliveryReceipt))
+
+/** The body of an answer. */
+export const receiptOf = ({ text }: Answer) => decode(text)
+
+/** Sends a delivery once. */
+export const send = (client: Client, { key, invoices }: Delivery) =>
+  client.call({
+    path: "/api/v1/invoice-deletions",
+    headers: { "content-type": "application/json", "idempotency-key": key, "x-organization-id": organization },
+    body: json({ invoices: invoices.map((invoice) => ({ invoice_id: idOf(invoice) })) })
+  })
+
+/** Sends a delivery again for as long as the store is busy. */
+export const sendWhileBusy = (client: Client, delivery: Delivery) =>
+  send(client, delivery).pipe(
+    Effect.repeat({ while: ({ status }) => status === 503, schedule: Schedule.spaced("100 millis") }),
+    Effect.timeout("60 seconds")
+  )
+
+const statusIs =
+  (...statuses: ReadonlyArray<number>) =>
+  ({ status }: Answer) =>
+    statuses.includes(status)
+
+/** Sends a delivery until it is acknowledged, and returns the answer. It is sent again after a 503 and after no answer. */
+export const deliver = (client: Client, delivery: Delivery) =>
+  send(client, delivery).pipe(
+    Effect.timeout("5 seconds"),
+    Effect.filterOrFail(statusIs(200, 202, 503), (answer) => new Unexpected({ answer })),
+    Effect.filterOrFail(statusIs(200, 202), (answer) => new NotAcknowledged({ answer })),
+    Effect.retry({ schedule: Schedule.spaced("100 millis"), while: ({ _tag }) => _tag !== "Unexpected" }),
+    Effect.timeout("60 seconds")
+  )

@@ -1,0 +1,130 @@
+/** Requests whose end is in doubt: nothing of what follows them is taken for a request. */
+import { assert, layer } from "@effect/vitest"
+import { Array, Context, Effect, Layer } from "effect"
+import { eventually } from "../../support/eventually.ts"
+import * as Raw from "../../support/Raw.ts"
+import { options } from "../../support/Service.ts"
+import { startUsed } from "../../support/usedFolder.ts"
+
+const operatorsPage = /Operators' page: (http:\/\/\S+?)\/ops/
+
+/** The program, with the path of a request that each of its listeners answers with 200. */
+class Listeners extends Context.Service<
+  Listeners,
+  { readonly listeners: ReadonlyArray<readonly [url: string, path: string]>; readonly output: () => string }
+>()("practice-data/test/system/http/Framing/Listeners") {
+  static readonly layer = Layer.effect(
+    Listeners,
+    Effect.gen(function* () {
+      const { address, output } = yield* startUsed({ ACCESS_LOG: "true" })
+      const publicUrl = yield* address
+      yield* eventually(
+        "the operators' page",
+        Effect.sync(() => operatorsPage.test(output()))
+      )
+      const [, operatorsUrl = ""] = operatorsPage.exec(output()) ?? []
+      return {
+        output,
+        listeners: [
+          [publicUrl, "/api/v1/health"],
+          [operatorsUrl, "/health"]
+        ]
+      }
+    })
+  )
+}
+
+const body = "GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: smuggled\r\n\r\n"
+const length = `Content-Length: ${body.length}\r\n`
+const chunked = "Transfer-Encoding: chunked\r\n"
+const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+const h2c = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"
+const sized = body.length.toString(16)
+const chunks = `${sized}\r\n${body}\r\n0\r\n\r\n`
+
+interface Sent {
+  readonly sent: string
+  readonly version?: string
+  readonly method?: string
+  readonly headers?: string
+  readonly body?: string
+  /** The statuses of the responses that come until the connection is closed. */
+  readonly statuses: ReadonlyArray<number>
+}
+
+/** Each is followed by another request on its connection. */
+const table: ReadonlyArray<Sent> = [
+  { sent: "an upgrade", headers: upgrade, statuses: [200] },
+  { sent: "an upgrade to HTTP/2", headers: h2c, statuses: [200] },
+  { sent: "an upgrade with a body", headers: upgrade + length, body, statuses: [200] },
+  { sent: "an upgrade with chunks", headers: upgrade + chunked, body: chunks, statuses: [411] },
+  { sent: "an upgrade with invalid chunks", headers: upgrade + chunked, body: "zz\r\n", statuses: [411] },
+  { sent: "an upgrade in HTTP/1.0", version: "1.0", headers: upgrade + length, body, statuses: [200] },
+  { sent: "a protocol, and no upgrade to it", headers: "Upgrade: h2c\r\n", statuses: [200] },
+  { sent: "a connection to another host", method: "CONNECT", statuses: [] },
+  { sent: "an unknown expectation", headers: `Expect: tea\r\n${length}`, body, statuses: [417] },
+  { sent: "no Host", headers: length, body, statuses: [400] },
+  { sent: "chunks in HTTP/1.0", version: "1.0", headers: chunked, body: chunks, statuses: [400] },
+  { sent: "chunks in HTTP/2.0", version: "2.0", headers: chunked, body: chunks, statuses: [400] },
+  { sent: "chunks and a length", headers: chunked + length, body: chunks, statuses: [400] },
+  { sent: "a length and chunks", headers: length + chunked, body: chunks, statuses: [400] },
+  { sent: "two lengths", headers: length + length, body, statuses: [400] },
+  { sent: "a list of lengths", headers: "Content-Length: 0, 0\r\n", statuses: [400] },
+  { sent: "a length with a sign", headers: "Content-Length: +0\r\n", statuses: [400] },
+  { sent: "a length on the next line", headers: "Content-Length:\r\n 0\r\n", statuses: [400] },
+  { sent: "a folded header", headers: `X: a\r\n ${length}`, statuses: [400] },
+  { sent: "a space before a colon", headers: "Content-Length : 0\r\n", statuses: [400] },
+  { sent: "a header ended by a line feed", headers: `X: a\n${length}`, statuses: [400] },
+  { sent: "a header ended by a carriage return", headers: `X: a\r${length}`, statuses: [400] },
+  { sent: "chunks twice", headers: chunked + chunked, body: chunks, statuses: [400] },
+  { sent: "chunks of a coding", headers: "Transfer-Encoding: gzip, chunked\r\n", body: chunks, statuses: [400] },
+  { sent: "no coding", headers: "Transfer-Encoding: \r\n", statuses: [400] },
+  { sent: "another coding", headers: "Transfer-Encoding: identity\r\n", statuses: [400] },
+  { sent: "a coding after chunks", headers: "Transfer-Encoding: chunked, gzip\r\n", body: chunks, statuses: [400] },
+  { sent: "more headers than Node reads", headers: "a:\r\n".repeat(1100) + length, body, statuses: [431] },
+  { sent: "its last request", headers: "Connection: close\r\n", statuses: [200] },
+  { sent: "a known expectation", headers: `Expect: 100-continue\r\n${length}`, body, statuses: [200] },
+  { sent: "a length", headers: length, body, statuses: [200, 200] },
+  { sent: "chunks", headers: chunked, body: chunks, statuses: [200, 200] },
+  {
+    sent: "a chunk with an extension",
+    headers: chunked,
+    body: `${sized};a=b\r\n${body}\r\n0\r\n\r\n`,
+    statuses: [200, 200]
+  },
+  { sent: "an upgrade after the chunks", headers: chunked, body: `0\r\n${upgrade}\r\n`, statuses: [200, 200] }
+]
+
+const textOf = ({ body: content = "", headers = "", method = "GET", sent, version = "1.1" }: Sent, path: string) =>
+  `${method} ${path} HTTP/${version}\r\n${sent === "no Host" ? "" : "Host: localhost\r\n"}${headers}\r\n${content}`
+
+const statusesOf = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
+
+layer(Listeners.layer, { ...options, concurrent: true })("A connection", (it) => {
+  it.effect.each(table)("with $sent is answered $statuses, and then closed", (sent) =>
+    Effect.gen(function* () {
+      const { listeners, output } = yield* Listeners
+      const isServed = sent.statuses.filter((status) => status === 200).length === 2
+      for (const [url, path] of listeners) {
+        const earlier = textOf({ sent: "", statuses: [] }, path)
+        const first = textOf(sent, path)
+        const next = `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${isServed ? "" : "X-Request-Id: smuggled\r\n"}\r\n`
+        assert.deepStrictEqual(statusesOf(yield* Raw.exchange(url, first + next)), sent.statuses, "at once")
+
+        const { closed, received, send, socket } = yield* Raw.open(url)
+        yield* send(first + next.slice(0, 9))
+        yield* eventually(
+          "a response",
+          Effect.sync(() => received() !== "" || socket.closed)
+        )
+        yield* send(next.slice(9))
+        assert.deepStrictEqual(statusesOf(yield* closed), sent.statuses, "in two pieces")
+
+        if (sent.method === "CONNECT") continue
+        const answer = yield* Raw.exchange(url, earlier + first + next)
+        assert.deepStrictEqual(statusesOf(answer), Array.prepend(sent.statuses, 200), "after another request")
+      }
+      assert.notInclude(output(), "smuggled")
+    }).pipe(Effect.scoped)
+  )
+})
