@@ -1,0 +1,60 @@
+/** The statements of the operators' README for a first load, as they stand there. */
+import { join } from "node:path"
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { snippetsOf } from "../../system/package/readme.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const load = snippetsOf(join(import.meta.dirname, "../../../scripts/operations/README.md")).find(({ code }) =>
+  code.includes("\\copy")
+)
+
+/** The statements between `begin` and `commit`, each with what ends it. psql runs the rows of one that ends with \gexec. */
+const statements = [
+  ...(load?.code ?? "").replaceAll(/^(begin;|commit;)$/gm, "").matchAll(/\s*(\\?[^\\;]+?)\s*(;|\\gexec|\n(?=select))/g)
+].map(([, text = "", end]) => ({ text, runsItsRows: end === "\\gexec" }))
+
+interface Index {
+  readonly definition: string
+  readonly valid: boolean
+  readonly oid: number
+}
+
+const withoutOid = (indexes: ReadonlyArray<Index>) => indexes.map(({ definition, valid }) => ({ definition, valid }))
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a first load", (it) => {
+  it.effect("leaves the rows and the indexes that were there, each made after the rows", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const indexes = sql<Index>`
+        select pg_get_indexdef(indexrelid) as definition, indisvalid as valid, indexrelid::int as oid
+        from pg_index where indrelid = 'products'::regclass order by indisprimary desc, definition`
+      const before = yield* indexes
+      let copied = 0
+      const run = Effect.fnUntraced(function* ({ runsItsRows, text }: (typeof statements)[number]) {
+        if (text.startsWith("\\copy ")) {
+          const columns = /^\\copy products (\(.*\)) from 'products\.csv' csv$/.exec(text)?.[1]
+          assert.isDefined(columns, text)
+          assert.lengthOf(yield* indexes, 1)
+          yield* sql.unsafe(`insert into products ${columns}
+            select 'org_new', 'product_' || n, 'clinic_1', 'CODE-' || n, 'Product' from generate_series(1, 100) n`)
+          copied++
+        } else if (runsItsRows) {
+          const commands = (yield* sql.unsafe(text).values).flat()
+          assert.lengthOf(commands, before.length - 1)
+          yield* Effect.forEach(commands, (command) => sql.unsafe(String(command)), { discard: true })
+        } else {
+          yield* sql.unsafe(text)
+        }
+      })
+      yield* sql.withTransaction(Effect.forEach(statements, run, { discard: true }))
+      assert.strictEqual(copied, 1)
+      const after = yield* indexes
+      assert.deepStrictEqual(withoutOid(after), withoutOid(before))
+      assert.strictEqual(new Set([...before, ...after].map(({ oid }) => oid)).size, 2 * before.length - 1)
+      const [found] = yield* sql`
+        select count(*)::int as rows from products where organization_id = 'org_new' and record like '{"id":"product_%'`
+      assert.deepStrictEqual(found, { rows: 100 })
+    })
+  )
+})

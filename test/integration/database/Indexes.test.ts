@@ -1,0 +1,230 @@
+/**
+ * How much of a table a search reads: little, whichever filter it has and however many records the organization has.
+ * Each table holds 2,000 records, and 20,000 in the long tests; the charges have 20,000 in all of them.
+ */
+import { assert, layer } from "@effect/vitest"
+import { DateTime, Effect, Formatter } from "effect"
+import type { Criteria } from "../../../src/records/Repository.ts"
+import { resources as all, searchable } from "../../../src/api/records/index.ts"
+import type { Resource } from "../../../src/api/records/Resource.ts"
+import { filters, meaningOf } from "../records/expected.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { long } from "../../support/tries.ts"
+import { costOf, fill } from "./cost.ts"
+
+/** The first page reads about the rows that it shows, and never looks for them through the table. */
+const checkCost = Effect.fnUntraced(function* (
+  resource: Resource,
+  criteria: Criteria,
+  found: { readonly rows: number; readonly blocks: number },
+  owner?: string
+) {
+  const cost = yield* costOf(resource, criteria, owner)
+  const message = `${resource.name} ${Formatter.format(criteria)} costs ${Formatter.format(cost)}`
+  assert.isAtMost(cost.rows, found.rows, message)
+  assert.isAtMost(cost.blocks, found.blocks, message)
+  assert.notInclude(cost.scans, "Seq Scan", message)
+})
+
+// The first statement of a session reads up to 15 blocks of the catalogs as well.
+const nothing = { rows: 0, blocks: 20 }
+// Few records are found by an index of one column, once for each way in which a search can find them.
+const few = { rows: 25, blocks: 40 }
+const page = { rows: 110, blocks: 150 }
+
+/** The time of the record with a number. */
+const timeOf = (n: number) => DateTime.formatIso(DateTime.makeUnsafe(Date.UTC(2026, 0, 1) + n * 1000))
+
+/** Values of a filter, and how much the first page of each may read. */
+const questionsOf = (
+  resource: string,
+  filter: string,
+  rows: number
+): ReadonlyArray<readonly [string | boolean, typeof page]> => {
+  switch (meaningOf(resource, filter).sign) {
+    case "=":
+      return [
+        ["nowhere", nothing],
+        [filter === "id" ? "id_77" : `${filter}_77`, few]
+      ]
+    case "#":
+      return [
+        ["987654321", nothing],
+        ["no number", nothing],
+        ["77", few]
+      ]
+    case ">=":
+      return [
+        ["2030-01-01", nothing],
+        [timeOf(rows - 10), few],
+        [timeOf(rows * 0.45), page],
+        ["2020-01-01", page]
+      ]
+    case "<":
+      return [
+        ["2020-01-01", nothing],
+        [timeOf(10), few],
+        [timeOf(rows * 0.45), page],
+        ["2030-01-01", page]
+      ]
+    default:
+      return [
+        [true, page],
+        [false, page]
+      ]
+  }
+}
+
+const resources: ReadonlyArray<Resource> = all
+const many: ReadonlyArray<Resource> = searchable
+const only = (...names: ReadonlyArray<string>) => resources.filter(({ name }) => names.includes(name))
+
+const large = only("charges")
+const rest = many.filter(({ name }) => name !== "charges")
+
+/** How many records the tables hold. */
+const sizes = [
+  { rows: 2000, resources: rest, options: {} },
+  { rows: 20_000, resources: large, options: {} },
+  { rows: 20_000, resources: rest, options: long }
+]
+
+/** Records that are unevenly distributed: of one resource in each test run, of all of them among the long tests. */
+const skewed = [
+  { rows: 2000, resources: large, options: {} },
+  { rows: 20_000, resources: many, options: long }
+]
+
+layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
+  it.effect.each([...resources.map(({ table }) => table), "api_keys"])(
+    "every index of %s leads with the organization, but for the lookup of a key by its hash",
+    (table) =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const indexes = yield* sql<{ name: string; leads: string }>`
+          select i.indexrelid::regclass::text as name, a.attname as leads
+          from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+          where i.indrelid = ${table}::regclass`
+        const others = indexes.filter(({ leads }) => leads !== "organization_id").map(({ name }) => name)
+        assert.isAbove(indexes.length, 0)
+        assert.deepStrictEqual(others, table === "api_keys" ? ["api_keys_key_hash_key"] : [])
+      })
+  )
+
+  it.effect.each(resources.map(({ table }) => table))("every index of %s orders text by its bytes", (table) =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const collations = yield* sql<{ name: string }>`
+        select distinct c.collname as name
+        from pg_index i, unnest(i.indcollation::oid[]) as used(oid) join pg_collation c on c.oid = used.oid
+        where i.indrelid = ${table}::regclass`
+      assert.deepStrictEqual(collations, [{ name: "C" }])
+    })
+  )
+
+  for (const { rows, resources: some, options } of sizes) {
+    for (const resource of some) {
+      it.effect(
+        `${resource.name}: of ${rows} records, a search reads little more than it finds, by any filter and by none`,
+        () =>
+          Effect.gen(function* () {
+            yield* fill(resource, rows)
+            yield* checkCost(resource, {}, page)
+            yield* checkCost(resource, {}, nothing, "org_without_records")
+            const questions = Object.keys(filters[resource.name] ?? {}).flatMap((filter) =>
+              questionsOf(resource.name, filter, rows).map(([value, found]) => [{ [filter]: value }, found] as const)
+            )
+            yield* Effect.forEach(questions, ([criteria, found]) => checkCost(resource, criteria, found), {
+              concurrency: 4
+            })
+          }),
+        options
+      )
+
+      // In a small table, a deep page is found as fast in other ways.
+      if (rows < 20_000) continue
+      it.effect(
+        `${resource.name}: a deep page skips in the index, and reads the rows that it shows`,
+        () =>
+          Effect.gen(function* () {
+            yield* fill(resource, rows)
+            const cost = yield* costOf(resource, {}, undefined, { limit: 100, offset: 15_000 })
+            assert.isAtMost(cost.rows, 15_300)
+            assert.isAtMost(cost.blocks, 1200)
+            assert.include(cost.scans, "Index Only Scan")
+            assert.notInclude(cost.scans, "Seq Scan")
+          }),
+        options
+      )
+    }
+  }
+
+  for (const { rows, resources: some, options } of skewed) {
+    for (const resource of some) {
+      it.effect(
+        `${resource.name}: of ${rows} records, the first page of a large organization is short where others are small`,
+        () =>
+          Effect.gen(function* () {
+            yield* fill(resource, rows, {
+              organization_id: "case when n % 2 = 0 then 'org_large' else 'org_' || n end"
+            })
+            yield* checkCost(resource, {}, page)
+            yield* checkCost(resource, {}, { rows: 1, blocks: 10 }, "org_77")
+          }),
+        options
+      )
+
+      it.effect(
+        `${resource.name}: of ${rows} records, the first page of a frequent value is short where all others are rare`,
+        () =>
+          Effect.gen(function* () {
+            const texts = Object.keys(filters[resource.name] ?? {}).filter(
+              (filter) => filter !== "id" && meaningOf(resource.name, filter).sign === "="
+            )
+            const columns = texts.flatMap((filter) => meaningOf(resource.name, filter).columns)
+            const value = "case when n % 2 = 0 then 'frequent' else 'value_' || n / 6 end"
+            yield* fill(resource, rows, Object.fromEntries(columns.map((column) => [column, value])))
+            for (const filter of texts) {
+              yield* checkCost(resource, { [filter]: "frequent" }, page)
+              yield* checkCost(resource, { [filter]: "value_77" }, few)
+            }
+          }),
+        options
+      )
+    }
+  }
+
+  for (const resource of only("charges", "invoices")) {
+    it.effect(`${resource.name}: the first page of a clinic is short where nearly all of its clients are its own`, () =>
+      Effect.gen(function* () {
+        yield* fill(resource, 2000, { home_clinic: "'clinic_' || n % 2", servicing_clinic: "'clinic_' || n % 2" })
+        yield* checkCost(resource, { clinic: "clinic_1" }, page)
+      })
+    )
+  }
+
+  for (const resource of only("pet-benefits", "consumption-logs", "invoices", "invoice-lines")) {
+    it.effect(`${resource.name}: the first page is short where nearly all records are deleted`, () =>
+      Effect.gen(function* () {
+        const [marker = ""] = meaningOf(resource.name, "include_deleted").columns
+        yield* fill(resource, 2000, { [marker]: "n % 1000 <> 0" })
+        for (const criteria of [{}, { updated_at_since: "2026-01-01" }, { created_at_since: "2026-01-01" }]) {
+          yield* checkCost(resource, criteria, few)
+        }
+      })
+    )
+  }
+
+  for (const resource of only("consumption-logs", "invoices", "invoice-lines")) {
+    const filter = resource.name === "consumption-logs" ? "home_clinic" : "clinic"
+    it.effect(`${resource.name}: a clinic whose records are all deleted costs no more than one without records`, () =>
+      Effect.gen(function* () {
+        const clinics = meaningOf(resource.name, filter).columns.map(
+          (column) => [column, "'clinic_' || n % 2"] as const
+        )
+        yield* fill(resource, 2000, { ...Object.fromEntries(clinics), is_deleted: "n % 2 = 1" })
+        yield* checkCost(resource, { [filter]: "clinic_1" }, few)
+      })
+    )
+  }
+})

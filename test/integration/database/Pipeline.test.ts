@@ -1,0 +1,188 @@
+/** Short reads share connections: what they answer, and what happens to those behind a statement that takes long. */
+import { assert, describe, it as test, layer } from "@effect/vitest"
+import { Array, Context, Duration, Effect, Fiber, Redacted, References, Tracer } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { connect, type Database } from "../../../src/database/Database.ts"
+import * as Pipeline from "../../../src/database/Pipeline.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const open = Effect.gen(function* () {
+  const { url } = yield* TestDatabase
+  return yield* connect({
+    url: Redacted.make(url),
+    applicationName: "pipeline",
+    maxConnections: 3,
+    sharedConnections: 1,
+    statementTimeout: "5 seconds"
+  })
+}).pipe(Effect.provide(Reactivity.layer))
+
+const request = { key: "a", within: Duration.seconds(8), unavailable: ({ reason }: { reason: string }) => reason }
+
+const short = <A>(sql: Database, text: string, value: unknown, alone?: Effect.Effect<ReadonlyArray<A>>) => {
+  const statement = sql.unsafe<A & object>(text, [value])
+  return sql.runShort(request, [text, [value]], () => alone ?? statement)
+}
+
+const backend = "select pg_backend_pid() as pid, $1::int as value"
+
+interface Answer {
+  readonly pid: number
+  readonly value: number
+}
+
+const answers = (sql: Database, count: number) =>
+  Effect.forEach(Array.range(1, count), (value) => short<Answer>(sql, backend, value), { concurrency: "unbounded" })
+
+layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => {
+  it.effect("that come at once have each its own answer, most of them from one connection", () =>
+    Effect.gen(function* () {
+      const sql = yield* open
+      yield* answers(sql, 1)
+      const found = (yield* answers(sql, 100)).flat()
+      assert.deepStrictEqual(
+        found.map(({ value }) => value),
+        Array.range(1, 100)
+      )
+      const [first] = yield* answers(sql, 1)
+      const shared = found.filter(({ pid }) => pid === first?.[0]?.pid)
+      assert.isAtLeast(shared.length, 8)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("behind one that takes long are run on connections of their own soon", () =>
+    Effect.gen(function* () {
+      const sql = yield* open
+      yield* answers(sql, 1)
+      const alone = yield* Effect.cached(Effect.succeed<ReadonlyArray<object>>([{ alone: true }]))
+      const slow = yield* Effect.forkChild(short(sql, "select pg_sleep($1::float8)", 1, alone), {
+        startImmediately: true
+      })
+      const begun = performance.now()
+      const found = (yield* answers(sql, 4)).flat()
+      assert.deepStrictEqual(
+        found.map(({ value }) => value),
+        [1, 2, 3, 4]
+      )
+      assert.deepStrictEqual(yield* Fiber.join(slow), [{ alone: true }])
+      assert.isBelow(performance.now() - begun, 900)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("that fail where they share a connection are run like any other", () =>
+    Effect.gen(function* () {
+      const { sql: admin } = yield* TestDatabase
+      const sql = yield* open
+      const [first] = yield* answers(sql, 1)
+      const waiting = yield* Effect.forkChild(short(sql, "select pg_sleep(0.05), $1::int as value", 1), {
+        startImmediately: true
+      })
+      yield* admin`select pg_terminate_backend(${first?.[0]?.pid ?? 0}::int)`
+      assert.strictEqual((yield* Fiber.join(waiting)).length, 1)
+      const wrong = yield* Effect.flip(short(sql, "select 1 / $1::int", 0))
+      assert.strictEqual(wrong, "UnknownError 22012")
+      assert.strictEqual((yield* answers(sql, 3)).length, 3)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("whose caller leaves keep their place, so that those behind them have their own answers", () =>
+    Effect.gen(function* () {
+      const sql = yield* open
+      yield* answers(sql, 1)
+      const leaving = yield* Effect.forkChild(short(sql, "select pg_sleep(0.05), $1::int as value", 9), {
+        startImmediately: true
+      })
+      const staying = yield* Effect.forkChild(answers(sql, 3), { startImmediately: true })
+      yield* Fiber.interrupt(leaving)
+      const found = (yield* Fiber.join(staying)).flat()
+      assert.deepStrictEqual(
+        found.map(({ value }) => value),
+        [1, 2, 3]
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("have the span that a statement of a client has, where they are traced, and none where they are not", () =>
+    Effect.gen(function* () {
+      const sql = yield* open
+      yield* answers(sql, 1)
+      const spans: Array<Tracer.NativeSpan> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = new Tracer.NativeSpan(options)
+          spans.push(span)
+          return span
+        }
+      })
+      const parent = Tracer.externalSpan({ traceId: "0".repeat(32), spanId: "1".repeat(16), sampled: true })
+      const tracing = Context.make(Tracer.Tracer, tracer).pipe(Context.add(Tracer.ParentSpan, parent))
+      const traced = (enabled: boolean) =>
+        Effect.provideContext(Context.add(tracing, References.TracerEnabled, enabled))
+      yield* traced(false)(short(sql, backend, 1))
+      assert.deepStrictEqual(spans, [])
+      yield* traced(true)(short(sql, backend, 1))
+      yield* traced(true)(sql.unsafe(backend, [1]))
+      yield* traced(true)(Effect.exit(short(sql, "select 1 / $1::int", 0)))
+      const [shared, own, failed, alone] = spans.map(({ attributes, kind, name, status }) => {
+        const { "db.client.connection.wait_time_ms": _, ...said } = Object.fromEntries(attributes)
+        return { name, kind, said, isOver: status._tag === "Ended" && status.exit._tag }
+      })
+      assert.deepStrictEqual(shared, own)
+      assert.strictEqual(shared?.isOver, "Success")
+      assert.strictEqual(failed?.isOver, "Failure")
+      assert.deepStrictEqual(failed, alone)
+    }).pipe(Effect.scoped)
+  )
+})
+
+/** A connection that nothing is sent on. */
+const silent = { run: () => Effect.never }
+
+describe("a shared connection", () => {
+  test.effect("takes a number of statements, and then none until all are answered", () =>
+    Effect.sync(() => {
+      const pipeline = Pipeline.make([silent])
+      const held = pipeline.take(0)
+      assert.isDefined(held)
+      let taken = 1
+      for (let next = pipeline.take(0); next !== undefined; next = pipeline.take(0)) {
+        next.answered()
+        taken += 1
+        assert.isAtMost(taken, 1000)
+      }
+      assert.strictEqual(pipeline.busy(), 1)
+      assert.isUndefined(pipeline.take(0))
+      held?.answered()
+      assert.strictEqual(pipeline.busy(), 0)
+      assert.isDefined(pipeline.take(0))
+    })
+  )
+
+  test.effect("has few statements unanswered at once, and takes none while it rests", () =>
+    Effect.sync(() => {
+      const pipeline = Pipeline.make([silent])
+      const taken = Array.range(1, 100).flatMap(() => pipeline.take(0) ?? [])
+      assert.strictEqual(taken.length, 16)
+      for (const { answered } of taken) answered()
+      pipeline.rest(0)
+      assert.isUndefined(pipeline.take(999))
+      assert.isDefined(pipeline.take(1000))
+    })
+  )
+
+  test.effect("is sent what came in one turn of the event loop at once", () =>
+    Effect.gen(function* () {
+      const pipeline = Pipeline.make([silent])
+      const sent: Array<number> = []
+      const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+      for (const n of [1, 2, 3]) pipeline.take(0)?.send(() => sent.push(n))
+      assert.deepStrictEqual(sent, [])
+      yield* turn
+      assert.deepStrictEqual(sent, [1, 2, 3])
+      pipeline.take(0)?.send(() => sent.push(4))
+      assert.strictEqual(sent.length, 3)
+      yield* turn
+      assert.strictEqual(sent.length, 4)
+    })
+  )
+})

@@ -1,0 +1,101 @@
+/** What is said of a failure of the database, in logs and in a task's last error: a code and names, and no data. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { connect } from "../../../src/database/Database.ts"
+import { reasonOf } from "../../../src/database/SqlFailure.ts"
+import * as Worker from "../../../src/deletions/Worker.ts"
+import { delay, delivery, inItsOwnTime, layerPostgres, lease, onDatabase, scheduled } from "../../deletions/support.ts"
+import { seedInvoices } from "../../deletions/invoiceFixture.ts"
+import { Recorded } from "../../support/Recorded.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { TestClock } from "effect/testing"
+
+const secret = "s3cret"
+
+const raises = (code: string) =>
+  `do $$ begin raise exception 'The row of %', '${secret}' using errcode = '${code}', detail = '${secret}'; end $$`
+
+const refusals = [
+  ["an exception of a trigger or function", raises("P0001"), "UnknownError P0001"],
+  ["a value that is none", `select '${secret}'::integer`, "UnknownError 22P02"],
+  ["a JSON that is none", `select '{"${secret}'::jsonb`, "UnknownError 22P02"],
+  [
+    "a row that is there",
+    `insert into kept values ('${secret}', 1)`,
+    "UniqueViolation 23505, constraint kept_pkey, table kept"
+  ],
+  [
+    "a row that a constraint refuses",
+    `insert into kept values ('${secret}_', -1)`,
+    "ConstraintError 23514, constraint kept_size_check, table kept"
+  ],
+  [
+    "a column that must have a value",
+    `insert into kept values ('${secret}_')`,
+    "ConstraintError 23502, table kept, column size"
+  ],
+  ["a statement that is none", `select ${secret}`, "SqlSyntaxError 42703"],
+  [
+    "a privilege that is lacking, and its object",
+    "do $$ begin set local role pg_monitor; perform from pets; end $$",
+    "AuthorizationError 42501, permission denied for table pets"
+  ],
+  ["an exception of a trigger that lacks a privilege", raises("42501"), "AuthorizationError 42501"],
+  ["a lock that is held", raises("55P03"), "LockTimeoutError 55P03"]
+] as const
+
+layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("of a failure is said", (it) => {
+  it.effect.each(refusals)("the code and what it is about: %s", ([, statement, reason]) =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`create table if not exists kept (id text primary key, size integer not null check (size > 0))`
+      yield* sql`insert into kept values (${secret}, 1) on conflict do nothing`
+      const said = reasonOf(yield* Effect.flip(sql.unsafe(statement)))
+      assert.strictEqual(said, reason)
+    })
+  )
+
+  it.effect("nothing of a parameter that cannot be sent", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const error = yield* Effect.flip(sql.unsafe("select $1", [Symbol(secret)]))
+      assert.notInclude(reasonOf(error), secret)
+    })
+  )
+
+  it.effect("the system's code of a connection that is refused, and not whose it is", () =>
+    Effect.gen(function* () {
+      const sql = yield* connect({
+        url: Redacted.make(`postgres://${secret}:${secret}@127.0.0.1:1/${secret}`),
+        applicationName: "practice-data-test",
+        maxConnections: 1,
+        statementTimeout: "1 second"
+      })
+      assert.strictEqual(reasonOf(yield* Effect.flip(sql`select 1`)), "ConnectionError ECONNREFUSED")
+    }).pipe(Effect.provide(Reactivity.layer))
+  )
+
+  it.effect("no word of an exception in a task's last error, nor in the log", () =>
+    Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* sql.unsafe(`create function refuse() returns trigger language plpgsql as $$ begin
+        raise exception '${secret} %', old;
+      end $$`)
+      yield* sql`create trigger refuse before update on invoices for each row execute function refuse()`
+      yield* scheduled(delivery("1", { invoices: [{ invoice_id: "i1" }] }))
+      yield* scheduled(delivery("2", { invoices: [{ invoice_id: "i2" }] }))
+      yield* TestClock.adjust(delay)
+      const { round } = yield* Worker.makeRound({ batch: 2, concurrency: 1, lease })
+      assert.strictEqual(yield* round, 2)
+      const errors = yield* sql`select distinct last_error from deletion_tasks`
+      assert.deepStrictEqual(errors, [{ last_error: "UnknownError P0001" }])
+      const { logs } = yield* Recorded
+      assert.isTrue(logs.some((line) => line.includes("A deletion task failed")))
+      for (const line of logs) {
+        assert.notInclude(line, secret)
+        assert.notInclude(line, "i1")
+      }
+    }).pipe(Effect.provide(Layer.provideMerge(Recorded.recording, Recorded.layer)), inItsOwnTime)
+  )
+})

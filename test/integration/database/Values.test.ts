@@ -1,0 +1,211 @@
+/**
+ * What the database shows of the values that plain SQL stores, and which values it refuses. Decisions: "Responses of
+ * the data API".
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import type { PgClient } from "@effect/sql-pg"
+import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { charges } from "../../../src/api/records/Charges.ts"
+import * as Postgres from "../../../src/records/Postgres.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import * as Pages from "../../../src/records/Pages.ts"
+
+/** Writes a row in which these columns have these SQL expressions, and reads what is shown of it. */
+const shown = (sql: PgClient.PgClient, table: string, columns: Readonly<Record<string, string>>) => {
+  const values = {
+    organization_id: "'org_a'",
+    id: "'1'",
+    created_at: "now()",
+    ...(table !== "clinics" && { updated_at: "now()" }),
+    ...columns
+  }
+  return sql<{ record: string }>`
+    insert into ${sql(table)} (${sql.literal(Object.keys(values).join(", "))})
+    values (${sql.literal(Object.values(values).join(", "))})
+    returning record`.pipe(
+    Effect.map(([row]) => row?.record ?? ""),
+    Effect.ensuring(Effect.orDie(sql`truncate ${sql(table)}`))
+  )
+}
+
+/** That a record shows a field so; fields begin with a quote and end before the next one or the end. */
+const assertShows = (record: string, field: string, json: string) => {
+  const shows = record.includes(`"${field}":${json},"`) || record.endsWith(`"${field}":${json}}`)
+  assert.isTrue(shows, `${field}: ${json} in ${record}`)
+}
+
+const numbers = (
+  "0 -0.00 1.50 100.000 -4.250 0.1 172.05 1000000000000000 1e20 -999999999999999 999999999999999e6 0.000001 0.0000010 " +
+  "0.00000099999 0.0000001 -0.0000001 0.000000123456789 1e-30 0.123456789012345 0.000123456789012345 123456.789012345 " +
+  "1.23456789012345e-16 99999999999.9999 -99999999999.9999 100000000000 123456789012.345 99999999999.99990000000000000000"
+).split(" ")
+
+/** Column, SQL, field, and what is shown. */
+const values: ReadonlyArray<readonly [table: string, columns: Record<string, string>, field: string, json: string]> = [
+  ...numbers.map((text) => ["charges", { net_paid: text }, "net_paid", String(Number(text) || 0)] as const),
+  ["charges", { net_paid: "null" }, "net_paid", "null"],
+  ["payment_intents", { attempt_number: "-2147483648" }, "attempt_number", "-2147483648"],
+  ["charges", { updated_at: "'2026-01-31 09:30:00.999999+00'" }, "updated_at", '"2026-01-31T09:30:00.999Z"'],
+  ["charges", { updated_at: "'2026-01-31 09:30:00.000999+00'" }, "updated_at", '"2026-01-31T09:30:00.000Z"'],
+  ["charges", { updated_at: "'1969-12-31 23:59:59.999999+00'" }, "updated_at", '"1969-12-31T23:59:59.999Z"'],
+  ["charges", { updated_at: "'2026-01-31 09:30:00+05:30'" }, "updated_at", '"2026-01-31T04:00:00.000Z"'],
+  ["charges", { updated_at: "'0001-01-01 00:00:00+00'" }, "updated_at", '"0001-01-01T00:00:00.000Z"'],
+  ["charges", { updated_at: "'9999-12-31 23:59:59.999999+00'" }, "updated_at", '"9999-12-31T23:59:59.999Z"'],
+  ["pets", { date_of_birth: "'2024-02-29'" }, "date_of_birth", '"2024-02-29"'],
+  ["pets", { date_of_birth: "'0001-01-01'" }, "date_of_birth", '"0001-01-01"'],
+  ["payment_intents", { payment_modifications: "'{}'" }, "payment_modifications", "null"],
+  ["payment_intents", { payment_modifications: "null" }, "payment_modifications", "null"],
+  ["payment_intents", { payment_modifications: `'{"a,b",NULL_}'` }, "payment_modifications", '["a,b","NULL_"]'],
+  ["cancellation_payment_intents", { refund_ids: "'{}'" }, "refund_ids", "[]"],
+  ["cancellation_payment_intents", { refund_ids: "default" }, "refund_ids", "[]"],
+  ["pet_benefits", { product_ids: "array['a\"', 'b,', E'\\\\', '{}']" }, "product_ids", '["a\\"","b,","\\\\","{}"]'],
+  ["pet_benefits", { is_perk: "default" }, "is_perk", "false"],
+  ["payment_intents", {}, "payment_split", '{"to_Platform":null,"to_Processor":null,"to_Clinic":null}'],
+  [
+    "payment_intents",
+    { payment_split_to_platform: "2.50", payment_split_to_processor: "1.25", payment_split_to_clinic: "38.75" },
+    "payment_split",
+    '{"to_Platform":2.5,"to_Processor":1.25,"to_Clinic":38.75}'
+  ],
+  [
+    "payment_intents",
+    { payment_split_to_clinic: "0" },
+    "payment_split",
+    '{"to_Platform":null,"to_Processor":null,"to_Clinic":0}'
+  ]
+]
+
+/** Plan name, species and plan header, as SQL, and what they make. */
+const planNames = [
+  ["'Gold'", "'Canine'", "'Wellness'", '"Gold Canine Wellness"'],
+  ["'Gold'", "null", "'Wellness'", '"Gold Wellness"'],
+  ["''", "'Canine'", "' '", '"Canine"'],
+  ["E'\\t'", "E'\\n'", "'Wellness'", '"Wellness"'],
+  ["'Gold'", "E'\\f\\u00a0'", "E'\\x0b'", '"Gold"'],
+  ["'Gold Plus'", "'Canine'", "''", '"Gold Plus Canine"'],
+  ["'\"Gold\"'", "'\\'", "null", '"\\"Gold\\" \\\\"'],
+  ["null", "null", "null", "null"],
+  ["''", "' '", "null", "null"]
+] as const
+
+const composed = ["payment_intents", "cancellation_payment_intents"].flatMap((table) =>
+  planNames.map(
+    ([plan_name, species, plan_header, json]) =>
+      [table, { plan_name, species, plan_header }, "wellnes_plan_name", json] as const
+  )
+)
+
+/** Table, column, SQL, and what the refusal names. */
+const refused: ReadonlyArray<readonly [table: string, column: string, value: string, names: RegExp]> = [
+  ...[
+    "1234567890123456",
+    "99999999999.99999",
+    "-100000000000.00001",
+    "0.1234567890123456",
+    "1000000000000001",
+    "100000000000000000001"
+  ].map((value) => ["charges", "net_paid", value, /api_decimal_fits/] as const),
+  ...["'NaN'", "'Infinity'", "'-Infinity'", "1e21", "-1e21", "1e-31", "1.5e-30"].map(
+    (value) => ["charges", "net_paid", value, /api_decimal_fits/] as const
+  ),
+  ...["'infinity'", "'-infinity'", "'0001-01-01 00:00:00+00 BC'", "'0001-01-01 00:00:00+00:01'"].flatMap((value) => [
+    ["charges", "updated_at", value, /api_instant_fits/] as const,
+    ["payment_plans", "next_payment_date", value, /api_instant_fits/] as const
+  ]),
+  ["charges", "created_at", "'10000-01-01 00:00:00+00'", /api_instant_fits/],
+  ["charges", "created_at", "null", /created_at.*not-null|not-null.*created_at/],
+  ["charges", "id", "null", /id.*not-null/],
+  ["pets", "date_of_birth", "'infinity'", /check constraint/],
+  ["pets", "date_of_birth", "'-infinity'", /check constraint/],
+  ["pets", "date_of_birth", "'0044-03-15 BC'", /check constraint/],
+  ["pets", "date_of_birth", "'10000-01-01'", /check constraint/],
+  ["pet_benefits", "is_perk", "null", /is_perk.*not-null/],
+  ["pet_benefits", "product_ids", "null", /product_ids.*not-null/],
+  ["pet_benefits", "product_ids", "array['a', null]", /check constraint/],
+  ["pet_benefits", "product_ids", "array[['a'], ['b']]", /check constraint/],
+  ["cancellation_payment_intents", "refund_ids", "array[null]::text[]", /check constraint/],
+  ["payment_intents", "payment_modifications", "array[null]::text[]", /check constraint/],
+  ["payment_intents", "attempt_number", "2147483648", /integer out of range/],
+  ["organizations", "id", "'org_b'", /organizations_own_id/],
+  ["charges", "record", "'{}'", /non-DEFAULT value.*record/]
+]
+
+/** Settings with which a session that writes might run, each of which changes how Postgres writes some value. */
+const sessions = [
+  "set local timezone = 'Pacific/Apia'",
+  "set local timezone = 'America/Sao_Paulo'",
+  "set local datestyle = 'German, DMY'",
+  "set local extra_float_digits = -15",
+  "set local quote_all_identifiers = on"
+] as const
+
+layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
+  for (const [table, columns, field, json] of [...values, ...composed]) {
+    const given = Object.entries(columns).map(([column, value]) => `${column} = ${value}`)
+    it.effect(`${table} shows ${given.join(", ")} as ${json}`, () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        assertShows(yield* shown(sql, table, columns), field, json)
+      })
+    )
+  }
+
+  for (const [table, column, value, names] of refused) {
+    it.effect(`${table} refuses ${column} = ${value}`, () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const error = yield* Effect.flip(shown(sql, table, { [column]: value }))
+        assert.match(String(error.reason.cause), names)
+      })
+    )
+  }
+
+  it.effect.each(sessions)("a row shows the same, whatever the session that wrote it: %s", (setting) =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const columns = { date_of_birth: "'2011-12-30'", created_at: "'2018-11-04 03:00:00.5+00'" }
+      const record = yield* sql.withTransaction(Effect.andThen(sql.unsafe(setting), shown(sql, "pets", columns)))
+      assertShows(record, "date_of_birth", '"2011-12-30"')
+      assertShows(record, "created_at", '"2018-11-04T03:00:00.500Z"')
+    })
+  )
+
+  it.effect("microseconds are cut off in what is shown, while filters and the order look at what is stored", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`truncate charges`
+      yield* sql`
+        insert into charges (organization_id, id, created_at, updated_at) values
+          ('org_a', 'c', '2026-01-31 09:30:00.000001+00', '2026-01-31 09:30:00.000001+00'),
+          ('org_a', 'b', '2026-01-31 09:30:00.000500+00', '2026-01-31 09:30:00.000500+00'),
+          ('org_a', 'a', '2026-01-31 09:30:00.000999+00', '2026-01-31 09:30:00.000999+00')`
+      const repository = Postgres.make(sql, charges)
+      const readIds = Schema.decodeEffect(
+        Schema.fromJsonString(
+          Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String, updated_at: Schema.String })) })
+        )
+      )
+      const since = (field: string, time: string) =>
+        repository.search({ [field]: `2026-01-31T09:30:00${time}Z` }, { limit: 100, offset: 0 }).pipe(
+          Effect.flatMap((page) => readIds(Pages.toText(page))),
+          Effect.map(({ body }) => body.map(({ id }) => id).join(" "))
+        )
+      const { body } = yield* readIds(Pages.toText(yield* repository.search({}, { limit: 100, offset: 0 })))
+      assert.deepStrictEqual(
+        body.map(({ updated_at }) => updated_at),
+        Array.from({ length: 3 }, () => "2026-01-31T09:30:00.000Z")
+      )
+      for (const field of ["updated_at_since", "created_at_since"]) {
+        assert.strictEqual(yield* since(field, ""), "c b a")
+        assert.strictEqual(yield* since(field, ".000001"), "c b a")
+        assert.strictEqual(yield* since(field, ".0000011"), "b a")
+        assert.strictEqual(yield* since(field, ".0005"), "b a")
+        assert.strictEqual(yield* since(field, ".000501"), "a")
+        assert.strictEqual(yield* since(field, ".000999"), "a")
+        assert.strictEqual(yield* since(field, ".0009990001"), "")
+        assert.strictEqual(yield* since(field, ".001"), "")
+      }
+    }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a")))
+  )
+})

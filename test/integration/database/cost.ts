@@ -1,0 +1,190 @@
+/** What a search costs: the plan of the service's own query, run over a table that was filled for it. */
+import { hash } from "node:crypto"
+import { Effect, Schema } from "effect"
+import { inOrder } from "../../../src/database/Database.ts"
+import { changesQuery, placesOf, snapshotQuery } from "../../../src/records/Feed.ts"
+import type { Cursor } from "../../../src/records/Cursor.ts"
+import { ownerOfKey, withKey } from "../../../src/keys/OrganizationReads.ts"
+import { askedOf, searchQuery } from "../../../src/records/SearchQuery.ts"
+import type { Criteria, Page } from "../../../src/records/Repository.ts"
+import type { Resource } from "../../../src/api/records/Resource.ts"
+import { filters, meaningOf } from "../records/expected.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+/** The organization whose rows `fill` writes. */
+export const organization = "org_large"
+
+interface Plan {
+  readonly "Node Type": string
+  readonly "Relation Name"?: string
+  readonly "Actual Rows": number
+  readonly "Actual Loops": number
+  readonly "Rows Removed by Filter"?: number
+  readonly "Shared Hit Blocks": number
+  readonly "Shared Read Blocks": number
+  readonly Plans?: ReadonlyArray<Plan>
+}
+
+const Plan: Schema.Codec<Plan> = Schema.Struct({
+  "Node Type": Schema.String,
+  "Relation Name": Schema.optionalKey(Schema.String),
+  "Actual Rows": Schema.Finite,
+  "Actual Loops": Schema.Finite,
+  "Rows Removed by Filter": Schema.optionalKey(Schema.Finite),
+  "Shared Hit Blocks": Schema.Finite,
+  "Shared Read Blocks": Schema.Finite,
+  Plans: Schema.optionalKey(Schema.Array(Schema.suspend(() => Plan)))
+})
+
+const readPlans = Schema.decodeUnknownEffect(
+  Schema.NonEmptyArray(Schema.Struct({ "QUERY PLAN": Schema.NonEmptyArray(Schema.Struct({ Plan })) }))
+)
+
+const nodesOf = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+
+const literal = (value: unknown) =>
+  `'${value instanceof Uint8Array ? `\\x${Buffer.from(value).toString("hex")}` : String(value)}'`
+
+let explained = 0
+
+/** Explains a statement as it runs: with the plan for its values, or with one made for any values. */
+const explain = Effect.fnUntraced(function* (text: string, values: ReadonlyArray<unknown>, isPlannedOnce: boolean) {
+  const { sql } = yield* TestDatabase
+  const settings = { ...inOrder, plan_cache_mode: isPlannedOnce ? "force_generic_plan" : "force_custom_plan" }
+  const set = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', true)`)
+  const name = `explained_${++explained}`
+  const rows = yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql.unsafe(`select ${set.join(", ")}`)
+      yield* sql.unsafe(`prepare ${name} as ${text}`)
+      return yield* sql.unsafe(
+        `explain (analyze, buffers, format json) execute ${name} (${values.map(literal).join(", ")})`
+      ).unprepared
+    })
+  )
+  const [plan] = yield* readPlans(rows)
+  return plan["QUERY PLAN"][0].Plan
+})
+
+/**
+ * What a page of a search reads: rows of the table, blocks of it and its indexes, and by which kinds of scan. It is the same
+ * whether the organization is known or looked up by its key.
+ */
+export const costOf = Effect.fnUntraced(function* (
+  resource: Resource,
+  criteria: Criteria,
+  owner = organization,
+  page: Page = { limit: 100, offset: 0 }
+) {
+  const { sql } = yield* TestDatabase
+  const keyHash = hash("sha256", owner, "buffer")
+  yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
+             values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
+  const asked = askedOf(resource, criteria, page)
+  const known = searchQuery(sql, sql`${owner}`, resource, asked, page)
+  const keyed = withKey(sql, keyHash, searchQuery(sql, sql.literal(ownerOfKey), resource, asked, page))
+  const plans = yield* Effect.all([
+    explain(...known.statement.compile(), known.isPlannedOnce),
+    explain(...keyed.compile(), known.isPlannedOnce)
+  ])
+  const scans = plans.map((plan) => nodesOf(plan).filter((node) => node["Relation Name"] === resource.table))
+  const most = (count: (node: Plan) => number) =>
+    Math.max(...scans.map((nodes) => nodes.reduce((sum, node) => sum + count(node), 0)))
+  return {
+    rows: most((node) => (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"]),
+    blocks: most((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"]),
+    scans: scans.flat().map((node) => node["Node Type"])
+  }
+})
+
+const rowsOf = (nodes: ReadonlyArray<Plan>) =>
+  nodes.reduce(
+    (sum, node) => sum + (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"],
+    0
+  )
+
+/**
+ * What a page of changes reads: rows of all tables, and by which kinds of scan, for any cursor and for this one, where
+ * the organization is known and where it is looked up by its key.
+ */
+export const changesCostOf = Effect.fnUntraced(function* (
+  resource: Resource,
+  cursor: Cursor | undefined,
+  limit: number,
+  owner = organization
+) {
+  const { sql } = yield* TestDatabase
+  const keyHash = hash("sha256", owner, "buffer")
+  yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
+             values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
+  const known = changesQuery(
+    sql,
+    sql`${owner}`,
+    resource,
+    limit,
+    snapshotQuery(sql, sql`${owner}`, resource),
+    placesOf(cursor)
+  )
+  const ofKey = sql.literal(ownerOfKey)
+  const keyed = withKey(
+    sql,
+    keyHash,
+    changesQuery(sql, ofKey, resource, limit, snapshotQuery(sql, ofKey, resource), placesOf(cursor))
+  )
+  const plans = yield* Effect.forEach([known.statement.compile(), keyed.compile()], ([text, values]) =>
+    Effect.all([explain(text, values, true), explain(text, values, false)])
+  )
+  return plans.flat().map((plan) => {
+    const scans = nodesOf(plan).filter((node) => node["Relation Name"] !== undefined)
+    return {
+      rows: rowsOf(scans),
+      told: rowsOf(nodesOf(plan).slice(0, 1)),
+      scans: scans.map((node) => `${node["Node Type"]} ${node["Relation Name"]}`)
+    }
+  })
+})
+
+const clock = "timestamptz '2026-01-01 00:00:00+00' + n * interval '1 second'"
+
+/** What the tables of a database were filled with, by the table's name. */
+const filled = new WeakMap<object, Map<string, string>>()
+
+/**
+ * Makes a table hold rows numbered by n, one second apart in the order of writing. Ten rows share each text and each
+ * number that a filter looks at; of every hundred, one is deleted. A table that holds them already is left as it is.
+ *
+ * @param given the SQL of some columns, by name
+ */
+export const fill = Effect.fnUntraced(function* (
+  resource: Resource,
+  rows: number,
+  given: Readonly<Record<string, string>> = {}
+) {
+  const { sql } = yield* TestDatabase
+  const filtered = Object.fromEntries(
+    Object.keys(filters[resource.name] ?? {}).flatMap((filter) => {
+      const { sign, columns } = meaningOf(resource.name, filter)
+      const group = `n % ${rows / 10}`
+      const value = sign === "-" ? "n % 100 = 0" : sign === "#" ? group : `'${filter}_' || ${group}`
+      return columns.map((column) => [column, value] as const)
+    })
+  )
+  const values = {
+    ...filtered,
+    organization_id: `'${organization}'`,
+    created_at: clock,
+    [resource.orderedBy]: clock,
+    id: "'id_' || n",
+    ...given
+  }
+  const insert = `insert into ${resource.table} (${Object.keys(values).join(", ")})
+    select ${Object.values(values).join(", ")} from generate_series(1, ${rows}) n`
+  const tables = filled.get(sql) ?? new Map<string, string>()
+  filled.set(sql, tables)
+  if (tables.get(resource.table) === insert) return
+  tables.delete(resource.table)
+  yield* sql.unsafe(`truncate ${resource.table}`)
+  yield* sql.unsafe(insert)
+  yield* sql.unsafe(`vacuum analyze ${resource.table}`)
+  tables.set(resource.table, insert)
+})

@@ -1,0 +1,124 @@
+/**
+ * How long the feeds of changes say that they have been held back.
+ *
+ * @module-tag long
+ */
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { eventually } from "../../../support/eventually.ts"
+import { inTime } from "../../../support/inTime.ts"
+import * as Cluster from "../../../support/Cluster.ts"
+import * as Follower from "../../../support/Follower.ts"
+
+const put = (id: string) =>
+  `insert into pets (organization_id, id, name) values ('${Follower.organization}', '${id}', 'name')`
+
+const opened = Effect.gen(function* () {
+  const cluster = yield* Cluster.make()
+  const service = yield* Follower.service(cluster)
+  yield* cluster.sql.unsafe(put("a"))
+  yield* Follower.settled(Follower.make(), service)
+  // Of what began before a process looked for the first time, it knows no more than that.
+  yield* Effect.sleep(1200)
+  const reserved = yield* cluster.sql.reserve
+  const run = (text: string) => reserved.executeUnprepared(text, [], undefined)
+  return { cluster, service, run, sql: cluster.sql }
+})
+
+const lagOf = (service: Follower.Service) => Effect.map(Follower.make().drain(service), ({ lag }) => lag)
+
+/** The lag is an age, give or take a second. */
+const isAbout = Effect.fnUntraced(function* (service: Follower.Service, seconds: number) {
+  const lag = yield* lagOf(service)
+  assert.isAtLeast(lag, seconds - 1)
+  assert.isAtMost(lag, inTime(seconds + 1))
+})
+
+it.live("A transaction that has written and stays open is as old as the lag says, also where it hides nothing", () =>
+  Effect.gen(function* () {
+    const { run, service, sql } = yield* opened
+    yield* run("begin")
+    yield* run(put("open"))
+    yield* Effect.sleep(3000)
+    yield* isAbout(service, 3)
+    yield* sql.unsafe(put("hidden"))
+    yield* isAbout(service, 3)
+    yield* Effect.sleep(2000)
+    yield* isAbout(service, 5)
+    yield* run("commit")
+    assert.strictEqual(yield* lagOf(service), 0)
+    assert.strictEqual(yield* service.clock.lastLag.pipe(Effect.delay("1500 millis")), 0)
+  }).pipe(Effect.scoped)
+)
+
+it.live("A transaction that hides a commit is told at once, one that only reads never", () =>
+  Effect.gen(function* () {
+    const { run, service, sql } = yield* opened
+    yield* run("begin isolation level repeatable read")
+    yield* run("select count(*) from pets")
+    yield* sql.unsafe(put("b"))
+    assert.strictEqual(yield* lagOf(service), 0)
+    yield* run(put("open"))
+    yield* sql.unsafe(put("hidden"))
+    assert.isAtLeast(yield* lagOf(service), 1)
+    yield* run("rollback")
+    assert.strictEqual(yield* lagOf(service), 0)
+  }).pipe(Effect.scoped)
+)
+
+it.live("A prepared transaction holds changes back until it is ended, also on a standby and after a restart", () =>
+  Effect.gen(function* () {
+    const { cluster, run, service, sql } = yield* opened
+    const standby = yield* Cluster.standbyOf(cluster)
+    const far = yield* Follower.service(cluster, standby)
+    yield* run("begin")
+    yield* run(put("prepared"))
+    yield* run("prepare transaction 'one'")
+    yield* sql.unsafe(put("hidden"))
+    yield* Effect.sleep(3000)
+    yield* isAbout(service, 3)
+    assert.isAtLeast(yield* lagOf(far), 1)
+    yield* cluster.kill
+    yield* cluster.start
+    assert.isAtLeast(yield* lagOf(service), 1)
+    const reader = Follower.make()
+    yield* reader.drain(service)
+    assert.deepStrictEqual([...reader.state().copy.keys()], ["a"])
+    yield* sql`commit prepared 'one'`
+    yield* Follower.settled(reader, service)
+    yield* Follower.assertEqual(reader, sql)
+    const other = Follower.make()
+    yield* Cluster.caughtUp(standby, cluster)
+    yield* Follower.settled(other, far)
+    yield* Follower.assertEqual(other, sql)
+  }).pipe(Effect.scoped)
+)
+
+it.live(
+  "A standby says how far it is behind: paused, delayed, or cut off from its primary; and 0 when it has all",
+  () =>
+    Effect.gen(function* () {
+      const { cluster, sql } = yield* opened
+      const standby = yield* Cluster.standbyOf(cluster)
+      const far = yield* Follower.service(cluster, standby)
+      const isLevel = eventually(
+        "a standby that has all",
+        Effect.map(lagOf(far), (lag) => lag === 0)
+      )
+      yield* isLevel
+      // Nothing is written: it has all that there is.
+      yield* Effect.sleep(3000)
+      assert.strictEqual(yield* lagOf(far), 0)
+      for (const [stop, goOn] of [
+        [standby.sql`select pg_wal_replay_pause()`, standby.sql`select pg_wal_replay_resume()`],
+        [Cluster.follow(standby, undefined), Cluster.follow(standby, cluster)]
+      ] as const) {
+        yield* stop
+        yield* sql.unsafe(put(`lagging ${(yield* sql`select from pets`).length}`))
+        yield* Effect.sleep(4000)
+        yield* isAbout(far, 3)
+        yield* goOn
+        yield* isLevel
+      }
+    }).pipe(Effect.scoped)
+)
