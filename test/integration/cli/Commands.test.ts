@@ -6,7 +6,7 @@ import { show } from "../../../src/deletions/Tasks.ts"
 import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
 import { cli, cliProcess, type Ended, runWith } from "../../support/cli.ts"
-import { makeDead, parse, reason, Tasks } from "../../deletions/taskFixture.ts"
+import { makeDead, parse, reason, Tasks } from "../../support/deletions/taskFixture.ts"
 
 /** What a command does that has nothing to say beside its data. */
 const succeeds = (...command: ReadonlyArray<string>) =>

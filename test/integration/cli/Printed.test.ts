@@ -6,7 +6,7 @@ import { json } from "../../support/Client.ts"
 import { temporaryFolder } from "../../support/Process.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { tries } from "../../support/tries.ts"
-import { parse } from "../../deletions/taskFixture.ts"
+import { parse } from "../../support/deletions/taskFixture.ts"
 import { cli, runWith } from "../../support/cli.ts"
 
 const control = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_C}]/u

@@ -5,8 +5,16 @@ import { Reactivity } from "effect/reactivity"
 import { connect } from "../../../src/database/Database.ts"
 import { reasonOf } from "../../../src/database/SqlFailure.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
-import { delay, delivery, inItsOwnTime, layerPostgres, lease, onDatabase, scheduled } from "../../deletions/support.ts"
-import { seedInvoices } from "../../deletions/invoiceFixture.ts"
+import {
+  delay,
+  delivery,
+  inItsOwnTime,
+  layerPostgres,
+  lease,
+  onDatabase,
+  scheduled
+} from "../../support/deletions/support.ts"
+import { seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { Recorded } from "../../support/Recorded.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { TestClock } from "effect/testing"

@@ -14,8 +14,8 @@ import { PspClient } from "../../../src/psp/PspClient.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
 import { send } from "../../http/inProcess.ts"
-import { layerIntake, layerMemory } from "../../deletions/intake.ts"
-import { inItsOwnTime, onDatabase } from "../../deletions/support.ts"
+import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
+import { inItsOwnTime, onDatabase } from "../../support/deletions/support.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const get = (path: string) => send({ path: `/api/v1${path}`, method: "GET", headers: { authorization: undefined } })

@@ -11,7 +11,7 @@ import { Replay, type Task } from "../../../src/deletions/Tasks.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { OperatorStore, type Page } from "../../../src/operations/OperatorStore.ts"
-import { owners, reason, Tasks } from "../../deletions/taskFixture.ts"
+import { owners, reason, Tasks } from "../../support/deletions/taskFixture.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const services = OperatorStore.layer.pipe(Layer.provideMerge(Tasks.layer))

@@ -9,7 +9,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { temporaryFolder } from "../../support/Process.ts"
 import { options, Service } from "../../support/Service.ts"
-import { parse } from "../../deletions/taskFixture.ts"
+import { parse } from "../../support/deletions/taskFixture.ts"
 import { runWith } from "../../support/cli.ts"
 
 const key = "pda_demo_oakridge"

@@ -11,7 +11,7 @@ import {
   ServiceUnavailableError
 } from "../../../src/client/index.ts"
 import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
-import { layerIntake, layerMemory } from "../../deletions/intake.ts"
+import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { baseUrl, broken, failureOf, json, over, refused, type Step, steps } from "./support.ts"
 
 const secret = `whsec_${Buffer.from("a secret of 24 bytes, or").toString("base64")}`

@@ -8,7 +8,7 @@ import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
 import { formats } from "../../../src/observability/Logging.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
-import { deliver, layerIntake, layerMemory } from "../../deletions/intake.ts"
+import { deliver, layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { InProcess, key, layerDemo, layerDemoBut, other, send, type Sent } from "../../http/inProcess.ts"
 import { logged, parse } from "./logged.ts"
 

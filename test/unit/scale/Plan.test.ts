@@ -6,7 +6,7 @@ import { judgeAll } from "../../../scripts/scale/citus/judge.ts"
 import { type Asked, recordAll } from "../../../scripts/scale/citus/operations.ts"
 import { verdictOf } from "../../../scripts/scale/citus/Plan.ts"
 import * as Recorder from "../../../scripts/scale/citus/Recorder.ts"
-import { onDatabase } from "../../deletions/support.ts"
+import { onDatabase } from "../../support/deletions/support.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
 

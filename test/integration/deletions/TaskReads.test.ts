@@ -1,0 +1,323 @@
+/** Reading the deletion tasks of an organization, from both stores. Decisions: "Changes", invoice deletions. */
+import { assert, layer } from "@effect/vitest"
+import { Array, DateTime, Duration, Effect, Fiber, Layer, Result, Struct } from "effect"
+import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { State } from "../../../src/api/DeletionTasks.ts"
+import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../../../src/api/Errors.ts"
+import * as Instant from "../../../src/api/records/Instant.ts"
+import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { type Criteria, type OwnedTask, TaskReads } from "../../../src/deletions/TaskReads.ts"
+import { eventually } from "../../support/eventually.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { outcomeOf } from "../../support/deletions/invoiceFixture.ts"
+import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
+import { delay, delivery, onDatabase } from "../../support/deletions/support.ts"
+
+const at = (second: number) => DateTime.makeUnsafe(Date.UTC(2026, 0, 31, 9, 30, second))
+
+const outcome = outcomeOf({ invoices: { deleted: 1, clinic_mismatch: 2 }, lines_of_invoices: 3 })
+
+/** A task of a key; by default one that waits for its time. */
+const taskOf = (key: string, changes: Partial<OwnedTask> = {}): OwnedTask => {
+  const { organization_id = "org_a", scheduled_for = at(0) } = changes
+  return {
+    organization_id,
+    task_id: taskIdOf(organization_id, key),
+    idempotency_key: key,
+    state: "scheduled",
+    received_at: DateTime.subtractDuration(scheduled_for, delay),
+    scheduled_for,
+    started_at: null,
+    finished_at: null,
+    attempts: 0,
+    invoices_count: 3,
+    invoice_lines_count: 0,
+    outcome: null,
+    ...changes
+  }
+}
+
+const started = { started_at: at(1), attempts: 2 } as const
+
+/** One of each state, ties of all states at one time, and tasks of another organization between them. */
+const tasks: ReadonlyArray<OwnedTask> = [
+  taskOf("waits", { scheduled_for: at(50) }),
+  taskOf("retries", { scheduled_for: at(20), ...started }),
+  taskOf("runs", { scheduled_for: at(10), state: "running", ...started }),
+  taskOf("done", { scheduled_for: at(40), state: "completed", ...started, finished_at: at(42), outcome }),
+  taskOf("died", { scheduled_for: at(30), state: "dead", ...started, attempts: 8, finished_at: at(43) }),
+  ...Array.makeBy(12, (n) => taskOf(`tie ${n}`, { scheduled_for: at(35), state: State.literals[n % 4] ?? "dead" })),
+  taskOf("waits", { organization_id: "org_b", scheduled_for: at(35) }),
+  taskOf("theirs", { organization_id: "org_b", scheduled_for: at(20), state: "completed", outcome })
+]
+
+const fill = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  yield* sql`truncate deletion_tasks`
+  yield* Effect.forEach(
+    tasks,
+    (task) =>
+      sql`insert into deletion_tasks ${sql.insert({
+        ...Struct.omit(task, ["task_id", "outcome", "received_at", "scheduled_for", "started_at", "finished_at"]),
+        id: task.task_id,
+        fingerprint: new Uint8Array([1]),
+        payload: "{}",
+        outcome: task.outcome === null ? null : JSON.stringify(task.outcome),
+        received_at: DateTime.formatIso(task.received_at),
+        scheduled_for: DateTime.formatIso(task.scheduled_for),
+        started_at: task.started_at === null ? null : DateTime.formatIso(task.started_at),
+        finished_at: task.finished_at === null ? null : DateTime.formatIso(task.finished_at)
+      })}`
+  )
+})
+
+const stores = [
+  ["in memory", TaskReads.layerMemory(tasks)],
+  ["over Postgres", Layer.unwrap(Effect.as(fill, TaskReads.layer))]
+] as const
+
+const as = (organization: string) => Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization))
+
+const all: Criteria = { states: State.literals }
+const page = { limit: 100, offset: 0 }
+
+const search = (criteria: Partial<Criteria> = {}, bounds: Partial<typeof page> = {}) =>
+  Effect.flatMap(TaskReads, (reads) => reads.search({ ...all, ...criteria }, { ...page, ...bounds }))
+
+const get = (taskId: string) => Effect.flatMap(TaskReads, (reads) => reads.get(taskId))
+
+const keysOf = (found: ReadonlyArray<{ readonly idempotency_key: string }>) => found.map((task) => task.idempotency_key)
+
+const shown = Struct.omit<OwnedTask, ["organization_id"]>(["organization_id"])
+
+/** The tasks of an organization in the order of a search, by another way than the stores'. */
+const expected = (organization = "org_a") =>
+  tasks
+    .filter((task) => task.organization_id === organization)
+    .map(shown)
+    .toSorted((one, other) => {
+      const [a, b] = [one, other].map((task) => `${DateTime.formatIso(task.scheduled_for)} ${task.task_id}`)
+      return (a ?? "") < (b ?? "") ? -1 : 1
+    })
+
+const since = (second: number, micros = 0n) => Instant.fromMillis(DateTime.toEpochMillis(at(second))) + micros
+
+const rules: ReadonlyArray<
+  readonly [
+    rule: string,
+    check: Effect.Effect<void, Unauthorized | TaskNotFound | TaskStoreDown, TaskReads | CurrentOrganization>
+  ]
+> = [
+  [
+    "a search returns the organization's tasks, whole, by the time they are scheduled for and then by id",
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* search(), expected())
+      assert.deepStrictEqual(yield* as("org_b")(search()), expected("org_b"))
+      assert.isEmpty(yield* as("org_c")(search()))
+    })
+  ],
+  [
+    "pages of any size, one after the other, are the whole, each task once",
+    Effect.gen(function* () {
+      for (const limit of [1, 2, 3, 7, 16, 1000]) {
+        const pages = yield* Effect.forEach(Array.range(0, Math.ceil(expected().length / limit)), (n) =>
+          search({}, { limit, offset: n * limit })
+        )
+        assert.deepStrictEqual(pages.flat(), expected(), `pages of ${limit}`)
+      }
+    })
+  ],
+  [
+    "a search by states returns the tasks in them, and none for no state",
+    Effect.gen(function* () {
+      const some: ReadonlyArray<ReadonlyArray<State>> = [...State.literals.map(Array.of), ["dead", "scheduled"], []]
+      for (const states of some) {
+        const wanted = expected().filter(({ state }) => states.includes(state))
+        assert.deepStrictEqual(yield* search({ states }), wanted)
+        assert.deepStrictEqual(yield* search({ states }, { limit: 2, offset: 1 }), wanted.slice(1, 3))
+      }
+    })
+  ],
+  [
+    "scheduled since a time is at or after it, to the microsecond",
+    Effect.gen(function* () {
+      const keys = keysOf(yield* search({ scheduledSince: since(40) }))
+      assert.deepStrictEqual(keys, ["done", "waits"])
+      assert.deepStrictEqual(keysOf(yield* search({ scheduledSince: since(40, 1n) })), ["waits"])
+      assert.deepStrictEqual(keysOf(yield* search({ scheduledSince: since(40), states: ["completed"] })), ["done"])
+      assert.isEmpty(yield* search({ scheduledSince: since(50, 1n) }))
+      assert.lengthOf(yield* search({ scheduledSince: Instant.fromMillis(0) }), expected().length)
+    })
+  ],
+  [
+    "a task is found by its id, in any case",
+    Effect.gen(function* () {
+      for (const task of expected()) {
+        assert.deepStrictEqual(yield* get(task.task_id), task)
+        assert.deepStrictEqual(yield* get(task.task_id.toUpperCase()), task)
+      }
+    })
+  ],
+  [
+    "nothing is found for the id of another organization's task, of none, or for what is no UUID",
+    Effect.gen(function* () {
+      const id = taskIdOf("org_a", "waits")
+      const ids = [
+        taskIdOf("org_b", "waits"),
+        taskIdOf("org_a", "nobody's"),
+        "",
+        "none",
+        `{${id}}`,
+        id.replaceAll("-", ""),
+        ` ${id}`,
+        `${id}0`,
+        id.slice(1),
+        "é".repeat(36),
+        "x".repeat(1_000_000)
+      ]
+      for (const each of ids) {
+        assert.deepStrictEqual(yield* Effect.result(get(each)), Result.fail(new TaskNotFound()))
+      }
+    })
+  ]
+]
+
+layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
+  for (const [store, reads] of stores) {
+    it.effect.each(rules)(`%s (${store})`, ([, check]) => Effect.provide(as("org_a")(check), Layer.fresh(reads)))
+  }
+
+  it.effect("show what the scheduler and a worker wrote, with microseconds cut off", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`truncate deletion_tasks, invoices, invoice_lines`
+      const scheduler = yield* Scheduler
+      const given = delivery("lived", {
+        invoices: [{ invoice_id: "nobody's" }],
+        invoice_lines: [{ invoice_line_id: "x" }]
+      })
+      const before = DateTime.toEpochMillis(yield* DateTime.now)
+      yield* scheduler.schedule(given)
+      const [scheduled] = yield* search()
+      assert.deepInclude(scheduled, {
+        state: "scheduled",
+        attempts: 0,
+        started_at: null,
+        finished_at: null,
+        outcome: null
+      })
+      const claims = yield* scheduler.claim({ due: 1 }, delay)
+      assert.deepInclude(yield* get(given.taskId), { state: "running", attempts: 1, outcome: null })
+      yield* scheduler.run(claims)
+      yield* sql`update deletion_tasks set finished_at = date_trunc('second', finished_at) + interval '999999 microseconds'`
+      const task = yield* get(given.taskId)
+      assert.deepInclude(task, {
+        idempotency_key: "lived",
+        state: "completed",
+        attempts: 1,
+        invoices_count: 1,
+        invoice_lines_count: 1,
+        outcome: outcomeOf({ invoices: { not_found: 1 }, invoice_lines: { not_found: 1 } })
+      })
+      assert.strictEqual(task.finished_at === null ? 0 : DateTime.toEpochMillis(task.finished_at) % 1000, 999)
+      for (const time of [task.received_at, task.scheduled_for, task.started_at]) {
+        assert.isAtLeast(time === null ? 0 : DateTime.toEpochMillis(time), before)
+      }
+    }).pipe(as("org_a"), Effect.provide([Scheduler.layer(Duration.zero), TaskReads.layer]))
+  )
+
+  it.effect(
+    "take one connection of an organization at a time, and leave the others to deliveries and others' reads",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        yield* fill
+        const waiting = sql<{ pid: number }>`
+        select pid from pg_locks where relation = 'deletion_tasks'::regclass and not granted`
+        const readAll = (organization: string) =>
+          Effect.forEach(Array.range(1, 50), () =>
+            Effect.forkScoped(Effect.result(as(organization)(search())), { startImmediately: true })
+          )
+        const other = yield* elsewhere
+        const lock = yield* openTransaction(other, other`lock table deletion_tasks in access exclusive mode`)
+        const stuck = yield* readAll("org_a")
+        yield* eventually(
+          "a read that waits for the lock",
+          Effect.map(waiting, ({ length }) => length > 0)
+        )
+        const others = yield* readAll("org_b")
+        yield* eventually(
+          "a read of another organization",
+          Effect.map(waiting, ({ length }) => length > 1)
+        )
+        assert.lengthOf(yield* waiting, 2)
+        const own = { key: "organization org_a", within: delay, unavailable: () => "busy" as const }
+        assert.lengthOf(yield* sql.run(own, sql`select 1`), 1)
+        yield* lock.commit
+        for (const fiber of [...stuck, ...others]) {
+          const result = yield* Fiber.join(fiber)
+          if (result._tag === "Success") continue
+          assert.deepStrictEqual(result.failure, new TaskStoreDown({ detail: "The task store is busy" }))
+        }
+        assert.deepStrictEqual(yield* as("org_a")(search()), expected())
+      }).pipe(Effect.scoped, Effect.provide(TaskReads.layer))
+  )
+
+  const rows = 20_000
+
+  /** Adds tasks of organizations, the SQL of whose name is given: one in 5,000 is dead, all others are completed. */
+  const add = (owner: string) =>
+    Effect.flatMap(TestDatabase, ({ sql }) =>
+      sql.unsafe(`
+        insert into deletion_tasks (
+          organization_id, id, idempotency_key, fingerprint, payload,
+          invoices_count, invoice_lines_count, received_at, scheduled_for, state
+        ) select ${owner}, gen_random_uuid(), n, '', '{}', 0, 0, at, at,
+          case n % 5000 when 0 then 'dead' else 'completed' end
+        from generate_series(1, ${rows}) n,
+          lateral (select '2026-01-01'::timestamptz + n / 10 * interval '1 second' as at) due`)
+    )
+
+  /** Tasks of many small organizations, and of a large one, which was small when they were analyzed. */
+  const many = Effect.gen(function* () {
+    const { sql } = yield* TestDatabase
+    yield* sql`truncate deletion_tasks`
+    yield* add("'org_' || n % 500")
+    yield* sql`analyze deletion_tasks`
+    yield* add("'org_a'")
+    return sql
+  })
+
+  const last = Instant.fromMillis(Date.UTC(2026, 0, 1) + (rows / 10) * 1000)
+
+  it.effect.each(["analyzed", "grown since they were analyzed"])(
+    "read little more than they return of %s, whatever they ask for",
+    (state) =>
+      Effect.gen(function* () {
+        const sql = yield* many
+        if (state === "analyzed") yield* sql`vacuum analyze deletion_tasks`
+        const read = sql<{ rows: number }>`
+          select (seq_tup_read + coalesce(idx_tup_fetch, 0))::integer as rows
+          from pg_stat_xact_user_tables where relname = 'deletion_tasks'`
+        const costOf = <A, E, R>(reading: Effect.Effect<A, E, R>) =>
+          sql.withTransaction(
+            Effect.gen(function* () {
+              const before = yield* read
+              yield* reading
+              return ((yield* read)[0]?.rows ?? 0) - (before[0]?.rows ?? 0)
+            })
+          )
+        const dead = { states: ["dead"] } as const
+        assert.isAtMost(yield* costOf(search()), 210)
+        assert.isAtMost(yield* costOf(search({}, { limit: 1000 })), 2010)
+        assert.isAtMost(yield* costOf(search({}, { offset: 5000 })), 5210)
+        assert.isAtMost(yield* costOf(search(dead)), 20)
+        assert.isAtMost(yield* costOf(search({ states: ["scheduled"] })), 10)
+        assert.isAtMost(yield* costOf(search({ scheduledSince: last })), 30)
+        assert.isAtMost(yield* costOf(search({ scheduledSince: Instant.fromMillis(0) })), 210)
+        assert.isAtMost(yield* costOf(as("org_b")(search())), 0)
+        assert.isAtMost(yield* costOf(Effect.flip(get(taskIdOf("org_a", "none")))), 1)
+      }).pipe(as("org_a"), Effect.provide(TaskReads.layer))
+  )
+})

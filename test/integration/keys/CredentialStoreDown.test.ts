@@ -1,0 +1,147 @@
+/** A store of API keys that cannot tell: whatever the reason, that is `CredentialStoreDown`, within two seconds. */
+import { hash } from "node:crypto"
+import { createServer, type Socket } from "node:net"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Layer, Logger, Redacted, References, Schedule } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { connect, CredentialDatabase } from "../../../src/database/Database.ts"
+import { CredentialStoreDown, type Unauthorized } from "../../../src/api/Errors.ts"
+import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
+import { inTime } from "../../support/inTime.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const key = "pda_live_whose_store_is_down"
+
+/** Resolves keys from the store at a URL, as the service does: with one connection, so that the next in line waits. */
+const resolverAt = (url: string) =>
+  Effect.map(
+    Layer.build(
+      OrgResolver.layer.pipe(
+        Layer.provide(
+          Layer.effect(
+            CredentialDatabase,
+            connect({
+              url: Redacted.make(url),
+              applicationName: "test",
+              maxConnections: 1,
+              statementTimeout: "5 seconds"
+            })
+          )
+        ),
+        Layer.provide(Reactivity.layer)
+      )
+    ),
+    (context) => (given: string) =>
+      Effect.provide(
+        Effect.flatMap(OrgResolver, (resolver) => resolver.resolve(Redacted.make(given))),
+        context
+      )
+  )
+
+/** The URL of a server that takes connections and never says a word. */
+const silentServer = Effect.acquireRelease(
+  Effect.callback<{ readonly url: string; readonly close: Effect.Effect<void> }>((resume) => {
+    const sockets = new Set<Socket>()
+    const server = createServer((socket) => {
+      sockets.add(socket)
+      socket.on("error", () => socket.destroy())
+    })
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const port = address !== null && typeof address === "object" ? address.port : 0
+      const close = Effect.callback<void>((closed) => {
+        sockets.forEach((socket) => socket.destroy())
+        server.close(() => closed(Effect.void))
+      })
+      resume(Effect.succeed({ url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`, close }))
+    })
+  }),
+  ({ close }) => close
+)
+
+/** The URL of the test's database with a part of it replaced. */
+const changed = (change: (url: URL) => void) =>
+  Effect.map(TestDatabase, (database) => {
+    const url = new URL(database.url)
+    change(url)
+    return url.href
+  })
+
+const stores = [
+  ["refuses connections", changed((url) => (url.port = "1"))],
+  ["has no such host", changed((url) => (url.hostname = "credentials.invalid"))],
+  ["takes connections and does not answer", Effect.map(silentServer, ({ url }) => url)],
+  ["refuses the service's own password", changed((url) => (url.password = "wrong"))],
+  ["has no such database", changed((url) => (url.pathname = "no_such_database"))],
+  ["lacks the table", changed((url) => (url.pathname = "postgres"))]
+] as const
+
+const insertKey = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  yield* sql`insert into api_keys ${sql.insert({
+    organization_id: "org_a",
+    id: key,
+    name: "Test",
+    prefix: "pda_live_",
+    key_hash: hash("sha256", key, "buffer")
+  })}`
+})
+
+/** Checks the rule, and that what was logged on the way does not hold the key. */
+const isDown = <R>(
+  resolved: Effect.Effect<string, Unauthorized | CredentialStoreDown, R>,
+  as = new CredentialStoreDown()
+) =>
+  Effect.gen(function* () {
+    const lines: Array<string> = []
+    const logger = Logger.map(Logger.formatJson, (line) => lines.push(line))
+    const [took, error] = yield* Effect.timed(Effect.flip(resolved)).pipe(
+      Effect.provide(Logger.layer([logger])),
+      Effect.provideService(References.MinimumLogLevel, "All")
+    )
+    assert.deepStrictEqual(error, as)
+    assert.isBelow(Duration.toSeconds(took), inTime(2))
+    assert.notInclude(lines.join(), key)
+    return lines
+  })
+
+layer(TestDatabase.layer, { excludeTestServices: true })("a credential store that", (it) => {
+  it.effect.each(stores)("%s is down, within 2 seconds, for each of many at once", ([, storeUrl]) =>
+    Effect.gen(function* () {
+      const resolve = yield* resolverAt(yield* storeUrl)
+      const keys = [key, "pda_live_unknown", "", "k".repeat(10_000)]
+      yield* Effect.forEach(keys, (given) => isDown(resolve(given)), { concurrency: "unbounded" })
+    })
+  )
+
+  it.effect("holds its table locked is down, within 2 seconds, and up again when the lock is gone", () =>
+    Effect.gen(function* () {
+      yield* insertKey
+      const { sql, url } = yield* TestDatabase
+      const resolve = yield* resolverAt(url)
+      assert.strictEqual(yield* resolve(key), "org_a")
+      const locked = Effect.gen(function* () {
+        yield* sql`lock table api_keys in access exclusive mode`
+        yield* Effect.forEach(
+          [key, key, "pda_live_unknown"],
+          (given) => isDown(resolve(given), new CredentialStoreDown({ detail: "The credential store is busy" })),
+          {
+            concurrency: "unbounded"
+          }
+        )
+      })
+      yield* sql.withTransaction(locked)
+      const again = resolve(key).pipe(Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 100 }))
+      assert.strictEqual(yield* again, "org_a")
+    })
+  )
+
+  it.effect("is down is told to the operator with the reason", () =>
+    Effect.gen(function* () {
+      const url = yield* changed((at) => (at.port = "1"))
+      // Built where its log is read: an outage is logged by the store, and not by who happens to ask.
+      const resolved = Effect.flatMap(Effect.orDie(resolverAt(url)), (resolve) => resolve(key))
+      assert.match((yield* isDown(resolved)).join(), /"level":"WARN".*ECONNREFUSED/)
+    })
+  )
+})

@@ -1,0 +1,185 @@
+/**
+ * Where the keys are in the database of the records, the statement that reads looks the key up on its way: it costs no
+ * round trip of its own, and changes nothing for the caller.
+ */
+import { hash } from "node:crypto"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Layer } from "effect"
+import { CredentialStoreDown, RecordStoreDown } from "../../../src/api/Errors.ts"
+import { eventually } from "../../support/eventually.ts"
+import * as Http from "../../http/inProcess.ts"
+import { services, Statements, store } from "../../http/postgres.ts"
+import { inTime } from "../../support/inTime.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const server = Layer.unwrap(
+  Effect.map(Effect.context<TestDatabase | Statements>(), (context) =>
+    Http.InProcess.layer(Layer.orDie(services).pipe(Layer.provide(Layer.succeedContext(context))))
+  )
+)
+
+const [charge] = Http.demo.charges
+const get = "/api/v3/charges/get"
+const unknown = { authorization: "Bearer pda_live_unknown" }
+
+const statementsOf = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const statements = yield* Statements
+    const before = { ...statements }
+    const answer = yield* asked
+    const { records, credentials } = statements
+    return { answer, records: records - before.records, credentials: credentials - before.credentials }
+  })
+
+const insertKey = Effect.fnUntraced(function* (key: string, columns: Readonly<Record<string, unknown>> = {}) {
+  const { sql } = yield* TestDatabase
+  const key_hash = hash("sha256", key, "buffer")
+  yield* sql`insert into api_keys ${sql.insert({
+    organization_id: Http.organization,
+    id: key,
+    name: "Test",
+    prefix: "test",
+    key_hash,
+    ...columns
+  })}`
+  return { authorization: `Bearer ${key}` }
+})
+
+const isUsedToday = Effect.fnUntraced(function* (key: string) {
+  const { sql } = yield* TestDatabase
+  const key_hash = hash("sha256", key, "buffer")
+  const used = sql<{ is_today: boolean | null }>`
+    select last_used_on = (now() at time zone 'UTC')::date as is_today from api_keys where key_hash = ${key_hash}`
+  yield* eventually(
+    "a use today",
+    Effect.map(used, ([row]) => row?.is_today === true)
+  )
+})
+
+/** A body that nobody may read. */
+const unread = () =>
+  new ReadableStream<Uint8Array>({ pull: () => assert.fail("The body was read") }, { highWaterMark: 0 })
+
+layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
+  "a key in the database of the records",
+  (it) => {
+    it.effect.each([
+      ["a page", { json: { limit: 2 } }, 200],
+      ["a page of nothing", { json: { id: "nowhere" } }, 200],
+      ["a record", { path: get, json: { id: charge?.id } }, 200],
+      ["a record that is not there", { path: get, json: { id: "nowhere" } }, 404],
+      ["a page, to a key that is not known", { headers: unknown }, 401],
+      ["a record, to a key that is not known", { path: get, headers: unknown, json: { id: charge?.id } }, 401]
+    ] satisfies ReadonlyArray<readonly [string, Http.Sent, number]>)(
+      "is looked up by the one statement that reads %s",
+      ([, sent, status]) =>
+        Effect.gen(function* () {
+          yield* Http.send()
+          yield* isUsedToday(Http.key)
+          const { answer, records, credentials } = yield* statementsOf(Http.send(sent))
+          assert.strictEqual(answer.status, status)
+          assert.deepStrictEqual({ records, credentials }, { records: 1, credentials: 0 })
+        })
+    )
+
+    it.effect("is looked up before a long body is read, and the body is not read for nobody's key", () =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* Http.send()).status, 200)
+        for (const length of [{ "content-length": "100000" }, { "transfer-encoding": "chunked" }]) {
+          const refused = yield* statementsOf(Http.send({ headers: { ...unknown, ...length }, raw: unread() }))
+          assert.strictEqual(refused.answer.status, 401)
+          assert.deepStrictEqual([refused.records, refused.credentials], [0, 1])
+        }
+        const raw = `{"status":"${"s".repeat(100_000)}"}`
+        const { answer, records, credentials } = yield* statementsOf(
+          Http.send({ headers: { "content-length": String(raw.length) }, raw })
+        )
+        assert.strictEqual(answer.status, 200)
+        assert.deepStrictEqual([records, credentials], [1, 1])
+      })
+    )
+
+    it.effect("of another form than ours is looked up alone, and read with where it is known", () =>
+      Effect.gen(function* () {
+        const foreign = { authorization: "Bearer sk_of_another_service" }
+        const refused = yield* statementsOf(Http.send({ headers: foreign, raw: "{" }))
+        assert.deepStrictEqual([refused.answer.status, refused.records, refused.credentials], [401, 0, 1])
+        yield* insertKey("sk_of_another_service")
+        yield* Http.send({ headers: foreign })
+        yield* isUsedToday("sk_of_another_service")
+        const read = yield* statementsOf(Http.send({ headers: foreign, json: { limit: 2 } }))
+        assert.strictEqual(read.answer.status, 200)
+        assert.strictEqual(read.answer.text, (yield* Http.send({ json: { limit: 2 } })).text)
+        assert.deepStrictEqual([read.records, read.credentials], [1, 1])
+      })
+    )
+
+    it.effect("stops working when it is revoked", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const headers = yield* insertKey("pda_to_revoke")
+        assert.strictEqual((yield* Http.send({ headers })).status, 200)
+        yield* sql`update api_keys set revoked_at = now() where id = 'pda_to_revoke'`
+        assert.strictEqual((yield* Http.send({ headers })).status, 401)
+        assert.strictEqual((yield* Http.send({ headers, raw: "{" })).status, 401)
+      })
+    )
+
+    it.effect("has the first use of a day recorded", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const headers = yield* insertKey("pda_of_yesterday", { last_used_on: "2026-01-01" })
+        yield* Http.send({ headers })
+        const used = sql<{ is_today: boolean }>`
+        select last_used_on = (now() at time zone 'UTC')::date as is_today from api_keys where id = 'pda_of_yesterday'`
+        yield* eventually(
+          "a use today",
+          Effect.map(used, ([row]) => row?.is_today === true)
+        )
+      })
+    )
+
+    it.effect("cannot be told while its table is locked: 503 within 2 seconds, and 200 when the lock is gone", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const locked = Effect.gen(function* () {
+          yield* sql`lock table api_keys in access exclusive mode`
+          const answers = Effect.forEach([{}, { raw: "{" }, { headers: unknown }, { path: get }], Http.send, {
+            concurrency: "unbounded"
+          })
+          const [took, all] = yield* Effect.timed(answers)
+          for (const { status, json } of all) {
+            assert.deepStrictEqual(
+              [status, json],
+              [503, { detail: new CredentialStoreDown({ detail: "The credential store is busy" }).detail }]
+            )
+          }
+          assert.isAtMost(Duration.toSeconds(took), inTime(2.2))
+        })
+        yield* sql.withTransaction(locked)
+        yield* eventually(
+          "a page",
+          Effect.map(Http.send(), ({ status }) => status === 200)
+        )
+      })
+    )
+
+    it.effect("is valid while the records are locked: 503 to who has one, and 401 to anyone else", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const locked = Effect.gen(function* () {
+          yield* sql`lock table charges in access exclusive mode`
+          const { status, json, headers } = yield* Http.send()
+          assert.deepStrictEqual(
+            [status, json],
+            [503, { detail: new RecordStoreDown({ detail: "The record store is busy" }).detail }]
+          )
+          assert.strictEqual(headers["retry-after"], "1")
+          assert.strictEqual((yield* Http.send({ headers: unknown })).status, 401)
+        })
+        yield* sql.withTransaction(locked)
+        assert.strictEqual((yield* Http.send()).status, 200)
+      })
+    )
+  }
+)

@@ -1,0 +1,68 @@
+/** The intake in this process: its routes over services of a test's choice, and deliveries to it. */
+import { Effect, Layer, type Scope } from "effect"
+import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
+import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
+import type { Delivery } from "../../../src/deletions/Delivery.ts"
+import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import * as Server from "../../../src/app/Server.ts"
+import { InProcess, send, type Sent } from "../../http/inProcess.ts"
+import { delay } from "./support.ts"
+
+/** In memory, without any signing secret. */
+export const layerMemory = Layer.mergeAll(
+  Scheduler.layerMemory(delay),
+  IntakeSecrets.layerMemory(),
+  HealthChecks.layerMemory
+)
+
+/** The routes of the intake and of health over services. */
+export const layerIntake = <E>(services: Layer.Layer<Scheduler | IntakeSecrets | HealthChecks, E>) =>
+  Layer.effect(
+    InProcess,
+    Effect.gen(function* () {
+      const routes = Layer.mergeAll(Server.intakeRoutes(delay), Server.operationsRoutes, Server.middleware)
+      const handler = yield* HttpRouter.toHttpEffect(Layer.provide(routes, services))
+      const context = yield* Effect.context()
+      return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)
+    })
+  ).pipe(Layer.provide(HttpServer.layerServices))
+
+/** A scheduler in memory that shows what is scheduled with it. */
+export const recording = (deliveries: Array<Delivery>) =>
+  Layer.effect(
+    Scheduler,
+    Effect.map(Scheduler, (scheduler) => ({
+      ...scheduler,
+      schedule: (delivery: Delivery) =>
+        Effect.andThen(
+          Effect.sync(() => deliveries.push(delivery)),
+          scheduler.schedule(delivery)
+        )
+    }))
+  ).pipe(Layer.provide(Scheduler.layerMemory(delay)))
+
+/** The path of the intake. */
+export const path = "/api/v1/invoice-deletions"
+
+/** What is sent when a test does not say. */
+export const deletions = { invoices: [{ invoice_id: "i1", clinic_id: "c1", client_id: "k1" }] }
+
+let sent = 0
+
+/** A key that no test has used. */
+export const newKey = () => `key-${++sent}`
+
+/** Delivers: what differs from a well-formed delivery with a new key. */
+export const deliver = (delivery: Sent = {}) =>
+  send({
+    path,
+    json: deletions,
+    ...delivery,
+    headers: {
+      authorization: undefined,
+      "idempotency-key": newKey(),
+      "x-organization-id": "org_a",
+      ...delivery.headers
+    }
+  })

@@ -1,0 +1,95 @@
+/** Invoices and lines of two organizations, and what a test reads of them. */
+import type { PgClient } from "@effect/sql-pg"
+import { DateTime, Effect } from "effect"
+import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
+import type { Outcome } from "../../../src/api/DeletionTasks.ts"
+import { TestDatabase } from "../TestDatabase.ts"
+import { claimOne, delay, delivery, runOne, scheduled, start, Unexpected } from "./support.ts"
+import { TestClock } from "effect/testing"
+
+const old = DateTime.formatIso(DateTime.makeUnsafe(start - 86_400_000))
+
+/** Id, home clinic, servicing clinic and client. */
+const invoices = [
+  ["i1", "home", "servicing", "client"],
+  ["i2", "home", null, null],
+  ["i3", "servicing", "home", "client"],
+  ["i4", null, null, "other"]
+] as const
+
+/** Id, invoice and clinic. */
+const lines = [
+  ["i1a", "i1", "home"],
+  ["i1b", "i1", "servicing"],
+  ["i2a", "i2", null],
+  ["i3a", "i3", "home"],
+  ["stray", "nowhere", "home"],
+  ["loose", null, "home"]
+] as const
+
+/** Two organizations that have the same invoices and lines. */
+export const owners = ["org_a", "org_b"] as const
+
+/** Fills the tables: nothing is deleted, everything was changed a day ago. */
+export const seedInvoices = Effect.gen(function* () {
+  const { sql } = yield* TestDatabase
+  yield* sql`truncate invoices, invoice_lines, deletion_tasks`
+  for (const owner of owners) {
+    for (const [id, home, servicing, client] of invoices) {
+      yield* sql`
+        insert into invoices (organization_id, id, home_clinic, servicing_clinic, client_id, created_at, updated_at)
+        values (${owner}, ${id}, ${home}, ${servicing}, ${client}, ${old}, ${old})`
+    }
+    for (const [id, invoice, clinic] of lines) {
+      yield* sql`
+        insert into invoice_lines (organization_id, id, invoice, clinic, created_at, updated_at)
+        values (${owner}, ${id}, ${invoice}, ${clinic}, ${old}, ${old})`
+    }
+  }
+  return sql
+})
+
+/** What a deletion changes of a row. */
+export interface Marked {
+  readonly owner: string
+  readonly id: string
+  readonly is_deleted: boolean
+  readonly deleted_at: string | null
+  readonly updated_at: string
+}
+
+/** All rows, to the microsecond. */
+export const rowsOf = (sql: PgClient.PgClient) =>
+  sql<Marked>`
+    select organization_id as owner, id, is_deleted, deleted_at::text, updated_at::text from invoices
+    union all select organization_id, id, is_deleted, deleted_at::text, updated_at::text from invoice_lines
+    order by 1, 2`
+
+/** The ids of the rows that are deleted, in order, those of the other organization after its name. */
+export const deletedIds = (rows: ReadonlyArray<Marked>) =>
+  rows.filter((row) => row.is_deleted).map(({ owner, id }) => (owner === "org_a" ? id : `${owner}/${id}`))
+
+/** Outcomes in which nothing was counted but what is given. */
+export const outcomeOf = ({
+  invoices: named = {},
+  invoice_lines = {},
+  lines_of_invoices = 0
+}: {
+  readonly invoices?: Partial<Outcome["invoices"]>
+  readonly invoice_lines?: Partial<Outcome["invoice_lines"]>
+  readonly lines_of_invoices?: number
+}): Outcome => ({
+  invoices: { deleted: 0, not_found: 0, clinic_mismatch: 0, client_mismatch: 0, ...named },
+  invoice_lines: { deleted: 0, not_found: 0, invoice_mismatch: 0, clinic_mismatch: 0, ...invoice_lines },
+  lines_of_invoices
+})
+
+let deliveries = 0
+
+/** Delivers a deletion, lets its time come, and runs it: the outcome. */
+export const deleted = Effect.fnUntraced(function* (deletions: InvoiceDeletions, owner?: string) {
+  yield* scheduled(delivery(`deletion-${++deliveries}`, deletions, owner))
+  yield* TestClock.adjust(delay)
+  const was = yield* runOne(yield* claimOne())
+  return was._tag === "Completed" ? was.outcome : yield* new Unexpected({ what: "a completed deletion", was })
+})

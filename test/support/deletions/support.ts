@@ -1,0 +1,190 @@
+/** Deliveries, and the two schedulers over which every rule of tasks is checked. */
+import { assert, describe, layer, type Vitest } from "@effect/vitest"
+import { Data, Duration, Effect, Layer } from "effect"
+import { TestClock, TestConsole } from "effect/testing"
+import { deliveryOf } from "../../../src/deletions/Delivery.ts"
+import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
+import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
+import * as Distribution from "../../../src/database/Distribution.ts"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import * as SchedulerPostgres from "../../../src/deletions/SchedulerPostgres.ts"
+import type { ClaimLimits } from "../../../src/deletions/Task.ts"
+import {
+  type Claim,
+  type Receipt,
+  RunOutcome,
+  ScheduleOutcome,
+  type SchedulerUnavailable,
+  type TaskFailed
+} from "../../../src/deletions/Task.ts"
+import { TestDatabase } from "../TestDatabase.ts"
+import { long } from "../tries.ts"
+
+/** From receiving a delivery to running it. */
+export const delay = Duration.minutes(1)
+
+/** For how long a task is claimed. */
+export const lease = Duration.seconds(10)
+
+/** When tests begin. */
+export const start = Date.parse("2026-01-31T09:30:00.000Z")
+
+export const organization = "org_a"
+
+/** A delivery; by default of an invoice that nobody has. */
+export const delivery = (
+  key: string,
+  deletions: InvoiceDeletions = { invoices: [{ invoice_id: "invoice_1" }] },
+  owner = organization
+) => deliveryOf({ "idempotency-key": key, "x-organization-id": owner }, deletions)
+
+/** A step did not end as the test needs it to. */
+export class Unexpected extends Data.TaggedError("Unexpected")<{ readonly what: string; readonly was: unknown }> {}
+
+/** Schedules what must be new. */
+export const scheduled = Effect.fnUntraced(function* (given: ReturnType<typeof delivery>) {
+  const { schedule } = yield* Scheduler
+  return yield* ScheduleOutcome.$match(yield* schedule(given), {
+    Scheduled: ({ receipt }) => Effect.succeed(receipt),
+    Duplicate: (was) => Effect.fail(new Unexpected({ what: "a new task", was })),
+    KeyReused: (was) => Effect.fail(new Unexpected({ what: "a new task", was })),
+    Full: (was) => Effect.fail(new Unexpected({ what: "a new task", was }))
+  })
+})
+
+/** Claims tasks of some kinds. */
+export const claimSome = Effect.fnUntraced(function* (limits: ClaimLimits) {
+  const { claim } = yield* Scheduler
+  return yield* claim(limits, lease)
+})
+
+/** Claims what is due, or has expired. */
+export const claimAll = (limit = 100) => claimSome({ due: limit, expired: limit, alone: limit })
+
+/** Claims the one task that is due. */
+export const claimOne = Effect.fnUntraced(function* () {
+  const [claim, ...others] = yield* claimAll()
+  return claim === undefined || others.length > 0 ? yield* new Unexpected({ what: "one due task", was: others }) : claim
+})
+
+/** Schedules a task, lets its time come, and claims it. */
+export const claimed = Effect.fnUntraced(function* (key: string) {
+  const receipt = yield* scheduled(delivery(key))
+  yield* TestClock.adjust(delay)
+  return { receipt, claim: yield* claimOne() }
+})
+
+/** A millisecond less. */
+export const almost = (duration: Duration.Duration) => Duration.subtract(duration, Duration.millis(1))
+
+/** Claims a task, and lets another worker take it over. */
+export const takenOver = Effect.fnUntraced(function* (key: string) {
+  const { claim: first } = yield* claimed(key)
+  yield* TestClock.adjust(lease)
+  return { first, second: yield* claimOne() }
+})
+
+/** Runs a task alone. */
+export const runOne = Effect.fnUntraced(function* (claim: Claim) {
+  const { run } = yield* Scheduler
+  const [outcome] = yield* run([claim])
+  return outcome ?? (yield* new Unexpected({ what: "an outcome", was: outcome }))
+})
+
+/** Checks that a claim completes its task. */
+export const completes = Effect.fnUntraced(function* (claim: Claim) {
+  assert.strictEqual((yield* runOne(claim))._tag, "Completed")
+})
+
+/** Checks that a claim is void. */
+export const isSuperseded = Effect.fnUntraced(function* (claim: Claim) {
+  assert.deepStrictEqual(yield* runOne(claim), RunOutcome.Superseded())
+})
+
+/** Checks that no task is open. */
+export const isIdle = Effect.gen(function* () {
+  const { untilDue } = yield* Scheduler
+  assert.isUndefined(yield* untilDue)
+})
+
+/** Checks that no task is open, and that none is claimed later. */
+export const isFinished = Effect.gen(function* () {
+  yield* isIdle
+  yield* TestClock.adjust("365 days")
+  assert.isEmpty(yield* claimAll())
+})
+
+/** The ids of the tasks. */
+export const idsOf = (tasks: ReadonlyArray<Claim | Receipt>) => tasks.map(({ taskId }) => taskId)
+
+/** A scheduler over Postgres, without any task. No time passes while a statement runs: the test's clock has it all. */
+export const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`truncate deletion_tasks`
+      yield* sql`
+        create or replace function public.clock_timestamp() returns timestamptz language sql stable
+        return statement_timestamp()`
+      return scheduler
+    })
+  )
+
+/** The scheduler over Postgres. */
+export const layerPostgres = emptied(Scheduler.layer(delay))
+
+/** The same with the statements for a database that is distributed by organization. They are right on any other too. */
+export const layerDistributed = emptied(
+  Layer.effect(Scheduler, SchedulerPostgres.make({ delay, distribution: Distribution.distributed }))
+)
+
+/** The options of a test of both tiers. */
+const always = { tags: [] }
+
+/** The schedulers over Postgres, by name. The second is for the long tests. */
+export const postgres = [
+  { store: "over Postgres", scheduler: layerPostgres, options: always },
+  { store: "over Postgres, one organization at a time", scheduler: layerDistributed, options: long }
+] as const
+
+/** All schedulers. */
+export const stores = [
+  { store: "in memory", scheduler: Scheduler.layerMemory(delay), options: always },
+  ...postgres
+] as const
+
+/** How a database is shared by tests: its pool lives in real time. */
+export const onDatabase = { excludeTestServices: true, timeout: "3 minutes" } as const
+
+/** Lets a test have a clock of its own, and keeps what it logs. */
+export const inItsOwnTime = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  Effect.andThen(TestClock.setTime(start), test).pipe(
+    Effect.provide(Layer.fresh(Layer.merge(TestClock.layer(), TestConsole.layer)))
+  )
+
+/** What tests find: a scheduler over the databases. */
+type Provided = Scheduler | TestDatabase | CredentialDatabase | RecordDatabase | TaskDatabase
+
+/** Tests over each of the schedulers over Postgres. */
+export const overPostgres = (name: string, tests: (it: Vitest.MethodsNonLive<Provided>) => void) => {
+  for (const { options, scheduler, store } of postgres) {
+    describe(store, options, () =>
+      layer(Layer.provideMerge(scheduler, TestDatabase.layerDatabases), onDatabase)(name, tests)
+    )
+  }
+}
+
+/** What a test does with a scheduler. */
+export type Check<A = unknown> = Effect.Effect<A, Unexpected | SchedulerUnavailable | TaskFailed, Scheduler>
+
+/** Checks rules over all schedulers, each rule on a new one. */
+export const suite = (name: string, rules: ReadonlyArray<readonly [rule: string, check: Check]>) =>
+  layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
+    for (const { options, scheduler, store } of stores) {
+      it.effect.each(rules)(
+        `%s (${store})`,
+        ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))),
+        options
+      )
+    }
+  })

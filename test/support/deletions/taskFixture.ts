@@ -1,0 +1,75 @@
+/** One task of each state, made as the intake and a worker make them. */
+import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { deliveryOf } from "../../../src/deletions/Delivery.ts"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import type { State } from "../../../src/api/DeletionTasks.ts"
+import { maximumAttempts } from "../../../src/deletions/Task.ts"
+import { TestDatabase } from "../TestDatabase.ts"
+
+/** The organization of the tasks of each state. */
+export const owners: Readonly<Record<State, string>> = {
+  dead: "org_a",
+  completed: "org_a",
+  running: "org_b",
+  scheduled: "org_b"
+}
+
+export const reason = "The clinic's ledger is locked"
+
+const lease = Duration.hours(1)
+
+/** A delivery of one invoice and one line, with a key. */
+export const deliveryWith = (organization: string, key: string) =>
+  deliveryOf(
+    { "idempotency-key": key, "x-organization-id": organization },
+    { invoices: [{ invoice_id: `invoice_${key}` }], invoice_lines: [{ invoice_line_id: `line_${key}` }] }
+  )
+
+const schedule = Effect.fnUntraced(function* (organization: string, key: string) {
+  const scheduler = yield* Scheduler
+  const delivery = deliveryWith(organization, key)
+  yield* scheduler.schedule(delivery)
+  return delivery.taskId
+})
+
+/** Claims all that is due. */
+export const claimAll = Effect.flatMap(Scheduler, (scheduler) =>
+  scheduler.claim({ due: 100, expired: 100, alone: 100 }, lease)
+)
+
+/** A task that has failed as often as a task may. */
+export const makeDead = Effect.fnUntraced(function* (organization: string, key: string) {
+  const scheduler = yield* Scheduler
+  const id = yield* schedule(organization, key)
+  const attempt = Effect.flatMap(claimAll, (claims) =>
+    Effect.forEach(claims, (claim) => scheduler.fail(claim, reason, Duration.zero))
+  )
+  yield* Effect.replicateEffect(attempt, maximumAttempts)
+  return id
+})
+
+const make = Effect.gen(function* () {
+  const scheduler = yield* Scheduler
+  const dead = yield* makeDead(owners.dead, "dead")
+  const completed = yield* schedule(owners.completed, "completed")
+  for (const claim of yield* claimAll) yield* scheduler.run([claim])
+  const running = yield* schedule(owners.running, "running")
+  yield* claimAll
+  const scheduled = yield* Effect.provide(schedule(owners.scheduled, "scheduled"), Scheduler.layer(Duration.hours(1)))
+  return { dead, completed, running, scheduled } satisfies Record<State, string>
+})
+
+/** The ids of the tasks, by their state. */
+export class Tasks extends Context.Service<Tasks, Effect.Success<typeof make>>()(
+  "practice-data/test/support/deletions/taskFixture/Tasks"
+) {
+  static readonly layer = Layer.effect(Tasks, make).pipe(
+    Layer.provideMerge(Scheduler.layer(Duration.zero)),
+    Layer.provideMerge(TestDatabase.layerDatabases)
+  )
+}
+
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+
+/** The object that a text of JSON stands for. */
+export const parse = (text: string) => Effect.orDie(decode(text))

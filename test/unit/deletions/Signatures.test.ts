@@ -1,0 +1,334 @@
+/**
+ * Signed deliveries, with the library of Standard Webhooks as the sender. Decisions: "Invoice deletion intake", signature.
+ */
+import { createHmac } from "node:crypto"
+import { assert, it as test, layer } from "@effect/vitest"
+import { Clock, DateTime, Effect, Layer, Logger, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { Webhook } from "standardwebhooks"
+import type { Delivery } from "../../../src/deletions/Delivery.ts"
+import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
+import { SignaturesRequired } from "../../../src/deletions/Signature.ts"
+import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
+import { faults } from "../../../src/api/Faults.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { deliver, deletions, layerIntake, layerMemory, newKey, recording } from "../../support/deletions/intake.ts"
+import { onDatabase } from "../../support/deletions/support.ts"
+
+const secretOf = (text: string) => `whsec_${Buffer.from(text.padEnd(24, ".")).toString("base64")}`
+
+const secret = secretOf("current")
+const previous = secretOf("previous")
+const another = secretOf("of another organization")
+
+const secrets = IntakeSecrets.layerMemory({
+  org_a: [Redacted.make(secret), Redacted.make(previous)],
+  org_b: [Redacted.make(another)],
+  "org_\u00e9\u009b": [Redacted.make(secret)],
+  org_broken: [Redacted.make("no base64 §"), Redacted.make(secret)],
+  org_malformed: [Redacted.make("no base64 §")],
+  org_empty: [Redacted.make("whsec_")]
+})
+
+const json = JSON.stringify(deletions)
+
+/** How a sender signs: what differs from a good signature. */
+interface Signing {
+  readonly with?: ReadonlyArray<string>
+  /** Seconds from now. */
+  readonly at?: number
+  readonly id?: string
+  /** What is signed, where it is not what is sent. */
+  readonly body?: string
+  /** What is put before or after the signatures. */
+  readonly around?: readonly [string, string]
+}
+
+/** Headers of a signed delivery. */
+const signed = Effect.fnUntraced(function* (key: string, signing: Signing = {}) {
+  const { with: secretsOf = [secret], at = 0, id = key, body = json, around = ["", ""] } = signing
+  // The real time, which the sender goes by.
+  yield* Effect.flatMap(TestClock.withLive(Clock.currentTimeMillis), TestClock.setTime)
+  const time = DateTime.toDateUtc(DateTime.makeUnsafe((yield* Clock.currentTimeMillis) + at * 1000))
+  const signatures = secretsOf.map((each) => new Webhook(each).sign(id, time, body))
+  return {
+    "idempotency-key": key,
+    "webhook-id": id,
+    "webhook-timestamp": String(Math.floor(time.getTime() / 1000)),
+    "webhook-signature": `${around[0]}${signatures.join(" ")}${around[1]}`
+  }
+})
+
+const good: ReadonlyArray<readonly [rule: string, signing: Signing]> = [
+  ["with the current secret", {}],
+  ["with the secret before it, while secrets are rotated", { with: [previous] }],
+  ["with both secrets", { with: [previous, secret] }],
+  ["with an unknown secret first, and then with one of its own", { with: [another, secret] }],
+  ["with a signature of another version beside it", { around: ["v2,abc v1a,xyz ", " v3,"] }],
+  ["290 seconds ago", { at: -290 }],
+  ["290 seconds ahead", { at: 290 }]
+]
+
+const mismatch = "webhook-signature does not match"
+const noId = "webhook-id is missing"
+const otherId = "webhook-id is not the Idempotency-Key"
+const noTime = "webhook-timestamp is missing"
+const noSignature = "webhook-signature is missing"
+const malformed = "webhook-signature is malformed: it has no signature of version v1"
+const tooOld = "webhook-timestamp is too old: more than 300 seconds ago"
+const tooNew = "webhook-timestamp is too new: more than 300 seconds ahead"
+
+const bad: ReadonlyArray<
+  readonly [rule: string, reason: string, signing: Signing, change?: Readonly<Record<string, string | undefined>>]
+> = [
+  ["of another body", mismatch, { body: JSON.stringify({ invoices: [{ invoice_id: "i2" }] }) }],
+  ["of the same JSON in other bytes", mismatch, { body: ` ${json}` }],
+  ["310 seconds ago", tooOld, { at: -310 }],
+  ["310 seconds ahead", tooNew, { at: 310 }],
+  ["with an unknown secret", mismatch, { with: [secretOf("unknown")] }],
+  ["with the secret of another organization", mismatch, { with: [another] }],
+  ["with a webhook-id other than the Idempotency-Key", otherId, { id: "another id" }],
+  ["with nothing", noSignature, { with: [] }],
+  ["not at all", noId, {}, { "webhook-id": undefined, "webhook-timestamp": undefined, "webhook-signature": undefined }],
+  ["without its id", noId, {}, { "webhook-id": undefined }],
+  ["without its time", noTime, {}, { "webhook-timestamp": undefined }],
+  ["without its signature", noSignature, {}, { "webhook-signature": undefined }],
+  ["with empty headers", noId, {}, { "webhook-id": "", "webhook-timestamp": "", "webhook-signature": "" }],
+  ["with another time than it was signed at", tooOld, {}, { "webhook-timestamp": "1769851800" }],
+  ["with a time that is none", "webhook-timestamp is not a number", {}, { "webhook-timestamp": "now" }],
+  ["with a time beyond all numbers", tooNew, {}, { "webhook-timestamp": "9".repeat(400) }],
+  ["with its id and key replaced", mismatch, {}, { "webhook-id": "replaced", "idempotency-key": "replaced" }],
+  ["with another version", malformed, {}, { "webhook-signature": "v2,abc v1a,abc" }],
+  ["with no version", malformed, {}, { "webhook-signature": "abc" }],
+  ["with an empty signature", malformed, {}, { "webhook-signature": "v1 v1," }],
+  ["with a signature that is none", mismatch, {}, { "webhook-signature": "v1,\u00e9" }],
+  ["for another organization", mismatch, {}, { "x-organization-id": "org_b" }]
+]
+
+const deliveries: Array<Delivery> = []
+
+const services = Layer.mergeAll(layerMemory, recording(deliveries), secrets)
+
+const lines: Array<string> = []
+const logging = Logger.layer([Logger.map(Logger.formatJson, (line) => lines.push(line))])
+
+layer(layerIntake(services).pipe(Layer.provide(logging)))(
+  "where an organization has signing secrets, a delivery signed",
+  (it) => {
+    it.effect.each(good)("%s is accepted", ([, signing]) =>
+      Effect.gen(function* () {
+        const response = yield* deliver({ headers: yield* signed(newKey(), signing) })
+        assert.strictEqual(response.status, 202)
+      })
+    )
+
+    it.effect.each(bad)("%s is 401 because %s, which is logged, and nothing is stored", ([, reason, signing, change]) =>
+      Effect.gen(function* () {
+        const [before, logged] = [deliveries.length, lines.length]
+        const response = yield* deliver({ headers: { ...(yield* signed(newKey(), signing)), ...change } })
+        assert.strictEqual(response.status, 401)
+        const detail = `The delivery is not signed as required: ${reason}`
+        assert.deepStrictEqual(response.json, { detail })
+        assert.strictEqual(deliveries.length, before)
+        assert.strictEqual(lines.length, logged + 1)
+        assert.include(lines.at(-1), `"reason":"${reason}"`)
+      })
+    )
+
+    it.effect("is logged, when it is refused, with what the sender says in a form that harms no log", () =>
+      Effect.gen(function* () {
+        const headers = {
+          ...(yield* signed("key-of-a-log", { with: [another] })),
+          "x-organization-id": "org_\u00e9\u009b"
+        }
+        const response = yield* deliver({ headers })
+        assert.strictEqual(response.status, 401)
+        assert.match(lines.at(-1) ?? "", /"organization":"org_\?\?"/)
+        assert.match(lines.at(-1) ?? "", /"idempotency_key":"key-of-a-log"/)
+        for (const each of lines) for (const hidden of [secret, previous, another]) assert.notInclude(each, hidden)
+      })
+    )
+
+    it.effect.each([
+      ["without its Idempotency-Key", { "idempotency-key": undefined }, "idempotency-key", faults.missing],
+      ["with an empty Idempotency-Key", { "idempotency-key": "" }, "idempotency-key", faults.stringTooShort],
+      ["without its X-Organization-Id", { "x-organization-id": undefined }, "x-organization-id", faults.missing]
+    ] as const)("%s is 422, signed or not", ([, change, header, fault]) =>
+      Effect.gen(function* () {
+        for (const signature of [{}, yield* signed("any")]) {
+          const { status, json: body } = yield* deliver({ headers: { ...signature, ...change } })
+          assert.strictEqual(status, 422)
+          assert.deepStrictEqual(body, { detail: [{ loc: ["header", header], ...fault }] })
+        }
+      })
+    )
+
+    it.effect("is 401 before its body is looked at", () =>
+      Effect.gen(function* () {
+        for (const raw of ["{", " ".repeat(100_000)]) {
+          assert.strictEqual((yield* deliver({ raw, headers: yield* signed(newKey()) })).status, 401)
+          const taken = yield* deliver({ raw, headers: yield* signed(newKey(), { body: raw }) })
+          assert.strictEqual(taken.status, 422)
+        }
+      })
+    )
+
+    it.effect("is verified in the bytes that were sent, whatever the order of fields and the white space", () =>
+      Effect.gen(function* () {
+        const raw = `\n{ "more": "é", "invoices" : [ {"invoice_id":"\\u0069"} ] }\n`
+        const response = yield* deliver({ raw, headers: yield* signed(newKey(), { body: raw }) })
+        assert.strictEqual(response.status, 202)
+      })
+    )
+
+    it.effect("again later, with a new signature, is a duplicate", () =>
+      Effect.gen(function* () {
+        const key = newKey()
+        const first = yield* deliver({ headers: yield* signed(key, { at: -200 }) })
+        const again = yield* deliver({ headers: yield* signed(key, { with: [previous] }) })
+        assert.deepStrictEqual([first.status, again.status], [202, 200])
+      })
+    )
+
+    it.effect("of another payload with a key that was used is 422, as without a signature", () =>
+      Effect.gen(function* () {
+        const key = newKey()
+        yield* deliver({ headers: yield* signed(key) })
+        const raw = `{"invoices":[{"invoice_id":"i2"}]}`
+        const other = yield* deliver({ raw, headers: yield* signed(key, { body: raw }) })
+        assert.strictEqual(other.status, 422)
+      })
+    )
+
+    it.effect.each([
+      ["org_malformed", "no base64 §"],
+      ["org_empty", ""]
+    ] as const)("with the bytes of a malformed secret is 401: %s", ([organization, text]) =>
+      Effect.gen(function* () {
+        const headers = yield* signed(newKey())
+        const content = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${json}`
+        const signature = createHmac("sha256", Buffer.from(text, "base64")).update(content).digest("base64")
+        const response = yield* deliver({
+          headers: { ...headers, "x-organization-id": organization, "webhook-signature": `v1,${signature}` }
+        })
+        assert.strictEqual(response.status, 401)
+      })
+    )
+
+    it.effect("with one of its secrets is accepted, though another of them is unusable", () =>
+      Effect.gen(function* () {
+        const headers = { ...(yield* signed(newKey())), "x-organization-id": "org_broken" }
+        assert.strictEqual((yield* deliver({ headers })).status, 202)
+      })
+    )
+  }
+)
+
+layer(layerIntake(services))("where an organization has no signing secret", (it) => {
+  it.effect.each(bad)("a signature is not looked at: %s", ([, , signing, change]) =>
+    Effect.gen(function* () {
+      const headers = { ...(yield* signed(newKey(), signing)), ...change, "x-organization-id": "org_c" }
+      assert.include([202, 200], (yield* deliver({ headers })).status)
+    })
+  )
+})
+
+layer(layerIntake(services).pipe(Layer.provide(Layer.succeed(SignaturesRequired, true))))(
+  "where signatures are required of all",
+  (it) => {
+    it.effect.each([
+      ["unsigned", {}],
+      ["signed with another secret", { with: [another] }]
+    ] as const)("a delivery of an organization without a secret is 401, and nothing is stored: %s", ([kind, signing]) =>
+      Effect.gen(function* () {
+        const before = deliveries.length
+        const headers = kind === "unsigned" ? {} : yield* signed(newKey(), signing)
+        const response = yield* deliver({ headers: { ...headers, "x-organization-id": "org_c" } })
+        assert.strictEqual(response.status, 401)
+        const detail = "The delivery is not signed as required: the organization has no signing secret"
+        assert.deepStrictEqual(response.json, { detail })
+        assert.strictEqual(deliveries.length, before)
+      })
+    )
+
+    it.effect("a delivery that is signed with a secret of its organization is accepted", () =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* deliver({ headers: yield* signed(newKey()) })).status, 202)
+      })
+    )
+  }
+)
+
+const noSecrets = Layer.succeed(
+  IntakeSecrets,
+  IntakeSecrets.of({ of: () => Effect.fail(new SchedulerUnavailable({ message: "The store is down" })) })
+)
+
+layer(layerIntake(Layer.mergeAll(layerMemory, recording(deliveries), noSecrets)))(
+  "where the secrets cannot be read, a delivery",
+  (it) => {
+    it.effect.each(["good", "bad", "absent"])("is 503, and nothing is stored, its signature %s", (kind) =>
+      Effect.gen(function* () {
+        const before = deliveries.length
+        const key = newKey()
+        const headers =
+          kind === "absent" ? { "idempotency-key": key } : yield* signed(key, kind === "bad" ? { with: [another] } : {})
+        const response = yield* deliver({ headers })
+        assert.strictEqual(response.status, 503)
+        assert.isDefined(response.headers["retry-after"])
+        assert.deepInclude(response.json, {
+          status: "error",
+          received_at: null,
+          idempotency_key: key,
+          invoices_count: 1
+        })
+        assert.strictEqual(deliveries.length, before)
+      })
+    )
+
+    it.effect("is 422 when it is not as it should be", () =>
+      Effect.gen(function* () {
+        const response = yield* deliver({ json: {} })
+        assert.strictEqual(response.status, 422)
+        assert.deepStrictEqual(response.json, { detail: [{ loc: ["body"], ...faults.noItems }] })
+      })
+    )
+  }
+)
+
+/** What any store of secrets says: the table, filled, and the fake. */
+const readsSecrets = Effect.gen(function* () {
+  const { of } = yield* IntakeSecrets
+  const valuesOf = (organization: string) =>
+    Effect.map(of(organization), (found) => found.map((each) => Redacted.value(each)))
+  assert.deepStrictEqual(yield* valuesOf("org_a"), [secret, previous])
+  assert.deepStrictEqual(yield* valuesOf("org_b"), [another])
+  for (const organization of ["org_c", "ORG_A", ""]) assert.isEmpty(yield* valuesOf(organization))
+})
+
+test.effect("the secrets of an organization are its own (in memory)", () => Effect.provide(readsSecrets, secrets))
+
+layer(
+  TestDatabase.layerDatabases,
+  onDatabase
+)((it) => {
+  it.effect(
+    "the secrets of an organization are its own, the newest first, and not what was revoked (in the table)",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        for (const [organization, id, value, created, revoked] of [
+          ["org_a", "1", previous, "2026-01-01", null],
+          ["org_a", "2", secret, "2026-01-02", null],
+          ["org_a", "3", secretOf("revoked"), "2026-01-03", "2026-01-04"],
+          ["org_b", "1", another, "2026-01-01", null],
+          ["org_c", "1", secretOf("revoked"), "2026-01-01", "2026-01-01"]
+        ] as const) {
+          yield* sql`
+          insert into intake_secrets (organization_id, id, secret, created_at, revoked_at)
+          values (${organization}, ${id}, ${value}, ${created}, ${revoked})`
+        }
+        yield* Effect.provide(readsSecrets, IntakeSecrets.layer)
+      })
+  )
+})

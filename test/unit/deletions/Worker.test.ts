@@ -1,0 +1,299 @@
+/**
+ * The worker, by a clock that the test moves: when it works and when it rests, that tasks do not depend on each other,
+ * and how it stops. Decisions: "Invoice deletion intake", what the task does.
+ */
+import { assert, it } from "@effect/vitest"
+import { Arbitrary, Array, Duration, Effect, Exit, Fiber, Layer, Random, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { maximumAttempts, TaskFailed } from "../../../src/deletions/Task.ts"
+import * as Worker from "../../../src/deletions/Worker.ts"
+import { integer } from "../../support/arbitraries.ts"
+import {
+  oneRound,
+  options,
+  type RunTask,
+  type Run,
+  withRuns,
+  scheduledAll,
+  startWorker
+} from "../../support/deletions/workerFixture.ts"
+import { claimAll, delay, delivery, idsOf, isIdle, scheduled } from "../../support/deletions/support.ts"
+
+const fails: RunTask = () => Effect.fail(new TaskFailed({ message: "No" }))
+
+const takes =
+  (time: Duration.Input): RunTask =>
+  () =>
+    Effect.sleep(time)
+
+const idsOfRuns = (runs: ReadonlyArray<Run>) => runs.map(({ taskId }) => taskId)
+
+/** Deliveries, by the milliseconds from each to the next. */
+const gaps = Arbitrary.array(
+  Arbitrary.map(integer(0, 20), (n) => [0, 0, 1, 999, 1000, 1001, 60_000][n] ?? n * 137),
+  { minLength: 1, maxLength: 30 }
+)
+
+it.effect.prop(
+  "runs every task once, within 50 milliseconds after it is due, however many are due at once",
+  { gaps },
+  ({ gaps: given }) =>
+    withRuns((runs) =>
+      Effect.gen(function* () {
+        yield* startWorker
+        const due = new Map<string, number>()
+        let at = 60
+        for (const [index, gap] of given.entries()) {
+          yield* TestClock.adjust(gap)
+          at += gap / 1000
+          due.set((yield* scheduled(delivery(`${index}`))).taskId, at)
+        }
+        yield* TestClock.adjust("2 minutes")
+        assert.sameMembers(idsOfRuns(runs), [...due.keys()])
+        for (const task of runs) {
+          const late = task.at - (due.get(task.taskId) ?? task.at)
+          assert.isAtLeast(late, -1e-6)
+          assert.isAtMost(late, 0.05 + 1e-6)
+        }
+        yield* isIdle
+      })
+    ),
+  { arbitrary: { runs: 40, size: 30, maxShrinks: 100 } }
+)
+
+it.effect("looks for work every second, so that a task without delay runs a second late at most", () =>
+  withRuns(
+    (runs) =>
+      Effect.gen(function* () {
+        yield* startWorker
+        yield* TestClock.adjust("10.2 seconds")
+        yield* scheduledAll("1")
+        yield* TestClock.adjust("799 millis")
+        assert.isEmpty(runs)
+        yield* TestClock.adjust("1 milli")
+        assert.strictEqual(runs[0]?.at, 11)
+      }),
+    undefined,
+    Duration.zero
+  )
+)
+
+it.effect("runs a batch with as many tasks at once as it may, and the next batch when that is done", () =>
+  withRuns(
+    (runs) =>
+      Effect.gen(function* () {
+        yield* scheduledAll("1", "2", "3", "4", "5", "6")
+        yield* startWorker
+        yield* TestClock.adjust("2 minutes")
+        assert.deepStrictEqual(
+          runs.map(({ at }) => at),
+          [60, 60, 70, 70, 80, 80]
+        )
+      }),
+    takes("10 seconds")
+  )
+)
+
+it.effect("lets a task of another organization begin while a long batch runs", () =>
+  withRuns(
+    (runs) =>
+      Effect.gen(function* () {
+        yield* scheduledAll(...Array.makeBy(20, String))
+        yield* TestClock.adjust("200 millis")
+        const { taskId } = yield* scheduled(delivery("other", undefined, "org_b"))
+        yield* Effect.forkScoped(Worker.run({ ...options, batch: 24, concurrency: 6 }), { startImmediately: true })
+        yield* TestClock.adjust("2 minutes")
+        const begun = runs.find((run) => run.taskId === taskId)?.at ?? Infinity
+        assert.isBelow(begun, 62)
+        assert.lengthOf(runs, 21)
+      }),
+    takes("1 second")
+  )
+)
+
+it.effect("runs tasks of many organizations in few transactions, and those of one with many in others", () =>
+  withRuns(() =>
+    Effect.gen(function* () {
+      const scheduler = yield* Scheduler
+      const transactions: Array<ReadonlyArray<string>> = []
+      const recording: Scheduler["Service"] = {
+        ...scheduler,
+        run: (claims) => {
+          transactions.push(claims.map(({ organization }) => organization))
+          return scheduler.run(claims)
+        }
+      }
+      yield* scheduledAll(...Array.makeBy(10, String))
+      yield* Effect.forEach(Array.range(1, 10), (index) => scheduled(delivery("1", undefined, `org_${index}`)))
+      yield* TestClock.adjust(delay)
+      yield* Effect.provideService(oneRound({ ...options, batch: 20, concurrency: 6 }), Scheduler, recording)
+      const shared = transactions.filter((owners) => !owners.includes("org_a"))
+      assert.deepStrictEqual(
+        shared.map(({ length }) => length),
+        [4, 4, 2]
+      )
+      assert.sameMembers(transactions.filter((owners) => owners.includes("org_a")).flat(), Array.replicate("org_a", 10))
+    })
+  )
+)
+
+it.effect("keeps a task that takes long for itself, and has it counted once", () =>
+  withRuns(
+    (runs) =>
+      Effect.gen(function* () {
+        yield* scheduledAll("1", "2", "3")
+        yield* startWorker
+        yield* startWorker
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(runs.length, 3)
+        yield* isIdle
+      }),
+    takes("10 minutes")
+  )
+)
+
+it.effect("lets tasks of a batch fail, or be the victim of a bug, each for itself alone", () =>
+  Effect.suspend(() => {
+    const tasks: Array<string> = []
+    const runTask: RunTask = ({ taskId }) =>
+      taskId === tasks[0]
+        ? Effect.fail(new TaskFailed({ message: "No" }))
+        : taskId === tasks[2]
+          ? Effect.die(new Error("A bug"))
+          : Effect.void
+    return withRuns(
+      () =>
+        Effect.gen(function* () {
+          tasks.push(...(yield* scheduledAll("1", "2", "3", "4")))
+          yield* TestClock.adjust(delay)
+          assert.strictEqual(yield* oneRound({ ...options, concurrency: 1 }), 4)
+          assert.isEmpty(yield* claimAll())
+          yield* TestClock.adjust("2 seconds")
+          const again = yield* claimAll()
+          assert.sameMembers(idsOf(again), [tasks[0], tasks[2]])
+          for (const { attempt } of again) assert.strictEqual(attempt, 2)
+        }),
+      runTask
+    )
+  })
+)
+
+it.effect("tries a task that fails 8 times, after a while that may be twice as long each time, and then no more", () =>
+  withRuns(
+    (runs) =>
+      Effect.gen(function* () {
+        yield* scheduledAll("1")
+        yield* startWorker
+        yield* TestClock.adjust("1 hour")
+        assert.deepStrictEqual(
+          runs.map(({ attempt }) => attempt),
+          [1, 2, 3, 4, 5, 6, 7, 8]
+        )
+        for (const [index, { at, attempt }] of runs.slice(1).entries()) {
+          const waited = at - (runs[index]?.at ?? at)
+          // To the next millisecond, at which a task can be due.
+          assert.isAtLeast(waited, 0.999)
+          assert.isAtMost(waited, 2 ** (attempt - 1) + 0.001)
+        }
+        yield* isIdle
+      }),
+    fails
+  )
+)
+
+/** Chance at its ends. */
+const chance = (value: number) =>
+  Effect.provideService(Random.Random, { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => value })
+
+it.effect("waits after a failure for a second at least, and for twice as long each time, 5 minutes at most", () =>
+  Effect.gen(function* () {
+    for (let attempt = 1; attempt <= 2 * maximumAttempts; attempt++) {
+      const limit = Math.min(300_000, 1000 * 2 ** attempt)
+      assert.strictEqual(Duration.toMillis(yield* chance(0)(Worker.backoff(attempt))), 1000)
+      const longest = Duration.toMillis(yield* chance(1 - 1e-9)(Worker.backoff(attempt)))
+      assert.approximately(longest, limit, 1)
+      assert.isAtMost(longest, limit)
+      const half = Duration.toMillis(yield* chance(0.5)(Worker.backoff(attempt)))
+      assert.approximately(half, (1000 + limit) / 2, 1)
+    }
+  })
+)
+
+/** A worker that runs a task at a time, in a scope of its own, and its stop, which is under way. */
+const stopping = Effect.fnUntraced(function* (runFor: Duration.Input, batch = 1) {
+  const scope = yield* Scope.make()
+  yield* Layer.buildWithScope(Worker.layer({ ...options, batch, concurrency: 1 }), scope)
+  yield* TestClock.adjust(runFor)
+  return yield* Effect.forkScoped(Scope.close(scope, Exit.void), { startImmediately: true })
+})
+
+it.effect("stops at once while it rests, and works no more", () =>
+  withRuns((runs) =>
+    Effect.gen(function* () {
+      yield* scheduledAll("1")
+      const stop = yield* stopping("30.5 seconds")
+      yield* Fiber.join(stop)
+      yield* TestClock.adjust("1 hour")
+      assert.isEmpty(runs)
+    })
+  )
+)
+
+it.effect("finishes the task that it runs when it stops, and takes no other", () =>
+  withRuns(
+    (runs) =>
+      Effect.gen(function* () {
+        const [first, second] = yield* scheduledAll("1", "2")
+        const stop = yield* stopping("61 seconds")
+        yield* TestClock.adjust("3.9 seconds")
+        assert.isUndefined(stop.pollUnsafe())
+        yield* TestClock.adjust("100 millis")
+        yield* Fiber.join(stop)
+        yield* TestClock.adjust("1 hour")
+        assert.deepStrictEqual(idsOfRuns(runs), [first])
+        assert.deepStrictEqual(idsOf(yield* claimAll()), [second])
+      }),
+    takes("5 seconds")
+  )
+)
+
+it.effect("releases what it has not started when it stops, the attempts not counted", () =>
+  Effect.suspend(() => {
+    const tasks: Array<string> = []
+    // The first fails the batch and then, alone, itself; the second takes long.
+    const runTask: RunTask = ({ taskId }) =>
+      taskId === tasks[0]
+        ? Effect.fail(new TaskFailed({ message: "No" }))
+        : taskId === tasks[1]
+          ? Effect.sleep("5 seconds")
+          : Effect.void
+    return withRuns(
+      (runs) =>
+        Effect.gen(function* () {
+          tasks.push(...(yield* scheduledAll("1", "2", "3", "4")))
+          const stop = yield* stopping("61 seconds", 4)
+          yield* TestClock.adjust("5 seconds")
+          yield* Fiber.join(stop)
+          assert.notIncludeMembers(idsOfRuns(runs), tasks.slice(2))
+          const again = yield* claimAll()
+          const neverStarted = again.filter(({ attempt }) => attempt === 1)
+          assert.sameMembers(idsOf(neverStarted), tasks.slice(2))
+        }),
+      runTask
+    )
+  })
+)
+
+it.effect("has stopped after 10 seconds, whatever its task does", () =>
+  withRuns(
+    () =>
+      Effect.gen(function* () {
+        yield* scheduledAll("1")
+        const stop = yield* stopping("61 seconds")
+        yield* TestClock.adjust("10 seconds")
+        assert.isDefined(stop.pollUnsafe())
+      }),
+    () => Effect.never
+  )
+)

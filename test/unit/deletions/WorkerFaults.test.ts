@@ -1,0 +1,237 @@
+/**
+ * What a worker makes of a store that fails it, and others of a worker that was killed. Decisions: "Invoice deletion
+ * intake": a database outage uses up no attempt; runs exactly once in effect with any number of workers, killed at any
+ * point.
+ */
+import { assert, it } from "@effect/vitest"
+import { Array, Duration, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { type Claim, maximumAttempts, TaskFailed } from "../../../src/deletions/Task.ts"
+import * as Worker from "../../../src/deletions/Worker.ts"
+import { type Call, type Faults, unavailable } from "../../support/deletions/faulty.ts"
+import {
+  oneRound,
+  options,
+  type RunTask,
+  withRuns,
+  scheduledAll,
+  withFaults,
+  startWorker
+} from "../../support/deletions/workerFixture.ts"
+import { claimAll, claimOne, delay, isIdle } from "../../support/deletions/support.ts"
+
+/** Calls end with this, instead of what they should do. */
+const instead = (end: Effect.Effect<never>, ...calls: ReadonlyArray<Call>): Faults => ({
+  around: (call, effect) => (calls.includes(call) ? end : effect)
+})
+
+/** A store that can go down, for some calls or all. */
+const outage = (...calls: ReadonlyArray<Call>) => {
+  const state = { isDown: true, failures: 0 }
+  const faults: Faults = {
+    around: (call, effect) =>
+      Effect.gen(function* () {
+        if (!state.isDown || (calls.length > 0 && !calls.includes(call))) return yield* effect
+        state.failures += 1
+        return yield* unavailable
+      })
+  }
+  return { state, faults }
+}
+
+/** A store that does what it is asked, and whose responses are lost, so many times. */
+const losing = (call: Call, times: number): Faults => {
+  let left = times
+  return {
+    around: (called, effect) =>
+      Effect.suspend(() => (called === call && left-- > 0 ? Effect.andThen(effect, unavailable) : effect))
+  }
+}
+
+const takeovers = [
+  { count: 1, takes: 0, load: 0 },
+  { count: 64, takes: 0, load: 0 },
+  { count: 64, takes: 100, load: 0 },
+  { count: 64, takes: 100, load: 20 }
+]
+
+it.effect.each(takeovers)(
+  "of a worker that was killed, $count tasks of $takes ms are done within 2 seconds, beside $load others a second",
+  ({ count, takes, load }) =>
+    withRuns(
+      (runs) =>
+        Effect.gen(function* () {
+          const product = Worker.optionsFor(10)
+          const ids = yield* scheduledAll(...Array.makeBy(count, String))
+          const arrivals = load === 0 ? [] : Array.makeBy(load * 3, (index) => `load ${index}`)
+          for (const key of arrivals) {
+            yield* TestClock.adjust(1000 / load)
+            yield* scheduledAll(key)
+          }
+          yield* TestClock.adjust(Duration.subtract(delay, Duration.seconds(load > 0 ? 3 : 0)))
+          yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound(product)))
+          const others = yield* claimAll()
+          assert.isEmpty(others)
+          yield* Effect.forkScoped(Worker.run(product), { startImmediately: true })
+          yield* TestClock.adjust(Duration.subtract(Duration.seconds(2), Duration.millis(takes)))
+          assert.includeMembers(
+            runs.map(({ taskId }) => taskId),
+            ids
+          )
+          yield* TestClock.adjust("1 minute")
+          assert.lengthOf(runs, count + arrivals.length)
+          yield* isIdle
+        }),
+      () => Effect.sleep(takes)
+    )
+)
+
+it.effect("tasks that expire while a worker runs others start before those of its own that still wait", () =>
+  Effect.suspend(() => {
+    const tasks: Array<string> = []
+    // The third fails those with which it runs, so that these are run one after the other.
+    const runTask: RunTask = ({ taskId }) =>
+      taskId === tasks[2] ? Effect.fail(new TaskFailed({ message: "No" })) : Effect.sleep("1 second")
+    return withRuns(
+      (runs) =>
+        Effect.gen(function* () {
+          tasks.push(...(yield* scheduledAll("1", "2")))
+          yield* TestClock.adjust("900 millis")
+          tasks.push(...(yield* scheduledAll("3", "4", "5", "6")))
+          yield* TestClock.adjust(Duration.subtract(delay, Duration.millis(900)))
+          yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound()))
+          yield* Effect.forkScoped(Worker.run({ ...options, concurrency: 1 }), { startImmediately: true })
+          yield* TestClock.adjust("7 seconds")
+          assert.deepStrictEqual(
+            runs.slice(0, 7).map(({ taskId }) => tasks.indexOf(taskId) + 1),
+            [3, 3, 4, 1, 2, 5, 6]
+          )
+        }),
+      runTask
+    )
+  })
+)
+
+it.effect("an outage uses up no attempt, however often a task meets one", () =>
+  withRuns((runs) =>
+    Effect.gen(function* () {
+      const { state, faults } = outage("run")
+      yield* scheduledAll("1", "2")
+      yield* withFaults(faults)(startWorker)
+      yield* TestClock.adjust("5 minutes")
+      assert.isAbove(state.failures, 10 * maximumAttempts)
+      assert.isEmpty(runs)
+      state.isDown = false
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(
+        runs.map(({ attempt }) => attempt),
+        [1, 1]
+      )
+      yield* isIdle
+    })
+  )
+)
+
+it.effect("an outage in which nothing can be released either uses up no attempt", () =>
+  withRuns((runs) =>
+    Effect.gen(function* () {
+      const { state, faults } = outage("run", "release", "renew")
+      yield* scheduledAll("1")
+      yield* withFaults(faults)(startWorker)
+      yield* TestClock.adjust("1 hour")
+      assert.isAbove(state.failures, 1000)
+      assert.isEmpty(runs)
+      state.isDown = false
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(
+        runs.map(({ attempt }) => attempt),
+        [1]
+      )
+    })
+  )
+)
+
+it.effect("a store that is back is used half a second later", () =>
+  withRuns((runs) =>
+    Effect.gen(function* () {
+      const { state, faults } = outage()
+      yield* scheduledAll("1")
+      yield* withFaults(faults)(startWorker)
+      yield* TestClock.adjust("1 hour")
+      assert.isEmpty(runs)
+      state.isDown = false
+      yield* TestClock.adjust("500 millis")
+      assert.strictEqual(runs[0]?.attempt, 1)
+    })
+  )
+)
+
+/** The call whose response is lost, and the attempts that run then. */
+const lost: ReadonlyArray<readonly [call: Call, attempts: ReadonlyArray<number>]> = [
+  // Nobody knows of the claim, so its lease expires.
+  ["claim", [2]],
+  ["run", [1]],
+  ["untilDue", [1]],
+  ["renew", [1]]
+]
+
+it.effect.each(lost)("a task runs once in effect when the response to %s is lost", ([call, attempts]) =>
+  withRuns((runs) =>
+    Effect.gen(function* () {
+      yield* scheduledAll("1")
+      yield* TestClock.adjust(delay)
+      yield* withFaults(losing(call, 1))(startWorker)
+      yield* startWorker
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(
+        runs.map(({ attempt }) => attempt),
+        attempts
+      )
+      yield* isIdle
+    })
+  )
+)
+
+it.effect("an outage in the last attempt uses up no attempt either, when another worker comes first after it", () =>
+  withRuns((runs) =>
+    Effect.gen(function* () {
+      const { fail } = yield* Scheduler
+      yield* scheduledAll("1")
+      yield* TestClock.adjust(delay)
+      for (let attempt = 1; attempt < maximumAttempts; attempt++) yield* fail(yield* claimOne(), "No", Duration.zero)
+      const { state, faults } = outage("run", "release")
+      yield* withFaults(faults)(startWorker)
+      yield* TestClock.adjust(options.lease)
+      yield* claimAll()
+      state.isDown = false
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(
+        runs.map(({ attempt }) => attempt),
+        [maximumAttempts]
+      )
+    })
+  )
+)
+
+it.effect("a task that kills its process is dead after 8 attempts, and takes none of its batch with it", () =>
+  withRuns((runs) =>
+    Effect.gen(function* () {
+      const [poison, ...others] = yield* scheduledAll("1", "2", "3", "4")
+      yield* TestClock.adjust(delay)
+      const kills: Faults = {
+        around: (_, effect) => effect,
+        task: ({ taskId }: Claim) => (taskId === poison ? Effect.interrupt : Effect.void)
+      }
+      for (let process = 1; process <= 3 * maximumAttempts; process++) {
+        yield* Effect.exit(withFaults(kills)(oneRound({ ...options, concurrency: 1 })))
+        yield* TestClock.adjust(options.lease)
+      }
+      yield* isIdle
+      assert.sameMembers(
+        runs.map(({ taskId }) => taskId),
+        others
+      )
+    })
+  )
+)

@@ -1,0 +1,207 @@
+/** Who may ask, and for whom: the API key of a request. Contract: section 5. */
+import { hash } from "node:crypto"
+import { assert, it as test, layer } from "@effect/vitest"
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { HttpServer } from "effect/http"
+import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiTest } from "effect/http-api"
+import { Authorization, ReadsByKey } from "../../../src/api/Authorization.ts"
+import * as Client from "../../../src/api/Client.ts"
+import { CredentialStoreDown, OrgMismatch, responses, Unauthorized } from "../../../src/api/Errors.ts"
+import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
+import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
+import { InProcess, key, layerDemo, organization, other, paths, send, taskPaths } from "../../http/inProcess.ts"
+
+const refused: ReadonlyArray<readonly [name: string, authorization: string | undefined]> = [
+  ["no Authorization header", undefined],
+  ["an empty Authorization header", ""],
+  ["a scheme without a key", "Bearer"],
+  ["a scheme and spaces", "Bearer   "],
+  ["a key without a scheme", key],
+  ["a scheme that runs into the key", `Bearer${key}`],
+  ["a tab behind the scheme", `Bearer\t${key}`],
+  ["another scheme with a valid key", `Basic ${key}`],
+  ["another scheme that begins alike", `BearerToken ${key}`],
+  ["a key that is not known", "Bearer pda_live_0000000000000000000000000000000000000"],
+  ["a known key in other case", `Bearer ${key.toUpperCase()}`],
+  ["a known key with something behind it", `Bearer ${key} ${key}`],
+  ["two Authorization headers in one", `Bearer ${key}, Bearer ${key}`],
+  ["a known key in quotes", `Bearer "${key}"`],
+  ["a key of characters that no key has", "Bearer \u00e9\u00ff"],
+  ["a key of 100,000 characters", `Bearer ${"k".repeat(100_000)}`],
+  ["the name of a property that every object has", "Bearer constructor"],
+  ["the name of an object's prototype", "Bearer __proto__"],
+  ["the hash of a known key", `Bearer ${hash("sha256", key)}`]
+]
+
+layer(InProcess.layer())("the API key of a request", (it) => {
+  it.effect.each(refused)("is refused with 401 and always the same body: %s", ([, authorization]) =>
+    Effect.gen(function* () {
+      const answer = yield* send({ headers: { authorization } })
+      assert.strictEqual(answer.status, 401)
+      assert.deepStrictEqual(answer.json, { detail: new Unauthorized().detail })
+      assert.strictEqual(answer.headers["www-authenticate"], "Bearer")
+      assert.isUndefined(answer.headers["retry-after"])
+    })
+  )
+
+  it.effect.each([...paths, ...taskPaths])("is required by %s", (path) =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* send({ path, headers: { authorization: undefined } })).status, 401)
+    })
+  )
+
+  it.effect.each(["Bearer", "bearer", "BEARER", "bEaReR", "Bearer  "])(
+    "follows a scheme whose case does not matter: '%s'",
+    (scheme) =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* send({ headers: { authorization: `${scheme} ${key}` } })).status, 200)
+      })
+  )
+
+  it.effect.each([
+    [key, organization],
+    [other.key, other.organization]
+  ] as const)("decides the organization: %s reads %s", ([mine, mineIs]) =>
+    Effect.gen(function* () {
+      const headers = { authorization: `Bearer ${mine}` }
+      const answer = yield* send({ path: "/api/v3/organization/get", headers })
+      assert.deepInclude(answer.json, { id: mineIs })
+      const clinics = yield* send({ path: "/api/v3/clinics/search", headers })
+      assert.match(clinics.text, new RegExp(`"organization":"${mineIs}"`))
+      assert.notMatch(clinics.text, new RegExp(`"organization":"(?!${mineIs}")`))
+    })
+  )
+})
+
+layer(InProcess.layer())("requests of two organizations at once", (it) => {
+  it.effect("read the records of their own", () =>
+    Effect.gen(function* () {
+      const answers = yield* Effect.forEach(
+        Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? key : other.key)),
+        (given) =>
+          Effect.map(
+            send({ path: "/api/v3/organization/get", headers: { authorization: `Bearer ${given}` } }),
+            ({ text }) => [given, /"id":"(\w+)"/.exec(text)?.[1]] as const
+          ),
+        { concurrency: "unbounded" }
+      )
+      for (const [given, read] of answers) assert.strictEqual(read, given === key ? organization : other.organization)
+    })
+  )
+})
+
+const valid = new Set<string>([key])
+const revocable = Layer.succeed(
+  OrgResolver,
+  OrgResolver.of({
+    resolve: (given) =>
+      Effect.suspend(() =>
+        valid.has(Redacted.value(given)) ? Effect.succeed(organization) : Effect.fail(new Unauthorized())
+      )
+  })
+)
+
+layer(InProcess.layer(Layer.merge(layerDemo, revocable)))("a key that is revoked between two requests", (it) => {
+  it.effect("is refused at the second: nothing remembers it", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* send()).status, 200)
+      valid.delete(key)
+      assert.strictEqual((yield* send()).status, 401)
+    })
+  )
+})
+
+layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("a credential store that is down", (it) => {
+  it.effect.each([key, "pda_live_unknown", "\u00e9", "k".repeat(10_000)])(
+    "is 503, never 401, for the key %s",
+    (given) =>
+      Effect.gen(function* () {
+        const answer = yield* send({ headers: { authorization: `Bearer ${given}` } })
+        assert.strictEqual(answer.status, 503)
+        assert.deepStrictEqual(answer.json, { detail: new CredentialStoreDown().detail })
+        assert.match(answer.headers["retry-after"] ?? "", /^[1-9]\d*$/)
+        assert.isUndefined(answer.headers["www-authenticate"])
+      })
+  )
+
+  it.effect("is not asked about a request without a key, which is 401", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* send({ headers: { authorization: undefined } })).status, 401)
+    })
+  )
+
+  it.effect.each([...paths, ...taskPaths])("is 503 on %s", (path) =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* send({ path })).status, 503)
+    })
+  )
+})
+
+let asked = 0
+const counted = Layer.succeed(
+  OrgResolver,
+  OrgResolver.of({
+    resolve: (given) =>
+      Effect.suspend((): Effect.Effect<string, CredentialStoreDown | Unauthorized> => {
+        asked += 1
+        const text = Redacted.value(given)
+        if (text.endsWith("down")) return Effect.fail(new CredentialStoreDown())
+        return text.endsWith("known") ? Effect.succeed(organization) : Effect.fail(new Unauthorized())
+      })
+  })
+)
+
+layer(InProcess.layer(Layer.merge(layerDemo, counted)))("the store of keys", (it) => {
+  it.effect.each([
+    ["known", 200],
+    ["sent by a stranger", 401],
+    ["down", 503]
+  ] as const)("is asked once about a key of another form than ours: %s, %d", ([given, status]) =>
+    Effect.gen(function* () {
+      asked = 0
+      for (const path of ["/api/v3/charges/search", "/api/v3/organization/get", ...taskPaths.slice(0, 1)]) {
+        assert.strictEqual((yield* send({ path, headers: { authorization: `Bearer ${given}` } })).status, status)
+      }
+      assert.strictEqual(asked, 3)
+    })
+  )
+
+  it.effect("is asked about no key of a request that is none of an endpoint", () =>
+    Effect.gen(function* () {
+      asked = 0
+      const headers = { authorization: "Bearer stranger" }
+      assert.strictEqual((yield* send({ path: "/api/v3/openapi.json", method: "GET", headers })).status, 200)
+      assert.strictEqual((yield* send({ path: "/api/v3/nowhere", headers })).status, 404)
+      assert.strictEqual((yield* send({ path: "/api/v3/charges/search", method: "GET", headers })).status, 405)
+      assert.strictEqual(asked, 0)
+    })
+  )
+})
+
+const stranger = () => Effect.fail(new Unauthorized())
+
+class PingApi extends HttpApi.make("ping").add(
+  HttpApiGroup.make("ping")
+    .add(
+      HttpApiEndpoint.get("ping", "/ping", { success: Schema.String }),
+      HttpApiEndpoint.get("read", "/read", { error: responses(OrgMismatch) }).annotate(ReadsByKey, true)
+    )
+    .middleware(Authorization)
+) {}
+
+const pings = HttpApiBuilder.group(PingApi, "ping", (handlers) =>
+  handlers.handle("ping", () => Effect.succeed("pong")).handle("read", () => Effect.fail(new OrgMismatch()))
+).pipe(
+  Layer.provideMerge(AuthorizationServer.layer),
+  Layer.provide(Layer.succeed(OrgResolver, OrgResolver.of({ resolve: stranger, resolveHash: stranger })))
+)
+
+test.effect("a key that is not valid is refused by an endpoint that reads nothing, and by one whose read fails", () =>
+  Effect.gen(function* () {
+    const client = yield* HttpApiTest.groups(PingApi, ["ping"]).pipe(
+      Effect.provide([pings, Client.layerKey(Redacted.make("unknown")), HttpServer.layerServices])
+    )
+    assert.deepStrictEqual(yield* Effect.flip(client.ping.ping()), new Unauthorized())
+    assert.deepStrictEqual(yield* Effect.flip(client.ping.read()), new Unauthorized())
+  })
+)
