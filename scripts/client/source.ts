@@ -79,12 +79,12 @@ const headers: JsonSchema = {
   properties: {
     lag: {
       type: "integer",
-      description: "The seconds for which an open transaction has held changes back; 0 if it holds none."
+      description: "The delay in seconds of changes behind an open transaction; 0 if there are none."
     },
     complete: {
       type: "boolean",
       description:
-        "True once the first load is complete: every record that existed when you began, and has not changed since, has come."
+        "True once the first load is complete: you have every record that existed when you began, except those changed since."
     }
   },
   required: ["lag", "complete"]
@@ -114,7 +114,7 @@ export const source = (): Readonly<Record<string, string>> => {
       ...declared(data, "response", ["ValidationError"]),
       ...requests,
       ...declared(intake, "delivery", closure(intake, [delivery.request.schema])),
-      declaration(deliveryName, { description: "What to delete.", ...delivery.request.schema }, "delivery"),
+      declaration(deliveryName, { description: "The items to delete.", ...delivery.request.schema }, "delivery"),
       ...declared(intake, "response", closure(intake, [delivery.response]))
     ),
     "resources.ts": file(

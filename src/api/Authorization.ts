@@ -1,14 +1,12 @@
 /**
- * The bearer authorization of the data API: the API key decides the organization.
- *
- * Contract: section 5. A missing or invalid key is 401; a store of keys that cannot be reached is 503, never 401.
+ * The bearer authorization of the data API: the API key decides the organization. A missing or invalid key is 401; an
+ * unreachable store of keys is 503, never 401.
  */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { CredentialStoreDown, responses, responseWithHeader, TooManyRequests, Unauthorized } from "./Errors.ts"
 import type { CurrentOrganization } from "./CurrentOrganization.ts"
 
-/** The header that has the key. */
 export const bearer = HttpApiSecurity.bearer.pipe(
   HttpApiSecurity.annotateMerge(
     OpenApi.annotations({
@@ -17,10 +15,7 @@ export const bearer = HttpApiSecurity.bearer.pipe(
   )
 )
 
-/**
- * Annotation of an endpoint that responds with nothing but errors unless a statement that reads records has looked the
- * API key up. Of any other endpoint the key is looked up before it is handled.
- */
+/** Annotation of an endpoint whose statement looks the API key up. For any other, it is looked up before the handler. */
 export const ReadsByKey = Context.Reference<boolean>("practice-data/api/Authorization/ReadsByKey", {
   defaultValue: () => false
 })

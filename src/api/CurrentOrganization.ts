@@ -1,14 +1,12 @@
-/** The organization on whose behalf a request is served. */
+/** The organization of a request. */
 import { Context, Effect } from "effect"
 import { type CredentialStoreDown, OrgMismatch, Unauthorized } from "./Errors.ts"
 
 const orgMismatch = new OrgMismatch()
 
 /**
- * The organization that the request's API key resolves to. Everything that reads records requires it, so a read that is
- * not scoped to an organization does not compile.
- *
- * It is known by its id, or not looked up yet: `keys/OrganizationReads` then leaves the look-up to the statement.
+ * The organization that the request's API key resolves to. Reads of records require it: one without an organization does
+ * not compile. If it is not looked up yet, `keys/OrganizationReads` leaves that to the statement.
  *
  * @effect-leakable-service
  */

@@ -1,7 +1,4 @@
-/**
- * The contract of the data API. Nothing in this folder imports what serves it: the typed client and the OpenAPI
- * document come from here alone.
- */
+/** The contract of the data API: the typed client and the OpenAPI document come from this folder alone. */
 import { Array, Record } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Authorization } from "./Authorization.ts"
@@ -18,17 +15,17 @@ import { syncDescription } from "./Sync.ts"
 const description = `
 Read-only access to the records of a veterinary wellness-plan business. Every call is a POST with a JSON body.
 
-- **Authentication**: \`Authorization: Bearer <API_KEY>\`. The key resolves to exactly one organization, and every response holds records of that organization only.
-- **Paging**: \`limit\` (1 to 1000, default 100) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending. Records move while pages are read: to keep a copy, see below.
-- **Filters** are exact and case-sensitive, and all of them must hold. A filter that is null counts as absent. A field that an endpoint does not have is refused.
-- **Times** in requests are ISO 8601, UTC unless they carry an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in responses are always UTC with milliseconds.
-- **Fields** of a record are always present, null where there is no value.
-- **Requests** have all their fields in the body. A query string is refused with 422, and a \`Content-Encoding\` with 415.
-- **Errors** have a \`detail\`: a text, or for 422 a list of the faults of the request, all at once, up to 100. A response that refuses a request has at most 64 KiB. Every error of an endpoint carries \`x-service: practice-data\`: a 404 or 410 without it comes from a proxy or another server. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
-- **Connections**: what is not HTTP gets 400, headers over 16 KiB get 431, a request that does not arrive in time gets 408, with such a \`detail\`, and the connection is closed. A request with \`Upgrade\` is served without it, as the last of its connection; with \`Transfer-Encoding\` beside it, it gets 411.
-- **Compression**: responses come as zstd, br or gzip where \`Accept-Encoding\` asks for it.
+- **Authentication**: \`Authorization: Bearer <API_KEY>\`. The key resolves to one organization, and every response holds records of that organization only.
+- **Paging**: \`limit\` (1 to 1000, default 100) and \`offset\`. Results are ordered by the time of the last change, then by \`id\`, ascending. Records move while you read pages: to keep a copy, see below.
+- **Filters** are exact and case-sensitive, and all of them must hold. A filter that is null counts as absent. A field that the endpoint does not have gets 422.
+- **Times** in requests are ISO 8601, UTC without an offset; \`..._since\` is inclusive, \`..._before\` exclusive. Times in responses are UTC with milliseconds.
+- **Fields** of a record are always present, null if there is no value.
+- **Requests** have all their fields in the body. A query string gets 422, a \`Content-Encoding\` 415.
+- **Errors** have a \`detail\`: a text, or for 422 the list of all faults of the request, up to 100. A refusal has at most 64 KiB. Every error of an endpoint carries \`x-service: practice-data\`: a 404 or 410 without it comes from a proxy or another server. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
+- **Connections**: a request that is not HTTP gets 400, headers over 16 KiB get 431, and a request that does not arrive in time gets 408, each with a \`detail\`; then the connection is closed. \`Upgrade\` is ignored, and the request is the last of its connection; with \`Transfer-Encoding\` as well, it gets 411.
+- **Compression**: responses are zstd, br or gzip if \`Accept-Encoding\` allows it.
 - **Invoice deletions** are sent to the intake (\`/api/v1/docs\`). Read their outcome with \`/invoice-deletions/search\` and \`/get\`.
-- Every response carries \`x-request-id\`: the request's own, when it sent one of 1 to 128 visible ASCII characters, otherwise a new one.
+- Every response carries \`x-request-id\`: that of the request if it has 1 to 128 visible ASCII characters, otherwise a new one.
 
 \`x-provisional: true\` marks endpoints and statuses whose shape may still change.
 
@@ -52,17 +49,17 @@ const unavailable = (path: string) => {
 const statuses = (path: string): Readonly<Record<string, Status>> => ({
   200: { description: "The response.", isProvisional: false },
   400: errorStatus(
-    "A value that the endpoint cannot work with: a number out of range, a missing or blank id, a cursor that is damaged or belongs to another resource, or an organization other than the key's.",
+    "An invalid value: a number out of range, a missing or blank id, a cursor that is damaged or of another resource, or an organization other than the key's.",
     badRequest(path),
     false
   ),
   401: errorStatus("The API key is missing or invalid.", new Errors.Unauthorized(), false),
   404: errorStatus(
-    "The organization has no such record. The response is the same whether or not another organization has one.",
+    "The organization has no such record. The response is the same if another organization has one.",
     path === "/invoice-deletions/get" ? new Errors.TaskNotFound() : new Errors.RecordNotFound()
   ),
   410: errorStatus(
-    "The order of changes that the cursor belongs to has ended: start again without a cursor, with an empty copy.",
+    "The order of changes restarted: start again without a cursor, with an empty copy.",
     new Errors.CursorExpired()
   ),
   413: errorStatus("The request body is larger than 1 MiB.", {
@@ -71,22 +68,22 @@ const statuses = (path: string): Readonly<Record<string, Status>> => ({
   415: errorStatus("The request has a Content-Encoding other than identity.", new Errors.EncodingUnsupported()),
   422: {
     description:
-      "The request does not have the shape that the endpoint takes. All faults of the body are listed, up to 100; a query string is refused before the body is read.",
+      "The request does not match the schema of the endpoint. All faults of the body are listed, up to 100; a query string is refused before the body is read.",
     body: "HTTPValidationError",
     example: { detail: [{ loc: ["body", "organization"], ...faults.string }] },
     isProvisional: false
   },
   429: errorStatus(
-    "The organization sends more requests than it may. Try again after `Retry-After` seconds.",
+    "The organization exceeds its limit of requests. Try again after `Retry-After` seconds.",
     new Errors.TooManyRequests()
   ),
   500: internalError,
   501: errorStatus(
-    "The records are distributed over several servers, and their changes have no common order. This is permanent: search by `updated_at_since` or `modified_since` instead.",
+    "The records are distributed over several servers, and their changes have no common order. Do not retry: search by `updated_at_since` or `modified_since` instead.",
     new Errors.ChangesNotServed()
   ),
   503: errorStatus(
-    "A store that the response depends on cannot be reached or refuses the service, or it or the service is busy: `detail` names it. Never reported as 401. Try again after `Retry-After` seconds.",
+    "A store is unreachable, busy, or refuses the service, or the service is busy: `detail` names it. Never reported as 401. Try again after `Retry-After` seconds.",
     unavailable(path),
     false
   )

@@ -1,18 +1,7 @@
-/**
- * The deletion tasks of an organization. The intake schedules them (IntakeApi.ts); their sender reads the outcomes
- * here.
- */
+/** The deletion tasks of an organization: the intake schedules them (IntakeApi.ts), and their sender reads the outcomes. */
 import { Record, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import {
-  OrgMismatch,
-  OutOfRange,
-  responses,
-  ServiceBusy,
-  TaskIdRequired,
-  TaskNotFound,
-  TaskStoreDown
-} from "./Errors.ts"
+import * as Errors from "./Errors.ts"
 import { annotations } from "./openapi/Endpoint.ts"
 import * as Field from "./records/Field.ts"
 import * as Filter from "./records/Filter.ts"
@@ -20,7 +9,7 @@ import { organization, searchFields } from "./records/Requests.ts"
 
 export const State = Schema.Literals(["scheduled", "running", "completed", "dead"]).annotate({
   description:
-    "`scheduled`: due at its time, or for its next attempt. `running`: a worker has it. `completed`: it has run, and `outcome` says what it deleted. `dead`: every attempt failed and nothing was deleted, until an operator replays it."
+    "`scheduled`: due at its time, or for its next attempt. `running`: claimed by a worker. `completed`: it has run; `outcome` counts the deletions. `dead`: every attempt failed, and nothing is deleted until an operator replays it."
 })
 export type State = typeof State.Type
 
@@ -74,28 +63,23 @@ export const DeletionTask = Schema.Struct({
     examples: [exampleKey]
   }),
   state: State,
-  received_at: Field.timestamp("When the delivery was received."),
-  scheduled_for: Field.timestamp("When the deletion was to run. Results are ordered by it."),
-  started_at: Field.dateTime("When its first attempt began."),
-  finished_at: Field.dateTime("When it was completed, or its last attempt failed."),
-  attempts: count(
-    "The number of attempts that have begun, at most 8. A task that waits after 1 or more has failed as many times.",
-    1
-  ),
+  received_at: Field.timestamp("Time at which the delivery was received."),
+  scheduled_for: Field.timestamp("Time at which the deletion is due. Results are ordered by it."),
+  started_at: Field.dateTime("Start of the first attempt."),
+  finished_at: Field.dateTime("Time of completion, or of the last failed attempt."),
+  attempts: count("The number of attempts so far, at most 8. A scheduled task with 1 or more has failed as often.", 1),
   invoices_count: count("The number of invoices in the delivery, repeated ones included.", 1),
   invoice_lines_count: count("The number of invoice lines in the delivery, repeated ones included.", 1),
   outcome: Schema.NullOr(Outcome).annotate({
-    description: "The items that were deleted, and that were not. Null until it is completed."
+    description: "The items that were and were not deleted. Null until the task is completed."
   })
 }).annotate({ identifier: "DeletionTask", description: "A delivery of invoice deletions, and its outcome." })
 export type DeletionTask = typeof DeletionTask.Type
 
-const filters = { state: Filter.equals("state"), scheduled_since: Filter.since("scheduled_for") }
-
 const SearchRequest = Schema.Struct({
   ...searchFields,
-  state: filters.state.schema,
-  scheduled_since: filters.scheduled_since.schema
+  state: Filter.equals("state").schema,
+  scheduled_since: Filter.since("scheduled_for").schema
 }).annotate({ identifier: "InvoiceDeletionsSearchRequest" })
 export type SearchRequest = typeof SearchRequest.Type
 
@@ -124,7 +108,7 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
         identifier: "InvoiceDeletionsPage",
         description: "A page of invoice deletions."
       }),
-      error: responses(OrgMismatch, OutOfRange, TaskStoreDown, ServiceBusy)
+      error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, Errors.TaskStoreDown, Errors.ServiceBusy)
     }).annotateMerge(
       annotations({
         operation: ["invoice-deletions", "search"],
@@ -138,7 +122,13 @@ export const deletionTasks = HttpApiGroup.make("deletion-tasks")
     HttpApiEndpoint.post("get", "/invoice-deletions/get", {
       payload: GetRequest,
       success: DeletionTask,
-      error: responses(OrgMismatch, TaskIdRequired, TaskNotFound, TaskStoreDown, ServiceBusy)
+      error: Errors.responses(
+        Errors.OrgMismatch,
+        Errors.TaskIdRequired,
+        Errors.TaskNotFound,
+        Errors.TaskStoreDown,
+        Errors.ServiceBusy
+      )
     }).annotateMerge(
       annotations({
         operation: ["invoice-deletions", "get"],

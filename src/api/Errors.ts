@@ -1,11 +1,8 @@
 /**
- * The public errors of the service: a class for each reason. The class has the HTTP status, and its texts are the type
- * of its `detail`. `responses` gives the form in which a client gets them: a body of the documented shape, with the
- * headers that the client needs.
- *
- * Contract: sections 2.11 and 7.
+ * The public errors of the service: a class for each reason, with its HTTP status and its texts. `responses` gives the
+ * form that a client gets: `{ detail }`, and the headers that the client needs.
  */
-import { Array, Duration, Effect, Schema, SchemaAST } from "effect"
+import { Array, Duration, Effect, Record, Schema, SchemaAST } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 
 export const ErrorDetail = Schema.Struct({
@@ -106,7 +103,7 @@ export class TaskNotFound extends error<TaskNotFound>()("TaskNotFound", 404, { d
 /** 410: the order of changes that the cursor belongs to has ended. */
 export class CursorExpired extends error<CursorExpired>()("CursorExpired", 410, {
   detail: text(
-    "The order of changes began anew, as after a restore of the database: start again without a cursor, with an empty copy"
+    "The order of changes restarted, as after a restore of the database: start again without a cursor, with an empty copy"
   )
 }) {}
 
@@ -143,36 +140,33 @@ interface StoreFailure {
   readonly _tag: "Busy" | "Refused" | "Unreachable"
 }
 
-/** The texts of a store that has no answer, by the reason. */
-const storeTexts = (store: string) => ({
-  Unreachable: `The ${store} cannot be reached`,
-  Busy: `The ${store} is busy`,
-  Refused: `The ${store} refuses the service`
-})
-
-const storeFields = (store: string) => {
-  const { Busy, Refused, Unreachable } = storeTexts(store)
-  return { detail: text(Unreachable, Busy, Refused), retryAfter: seconds }
+const store = (name: string) => {
+  const texts = {
+    Unreachable: `The ${name} cannot be reached`,
+    Busy: `The ${name} is busy`,
+    Refused: `The ${name} refuses the service`
+  }
+  return {
+    fields: { detail: text(texts.Unreachable, texts.Busy, texts.Refused), retryAfter: seconds },
+    detailOf: ({ _tag }: StoreFailure) => ({ detail: texts[_tag] })
+  }
 }
 
+const [credentials, records, tasks] = [store("credential store"), store("record store"), store("task store")]
+
 /** 503: the store of API keys cannot be reached, is busy, or refuses the service. Never reported as 401. */
-export class CredentialStoreDown extends error<CredentialStoreDown>()(
-  "CredentialStoreDown",
-  503,
-  storeFields("credential store")
-) {
-  static readonly from = ({ _tag }: StoreFailure) =>
-    new CredentialStoreDown({ detail: storeTexts("credential store")[_tag] })
+export class CredentialStoreDown extends error<CredentialStoreDown>()("CredentialStoreDown", 503, credentials.fields) {
+  static readonly from = (failure: StoreFailure) => new CredentialStoreDown(credentials.detailOf(failure))
 }
 
 /** 503: the store of records cannot be reached, is busy, or refuses the service. */
-export class RecordStoreDown extends error<RecordStoreDown>()("RecordStoreDown", 503, storeFields("record store")) {
-  static readonly from = ({ _tag }: StoreFailure) => new RecordStoreDown({ detail: storeTexts("record store")[_tag] })
+export class RecordStoreDown extends error<RecordStoreDown>()("RecordStoreDown", 503, records.fields) {
+  static readonly from = (failure: StoreFailure) => new RecordStoreDown(records.detailOf(failure))
 }
 
 /** 503: the store of deletion tasks cannot be reached, is busy, or refuses the service. */
-export class TaskStoreDown extends error<TaskStoreDown>()("TaskStoreDown", 503, storeFields("task store")) {
-  static readonly from = ({ _tag }: StoreFailure) => new TaskStoreDown({ detail: storeTexts("task store")[_tag] })
+export class TaskStoreDown extends error<TaskStoreDown>()("TaskStoreDown", 503, tasks.fields) {
+  static readonly from = (failure: StoreFailure) => new TaskStoreDown(tasks.detailOf(failure))
 }
 
 /** 503: the service already reads as many large bodies as it can hold. */
@@ -244,39 +238,47 @@ const decodeAs =
     return new found(given)
   }
 
+/** A response of errors with a `detail`, with headers that are always the same. */
+const fixedResponse = <E extends { readonly detail: Detail }, Detail>(
+  errors: Schema.ConstraintCodec<E, unknown>,
+  body: Schema.Codec<{ readonly detail: Detail }, unknown>,
+  decode: (body: { readonly detail: Detail }) => E,
+  headers: Readonly<Record<string, string>> = {}
+): Schema.Codec<E, unknown> =>
+  Schema.toType(errors).pipe(
+    HttpApiSchema.encodeToWithHeaders(
+      { body, headers: { ...marks, ...Record.map(headers, () => Schema.String) } },
+      {
+        decode: (given) => decode(given.body),
+        encode: ({ detail }) => ({ body: { detail }, headers: { ...marked, ...headers } })
+      }
+    )
+  )
+
 /** The response of errors of one status. */
 const response = <E extends DetailError>(
   status: number,
   classes: Array.NonEmptyReadonlyArray<DetailClass<E>>
 ): Schema.Codec<E, unknown> => {
   const body = ErrorDetail.pipe(HttpApiSchema.status(status))
+  const errors = Schema.Union(classes)
   const decode = decodeAs(classes)
-  return Schema.toType(Schema.Union(classes)).pipe(
-    status === 429 || status === 503
-      ? HttpApiSchema.encodeToWithHeaders(
-          { body, headers: { ...marks, "retry-after": retryAfterHeader } },
-          {
-            decode: ({ body: { detail }, headers }) => decode({ detail, retryAfter: headers["retry-after"] }),
-            encode: ({ detail, retryAfter = 1 }) => ({
-              body: { detail },
-              headers: { ...marked, "retry-after": retryAfter }
-            })
-          }
-        )
-      : HttpApiSchema.encodeToWithHeaders(
-          { body, headers: marks },
-          {
-            decode: (given) => decode(given.body),
-            encode: ({ detail }) => ({ body: { detail }, headers: marked })
-          }
-        )
+  if (status !== 429 && status !== 503) return fixedResponse(errors, body, decode)
+  return Schema.toType(errors).pipe(
+    HttpApiSchema.encodeToWithHeaders(
+      { body, headers: { ...marks, "retry-after": retryAfterHeader } },
+      {
+        decode: ({ body: { detail }, headers }) => decode({ detail, retryAfter: headers["retry-after"] }),
+        encode: ({ detail, retryAfter = 1 }) => ({
+          body: { detail },
+          headers: { ...marked, "retry-after": retryAfter }
+        })
+      }
+    )
   )
 }
 
-/**
- * The responses of errors, one for each status: `{ detail }`, and nothing of the error's inner structure. 429 and 503
- * have `Retry-After` in seconds, 1 by default.
- */
+/** The responses of errors, one for each status. 429 and 503 have `Retry-After` in seconds, 1 by default. */
 export const responses = <const Classes extends ReadonlyArray<DetailClass>>(
   ...classes: Classes
 ): ReadonlyArray<Schema.Codec<Classes[number]["Type"], unknown>> =>
@@ -285,28 +287,12 @@ export const responses = <const Classes extends ReadonlyArray<DetailClass>>(
   )
 
 /** The response of an error, with a header that is always the same. */
-export const responseWithHeader = <E extends DetailError, const Name extends string>(
-  one: DetailClass<E>,
-  name: Name,
-  value: string
-) =>
-  Schema.toType(one).pipe(
-    HttpApiSchema.encodeToWithHeaders(
-      { body: ErrorDetail.pipe(HttpApiSchema.status(statusOf(one))), headers: { ...marks, [name]: Schema.String } },
-      {
-        decode: ({ body: { detail } }) => new one({ detail }),
-        encode: ({ detail }) => ({ body: { detail }, headers: { ...marked, [name]: value } })
-      }
-    )
-  )
+export const responseWithHeader = <E extends DetailError>(one: DetailClass<E>, name: string, value: string) =>
+  fixedResponse(one, ErrorDetail.pipe(HttpApiSchema.status(statusOf(one))), (body) => new one(body), { [name]: value })
 
 /** The response of a 422. */
-export const responseInvalid = Schema.toType(RequestInvalid).pipe(
-  HttpApiSchema.encodeToWithHeaders(
-    { body: HTTPValidationError.pipe(HttpApiSchema.status(statusOf(RequestInvalid))), headers: marks },
-    {
-      decode: ({ body: { detail } }) => new RequestInvalid({ detail }),
-      encode: ({ detail }) => ({ body: { detail }, headers: marked })
-    }
-  )
+export const responseInvalid = fixedResponse(
+  RequestInvalid,
+  HTTPValidationError.pipe(HttpApiSchema.status(statusOf(RequestInvalid))),
+  (body) => new RequestInvalid(body)
 )

@@ -1,8 +1,6 @@
 /**
- * The faults of a request in the vocabulary of pydantic 2, which generated clients of this error shape know: one item a
- * fault, all faults at once, up to a hundred.
- *
- * A schema or a check names its fault with the annotation `fault`; by default, its type names it.
+ * The faults of a request in the vocabulary of pydantic 2, which generated clients of this error shape know. A schema or
+ * a check names its fault with the annotation `fault`; by default, its type decides.
  */
 import { Predicate, type SchemaAST, SchemaIssue } from "effect"
 import { RequestInvalid, type ValidationError } from "./Errors.ts"
@@ -18,7 +16,7 @@ declare module "effect/Schema" {
     interface Augment {
       /** The item of a 422 when this schema or check refuses a value. */
       readonly fault?: Fault | undefined
-      /** Of a request body: how many items all its lists may have together. */
+      /** Of a request body: the most items of all its lists together. */
       readonly maximumItems?: number | undefined
     }
   }
@@ -56,19 +54,16 @@ export const faults = {
   noItems: { type: "value_error", msg: "Value error, invoices or invoice_lines should have at least 1 item" }
 } as const satisfies Record<string, Fault>
 
-/** A text of more characters than it may have. */
 export const stringTooLong = (maximum: number): Fault => ({
   type: "string_too_long",
   msg: `String should have at most ${maximum} characters`
 })
 
-/** A text that does not have the form it should have. */
 export const patternMismatch = (pattern: string): Fault => ({
   type: "string_pattern_mismatch",
   msg: `String should match pattern '${pattern}'`
 })
 
-/** A list of more items than it may have. */
 export const tooLong = (maximum: number, actual: number): Fault => ({
   type: "too_long",
   msg: `List should have at most ${maximum} items after validation, not ${actual}`
@@ -109,7 +104,7 @@ const segment = (key: PropertyKey) => (Predicate.isNumber(key) ? key : String(ke
 const isExtra = (issue: SchemaIssue.Issue): boolean =>
   issue._tag === "UnexpectedKey" || (issue._tag === "Pointer" && isExtra(issue.issue))
 
-/** The faults that a schema found, in the order of its fields, unknown fields last. */
+/** The faults of an issue, in the order of the schema's fields, unknown fields last. */
 export const validationErrors = (issue: SchemaIssue.Issue, loc: Loc): ReadonlyArray<ValidationError> => {
   switch (issue._tag) {
     case "Pointer":
@@ -144,7 +139,6 @@ export const validationErrors = (issue: SchemaIssue.Issue, loc: Loc): ReadonlyAr
 /** The most faults that a response lists. */
 export const maximumFaults = 100
 
-/** The most characters of a name that are shown. */
 const longestName = 64
 
 // Without half of a pair of surrogates at the end.
@@ -153,11 +147,11 @@ const shown = (part: string | number) =>
     ? `${part.slice(0, longestName).replace(/[\ud800-\udbff]$/, "")}\u2026`
     : part
 
-/** The refusal of a request: its first faults, with their names cut short, so that it is small whatever was sent. */
+/** A 422 with the first faults, their names cut short: it is small whatever was sent. */
 export const invalidRequest = (errors: ReadonlyArray<ValidationError>): RequestInvalid =>
   new RequestInvalid({
     detail: errors.slice(0, maximumFaults).map(({ loc, msg, type }) => ({ loc: loc.map(shown), msg, type }))
   })
 
-/** The refusal of a request for one fault. */
+/** A 422 with one fault. */
 export const invalidAt = (loc: Loc, fault: Fault): RequestInvalid => invalidRequest([item(loc, fault)])

@@ -1,4 +1,4 @@
-/** The contract of the intake of invoice deletions. Contract: section 4.2. */
+/** The contract of the intake of invoice deletions. */
 import { Context, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchema, OpenApi } from "effect/http-api"
 import { JsonBody } from "./JsonBody.ts"
@@ -26,18 +26,15 @@ const otherId = (description: string, example: string) => Schema.optionalKey(Sch
 /** An invoice to delete, all its lines with it. */
 export const DeletedInvoice = Schema.Struct({
   invoice_id: ownId("The invoice. All its lines are deleted with it.", "invoice_oakridge_0001"),
-  clinic_id: otherId(
-    "Its home or servicing clinic. Another clinic than these: nothing is deleted.",
-    "clinic_oakridge_01"
-  ),
-  client_id: otherId("Its client. Another client: nothing is deleted.", "client_oakridge_0001")
+  clinic_id: otherId("Its home or servicing clinic. If it is another one, nothing is deleted.", "clinic_oakridge_01"),
+  client_id: otherId("Its client. If it is another one, nothing is deleted.", "client_oakridge_0001")
 }).annotate({ identifier: "DeletedInvoice" })
 
 /** An invoice line to delete. */
 export const DeletedInvoiceLine = Schema.Struct({
   invoice_line_id: ownId("The invoice line.", "line_oakridge_0002_1"),
-  invoice_id: otherId("Its invoice. Another invoice: nothing is deleted.", "invoice_oakridge_0002"),
-  clinic_id: otherId("Its clinic. Another clinic: nothing is deleted.", "clinic_oakridge_01")
+  invoice_id: otherId("Its invoice. If it is another one, nothing is deleted.", "invoice_oakridge_0002"),
+  clinic_id: otherId("Its clinic. If it is another one, nothing is deleted.", "clinic_oakridge_01")
 }).annotate({ identifier: "DeletedInvoiceLine" })
 
 const countOf = (items: ReadonlyArray<unknown> | undefined) => items?.length ?? 0
@@ -51,7 +48,7 @@ export const InvoiceDeletions = Schema.Struct({
     Schema.Array(DeletedInvoiceLine).annotate({ description: "The invoice lines to delete." })
   )
 })
-  .annotate({ description: `What to delete: invoices, lines, or both; from 1 to ${maximumItems} items together.` })
+  .annotate({ description: `The items to delete: invoices, lines, or both; from 1 to ${maximumItems} items together.` })
   .check(
     Schema.makeFilter(({ invoices, invoice_lines }) => {
       const count = countOf(invoices) + countOf(invoice_lines)
@@ -59,48 +56,38 @@ export const InvoiceDeletions = Schema.Struct({
       return count > maximumItems ? refuse(tooLong(maximumItems, count)) : undefined
     })
   )
-  .annotate({
-    identifier: "InvoiceDeletions",
-    maximumItems
-  })
+  .annotate({ identifier: "InvoiceDeletions", maximumItems })
 export type InvoiceDeletions = typeof InvoiceDeletions.Type
 
-const printableAscii = Schema.makeFilter(
-  (text: string) => {
-    if (text === "") return refuse(faults.stringTooShort)
-    if (text.length > 36) return refuse(stringTooLong(36))
-    return /^[\x20-\x7e]+$/.test(text) ? undefined : refuse(patternMismatch("^[\\x20-\\x7e]+$"))
-  },
-  { toJsonSchema: () => ({ minLength: 1, maxLength: 36, pattern: "^[\\x20-\\x7e]+$" }) }
-)
-
-const organizationId = Schema.makeFilter(
-  (text: string) => {
-    if (text === "") return refuse(faults.stringTooShort)
-    return text.length > 128 ? refuse(stringTooLong(128)) : undefined
-  },
-  { toJsonSchema: () => ({ minLength: 1, maxLength: 128 }) }
-)
-
-/** The headers of a delivery. Those of a signature matter only where the organization has a signing secret. */
-export const DeliveryHeaders = Schema.Struct({
-  "idempotency-key": Schema.String.annotate({
-    description: "Unique per delivery. A delivery that is sent again with the same key is scheduled once.",
-    examples: ["delivery-1"]
-  }).check(printableAscii),
-  "x-organization-id": Schema.String.annotate({
-    description: "The organization that owns the invoices.",
-    examples: ["org_oakridge"]
-  }).check(organizationId),
-  "webhook-id": Schema.optionalKey(
-    Schema.String.annotate({ description: "Standard Webhooks: equals the Idempotency-Key." })
-  ),
-  "webhook-timestamp": Schema.optionalKey(
-    Schema.String.annotate({ description: "Standard Webhooks: the time of the signature, in seconds since 1970." })
-  ),
-  "webhook-signature": Schema.optionalKey(
-    Schema.String.annotate({ description: "Standard Webhooks: one or more signatures, separated by spaces." })
+/** A header of 1 to `maxLength` characters. */
+const header = (description: string, example: string, maxLength: number, form?: RegExp) => {
+  const check = Schema.makeFilter(
+    (text: string) => {
+      if (text === "") return refuse(faults.stringTooShort)
+      if (text.length > maxLength) return refuse(stringTooLong(maxLength))
+      return form?.test(text) === false ? refuse(patternMismatch(form.source)) : undefined
+    },
+    { toJsonSchema: () => ({ minLength: 1, maxLength, ...(form && { pattern: form.source }) }) }
   )
+  return Schema.String.annotate({ description, examples: [example] }).check(check)
+}
+
+/** A header of a signature. */
+const signed = (description: string) =>
+  Schema.optionalKey(Schema.String.annotate({ description: `Standard Webhooks: ${description}` }))
+
+/** The headers of a delivery. Those of a signature matter only if the organization has a signing secret. */
+export const DeliveryHeaders = Schema.Struct({
+  "idempotency-key": header(
+    "Unique per delivery. A delivery that is sent again with the same key is scheduled once.",
+    "delivery-1",
+    36,
+    /^[\x20-\x7e]+$/
+  ),
+  "x-organization-id": header("The organization that owns the invoices.", "org_oakridge", 128),
+  "webhook-id": signed("equals the Idempotency-Key."),
+  "webhook-timestamp": signed("the time of the signature, in seconds since 1970."),
+  "webhook-signature": signed("one or more signatures, separated by spaces.")
 })
 export type DeliveryHeaders = typeof DeliveryHeaders.Type
 
@@ -137,10 +124,7 @@ export class IntakeUnavailable extends error<IntakeUnavailable>()("IntakeUnavail
 
 const unavailable = IntakeUnavailable.pipe(
   HttpApiSchema.encodeToWithHeaders(
-    {
-      body: receipt(statusOf(IntakeUnavailable)),
-      headers: { "retry-after": Schema.Int }
-    },
+    { body: receipt(statusOf(IntakeUnavailable)), headers: { "retry-after": Schema.Int } },
     {
       decode: ({ body, headers }) => new IntakeUnavailable({ receipt: body, retryAfter: headers["retry-after"] }),
       encode: ({ receipt: body, retryAfter }) => ({ body, headers: { "retry-after": retryAfter } })

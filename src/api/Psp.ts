@@ -1,48 +1,29 @@
 /**
- * Live reads of the payment processor account that is connected to a clinic. Contract: section 4.1, "Live processor
- * read". All six have the same request and response; the contract shows balance transactions.
+ * Live reads of the payment processor account that is connected to a clinic. All six have the same request and response.
  */
 import { Effect, Predicate, Schema, SchemaGetter } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import {
-  ClinicNotConnected,
-  ClinicRequired,
-  ClinicUnknown,
-  CredentialStoreDown,
-  CursorNotFound,
-  OrgMismatch,
-  OutOfRange,
-  ProcessorBusy,
-  ProcessorDown,
-  ProcessorNotConfigured,
-  RecordStoreDown,
-  responses,
-  ServiceBusy
-} from "./Errors.ts"
+import * as Errors from "./Errors.ts"
 import { annotations, type Stability, typeName } from "./openapi/Endpoint.ts"
 import * as Filter from "./records/Filter.ts"
 import { integer, organization } from "./records/Requests.ts"
 import { faults, refuse } from "./Faults.ts"
 
-/** The greatest page that the processor hands out. */
+/** The largest page of the processor. */
 export const maximumLimit = 100
 
 const epochBounds = { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }
 
-const epochSeconds = (description: string) =>
-  Filter.optional(
-    integer(description, epochBounds).check(
-      Schema.makeFilter((value: number) => {
-        const { maximum, minimum } = epochBounds
-        if (value < minimum) {
-          return refuse({ type: "greater_than_equal", msg: `Input should be greater than or equal to ${minimum}` })
-        }
-        return value > maximum
-          ? refuse({ type: "less_than_equal", msg: `Input should be less than or equal to ${maximum}` })
-          : undefined
-      })
-    )
-  )
+const isEpoch = Schema.makeFilter((value: number) => {
+  const { maximum, minimum } = epochBounds
+  if (value < minimum)
+    return refuse({ type: "greater_than_equal", msg: `Input should be greater than or equal to ${minimum}` })
+  return value > maximum
+    ? refuse({ type: "less_than_equal", msg: `Input should be less than or equal to ${maximum}` })
+    : undefined
+})
+
+const epochSeconds = (description: string) => Filter.optional(integer(description, epochBounds).check(isEpoch))
 
 // Null counts as absent.
 const clinic = Schema.NullOr(Filter.Text("The clinic whose connected account is read.", "clinic_oakridge_01")).pipe(
@@ -59,15 +40,15 @@ const pspSearchRequest = Schema.Struct({
   clinic,
   organization,
   limit: Filter.optional(
-    integer("How many objects to return at most. More than 100 is read as 100.", { minimum: 1, default: 100 })
+    integer("The most objects to return. More than 100 is read as 100.", { minimum: 1, default: 100 })
   ),
   starting_after: Filter.optional(Filter.Text("The id of the last object of the page before.")),
-  created_gte: epochSeconds("Only objects created at or after this, in seconds since 1970."),
-  created_lte: epochSeconds("Only objects created at or before this, in seconds since 1970.")
+  created_gte: epochSeconds("Lower bound of the time of creation, inclusive, in seconds since 1970."),
+  created_lte: epochSeconds("Upper bound of the time of creation, inclusive, in seconds since 1970.")
 })
 export type PspSearchRequest = typeof pspSearchRequest.Type
 
-/** An object of the processor. Which other fields it has is the processor's business. */
+/** An object of the processor, with any other fields. */
 export interface PspObject {
   readonly id: string
   readonly object: string
@@ -95,7 +76,7 @@ const PspObject = Schema.declare(isPspObject, { toCodecJson: () => undefined })
           created: {
             type: "integer",
             format: "int64",
-            description: "When it was created, in seconds since 1970.",
+            description: "Time of the creation, in seconds since 1970.",
             examples: [1767600000]
           }
         },
@@ -111,24 +92,24 @@ const PspPage = Schema.Struct({
   data: Schema.Array(PspObject).annotate({
     description: "The processor's objects as it gives them, newest first."
   }),
-  has_more: Schema.Boolean.annotate({ description: "Whether there is another page." })
+  has_more: Schema.Boolean.annotate({ description: "True if there is another page." })
 }).annotate({ identifier: "PspPage", description: "A page of objects of the payment processor." })
 
 const title = (kind: string) => kind.replaceAll("-", " ")
 
-const errors = responses(
-  OrgMismatch,
-  OutOfRange,
-  ClinicRequired,
-  ClinicUnknown,
-  ClinicNotConnected,
-  CursorNotFound,
-  RecordStoreDown,
-  CredentialStoreDown,
-  ProcessorDown,
-  ProcessorNotConfigured,
-  ProcessorBusy,
-  ServiceBusy
+const errors = Errors.responses(
+  Errors.OrgMismatch,
+  Errors.OutOfRange,
+  Errors.ClinicRequired,
+  Errors.ClinicUnknown,
+  Errors.ClinicNotConnected,
+  Errors.CursorNotFound,
+  Errors.RecordStoreDown,
+  Errors.CredentialStoreDown,
+  Errors.ProcessorDown,
+  Errors.ProcessorNotConfigured,
+  Errors.ProcessorBusy,
+  Errors.ServiceBusy
 )
 
 const group = <const Kind extends string>(
@@ -151,7 +132,7 @@ const group = <const Kind extends string>(
           stability,
           summary: `Read ${title(kind)}`,
           description:
-            "Reads live from the payment processor account connected to one clinic, newest first. The next page is the one that starts after the id of the last object; there is no offset. A clinic without a connected account is refused with 400. When the processor does not answer for an account within 8 seconds, fails several times in a row, or 20 reads of the organization are in flight, the response is 503, and `Retry-After` is 1 to 60 seconds.",
+            "Reads live from the payment processor account connected to one clinic, newest first. For the next page, set `starting_after` to the id of the last object; there is no offset. A clinic without a connected account gets 400. The response is 503, with a `Retry-After` of 1 to 60 seconds, when the processor does not answer within 8 seconds, has failed several times in a row, or 20 reads of the organization are in flight.",
           request: { clinic: "clinic_oakridge_01", limit: 10 },
           response: { data: [{ ...example, created: 1767600000 }], has_more: true }
         })

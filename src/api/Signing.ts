@@ -1,4 +1,4 @@
-/** The signature of deliveries: text for the documentation of the intake, whose examples run as they stand. */
+/** The documentation of signatures. Its examples run as they are. */
 
 const curl = `
 id=$(openssl rand -hex 16)
@@ -65,14 +65,14 @@ const block = (language: string, code: string) => `\`\`\`${language}\n${code}\n\
 export const signing = `
 ## Sign a delivery
 
-An organization that has a signing secret takes only deliveries that are signed with it, as [Standard Webhooks](https://www.standardwebhooks.com) describes:
+If the organization has a signing secret, sign its deliveries as [Standard Webhooks](https://www.standardwebhooks.com) describes:
 
 1. \`webhook-id\` is the Idempotency-Key, and \`webhook-timestamp\` the time of sending in seconds since 1970. It may be 300 seconds off.
-2. The key is what follows \`whsec_\` in the secret, decoded from base64: bytes, not text.
+2. The key is the part of the secret behind \`whsec_\`, decoded from base64: bytes, not text.
 3. The signature is the HMAC-SHA256 of \`webhook-id\`, a dot, \`webhook-timestamp\`, a dot and the body, byte for byte as it is sent.
-4. \`webhook-signature\` is \`v1,\` and the signature in base64. While secrets are rotated there may be several, separated by spaces; one that fits is enough.
+4. \`webhook-signature\` is \`v1,\` and the signature in base64. During a rotation there may be several, separated by spaces; one valid one is enough.
 
-A delivery that is sent again keeps its Idempotency-Key and its body, and is signed anew with the time of that moment. A 401 names the header that is wrong.
+A retry keeps the Idempotency-Key and the body, and has a new time and signature. A 401 names the header that is wrong.
 
 The examples run as they are, with the address of this API, the organization and its secret in the environment:
 

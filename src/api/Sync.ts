@@ -40,10 +40,10 @@ A 400 means that the cursor is damaged, or belongs to another resource or organi
 
 Guarantees:
 
-- Whenever \`has_more\` is false and the header \`${lagHeader}\` is 0, the copy is the last committed state of every record (where the service reads from a replica: of what the replica has). Otherwise the header is the delay in seconds: changes behind an open transaction arrive once it ends.
+- Whenever \`has_more\` is false and the header \`${lagHeader}\` is 0, the copy is the last committed state of every record (of the replica, if the service reads from one). Otherwise the header is the delay in seconds: changes behind an open transaction arrive once it ends.
 - Once the header \`${completeHeader}\` is \`true\`, you have received every record that existed when you began without a cursor, except those changed since: they arrive as changes. It becomes true even if some transaction is always open.
 - A record may arrive again, but never an older state of it after a newer one.
-- Records that are marked as deleted are in \`body\`. The ids of deleted rows are in \`removed\`, also of records that the copy never had, from the time of your first request on.
+- Records that are marked as deleted are in \`body\`. The ids of rows that were deleted since your first request are in \`removed\`, also of records that the copy never had.
 - Writers that disable the triggers of a table are not covered.
 
 ### By search alone
@@ -57,7 +57,7 @@ ${rows.join("\n")}
 A round reads the pages one after the other, never at the same time:
 
 1. **Ask** with \`limit\` ${maximumLimit}, with the filter set to the start of the round (the first round has none), and with \`include_deleted: true\` where the table has it.
-2. **Apply** each page at once: insert or replace its records by their \`id\`. The last read wins, even where its time is earlier: a transaction that began earlier may commit later.
+2. **Apply** each page at once: insert or replace its records by their \`id\`. The last read wins, even if its time is earlier: a transaction that began earlier may commit later.
 3. **Go on** with pages that overlap by one record. Where the time T of the last record is later than the filter, or there is no filter yet, set the filter to T, and \`offset\` to the number of this page's records that have the time T, less one. Otherwise add the number of records of the page, less one, to \`offset\`.
 4. **Step back** where the first record of a page with an \`offset\` is not one that this round has read with the time of the filter, or there is none: records have moved. Apply the page, but do not go on from it: ask again with \`offset\` ${half} lower, at least 0, until it fits.
 5. **End** the round at a page that fits and has less than ${maximumLimit} records. The next round starts some minutes before the last time seen or before the \`Date\` of this round's first response, whichever is earlier. Save that start. A round that was interrupted begins again.

@@ -4,15 +4,7 @@
  */
 import { Context, type Duration, Effect, Layer } from "effect"
 import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import type {
-  ChangesNotServed,
-  CredentialStoreDown,
-  CursorExpired,
-  CursorInvalid,
-  RecordNotFound,
-  RecordStoreDown,
-  Unauthorized
-} from "../api/Errors.ts"
+import type * as Errors from "../api/Errors.ts"
 import { type Records, resources } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
 import type { Page } from "../api/records/Requests.ts"
@@ -54,7 +46,7 @@ export interface Changes {
 }
 
 /** The failures of a read. The statement that reads may look up the key as well. */
-export type ReadError = Unauthorized | CredentialStoreDown | RecordStoreDown
+export type ReadError = Errors.Unauthorized | Errors.CredentialStoreDown | Errors.RecordStoreDown
 
 /** Reads the records of one resource for the current organization. */
 export interface Repository<R extends Resource = Resource> {
@@ -62,11 +54,15 @@ export interface Repository<R extends Resource = Resource> {
   /** A page: `{"body":[...]}`, the records in the resource's order. */
   readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<Json, ReadError, CurrentOrganization>
   /** A record. */
-  readonly get: (id: string) => Effect.Effect<Json, RecordNotFound | ReadError, CurrentOrganization>
+  readonly get: (id: string) => Effect.Effect<Json, Errors.RecordNotFound | ReadError, CurrentOrganization>
   /** The next page of changes. */
   readonly changes: (
     request: ChangesRequest
-  ) => Effect.Effect<Changes, CursorInvalid | CursorExpired | ChangesNotServed | ReadError, CurrentOrganization>
+  ) => Effect.Effect<
+    Changes,
+    Errors.CursorInvalid | Errors.CursorExpired | Errors.ChangesNotServed | ReadError,
+    CurrentOrganization
+  >
 }
 
 export class Repositories extends Context.Service<

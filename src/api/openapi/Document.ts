@@ -1,4 +1,4 @@
-/** The OpenAPI documents: what they have beyond the annotations of the endpoints. */
+/** The parts of the OpenAPI documents that the annotations of endpoints do not give. */
 import { type JsonSchema, Predicate, Record } from "effect"
 import { OpenApi } from "effect/http-api"
 import { completeHeader, lagHeader } from "../records/Requests.ts"
@@ -35,23 +35,23 @@ const seconds = (minimum: number) => ({ schema: { type: "integer", minimum, exam
 const headers = {
   "x-request-id": {
     description:
-      "The id of the request: its own `x-request-id` where it has one of 1 to 128 visible ASCII characters, otherwise a new one. Name it when you report a problem.",
+      "The id of the request: its own `x-request-id` if that has 1 to 128 visible ASCII characters, otherwise a new one. Name it when you report a problem.",
     schema: { type: "string", examples: ["5f0c6a4e-3d5b-4c0e-9b1a-2f7d8e6c1a90"] }
   },
   "x-service": {
-    description: "Shows that an endpoint of this service refuses the request, and no proxy or other server.",
+    description: "Shows that this service refused the request, not a proxy or another server.",
     ...text("practice-data")
   },
   "retry-after": { description: "Try again after this many seconds.", ...seconds(1) },
   "www-authenticate": { description: "The scheme of the credentials that are required.", ...text("Bearer") },
   "accept-encoding": { description: "The only content encoding that a request may have.", ...text("identity") },
   [lagHeader]: {
-    description: "The seconds for which an open transaction has held changes back; 0 where none are held back.",
+    description: "The delay of the changes in seconds: those behind an open transaction arrive once it ends.",
     ...seconds(0)
   },
   [completeHeader]: {
     description:
-      "True once the first load is complete: every record that existed when you began without a cursor, and has not changed since, has arrived.",
+      "True once the first load is complete: you have every record that existed when you began without a cursor, except those changed since.",
     ...text("true", "false")
   }
 }
@@ -78,7 +78,7 @@ const responseOf = (given: Response, status: Status | undefined, schemas: JsonSc
   }
 }
 
-/** A parameter with its description and its example where readers look for them. */
+/** A parameter with its description and its example beside its schema. */
 const parameterOf = ({ schema, ...given }: OpenApi.OpenAPISpecParameter) => {
   const { description, examples, ...rest } = simplify({ ...schema }, true)
   return {
@@ -94,7 +94,7 @@ const bodyName = ({ content }: OpenApi.OpenAPISpecRequestBody) => {
   return Predicate.isString(ref) ? ref.replace("#/components/schemas/", "") : ""
 }
 
-/** The scheme as the standard spells it; some readers take another spelling for another scheme. */
+/** The scheme as the standard spells it. */
 const lowercased = (scheme: OpenApi.OpenAPIHTTPSecurityScheme) => ({ ...scheme, scheme: scheme.scheme.toLowerCase() })
 
 interface Options {

@@ -9,7 +9,7 @@ export type Stability = "contract" | "provisional"
 export const typeName = (name: string) => name.split("-").map(Text.capitalize).join("")
 
 interface Documentation {
-  /** The resource and the verb, which generated clients name their methods by. */
+  /** The resource and the verb: the names of methods in generated clients. */
   readonly operation: readonly [resource: string, verb: string]
   readonly summary: string
   readonly description: string
@@ -20,7 +20,7 @@ interface Documentation {
   readonly response?: object
 }
 
-/** Examples of a request, by the name of the only one: pages that send requests look for named ones. */
+/** A named example of a request: pages that send requests look for named ones. */
 export const sent = (value: unknown) => ({ examples: { demo: { summary: "On the demo data", value } } })
 
 const extended = (content: OpenApi.OpenApiSpecContent, extension: object) =>

@@ -5,20 +5,19 @@ import { signing } from "../Signing.ts"
 import { documentation, errorStatus, internalError, type Status } from "./Document.ts"
 
 const description = `
-Takes notifications that invoices, or lines of invoices, were deleted, and deletes them a little later, once.
+Takes notifications that invoices or invoice lines were deleted, and deletes them a little later, once.
 
-- A delivery may be sent any number of times with the same \`Idempotency-Key\`: it is stored once, and every response is that of the first. After a 503, a timeout or a broken connection, send it again with the same key.
-- Extra ids of an item must match the record: an item with another clinic, client or invoice deletes nothing, and is counted by reason.
-- Items are counted before they are looked at: more than 10,000 are refused with 422, and the count in the response is of those that were counted until then.
-- A 422 lists the faults of a delivery all at once, up to 100. A response that refuses a delivery has at most 64 KiB.
-- Check a delivery, and why items were not deleted, with \`POST /api/v3/invoice-deletions/get\` of the practice data API and an API key of the organization: \`{"idempotency_key": "..."}\`.
-- Deliveries of an organization with a signing secret must be signed, and the service may require it of all: see below. Unsigned ones are otherwise accepted from anyone.
-- What an organization has pending is bounded. Beyond, a delivery gets 503 and nothing is stored.
+- Retries are idempotent: a delivery with the same \`Idempotency-Key\` is stored once, and every response is that of the first. After a 503, a timeout or a broken connection, send it again with the same key.
+- Extra ids of an item must match the record; mismatches are skipped and counted by reason.
+- More than 10,000 items get 422; the count in the response stops where the service stopped counting.
+- A 422 lists all faults of a delivery, up to 100. A refusal has at most 64 KiB.
+- Check a delivery, and why items were skipped, with \`POST /api/v3/invoice-deletions/get\` of the practice data API and your API key: \`{"idempotency_key": "..."}\`.
+- Deliveries of an organization with a signing secret must be signed, and the service may require it of all: see below. Otherwise unsigned ones are accepted from anyone.
+- The pending deliveries of an organization are bounded. Beyond, a delivery gets 503 and nothing is stored.
 
 ${signing}
 `.trim()
 
-// The contract shows no status of the intake.
 const status = (text: string, example: unknown): Status => ({ description: text, example, isProvisional: true })
 
 const checks = {
@@ -46,7 +45,7 @@ const intake: Readonly<Record<string, Status>> = {
   }),
   202: status("Stored and committed: status `scheduled`.", receipt),
   401: errorStatus(
-    "The delivery must be signed, and is not, or not as it should be. The detail names the header that is missing, too old or too new, or does not match; or says that the organization has no signing secret.",
+    "The required signature is missing or invalid. The detail names the header that is missing, too old, too new, or does not match; or says that the organization has no signing secret.",
     { detail: "The delivery is not signed as required: webhook-signature is missing" }
   ),
   413: errorStatus("The request body is larger than 4 MiB.", {
@@ -54,12 +53,12 @@ const intake: Readonly<Record<string, Status>> = {
   }),
   415: errorStatus("The request has a Content-Encoding other than identity.", new Errors.EncodingUnsupported()),
   422: status(
-    "The request does not have the shape that the endpoint takes, or its Idempotency-Key was used with another payload. Nothing is stored.",
+    "The request does not match the schema of the endpoint, or its Idempotency-Key was used with another payload. Nothing is stored.",
     { detail: [{ loc: ["header", "idempotency-key"], ...faults.idempotencyKeyReused }] }
   ),
   500: internalError,
   503: status(
-    "The store is down or busy, the service is reading too many large deliveries, or the organization has as much pending as it may: status `error`; the counts are 0 where the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds.",
+    "The store is down or busy, the service is reading too many large deliveries, or too much of the organization is pending: status `error`; the counts are 0 if the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds.",
     { ...receipt, status: "error", received_at: null }
   )
 }

@@ -1,4 +1,4 @@
-/** Cancellation payment intents: what is settled when a plan is cancelled. Contract: section 2.4. */
+/** Cancellation payment intents: the settlements of cancelled plans. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -11,7 +11,7 @@ export const CancellationPaymentIntent = Field.record(
     clinic_name: Field.text("Name of the clinic.", "Oakridge Animal Hospital"),
     clinic_id: Field.ref("clinic", "The clinic."),
     date: Field.dateTime("Date of the cancellation."),
-    discounted: Field.boolean("Whether the settlement was discounted."),
+    discounted: Field.boolean("True if the settlement was discounted."),
     discounted_amount: Field.number("Amount of the discount.", 10),
     new_price: Field.number("Price after the discount.", 90),
     percent_discount: Field.number("Discount in percent.", 10),
@@ -20,15 +20,15 @@ export const CancellationPaymentIntent = Field.record(
     wellnes_plan_name: Field.planName,
     payments: Field.number("Sum of the payments made.", 127.5),
     payment_amount: Field.number("Amount to pay or to refund.", 90),
-    payment_or_refund: Field.text("Whether the amount is paid or refunded.", "payment"),
+    payment_or_refund: Field.text("`payment` or `refund`: the direction of the amount.", "payment"),
     paymentIntent_or_refund_id: Field.text("Identifier of the payment or refund.", "pi_3Oak0001"),
     total_benefits_consumed_at_retail_price: Field.number("Benefits used, at retail price.", 230),
     total_benefits_consumed_at_discounted_price: Field.number("Benefits used, at the discounted price.", 207),
-    reason: Field.text("Why the plan was cancelled.", "Moved away"),
+    reason: Field.text("Reason of the cancellation.", "Moved away"),
     early_cancellation_fee: Field.number("Fee for cancelling early.", 25),
     refund_ids: Field.texts("The refunds made.", ["re_3Oak0001"]),
-    isSucceeded: Field.boolean("Whether the settlement succeeded."),
-    IsTest: Field.boolean("Whether it is a test."),
+    isSucceeded: Field.boolean("True if the settlement succeeded."),
+    IsTest: Field.boolean("True for a test."),
     ...Field.times
   }
 )

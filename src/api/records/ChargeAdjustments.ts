@@ -7,7 +7,7 @@ export const ChargeAdjustment = Field.record("ChargeAdjustment", "A correction o
   id: Field.id("charge_adjustment"),
   charge: Field.ref("charge", "The charge."),
   amount: Field.number("Amount of the correction.", -10),
-  reason: Field.text("Why it was corrected.", "Courtesy"),
+  reason: Field.text("Reason of the correction.", "Courtesy"),
   ...Field.times
 })
 

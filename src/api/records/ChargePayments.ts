@@ -1,4 +1,4 @@
-/** Charge payments: payments towards a charge. Contract: section 2.6. */
+/** Charge payments: payments towards a charge. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"

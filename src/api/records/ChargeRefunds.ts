@@ -1,11 +1,11 @@
-/** Charge refunds: money returned on a charge. Contract: section 2.7. */
+/** Charge refunds: money returned on a charge. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
 export const ChargeRefund = Field.record("ChargeRefund", "Money returned on a charge.", {
   id: Field.id("charge_refund"),
-  refund_date: Field.dateTime("When it was refunded."),
+  refund_date: Field.dateTime("Time of the refund."),
   amount: Field.number("Amount of the refund.", 20),
   charge: Field.ref("charge", "The charge."),
   ...Field.times

@@ -1,10 +1,10 @@
-/** Charges: what a client owes for an invoice. Contract: section 2.5. */
+/** Charges: the amounts that clients owe for invoices. */
 import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const Charge = Field.record("Charge", "What a client owes for an invoice, and what of it was paid.", {
+export const Charge = Field.record("Charge", "The amount that a client owes for an invoice, and the payments.", {
   id: Field.id("charge"),
   home_clinic: Field.ref("clinic", "The clinic that holds the plan."),
   servicing_clinic: Field.ref("clinic", "The clinic that gave the service."),

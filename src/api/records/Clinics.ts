@@ -1,4 +1,4 @@
-/** Clinics. Contract: section 2.9. */
+/** Clinics. */
 import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"

@@ -1,4 +1,4 @@
-/** Consumption logs: what was used of a plan's benefits. Contract: section 2.2. */
+/** Consumption logs: the use of benefits of plans. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -26,10 +26,10 @@ export const ConsumptionLog = Field.record("ConsumptionLog", "The use of a benef
   revenue_out_of_plan_total: Field.number("Revenue not covered by the plan.", 0),
   revenue_to_recognize_total: Field.number("Revenue to recognize.", 55),
   revenue_to_recognize_per_unit: Field.number("Revenue to recognize for each unit.", 55),
-  is_unlimited_benefit: Field.boolean("Whether the benefit has no limit."),
+  is_unlimited_benefit: Field.boolean("True if the benefit has no limit."),
   subscription: Field.ref("subscription", "The subscription."),
   ...Field.times,
-  is_deleted: Field.boolean("Whether the log was deleted.")
+  is_deleted: Field.boolean("True if the log was deleted.")
 })
 
 export const consumptionLogs = Resource.make({
@@ -46,7 +46,7 @@ export const consumptionLogs = Resource.make({
     product_code: Filter.equals("product_code"),
     invoice_line: Filter.equals("invoice_line"),
     invoice_line_id: Filter.equals("invoice_line"),
-    include_deleted: Filter.includeMarked("is_deleted", "Whether to include deleted logs."),
+    include_deleted: Filter.includeMarked("is_deleted", "Includes deleted logs."),
     modified_since: Filter.since("updated_at"),
     ...Filter.timesSince
   }

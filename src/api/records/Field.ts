@@ -1,7 +1,4 @@
-/**
- * The types of field that records have, each with its JSON form (contract: section 2). A field is always present;
- * null stands for no value, except where a type says that it is never null.
- */
+/** The types of the fields of records, with their JSON forms. A field is always present; null stands for no value. */
 import { Schema, SchemaTransformation } from "effect"
 
 const describe = <T>(description: string, example: T) => ({ description, examples: [example] as const })
@@ -23,11 +20,9 @@ export const record = <const Each extends Fields>(
 /** The record's own identifier. Never null. */
 export const id = (prefix: string) => Schema.String.annotate(describe("Identifier of the record.", exampleId(prefix)))
 
-/** The identifier of another record. */
 export const ref = (prefix: string, description: string) =>
   Schema.NullOr(Schema.String.annotate(describe(description, exampleId(prefix))))
 
-/** Text. */
 export const text = (description: string, example: string) =>
   Schema.NullOr(Schema.String.annotate(describe(description, example)))
 
@@ -48,24 +43,22 @@ export const integer = (description: string, example: number) =>
 /** A boolean. Never null. */
 export const boolean = (description: string) => Schema.Boolean.annotate({ description })
 
-const utc = (description: string) =>
+/** A point in time that every record has. Never null. */
+export const timestamp = (description: string) =>
   Schema.String.annotate({ ...describe(description, "2026-01-31T09:30:00.000Z"), format: "date-time" }).pipe(
     Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString)
   )
 
 /** A point in time, as `2026-01-31T09:30:00.000Z`: always UTC, always milliseconds. */
-export const dateTime = (description: string) => Schema.NullOr(utc(description))
-
-/** A point in time that every record has. Never null. */
-export const timestamp = (description: string) => utc(description)
+export const dateTime = (description: string) => Schema.NullOr(timestamp(description))
 
 /** The time of creation. Never null. */
-export const createdAt = utc("When the record was created.")
+export const createdAt = timestamp("Time of the creation.")
 
-/** The times of creation and of the last change, by which results are ordered. Never null. */
+/** The times that nearly every record has. */
 export const times = {
   created_at: createdAt,
-  updated_at: utc("When the record was last changed. Results are ordered by it.")
+  updated_at: timestamp("Time of the last change. Results are ordered by it.")
 }
 
 /** A day of the calendar, as `2026-01-31`. */
@@ -76,13 +69,13 @@ export const date = (description: string) =>
     )
   )
 
-/** The name of a plan as `wellnes_plan_name` shows it; the spelling is the contract's. */
+/** `wellnes_plan_name`, in the contract's spelling. */
 export const planName = text(
   "Plan name, species and the clinic's plan header, joined by one space; blank parts are left out.",
   "Gold Canine Wellness"
 )
 
-/** The parts of a plan name; stored beside the record, and not shown. */
+/** The parts of a plan name: stored, and not shown. */
 export const planNameParts = {
   plan_name: text("First part of `wellnes_plan_name`.", "Gold"),
   species: text("Second part of `wellnes_plan_name`.", "Canine"),

@@ -12,16 +12,13 @@ export type Instant = bigint
 const shape =
   /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?(?:Z|([+-])(\d{2})(?::?(\d{2}))?)?)?$/
 
-const daysIn = (year: number, month: number) =>
-  month === 2
-    ? year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
-      ? 29
-      : 28
-    : [4, 6, 9, 11].includes(month)
-      ? 30
-      : 31
+// Date.UTC reads the years 0 to 99 as 1900 to 1999; 400 years later the calendar is the same.
+const utcMillis = (year: number, month: number, ...rest: ReadonlyArray<number>) => {
+  const [day = 1, hour = 0, minute = 0, second = 0] = rest
+  return Date.UTC(year + 400, month - 1, day, hour, minute, second) - 12_622_780_800_000
+}
 
-const inRange = (value: number, low: number, high: number) => value >= low && value <= high
+const daysIn = (year: number, month: number) => (utcMillis(year, month + 1) - utcMillis(year, month)) / 86_400_000
 
 /** The instant of a text, or the reason why it is none. */
 export const parse = (text: string): Result.Result<Instant, string> => {
@@ -34,24 +31,23 @@ export const parse = (text: string): Result.Result<Instant, string> => {
   const fraction = match[7] ?? ""
   const offsetHour = Number(match[9] ?? 0)
   const offsetMinute = Number(match[10] ?? 0)
-  if (year === 0) return Result.fail("year 0 is out of range")
-  if (!inRange(month, 1, 12)) return Result.fail("month value is outside expected range of 1-12")
-  if (!inRange(day, 1, daysIn(year, month))) return Result.fail("day value is outside expected range")
-  if (!inRange(hour, 0, 23)) return Result.fail("hour value is outside expected range of 0-23")
-  if (!inRange(minute, 0, 59)) return Result.fail("minute value is outside expected range of 0-59")
-  if (!inRange(second, 0, 59)) return Result.fail("second value is outside expected range of 0-59")
-  if (!inRange(offsetHour, 0, 23) || !inRange(offsetMinute, 0, 59))
-    return Result.fail("timezone offset must be less than 24 hours")
-  // Date.UTC reads the years 0 to 99 as 1900 to 1999; 400 years later the calendar is the same.
-  const shifted = Date.UTC(year + 400, month - 1, day, hour, minute, second)
+  const parts = [
+    [year, 1, 9999, "year 0 is out of range"],
+    [month, 1, 12, "month value is outside expected range of 1-12"],
+    [day, 1, daysIn(year, month), "day value is outside expected range"],
+    [hour, 0, 23, "hour value is outside expected range of 0-23"],
+    [minute, 0, 59, "minute value is outside expected range of 0-59"],
+    [second, 0, 59, "second value is outside expected range of 0-59"],
+    [offsetHour, 0, 23, "timezone offset must be less than 24 hours"],
+    [offsetMinute, 0, 59, "timezone offset must be less than 24 hours"]
+  ] as const
+  const wrong = parts.find(([value, low, high]) => value < low || value > high)
+  if (wrong !== undefined) return Result.fail(wrong[3])
   const offset = (match[8] === "-" ? -1 : 1) * (offsetHour * 60 + offsetMinute) * 60_000
   const finer = /[1-9]/.test(fraction.slice(6)) ? 1n : 0n
-  return Result.succeed(
-    (BigInt(shifted - offset) - fourCenturies) * 1000n + BigInt(fraction.slice(0, 6).padEnd(6, "0")) + finer
-  )
+  const millis = BigInt(utcMillis(year, month, day, hour, minute, second) - offset)
+  return Result.succeed(millis * 1000n + BigInt(fraction.slice(0, 6).padEnd(6, "0")) + finer)
 }
-
-const fourCenturies = 12_622_780_800_000n
 
 /** The instant of a time in milliseconds. */
 export const fromMillis = (millis: number): Instant => BigInt(millis) * 1000n

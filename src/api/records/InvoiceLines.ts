@@ -15,8 +15,8 @@ export const InvoiceLine = Field.record("InvoiceLine", "One line of an invoice."
   unit_price: Field.number("Price of a unit.", 68),
   discount: Field.number("Discount.", 13),
   total: Field.number("Amount of the line.", 55),
-  is_deleted: Field.boolean("Whether the line was deleted."),
-  deleted_at: Field.dateTime("When it was deleted."),
+  is_deleted: Field.boolean("True if the line was deleted."),
+  deleted_at: Field.dateTime("Time of the deletion."),
   ...Field.times
 })
 
@@ -31,7 +31,7 @@ export const invoiceLines = Resource.make({
     clinic: Filter.equals("clinic"),
     pet: Filter.equals("pet"),
     product_code: Filter.equals("product_code"),
-    include_deleted: Filter.includeMarked("is_deleted", "Whether to include deleted lines."),
+    include_deleted: Filter.includeMarked("is_deleted", "Includes deleted lines."),
     ...Filter.timesSince
   }
 })

@@ -16,8 +16,8 @@ export const Invoice = Field.record("Invoice", "An invoice of a clinic to a clie
   discount: Field.number("Discount.", 10),
   tax: Field.number("Tax.", 9.6),
   total: Field.number("Amount to pay.", 129.6),
-  is_deleted: Field.boolean("Whether the invoice was deleted."),
-  deleted_at: Field.dateTime("When it was deleted."),
+  is_deleted: Field.boolean("True if the invoice was deleted."),
+  deleted_at: Field.dateTime("Time of the deletion."),
   ...Field.times
 })
 
@@ -33,7 +33,7 @@ export const invoices = Resource.make({
     pet: Filter.equals("pet"),
     invoice_pims_id: Filter.equals("invoice_pims_id"),
     status: Filter.equals("status"),
-    include_deleted: Filter.includeMarked("is_deleted", "Whether to include deleted invoices."),
+    include_deleted: Filter.includeMarked("is_deleted", "Includes deleted invoices."),
     ...Filter.timesSince
   }
 })

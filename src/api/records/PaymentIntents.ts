@@ -1,10 +1,10 @@
-/** Payment intents: what is to be paid for a plan, and when. Contract: section 2.1. */
+/** Payment intents: the scheduled payments of plans. */
 import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
 
-export const PaymentIntent = Field.record("PaymentIntent", "A payment that a plan schedules, and what became of it.", {
+export const PaymentIntent = Field.record("PaymentIntent", "A payment that a plan schedules, and its outcome.", {
   id: Field.id("payment_intent"),
   clinic_name: Field.text("Name of the clinic.", "Oakridge Animal Hospital"),
   clinic_id: Field.ref("clinic", "The clinic."),
@@ -17,19 +17,19 @@ export const PaymentIntent = Field.record("PaymentIntent", "A payment that a pla
     to_Processor: Field.number("Portion that settles with the payment processor.", 1.25),
     to_Clinic: Field.number("Portion that settles with the clinic.", 38.75)
   }).annotate({ description: "The amount by where each portion settles." }),
-  scheduled_date: Field.dateTime("When the payment is due."),
-  captured_date: Field.dateTime("When the payment was captured."),
-  paid: Field.boolean("Whether it was paid."),
-  isRefunded: Field.boolean("Whether it was refunded."),
-  IsTest: Field.boolean("Whether it is a test payment."),
+  scheduled_date: Field.dateTime("Due date."),
+  captured_date: Field.dateTime("Time of the capture."),
+  paid: Field.boolean("True if it was paid."),
+  isRefunded: Field.boolean("True if it was refunded."),
+  IsTest: Field.boolean("True for a test payment."),
   ...Field.times,
-  isModifyCatchupPayment: Field.boolean("Whether it catches up on a modified plan."),
+  isModifyCatchupPayment: Field.boolean("True if it catches up on a modified plan."),
   payment_modifications: Schema.NullOr(Schema.NonEmptyArray(Schema.String)).annotate({
     examples: [null],
-    description: "What was modified. Null, and never an empty list, when nothing was."
+    description: "The modifications of the payment. Null, never an empty list, if there are none."
   }),
   processor_payment_intent_id: Field.text("Identifier at the payment processor.", "pi_3Oak0001"),
-  attempt_number: Field.integer("How many times the payment was attempted.", 1),
+  attempt_number: Field.integer("Number of attempts to collect the payment.", 1),
   original_amount_received: Field.number("Amount received at first.", 42.5),
   refunded_amount: Field.number("Amount refunded since.", 0)
 })

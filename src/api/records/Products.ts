@@ -1,4 +1,4 @@
-/** Products: what a clinic sells. Contract: section 2.8. */
+/** Products that clinics sell. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -13,7 +13,7 @@ export const Product = Field.record("Product", "A product of a clinic.", {
   member_price: Field.number("Price for members of a plan.", 55),
   member_cancellation_price: Field.number("Price that a cancellation settles at.", 61.2),
   created_at: Field.createdAt,
-  modified_at: Field.timestamp("When the record was last changed. Results are ordered by it.")
+  modified_at: Field.timestamp("Time of the last change. Results are ordered by it.")
 })
 
 export const products = Resource.make({

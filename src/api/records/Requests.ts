@@ -1,8 +1,4 @@
-/**
- * The request fields that all reads of records share, and the response of a change feed.
- *
- * Contract: section 4.1, "Common list request fields" and "Single-record reads", and section 8.
- */
+/** The request fields that all reads of records share, and the response of a change feed. */
 import { Effect, Option, Schema, SchemaGetter } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import { OutOfRange } from "../Errors.ts"
@@ -16,7 +12,7 @@ export const maximumOffset = 2147483647
 // An integer that is too large for a double reads as infinite: out of range, and still an integer.
 const isInteger = (value: number) => Number.isInteger(value) || !Number.isFinite(value)
 
-/** Request field: an integer. The range documents it; the handler checks it. */
+/** An integer. The range documents it; the handler checks it. */
 export const integer = (
   description: string,
   range: { readonly minimum: number; readonly maximum?: number; readonly default?: number }
@@ -32,9 +28,9 @@ export const integer = (
     })
   )
 
-/** Request field: the organization; where present it must be the key's own. */
+/** The organization; if present, it must be the key's own. */
 export const organization = Filter.optional(
-  Filter.Text("The organization of the API key. Optional; another one is refused with 400.", "org_oakridge")
+  Filter.Text("The organization of the API key. Any other one is refused with 400.", "org_oakridge")
 )
 
 /** Request fields of every search. */
@@ -66,7 +62,7 @@ export const pageOf = (request: { readonly limit?: number | null; readonly offse
 
 /** Request fields of every single-record read. A missing id is read as a blank one, which is refused with 400. */
 export const getFields = (exampleId: string) => ({
-  id: Filter.optional(Filter.Text("Identifier of the record. 400 where it is missing or blank.", exampleId)).pipe(
+  id: Filter.optional(Filter.Text("Identifier of the record. 400 if it is missing or blank.", exampleId)).pipe(
     Schema.decodeTo(Schema.String, {
       decode: SchemaGetter.transformOptional((id) => Option.some(Option.getOrNull(id) ?? "")),
       encode: SchemaGetter.passthroughSupertype()
@@ -94,7 +90,7 @@ export const changesFields = {
   ),
   wait: Filter.optional(
     integer(
-      "The seconds to wait for a change where there is none yet. When too many requests wait already, at most an eighth of the server's connections for one organization, the response comes at once, as if the time were over.",
+      "The seconds to wait for a change if there is none yet. The response comes at once when too many requests wait already: of one organization, an eighth of the server's connections.",
       { minimum: 0, maximum: longestWait, default: 0 }
     )
   ),
@@ -114,18 +110,17 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(
 ) => {
   const body = Schema.Struct({
     body: Schema.Array(record).annotate({
-      description:
-        "The last committed state of records that are new or were changed: insert or replace each by its `id`."
+      description: "The last committed state of new and changed records: insert or replace each by its `id`."
     }),
     removed: Schema.Array(Schema.String).annotate({
-      description: "The ids of deleted records. Some may be of records that you never had: ignore these.",
+      description: "The ids of deleted records. Ignore those that you never had.",
       examples: [[]]
     }),
     cursor: Schema.String.annotate({
-      description: "The position of the next request. Save it together with the records of this response.",
+      description: "The position for the next request. Save it together with the records of this response.",
       examples: [exampleCursor]
     }),
-    has_more: Schema.Boolean.annotate({ description: "True if there are more changes to read at once." })
+    has_more: Schema.Boolean.annotate({ description: "True if there are more changes already." })
   }).annotate(annotations)
   const lag = Schema.Int.annotate({ description: "The seconds for which changes have been held back." })
   const complete = Schema.Boolean
@@ -143,6 +138,6 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(
   )
 }
 
-export const changesDescription = `The changes after \`cursor\`; without one, every record. See "By changes" in the introduction to keep a copy, and for what is guaranteed.
+export const changesDescription = `The changes after \`cursor\`; without one, every record. See "By changes" in the introduction.
 
-The header \`${lagHeader}\` is the number of seconds for which an open transaction has held changes back: 0 where none are. The header \`${completeHeader}\` is \`true\` once your first load is complete, also while changes are held back: you have every record that existed when you began without a cursor, except those changed since, which arrive as changes. 410 means that the order of changes has restarted: start again without a cursor, with an empty copy.`
+\`${lagHeader}\` is the delay in seconds: changes behind an open transaction arrive once it ends. \`${completeHeader}\` is \`true\` once you have every record that existed when you began without a cursor, except those changed since, which arrive as changes. 410 means that the order of changes has restarted: start again without a cursor, with an empty copy.`

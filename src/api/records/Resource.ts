@@ -6,19 +6,7 @@
  */
 import { type DateTime, Schema, SchemaAST, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import {
-  ChangesNotServed,
-  CredentialStoreDown,
-  CursorExpired,
-  CursorInvalid,
-  IdRequired,
-  OrgMismatch,
-  OutOfRange,
-  RecordNotFound,
-  RecordStoreDown,
-  responses,
-  ServiceBusy
-} from "../Errors.ts"
+import * as Errors from "../Errors.ts"
 import { ReadsByKey } from "../Authorization.ts"
 import { annotations, typeName } from "../openapi/Endpoint.ts"
 import type * as Field from "./Field.ts"
@@ -68,7 +56,7 @@ type FilterOf<Fields extends Field.Fields> =
 type OrderOf<Fields extends Field.Fields> = Resource["orderedBy"] & Named<Fields, DateTime.Utc>
 
 // The statement that reads the records may look up the key as well.
-export const down = [RecordStoreDown, CredentialStoreDown, ServiceBusy] as const
+export const down = [Errors.RecordStoreDown, Errors.CredentialStoreDown, Errors.ServiceBusy] as const
 
 interface SchemaOf extends Struct.Lambda {
   <S extends Schema.Top>(filter: Filter.Filter<S>): S
@@ -129,7 +117,7 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
       identifier: typeOf(resource, "Page"),
       description: `A page of ${title(resource)}.`
     }),
-    error: responses(OrgMismatch, OutOfRange, ...down)
+    error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, ...down)
   })
     .annotate(ReadsByKey, true)
     .annotateMerge(
@@ -154,7 +142,14 @@ const changes = <const Name extends string, Fields extends Field.Fields>(resourc
       identifier: typeOf(resource, "Changes"),
       description: `Changes of ${title(resource)}.`
     }),
-    error: responses(OrgMismatch, OutOfRange, CursorInvalid, CursorExpired, ChangesNotServed, ...down)
+    error: Errors.responses(
+      Errors.OrgMismatch,
+      Errors.OutOfRange,
+      Errors.CursorInvalid,
+      Errors.CursorExpired,
+      Errors.ChangesNotServed,
+      ...down
+    )
   })
     .annotate(ReadsByKey, true)
     .annotateMerge(
@@ -169,7 +164,7 @@ const get = <const Name extends string, Fields extends Field.Fields>(resource: R
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct(getFields(exampleId(resource))).annotate({ identifier: typeOf(resource, "GetRequest") }),
     success: resource.record,
-    error: responses(OrgMismatch, IdRequired, RecordNotFound, ...down)
+    error: Errors.responses(Errors.OrgMismatch, Errors.IdRequired, Errors.RecordNotFound, ...down)
   })
     .annotate(ReadsByKey, true)
     .annotateMerge(

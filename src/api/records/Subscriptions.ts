@@ -9,12 +9,12 @@ export const Subscription = Field.record("Subscription", "A pet on a wellness pl
   clinic: Field.ref("clinic", "The clinic."),
   plan_name: Field.text("Name of the plan.", "Gold"),
   status: Field.text("State of the subscription.", "active"),
-  start_date: Field.dateTime("When it begins."),
-  end_date: Field.dateTime("When it ends."),
-  cancelled_at: Field.dateTime("When it was cancelled."),
+  start_date: Field.dateTime("Start of the subscription."),
+  end_date: Field.dateTime("End of the subscription."),
+  cancelled_at: Field.dateTime("Time of the cancellation."),
   price: Field.number("Price of a billing period.", 42.5),
-  billing_frequency: Field.text("How often it is billed.", "monthly"),
-  auto_renew: Field.boolean("Whether it renews by itself."),
+  billing_frequency: Field.text("Frequency of billing.", "monthly"),
+  auto_renew: Field.boolean("True if it renews automatically."),
   ...Field.times
 })
 

@@ -275,7 +275,7 @@ export class Resources {
   readonly consumptionLogs: RecordResource<Types.ConsumptionLog, Types.ConsumptionLogsSearchRequest>
   /** A benefit that a plan grants a pet. */
   readonly petBenefits: RecordResource<Types.PetBenefit, Types.PetBenefitsSearchRequest>
-  /** What a client owes for an invoice, and what of it was paid. */
+  /** The amount that a client owes for an invoice, and the payments. */
   readonly charges: RecordResource<Types.Charge, Types.ChargesSearchRequest>
   /** A payment towards a charge. */
   readonly chargePayments: RecordResource<Types.ChargePayment, Types.ChargePaymentsSearchRequest>
@@ -283,9 +283,9 @@ export class Resources {
   readonly chargeAdjustments: RecordResource<Types.ChargeAdjustment, Types.ChargeAdjustmentsSearchRequest>
   /** Money returned on a charge. */
   readonly chargeRefunds: RecordResource<Types.ChargeRefund, Types.ChargeRefundsSearchRequest>
-  /** How a subscription is paid. */
+  /** The schedule of payments of a subscription. */
   readonly paymentPlans: RecordResource<Types.PaymentPlan, Types.PaymentPlansSearchRequest>
-  /** A payment that a plan schedules, and what became of it. */
+  /** A payment that a plan schedules, and its outcome. */
   readonly paymentIntents: RecordResource<Types.PaymentIntent, Types.PaymentIntentsSearchRequest>
   /** The settlement of a cancelled plan. */
   readonly cancellationPaymentIntents: RecordResource<Types.CancellationPaymentIntent, Types.CancellationPaymentIntentsSearchRequest>

@@ -13,13 +13,13 @@ export interface Organization {
    */
   name: string | null
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -103,13 +103,13 @@ export interface Product {
    */
   member_cancellation_price: number | null
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -179,22 +179,22 @@ export interface Invoice {
    * @example 129.6
    */
   total: number | null
-  /** Whether the invoice was deleted. */
+  /** True if the invoice was deleted. */
   is_deleted: boolean
   /**
-   * When it was deleted.
+   * Time of the deletion.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   deleted_at: string | null
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -258,22 +258,22 @@ export interface InvoiceLine {
    * @example 55
    */
   total: number | null
-  /** Whether the line was deleted. */
+  /** True if the line was deleted. */
   is_deleted: boolean
   /**
-   * When it was deleted.
+   * Time of the deletion.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   deleted_at: string | null
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -393,7 +393,7 @@ export interface ConsumptionLog {
    * @example 55
    */
   revenue_to_recognize_per_unit: number | null
-  /** Whether the benefit has no limit. */
+  /** True if the benefit has no limit. */
   is_unlimited_benefit: boolean
   /**
    * The subscription.
@@ -401,18 +401,18 @@ export interface ConsumptionLog {
    */
   subscription: string | null
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   updated_at: string
-  /** Whether the log was deleted. */
+  /** True if the log was deleted. */
   is_deleted: boolean
 }
 
@@ -439,7 +439,7 @@ export interface PetBenefit {
    */
   benefit_name: string | null
   /**
-   * What the benefit covers.
+   * The services that the benefit covers.
    * @example "Two wellness exams a year"
    */
   benefit_description: string | null
@@ -448,7 +448,7 @@ export interface PetBenefit {
    * @example "Gold Canine Wellness"
    */
   wellness_plan_name: string | null
-  /** Whether it was added to the plan. */
+  /** True if it was added to the plan. */
   is_addon: boolean
   /**
    * Revenue to recognize for each unit.
@@ -470,14 +470,14 @@ export interface PetBenefit {
    * @example 1
    */
   remaining: number | null
-  /** Whether it has no limit. */
+  /** True if it has no limit. */
   is_unlimited: boolean
   /**
    * Addition that evens out rounding.
    * @example 0.01
    */
   rounding_addition: number | null
-  /** Whether it is a perk. */
+  /** True if it is a perk. */
   is_perk: boolean
   /**
    * Discount in kind.
@@ -490,25 +490,25 @@ export interface PetBenefit {
    */
   parent_petbenefit: string | null
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   updated_at: string
   /**
-   * When it ended.
+   * Time of the deactivation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   inactivation_date: string | null
   /**
-   * When it began.
+   * Time of the activation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -520,7 +520,7 @@ export interface PetBenefit {
   product_ids: Array<string>
 }
 
-/** What a client owes for an invoice, and what of it was paid. */
+/** The amount that a client owes for an invoice, and the payments. */
 export interface Charge {
   /**
    * Identifier of the record.
@@ -593,13 +593,13 @@ export interface Charge {
    */
   refunded_amount: number | null
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -634,13 +634,13 @@ export interface ChargePayment {
    */
   charge: string | null
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -665,18 +665,18 @@ export interface ChargeAdjustment {
    */
   amount: number | null
   /**
-   * Why it was corrected.
+   * Reason of the correction.
    * @example "Courtesy"
    */
   reason: string | null
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -691,7 +691,7 @@ export interface ChargeRefund {
    */
   id: string
   /**
-   * When it was refunded.
+   * Time of the refund.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -707,20 +707,20 @@ export interface ChargeRefund {
    */
   charge: string | null
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   updated_at: string
 }
 
-/** How a subscription is paid. Provisional: its shape may still change. */
+/** The schedule of payments of a subscription. Provisional: its shape may still change. */
 export interface PaymentPlan {
   /**
    * Identifier of the record.
@@ -753,41 +753,41 @@ export interface PaymentPlan {
    */
   payment_amount: number | null
   /**
-   * How many payments there are.
+   * Number of payments.
    * @example 12
    */
   number_of_payments: number | null
   /**
-   * How many payments were made.
+   * Number of payments made so far.
    * @example 3
    */
   payments_made: number | null
   /**
-   * How often a payment is due.
+   * Frequency of the payments.
    * @example "monthly"
    */
   frequency: string | null
   /**
-   * When the next payment is due.
+   * Due date of the next payment.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   next_payment_date: string | null
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   updated_at: string
 }
 
-/** A payment that a plan schedules, and what became of it. */
+/** A payment that a plan schedules, and its outcome. */
 export interface PaymentIntent {
   /**
    * Identifier of the record.
@@ -843,39 +843,39 @@ export interface PaymentIntent {
     to_Clinic: number | null
   }
   /**
-   * When the payment is due.
+   * Due date.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   scheduled_date: string | null
   /**
-   * When the payment was captured.
+   * Time of the capture.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   captured_date: string | null
-  /** Whether it was paid. */
+  /** True if it was paid. */
   paid: boolean
-  /** Whether it was refunded. */
+  /** True if it was refunded. */
   isRefunded: boolean
-  /** Whether it is a test payment. */
+  /** True for a test payment. */
   IsTest: boolean
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   updated_at: string
-  /** Whether it catches up on a modified plan. */
+  /** True if it catches up on a modified plan. */
   isModifyCatchupPayment: boolean
   /**
-   * What was modified. Null, and never an empty list, when nothing was.
+   * The modifications of the payment. Null, never an empty list, if there are none.
    * @example null
    */
   payment_modifications: Array<string> | null
@@ -885,7 +885,7 @@ export interface PaymentIntent {
    */
   processor_payment_intent_id: string | null
   /**
-   * How many times the payment was attempted.
+   * Number of attempts to collect the payment.
    * @example 1
    */
   attempt_number: number | null
@@ -924,7 +924,7 @@ export interface CancellationPaymentIntent {
    * @example "2026-01-31T09:30:00.000Z"
    */
   date: string | null
-  /** Whether the settlement was discounted. */
+  /** True if the settlement was discounted. */
   discounted: boolean
   /**
    * Amount of the discount.
@@ -967,7 +967,7 @@ export interface CancellationPaymentIntent {
    */
   payment_amount: number | null
   /**
-   * Whether the amount is paid or refunded.
+   * `payment` or `refund`: the direction of the amount.
    * @example "payment"
    */
   payment_or_refund: string | null
@@ -987,7 +987,7 @@ export interface CancellationPaymentIntent {
    */
   total_benefits_consumed_at_discounted_price: number | null
   /**
-   * Why the plan was cancelled.
+   * Reason of the cancellation.
    * @example "Moved away"
    */
   reason: string | null
@@ -1001,18 +1001,18 @@ export interface CancellationPaymentIntent {
    * @example ["re_3Oak0001"]
    */
   refund_ids: Array<string>
-  /** Whether the settlement succeeded. */
+  /** True if the settlement succeeded. */
   isSucceeded: boolean
-  /** Whether it is a test. */
+  /** True for a test. */
   IsTest: boolean
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -1062,13 +1062,13 @@ export interface Pet {
    */
   client_id: string | null
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -1103,19 +1103,19 @@ export interface Subscription {
    */
   status: string | null
   /**
-   * When it begins.
+   * Start of the subscription.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   start_date: string | null
   /**
-   * When it ends.
+   * End of the subscription.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   end_date: string | null
   /**
-   * When it was cancelled.
+   * Time of the cancellation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -1126,20 +1126,20 @@ export interface Subscription {
    */
   price: number | null
   /**
-   * How often it is billed.
+   * Frequency of billing.
    * @example "monthly"
    */
   billing_frequency: string | null
-  /** Whether it renews by itself. */
+  /** True if it renews automatically. */
   auto_renew: boolean
   /**
-   * When the record was created.
+   * Time of the creation.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   created_at: string
   /**
-   * When the record was last changed. Results are ordered by it.
+   * Time of the last change. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
@@ -1159,7 +1159,7 @@ export interface PspObject {
    */
   object: string
   /**
-   * When it was created, in seconds since 1970.
+   * Time of the creation, in seconds since 1970.
    * @example 1767600000
    */
   created: number
@@ -1178,34 +1178,34 @@ export interface DeletionTask {
    * @example "demo-delivery-1"
    */
   idempotency_key: string
-  /** `scheduled`: due at its time, or for its next attempt. `running`: a worker has it. `completed`: it has run, and `outcome` says what it deleted. `dead`: every attempt failed and nothing was deleted, until an operator replays it. */
+  /** `scheduled`: due at its time, or for its next attempt. `running`: claimed by a worker. `completed`: it has run; `outcome` counts the deletions. `dead`: every attempt failed, and nothing is deleted until an operator replays it. */
   state: "scheduled" | "running" | "completed" | "dead"
   /**
-   * When the delivery was received.
+   * Time at which the delivery was received.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   received_at: string
   /**
-   * When the deletion was to run. Results are ordered by it.
+   * Time at which the deletion is due. Results are ordered by it.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   scheduled_for: string
   /**
-   * When its first attempt began.
+   * Start of the first attempt.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   started_at: string | null
   /**
-   * When it was completed, or its last attempt failed.
+   * Time of completion, or of the last failed attempt.
    * @format date-time
    * @example "2026-01-31T09:30:00.000Z"
    */
   finished_at: string | null
   /**
-   * The number of attempts that have begun, at most 8. A task that waits after 1 or more has failed as many times.
+   * The number of attempts so far, at most 8. A scheduled task with 1 or more has failed as often.
    * @example 1
    */
   attempts: number
@@ -1219,7 +1219,7 @@ export interface DeletionTask {
    * @example 1
    */
   invoice_lines_count: number
-  /** The items that were deleted, and that were not. Null until it is completed. */
+  /** The items that were and were not deleted. Null until the task is completed. */
   outcome: DeletionOutcome | null
 }
 
@@ -1278,23 +1278,23 @@ export interface DeletionOutcome {
 
 /** A page of changes. */
 export interface ChangesPage<Item> {
-  /** The last committed state of records that are new or were changed: insert or replace each by its `id`. */
+  /** The last committed state of new and changed records: insert or replace each by its `id`. */
   body: Array<Item>
   /**
-   * The ids of deleted records. Some may be of records that you never had: ignore these.
+   * The ids of deleted records. Ignore those that you never had.
    * @example []
    */
   removed: Array<string>
   /**
-   * The position of the next request. Save it together with the records of this response.
+   * The position for the next request. Save it together with the records of this response.
    * @example "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"
    */
   cursor: string
-  /** True if there are more changes to read at once. */
+  /** True if there are more changes already. */
   has_more: boolean
-  /** The seconds for which an open transaction has held changes back; 0 if it holds none. */
+  /** The delay in seconds of changes behind an open transaction; 0 if there are none. */
   lag: number
-  /** True once the first load is complete: every record that existed when you began, and has not changed since, has come. */
+  /** True once the first load is complete: you have every record that existed when you began, except those changed since. */
   complete: boolean
 }
 
@@ -1302,7 +1302,7 @@ export interface ChangesPage<Item> {
 export interface LivePage<Item> {
   /** The processor's objects as it gives them, newest first. */
   data: Array<Item>
-  /** Whether there is another page. */
+  /** True if there is another page. */
   has_more: boolean
 }
 
@@ -1317,7 +1317,7 @@ export interface ValidationError {
 
 export interface ClinicsSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1350,7 +1350,7 @@ export interface ClinicsSearchRequest {
 
 export interface ProductsSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1398,7 +1398,7 @@ export interface ProductsSearchRequest {
 
 export interface InvoicesSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1443,7 +1443,7 @@ export interface InvoicesSearchRequest {
    */
   status?: string | undefined
   /**
-   * Whether to include deleted invoices. Default false.
+   * Includes deleted invoices. Default false.
    * @default false
    */
   include_deleted?: boolean | undefined
@@ -1461,7 +1461,7 @@ export interface InvoicesSearchRequest {
 
 export interface InvoiceLinesSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1501,7 +1501,7 @@ export interface InvoiceLinesSearchRequest {
    */
   product_code?: string | undefined
   /**
-   * Whether to include deleted lines. Default false.
+   * Includes deleted lines. Default false.
    * @default false
    */
   include_deleted?: boolean | undefined
@@ -1519,7 +1519,7 @@ export interface InvoiceLinesSearchRequest {
 
 export interface ConsumptionLogsSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1569,7 +1569,7 @@ export interface ConsumptionLogsSearchRequest {
    */
   invoice_line_id?: string | undefined
   /**
-   * Whether to include deleted logs. Default false.
+   * Includes deleted logs. Default false.
    * @default false
    */
   include_deleted?: boolean | undefined
@@ -1592,7 +1592,7 @@ export interface ConsumptionLogsSearchRequest {
 
 export interface PetBenefitsSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1622,7 +1622,7 @@ export interface PetBenefitsSearchRequest {
    */
   subscription_id?: string | undefined
   /**
-   * Whether to include benefits that were removed from their plan. Default false.
+   * Includes benefits that were removed from their plan. Default false.
    * @default false
    */
   include_deleted?: boolean | undefined
@@ -1650,7 +1650,7 @@ export interface PetBenefitsSearchRequest {
 
 export interface ChargesSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1705,7 +1705,7 @@ export interface ChargesSearchRequest {
 
 export interface ChargePaymentsSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1748,7 +1748,7 @@ export interface ChargePaymentsSearchRequest {
 
 export interface ChargeAdjustmentsSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1786,7 +1786,7 @@ export interface ChargeAdjustmentsSearchRequest {
 
 export interface ChargeRefundsSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1824,7 +1824,7 @@ export interface ChargeRefundsSearchRequest {
 
 export interface PaymentPlansSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1877,7 +1877,7 @@ export interface PaymentPlansSearchRequest {
 
 export interface PaymentIntentsSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1925,7 +1925,7 @@ export interface PaymentIntentsSearchRequest {
 
 export interface CancellationPaymentIntentsSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -1973,7 +1973,7 @@ export interface CancellationPaymentIntentsSearchRequest {
 
 export interface PetsSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -2021,7 +2021,7 @@ export interface PetsSearchRequest {
 
 export interface SubscriptionsSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -2074,20 +2074,20 @@ export interface PspPaymentsSearchRequest {
    */
   clinic: string
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * How many objects to return at most. More than 100 is read as 100.
+   * The most objects to return. More than 100 is read as 100.
    * @default 100
    */
   limit?: number | undefined
   /** The id of the last object of the page before. */
   starting_after?: string | undefined
-  /** Only objects created at or after this, in seconds since 1970. */
+  /** Lower bound of the time of creation, inclusive, in seconds since 1970. */
   created_gte?: number | undefined
-  /** Only objects created at or before this, in seconds since 1970. */
+  /** Upper bound of the time of creation, inclusive, in seconds since 1970. */
   created_lte?: number | undefined
 }
 
@@ -2098,20 +2098,20 @@ export interface PspChargesSearchRequest {
    */
   clinic: string
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * How many objects to return at most. More than 100 is read as 100.
+   * The most objects to return. More than 100 is read as 100.
    * @default 100
    */
   limit?: number | undefined
   /** The id of the last object of the page before. */
   starting_after?: string | undefined
-  /** Only objects created at or after this, in seconds since 1970. */
+  /** Lower bound of the time of creation, inclusive, in seconds since 1970. */
   created_gte?: number | undefined
-  /** Only objects created at or before this, in seconds since 1970. */
+  /** Upper bound of the time of creation, inclusive, in seconds since 1970. */
   created_lte?: number | undefined
 }
 
@@ -2122,20 +2122,20 @@ export interface PspRefundsSearchRequest {
    */
   clinic: string
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * How many objects to return at most. More than 100 is read as 100.
+   * The most objects to return. More than 100 is read as 100.
    * @default 100
    */
   limit?: number | undefined
   /** The id of the last object of the page before. */
   starting_after?: string | undefined
-  /** Only objects created at or after this, in seconds since 1970. */
+  /** Lower bound of the time of creation, inclusive, in seconds since 1970. */
   created_gte?: number | undefined
-  /** Only objects created at or before this, in seconds since 1970. */
+  /** Upper bound of the time of creation, inclusive, in seconds since 1970. */
   created_lte?: number | undefined
 }
 
@@ -2146,20 +2146,20 @@ export interface PspDisputesSearchRequest {
    */
   clinic: string
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * How many objects to return at most. More than 100 is read as 100.
+   * The most objects to return. More than 100 is read as 100.
    * @default 100
    */
   limit?: number | undefined
   /** The id of the last object of the page before. */
   starting_after?: string | undefined
-  /** Only objects created at or after this, in seconds since 1970. */
+  /** Lower bound of the time of creation, inclusive, in seconds since 1970. */
   created_gte?: number | undefined
-  /** Only objects created at or before this, in seconds since 1970. */
+  /** Upper bound of the time of creation, inclusive, in seconds since 1970. */
   created_lte?: number | undefined
 }
 
@@ -2170,20 +2170,20 @@ export interface PspPayoutsSearchRequest {
    */
   clinic: string
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * How many objects to return at most. More than 100 is read as 100.
+   * The most objects to return. More than 100 is read as 100.
    * @default 100
    */
   limit?: number | undefined
   /** The id of the last object of the page before. */
   starting_after?: string | undefined
-  /** Only objects created at or after this, in seconds since 1970. */
+  /** Lower bound of the time of creation, inclusive, in seconds since 1970. */
   created_gte?: number | undefined
-  /** Only objects created at or before this, in seconds since 1970. */
+  /** Upper bound of the time of creation, inclusive, in seconds since 1970. */
   created_lte?: number | undefined
 }
 
@@ -2194,26 +2194,26 @@ export interface PspBalanceTransactionsSearchRequest {
    */
   clinic: string
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
   /**
-   * How many objects to return at most. More than 100 is read as 100.
+   * The most objects to return. More than 100 is read as 100.
    * @default 100
    */
   limit?: number | undefined
   /** The id of the last object of the page before. */
   starting_after?: string | undefined
-  /** Only objects created at or after this, in seconds since 1970. */
+  /** Lower bound of the time of creation, inclusive, in seconds since 1970. */
   created_gte?: number | undefined
-  /** Only objects created at or before this, in seconds since 1970. */
+  /** Upper bound of the time of creation, inclusive, in seconds since 1970. */
   created_lte?: number | undefined
 }
 
 export interface InvoiceDeletionsSearchRequest {
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -2248,7 +2248,7 @@ export interface InvoiceDeletionsGetRequest {
    */
   idempotency_key?: string | undefined
   /**
-   * The organization of the API key. Optional; another one is refused with 400.
+   * The organization of the API key. Any other one is refused with 400.
    * @example "org_oakridge"
    */
   organization?: string | undefined
@@ -2261,12 +2261,12 @@ export interface DeletedInvoice {
    */
   invoice_id: string
   /**
-   * Its home or servicing clinic. Another clinic than these: nothing is deleted.
+   * Its home or servicing clinic. If it is another one, nothing is deleted.
    * @example "clinic_oakridge_01"
    */
   clinic_id?: string | null | undefined
   /**
-   * Its client. Another client: nothing is deleted.
+   * Its client. If it is another one, nothing is deleted.
    * @example "client_oakridge_0001"
    */
   client_id?: string | null | undefined
@@ -2279,18 +2279,18 @@ export interface DeletedInvoiceLine {
    */
   invoice_line_id: string
   /**
-   * Its invoice. Another invoice: nothing is deleted.
+   * Its invoice. If it is another one, nothing is deleted.
    * @example "invoice_oakridge_0002"
    */
   invoice_id?: string | null | undefined
   /**
-   * Its clinic. Another clinic: nothing is deleted.
+   * Its clinic. If it is another one, nothing is deleted.
    * @example "clinic_oakridge_01"
    */
   clinic_id?: string | null | undefined
 }
 
-/** What to delete: invoices, lines, or both; from 1 to 10000 items together. */
+/** The items to delete: invoices, lines, or both; from 1 to 10000 items together. */
 export interface InvoiceDeletionsRequest {
   /** The invoices to delete, each with all its lines. */
   invoices?: Array<DeletedInvoice> | undefined
