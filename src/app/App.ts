@@ -1,7 +1,7 @@
 /** The layers of the service: for servers of others, in memory for tests, and the processes that a start makes of them. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
+import { Cause, type Context, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { config, type Settings } from "../operations/Config.ts"
 import { afterMigration } from "../database/Databases.ts"
@@ -226,11 +226,13 @@ const figures = (settings: Settings) =>
   )
 
 /** One process with all its roles. Each layer uses those below it: it starts after them, and stops before them. */
-const single = (settings: Settings) =>
+const single = (settings: Settings, references: Context.Context<never>) =>
   Layer.effectDiscard(Notices.announce(settings)).pipe(
     // These stop together and first: while requests are drained, the worker begins no task.
     Layer.provideMerge(Layer.merge(draining(settings), background(settings))),
-    Layer.provideMerge(Layer.unwrap(Effect.map(Server.appOf(routes(settings)), Server.serve))),
+    Layer.provideMerge(
+      Layer.unwrap(Effect.map(Server.appOf(routes(settings)), (app) => Server.serve(app, references)))
+    ),
     Layer.provide(
       Listener.layer({ ...settings, ...(Processes.isChild ? Processes.childListener : {}), isMeasured: true })
     ),
@@ -269,7 +271,9 @@ const served = Effect.fnUntraced(function* (
   settings: Settings
 ): Effect.fn.Return<Layer.Layer<never, Failure.Failure | Processes.ChildEnded, LogWriter>, Failure.Failure> {
   const { databaseUrl, processes } = settings
-  if (processes === 1 || Processes.isChild) return Layer.effectDiscard(Layer.build(single(settings)))
+  if (processes === 1 || Processes.isChild) {
+    return Layer.effectDiscard(Layer.build(single(settings, yield* Effect.context())))
+  }
   yield* Memory.assertFits(processes)
   return Option.isNone(databaseUrl) ? yield* needsPostgres(processes) : several(settings)
 })

@@ -5,13 +5,12 @@ import { HttpApiBuilder, OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { IntakeApi, VersionOneApi } from "../api/IntakeApi.ts"
 import { OperationsApi } from "../api/OperationsApi.ts"
-import { Accounting } from "../database/Store.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
 import * as DeletionHandlers from "../deletions/Handlers.ts"
 import * as Signature from "../deletions/Signature.ts"
-import { Note } from "../observability/RequestFacts.ts"
+import { RequestObservers } from "../observability/RequestFacts.ts"
 import * as RequestMetrics from "../observability/RequestMetrics.ts"
 import * as Series from "../observability/Series.ts"
 import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
@@ -92,25 +91,12 @@ export const endpointsOf = ({ dataApi }: { readonly dataApi: boolean }) =>
 /** The response of a route, whose errors are handled further out. */
 type Handled = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
 
-/** Accounts for the statements of a request among its facts. */
-const accounted = <A, E, R>(handled: Effect.Effect<A, E, R>) =>
-  Effect.updateContext(handled, (context: Context.Context<R>) => {
-    const note = Context.get(context, Note)
-    return Context.add(context, Accounting, (statement) =>
-      note(
-        "refused" in statement
-          ? { refusal: statement.refused === "Busy" ? "load" : "outage" }
-          : { database: statement.took, waited: statement.waited }
-      )
-    )
-  })
-
 const around = Effect.gen(function* () {
   const gate = yield* AuthorizationServer.gate
   const identify = yield* AuthorizationServer.identify
   const gated = Middleware.below([dataApiPrefix], gate)
   const everywhere = Middleware.around(paths, { prefix: `${dataApiPrefix}/`, identify })
-  return HttpMiddleware.make((httpEffect) => everywhere(accounted(gated(httpEffect))))
+  return HttpMiddleware.make((httpEffect) => everywhere(gated(httpEffect)))
 })
 
 /** The middleware around every request. */
@@ -142,13 +128,20 @@ export const routes = Layer.merge(dataApiRoutes, middleware)
 /** The routes of a process with the middleware, as one effect. */
 export const appOf = <A, E, R>(served: Layer.Layer<A, E, R>) => HttpRouter.toHttpEffect(Layer.merge(served, middleware))
 
-/** Serves what `appOf` returns. */
+/**
+ * Serves what `appOf` returns. Its handlers have their services already: a request carries the observers and the
+ * references of its process alone. Each service that it carried would be copied for each request.
+ *
+ * @param references such as the loggers
+ */
 export const serve = <E>(
-  app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest | Scope.Scope>
+  app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest | Scope.Scope>,
+  references: Context.Context<never> = Context.empty()
 ) =>
   // With a middleware, the fiber of a request ends with nothing. Otherwise it would keep the response in memory for as
   // long as the server remembers the fiber.
-  Middleware.pruneContext(HttpServer.serve(app, Function.identity), (context) =>
-    // Each request adds about ten services. By default the whole context would be copied for them, for 8 % of a record.
-    Context.makeUnsafe(context.mapUnsafe, { maxDepth: 20 })
-  )
+  Middleware.pruneContext(HttpServer.serve(app, Function.identity), (context) => {
+    const { mapUnsafe } = Context.merge(references, Context.pick(HttpServer.HttpServer, RequestObservers)(context))
+    // By default, each eighth service that a request adds copies all.
+    return Context.makeUnsafe(mapUnsafe, { maxDepth: 20 })
+  })

@@ -1,6 +1,7 @@
 /** The middleware around every request, by the paths that are served. */
 import { Cause, Clock, Context, Effect, Exit, Layer, Option, References, type Tracer } from "effect"
 import { HttpMiddleware, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Accounting } from "../database/Store.ts"
 import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ServerSpan from "../observability/ServerSpan.ts"
@@ -71,16 +72,25 @@ const completed =
         : { "x-request-id": id }
     )
 
-/** Handles a request whose handlers can note facts, and whose log lines have its id. */
+/** Handles a request whose handlers and statements can note facts, and whose log lines have its id. */
 const withFacts = <A, E, R>(handled: Effect.Effect<A, E, R>, facts: RequestFacts.Collected, id: string) =>
-  Effect.updateContext(handled, (outer: Context.Context<R>) =>
-    Context.add(outer, RequestFacts.Note, RequestFacts.noteIn(facts)).pipe(
+  Effect.updateContext(handled, (outer: Context.Context<R>) => {
+    const note = RequestFacts.noteIn(facts)
+    return outer.pipe(
+      Context.add(RequestFacts.Note, note),
+      Context.add(Accounting, (statement) =>
+        note(
+          "refused" in statement
+            ? { refusal: statement.refused === "Busy" ? "load" : "outage" }
+            : { database: statement.took, waited: statement.waited }
+        )
+      ),
       Context.add(References.CurrentLogAnnotations, {
         ...Context.get(outer, References.CurrentLogAnnotations),
         request_id: id
       })
     )
-  )
+  })
 
 /** Looks up the key of a request before it is handled. */
 interface Identify {
