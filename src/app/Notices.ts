@@ -5,19 +5,18 @@ import { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Da
 import { poolsOf } from "../database/Databases.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
-import { attempt, checksAt, type Said } from "../operations/doctor/Check.ts"
-import { sessionChecks } from "../operations/doctor/DatabaseChecks.ts"
-import { settingsChecks } from "../operations/doctor/SettingsChecks.ts"
+import { attempt, checksAt, type Fact } from "../operations/doctor/Check.ts"
+import * as Checks from "../operations/doctor/Checks.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
 import * as Processes from "../process/Processes.ts"
 import type { Settings } from "../operations/Config.ts"
 
-const log = ({ advice, message }: Said) =>
+const log = ({ advice, message }: Fact) =>
   advice === undefined ? Effect.log(message) : Effect.logWarning(`${message} ${advice}`)
 
 /** Logs the findings of the checks that a start makes; of sessions, their problems as soon as a database answers. */
 const logFindings = Effect.fnUntraced(function* (settings: Settings) {
-  for (const { name, run } of checksAt("start", settingsChecks, settings)) {
+  for (const { name, run } of checksAt("start", Checks.settings, settings)) {
     yield* Effect.forEach(yield* attempt(name, run(settings)), log, { discard: true })
   }
   if (Option.isNone(settings.databaseUrl)) return
@@ -29,7 +28,7 @@ const logFindings = Effect.fnUntraced(function* (settings: Settings) {
   ]
   const request = { key: "the settings", within: Duration.seconds(5), unavailable: () => "no answer" as const }
   for (const subject of subjects) {
-    for (const { run } of checksAt("start", sessionChecks, subject)) {
+    for (const { run } of checksAt("start", Checks.session, subject)) {
       yield* Effect.retry(subject.sql.run(request, run(subject)), Schedule.spaced("1 second")).pipe(
         Effect.flatMap((said) =>
           Effect.forEach(

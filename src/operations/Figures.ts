@@ -1,12 +1,12 @@
 /** Figures of the processes of this host: their metrics, and the state of their dependencies over time. */
 import { Array, Clock, Context, Effect, Layer, Metric, Option, Predicate, Record, Schedule } from "effect"
-import { HealthChecks } from "./HealthChecks.ts"
 import * as Exposition from "../observability/Exposition.ts"
-import * as Recent from "../observability/Recent.ts"
 import { ProcessRuntime } from "../observability/ProcessRuntime.ts"
+import * as Recent from "../observability/Recent.ts"
 import * as Series from "../observability/Series.ts"
-import { answering, type Answered, Children } from "../process/Children.ts"
+import { answering, Children } from "../process/Children.ts"
 import { version } from "../process/Package.ts"
+import { HealthChecks } from "./HealthChecks.ts"
 
 /** The figures of a process. Plain JSON. */
 export interface ProcessSnapshot {
@@ -56,7 +56,7 @@ const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
       metrics: yield* metrics,
       recent: yield* recent.snapshot,
       ready,
-      checks: Record.map(checks, (problem) => (Predicate.isString(problem) ? problem : null)),
+      checks: Record.map(checks, ({ output = "", status }) => (status === "warn" ? output : null)),
       memory: memory(),
       eventLoopDelay: eventLoopDelay(0.99) * 1000
     }
@@ -78,12 +78,6 @@ const countProcesses = Effect.fnUntraced(function* (count: number, restarts: () 
 // A child is of the same version as its parent, unless the files were replaced while that ran.
 const isSnapshot = (answer: unknown): answer is ProcessSnapshot =>
   Predicate.hasProperty(answer, "recent") && Predicate.hasProperty(answer, "checks")
-
-const silent = ({ pid, process }: Answered): Silent => ({
-  process,
-  pid: pid ?? null,
-  silent: pid === undefined ? "Not running" : "No answer within a second"
-})
 
 export class Figures extends Context.Service<
   Figures,
@@ -114,8 +108,16 @@ export class Figures extends Context.Service<
         places.reduce((sum, { restarts }) => sum + restarts, 0)
       )
       return Figures.of({
-        all: Effect.map(ask("snapshot"), (answers) =>
-          answers.map((each) => (isSnapshot(each.answer) ? { ...each.answer, process: each.process } : silent(each)))
+        all: Effect.map(
+          ask("snapshot"),
+          Array.map(({ answer, pid, process }): ProcessSnapshot | Silent => {
+            if (isSnapshot(answer)) return { ...answer, process }
+            return {
+              process,
+              pid: pid ?? null,
+              silent: pid === undefined ? "Not running" : "No answer within a second"
+            }
+          })
         ),
         metrics: Effect.gen(function* () {
           const parts = (yield* ask("metrics")).flatMap(({ answer, process }) =>
@@ -130,12 +132,7 @@ export class Figures extends Context.Service<
 
   /** In a child: answers its parent until the scope closes. */
   static readonly layerOfChild = (roles: ReadonlyArray<string>) =>
-    Layer.effectDiscard(
-      Effect.gen(function* () {
-        const { metrics, snapshot } = yield* ownFigures(roles)
-        yield* answering({ snapshot, metrics })
-      })
-    )
+    Layer.effectDiscard(Effect.flatMap(ownFigures(roles), answering))
 }
 
 /** A dependency of a process. Times are in milliseconds since 1970. */
@@ -151,7 +148,6 @@ export interface Dependency {
 
 /** The figures of all processes at a time. */
 export interface Seen {
-  readonly at: number
   readonly processes: ReadonlyArray<ProcessSnapshot>
   readonly silent: ReadonlyArray<Silent>
   readonly dependencies: ReadonlyArray<Dependency>
@@ -179,12 +175,11 @@ export class Watch extends Context.Service<
       const figures = yield* Figures
       let dependencies: ReadonlyArray<Dependency> = []
       const refresh = Effect.gen(function* () {
-        const found = yield* Effect.timeoutOption(figures.all, "1500 millis")
-        const all = Option.getOrElse(found, (): ReadonlyArray<ProcessSnapshot | Silent> => [])
+        const all = Option.getOrElse(yield* Effect.timeoutOption(figures.all, "1500 millis"), () => [])
         const at = yield* Clock.currentTimeMillis
-        const processes = all.filter((one): one is ProcessSnapshot => !("silent" in one))
+        const processes = all.flatMap((one) => ("silent" in one ? [] : [one]))
         dependencies = processes.flatMap((one) => tracked(dependencies, one, at))
-        return { at, processes, silent: all.filter((one) => "silent" in one), dependencies }
+        return { processes, silent: all.flatMap((one) => ("silent" in one ? [one] : [])), dependencies }
       })
       const look = yield* Effect.cachedWithTTL(refresh, "1 second")
       // An outage is known also if nobody has a page open.
@@ -196,8 +191,8 @@ export class Watch extends Context.Service<
 
 /** The highest value of a metric; undefined without one. */
 export const highest = ({ processes }: Seen, name: string): number | undefined => {
-  const lines = processes.flatMap(({ metrics }) => metrics.split("\n"))
-  const values = lines
+  const values = processes
+    .flatMap(({ metrics }) => metrics.split("\n"))
     .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
     .map((line) => Number(line.slice(line.lastIndexOf(" ") + 1)))
     .filter(Number.isFinite)

@@ -1,8 +1,8 @@
 /** The health of the service: its endpoints, and the checks of its dependencies. */
-import { Context, Duration, Effect, identity, Layer, Predicate, Record, String } from "effect"
+import { Context, Duration, Effect, Layer, String } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { OperationsApi } from "../api/OperationsApi.ts"
+import { type Health, OperationsApi } from "../api/OperationsApi.ts"
 import {
   CredentialDatabase,
   type Database,
@@ -16,39 +16,39 @@ import * as Series from "../observability/Series.ts"
 import { version } from "../process/Package.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock } from "../records/ChangeClock.ts"
-import * as Replica from "./Replica.ts"
+import { type Check, checksAt } from "./doctor/Check.ts"
+import * as Checks from "./doctor/Checks.ts"
 
-/** Health responds within half a second. */
-const timeout = Duration.millis(400)
-
-const unavailable = (failure: Store.Failure) => String.capitalize(Store.describe(failure))
-
-const ask = <A, E>(database: Database, statement: Effect.Effect<A, E>) =>
-  database.run({ key: "health", within: timeout, unavailable }, statement)
-
-const problemOf = (database: Database) =>
-  Effect.match(ask(database, database`select 1`), { onSuccess: () => undefined, onFailure: identity })
-
-/** The longest that a transaction may hold changes back, in seconds. */
-const maximumLag = 60
-
-const heldBack = (lag: number) =>
-  lag > maximumLag
-    ? `Held back for ${lag} seconds: a transaction that has written is open, or a replica is behind`
-    : undefined
-
-/** A remark on a dependency that is well. */
-export interface Note {
-  readonly note: string
+const request: Store.Request<string> = {
+  key: "health",
+  within: Duration.millis(400),
+  unavailable: (failure) => String.capitalize(Store.describe(failure))
 }
 
-const notServed: Note = { note: "Not served: the database is distributed over several servers" }
+/** Health responds within half a second. What takes longer than a statement is left out. */
+const longest = Duration.millis(450)
+
+/** The first fact of the checks that `/health` shows. */
+const stateOf = <Subject>(checks: ReadonlyArray<Check<Subject>>, subject: Subject) =>
+  Effect.map(
+    Effect.forEach(
+      checksAt("health", checks, subject),
+      ({ run }) =>
+        Effect.orElseSucceed(Effect.timeout(run(subject), longest), (): Effect.Success<ReturnType<typeof run>> => []),
+      { concurrency: "unbounded" }
+    ),
+    (found): Health["checks"][string] => {
+      const shown = found.flat().find(({ output }) => output !== undefined)
+      if (shown?.output === undefined) return { status: "pass" }
+      return { status: shown.status === "ok" ? "pass" : "warn", output: shown.output }
+    }
+  )
 
 export class HealthChecks extends Context.Service<
   HealthChecks,
   {
-    /** The problem of each dependency by its name, or a remark. */
-    readonly checks: Effect.Effect<Readonly<Record<string, string | Note | undefined>>>
+    /** The state of each dependency by its name. */
+    readonly checks: Effect.Effect<Health["checks"]>
     /** True if the database is migrated and the service is not stopping. */
     readonly isReady: Effect.Effect<boolean>
     /** Ends readiness for good. */
@@ -60,8 +60,8 @@ export class HealthChecks extends Context.Service<
     HealthChecks,
     Effect.gen(function* () {
       const records = yield* RecordDatabase
-      const credentials = yield* CredentialDatabase
       const tasks = yield* TaskDatabase
+      const credentials = yield* CredentialDatabase
       const psp = yield* PspReads
       const changes = yield* ChangeClock
       let isStopping = false
@@ -71,34 +71,24 @@ export class HealthChecks extends Context.Service<
       const { read } = yield* Series.current
       yield* read("practice_data_ready", () => (isReady() ? 1 : 0))
       yield* read("practice_data_stopping", () => (isStopping ? 1 : 0))
-      // A primary that does not answer is found by another check.
-      const replica = Replica.check(tasks, records, ask).pipe(
-        Effect.timeout(timeout),
-        Effect.orElseSucceed(() => undefined)
-      )
-      const checkRecords = isSameDatabase(records, tasks)
-        ? problemOf(records)
-        : Effect.map(
-            Effect.all([problemOf(records), replica], { concurrency: 2 }),
-            ([problem, isBehind]) => problem ?? isBehind
-          )
+      const databaseState = (sql: Database, primary?: Database) => stateOf(Checks.reached, { sql, primary, request })
       return HealthChecks.of({
         checks: Effect.all(
           {
-            records: checkRecords,
-            credentials: problemOf(credentials),
-            tasks: problemOf(tasks),
-            changes: Effect.map(changes.lastLag, (lag) =>
-              records.distribution.isDistributed() === true ? notServed : heldBack(lag)
+            records: databaseState(records, isSameDatabase(records, tasks) ? undefined : tasks),
+            credentials: databaseState(credentials),
+            tasks: databaseState(tasks),
+            changes: Effect.flatMap(changes.lastLag, (lag) =>
+              stateOf(Checks.lag, { lag, isDistributed: records.distribution.isDistributed() === true })
             ),
-            processor: Effect.map(psp.isUp, (isUp) => (isUp ? undefined : "Cannot be reached"))
+            processor: Effect.flatMap(psp.isUp, (isUp) => stateOf(Checks.circuit, { isUp }))
           },
           { concurrency: "unbounded" }
         ),
         isReady: Effect.gen(function* () {
           if (!wasMigrated && !isStopping) {
-            const isDone = yield* Effect.orElseSucceed(ask(records, isMigrated(records)), () => false)
-            if (isDone) wasMigrated = true
+            const isDone = records.run(request, isMigrated(records))
+            if (yield* Effect.orElseSucceed(isDone, () => false)) wasMigrated = true
           }
           return isReady()
         }),
@@ -114,13 +104,6 @@ export class HealthChecks extends Context.Service<
   )
 }
 
-const checkOf = (problem: string | Note | undefined) => {
-  if (problem === undefined) return { status: "pass" } as const
-  return Predicate.isString(problem)
-    ? ({ status: "warn", output: problem } as const)
-    : ({ status: "pass", output: problem.note } as const)
-}
-
 /** The endpoints of health and readiness. */
 export const handlers = HttpApiBuilder.group(
   OperationsApi,
@@ -129,9 +112,9 @@ export const handlers = HttpApiBuilder.group(
     const health = yield* HealthChecks
     return endpoints.handleAll({
       health: () =>
-        Effect.map(health.checks, (found) => {
-          const status = Object.values(found).some(Predicate.isString) ? ("warn" as const) : ("pass" as const)
-          return { status, version, checks: Record.map(found, checkOf) }
+        Effect.map(health.checks, (checks) => {
+          const isWell = Object.values(checks).every(({ status }) => status === "pass")
+          return { status: isWell ? ("pass" as const) : ("warn" as const), version, checks }
         }),
       ready: () =>
         Effect.map(health.isReady, (ready) => HttpServerResponse.jsonUnsafe({ ready }, { status: ready ? 200 : 503 }))

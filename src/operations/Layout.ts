@@ -1,5 +1,6 @@
 /** The building blocks of the operators' pages. */
-import { type Content, h, type Html } from "../http/Html.ts"
+import { type Content, h, type Html, link } from "../http/Html.ts"
+import * as Format from "./Format.ts"
 
 /** A note in place of something that cannot be read. */
 export const unreadable = (message: string): Html => h("p", { class: "note problem" })(`${message}.`)
@@ -25,7 +26,7 @@ export const button = (text: string, href: string, kind = ""): Html =>
 export const section = (key: string, title: string, ...content: ReadonlyArray<Content>): Html =>
   h("section", { "aria-labelledby": key, "data-key": key })(h("h2", { id: key })(title), content)
 
-type View<Row> = (row: Row) => Content
+type Cell<Row> = (row: Row) => Content
 
 /** Rows and columns by their titles. The first column names its row. */
 export interface Table<Row> {
@@ -36,7 +37,7 @@ export interface Table<Row> {
   readonly key: (row: Row) => string
   /** Shown if there are no rows. */
   readonly empty?: Content
-  readonly columns: Readonly<Record<string, View<Row> | { readonly number: View<Row> }>>
+  readonly columns: Readonly<Record<string, Cell<Row> | { readonly number: Cell<Row> }>>
   /** Links the title of a column to the same table in its order. */
   readonly sort?: (title: string) => { readonly href: string; readonly order: "ascending" | "descending" | undefined }
 }
@@ -45,7 +46,7 @@ export interface Table<Row> {
 export const table = <Row>({ caption, columns, empty, key, rows, sort }: Table<Row>): Html => {
   if (rows.length === 0) return h("p", { class: "empty" })(empty)
   const all = Object.entries(columns).map(([title, column]) =>
-    typeof column === "function" ? { title, view: column } : { title, view: column.number, kind: "number" }
+    typeof column === "function" ? { title, cell: column } : { title, cell: column.number, kind: "number" }
   )
   const heads = all.map(({ kind, title }) => {
     const { href, order } = sort?.(title) ?? {}
@@ -53,8 +54,8 @@ export const table = <Row>({ caption, columns, empty, key, rows, sort }: Table<R
     return h("th", { scope: "col", class: kind, "aria-sort": order })(text)
   })
   const lines = rows.map((row) => {
-    const cells = all.map(({ kind, view }, index) =>
-      h(index === 0 ? "th" : "td", { scope: index === 0 && "row", class: kind })(view(row))
+    const cells = all.map(({ cell, kind }, index) =>
+      h(index === 0 ? "th" : "td", { scope: index === 0 && "row", class: kind })(cell(row))
     )
     return h("tr", { "data-key": key(row) })(cells)
   })
@@ -62,8 +63,9 @@ export const table = <Row>({ caption, columns, empty, key, rows, sort }: Table<R
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption })(h("table")(content))
 }
 
-/** The link to the next page of a list, if there is one. */
-export const nextPage = (href: string | undefined): Content => href !== undefined && h("p")(button("Next page", href))
+/** The link to the page of a list after this one, if there is one. */
+export const nextPage = (path: string, parameters: Parameters<typeof link>[1], after: string | undefined): Content =>
+  after !== undefined && h("p")(button("Next page", link(path, { ...parameters, after })))
 
 /** Names and values. Values that are `undefined` or `false` are left out. */
 export const pairs = (entries: Readonly<Record<string, Content>>): Html =>
@@ -76,6 +78,10 @@ export const pairs = (entries: Readonly<Record<string, Content>>): Html =>
 
 export type State = "fine" | "warning" | "problem"
 
+/** The state of a value that should be low. */
+export const stateOf = (value: number, warning: number, problem: number): State =>
+  value > problem ? "problem" : value > warning ? "warning" : "fine"
+
 /** A figure with its meaning. */
 export const tile = (name: string, value: Content, about: Content, state: State = "fine"): Html =>
   h("div", { class: `tile ${state}`, "data-key": name })(
@@ -83,6 +89,13 @@ export const tile = (name: string, value: Content, about: Content, state: State 
     h("dd")(value),
     h("dd", { class: "about" })(about)
   )
+
+/** The seconds that something lags behind. */
+export const lagTile = (name: string, seconds: number | undefined, about: string, href?: string): Html => {
+  if (seconds === undefined) return tile(name, "–", "not measured here")
+  const text = Format.span(seconds * 1000)
+  return tile(name, href === undefined ? text : h("a", { href })(text), about, stateOf(seconds, 10, 60))
+}
 
 /** A state as a word on a color. */
 export const badge = (kind: State | "quiet", text: string): Html => h("span", { class: `badge ${kind}` })(text)
@@ -92,6 +105,10 @@ export const tabs = (all: ReadonlyArray<{ text: string; href: string; isCurrent:
   h("ul", { class: "tabs" })(
     all.map(({ href, isCurrent, text }) => h("li")(h("a", { href, "aria-current": isCurrent && "true" })(text)))
   )
+
+/** A field of a form with its label. */
+export const field = (name: string, label: string, attributes: Parameters<typeof h>[1]): Html =>
+  h("div")(h("label", { for: name })(label), h("input", { id: name, name, ...attributes })())
 
 /** A form that filters a list. `clear` is the path without the filter. */
 export const filterForm = (
@@ -103,10 +120,7 @@ export const filterForm = (
   h("form", { class: "filter", method: "get", action: path, role: "search" })(
     hidden,
     fields.map(([name, label, value]) =>
-      h("div")(
-        h("label", { for: name })(label),
-        h("input", { id: name, name, value, maxlength: 200, autocomplete: "off", spellcheck: "false" })()
-      )
+      field(name, label, { value, maxlength: 200, autocomplete: "off", spellcheck: "false" })
     ),
     h("button")("Search"),
     fields.some(([, , value]) => value !== undefined) && button("Clear", clear)

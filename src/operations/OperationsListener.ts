@@ -3,7 +3,7 @@
  * is ready, to show why it is not, and closes last.
  */
 import { Context, Duration, Effect, Function, Layer, type Option, type Redacted, Schema } from "effect"
-import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { cacheable } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
@@ -13,18 +13,23 @@ import { guard, Token } from "./Access.ts"
 import { script, style } from "./Assets.ts"
 import { type Dependency, Figures, type Seen, Watch } from "./Figures.ts"
 import { iso } from "./Format.ts"
+import type { OperatorStore } from "./OperatorStore.ts"
 import * as Deletions from "./pages/Deletions.ts"
 import * as Lists from "./pages/Lists.ts"
 import * as Overview from "./pages/Overview.ts"
 import * as Replay from "./pages/Replay.ts"
 import * as Requests from "./pages/Requests.ts"
+import * as Task from "./pages/Task.ts"
 
-const checkOf = ({ last, problem, since }: Dependency) => ({
-  status: problem === null ? "pass" : "warn",
-  since: iso(since),
-  ...(problem !== null && { output: problem }),
-  ...(last !== null && { last_problem: { output: last.problem, at: iso(last.at) } })
-})
+const checkOf = ({ last, name, problem, since }: Dependency) => [
+  name,
+  {
+    status: problem === null ? "pass" : "warn",
+    since: iso(since),
+    ...(problem !== null && { output: problem }),
+    ...(last !== null && { last_problem: { output: last.problem, at: iso(last.at) } })
+  }
+]
 
 /** `/health`: each dependency of each process, with its state, since when, and its last problem. */
 const healthReport = ({ dependencies, processes, silent }: Seen) => {
@@ -33,16 +38,48 @@ const healthReport = ({ dependencies, processes, silent }: Seen) => {
     status: isReady && dependencies.every(({ problem }) => problem === null) ? "pass" : "warn",
     version,
     processes: processes.map(({ pid, process, ready, roles, startedAt, version: own }) => {
-      const checks = dependencies
-        .filter((one) => one.process === process)
-        .map((one) => [one.name, checkOf(one)] as const)
-      return { process, pid, version: own, roles, started: iso(startedAt), ready, checks: Object.fromEntries(checks) }
+      const checks = Object.fromEntries(dependencies.filter((one) => one.process === process).map(checkOf))
+      return { process, pid, version: own, roles, started: iso(startedAt), ready, checks }
     }),
     silent: silent.map(({ pid, process, silent: output }) => ({ process, pid, output }))
   }
 }
 
 const asset = (contentType: string, text: string) => cacheable(HttpServerResponse.text(text, { contentType }))
+
+type Services = Figures | OperatorStore | Token | Watch
+type Response = HttpServerResponse.HttpServerResponse
+type Asked = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
+
+/** A response may also be the failure of a handler. */
+const handlers: ReadonlyArray<
+  readonly ["GET" | "POST", HttpRouter.PathInput, Effect.Effect<Response, Response, Services | Asked>]
+> = [
+  ["GET", "/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))],
+  ["GET", "/ops", Overview.page],
+  ["GET", "/ops/requests", Requests.page],
+  ["GET", "/ops/deletions", Deletions.page],
+  ["GET", "/ops/task", Task.page],
+  ["GET", "/ops/task/replay", Replay.confirm],
+  ["POST", "/ops/task/replay", Replay.replay],
+  ["GET", "/ops/keys", Lists.keys],
+  ["GET", "/ops/changes", Lists.changes],
+  ["GET", "/ops/audit", Lists.audit],
+  ["GET", "/ops/style.css", asset("text/css; charset=utf-8", style)],
+  ["GET", "/ops/live.js", asset("text/javascript; charset=utf-8", script)],
+  [
+    "GET",
+    "/health",
+    Watch.use(({ look }) => Effect.map(look, Function.flow(healthReport, HttpServerResponse.jsonUnsafe)))
+  ],
+  [
+    "GET",
+    "/metrics",
+    Figures.use(({ metrics }) =>
+      Effect.map(metrics, (text) => HttpServerResponse.text(text, { contentType: Exposition.contentType }))
+    )
+  ]
+]
 
 /**
  * The routes, over their services.
@@ -51,29 +88,12 @@ const asset = (contentType: string, text: string) => cacheable(HttpServerRespons
  */
 export const routes = (host: string) =>
   Layer.merge(
-    HttpRouter.use((router) =>
-      Effect.gen(function* () {
-        const { metrics } = yield* Figures
-        const { look } = yield* Watch
-        const pages = [Overview.route, Requests.route, Deletions.route, Lists.keys, Lists.changes, Lists.audit]
-        yield* router.addAll([
-          ...(yield* Effect.all(pages)),
-          ...(yield* Replay.routes),
-          HttpRouter.route("GET", "/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))),
-          HttpRouter.route("GET", "/ops/style.css", asset("text/css; charset=utf-8", style)),
-          HttpRouter.route("GET", "/ops/live.js", asset("text/javascript; charset=utf-8", script)),
-          HttpRouter.route(
-            "GET",
-            "/health",
-            Effect.map(look, Function.flow(healthReport, HttpServerResponse.jsonUnsafe))
-          ),
-          HttpRouter.route(
-            "GET",
-            "/metrics",
-            Effect.map(metrics, (text) => HttpServerResponse.text(text, { contentType: Exposition.contentType }))
-          )
-        ])
-      })
+    HttpRouter.addAll(
+      Effect.map(Effect.context<Services>(), (services) =>
+        handlers.map(([method, path, handler]) =>
+          HttpRouter.route(method, path, Effect.provideContext(Effect.catch(handler, Effect.succeed), services))
+        )
+      )
     ),
     HttpRouter.middleware(Function.flow(unexpectedErrors, guard(host)), { global: true })
   )

@@ -1,6 +1,6 @@
-/** The frame of the operators' pages, and the route of a page: reads its data in time, then shows it. */
+/** The frame of the operators' pages, and the handler of a page: reads its data in time, then shows it. */
 import { Array, Clock, Effect, Result } from "effect"
-import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type Content, document, h } from "../http/Html.ts"
 import { version } from "../process/Package.ts"
 import { iso, utc } from "./Format.ts"
@@ -18,12 +18,14 @@ const navigation = {
 
 export type Place = keyof typeof navigation
 
+/** The content of a page at a time. */
+export type View = (now: number) => Content
+
 interface Shown {
-  readonly title: string
   /** The current entry of the navigation. */
   readonly place: Place
-  readonly now: number
-  readonly body: Content
+  readonly title?: string
+  readonly view: View
   /** Updates itself: not with a form to fill in. */
   readonly isLive?: boolean
   readonly status?: number
@@ -51,21 +53,22 @@ const header = (place: Place) =>
   )
 
 /** The response with a page. */
-export const respond = ({ body, isLive = true, now, place, status = 200, title }: Shown) => {
-  const asOf = h("span", { "data-key": "made" })("As of ", h("time", { datetime: iso(now) })(utc(now)), ".")
-  const html = document(
-    `${title} · Practice Data operations`,
-    [h("link", { rel: "stylesheet", href: "/ops/style.css" })(), isLive && live],
-    h("a", { class: "skip", href: "#main" })("Skip to the content"),
-    header(place),
-    h("main", { id: "main", tabindex: -1 })(h("h1")(title), body),
-    h("footer")(h("p")(`Version ${version}. `, asOf, " All times are UTC."))
-  )
-  return HttpServerResponse.setStatus(HttpServerResponse.html(html), status)
-}
+export const respond = ({ isLive = true, place, status = 200, title = navigation[place], view }: Shown) =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const asOf = h("span", { "data-key": "made" })("As of ", h("time", { datetime: iso(now) })(utc(now)), ".")
+    const html = document(
+      `${title} · Practice Data operations`,
+      [h("link", { rel: "stylesheet", href: "/ops/style.css" })(), isLive && live],
+      h("a", { class: "skip", href: "#main" })("Skip to the content"),
+      header(place),
+      h("main", { id: "main", tabindex: -1 })(h("h1")(title), view(now)),
+      h("footer")(h("p")(`Version ${version}. `, asOf, " All times are UTC."))
+    )
+    return HttpServerResponse.setStatus(HttpServerResponse.html(html), status)
+  })
 
 /** Leaves time for the rest of a page that responds within two seconds. */
-export const inTime = <A>(read: Effect.Effect<A, Unreadable>): Effect.Effect<Result.Result<A, Unreadable>> =>
+export const inTime = <A, R>(read: Effect.Effect<A, Unreadable, R>) =>
   read.pipe(
     Effect.timeoutOrElse({
       duration: "1700 millis",
@@ -87,18 +90,6 @@ export const query = Effect.map(HttpServerRequest.ParsedSearchParams, (parameter
   return value === undefined || value === "" || value.length > 2000 || value.includes("\0") ? undefined : value
 })
 
-/** A page of the navigation: data, and its view. */
-export const page = <Data>(
-  place: Place,
-  read: (parameter: Query) => Effect.Effect<Data>,
-  view: (data: Data, now: number) => Content
-) =>
-  HttpRouter.route(
-    "GET",
-    place,
-    Effect.gen(function* () {
-      const data = yield* read(yield* query)
-      const now = yield* Clock.currentTimeMillis
-      return respond({ title: navigation[place], place, now, body: view(data, now) })
-    })
-  )
+/** The handler of a page of the navigation. */
+export const page = <R>(place: Place, read: (parameter: Query) => Effect.Effect<View, never, R>) =>
+  Effect.flatMap(Effect.flatMap(query, read), (view) => respond({ place, view }))

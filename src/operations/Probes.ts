@@ -1,6 +1,5 @@
 /** Probes the databases every few seconds, for the metrics: reachability, the backlog of tasks, the lag of a replica. */
 import { Clock, Duration, Effect, Layer, Schedule } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
 import {
   CredentialDatabase,
   type Database,
@@ -8,30 +7,25 @@ import {
   RecordDatabase,
   TaskDatabase
 } from "../database/Database.ts"
-import type { Failure } from "../database/Store.ts"
+import type { Failure, Request } from "../database/Store.ts"
 import * as Tasks from "../deletions/Tasks.ts"
+import * as Series from "../observability/Series.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 import * as Replica from "./Replica.ts"
-import * as Series from "../observability/Series.ts"
 
 type Role = "data-api" | "intake" | "worker"
 
 /** The longest time for which the figures of a busy database are kept, in milliseconds. */
 const longestKept = 15_000
 
-const ask = <A>(database: Database, statement: Effect.Effect<A, SqlError>) =>
-  database.run(
-    { key: "the metrics", within: Duration.seconds(2), unavailable: (failure: Failure) => failure },
-    statement
-  )
+const request: Request<Failure> = { key: "the metrics", within: Duration.seconds(2), unavailable: (failure) => failure }
 
 /** Updates the gauges of the backlog each time that it runs. */
 const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) => {
-  const states = {
-    scheduled: gauge("practice_data_tasks", { state: "scheduled" }),
-    running: gauge("practice_data_tasks", { state: "running" }),
-    dead: gauge("practice_data_tasks", { state: "dead" })
-  }
+  const states = (["scheduled", "running", "dead"] as const).map((state) => ({
+    state,
+    gauge: gauge("practice_data_tasks", { state })
+  }))
   const oldest = gauge("practice_data_task_oldest_due_age_seconds")
   const offset = gauge("practice_data_clock_offset_seconds")
   const readAt = gauge("practice_data_tasks_read_timestamp_seconds")
@@ -40,16 +34,14 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
   readAt.set(0)
 
   const forget = Effect.sync(() => {
-    for (const each of [...Object.values(states), oldest, offset]) each.set(undefined)
+    for (const each of [...states.map((state) => state.gauge), oldest, offset]) each.set(undefined)
   })
   return Effect.gen(function* () {
     const before = now()
-    const counts = yield* ask(sql, Tasks.counts(sql))
+    const counts = yield* sql.run(request, Tasks.counts(sql))
     const dueAt = counts.oldest_due_at === null ? Infinity : Date.parse(counts.oldest_due_at)
     lastRead = now()
-    states.scheduled.set(Math.min(Tasks.mostCounted, counts.scheduled))
-    states.running.set(Math.min(Tasks.mostCounted, counts.running))
-    states.dead.set(Math.min(Tasks.mostCounted, counts.dead))
+    for (const each of states) each.gauge.set(Math.min(Tasks.mostCounted, counts[each.state]))
     oldest.set(() => Math.max(0, now() - dueAt) / 1000)
     offset.set(((before + lastRead) / 2 - Date.parse(counts.now)) / 1000)
     readAt.set(lastRead / 1000)
@@ -59,13 +51,14 @@ const tasksOf = (sql: Database, { gauge }: Series.Series, clock: Clock.Clock) =>
 /** Updates the lag of the replica that serves the records each time that it runs. */
 const replicaOf = (primary: Database, replica: Database, { gauge }: Series.Series) => {
   const lag = gauge("practice_data_replica_lag_seconds")
-  const askFor: Replica.Ask = (database, statement) => Effect.mapError(ask(database, statement), ({ reason }) => reason)
-  return Replica.standing(primary, replica, askFor).pipe(
-    Effect.map((standing) => (standing._tag === "Following" ? standing.behind : undefined)),
+  return Replica.standing(primary, replica, request).pipe(
     Effect.orElseSucceed(() => undefined),
-    Effect.map((behind) => lag.set(behind))
+    Effect.map((standing) => lag.set(typeof standing === "number" ? standing : undefined))
   )
 }
+
+const together = (all: ReadonlyArray<Effect.Effect<unknown>>) =>
+  Effect.all(all, { concurrency: "unbounded", discard: true })
 
 /** Probes the databases that a process of these roles uses, until the scope closes. */
 export const layer = (roles: ReadonlyArray<Role>) =>
@@ -75,21 +68,18 @@ export const layer = (roles: ReadonlyArray<Role>) =>
       const health = yield* HealthChecks
       const series = yield* Series.current
       const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
-      const used = has("data-api") ? [records, credentials, tasks] : has("worker") ? [records, tasks] : [tasks]
-      const reachability = Array.from(new Set(used), (database) => Effect.ignore(ask(database, database`select 1`)))
+      const used = new Set(has("data-api") ? [records, credentials, tasks] : has("worker") ? [records, tasks] : [tasks])
+      const reachability = Array.from(used, (sql) => Effect.ignore(sql.run(request, sql`select 1`)))
       const whenReady = [
         ...(has("intake") || has("worker") ? [tasksOf(tasks, series, yield* Clock.Clock)] : []),
         ...(has("data-api") && !isSameDatabase(records, tasks) ? [replicaOf(tasks, records, series)] : [])
       ]
       const round = Effect.gen(function* () {
-        yield* Effect.all(reachability, { concurrency: "unbounded", discard: true })
-        if (yield* health.isReady) yield* Effect.all(whenReady, { concurrency: "unbounded", discard: true })
+        yield* together(reachability)
+        if (yield* health.isReady) yield* together(whenReady)
       })
       // Opens connections for the first health check. Not through the store: its log begins with the address.
-      const opened = Array.from(new Set(used), (database) =>
-        Effect.ignore(Effect.timeout(database`select 1`, "1 second"))
-      )
-      yield* Effect.all(opened, { concurrency: "unbounded", discard: true })
+      yield* together(Array.from(used, (sql) => Effect.ignore(Effect.timeout(sql`select 1`, "1 second"))))
       yield* round.pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
     })
   )

@@ -1,35 +1,37 @@
-/** Checks of an installation. The doctor runs all of them, a start of the service those that are marked for it. */
-import { Cause, Duration, Effect, Fiber, Option, Schema } from "effect"
+/** Checks of an installation: their facts, and how they are run. */
+import { Cause, Duration, Effect, Fiber, Option } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { codeOf } from "../../database/SqlFailure.ts"
 import * as Failure from "../../process/Failure.ts"
 
-/** The finding of a check. */
-export interface Said {
+/** A fact, with its remedy unless all is well. */
+export interface Fact {
   readonly status: "ok" | "warn" | "fail"
   readonly message: string
-  /** The remedy, unless all is well. */
   readonly advice?: string
+  /** Its text in `/health`, which shows no other facts. */
+  readonly output?: string
 }
 
-/** A finding with its area, such as a database. */
-export interface Finding extends Said {
+/** A fact with its area, such as a database. */
+export interface Finding extends Omit<Fact, "output"> {
   readonly area: string
 }
 
-export const ok = (message: string): Said => ({ status: "ok", message })
-export const warn = (message: string, advice: string): Said => ({ status: "warn", message, advice })
-export const fail = (message: string, advice: string): Said => ({ status: "fail", message, advice })
+export const ok = (message: string): Fact => ({ status: "ok", message })
+export const warn = (message: string, advice: string): Fact => ({ status: "warn", message, advice })
+export const fail = (message: string, advice: string): Fact => ({ status: "fail", message, advice })
 
-/** The findings whose conditions hold. */
-export const findings = (all: ReadonlyArray<Said | false>): ReadonlyArray<Said> => all.filter((one) => one !== false)
+/** The facts whose conditions hold. */
+export const facts = (...all: ReadonlyArray<Fact | false>): ReadonlyArray<Fact> => all.filter((one) => one !== false)
 
+/** A check, and the occasions that run it: a start of the service, `/health`, or the doctor. */
 export interface Check<Subject, R = never> {
-  /** Begins the sentence that the check could not be made. */
+  /** Begins the sentence that the check failed. */
   readonly name: string
-  readonly at: ReadonlyArray<"doctor" | "start">
+  readonly at: ReadonlyArray<"start" | "health" | "doctor">
   readonly applies?: (subject: Subject) => boolean
-  readonly run: (subject: Subject) => Effect.Effect<ReadonlyArray<Said>, SqlError | Schema.SchemaError, R>
+  readonly run: (subject: Subject) => Effect.Effect<ReadonlyArray<Fact>, SqlError, R>
 }
 
 /** The checks of a list that an occasion runs on a subject. */
@@ -41,20 +43,18 @@ export const checksAt = <Subject, R>(
 
 const timeout = Duration.seconds(6)
 
-// A migration makes the object, and the check of the migrations says that it is missing.
-const isMissing = (error: SqlError) => ["42P01", "42883"].includes(codeOf(error))
-
-const unfinished = (name: string, cause: Cause.Cause<unknown>): ReadonlyArray<Said> => {
+const unfinished = (name: string, cause: Cause.Cause<unknown>): ReadonlyArray<Fact> => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (!isSqlError(error)) return [fail(`${name} could not be checked.`, "This should not happen. Report it.")]
-  if (isMissing(error)) return []
+  // An undefined table or function: the check of the migrations reports it.
+  if (["42P01", "42883"].includes(codeOf(error))) return []
   return error.reason._tag === "AuthorizationError"
     ? [warn(`${name} may not be looked at by this login.`, "Run the doctor as the login that migrates as well.")]
     : [fail(`${name} could not be checked: ${Failure.sqlReason(error)}`, "Look at the log of the database.")]
 }
 
-/** Runs a check. A failure or a timeout is a finding, and one that hangs is left behind. */
-export const attempt = <E, R>(name: string, run: Effect.Effect<ReadonlyArray<Said>, E, R>) =>
+/** Runs a check. A failure or a timeout is a fact, and a check that hangs is left behind. */
+export const attempt = <E, R>(name: string, run: Effect.Effect<ReadonlyArray<Fact>, E, R>) =>
   Effect.forkDetach(Effect.catchCause(run, (cause) => Effect.succeed(unfinished(name, cause)))).pipe(
     Effect.flatMap((fiber) => Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe()))),
     Effect.timeoutOrElse({
@@ -66,27 +66,13 @@ export const attempt = <E, R>(name: string, run: Effect.Effect<ReadonlyArray<Sai
     })
   )
 
-/** The findings of the doctor in an area. The checks run one after the other: they share a connection, and one measures. */
-export const examine = <Subject, R>(area: string, checks: ReadonlyArray<Check<Subject, R>>, subject: Subject) =>
+/** The facts of the doctor about a subject. The checks run one after the other: they share a connection, and one measures. */
+export const examine = <Subject, R>(checks: ReadonlyArray<Check<Subject, R>>, subject: Subject) =>
   Effect.map(
     Effect.forEach(checksAt("doctor", checks, subject), ({ name, run }) => attempt(name, run(subject))),
-    (said) => said.flat().map((one): Finding => ({ area, ...one }))
+    (found) => found.flat()
   )
 
-/** The rows of a statement. */
-export const rows = <A, E>(
-  row: Schema.Codec<A, unknown>,
-  statement: Effect.Effect<ReadonlyArray<unknown>, E>
-): Effect.Effect<ReadonlyArray<A>, E | Schema.SchemaError> =>
-  Effect.flatMap(statement, Schema.decodeUnknownEffect(Schema.Array(row)))
-
-/** The first row of a statement that returns one at least. */
-export const first = <A, E>(
-  row: Schema.Codec<A, unknown>,
-  statement: Effect.Effect<ReadonlyArray<unknown>, E>
-): Effect.Effect<A, E | Schema.SchemaError> =>
-  Effect.flatMap(statement, (found) => Schema.decodeUnknownEffect(row)(found[0]))
-
-/** Some names, and the number of the others. */
+/** The first names, and the number of the others. */
 export const listed = (names: ReadonlyArray<string>) =>
   names.length > 4 ? `${names.slice(0, 4).join(", ")} and ${names.length - 4} more` : names.join(", ")

@@ -1,18 +1,26 @@
-/** Checks of a Postgres: the server, the sessions and their way to it, deletions, changes and replication. */
-import { Clock, Duration, Effect, Schema } from "effect"
+/** Checks of a Postgres: the server, the sessions and their route, deletions, changes and replication. */
+import { Clock, Effect, Schema, String } from "effect"
 import type { PgClient } from "@effect/sql-pg"
-import type { Role, Settings } from "../Config.ts"
+import { rowsOf } from "../../database/Columns.ts"
 import { formatHost } from "../../database/ConnectionUrl.ts"
 import { type Database, type Options as Pool, sessionSettings } from "../../database/Database.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { isSocket } from "../../database/Endpoint.ts"
-import type { ServerTls } from "../../database/ServerTls.ts"
 import * as SessionSettings from "../../database/SessionSettings.ts"
+import type { Request } from "../../database/Store.ts"
 import { counts, mostCounted } from "../../deletions/Tasks.ts"
 import { invocation } from "../../process/Package.ts"
+import { isLoopback } from "../Access.ts"
+import type { Settings } from "../Config.ts"
 import * as Replica from "../Replica.ts"
-import { type Check, fail, findings, first, listed, ok, rows, type Said, warn } from "./Check.ts"
-import * as MigrationsCheck from "./MigrationsCheck.ts"
+import { fail, facts, listed, ok, warn } from "./Check.ts"
+
+/** The only row of a statement. */
+const row = <A>(schema: Schema.Decoder<A>) => {
+  const rows = rowsOf(schema)
+  return <E>(statement: Effect.Effect<ReadonlyArray<unknown>, E>) =>
+    Effect.flatMap(rows(statement), ([one]) => (one === undefined ? Effect.die("no row") : Effect.succeed(one)))
+}
 
 /** A session of a pool. */
 export interface Session {
@@ -21,48 +29,43 @@ export interface Session {
   readonly sql: Database
 }
 
-const isLocal = ({ host }: { readonly host: string }) =>
-  /^(localhost|127\.|::1$)/.test(host) || isSocket({ host, port: 0 })
-
-const verified: Readonly<Record<ServerTls["verification"], string>> = {
+const verified = {
   none: "the server is not verified",
   authority: "its certificate is verified, and not its host",
   host: "its certificate and host are verified"
-}
+} as const
 
 const Identity = Schema.Struct({ login: Schema.String, tls: Schema.NullOr(Schema.String) })
 
-const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Session) {
+/** The server of a session, its encryption and its login. */
+export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Session) {
   if (sql.route === undefined) return []
+  const { passwordSource, servers, url } = sql.route
   const endpoint = sql.route.endpoint()
   const { tls } = endpoint
-  const count = sql.route.url.hosts.length
-  // A pooler in between has a connection of its own to the server, of which it may tell.
-  const session = yield* first(
-    Identity,
-    sql`
-      select session_user as login,
-        (select version || ', ' || cipher from pg_stat_ssl where pid = pg_backend_pid() and ssl) as tls`
-  )
+  // A pooler has a connection of its own to the server, and may report that one.
+  const session = yield* row(Identity)(sql`
+    select session_user as login,
+      (select version || ', ' || cipher from pg_stat_ssl where pid = pg_backend_pid() and ssl) as tls`)
   const encryption = tls === undefined ? "not encrypted" : `${session.tls ?? "TLS"}, ${verified[tls.verification]}`
-  const { passwordSource } = sql.route
   const password = passwordSource === undefined ? "no password" : `the password of ${passwordSource}`
-  const place = `${formatHost(endpoint)}${count === 1 ? "" : `, of ${count} servers`}`
+  const isOne = url.hosts.length === 1
+  const place = `${formatHost(endpoint)}${isOne ? "" : `, of ${url.hosts.length} servers`}`
   // Two hosts of the URL may be the same server.
-  const servers = count === 1 ? [] : yield* sql.route.servers
-  const primaries = new Map(servers.flatMap((one) => (one.isStandby ? [] : [[one.started, formatHost(one)]])))
+  const primaries = new Map(
+    (isOne ? [] : yield* servers).flatMap((one) => (one.isStandby ? [] : [[one.started, formatHost(one)]]))
+  )
+  const isRemote = !isLoopback(endpoint.host) && !isSocket(endpoint)
   const encrypt = `Add sslmode=verify-full to the URL of ${variable}`
-  return findings([
+  return facts(
     ok(`The ${pool.name ?? variable} is at ${place}: ${encryption}; login ${session.login}, ${password}.`),
     primaries.size > 1 &&
       fail(
         `Several of its servers are primaries, so what is written may be lost: ${[...primaries.values()].join(", ")}.`,
         "Stop the one that was primary before, and make it a standby of the other."
       ),
-    !isLocal(endpoint) &&
-      tls === undefined &&
-      warn("The connection is not encrypted.", `${encrypt}, unless a proxy encrypts.`),
-    !isLocal(endpoint) &&
+    isRemote && tls === undefined && warn("The connection is not encrypted.", `${encrypt}, unless a proxy encrypts.`),
+    isRemote &&
       tls?.verification === "none" &&
       warn(
         "The connection is encrypted, and may go to anyone: the server is not verified.",
@@ -73,10 +76,11 @@ const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Session) {
         "A connection pooler refuses to be asked for settings of sessions, and was not asked.",
         "Give the login the settings that are said to be missing."
       )
-  ])
+  )
 })
 
-const settingsOf = Effect.fnUntraced(function* ({ pool, sql }: Session) {
+/** The settings of a session that are not in effect. */
+export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: Session) {
   const lost = yield* SessionSettings.lost(sql, sessionSettings(pool))
   const sessions = `The sessions of the ${pool.name ?? "database"}`
   if (lost.length === 0) return [ok(`${sessions} have the settings that they ask for.`)]
@@ -89,13 +93,44 @@ const settingsOf = Effect.fnUntraced(function* ({ pool, sql }: Session) {
   ]
 })
 
-/** The checks of each pool. */
-export const sessionChecks: ReadonlyArray<Check<Session>> = [
-  { name: "The way to the database", at: ["doctor"], run: route },
-  { name: "The settings of sessions", at: ["doctor", "start"], run: settingsOf }
-]
+/** A database that answers, or should. */
+export interface Reached<E = string> {
+  readonly sql: Database
+  /** The database of `DATABASE_URL`, where this one may be a replica of it. */
+  readonly primary: Database | undefined
+  /** The time and the turn of a statement, and the failure of one without a result. */
+  readonly request: Request<E>
+}
 
-const oldestVersion = 150_000
+/** Any answer, in time. */
+export const answers = ({ request, sql }: Reached) =>
+  Effect.match(sql.run(request, sql`select 1`), {
+    onSuccess: () => [],
+    onFailure: (output) => [{ ...fail(`${output}.`, "Look at the database."), output }]
+  })
+
+/** The replication from the primary. A primary that does not answer is a problem of its own. */
+export const replication = ({ primary, request, sql }: Reached) =>
+  primary === undefined
+    ? Effect.succeed([])
+    : Effect.match(Replica.standing(primary, sql, request), {
+        onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Look at both.")],
+        onSuccess: (standing) => {
+          const output = Replica.problemOf(standing)
+          return output === undefined
+            ? [ok("It follows DATABASE_URL, or was never its replica.")]
+            : [{ ...fail(`It ${String.uncapitalize(output)}.`, "Look at its replication."), output }]
+        }
+      })
+
+/** A database of the configuration. */
+export interface Examined extends Reached {
+  readonly settings: Settings
+  /** The variable that names it; undefined for the embedded database. */
+  readonly variable: string | undefined
+  /** The pools that connect to it. */
+  readonly pools: ReadonlyArray<Pool>
+}
 
 /** Milliseconds. */
 const slow = 10
@@ -107,17 +142,18 @@ const Now = Schema.Struct({ now: Schema.Finite })
 /** The milliseconds that a statement takes, and that the clock of the server is ahead. */
 const timed = Effect.fnUntraced(function* (sql: Database) {
   const before = yield* Clock.currentTimeMillis
-  const { now } = yield* first(Now, sql`select extract(epoch from clock_timestamp())::float8 * 1000 as now`)
+  const { now } = yield* row(Now)(sql`select extract(epoch from clock_timestamp())::float8 * 1000 as now`)
   const after = yield* Clock.currentTimeMillis
   return { took: after - before, ahead: now - (before + after) / 2 }
 })
 
-const clock = (took: number, ahead: number): Said => {
-  const off = Math.abs(ahead)
-  const said = `Its clock is ${(off / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} this machine's.`
-  const advice = "Let both follow the same time server: leases and due times of deletions compare clocks."
-  if (off - took / 2 > wrong) return fail(said, advice)
-  return off - took / 2 > skewed ? warn(said, advice) : ok("Its clock and this machine's agree.")
+const clock = ({ ahead, took }: { readonly ahead: number; readonly took: number }) => {
+  const off = Math.abs(ahead) - took / 2
+  if (off <= skewed) return ok("Its clock and this machine's agree.")
+  return (off > wrong ? fail : warn)(
+    `Its clock is ${(Math.abs(ahead) / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} this machine's.`,
+    "Let both follow the same time server: leases and due times of deletions compare clocks."
+  )
 }
 
 const Server = Schema.Struct({
@@ -128,31 +164,30 @@ const Server = Schema.Struct({
   is_replica: Schema.Boolean
 })
 
-const server = Effect.fnUntraced(function* ({ sql, variable }: Examined) {
-  const { database, is_replica, login, number, version } = yield* first(
-    Server,
-    sql`
-      select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
-        current_database() as database, current_user as login, pg_is_in_recovery() as is_replica`
-  )
+/** The version, the role, the distance and the clock of the server. */
+export const server = Effect.fnUntraced(function* ({ sql, variable }: Examined) {
+  const { database, is_replica, login, number, version } = yield* row(Server)(sql`
+    select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
+      current_database() as database, current_user as login, pg_is_in_recovery() as is_replica`)
   // The first statement is slower.
   yield* timed(sql)
   const [one, other] = [yield* timed(sql), yield* timed(sql)]
-  const { ahead, took } = one.took < other.took ? one : other
-  return findings([
-    number < oldestVersion
+  const measured = one.took < other.took ? one : other
+  const { took } = measured
+  return facts(
+    number < 150_000
       ? fail(`PostgreSQL ${version} is too old.`, "Use PostgreSQL 15 or later.")
       : ok(`PostgreSQL ${version}, database ${database}, login ${login}; a statement takes ${took} ms.`),
     took > slow && warn(`It is far away: each statement takes ${took} ms.`, "Run the service near its database."),
+    is_replica && variable === "READ_DATABASE_URL" && ok("It is a replica."),
     is_replica &&
-      (variable === "READ_DATABASE_URL"
-        ? ok("It is a replica.")
-        : fail(
-            "It is a replica, which cannot be written.",
-            `Point ${variable} at the primary: several servers with target_session_attrs=read-write, for example.`
-          )),
-    clock(took, ahead)
-  ])
+      variable !== "READ_DATABASE_URL" &&
+      fail(
+        "It is a replica, which cannot be written.",
+        `Point ${variable} at the primary: several servers with target_session_attrs=read-write, for example.`
+      ),
+    clock(measured)
+  )
 })
 
 const Room = Schema.Struct({
@@ -165,21 +200,18 @@ const Room = Schema.Struct({
 })
 
 /** The room for the connections that the processes of this configuration open. */
-const room = Effect.fnUntraced(function* ({ pools, settings, sql }: Examined) {
+export const room = Effect.fnUntraced(function* ({ pools, settings, sql }: Examined) {
   const needed = settings.processes * pools.length * settings.poolSize
-  const { all, login, of_database, of_login, own, used } = yield* first(
-    Room,
-    sql`
-      select current_user as login,
-        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-          - coalesce(current_setting('reserved_connections', true), '0')::int as all,
-        (select coalesce(sum(numbackends), 0) from pg_stat_database)::int as used,
-        (select count(*) from pg_stat_activity
-          where application_name in ('practice-data-records', 'practice-data-credentials', 'practice-data-tasks')
-            and datname = current_database() and pid <> pg_backend_pid())::int as own,
-        (select rolconnlimit from pg_roles where rolname = current_user) as of_login,
-        (select datconnlimit from pg_database where datname = current_database()) as of_database`
-  )
+  const { all, login, of_database, of_login, own, used } = yield* row(Room)(sql`
+    select current_user as login,
+      current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true), '0')::int as all,
+      (select coalesce(sum(numbackends), 0) from pg_stat_database)::int as used,
+      (select count(*) from pg_stat_activity
+        where application_name in ('practice-data-records', 'practice-data-credentials', 'practice-data-tasks')
+          and datname = current_database() and pid <> pg_backend_pid())::int as own,
+      (select rolconnlimit from pg_roles where rolname = current_user) as of_login,
+      (select datconnlimit from pg_database where datname = current_database()) as of_database`)
   const free = Math.max(0, all - used)
   const limits = [
     of_login >= 0 && of_login < needed && `the login ${login} may open ${of_login}`,
@@ -187,11 +219,11 @@ const room = Effect.fnUntraced(function* ({ pools, settings, sql }: Examined) {
     all < needed && `the server takes ${all}`
   ].filter((one) => one !== false)
   const advice = "Lower PROCESSES or DATABASE_POOL_SIZE, raise the limit, or end what holds connections."
-  const said = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections`
-  if (limits.length > 0) return [fail(`${said}, and ${limits.join(", and ")}.`, advice)]
+  const message = `PROCESSES × pools × DATABASE_POOL_SIZE needs ${needed} connections`
+  if (limits.length > 0) return [fail(`${message}, and ${limits.join(", and ")}.`, advice)]
   return free + own < needed
-    ? [warn(`${said}; ${free} of ${all} are free.`, advice)]
-    : [ok(`${said} at most; ${free} of ${all} are free.`)]
+    ? [warn(`${message}; ${free} of ${all} are free.`, advice)]
+    : [ok(`${message} at most; ${free} of ${all} are free.`)]
 })
 
 /** Seconds. */
@@ -206,7 +238,7 @@ const deadText = (dead: number) => {
 export const deletions = Effect.fnUntraced(function* (sql: Database) {
   const { dead, now, oldest_due_at } = yield* counts(sql)
   const late = oldest_due_at === null ? 0 : (Date.parse(now) - Date.parse(oldest_due_at)) / 1000
-  return findings([
+  return facts(
     late > latest &&
       warn(
         `A deletion has been due for ${Math.round(late)} seconds.`,
@@ -218,43 +250,47 @@ export const deletions = Effect.fnUntraced(function* (sql: Database) {
         `See why: ${invocation("tasks list --state dead")}. Then: ${invocation("tasks replay TASK-ID")}`
       ),
     late <= latest && dead === 0 && ok("No deletion is late or dead.")
-  ])
+  )
 })
 
 /** The longest that a transaction may hold changes back, in seconds. */
 const longestHeld = 60
 
+/** The lag of the changes that a process has measured last, in seconds. */
+export const lag = ({ isDistributed, lag: seconds }: { readonly isDistributed: boolean; readonly lag: number }) => {
+  const note = "Not served: the database is distributed over several servers"
+  const held = `Held back for ${seconds} seconds: a transaction that has written is open, or a replica is behind`
+  return Effect.succeed(
+    facts(
+      isDistributed && { ...ok(note), output: note },
+      seconds > longestHeld && { ...fail(held, "End the transaction."), output: held }
+    )
+  )
+}
+
 const Feed = Schema.Struct({ name: Schema.String })
 
-const Holder = Schema.Struct({
-  holder: Schema.String,
-  /** Null where the login may not see it. */
-  age: Schema.NullOr(Schema.Finite),
-  login: Schema.String
-})
+/** `age`: null where the login may not see it. */
+const Holder = Schema.Struct({ holder: Schema.String, age: Schema.NullOr(Schema.Finite), login: Schema.String })
 
 /** The order of changes, and the transactions that hold it back. */
 export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (yield* Distribution.ask(sql)) {
     return [ok("Changes are not served (501), since the tables are distributed over several servers.")]
   }
-  const unsettled = yield* rows(
-    Feed,
+  const unsettled = yield* rowsOf(Feed)(
     sql`select table_name as name from change_feed_states() where is_whole and not is_settled order by table_name`
   )
-  const found = yield* rows(
-    Holder,
-    sql`
-      select 'The transaction of process ' || pid || coalesce(' (' || usename || ', ' || datname || ')', '') as holder,
-        extract(epoch from now() - xact_start)::float8 as age, quote_ident(current_user) as login
-      from pg_stat_activity where backend_xid is not null and pid <> pg_backend_pid()
-      union all
-      select 'The prepared transaction ' || gid, extract(epoch from now() - prepared)::float8, '' from pg_prepared_xacts
-      order by age desc nulls first`
-  )
+  const found = yield* rowsOf(Holder)(sql`
+    select 'The transaction of process ' || pid || coalesce(' (' || usename || ', ' || datname || ')', '') as holder,
+      extract(epoch from now() - xact_start)::float8 as age, quote_ident(current_user) as login
+    from pg_stat_activity where backend_xid is not null and pid <> pg_backend_pid()
+    union all
+    select 'The prepared transaction ' || gid, extract(epoch from now() - prepared)::float8, '' from pg_prepared_xacts
+    order by age desc nulls first`)
   const hidden = found.filter(({ age }) => age === null)
   const { age, holder = "" } = found[hidden.length] ?? {}
-  return findings([
+  return facts(
     unsettled.length === 0
       ? ok("The order of changes is whole.")
       : warn(
@@ -274,68 +310,5 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
           ? "Commit it or roll it back: commit prepared, rollback prepared."
           : "End it, load in smaller parts, and set idle_in_transaction_session_timeout."
       )
-  ])
+  )
 })
-
-const replication = (primary: Database | undefined, replica: Database): Effect.Effect<ReadonlyArray<Said>> =>
-  primary === undefined
-    ? Effect.succeed([])
-    : Replica.check(primary, replica, (database, statement) =>
-        database.run({ key: "doctor", within: Duration.seconds(2), unavailable: ({ reason }) => reason }, statement)
-      ).pipe(
-        Effect.match({
-          onFailure: (reason) => [warn(`Its replication cannot be checked: ${reason}`, "Look at both.")],
-          onSuccess: (problem) =>
-            problem === undefined
-              ? [ok("It follows DATABASE_URL, or was never its replica.")]
-              : [fail(`It ${problem.charAt(0).toLowerCase()}${problem.slice(1)}.`, "Look at its replication.")]
-        })
-      )
-
-/** A database of the configuration. */
-export interface Examined {
-  readonly settings: Settings
-  /** The variable that names it; undefined for the embedded database. */
-  readonly variable: string | undefined
-  /** The pools that connect to it. */
-  readonly pools: ReadonlyArray<Pool>
-  readonly sql: Database
-  /** The database of `DATABASE_URL`, if it can be reached. */
-  readonly primary: Database | undefined
-}
-
-const isMain = ({ variable }: Examined) => variable === undefined || variable === "DATABASE_URL"
-const isServer = ({ variable }: Examined) => variable !== undefined
-
-// The login of another role may not look at them.
-const hasRole = ({ settings }: Examined, ...some: ReadonlyArray<Role>) =>
-  settings.roles.some((role) => some.includes(role))
-
-/** The checks of each database. */
-export const databaseChecks: ReadonlyArray<Check<Examined>> = [
-  { name: "The server", at: ["doctor"], applies: isServer, run: server },
-  { name: "Its connections", at: ["doctor"], applies: isServer, run: room },
-  {
-    name: "Its migrations",
-    at: ["doctor"],
-    run: ({ settings, sql, variable }) => MigrationsCheck.check(sql, MigrationsCheck.neededOf(variable, settings))
-  },
-  {
-    name: "Its deletions",
-    at: ["doctor"],
-    applies: (subject) => isMain(subject) && hasRole(subject, "intake", "worker"),
-    run: ({ sql }) => deletions(sql)
-  },
-  {
-    name: "Its changes",
-    at: ["doctor"],
-    applies: (subject) => isMain(subject) && hasRole(subject, "data-api"),
-    run: ({ sql }) => changes(sql)
-  },
-  {
-    name: "Its replication",
-    at: ["doctor"],
-    applies: ({ variable }) => variable === "READ_DATABASE_URL",
-    run: ({ primary, sql }) => replication(primary, sql)
-  }
-]

@@ -3,9 +3,10 @@ import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import type { Role } from "../Config.ts"
 import { type Catalog, type Privilege, textOf } from "../../database/Catalog.ts"
+import { rowsOf } from "../../database/Columns.ts"
 import * as Distribution from "../../database/Distribution.ts"
 import { invocation } from "../../process/Package.ts"
-import { fail, findings, first, listed, ok, type Said, warn } from "./Check.ts"
+import { fail, facts, listed, ok, warn } from "./Check.ts"
 
 /** A role of the database, and what it can do. */
 export interface Need {
@@ -46,10 +47,10 @@ const lacking = (needed: Held, held: Held): Held =>
 const onExisting = ({ privileges }: Catalog, { parts, schema }: Catalog): Held => {
   const existing = new Set([
     `schema ${schema}`,
-    ...parts.flatMap(({ kind, name, of }) => {
-      if (kind === "function") return [`function ${name}`]
-      return kind === "column" ? [`${schema}.${of}`, `${schema}.${of}.${name}`] : []
-    })
+    ...parts.filter(({ kind }) => kind === "function").map(({ name }) => `function ${name}`),
+    ...parts
+      .filter(({ kind }) => kind === "column")
+      .flatMap(({ name, of }) => [`${schema}.${of}`, `${schema}.${of}.${name}`])
   ])
   return privileges
     .filter(({ object }) => existing.has(object))
@@ -69,41 +70,38 @@ export const check = Effect.fnUntraced(function* (
   migrated: Catalog,
   needed: ReadonlyArray<Need>
 ) {
-  const { schema } = catalog
-  const self = yield* first(
-    Login,
-    sql`
-      select current_user as login, r.rolsuper as is_superuser, array(select rolname::text from pg_roles) as roles,
-        has_schema_privilege(n.oid, 'CREATE') and pg_has_role(c.relowner, 'USAGE') as may_migrate
-      from pg_roles r cross join pg_namespace n left join pg_class c on c.relnamespace = n.oid and c.relname = 'organizations'
-      where r.rolname = current_user and n.oid = ${schema}::regnamespace`
-  )
+  const { privileges, schema } = catalog
+  const [self] = yield* rowsOf(Login)(sql`
+    select current_user as login, r.rolsuper as is_superuser, array(select rolname::text from pg_roles) as roles,
+      has_schema_privilege(n.oid, 'CREATE') and pg_has_role(c.relowner, 'USAGE') as may_migrate
+    from pg_roles r cross join pg_namespace n left join pg_class c on c.relnamespace = n.oid and c.relname = 'organizations'
+    where r.rolname = current_user and n.oid = ${schema}::regnamespace`)
+  if (self === undefined) return []
   const expected = onExisting(migrated, catalog)
   const objects = new Set(expected.map(({ object }) => object))
   const nameOf = ({ object, privilege }: Privilege) => `${privilege} on ${object.replace(`${schema}.`, "")}`
   const names = (some: Held) => listed(some.map(nameOf))
-  const heldBy = (name: string) => catalog.privileges.filter(({ grantee }) => grantee === name)
-  const givenTo = (name: string) => expected.filter(({ grantee }) => grantee === name)
+  const ofGrantee = (some: Held, name: string) => some.filter(({ grantee }) => grantee === name)
   /** The privileges that a grantee holds and should not. */
-  const excessOf = (name: string, kinds: RegExp) =>
-    heldBy(name).filter(
-      (each) => kinds.test(each.privilege) && objects.has(each.object) && !givenTo(name).some(sameAs(each))
-    )
-  const own = heldBy(self.login)
-  const said: Array<Said | false> = []
+  const excessOf = (name: string, kinds: RegExp) => {
+    const given = ofGrantee(expected, name)
+    const others = ofGrantee(privileges, name).filter((each) => !given.some(sameAs(each)))
+    return others.filter(({ object, privilege }) => kinds.test(privilege) && objects.has(object))
+  }
+  const own = ofGrantee(privileges, self.login)
   const able: Array<string> = []
-  for (const { can, name } of needed) {
+  const ofRoles = needed.map(({ can, name }) => {
     if (!self.roles.includes(name)) {
-      said.push(fail(`The role ${name} does not exist.`, `Run: create role ${name} nologin. Then see what it lacks.`))
-      continue
+      return [fail(`The role ${name} does not exist.`, `Run: create role ${name} nologin. Then see what it lacks.`)]
     }
-    const [held, given] = [heldBy(name), givenTo(name)]
-    const absent = lacking(given, held)
-    const excess = excessOf(name, /INSERT|UPDATE|DELETE/)
-    const ofRole = held.filter((each) => given.some(sameAs(each)))
-    const missed = lacking(ofRole, own)
+    const [held, given] = [ofGrantee(privileges, name), ofGrantee(expected, name)]
+    const [absent, excess] = [lacking(given, held), excessOf(name, /INSERT|UPDATE|DELETE/)]
+    const missed = lacking(
+      held.filter((each) => given.some(sameAs(each))),
+      own
+    )
     if (missed.length + absent.length === 0) able.push(can)
-    said.push(
+    return facts(
       absent.length > 0 && fail(`The role ${name} lacks ${names(absent)}.`, statements("grant", absent, `to ${name}`)),
       excess.length > 0 &&
         warn(
@@ -116,15 +114,15 @@ export const check = Effect.fnUntraced(function* (
           `grant ${name} to ${self.login}`
         )
     )
-  }
+  })
   const open = excessOf("public", /EXECUTE/)
   const grants = (yield* Distribution.ask(sql)) ? yield* Distribution.lackingGrants(sql) : []
   const operating = ["INSERT on api_keys", "INSERT on intake_secrets", "UPDATE on deletion_tasks"]
   const held = new Set(own.map(nameOf))
   if (operating.every((each) => held.has(each))) able.push("operate keys, secrets and tasks")
   if (self.may_migrate === true) able.push("migrate")
-  return findings([
-    ...said,
+  return facts(
+    ...ofRoles.flat(),
     open.length > 0 &&
       warn(`Every role may do more than it should: ${names(open)}.`, statements("revoke", open, "from public")),
     ...grants.map((grant) =>
@@ -136,5 +134,5 @@ export const check = Effect.fnUntraced(function* (
         `The login ${self.login} is a superuser, whom no grant limits.`,
         `Give the service a login of its own, and grant it ${needed.map(({ name }) => name).join(", ")}.`
       )
-  ])
+  )
 })

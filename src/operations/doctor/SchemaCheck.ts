@@ -3,7 +3,7 @@ import { Array, Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import * as Catalog from "../../database/Catalog.ts"
 import * as Distribution from "../../database/Distribution.ts"
-import { fail, type Said } from "./Check.ts"
+import { type Fact, fail } from "./Check.ts"
 
 type Part = Catalog.Part
 
@@ -43,50 +43,42 @@ const remedies = ({ privileges, schema }: Catalog.Catalog, expected: ReadonlyMap
     const required = expected.has(keyOf({ ...part, kind: "not null" })) ? " not null" : ""
     return `${part.name} ${part.definition}${value === undefined ? "" : ` default ${value.definition}`}${required}`
   }
+  const grantsOn = (object: string) => grantsOf(privileges.filter((each) => each.object === object))
   /** Enables a trigger. What was written while one of a feed was off is no change, so its order begins anew. */
   const enable = (part: Part) =>
     isOfFeed(part)
       ? `select ${schema}.change_begin()`
       : `${alter(part)} enable ${{ A: "always ", R: "replica " }[part.state] ?? ""}trigger ${part.name}`
-  const make = (part: Part): string => {
-    switch (part.kind) {
-      case "domain":
-        return `create domain ${schema}.${part.name} as ${part.definition}`
-      case "function": {
-        const object = `function ${part.name}`
-        const given = privileges.filter((each) => each.object === object)
-        // Everyone may call a new function.
-        const isPublic = given.some(({ grantee }) => grantee === "public")
-        return [part.definition, ...(isPublic ? [] : [`revoke all on ${object} from public`, ...grantsOf(given)])].join(
-          ";\n"
-        )
-      }
-      case "column": {
-        const given = privileges
-          .filter(({ columns, object }) => object === `${schema}.${part.of}` && columns?.includes(part.name) === true)
-          .map((each) => ({ ...each, columns: [part.name] }))
-        return [`${alter(part)} add column ${columnOf(part)}`, ...grantsOf(given)].join("; ")
-      }
-      case "default":
-        return `${alter(part)} alter column ${part.name} set default ${part.definition}`
-      case "not null":
-        return `${alter(part)} alter column ${part.name} set not null`
-      case "constraint":
-        return `${alter(part)} add constraint ${part.name} ${part.definition}`
-      case "index":
-        return part.definition.replace("INDEX", "INDEX CONCURRENTLY")
-      case "trigger":
-        return `${part.definition}; ${enable(part)}`
-    }
+  const makers: Readonly<Record<Part["kind"], (part: Part) => string>> = {
+    domain: ({ definition, name }) => `create domain ${schema}.${name} as ${definition}`,
+    function: ({ definition, name }) => {
+      const object = `function ${name}`
+      // Everyone may call a new function.
+      const isPublic = privileges.some((each) => each.object === object && each.grantee === "public")
+      return [definition, ...(isPublic ? [] : [`revoke all on ${object} from public`, ...grantsOn(object)])].join(";\n")
+    },
+    column: (part) => {
+      const given = privileges.filter(
+        ({ columns, object }) => object === `${schema}.${part.of}` && columns?.includes(part.name) === true
+      )
+      const grants = grantsOf(given.map((each) => ({ ...each, columns: [part.name] })))
+      return [`${alter(part)} add column ${columnOf(part)}`, ...grants].join("; ")
+    },
+    default: (part) => `${alter(part)} alter column ${part.name} set default ${part.definition}`,
+    "not null": (part) => `${alter(part)} alter column ${part.name} set not null`,
+    constraint: (part) => `${alter(part)} add constraint ${part.name} ${part.definition}`,
+    index: ({ definition }) => definition.replace("INDEX", "INDEX CONCURRENTLY"),
+    trigger: (part) => `${part.definition}; ${enable(part)}`
   }
+  const make = (part: Part) => makers[part.kind](part)
   return {
     make,
     makeTable: (table: string) => {
       const of = [...expected.values()].filter((part) => part.of === table)
       const columns = of.filter(({ kind }) => kind === "column").map(columnOf)
       const others = of.filter(({ kind }) => kind === "constraint" || kind === "index" || kind === "trigger").map(make)
-      const grants = grantsOf(privileges.filter(({ object }) => object === `${schema}.${table}`))
-      return [`create table ${schema}.${table} (${columns.join(", ")})`, ...others, ...grants].join("; ")
+      const created = `create table ${schema}.${table} (${columns.join(", ")})`
+      return [created, ...others, ...grantsOn(`${schema}.${table}`)].join("; ")
     },
     replace: (part: Part) => {
       if (part.kind === "column") return `${alter(part)} alter column ${part.name} type ${part.definition}`
@@ -115,21 +107,24 @@ export const check = Effect.fnUntraced(function* (
   const missing = Array.difference(tablesOf(migrated), tablesOf(catalog))
   const isDistributed = yield* Distribution.ask(sql)
   const { make, makeTable, replace, restore } = remedies(migrated, expected)
-  const said: Array<Said> = missing.map((table) =>
-    fail(`The table ${table} is missing.`, `Restore it, or make an empty one: ${makeTable(table)}`)
-  )
-  for (const part of expected.values()) {
-    if (missing.includes(part.of) || (isDistributed && isDropped(part))) continue
+  const factsOf = (part: Part): ReadonlyArray<Fact> => {
+    if (missing.includes(part.of) || (isDistributed && isDropped(part))) return []
     const now = found.get(keyOf(part))
-    // A missing column is made with its default and not null.
-    const isOfColumn = part.kind === "default" || part.kind === "not null"
-    if (now === undefined && isOfColumn && !found.has(keyOf({ ...part, kind: "column" }))) continue
-    if (now === undefined) said.push(fail(`The ${nameOf(part)} is missing.`, make(part)))
-    else if (comparable(now) !== comparable(part)) {
-      said.push(fail(`The ${nameOf(part)} is not as the migrations make it.`, replace(part)))
-    } else if (now.state !== part.state) {
-      said.push(fail(`The ${nameOf(part)} ${wrongStates[part.kind]}.`, restore(part)))
+    if (now === undefined) {
+      // A missing column is made with its default and not null.
+      const isOfColumn = part.kind === "default" || part.kind === "not null"
+      if (isOfColumn && !found.has(keyOf({ ...part, kind: "column" }))) return []
+      return [fail(`The ${nameOf(part)} is missing.`, make(part))]
     }
+    if (comparable(now) !== comparable(part)) {
+      return [fail(`The ${nameOf(part)} is not as the migrations make it.`, replace(part))]
+    }
+    return now.state === part.state ? [] : [fail(`The ${nameOf(part)} ${wrongStates[part.kind]}.`, restore(part))]
   }
-  return said
+  return [
+    ...missing.map((table) =>
+      fail(`The table ${table} is missing.`, `Restore it, or make an empty one: ${makeTable(table)}`)
+    ),
+    ...migrated.parts.flatMap(factsOf)
+  ]
 })

@@ -1,18 +1,19 @@
 /** Checks of the payment processor, by one cheap read of a connected account, and of the service or its port. */
 import { Effect, Option, Predicate, Redacted, Schema } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
-import type { Settings } from "../Config.ts"
+import { rowsOf } from "../../database/Columns.ts"
 import type { Database } from "../../database/Database.ts"
 import { version } from "../../process/Package.ts"
 import { assertIsFree } from "../../process/Processes.ts"
 import type { PspError } from "../../psp/PspPage.ts"
 import * as Stripe from "../../psp/StripeClient.ts"
-import { type Check, fail, findings, ok, rows, type Said, warn } from "./Check.ts"
+import type { Settings } from "../Config.ts"
+import { type Fact, fail, facts, ok, warn } from "./Check.ts"
 
 const notConfigured = warn("It is not configured: reads of clinics' accounts are 503.", "Set STRIPE_SECRET_KEY.")
 
 /** The state of the processor by the error of a read, without any text of the processor. */
-const saidOf = (error: PspError): Said => {
+const factOf = (error: PspError): Fact => {
   switch (error._tag) {
     case "PspUnavailable":
     case "PspErred":
@@ -32,15 +33,21 @@ const saidOf = (error: PspError): Said => {
   }
 }
 
-interface Processor {
+export interface Processor {
   readonly settings: Settings
   /** The database that has the accounts, if it can be reached. */
   readonly sql: Database | undefined
 }
 
+/** The circuit breaker of a running process. */
+export const circuit = ({ isUp }: { readonly isUp: boolean }) => {
+  const output = "Cannot be reached"
+  return Effect.succeed(isUp ? [] : [{ ...fail(output, "Check the way to the processor."), output }])
+}
+
 const Account = Schema.Struct({ account: Schema.String })
 
-const processor = Effect.fnUntraced(function* ({ settings, sql }: Processor) {
+export const processor = Effect.fnUntraced(function* ({ settings, sql }: Processor) {
   const { databaseUrl, stripeApiUrl, stripeSecretKey } = settings
   if (Option.isNone(stripeSecretKey)) {
     return [Option.isNone(databaseUrl) ? ok("It is the demo processor of the embedded database.") : notConfigured]
@@ -49,22 +56,17 @@ const processor = Effect.fnUntraced(function* ({ settings, sql }: Processor) {
   const kind = Redacted.value(secretKey).startsWith("sk_test_") ? "a test key" : "a key"
   const configured = ok(`It is configured with ${kind}.`)
   if (sql === undefined) return [configured]
-  const [clinic] = yield* rows(
-    Account,
+  const [clinic] = yield* rowsOf(Account)(
     sql`select processor_account as account from clinics where processor_account is not null limit 1`
   )
   if (clinic === undefined) return [configured, ok("No clinic has a connected account, so none was tried.")]
   const client = yield* Stripe.make({ secretKey, apiUrl: stripeApiUrl })
   const tried = yield* Effect.match(client.list("payouts", clinic.account, { limit: 1 }), {
-    onFailure: saidOf,
+    onFailure: factOf,
     onSuccess: () => ok("The processor answers.")
   })
   return [configured, tried]
 })
-
-export const processorChecks: ReadonlyArray<Check<Processor>> = [
-  { name: "The processor", at: ["doctor"], run: processor }
-]
 
 const Health = Schema.Struct({
   version: Schema.String,
@@ -80,9 +82,9 @@ const addressOf = ({ host, port }: Settings) => {
 }
 
 /** The health of the service on its port; or whether it could listen there. */
-const service = Effect.fnUntraced(function* (
+export const service = Effect.fnUntraced(function* (
   settings: Settings
-): Effect.fn.Return<ReadonlyArray<Said>, never, HttpClient.HttpClient> {
+): Effect.fn.Return<ReadonlyArray<Fact>, never, HttpClient.HttpClient> {
   const { host, port } = settings
   if (port === 0) return [ok("PORT=0: it takes a free port.")]
   const address = addressOf(settings)
@@ -94,7 +96,7 @@ const service = Effect.fnUntraced(function* (
   )
   if (Option.isSome(running)) {
     const found = running.value
-    return findings([
+    return facts(
       ok(`It runs at ${address}, version ${found.version}.`),
       found.version !== version &&
         warn(`It is version ${found.version}, and this is ${version}.`, "Restart it, or use its own command line."),
@@ -103,21 +105,20 @@ const service = Effect.fnUntraced(function* (
           status !== "pass" &&
           warn(`Its health warns of ${name}: ${output}.`, "See the findings about it here, and its log.")
       )
-    ])
+    )
   }
-  const { cause } = yield* Effect.match(assertIsFree(settings), {
-    onFailure: (error): { readonly cause: unknown } => error,
-    onSuccess: () => ({ cause: undefined })
+  return yield* Effect.match(assertIsFree(settings), {
+    onSuccess: () => [ok(`It does not run here, and port ${port} is free.`)],
+    onFailure: ({ cause }) => {
+      const code = String(Predicate.hasProperty(cause, "code") ? cause.code : cause)
+      return code === "EADDRINUSE"
+        ? [
+            warn(
+              `Another program listens on port ${port}, or the service does and does not answer.`,
+              "Choose another PORT."
+            )
+          ]
+        : [fail(`Nobody can listen on ${host} port ${port} (${code}).`, "Choose another HOST or PORT.")]
+    }
   })
-  if (cause === undefined) return [ok(`It does not run here, and port ${port} is free.`)]
-  const reason = String(Predicate.hasProperty(cause, "code") ? cause.code : cause)
-  if (reason !== "EADDRINUSE") {
-    return [fail(`Nobody can listen on ${host} port ${port} (${reason}).`, "Choose another HOST or PORT.")]
-  }
-  const message = `Another program listens on port ${port}, or the service does and does not answer.`
-  return [warn(message, "Choose another PORT.")]
 })
-
-export const serviceChecks: ReadonlyArray<Check<Settings, HttpClient.HttpClient>> = [
-  { name: "The service", at: ["doctor"], run: service }
-]

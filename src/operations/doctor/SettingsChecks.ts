@@ -1,12 +1,12 @@
 /** Checks of the configuration. */
 import { Config, ConfigProvider, Effect, Exit, Option, Redacted, Result } from "effect"
-import { type Settings, variables } from "../Config.ts"
 import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import * as OtlpConfig from "../../observability/OtlpConfig.ts"
 import * as Failure from "../../process/Failure.ts"
 import * as Variable from "../../process/Variable.ts"
 import { isLoopback } from "../Access.ts"
-import { type Check, fail, ok, type Said, warn } from "./Check.ts"
+import { type Settings, variables } from "../Config.ts"
+import { type Fact, fail, ok, warn } from "./Check.ts"
 
 /** The text of a value: of a secret that is the URL of a Postgres, without its password and parameters. */
 const shown = (value: unknown, text: string) => {
@@ -15,7 +15,7 @@ const shown = (value: unknown, text: string) => {
   return Result.match(ConnectionUrl.parse(text), { onFailure: () => "(set)", onSuccess: ConnectionUrl.format })
 }
 
-/** The name and text of a variable, and what is said of it. */
+/** The name of a variable, and its fact unless it is unset. */
 const inspect = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
   const provider = yield* ConfigProvider.ConfigProvider
   let name = ""
@@ -25,14 +25,14 @@ const inspect = Effect.fnUntraced(function* (setting: Config.Config<unknown>) {
     return Effect.tap(provider.load(path), (node) => Effect.sync(() => (text = node?.value ?? "")))
   })
   const value = yield* Effect.exit(setting.parse(recording))
-  if (Exit.isSuccess(value)) return { name, said: text === "" ? undefined : ok(`${name}=${shown(value.value, text)}`) }
+  if (Exit.isSuccess(value)) return { name, set: text === "" ? [] : [ok(`${name}=${shown(value.value, text)}`)] }
   const error = Option.getOrUndefined(Exit.findErrorOption(value))
   const message = error === undefined ? `${name} cannot be read.` : Failure.explain(error)
-  return { name, said: fail(message, `Set ${name} to what is expected, or unset it.`) }
+  return { name, set: [fail(message, `Set ${name} to what is expected, or unset it.`)] }
 })
 
 /** A variable that is set and that nothing reads, if its name is near to one that is read. */
-const mistyped = (name: string, known: ReadonlyArray<string>): ReadonlyArray<Said> => {
+const mistyped = (name: string, known: ReadonlyArray<string>): ReadonlyArray<Fact> => {
   const message = `${name} is set, and nothing reads it.`
   const meant = Variable.meantBy(name, known)
   if (meant !== undefined) return [fail(message, `Rename it to ${meant}, or unset it.`)]
@@ -42,73 +42,65 @@ const mistyped = (name: string, known: ReadonlyArray<string>): ReadonlyArray<Sai
 
 /** The variables that are set, without secrets, and the mistakes in them. */
 export const environment = Effect.gen(function* () {
-  const found = yield* Effect.forEach(
-    [...Object.values<Config.Config<unknown>>(variables), ...OtlpConfig.variables],
-    inspect
-  )
+  const settings: ReadonlyArray<Config.Config<unknown>> = [...Object.values(variables), ...OtlpConfig.variables]
+  const found = yield* Effect.forEach(settings, inspect)
+  const set = found.flatMap((one) => one.set)
   const names = found.map(({ name }) => name)
-  const said = found.flatMap((one) => (one.said === undefined ? [] : [one.said]))
   const slips = (yield* Variable.namesSet).flatMap((name) => mistyped(name, names))
-  return [...said, ...slips, ok(`${found.length - said.length} more have their defaults.`)]
+  return [...set, ...slips, ok(`${found.length - set.length} more have their defaults.`)]
 })
 
-const ignoredParameters = (variable: string, url: Option.Option<Redacted.Redacted>): ReadonlyArray<Said> => {
-  const read = Option.map(url, (text) => ConnectionUrl.parse(Redacted.value(text)))
-  if (Option.isNone(read) || Result.isFailure(read.value) || read.value.success.ignored.length === 0) return []
-  const names = read.value.success.ignored.slice(0, 16).join(", ")
-  return [warn(`${variable} has parameters that nothing reads: ${names}.`, "Remove them.")]
+const urls = {
+  DATABASE_URL: "databaseUrl",
+  READ_DATABASE_URL: "readDatabaseUrl",
+  CREDENTIALS_DATABASE_URL: "credentialsDatabaseUrl"
+} as const
+
+/** The parameters of the URLs that nothing reads. */
+export const ignoredParameters = (settings: Settings) =>
+  Effect.succeed(
+    Object.entries(urls).flatMap(([variable, field]) => {
+      const url = Option.flatMap(settings[field], (text) =>
+        Result.getSuccess(ConnectionUrl.parse(Redacted.value(text)))
+      )
+      const names = Option.match(url, { onNone: () => [], onSome: ({ ignored }) => ignored.slice(0, 16) }).join(", ")
+      return names === "" ? [] : [warn(`${variable} has parameters that nothing reads: ${names}.`, "Remove them.")]
+    })
+  )
+
+/** The user of the process. */
+export const user = Effect.sync(() =>
+  process.getuid?.() === 0 ? [warn("This process runs as root.", "Run it as a user of its own.")] : []
+)
+
+/** The endpoints that are open, and to whom. */
+export const publicAddress = ({ databaseUrl, host, requireSignatures, roles }: Settings) => {
+  const keys = Option.isNone(databaseUrl) ? "the public demo API keys" : "an API key"
+  const deletions = requireSignatures
+    ? "deletions that are signed"
+    : "deletions, unsigned unless the organization has a signing secret"
+  const open = [
+    ...(roles.includes("data-api") ? [`reads with ${keys}`] : []),
+    ...(roles.includes("intake") ? [deletions] : []),
+    "health"
+  ]
+  const reach = isLoopback(host) ? "this machine alone" : `every machine that reaches ${host}`
+  return Effect.succeed([ok(`Open to ${reach}: ${open.join("; ")}`)])
 }
 
-/** The checks of settings that are valid. */
-export const settingsChecks: ReadonlyArray<Check<Settings>> = [
-  {
-    name: "The parameters of the URLs",
-    at: ["doctor", "start"],
-    run: (settings) =>
-      Effect.succeed([
-        ...ignoredParameters("DATABASE_URL", settings.databaseUrl),
-        ...ignoredParameters("READ_DATABASE_URL", settings.readDatabaseUrl),
-        ...ignoredParameters("CREDENTIALS_DATABASE_URL", settings.credentialsDatabaseUrl)
-      ])
-  },
-  {
-    name: "The user of the process",
-    at: ["start"],
-    applies: () => process.getuid?.() === 0,
-    run: () => Effect.succeed([warn("This process runs as root.", "Run it as a user of its own.")])
-  },
-  {
-    name: "The public address",
-    at: ["doctor", "start"],
-    run: ({ databaseUrl, host, requireSignatures, roles }) => {
-      const keys = Option.isNone(databaseUrl) ? "the public demo API keys" : "an API key"
-      const deletions = requireSignatures
-        ? "deletions that are signed"
-        : "deletions, unsigned unless the organization has a signing secret"
-      const open = [
-        ...(roles.includes("data-api") ? [`reads with ${keys}`] : []),
-        ...(roles.includes("intake") ? [deletions] : []),
-        "health"
-      ]
-      const reach = isLoopback(host) ? "this machine alone" : `every machine that reaches ${host}`
-      return Effect.succeed([ok(`Open to ${reach}: ${open.join("; ")}`)])
-    }
-  },
-  {
-    name: "The operators' listener",
-    at: ["doctor"],
-    applies: ({ operationsHost, operationsPort }) => !isLoopback(operationsHost) && Option.isSome(operationsPort),
-    run: ({ operationsHost: host, operationsToken }) =>
-      Effect.succeed([
-        Option.isNone(operationsToken)
-          ? warn(
-              `OPERATIONS_HOST=${host} lets other machines read /metrics and /health of the operators' listener, and there is no OPERATIONS_TOKEN: nobody sees its page.`,
-              "Set OPERATIONS_TOKEN, or unset OPERATIONS_HOST and reach the page through ssh -L."
-            )
-          : warn(
-              `OPERATIONS_HOST=${host} lets other machines read /metrics and /health without a token, and the token travels in plain HTTP.`,
-              "Let only monitors and a proxy with TLS reach this port."
-            )
-      ])
-  }
-]
+/** An operators' listener that other machines reach. */
+export const operatorsListener = ({ operationsHost: host, operationsPort, operationsToken }: Settings) => {
+  if (isLoopback(host) || Option.isNone(operationsPort)) return Effect.succeed([])
+  const lets = `OPERATIONS_HOST=${host} lets other machines read /metrics and /health`
+  return Effect.succeed([
+    Option.isNone(operationsToken)
+      ? warn(
+          `${lets} of the operators' listener, and there is no OPERATIONS_TOKEN: nobody sees its page.`,
+          "Set OPERATIONS_TOKEN, or unset OPERATIONS_HOST and reach the page through ssh -L."
+        )
+      : warn(
+          `${lets} without a token, and the token travels in plain HTTP.`,
+          "Let only monitors and a proxy with TLS reach this port."
+        )
+  ])
+}

@@ -5,7 +5,7 @@ import type { ApiKey } from "../../keys/ApiKeys.ts"
 import type { Entry } from "../AuditLog.ts"
 import { highest, type Seen, Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, filterForm, id, nextPage, none, section, small, table, tile } from "../Layout.ts"
+import { badge, clamped, filterForm, id, lagTile, nextPage, none, section, small, table, tile } from "../Layout.ts"
 import { OperatorStore, type Transaction } from "../OperatorStore.ts"
 import { inTime, page, shownOr } from "../Page.ts"
 import { linkTo } from "./Deletions.ts"
@@ -42,37 +42,24 @@ const keysTable = (rows: ReadonlyArray<ApiKey>, organization: string | undefined
     }
   })
 
-export const keys = Effect.gen(function* () {
-  const store = yield* OperatorStore
-  return page(
-    "/ops/keys",
-    (parameter) => {
-      const organization = parameter("organization")
-      return Effect.map(inTime(store.keys(organization, parameter("after"))), (list) => ({ organization, list }))
-    },
-    ({ list, organization }, now) => [
+const code = h("code")
+
+export const keys = page(
+  "/ops/keys",
+  Effect.fnUntraced(function* (parameter) {
+    const store = yield* OperatorStore
+    const organization = parameter("organization")
+    const list = yield* inTime(store.keys(organization, parameter("after")))
+    return (now) => [
       filterForm("/ops/keys", [["organization", "Organization", organization]], "/ops/keys"),
       shownOr(list, ({ next, rows }) => [
         keysTable(rows, organization, now),
-        nextPage(next === undefined ? undefined : link("/ops/keys", { organization, after: next }))
+        nextPage("/ops/keys", { organization }, next)
       ]),
-      h("p")(
-        small(
-          "Make and revoke keys with the commands ",
-          h("code")("keys create"),
-          " and ",
-          h("code")("keys revoke"),
-          "."
-        )
-      )
+      h("p")(small("Make and revoke keys with the commands ", code("keys create"), " and ", code("keys revoke"), "."))
     ]
-  )
-})
-
-const lagTile = (name: string, seconds: number | undefined, about: string) =>
-  seconds === undefined
-    ? tile(name, "–", "not measured here")
-    : tile(name, Format.span(seconds * 1000), about, seconds <= 10 ? "fine" : seconds > 60 ? "problem" : "warning")
+  })
+)
 
 const transactions = (rows: ReadonlyArray<Transaction>, now: number) =>
   table<Transaction>({
@@ -92,24 +79,20 @@ const transactions = (rows: ReadonlyArray<Transaction>, now: number) =>
 
 const changesTiles = (seen: Seen) => {
   const waiting = highest(seen, "practice_data_changes_waiting")
+  const lag = highest(seen, "practice_data_changes_lag_seconds")
   return h("dl", { class: "tiles" })(
-    lagTile(
-      "Changes held back",
-      highest(seen, "practice_data_changes_lag_seconds"),
-      "delay until readers see a change"
-    ),
+    lagTile("Changes held back", lag, "delay until readers see a change"),
     lagTile("Replica lag", highest(seen, "practice_data_replica_lag_seconds"), "of READ_DATABASE_URL"),
     tile("Readers waiting", waiting === undefined ? "–" : Format.count(waiting), "for the next change, in long polls")
   )
 }
 
-export const changes = Effect.gen(function* () {
-  const { look } = yield* Watch
-  const { holders } = yield* OperatorStore
-  return page(
-    "/ops/changes",
-    () => Effect.all({ seen: look, found: inTime(holders) }, { concurrency: 2 }),
-    ({ found, seen }, now) => [
+export const changes = page(
+  "/ops/changes",
+  Effect.fnUntraced(function* () {
+    const [{ look }, { holders }] = [yield* Watch, yield* OperatorStore]
+    const [seen, found] = yield* Effect.all([look, inTime(holders)], { concurrency: 2 })
+    return (now) => [
       changesTiles(seen),
       section(
         "holders",
@@ -122,37 +105,39 @@ export const changes = Effect.gen(function* () {
       ),
       h("p")(small("To end one, follow Changes in scripts/operations/README.md."))
     ]
-  )
-})
+  })
+)
 
 const targetOf = ({ action, organization_id, target }: Entry) =>
   id(target, action.startsWith("task.") ? linkTo({ organization_id, id: target }) : undefined)
 
-export const audit = Effect.gen(function* () {
-  const store = yield* OperatorStore
-  return page(
-    "/ops/audit",
-    (parameter) => {
-      const after = parameter("after")
-      return Effect.map(inTime(store.audit(after)), (list) => ({ list, isContinued: after !== undefined }))
-    },
-    ({ isContinued, list }, now) =>
+/** The time and the author of an entry of the audit log. */
+export const authorship = (now: number) => ({
+  When: ({ at }: Entry) => Format.moment(at, now),
+  Who: ({ actor, source }: Entry): Content => [actor, " ", small(source)]
+})
+
+export const audit = page(
+  "/ops/audit",
+  Effect.fnUntraced(function* (parameter) {
+    const after = parameter("after")
+    const list = yield* inTime((yield* OperatorStore).audit(after))
+    return (now) =>
       shownOr(list, ({ next, rows }) => [
         table<Entry>({
           caption: "Changes by operators, newest first",
           rows,
           key: (entry) => entry.id,
-          empty: isContinued ? "There are no more." : "No change yet, from this page or a command.",
+          empty: after === undefined ? "No change yet, from this page or a command." : "There are no more.",
           columns: {
-            When: ({ at }) => Format.moment(at, now),
-            Who: ({ actor, source }) => [actor, " ", small(source)],
+            ...authorship(now),
             What: ({ action }) => id(action),
             Result: ({ result }) => result,
             Target: targetOf,
             Organization: ({ organization_id: of }) => id(of)
           }
         }),
-        nextPage(next === undefined ? undefined : link("/ops/audit", { after: next }))
+        nextPage("/ops/audit", {}, next)
       ])
-  )
-})
+  })
+)

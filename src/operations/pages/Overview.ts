@@ -6,35 +6,31 @@ import * as Recent from "../../observability/Recent.ts"
 import { charts, windowOf } from "../Chart.ts"
 import { highest, type Seen, Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, none, section, small, type State, table, tile, unreadable } from "../Layout.ts"
+import { badge, clamped, lagTile, none, section, small, stateOf, table, tile, unreadable } from "../Layout.ts"
 import { OperatorStore, type TaskCounts } from "../OperatorStore.ts"
-import { inTime, page } from "../Page.ts"
-
-/** The state of a value that should be low. */
-const stateOf = (value: number, warning: number, problem: number): State =>
-  value > problem ? "problem" : value > warning ? "warning" : "fine"
+import * as Page from "../Page.ts"
 
 const minute = 60_000
 
 const requestTiles = ({ processes }: Seen, { hour }: Recent.Snapshot, now: number) => {
-  const counts = hour.points
+  const { latency, requests, serverErrors } = hour.points
     .filter(({ start }) => start > now - 5 * minute)
     .reduce<Recent.Counts>(Recent.plus, Recent.none)
   const started = Math.min(now, ...processes.map(({ startedAt }) => startedAt))
   // The points are whole minutes, of which the last is not over.
   const covered = Math.min(4 * minute + (now % minute), Math.max(1000, now - started))
-  const p95 = Recent.quantile(counts.latency, 0.95)
+  const p95 = Recent.quantile(latency, 0.95)
   const refused = Object.entries(hour.refused).toSorted(([, one], [, two]) => two - one)
   const all = refused.reduce((sum, [, count]) => sum + count, 0)
   const reasons = refused.slice(0, 3).map(([name, count]) => `${Format.count(count)} ${Format.reason(name)}`)
   return [
-    tile("Requests a second", Format.rate((counts.requests * 1000) / covered), "last 5 minutes"),
+    tile("Requests a second", Format.rate((requests * 1000) / covered), "last 5 minutes"),
     tile("Latency p95", Format.latency(p95), "last 5 minutes", stateOf(p95 ?? 0, 1000, Infinity)),
     tile(
       "Server errors",
-      Format.share(counts.serverErrors, counts.requests),
-      `${Format.count(counts.serverErrors)} in 5 minutes`,
-      stateOf(counts.serverErrors / Math.max(1, counts.requests), 0, 0.05)
+      Format.share(serverErrors, requests),
+      `${Format.count(serverErrors)} in 5 minutes`,
+      stateOf(serverErrors / Math.max(1, requests), 0, 0.05)
     ),
     tile("Refused", Format.count(all), all === 0 ? "last hour" : `last hour: ${reasons.join(", ")}`)
   ]
@@ -43,32 +39,29 @@ const requestTiles = ({ processes }: Seen, { hour }: Recent.Snapshot, now: numbe
 const linked = (state: string, count: number) =>
   h("a", { href: link("/ops/deletions", { state }) })(Format.count(count, mostCounted))
 
-const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now: number) => {
-  const late = oldest_due_at === null ? undefined : now - Date.parse(oldest_due_at)
-  return [
-    tile(
-      "Dead deletions",
-      linked("dead", dead),
-      dead === 0 ? "none failed for good" : "failed for good: replay them",
-      dead > 0 ? "problem" : "fine"
-    ),
-    late === undefined
-      ? tile("Oldest due deletion", "none", "nothing waits")
-      : late > 0
-        ? tile("Oldest due deletion", Format.span(late), "overdue, or running", stateOf(late, minute, 5 * minute))
-        : tile("Oldest due deletion", `in ${Format.span(late)}`, "until the next one is due"),
-    tile("Deletions waiting", linked("scheduled", scheduled), `and ${Format.count(running, mostCounted)} running`)
-  ]
+const oldestDueTile = (oldest: string | null, now: number) => {
+  const name = "Oldest due deletion"
+  if (oldest === null) return tile(name, "none", "nothing waits")
+  const late = now - Date.parse(oldest)
+  return late > 0
+    ? tile(name, Format.span(late), "overdue, or running", stateOf(late, minute, 5 * minute))
+    : tile(name, `in ${Format.span(late)}`, "until the next one is due")
 }
 
-const lagTile = (lag: number | undefined) =>
-  lag !== undefined &&
+const taskTiles = ({ dead, oldest_due_at, running, scheduled }: TaskCounts, now: number) => [
   tile(
-    "Changes held back",
-    h("a", { href: "/ops/changes" })(Format.span(lag * 1000)),
-    lag === 0 ? "not at all" : "by an open transaction or a replica",
-    stateOf(lag, 10, 60)
-  )
+    "Dead deletions",
+    linked("dead", dead),
+    dead === 0 ? "none failed for good" : "failed for good: replay them",
+    stateOf(dead, 0, 0)
+  ),
+  oldestDueTile(oldest_due_at, now),
+  tile("Deletions waiting", linked("scheduled", scheduled), `and ${Format.count(running, mostCounted)} running`)
+]
+
+const heldBackTile = (lag: number | undefined) =>
+  lag !== undefined &&
+  lagTile("Changes held back", lag, lag === 0 ? "not at all" : "by an open transaction or a replica", "/ops/changes")
 
 const dependencies = ({ dependencies: all }: Seen, now: number) =>
   table({
@@ -120,29 +113,22 @@ const processes = ({ processes: all, silent }: Seen, now: number): Content => [
   })
 ]
 
-export const route = Effect.gen(function* () {
-  const { look } = yield* Watch
-  const { taskCounts } = yield* OperatorStore
-  return page(
-    "/ops",
-    (parameter) =>
-      Effect.all(
-        { seen: look, counts: inTime(taskCounts), window: Effect.succeed(windowOf(parameter)) },
-        { concurrency: 2 }
+export const page = Page.page(
+  "/ops",
+  Effect.fnUntraced(function* (parameter) {
+    const [{ look }, { taskCounts }] = [yield* Watch, yield* OperatorStore]
+    const [seen, counts] = yield* Effect.all([look, Page.inTime(taskCounts)], { concurrency: 2 })
+    const recent = Recent.merge(seen.processes.map((one) => one.recent))
+    return (now) => [
+      h("dl", { class: "tiles" })(
+        requestTiles(seen, recent, now),
+        Result.isSuccess(counts) && taskTiles(counts.success, now),
+        heldBackTile(highest(seen, "practice_data_changes_lag_seconds"))
       ),
-    ({ counts, seen, window }, now) => {
-      const recent = Recent.merge(seen.processes.map((one) => one.recent))
-      return [
-        h("dl", { class: "tiles" })(
-          requestTiles(seen, recent, now),
-          Result.isSuccess(counts) && taskTiles(counts.success, now),
-          lagTile(highest(seen, "practice_data_changes_lag_seconds"))
-        ),
-        Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
-        section("dependencies", "Dependencies", dependencies(seen, now)),
-        section("traffic", "Requests", charts(recent, window, now, "/ops")),
-        section("processes", "Processes", processes(seen, now))
-      ]
-    }
-  )
-})
+      Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
+      section("dependencies", "Dependencies", dependencies(seen, now)),
+      section("traffic", "Requests", charts(recent, windowOf(parameter), now, "/ops")),
+      section("processes", "Processes", processes(seen, now))
+    ]
+  })
+)

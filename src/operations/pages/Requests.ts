@@ -1,12 +1,12 @@
 /** `/ops/requests`: requests by endpoint and by organization. */
 import { Effect } from "effect"
-import { type Content, h, link } from "../../http/Html.ts"
+import { link } from "../../http/Html.ts"
 import * as Recent from "../../observability/Recent.ts"
-import { charts, type WindowName, windowOf } from "../Chart.ts"
+import { charts, windowOf } from "../Chart.ts"
 import { Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
 import { id, none, section, small, table } from "../Layout.ts"
-import { page } from "../Page.ts"
+import * as Page from "../Page.ts"
 
 const path = "/ops/requests"
 
@@ -49,61 +49,47 @@ const sorted = (counts: Readonly<Record<string, Recent.Counts>>, order: Order) =
   return rows.toSorted((one, two) => (value(one) === value(two) ? byName(one, two) : value(two) - value(one)))
 }
 
-interface Data {
-  readonly recent: Recent.Snapshot
-  readonly window: WindowName
-  readonly order: Order
-}
-
-const view = ({ order, recent, window }: Data, now: number): Content => {
-  const { endpoints, organizations, refused } = recent[window]
-  const tableOf = (first: string, counts: Readonly<Record<string, Recent.Counts>>, empty: string) => {
-    const title = `By ${first.toLowerCase()}`
-    const content = table<Row>({
-      caption: `Requests ${title}`,
-      rows: sorted(counts, order),
-      key: ({ name }) => name,
-      empty,
-      columns: { [first]: ({ name }) => id(name), ...columns },
-      sort: (column) => {
-        const sort = column === first ? "name" : column
-        const direction = sort === "name" ? "ascending" : "descending"
-        return { href: link(path, { window, sort }), order: sort === order ? direction : undefined }
-      }
-    })
-    return section(first, title, content)
-  }
-  const refusals = table({
+const refusals = (refused: Recent.Window["refused"]) =>
+  table({
     caption: "Refused requests by reason",
     rows: Object.entries(refused).toSorted(([, one], [, two]) => two - one),
     key: ([reason]) => reason,
     empty: "No request was refused.",
     columns: { Reason: ([reason]) => Format.reason(reason), Requests: { number: ([, count]) => Format.count(count) } }
   })
-  return [
-    charts(recent, window, now, path, { sort: order }),
-    tableOf("Endpoint", endpoints, `No requests in the last ${window}.`),
-    tableOf("Organization", organizations, "No request of a known organization."),
-    section("refused", "Refused", refusals),
-    h("p")(
+
+export const page = Page.page(
+  path,
+  Effect.fnUntraced(function* (parameter) {
+    const { look } = yield* Watch
+    const recent = Recent.merge((yield* look).processes.map((one) => one.recent))
+    const window = windowOf(parameter)
+    const order = orders.find((each) => each === parameter("sort")) ?? "Requests"
+    const tableOf = (first: string, counts: Readonly<Record<string, Recent.Counts>>, empty: string) => {
+      const title = `By ${first.toLowerCase()}`
+      const content = table<Row>({
+        caption: `Requests ${title}`,
+        rows: sorted(counts, order),
+        key: ({ name }) => name,
+        empty,
+        columns: { [first]: ({ name }) => id(name), ...columns },
+        sort: (column) => {
+          const sort = column === first ? "name" : column
+          const direction = sort === "name" ? "ascending" : "descending"
+          return { href: link(path, { window, sort }), order: sort === order ? direction : undefined }
+        }
+      })
+      return section(first, title, content)
+    }
+    return (now) => [
+      charts(recent, window, now, path, { sort: order }),
+      tableOf("Endpoint", recent[window].endpoints, `No requests in the last ${window}.`),
+      tableOf("Organization", recent[window].organizations, "No request of a known organization."),
+      section("refused", "Refused", refusals(recent[window].refused)),
       small(
         "Counted on this host since its processes started. Latencies leave out the time that clients ask /changes to wait.",
         " The most active organizations are listed by name, the rest as others."
       )
-    )
-  ]
-}
-
-export const route = Effect.gen(function* () {
-  const { look } = yield* Watch
-  return page(
-    path,
-    (parameter) =>
-      Effect.map(look, ({ processes }) => ({
-        recent: Recent.merge(processes.map((one) => one.recent)),
-        window: windowOf(parameter),
-        order: orders.find((order) => order === parameter("sort")) ?? "Requests"
-      })),
-    view
-  )
-})
+    ]
+  })
+)

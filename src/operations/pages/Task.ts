@@ -1,10 +1,10 @@
 /** `/ops/task`: one task that deletes invoices. */
-import { Clock, Effect, Option, Result } from "effect"
+import { Effect, Option, Result } from "effect"
 import type { Outcome } from "../../api/DeletionTasks.ts"
 import { maximumAttempts } from "../../deletions/Task.ts"
 import { mostItems, type ShownTask } from "../../deletions/TaskPages.ts"
 import { notDeleted } from "../../deletions/Tasks.ts"
-import { h, link } from "../../http/Html.ts"
+import { type Content, h, link } from "../../http/Html.ts"
 import { Token } from "../Access.ts"
 import type { Entry } from "../AuditLog.ts"
 import * as Format from "../Format.ts"
@@ -12,6 +12,7 @@ import { button, id, none, pairs, section, small, table, unreadable } from "../L
 import { OperatorStore } from "../OperatorStore.ts"
 import { inTime, query, respond, shownOr } from "../Page.ts"
 import { stateBadge } from "./Deletions.ts"
+import { authorship } from "./Lists.ts"
 
 /** The entry of the navigation for tasks. */
 export const place = "/ops/deletions"
@@ -40,25 +41,21 @@ const outcomeTable = (outcome: Outcome) => {
 
 type Item = Readonly<Record<string, string | null>>
 
-const itemsOf = (title: string, all: number, some: ReadonlyArray<Item>, fields: ReadonlyArray<string>) => {
+const items = (title: string, all: number, some: ReadonlyArray<Item>, ...fields: ReadonlyArray<string>): Content => {
+  if (some.length === 0) return undefined
   const more = some.length < mostItems ? ", with repeated ones" : `, of which the first ${some.length} are shown`
-  const summary = `${title}: ${Format.count(all)}${all > some.length ? more : ""}`
-  return (
-    some.length > 0 &&
-    h("details", { "data-key": title })(
-      h("summary")(summary),
-      table({
-        caption: title,
-        rows: some,
-        key: (item) => fields.map((field) => item[field] ?? "").join(" "),
-        columns: Object.fromEntries(
-          fields.map((field) => [
-            field,
-            ({ [field]: value }: Item) => (typeof value === "string" ? id(value) : none("any"))
-          ])
-        )
-      })
-    )
+  const column = (field: string) => (item: Item) => {
+    const value = item[field] ?? undefined
+    return value === undefined ? none("any") : id(value)
+  }
+  return h("details", { "data-key": title })(
+    h("summary")(`${title}: ${Format.count(all)}${all > some.length ? more : ""}`),
+    table({
+      caption: title,
+      rows: some,
+      key: (item) => fields.map((field) => item[field] ?? "").join(" "),
+      columns: Object.fromEntries(fields.map((field) => [field, column(field)]))
+    })
   )
 }
 
@@ -75,7 +72,7 @@ export const identity = (task: ShownTask) => ({
   Items: `${Format.counted(task.invoices_count, "invoice")} and ${Format.counted(task.invoice_lines_count, "line")}`
 })
 
-const factsOf = (task: ShownTask, now: number) => {
+const facts = (task: ShownTask, now: number) => {
   const time = (at: string | null) => at !== null && Format.moment(at, now)
   const trace = /^[\da-f]{2}-([\da-f]{32})-/.exec(task.trace_parent ?? "")?.[1]
   return pairs({
@@ -96,11 +93,7 @@ const historyTable = (rows: ReadonlyArray<Entry>, now: number) =>
     rows,
     key: (entry) => entry.id,
     empty: "No operator has changed this task.",
-    columns: {
-      When: ({ at }) => Format.moment(at, now),
-      Who: ({ actor, source }) => [actor, " ", small(source)],
-      What: ({ action, result }) => `${action}: ${result}`
-    }
+    columns: { ...authorship(now), What: ({ action, result }) => `${action}: ${result}` }
   })
 
 const replayHint = (task: ShownTask, hasToken: boolean, wasReplayed: boolean) => {
@@ -120,53 +113,54 @@ const replayHint = (task: ShownTask, hasToken: boolean, wasReplayed: boolean) =>
       )
 }
 
+/** The response for a task that does not exist. */
+export const notFound = respond({
+  title: "Deletion not found",
+  place,
+  isLive: false,
+  status: 404,
+  view: () => [h("p")("No deletion of this organization has this id."), h("p")(button("Deletions", place))]
+})
+
 /** Reads the task of the request; fails with the response that says why it is not shown. */
 export const requested = Effect.gen(function* () {
   const { task } = yield* OperatorStore
   const parameter = yield* query
-  const now = yield* Clock.currentTimeMillis
-  const [organization, taskId] = [parameter("organization") ?? "", parameter("id") ?? ""]
-  const found = yield* inTime(task(organization, taskId))
-  if (Result.isFailure(found)) {
-    const body = unreadable(found.failure.message)
-    return yield* Effect.fail(respond({ title: "Deletion", place, now, status: 503, body }))
-  }
-  return Option.isNone(found.success) ? yield* Effect.fail(notFound(now)) : found.success.value
+  const found = yield* inTime(task(parameter("organization") ?? "", parameter("id") ?? ""))
+  if (Result.isSuccess(found))
+    return yield* Option.match(found.success, {
+      onNone: () => Effect.flip(notFound),
+      onSome: Effect.succeed
+    })
+  const view = () => unreadable(found.failure.message)
+  return yield* Effect.flip(respond({ title: "Deletion", place, status: 503, view }))
 })
 
-/** The response for a task that does not exist. */
-export const notFound = (now: number) =>
-  respond({
-    title: "Deletion not found",
-    place,
-    now,
-    isLive: false,
-    status: 404,
-    body: [h("p")("No deletion of this organization has this id."), h("p")(button("Deletions", place))]
-  })
-
-/** Shows the task of the request. */
-export const show = Effect.gen(function* () {
+/** The page of the task of the request. */
+export const page = Effect.gen(function* () {
   const task = yield* requested
   const { isSet } = yield* Token
+  const wasReplayed = (yield* query)("replayed") !== undefined
   const history = yield* inTime((yield* OperatorStore).history(task.organization_id, task.id))
-  const now = yield* Clock.currentTimeMillis
-  const body = [
-    replayHint(task, isSet, (yield* query)("replayed") !== undefined),
-    factsOf(task, now),
-    task.last_error !== null && section("error", "Last error", h("pre")(task.last_error)),
-    task.outcome !== null && section("outcome", "Outcome", outcomeTable(task.outcome)),
-    section(
-      "items",
-      "Items to delete",
-      itemsOf("Invoices", task.invoices_count, task.invoices, ["invoice_id", "clinic_id", "client_id"]),
-      itemsOf("Lines", task.invoice_lines_count, task.invoice_lines, ["invoice_line_id", "invoice_id", "clinic_id"])
-    ),
-    section(
-      "history",
-      "History",
-      shownOr(history, (rows) => historyTable(rows, now))
-    )
-  ]
-  return respond({ title: `Deletion ${task.idempotency_key}`, place, now, body })
+  return yield* respond({
+    title: `Deletion ${task.idempotency_key}`,
+    place,
+    view: (now) => [
+      replayHint(task, isSet, wasReplayed),
+      facts(task, now),
+      task.last_error !== null && section("error", "Last error", h("pre")(task.last_error)),
+      task.outcome !== null && section("outcome", "Outcome", outcomeTable(task.outcome)),
+      section(
+        "items",
+        "Items to delete",
+        items("Invoices", task.invoices_count, task.invoices, "invoice_id", "clinic_id", "client_id"),
+        items("Lines", task.invoice_lines_count, task.invoice_lines, "invoice_line_id", "invoice_id", "clinic_id")
+      ),
+      section(
+        "history",
+        "History",
+        shownOr(history, (rows) => historyTable(rows, now))
+      )
+    ]
+  })
 })
