@@ -39,8 +39,8 @@ const isMain = ({ variable }: Examined) => variable === undefined || variable ==
 const isServer = ({ variable }: Examined) => variable !== undefined
 
 // The login of another role may not look at them.
-const hasRole = ({ settings }: Examined, ...some: ReadonlyArray<Role>) =>
-  settings.roles.some((role) => some.includes(role))
+const hasRole = (subject: Examined, ...some: ReadonlyArray<Role>) =>
+  subject.settings.roles.some((role) => some.includes(role))
 
 /** A database of the configuration. */
 export const database: ReadonlyArray<Check<Examined>> = [

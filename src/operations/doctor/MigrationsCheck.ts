@@ -11,30 +11,39 @@ import migrated from "./migrated.json" with { type: "json" }
 import * as RolesCheck from "./RolesCheck.ts"
 import * as SchemaCheck from "./SchemaCheck.ts"
 
-const { columns, grantee, object, privilege } = Catalog.Privilege.fields
-const { definition, kind, name, of, state } = Catalog.Part.fields
+const { columns } = Catalog.Privilege.fields
+const { kind } = Catalog.Part.fields
 
-const Migrated = Schema.fromJsonString(
-  Schema.Struct({
-    parts: Schema.Array(Schema.Tuple([kind, of, name, definition, state])),
-    privileges: Schema.Array(Schema.Tuple([grantee, privilege, object, columns]))
-  })
-)
+const Migrated = Schema.Struct({
+  parts: Schema.Array(Schema.Tuple([kind, Schema.String, Schema.String, Schema.String, Schema.String])),
+  privileges: Schema.Array(Schema.Tuple([Schema.String, Schema.String, Schema.String, columns]))
+})
 
 /** The catalog of a database that has all migrations, in this schema: `migrated.json`, which `npm run generate` writes. */
 const migratedIn = Effect.fnUntraced(function* (schema: string) {
-  const quoted = JSON.stringify(schema).slice(1, -1)
-  const text = JSON.stringify(migrated)
-    .replaceAll('"schema public"', `"schema ${quoted}"`)
-    .replaceAll("public.", `${quoted}.`)
-    .replaceAll("'public'", `'${quoted}'`)
-  const { parts, privileges } = yield* Effect.orDie(Schema.decodeEffect(Migrated)(text))
+  const there = (text: string) =>
+    text
+      .replace(/^schema public$/, `schema ${schema}`)
+      .replaceAll("public.", `${schema}.`)
+      .replaceAll("'public'", `'${schema}'`)
+  const { parts, privileges } = yield* Effect.orDie(Schema.decodeUnknownEffect(Migrated)(migrated))
   const catalog: Catalog.Catalog = {
     schema,
     isClosed: false,
     isReplica: false,
-    parts: parts.map(([kind, of, name, definition, state]) => ({ kind, of, name, definition, state })),
-    privileges: privileges.map(([grantee, privilege, object, columns]) => ({ grantee, privilege, object, columns }))
+    parts: parts.map(([is, of, name, definition, state]) => ({
+      kind: is,
+      of,
+      name: there(name),
+      definition: there(definition),
+      state
+    })),
+    privileges: privileges.map(([grantee, privilege, object, some]) => ({
+      grantee,
+      privilege,
+      object: there(object),
+      columns: some
+    }))
   }
   return catalog
 })

@@ -63,6 +63,8 @@ const onExisting = ({ privileges }: Catalog, { parts, schema }: Catalog): Held =
 const statements = (verb: string, some: Held, whom: string) =>
   some.map((each) => `${verb} ${textOf(each)} ${whom}`).join("; ")
 
+const ofGrantee = (some: Held, name: string) => some.filter(({ grantee }) => grantee === name)
+
 /** @param migrated the catalog of a database that has all migrations, as far as this one needs it */
 export const check = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
@@ -81,7 +83,6 @@ export const check = Effect.fnUntraced(function* (
   const objects = new Set(expected.map(({ object }) => object))
   const nameOf = ({ object, privilege }: Privilege) => `${privilege} on ${object.replace(`${schema}.`, "")}`
   const names = (some: Held) => listed(some.map(nameOf))
-  const ofGrantee = (some: Held, name: string) => some.filter(({ grantee }) => grantee === name)
   /** The privileges that a grantee holds and should not. */
   const excessOf = (name: string, kinds: RegExp) => {
     const given = ofGrantee(expected, name)
