@@ -39,9 +39,7 @@ const needless: Readonly<Record<string, RegExp>> = {
   sslsni: /^1$/
 }
 
-type Read<A> = Result.Result<A, string>
-
-const decode = (text: string, what: string): Read<string> =>
+const decode = (text: string, what: string) =>
   Result.try({ try: () => decodeURIComponent(text), catch: () => `the percent-encoding of ${what} is wrong` })
 
 /** The name of a parameter for a message: a long or strange one may be a secret in the wrong place. */
@@ -58,35 +56,25 @@ const parameterOf = (pair: string) =>
     return [name, yield* decode(text, `the parameter ${shown(name)}`)] as const
   })
 
-const loginOf = (login: string) =>
-  Result.gen(function* () {
-    const [, user = "", password = ""] = /^([^:]*):?(.*)$/s.exec(login) ?? []
-    return [
-      ["user", yield* decode(user, "the user")],
-      ["password", yield* decode(password, "the password")]
-    ] as const
-  })
-
 /** The servers: the parameters `host` and `port` are lists, which take the place of the authority's. */
-const hostsOf = (authority: string, given: ReadonlyMap<string, string>) =>
+const hostsOf = (authority: string, host: string | undefined, port: string | undefined) =>
   Result.gen(function* () {
     const listed = authority.split(",").map((text) => /^(?:\[([^\]]*)\]|([^:[\]]*))(?::([^:]*))?$/.exec(text))
     if (listed.includes(null)) return yield* Result.fail("a host is wrong; an IPv6 address stands in brackets")
     const inAuthority = yield* Result.all(listed.map((match) => decode(match?.[1] ?? match?.[2] ?? "", "a host")))
-    const names = given.get("host")?.split(",") ?? inAuthority
-    const ports = given.get("port")?.split(",") ?? (given.has("host") ? [""] : listed.map((match) => match?.[3] ?? ""))
+    const names = host?.split(",") ?? inAuthority
+    const ports = port?.split(",") ?? (host === undefined ? listed.map((match) => match?.[3] ?? "") : [""])
     if (ports.length !== 1 && ports.length !== names.length) {
       return yield* Result.fail("there are not as many ports as hosts")
     }
-    if (names.includes("")) {
-      return yield* Result.fail("a host is missing; a Unix socket is named by its folder, as in ?host=/run/postgresql")
-    }
-    const numbers = ports.map((port) => (port === "" ? 5432 : /^\d+$/.test(port) ? Number(port) : 0))
-    if (!numbers.every((port) => port >= 1 && port <= 65_535)) {
+    const numbers = ports.map((text) => (text === "" ? 5432 : /^\d+$/.test(text) ? Number(text) : 0))
+    if (!numbers.every((number) => number >= 1 && number <= 65_535)) {
       return yield* Result.fail("a port is not a number from 1 to 65535")
     }
-    const [first, ...others] = names.map((host, index): Host => ({ host, port: numbers[index] ?? numbers[0] ?? 5432 }))
-    return first === undefined ? yield* Result.fail("a host is missing") : ([first, ...others] as const)
+    const [first, ...others] = names.map((name, at): Host => ({ host: name, port: numbers[at] ?? numbers[0] ?? 5432 }))
+    return first === undefined || names.includes("")
+      ? yield* Result.fail("a host is missing; a Unix socket is named by its folder, as in ?host=/run/postgresql")
+      : ([first, ...others] as const)
   })
 
 const oneOf = <A extends string>(name: string, values: ReadonlyArray<A>, given: string | undefined) => {
@@ -96,12 +84,11 @@ const oneOf = <A extends string>(name: string, values: ReadonlyArray<A>, given: 
     : Result.fail(`${name} is not one of ${values.join(", ")}`)
 }
 
-const seconds = (given: string | undefined): Read<Duration.Duration | undefined> => {
-  if (given === undefined) return Result.succeed(undefined)
-  if (!/^\d{1,4}$/.test(given)) return Result.fail("connect_timeout is not a number of seconds below 10000")
-  // Zero is no limit for libpq. Nothing here waits that long.
-  return Result.succeed(Number(given) === 0 ? undefined : Duration.seconds(Number(given)))
-}
+const seconds = (given: string | undefined) =>
+  given === undefined || /^\d{1,4}$/.test(given)
+    ? // Zero is no limit for libpq. Nothing here waits that long.
+      Result.succeed(given === undefined || Number(given) === 0 ? undefined : Duration.seconds(Number(given)))
+    : Result.fail("connect_timeout is not a number of seconds below 10000")
 
 const secret = (given: string | undefined) => (given === undefined ? undefined : Redacted.make(given))
 
@@ -112,19 +99,20 @@ const secret = (given: string | undefined) => (given === undefined ? undefined :
  */
 export const parse = (text: string, defaults: Readonly<Record<string, string>> = {}) =>
   Result.gen(function* () {
-    const parts = /^postgres(?:ql)?:\/\/(?:([^/?]*)@)?([^/?@]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(text)
+    const parts = /^postgres(?:ql)?:\/\/(?:([^/?:]*)(?::([^/?]*))?@)?([^/?@]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(text)
     if (parts === null) return yield* Result.fail("it does not begin with postgres://")
-    const [, login = "", authority = "", path = "", query = ""] = parts
+    const [, login = "", key = "", authority = "", path = "", query = ""] = parts
     const pairs = query.split("&").filter((pair) => pair !== "")
     const named = [
-      ...(yield* loginOf(login)),
+      ["user", yield* decode(login, "the user")] as const,
+      ["password", yield* decode(key, "the password")] as const,
       ["dbname", yield* decode(path, "the database")] as const,
       ...(yield* Result.all(pairs.map(parameterOf)))
     ]
     const given = new Map([...Object.entries(defaults), ...named.filter(([, value]) => value !== "")])
-    const taken = new Set(["host", "port"])
+    const left = new Map(given)
     const take = (name: string) => {
-      taken.add(name)
+      left.delete(name)
       return given.get(name)
     }
     const sslRootCert = take("sslrootcert")
@@ -134,9 +122,9 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
     }
     const defaultMode = given.get("ssl") === "true" ? "require" : "prefer"
     const pooler = yield* oneOf("pgbouncer", ["true", "false"], take("pgbouncer"))
-    const settings = {
+    return {
       /** In the order of preference. */
-      hosts: yield* hostsOf(authority, given),
+      hosts: yield* hostsOf(authority, take("host"), take("port")),
       user: take("user"),
       password: secret(take("password")),
       database: take("dbname"),
@@ -158,17 +146,19 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
       options: take("options"),
       passwordFile: take("passfile"),
       /** True where a pooler may give each transaction another session: `pgbouncer`, which Prisma reads as well. */
-      sharesSessions: pooler === undefined ? undefined : pooler === "true"
+      sharesSessions: pooler === undefined ? undefined : pooler === "true",
+      /** Parameters that are not supported. The last field, since the others take theirs. */
+      ignored: [...left].flatMap(([name, value]) => (needless[name]?.test(value) === true ? [] : [shown(name)]))
     }
-    const unread = [...given].filter(([name, value]) => !taken.has(name) && needless[name]?.test(value) !== true)
-    return { ...settings, /** Parameters that are not supported. */ ignored: unread.map(([name]) => shown(name)) }
   })
 
 export type ConnectionUrl = Result.Result.Success<ReturnType<typeof parse>>
 
+export const isSocket = ({ host }: Host) => host.startsWith("/")
+
 /** A server for people, such as `db.example.com:5432`, or the file of its socket. */
 export const formatHost = ({ host, port }: Host) =>
-  host.startsWith("/") ? `${host}/.s.PGSQL.${port}` : `${host.includes(":") ? `[${host}]` : host}:${port}`
+  isSocket({ host, port }) ? `${host}/.s.PGSQL.${port}` : `${host.includes(":") ? `[${host}]` : host}:${port}`
 
 /** A URL without its password and parameters, for people. */
 export const format = ({ database = "", hosts, user }: Pick<ConnectionUrl, "database" | "hosts" | "user">) =>

@@ -70,21 +70,9 @@ export const inOrder = { enable_bitmapscan: "off", enable_seqscan: "off" } as co
  */
 export const lockTimeout = { lock_timeout: "800" } as const
 
-/** Lets the spans of statements name their server, where the URL has several. */
-const naming = (store: Store.Store, route: Route.Route): Store.Store => {
-  const name: Statement.Transformer = (statement, _sql, _fiber, span) =>
-    Effect.sync(() => {
-      const { host, port } = route.endpoint()
-      span.attribute("server.address", host)
-      span.attribute("server.port", port)
-      return statement
-    })
-  const named = Effect.provideService(Statement.CurrentTransformer, name)
-  return {
-    run: (request, statements) => store.run(request, named(statements)),
-    runShort: (request, statement, alone) => named(store.runShort(request, statement, alone))
-  }
-}
+/** A client whose statements may go through a store: a client of its own beside the one of the library. */
+const withStore = (client: PgClient.PgClient, added: Omit<Database, keyof PgClient.PgClient>): Database =>
+  Object.assign(client.bind(undefined), client, added)
 
 /**
  * A client whose statements may go through a store.
@@ -92,8 +80,8 @@ const naming = (store: Store.Store, route: Route.Route): Store.Store => {
  * @param distribution of its tables, if known; otherwise the database is queried
  */
 export const guarded = (client: PgClient.PgClient, options: Store.Options, distribution?: Distribution.Distribution) =>
-  Effect.map(Store.make(options), (store): Database =>
-    Object.assign(client, { ...store, distribution: distribution ?? Distribution.make(client, store) })
+  Effect.map(Store.make(options), (store) =>
+    withStore(client, { ...store, distribution: distribution ?? Distribution.make(client, store) })
   )
 
 /** The settings that each session of a pool asks for, by name; times in milliseconds. */
@@ -103,6 +91,20 @@ export const sessionSettings = (options: Options): Readonly<Record<string, strin
   ...(options.watchesClient === true ? { client_connection_check_interval: "500" } : {}),
   ...options.settings
 })
+
+/** Lets the spans of statements name their server, where the URL has several. */
+const naming = ({ run, runShort }: Store.Store, { endpoint }: Route.Route): Store.Store => {
+  const named = Effect.provideService(Statement.CurrentTransformer, (statement, _sql, _fiber, span) => {
+    const { host, port } = endpoint()
+    span.attribute("server.address", host)
+    span.attribute("server.port", port)
+    return Effect.succeed(statement)
+  })
+  return {
+    run: (request, statements) => run(request, named(statements)),
+    runShort: (request, statement, alone) => named(runShort(request, statement, alone))
+  }
+}
 
 /** A pool of connections to a Postgres. Connections open on demand, so the service starts while the database is down. */
 export const connect = Effect.fnUntraced(function* (options: Options) {
@@ -132,13 +134,10 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     "server.port": one.port
   })
   const pipeline = Pipeline.make(yield* Effect.replicateEffect(Pipeline.connect(one, attributes), shared))
-  const probe = route.find
-  const store = yield* Store.make({ name, pool: options.pool, connections, pipeline, isCancellable: true, probe })
-  const database: Database = Object.assign(client, route.url.hosts.length > 1 ? naming(store, route) : store, {
-    distribution: Distribution.make(client, store),
-    route
-  })
-  return database
+  const { pool } = options
+  const store = yield* Store.make({ name, pool, connections, pipeline, isCancellable: true, probe: route.find })
+  const distribution = Distribution.make(client, store)
+  return withStore(client, { ...(route.url.hosts.length > 1 ? naming(store, route) : store), distribution, route })
 })
 
 /** All databases on the one client that there is. */

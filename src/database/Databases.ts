@@ -1,8 +1,9 @@
 /** The databases that the configuration names. */
-import { type Duration, Effect, Fiber, Layer, Option, type Redacted } from "effect"
+import { type Duration, Effect, Fiber, Layer, Option, type Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
+import { rowsOf } from "./Columns.ts"
 import {
   lockTimeout,
   CredentialDatabase,
@@ -134,25 +135,23 @@ export const afterMigration = <E, R>(settings: DatabaseSettings, worker: Layer.L
     })
   )
 
-/** The tables whose order of changes has to start again. */
-const unsettled = (sql: PgClient.PgClient) =>
-  Effect.map(
-    sql<{ name: string }>`select table_name as name from change_feed_states() where not is_settled order by table_name`,
-    (rows) => rows.map(({ name }) => name)
-  )
-
 /**
  * Starts the order of changes again where that is due, as the service does by itself within a second. Returns the tables
  * whose order started, and those that wait for a writer, or for the end of a restore.
  */
 export const beginAnew = Effect.fn("Databases.beginAnew")(function* (sql: PgClient.PgClient) {
-  const due = yield* unsettled(sql)
+  const unsettled = Effect.map(
+    rowsOf(Schema.Struct({ name: Schema.String }))(sql`
+      select table_name as name from change_feed_states() where not is_settled order by table_name`),
+    (rows) => rows.map(({ name }) => name)
+  )
+  const due = yield* unsettled
   if (due.length === 0) return { begun: [], waiting: [] }
   yield* Effect.catchIf(
     sql`select change_begin()`,
     (error) => error.reason._tag === "LockTimeoutError",
     () => Effect.succeed([])
   )
-  const waiting = yield* unsettled(sql)
+  const waiting = yield* unsettled
   return { begun: due.filter((name) => !waiting.includes(name)), waiting }
 })

@@ -3,7 +3,7 @@
  * server, so that each statement about it runs there, joins and transactions included.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Array, Clock, Duration, Effect, References, Schema } from "effect"
+import { Array, Clock, Duration, Effect, Option, References, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor } from "effect/sql/Statement"
 import { rowsOf } from "./Columns.ts"
@@ -32,58 +32,47 @@ export const distributed = fixed(true)
 /** The milliseconds between queries. A distribution is noticed this late. */
 const fresh = Duration.toMillis("10 seconds")
 
-const within = Duration.seconds(2)
-
-const placements = rowsOf(
-  Schema.Struct({
-    name: Schema.String,
-    /** `h` for a distributed table, `n` for a reference table or a local one. */
-    method: Schema.String,
-    column: Schema.NullOr(Schema.String),
-    colocation: Schema.Finite
-  })
-)
-type Placement = Effect.Success<ReturnType<typeof placements>>[number]
+const Placement = Schema.Struct({
+  name: Schema.String,
+  /** `h` for a distributed table, `n` for a reference table or a local one. */
+  method: Schema.String,
+  column: Schema.NullOr(Schema.String),
+  colocation: Schema.Finite
+})
 
 const hasCitus = (sql: Constructor) =>
   Effect.map(sql`select where to_regclass('pg_dist_partition') is not null`, (rows) => rows.length > 0)
 
 /** The tables that Citus knows. Only a database with the extension has its catalog. */
-const placed = Effect.fnUntraced(function* (sql: Constructor): Effect.fn.Return<ReadonlyArray<Placement>, SqlError> {
-  if (!(yield* hasCitus(sql))) return []
-  return yield* placements(sql`
-    select c.relname as name, p.partmethod::text as method, p.colocationid::int as colocation,
-      column_to_column_name(p.logicalrelid, p.partkey::text) as column
-    from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
-    where c.relnamespace = current_schema()::regnamespace`)
-})
-
-/** True if any table is distributed. */
-export const ask = (sql: Constructor): Effect.Effect<boolean, SqlError> =>
-  Effect.map(
-    placed(sql),
-    Array.some(({ method }) => method === "h")
+const placed = (sql: Constructor) =>
+  Effect.flatMap(hasCitus(sql), (isThere) =>
+    isThere
+      ? rowsOf(Placement)(sql`
+          select c.relname as name, p.partmethod::text as method, p.colocationid::int as colocation,
+            column_to_column_name(p.logicalrelid, p.partkey::text) as column
+          from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
+          where c.relnamespace = current_schema()::regnamespace`)
+      : Effect.succeed([])
   )
 
-/** True if a table is distributed. */
-export const has = (sql: Constructor, table: string): Effect.Effect<boolean, SqlError> =>
+/** True if a table is distributed; without a name, if any is. */
+export const ask = (sql: Constructor, table?: string): Effect.Effect<boolean, SqlError> =>
   Effect.map(
     placed(sql),
-    Array.some(({ method, name }) => method === "h" && name === table)
+    Array.some(({ method, name }) => method === "h" && (table === undefined || name === table))
   )
 
 /** The distribution that a database reports. */
 export const make = (sql: Constructor, { run }: Store): Distribution => {
   let isDistributed: boolean | undefined
   let askedAt = Number.NEGATIVE_INFINITY
+  const request = { key: "the distribution", within: Duration.seconds(2), unavailable: () => "no answer" as const }
   const refresh = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     if (Math.abs(now - askedAt) < fresh) return
     askedAt = now
-    const answer = yield* Effect.option(
-      run({ key: "the distribution", within, unavailable: () => "no answer" as const }, ask(sql))
-    )
-    if (answer._tag === "Some") isDistributed = answer.value
+    const answer = yield* Effect.option(run(request, ask(sql)))
+    if (Option.isSome(answer)) isDistributed = answer.value
     else askedAt = Number.NEGATIVE_INFINITY
   }).pipe(unaccounted, Effect.provideService(References.TracerEnabled, false))
   return { isDistributed: () => isDistributed, refresh }
@@ -141,11 +130,13 @@ export interface Done {
 }
 
 /** Fails where a table is distributed in another way than it has to be. */
-const check = (found: ReadonlyArray<Placement>, distributable: ReadonlyArray<string>) => {
+const check = (found: ReadonlyArray<typeof Placement.Type>, distributable: ReadonlyArray<string>) => {
   const anchored = found.find(({ name }) => name === anchor)
   const problems = found.flatMap(({ colocation, column, method, name }) => {
-    if (references.includes(name)) return method === "n" ? [] : [`${name} is distributed, and each server needs a copy`]
-    if (local.includes(name)) return method === "n" ? [] : [`${name} is distributed, and has to stay on this server`]
+    if (references.includes(name) || local.includes(name)) {
+      const place = local.includes(name) ? "has to stay on this server" : "each server needs a copy"
+      return method === "n" ? [] : [`${name} is distributed, and ${place}`]
+    }
     if (!distributable.includes(name)) return []
     if (method !== "h" || column !== "organization_id") return [`${name} is not distributed by organization_id`]
     return anchored === undefined || colocation === anchored.colocation ? [] : [`${name} is not kept with ${anchor}`]
@@ -157,16 +148,18 @@ const check = (found: ReadonlyArray<Placement>, distributable: ReadonlyArray<str
       })
 }
 
+const texts = rowsOf(Schema.Struct({ text: Schema.String }))
+
 /**
  * Drops the triggers of the order of changes that write to other tables, which a trigger on a distributed table must not
  * do, or stamp each inserted row. The trigger that gives an UPDATE its time stays.
  */
 const dropTriggers = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: string) {
-  const triggers = yield* sql<{ name: string }>`
-    select t.tgname as name from pg_trigger t join pg_proc p on p.oid = t.tgfoid
+  const triggers = yield* texts(sql`
+    select t.tgname as text from pg_trigger t join pg_proc p on p.oid = t.tgfoid
     where t.tgrelid = ${table}::regclass and not t.tgisinternal
-      and (p.proname in ('record_removed', 'records_truncated') or (p.proname = 'record_changed' and t.tgtype & 4 <> 0))`
-  for (const { name } of triggers) yield* sql`drop trigger ${sql(name)} on ${sql(table)}`
+      and (p.proname in ('record_removed', 'records_truncated') or (p.proname = 'record_changed' and t.tgtype & 4 <> 0))`)
+  for (const { text } of triggers) yield* sql`drop trigger ${sql(text)} on ${sql(table)}`
 })
 
 /**
@@ -183,32 +176,30 @@ const copyFunctions = (sql: PgClient.PgClient, records: ReadonlyArray<string>) =
  * The grants that roles lack. Citus sends an INSERT to a shard with all columns that have a default, so a role that may
  * insert some columns of a table needs these among them.
  */
-export const lackingGrants = (sql: PgClient.PgClient): Effect.Effect<ReadonlyArray<string>, SqlError> =>
+export const lackingGrants = (sql: PgClient.PgClient) =>
   Effect.map(
-    sql<{ grant: string }>`
+    texts(sql`
       select format('insert (%s) on %I to %I', string_agg(quote_ident(a.attname), ', ' order by a.attnum), c.relname, r.rolname)
-        as grant
+        as text
       from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
       join pg_attribute a on a.attrelid = c.oid cross join pg_roles r
       where c.relnamespace = current_schema()::regnamespace and p.partmethod = 'h'
         and starts_with(r.rolname, 'practice_data_') and has_any_column_privilege(r.oid, c.oid, 'INSERT')
         and a.attnum > 0 and a.atthasdef and a.attgenerated = '' and not a.attisdropped
         and not has_column_privilege(r.oid, c.oid, a.attnum, 'INSERT')
-      group by c.relname, r.rolname order by c.relname, r.rolname`,
-    Array.map(({ grant }) => grant)
+      group by c.relname, r.rolname order by c.relname, r.rolname`),
+    Array.map(({ text }) => text)
   )
 
 /** Runs in a transaction that may move many rows, table after table. */
-const moving = <A, E, R>(sql: PgClient.PgClient, statements: Effect.Effect<A, E, R>) =>
+const moving = (sql: PgClient.PgClient, ...statements: ReadonlyArray<Effect.Effect<unknown, SqlError>>) =>
   sql.withTransaction(
-    Effect.andThen(
-      Effect.all([
-        sql`set local statement_timeout = 0`,
-        sql`set local citus.multi_shard_modify_mode = 'sequential'`,
-        sql`set local citus.enable_unsafe_triggers = on`
-      ]),
-      statements
-    )
+    Effect.all([
+      sql`set local statement_timeout = 0`,
+      sql`set local citus.multi_shard_modify_mode = 'sequential'`,
+      sql`set local citus.enable_unsafe_triggers = on`,
+      ...statements
+    ])
   )
 
 const replies = rowsOf(Schema.Struct({ server: Schema.String, success: Schema.Boolean, result: Schema.String }))
@@ -219,8 +210,10 @@ const onWorkers = (sql: PgClient.PgClient, statement: string) =>
 
 /** Gives the sessions of each server their settings: this one's first, which newer versions of Citus pass on. */
 const configure = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  const [{ name } = { name: "" }] = yield* sql<{ name: string }>`select quote_ident(current_database()) as name`
-  const commands = Object.entries(settings).map(([key, value]) => `alter database ${name} set ${key} = '${value}'`)
+  const [database = { text: "" }] = yield* texts(sql`select quote_ident(current_database()) as text`)
+  const commands = Object.entries(settings).map(
+    ([key, value]) => `alter database ${database.text} set ${key} = '${value}'`
+  )
   for (const command of commands) yield* sql.unsafe(command)
   const wanted = Object.entries(settings).map(([key, value]) => `'${key}=${value}'`)
   const found = yield* onWorkers(
@@ -259,13 +252,8 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
   for (const table of copied) yield* moving(sql, sql`select create_reference_table(${table})`)
   for (const table of left) {
     const keptWith = table === anchor ? "none" : anchor
-    yield* moving(
-      sql,
-      Effect.andThen(
-        dropTriggers(sql, table),
-        sql`select create_distributed_table(${table}, 'organization_id', colocate_with => ${keptWith})`
-      )
-    )
+    const create = sql`select create_distributed_table(${table}, 'organization_id', colocate_with => ${keptWith})`
+    yield* moving(sql, dropTriggers(sql, table), create)
   }
   const granted = yield* lackingGrants(sql)
   for (const privileges of granted) yield* sql.unsafe(`grant ${privileges}`)

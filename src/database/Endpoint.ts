@@ -5,11 +5,11 @@ import { connect as connectSocket, type Socket } from "node:net"
 import { homedir, userInfo } from "node:os"
 import { join } from "node:path"
 import { PgConnection } from "@effect/sql-pg"
-import { Config, Data, Duration, Effect, Option, Redacted, Result } from "effect"
-import { ConnectionError, SqlError } from "effect/sql/SqlError"
+import { Config, Duration, Effect, Record, Redacted, Result, Schema } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
 import type { ServerTls } from "./ServerTls.ts"
-import { codeOf } from "./SqlFailure.ts"
+import { codeOf, connectFailure, messageOf } from "./SqlFailure.ts"
 
 /** A server and how to reach it. */
 export interface Endpoint extends ConnectionUrl.Host {
@@ -30,21 +30,14 @@ export interface Common {
   readonly prepare?: boolean
 }
 
-export const failure = (message: string) =>
-  new SqlError({ reason: new ConnectionError({ cause: new Error(message), message, operation: "connect" }) })
-
-export const messageOf = ({ reason }: SqlError) =>
-  reason.cause instanceof Error ? reason.cause.message : reason.message
-
 /** Reads a URL, with the variables of libpq in place of the parameters that it lacks. */
 export const read = Effect.fnUntraced(function* (text: Redacted.Redacted) {
-  const values: Record<string, string> = {}
-  for (const [name, variable] of Object.entries(ConnectionUrl.environment)) {
-    const value = yield* Effect.option(Config.NonEmptyString(variable))
-    if (Option.isSome(value)) values[name] = value.value
-  }
+  const variable = (name: string) => Effect.option(Config.NonEmptyString(name))
+  const values: Readonly<Record<string, string>> = Record.getSomes(
+    yield* Effect.all(Record.map(ConnectionUrl.environment, variable))
+  )
   const parsed = ConnectionUrl.parse(Redacted.value(text), values)
-  if (Result.isFailure(parsed)) return yield* failure(`The URL is wrong: ${parsed.failure}`)
+  if (Result.isFailure(parsed)) return yield* connectFailure(`The URL is wrong: ${parsed.failure}`)
   const { password } = parsed.success
   const isOfUrl = password !== undefined && Redacted.value(password) !== values["password"]
   return {
@@ -52,8 +45,6 @@ export const read = Effect.fnUntraced(function* (text: Redacted.Redacted) {
     passwordSource: password === undefined ? undefined : isOfUrl ? "the URL" : "PGPASSWORD"
   }
 })
-
-export const isSocket = ({ host }: ConnectionUrl.Host) => host.startsWith("/")
 
 /** A user of a database on a server. */
 export interface Login extends ConnectionUrl.Host {
@@ -71,7 +62,7 @@ const unescaped = (part: string) => part.replaceAll(/\\(.)/g, "$1")
  * fits anything. A socket is also `localhost`. (The package `pgpass` takes the last line that fits.)
  */
 export const passwordIn = (text: string, { database, host, port, user }: Login): string | undefined => {
-  const wanted = [isSocket({ host, port }) ? [host, "localhost"] : [host], [String(port)], [database], [user]]
+  const wanted = [host.startsWith("/") ? [host, "localhost"] : [host], [String(port)], [database], [user]]
   for (const line of text.split(/\r?\n/)) {
     const [, ...parts] = passwordLine.exec(line) ?? []
     const fits = wanted.every((names, at) => parts[at] === "*" || names.includes(unescaped(parts[at] ?? "")))
@@ -80,13 +71,11 @@ export const passwordIn = (text: string, { database, host, port, user }: Login):
   return undefined
 }
 
-const groupAndOthers = 0o077
-
 /** The password of a login in a file. As for libpq, a file that others may read counts as missing. */
-const lookUpPassword = (file: string, login: Login): Effect.Effect<Redacted.Redacted | undefined> =>
+const lookUpPassword = (file: string, login: Login) =>
   Effect.gen(function* () {
     const { mode } = yield* Effect.tryPromise(() => stat(file))
-    if (process.platform !== "win32" && (mode & groupAndOthers) !== 0) return undefined
+    if (process.platform !== "win32" && (mode & 0o077) !== 0) return undefined
     const password = passwordIn(yield* Effect.tryPromise(() => readFile(file, "utf8")), login)
     return password === undefined ? undefined : Redacted.make(password)
   }).pipe(Effect.orElseSucceed(() => undefined))
@@ -100,7 +89,7 @@ const readSize = 30 * 1024
 
 /** Opens a socket to a server. Keepalives find out that a silent server is gone. */
 export const openSocket = (to: Endpoint): Socket => {
-  const address = isSocket(to)
+  const address = ConnectionUrl.isSocket(to)
     ? { path: ConnectionUrl.formatHost(to) }
     : { host: to.host, port: to.port, keepAlive: true, keepAliveInitialDelay: 30_000, noDelay: true }
   // TLS reads by itself.
@@ -130,69 +119,60 @@ export const configsOf = Effect.fnUntraced(function* (
   const inFile = ({ host, port }: ConnectionUrl.Host) => lookUpPassword(file, { host, port, database, user: username })
   const found = url.password === undefined ? yield* Effect.forEach(url.hosts, inFile) : []
   const isInFile = found.some((password) => password !== undefined)
-  // Read for each connection: such passwords are often changed.
-  const passwordOf = (host: ConnectionUrl.Host) =>
-    isInFile ? Effect.map(inFile(host), (password) => password ?? Redacted.make("")) : url.password
   const { TimeZone } = startupParameters
   // Poolers know no other.
   const settingsOfPoolers: Readonly<Record<string, string>> = TimeZone === undefined ? {} : { TimeZone }
+  const common = {
+    username,
+    database,
+    applicationName: url.applicationName ?? applicationName,
+    connectTimeout: url.connectTimeout ?? Duration.fromInputUnsafe(connectTimeout)
+  }
   return {
+    connectTimeout: common.connectTimeout,
     passwordFile: isInFile ? file : undefined,
-    /** The settings of all servers. */
-    common: {
-      username,
-      database,
-      applicationName: url.applicationName ?? applicationName,
-      connectTimeout: url.connectTimeout ?? Duration.fromInputUnsafe(connectTimeout)
-    },
-    /** The settings of one server. */
     of: (endpoint: Endpoint) => ({
+      ...common,
       host: endpoint.host,
       port: endpoint.port,
       ssl: endpoint.tls?.options ?? false,
-      password: passwordOf(endpoint),
+      // Read for each connection: such passwords are often changed.
+      password: isInFile ? Effect.map(inFile(endpoint), (password) => password ?? Redacted.make("")) : url.password,
       startupParameters: endpoint.asksSettings ? startupParameters : settingsOfPoolers,
       startupOptions: endpoint.asksSettings ? url.options : undefined,
       // A statement that is prepared by name is in one session, and a pooler may go on in another one.
       prepare: prepare && !(url.sharesSessions ?? !endpoint.asksSettings)
     })
-  } as const
+  }
 })
 
 export type Configs = Effect.Success<ReturnType<typeof configsOf>>
 
 /** Opens a connection outside of any pool, until the scope closes. */
-export const connect = ({ common, of }: Configs, endpoint: Endpoint) =>
-  PgConnection.make({ ...common, ...of(endpoint), stream: () => openSocket(endpoint) })
+export const connect = (configs: Configs, endpoint: Endpoint) =>
+  PgConnection.make({ ...configs.of(endpoint), stream: () => openSocket(endpoint) })
 
-/** The state of a server. */
-export interface Server {
-  readonly isStandby: boolean
-  readonly isReadOnly: boolean
-  /** The time of its start, which tells servers apart. */
-  readonly started: string
-}
+/** The state of a server. The time of its start tells servers apart. */
+const Server = Schema.Struct({ isStandby: Schema.Boolean, isReadOnly: Schema.Boolean, started: Schema.String })
+export type Server = typeof Server.Type
+
+const decodeServer = Schema.decodeUnknownEffect(Server)
 
 /** Reads the state of the server of a connection. */
 export const look = (connection: PgConnection.PgConnection) =>
-  Effect.map(
+  Effect.flatMap(
     connection.query(
-      "select pg_is_in_recovery() as standby, current_setting('transaction_read_only')::bool as read_only, pg_postmaster_start_time()::text as started",
+      `select pg_is_in_recovery() as "isStandby", current_setting('transaction_read_only')::bool as "isReadOnly",
+        pg_postmaster_start_time()::text as started`,
       [],
       false
     ),
-    ({ rows: [row] }): Server => ({
-      isStandby: row?.["standby"] === true,
-      isReadOnly: row?.["read_only"] === true,
-      started: String(row?.["started"])
-    })
+    ({ rows: [row] }) => Effect.orDie(decodeServer(row))
   )
 
 const isUnanswered = (error: SqlError) =>
   /^E(CONNREFUSED|HOSTUNREACH|NETUNREACH|NOTFOUND|TIMEDOUT|AI_AGAIN)$/.test(codeOf(error)) ||
   error.reason.message.endsWith("timed out")
-
-const refusesTls = ({ reason }: SqlError) => reason.message.endsWith("refused TLS")
 
 const refusesSettings = (error: SqlError) => messageOf(error).startsWith("unsupported startup parameter")
 
@@ -204,16 +184,16 @@ export const waysTo = (
 ) => {
   const plain: Endpoint = { host, port, tls: undefined, asksSettings: true }
   const encrypted: Endpoint = { ...plain, tls }
-  if (isSocket(plain) || sslMode === "disable") return [plain] as const
+  if (ConnectionUrl.isSocket(plain) || sslMode === "disable") return [plain] as const
   if (sslMode === "prefer") return [encrypted, plain] as const
   return sslMode === "allow" ? ([plain, encrypted] as const) : ([encrypted] as const)
 }
 
 /** A server is not reachable; the error is that of the way that tells most. */
-export class Unreached extends Data.TaggedError("Unreached")<{
+export interface Unreached {
   readonly endpoint: Endpoint
   readonly error: SqlError
-}> {}
+}
 
 /** Finds the way to a server, and reads its state. */
 export const reach = Effect.fnUntraced(function* (
@@ -228,13 +208,15 @@ export const reach = Effect.fnUntraced(function* (
   for (const endpoint of waysTo(url, host, tls)) {
     const tried = yield* attempt(endpoint).pipe(
       Effect.catchIf(refusesSettings, () => attempt({ ...endpoint, asksSettings: false })),
-      Effect.mapError((error) => new Unreached({ endpoint, error })),
       Effect.result
     )
     if (Result.isSuccess(tried)) return tried.success
+    const error = tried.failure
     // The error of an encrypted connection tells more, if there was one.
-    if (unreached === undefined || endpoint.tls !== undefined || refusesTls(unreached.error)) unreached = tried.failure
-    if (isUnanswered(tried.failure.error)) break
+    if (endpoint.tls !== undefined || unreached?.error.reason.message.endsWith("refused TLS") !== false) {
+      unreached = { endpoint, error }
+    }
+    if (isUnanswered(error)) break
   }
-  return yield* unreached ?? Effect.die("There is no way to a server")
+  return yield* unreached === undefined ? Effect.die("There is no way to a server") : Effect.fail(unreached)
 })

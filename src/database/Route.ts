@@ -4,15 +4,15 @@
  */
 import { Socket } from "node:net"
 import type { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Exit, Fiber, Option, type Redacted, type Scope } from "effect"
+import { Duration, Effect, Fiber, type Redacted, Result, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
 import * as Endpoint from "./Endpoint.ts"
 import * as ServerTls from "./ServerTls.ts"
-import { codeOf } from "./SqlFailure.ts"
+import { codeOf, connectFailure, messageOf } from "./SqlFailure.ts"
 
 /** The settings of a pool that its route sets. */
-type Routed = keyof Endpoint.Configs["common"] | keyof ReturnType<Endpoint.Configs["of"]> | "stream"
+type Routed = Pick<PgClient.PgPoolConfig, keyof ReturnType<Endpoint.Configs["of"]> | "stream">
 
 export interface Route {
   /** The text of the URL. */
@@ -22,10 +22,11 @@ export interface Route {
   readonly endpoint: () => Endpoint.Endpoint
   /** The source of the password; undefined without one. */
   readonly passwordSource: string | undefined
-  /** The configuration of a pool. The route updates this object when it turns to another server. */
-  readonly configOf: <Pool extends Omit<PgClient.PgPoolConfig, Routed>>(
-    pool: Pool
-  ) => Pool & Pick<PgClient.PgPoolConfig, Routed>
+  /**
+   * The configuration of a pool, which the client reads again at each connection: it always has the settings of the server
+   * of the route.
+   */
+  readonly configOf: <Pool extends Omit<PgClient.PgPoolConfig, keyof Routed>>(pool: Pool) => Pool & Routed
   /** The reachable servers of the URL. */
   readonly servers: Effect.Effect<ReadonlyArray<ConnectionUrl.Host & Endpoint.Server>, SqlError>
   /** Looks for the server, by connections of its own, and turns the route there. */
@@ -47,19 +48,16 @@ const accepted: Readonly<Record<ConnectionUrl.ConnectionUrl["sessionAttributes"]
 /** The interval between looks at a server, and the time that it has to respond. */
 const period = Duration.seconds(1)
 
-/** The server responded with a SQLSTATE. */
-const isAnswer = (error: SqlError) => /^\d/.test(codeOf(error))
+type Reached = Result.Result<Effect.Success<ReturnType<typeof Endpoint.reach>>, Endpoint.Unreached>
 
-type Reached = Exit.Exit<Effect.Success<ReturnType<typeof Endpoint.reach>>, Endpoint.Unreached>
-
-const describe = (host: ConnectionUrl.Host, reached: Reached) => {
-  const name = ConnectionUrl.formatHost(host)
-  if (Exit.isFailure(reached)) {
-    const unreached = Option.getOrUndefined(Exit.findErrorOption(reached))
-    return `${name}: ${unreached === undefined ? "no answer" : Endpoint.messageOf(unreached.error)}`
+const describe = (reached: Reached) => {
+  if (Result.isFailure(reached)) {
+    const { endpoint, error } = reached.failure
+    return `${ConnectionUrl.formatHost(endpoint)}: ${messageOf(error)}`
   }
-  const { isReadOnly, isStandby } = reached.value.server
-  return `${name} ${isStandby ? "is a standby" : isReadOnly ? "is read-only" : "is a primary"}`
+  const { endpoint, server } = reached.success
+  const state = server.isStandby ? "a standby" : server.isReadOnly ? "read-only" : "a primary"
+  return `${ConnectionUrl.formatHost(endpoint)} is ${state}`
 }
 
 /** Looks for the server, and watches it until the scope closes. */
@@ -78,7 +76,8 @@ export const make = Effect.fnUntraced(function* (
   let isFound = false
   let problem: SqlError | undefined
   const sockets = new Map<Socket, string>()
-  const pools: Array<object> = []
+  // The client reads its configuration at each connection, and knows no other way to send the next one elsewhere.
+  const pools: Array<Routed> = []
 
   const close = (isToBeClosed: (host: string) => boolean) => {
     for (const [socket, host] of sockets) if (isToBeClosed(host)) socket.destroy()
@@ -96,7 +95,7 @@ export const make = Effect.fnUntraced(function* (
     return socket.once("close", () => sockets.delete(socket))
   }
 
-  const settingsFor = (to: Endpoint.Endpoint) => ({ ...configs.of(to), stream: () => open(to) })
+  const settingsFor = (to: Endpoint.Endpoint): Routed => ({ ...configs.of(to), stream: () => open(to) })
 
   const turnTo = (to: Endpoint.Endpoint) => {
     endpoint = to
@@ -105,48 +104,46 @@ export const make = Effect.fnUntraced(function* (
   }
 
   const readTls =
-    url.sslMode === "disable" || hosts.every(Endpoint.isSocket)
-      ? Effect.undefined
-      : Effect.mapError(ServerTls.make(url), ({ message }) => Endpoint.failure(message))
+    url.sslMode === "disable" || hosts.every(ConnectionUrl.isSocket) ? Effect.undefined : ServerTls.make(url)
 
-  /** The first server that is accepted. An unreachable one delays none of the others. */
-  const look = Effect.gen(function* () {
-    const tls = yield* readTls
+  /** Reaches for each server. An unreachable one delays none of the others. */
+  const reachAll = Effect.flatMap(readTls, (tls) => {
     if (!isTried) turnTo(Endpoint.waysTo(url, hosts[0], tls)[0])
-    const fibers = yield* Effect.forEach(hosts, (host) => Effect.forkScoped(Endpoint.reach(url, configs, host, tls)))
-    for (const isAccepted of tests) {
-      for (const fiber of fibers) {
-        const exit = yield* Fiber.await(fiber)
-        if (Exit.isSuccess(exit) && isAccepted(exit.value.server)) return exit.value.endpoint
-      }
-    }
-    const exits = yield* Effect.forEach(fibers, Fiber.await)
-    const refused = exits.flatMap((exit) =>
-      Exit.isSuccess(exit) ? [ConnectionUrl.formatHost(exit.value.endpoint)] : []
-    )
-    close((host) => refused.includes(host))
-    const unreached =
-      exits.length === 1 ? exits.flatMap((exit) => Option.toArray(Exit.findErrorOption(exit)))[0] : undefined
-    if (unreached !== undefined) {
-      if (!isFound) turnTo(unreached.endpoint)
-      return yield* unreached.error
-    }
-    const texts = hosts.flatMap((host, index) => exits.slice(index, index + 1).map((exit) => describe(host, exit)))
-    return yield* Endpoint.failure(`No server of the URL is ${sessionAttributes}: ${texts.join("; ")}`)
-  }).pipe(Effect.scoped)
-
-  const servers = Effect.gen(function* () {
-    const tls = yield* readTls
-    const reached = yield* Effect.forEach(hosts, (host) => Effect.option(Endpoint.reach(url, configs, host, tls)), {
-      concurrency: "unbounded"
-    })
-    return reached.flatMap(Option.toArray).map(({ endpoint: { host, port }, server }) => ({ host, port, ...server }))
+    return Effect.forEach(hosts, (host) => Effect.forkScoped(Effect.result(Endpoint.reach(url, configs, host, tls))))
   })
 
+  /** The first server that is accepted. */
+  const look = Effect.gen(function* () {
+    const fibers = yield* reachAll
+    for (const isAccepted of tests) {
+      for (const fiber of fibers) {
+        const reached = yield* Fiber.join(fiber)
+        if (Result.isSuccess(reached) && isAccepted(reached.success.server)) return reached.success.endpoint
+      }
+    }
+    const reached = yield* Effect.forEach(fibers, Fiber.join)
+    const refused = reached.filter(Result.isSuccess).map(({ success }) => ConnectionUrl.formatHost(success.endpoint))
+    close((host) => refused.includes(host))
+    const [only, ...others] = reached
+    if (only !== undefined && others.length === 0 && Result.isFailure(only)) {
+      if (!isFound) turnTo(only.failure.endpoint)
+      return yield* only.failure.error
+    }
+    return yield* connectFailure(`No server of the URL is ${sessionAttributes}: ${reached.map(describe).join("; ")}`)
+  }).pipe(Effect.scoped)
+
+  const servers = reachAll.pipe(
+    Effect.flatMap((fibers) => Effect.forEach(fibers, Fiber.join)),
+    Effect.map((reached) =>
+      reached.filter(Result.isSuccess).map(({ success: { endpoint: at, server } }) => ({ ...at, ...server }))
+    ),
+    Effect.scoped
+  )
+
   // With several servers, each has its time: an unreachable one must not take all of it.
-  const longest = Duration.sum(configs.common.connectTimeout, hosts.length > 1 ? period : Duration.zero)
+  const longest = Duration.sum(configs.connectTimeout, hosts.length > 1 ? period : Duration.zero)
   const find = look.pipe(
-    Effect.timeoutOrElse({ duration: longest, orElse: () => Effect.fail(Endpoint.failure("No answer in time")) }),
+    Effect.timeoutOrElse({ duration: longest, orElse: () => Effect.fail(connectFailure("No answer in time")) }),
     Effect.map((found) => {
       turnTo(found)
       isFound = true
@@ -168,7 +165,8 @@ export const make = Effect.fnUntraced(function* (
 
   yield* Effect.catch(find, (error) =>
     Effect.sync(() => {
-      if (!isAnswer(error)) problem = error
+      // Where the server responds with a SQLSTATE, the first connection finds out by itself.
+      if (!/^\d/.test(codeOf(error))) problem = error
     })
   )
   if (isStrict) {
@@ -183,7 +181,7 @@ export const make = Effect.fnUntraced(function* (
     passwordSource: configs.passwordFile ?? passwordSource,
     servers,
     configOf: (pool) => {
-      const config = { ...pool, ...configs.common, ...settingsFor(endpoint) }
+      const config = { ...pool, ...settingsFor(endpoint) }
       pools.push(config)
       return config
     },

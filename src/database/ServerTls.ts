@@ -3,8 +3,10 @@ import { readFile } from "node:fs/promises"
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { type ConnectionOptions, createSecureContext, getCACertificates } from "node:tls"
-import { Data, Effect, Predicate, Redacted } from "effect"
+import { Effect, Predicate, Redacted } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import type { ConnectionUrl } from "./ConnectionUrl.ts"
+import { connectFailure } from "./SqlFailure.ts"
 
 export interface ServerTls {
   /** The verified part of a certificate: none, its authority, or its host as well. */
@@ -12,16 +14,13 @@ export interface ServerTls {
   readonly options: ConnectionOptions
 }
 
-/** A file of a URL cannot be used. */
-export class TlsFileError extends Data.TaggedError("TlsFileError")<{ readonly message: string }> {}
-
 const reasonOf = (cause: unknown) =>
   Predicate.hasProperty(cause, "code") ? String(cause.code) : Predicate.isError(cause) ? cause.message : String(cause)
 
 const text = (name: string, file: string) =>
   Effect.tryPromise({
     try: () => readFile(file, "utf8"),
-    catch: (cause) => new TlsFileError({ message: `${name} ${file} cannot be read: ${reasonOf(cause)}` })
+    catch: (cause) => connectFailure(`${name} ${file} cannot be read: ${reasonOf(cause)}`)
   })
 
 /** The text of a file. Without a name it is the one of libpq, which may be missing. */
@@ -39,7 +38,7 @@ const certificate = Effect.fnUntraced(function* ({ sslCert, sslKey, sslPassword 
   const cert = yield* optional("sslcert", sslCert, "postgresql.crt")
   if (cert === undefined) return {}
   const key = yield* optional("sslkey", sslKey, "postgresql.key")
-  if (key === undefined) return yield* new TlsFileError({ message: "There is an sslcert, and no sslkey" })
+  if (key === undefined) return yield* connectFailure("There is an sslcert, and no sslkey")
   return { cert, key, ...(sslPassword === undefined ? {} : { passphrase: Redacted.value(sslPassword) }) }
 })
 
@@ -55,7 +54,7 @@ const verificationOf = ({ sslMode }: ConnectionUrl, hasAuthorities: boolean) => 
 }
 
 /** Reads the files of a URL. */
-export const make = Effect.fnUntraced(function* (url: ConnectionUrl): Effect.fn.Return<ServerTls, TlsFileError> {
+export const make = Effect.fnUntraced(function* (url: ConnectionUrl): Effect.fn.Return<ServerTls, SqlError> {
   const ca = yield* authorities(url)
   const own = yield* certificate(url)
   const verification = verificationOf(url, ca !== undefined)
@@ -68,7 +67,7 @@ export const make = Effect.fnUntraced(function* (url: ConnectionUrl): Effect.fn.
         minVersion: url.minimumTls ?? "TLSv1.2",
         ...(url.maximumTls === undefined ? {} : { maxVersion: url.maximumTls })
       }),
-    catch: (cause) => new TlsFileError({ message: `A file of the certificates cannot be used: ${reasonOf(cause)}` })
+    catch: (cause) => connectFailure(`A file of the certificates cannot be used: ${reasonOf(cause)}`)
   })
   return {
     verification,

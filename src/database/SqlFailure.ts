@@ -1,6 +1,14 @@
 /** Classification of failed statements. */
 import { Effect, Predicate } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
+import { ConnectionError, SqlError } from "effect/sql/SqlError"
+
+/** A connection that cannot be made. */
+export const connectFailure = (message: string) =>
+  new SqlError({ reason: new ConnectionError({ cause: new Error(message), message, operation: "connect" }) })
+
+/** The words of an error for people, which may quote values. */
+export const messageOf = ({ reason }: SqlError) =>
+  reason.cause instanceof Error ? reason.cause.message : reason.message
 
 const named = (cause: unknown, field: string): string | undefined => {
   const value: unknown = Predicate.hasProperty(cause, field) ? cause[field] : undefined

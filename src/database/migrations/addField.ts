@@ -122,7 +122,7 @@ const renderNewRows = Effect.fnUntraced(function* (added: Field) {
   const file = sql<{ file: number }>`select pg_relation_filenode(${table}::regclass)::int as file`
 
   if ((yield* functions).some(({ isNew }) => isNew)) return
-  if (yield* Distribution.has(sql, table)) {
+  if (yield* Distribution.ask(sql, table)) {
     return yield* new FieldRefused({
       message: `The table ${table} is distributed, and Citus cannot change its column record. Run: select undistribute_table('${table}'). Then migrate, and then distribute.`
     })
@@ -213,7 +213,7 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
     if (broken.length > 0) yield* sql.unsafe(`drop index ${name}`)
     // Processes that build one concurrently wait for each other's snapshots. A distributed table has no rows here.
     const isSmall = yield* sql`select where pg_relation_size(${table}::regclass) <= ${small}`
-    const isElsewhere = yield* Distribution.has(sql, table)
+    const isElsewhere = yield* Distribution.ask(sql, table)
     if (isSmall.length > 0 && !isElsewhere) {
       yield* sql.unsafe(`create index if not exists ${name} on ${table} ${columns}`)
     }

@@ -10,7 +10,7 @@ import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect } from "../../../src/database/Database.ts"
-import { messageOf } from "../../../src/database/Endpoint.ts"
+import { messageOf } from "../../../src/database/SqlFailure.ts"
 import * as Certificates from "../../support/Certificates.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 
