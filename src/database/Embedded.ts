@@ -5,6 +5,7 @@
  */
 import { connect as connectSocket } from "node:net"
 import { PGlite } from "@electric-sql/pglite"
+import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
 import { PgClient } from "@effect/sql-pg"
 import { Cause, Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
 import * as FileLock from "../process/FileLock.ts"
@@ -59,6 +60,16 @@ const open = (cluster: string) =>
     (database) => Effect.promise(() => database.close())
   )
 
+/** Serves a database at the path of a socket until the scope closes. */
+const listen = (db: PGlite, path: string) =>
+  Effect.acquireRelease(
+    Effect.tryPromise(() => {
+      const server = new PGLiteSocketServer({ db, path, maxConnections: 2 })
+      return server.start().then(() => server)
+    }),
+    (server) => Effect.promise(() => server.stop())
+  )
+
 /** A client of the embedded database. */
 export interface Embedded {
   readonly sql: Database
@@ -111,12 +122,12 @@ const host = Effect.fnUntraced(function* (dataDir: string, guestSocket?: string)
   const database = yield* open(dataDir)
   const sockets = yield* fs.makeTempDirectoryScoped({ prefix: "practice-data-" })
   const socket = path.join(sockets, ".s.PGSQL.5432")
-  yield* Effect.mapError(EmbeddedGuests.listen(database, socket, 2), cannotListen)
+  yield* Effect.mapError(listen(database, socket), cannotListen)
   const sql = yield* clientOf(socket)
   const admitGuests =
     guestSocket === undefined
       ? Effect.void
-      : Effect.mapError(EmbeddedGuests.serve({ database, sql, sockets }, guestSocket), cannotListen)
+      : Effect.mapError(EmbeddedGuests.serve({ database, sql }, guestSocket), cannotListen)
   return { sql, isGuest: false, admitGuests } satisfies Embedded
 })
 

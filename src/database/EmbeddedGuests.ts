@@ -9,8 +9,7 @@ import * as Net from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { PGlite } from "@electric-sql/pglite"
-import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
-import { Cause, Duration, Effect, FiberSet, Option, Schedule, type Scope } from "effect"
+import { Cause, Duration, Effect, FiberSet, Schedule, type Scope } from "effect"
 import type { Database } from "./Database.ts"
 
 /** The longest turn. A transaction that is open by then is rolled back. */
@@ -21,6 +20,9 @@ export const longestWait = Duration.seconds(30)
 
 /** The most guests that may be connected. */
 const mostGuests = 128
+
+/** The bytes of the longest message of a guest. A longer one ends its visit. */
+export const longestMessage = 16 * 1024 * 1024
 
 // The system allows a socket about 100 bytes of path.
 const longestPath = 100
@@ -33,78 +35,68 @@ export const socketIn = (folder: string) => {
   return join(tmpdir(), `practice-data-${name}.sock`)
 }
 
-/** Serves a PGlite at the path of a socket until the scope closes. Fails if it cannot listen. */
-export const listen = (db: PGlite, path: string, maxConnections: number) =>
-  Effect.acquireRelease(
-    Effect.tryPromise(() => {
-      const server = new PGLiteSocketServer({ db, path, maxConnections })
-      return server.start().then(() => server)
-    }),
-    (server) => Effect.promise(() => server.stop())
-  )
+/** Reads so many bytes of a guest; fails if it leaves before. */
+const read = (guest: Net.Socket, size: number) =>
+  Effect.callback<Buffer, Cause.Done>((resume) => {
+    const receive = () => {
+      const bytes: Buffer | null = size === 0 ? Buffer.alloc(0) : guest.read(size)
+      if (bytes?.length === size) resume(Effect.andThen(stop, Effect.succeed(bytes)))
+      else if (bytes !== null || guest.destroyed) resume(Effect.andThen(stop, Cause.done()))
+    }
+    const stop = Effect.sync(() => guest.off("readable", receive).off("close", receive))
+    guest.on("readable", receive).on("close", receive)
+    receive()
+    return stop
+  })
+
+/** Reads a message of a guest: a head that ends with the length, which counts itself, and a body. */
+const readMessage = Effect.fnUntraced(function* (guest: Net.Socket, headSize: number) {
+  const head = yield* read(guest, headSize)
+  const length = head.readInt32BE(headSize - 4)
+  if (length < 4 || length > longestMessage) return yield* Cause.done()
+  return Buffer.concat([head, yield* read(guest, length - 4)])
+})
+
+/** Sends a message to the database. */
+const send = (database: PGlite, message: Uint8Array, onRawData: (data: Uint8Array) => void) =>
+  Effect.promise(() => database.runExclusive(() => database.execProtocolRawStream(message, { onRawData })))
 
 // The message Sync, which ends a sequence of messages that a guest did not end.
 const sync = Uint8Array.of(0x53, 0, 0, 0, 4)
 
 /** Leaves the session as it was before a guest, with neither its transaction nor its settings. */
-const cleanUp = (database: PGlite) =>
-  Effect.gen(function* () {
-    const ignored = { onRawData: () => {} }
-    yield* Effect.promise(() => database.runExclusive(() => database.execProtocolRawStream(sync, ignored)))
-    if (database.isInTransaction()) yield* Effect.promise(() => database.exec("rollback"))
-    yield* Effect.promise(() => database.exec("discard all"))
-  })
-
-/** Waits until an event of a guest, or of its server, says enough. */
-const until = (isEnough: (chunk: unknown) => boolean, ...events: ReadonlyArray<readonly [Net.Socket, string]>) =>
-  Effect.callback<void>((resume) => {
-    const receive = (chunk: unknown) => {
-      if (isEnough(chunk)) resume(Effect.andThen(stop, Effect.void))
-    }
-    const stop = Effect.sync(() => {
-      for (const [socket, event] of events) socket.off(event, receive)
-    })
-    for (const [socket, event] of events) socket.on(event, receive)
-    receive(undefined)
-    return stop
-  })
-
-/** Waits for bytes of a guest, or for its end. */
-const speaks = (guest: Net.Socket) =>
-  until(() => guest.readableLength > 0 || guest.destroyed, [guest, "readable"], [guest, "close"])
+const cleanUp = Effect.fnUntraced(function* (database: PGlite) {
+  yield* send(database, sync, () => {})
+  if (database.isInTransaction()) yield* Effect.promise(() => database.exec("rollback"))
+  yield* Effect.promise(() => database.exec("discard all"))
+})
 
 /** The end of an answer: ReadyForQuery, outside of a transaction. */
 const ready = Buffer.from("Z\0\0\0\x05I")
-
-/** Waits for the end of an answer to a guest, or for the end of the guest. */
-const answered = (guest: Net.Socket, server: Net.Socket) =>
-  Effect.suspend(() => {
-    let tail = Buffer.alloc(0)
-    const isReady = (chunk: unknown) => {
-      if (Buffer.isBuffer(chunk)) tail = Buffer.concat([tail, chunk]).subarray(-ready.length)
-      return tail.equals(ready) || guest.destroyed
-    }
-    return until(isReady, [server, "data"], [guest, "close"])
-  })
 
 export interface Host {
   readonly database: PGlite
   /** The client of the owner. */
   readonly sql: Database
-  /** A folder for sockets that no other user can enter. */
-  readonly sockets: string
 }
 
 /** Gives the database to a guest until its statement or transaction is over. */
-const turn = ({ database, sql }: Host, guest: Net.Socket, server: Net.Socket) =>
+const turn = ({ database, sql }: Host, guest: Net.Socket, first: Buffer) =>
   Effect.gen(function* () {
     yield* sql.reserve
     yield* Effect.addFinalizer(() => cleanUp(database))
-    guest.pipe(server, { end: false })
-    const end = yield* Effect.timeoutOption(answered(guest, server), longestTurn)
-    guest.unpipe(server)
-    if (Option.isNone(end)) guest.destroy()
-  }).pipe(Effect.scoped)
+    let tail = Buffer.alloc(0)
+    const answer = (data: Uint8Array) => {
+      guest.write(Buffer.from(data))
+      tail = Buffer.concat([tail, data.subarray(-ready.length)]).subarray(-ready.length)
+    }
+    yield* send(database, first, answer)
+    while (!tail.equals(ready)) yield* send(database, yield* readMessage(guest, 5), answer)
+  }).pipe(
+    Effect.scoped,
+    Effect.timeoutOrElse({ duration: longestTurn, orElse: () => Cause.done() }),
+    Effect.tapError(() => Effect.sync(() => guest.destroy()))
+  )
 
 /** A guest. After its first turn, it may be in the middle of its work. */
 interface Visit {
@@ -114,31 +106,28 @@ interface Visit {
 
 const request = { key: "a guest", within: Duration.times(longestTurn, 2), unavailable: () => "busy" as const }
 
-/** Serves a guest until it disconnects. A server of its own keeps its messages from those of others. */
-const serveOne = Effect.fnUntraced(function* (host: Host, visit: Visit, id: number) {
+const protocol = 196_608
+
+/** Serves a guest until it disconnects. */
+const serveOne = Effect.fnUntraced(function* (host: Host, visit: Visit) {
   const { guest } = visit
-  const path = join(host.sockets, `guest-${id}`)
-  yield* listen(host.database, path, 1)
-  const server = Net.connect(path)
-  server.on("error", () => guest.destroy()).on("close", () => guest.destroy())
-  yield* Effect.addFinalizer(() => Effect.sync(() => server.destroy()))
-  server.pipe(guest)
+  let message = yield* readMessage(guest, 4)
+  if (message.length < 8 || message.readInt32BE(4) !== protocol) return
   while (true) {
-    yield* speaks(guest)
-    if (guest.destroyed) return
     let hasBegun = false
     const begin = Effect.suspend(() => {
       hasBegun = true
       visit.hasBegun = true
-      return turn(host, guest, server)
+      return turn(host, guest, message)
     })
     // Where the queue is full, or moves on slowly, the guest joins it again.
     yield* Effect.retry(host.sql.run(request, begin), {
       while: () => !hasBegun && !guest.destroyed,
       schedule: Schedule.upTo(Schedule.spaced("20 millis"), { duration: longestWait })
     })
+    message = yield* readMessage(guest, 5)
   }
-}, Effect.scoped)
+})
 
 /**
  * Serves guests, one at a time and among the requests that wait for the database, until the scope closes. Guests that have
@@ -151,7 +140,6 @@ export const serve = Effect.fnUntraced(function* (
   const visits = new Set<Visit>()
   const fibers = yield* FiberSet.make()
   const run = yield* FiberSet.runtime(fibers)()
-  let count = 0
 
   const receive = (guest: Net.Socket) => {
     const visit = { guest, hasBegun: false }
@@ -161,7 +149,7 @@ export const serve = Effect.fnUntraced(function* (
       visits.delete(visit)
       guest.destroy()
     })
-    run(Effect.ignore(Effect.ensuring(serveOne(host, visit, count++), leave)))
+    run(Effect.ignore(Effect.ensuring(serveOne(host, visit), leave)))
   }
 
   yield* Effect.acquireRelease(

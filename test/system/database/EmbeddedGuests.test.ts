@@ -154,12 +154,13 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
       Effect.gen(function* () {
         const { folder, sql } = yield* Owner
         const cancel = Buffer.from("\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\0\0\0\0\0", "latin1")
-        for (const said of ["GET / HTTP/1.1\r\n\r\n", cancel]) {
+        const endless = Buffer.concat([startup, message("Q", "").fill(1, 1)])
+        for (const said of [Buffer.from("GET / HTTP/1.1\r\n\r\n"), cancel, endless]) {
           yield* Effect.callback<void>((resume) => {
             const socket = Net.connect(join(folder, "lock.sock"))
             socket.resume().once("close", () => resume(Effect.void))
             socket.write(said)
-          })
+          }).pipe(Effect.timeout("10 seconds"))
         }
         assert.deepStrictEqual(yield* sql`select 1 as one`, [{ one: 1 }])
       }),
