@@ -32,9 +32,8 @@ export interface Common {
 
 /** Reads a URL, with the variables of libpq in place of the parameters that it lacks. */
 export const read = Effect.fnUntraced(function* (text: Redacted.Redacted) {
-  const variable = (name: string) => Effect.option(Config.NonEmptyString(name))
   const values: Readonly<Record<string, string>> = Record.getSomes(
-    yield* Effect.all(Record.map(ConnectionUrl.environment, variable))
+    yield* Effect.all(Record.map(ConnectionUrl.environment, (name) => Effect.option(Config.NonEmptyString(name))))
   )
   const parsed = ConnectionUrl.parse(Redacted.value(text), values)
   if (Result.isFailure(parsed)) return yield* connectFailure(`The URL is wrong: ${parsed.failure}`)
