@@ -51,6 +51,13 @@ export const Outcome = Schema.Struct({
 })
 export type Outcome = typeof Outcome.Type
 
+/** The outcome of a task that names nothing. */
+export const noItems: Outcome = {
+  invoices: { deleted: 0, ...Record.map(reasons.invoices, () => 0) },
+  invoice_lines: { deleted: 0, ...Record.map(reasons.invoice_lines, () => 0) },
+  lines_of_invoices: 0
+}
+
 /** A task as its sender sees it, without its last error, which may name tables and constraints. */
 export const DeletionTask = Schema.Struct({
   task_id: Schema.String.annotate({

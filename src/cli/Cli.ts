@@ -37,12 +37,10 @@ const command = Command.make("practice-data").pipe(
 /** Runs the command that the arguments name. Explains a failure on standard error. */
 export const run = (args: ReadonlyArray<string>): Effect.Effect<void, { readonly _tag: string }, Command.Environment> =>
   Command.runWith(command, { version })(args).pipe(
-    Effect.tapError((error) => {
+    Effect.tapError((error) =>
       // These are printed where they occur.
-      if (CliError.isCliError(error) || error._tag === "Unavailable") return Effect.void
-      // A row that does not decode.
-      return error._tag === "SchemaError" ? note(error.message.split("\n")) : Failure.report(error)
-    }),
+      CliError.isCliError(error) || error._tag === "Unavailable" ? Effect.void : Failure.report(error)
+    ),
     Effect.tapDefect((defect) => note(`This is a bug of practice-data: ${inspect(defect)}`.split("\n"))),
     Effect.provide([Usage.layer, layerLogger])
   )

@@ -3,16 +3,16 @@
  * rows of several organizations, one for each.
  */
 import { randomUUID } from "node:crypto"
-import { Array, DateTime, type Duration, Effect, Schema } from "effect"
+import { DateTime, type Duration, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
+import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
 import type { Distribution } from "../database/Distribution.ts"
 import * as Fairness from "./Fairness.ts"
 import {
   attemptsBesideOthers,
   type ClaimLimits,
-  decoded,
   maximumAttempts,
   type SchedulerUnavailable,
   stopped,
@@ -37,23 +37,26 @@ interface Lease {
 }
 
 const Due = Schema.Struct({ organization: Schema.String, due: Schema.Int })
-const Visit = Schema.Struct({ ...Due.fields, visits: Schema.Int })
+const counted = rowsOf(Due)
+const visited = rowsOf(Schema.Struct({ ...Due.fields, visits: Schema.Int }))
+const taken = rowsOf(Taken)
 
-const at = (sql: Database, time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`
+/** A time as SQL. */
+export const at = (sql: Database, time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`
 
 /** The statement that makes tasks due and takes back their attempt, without its condition. */
 export const released = (sql: Database, now: DateTime.Utc) => sql`
   update deletion_tasks set
     attempts = attempts - 1, state = 'scheduled', due_at = ${at(sql, now)}, claim_token = null, finished_at = null`
 
-const statementsOf = (sql: Database, tracesDeliveries: boolean) => {
+const statementsOf = (sql: Database) => {
   const open = sql.literal("organization_id, id, due_at, state = 'running' as is_takeover")
 
-  const taken = sql.literal(`
+  const columns = sql.literal(`
     t.organization_id as organization, t.id as "taskId", t.idempotency_key as "idempotencyKey",
     t.scheduled_for as "scheduledFor", coalesce(t.claim_token::text, '') as token, t.attempts as attempt,
-    t.state = 'dead' as "isDead", t.last_error as reason, open.is_takeover as "isTakeover", open.due_at
-    ${tracesDeliveries ? ', t.trace_parent as "traceParent"' : ""}`)
+    t.state = 'dead' as "isDead", t.last_error as reason, open.is_takeover as "isTakeover", open.due_at,
+    t.trace_parent as "traceParent"`)
 
   /** Claims the tasks of `open`, or marks them dead. `owner`: the SQL of their organization. */
   const take = (owner: Fragment, { leaseEnd, now, token }: Lease) => sql`
@@ -62,7 +65,7 @@ const statementsOf = (sql: Database, tracesDeliveries: boolean) => {
         state = 'dead', due_at = null, finished_at = ${at(sql, now)}, last_error = coalesce(t.last_error, ${stopped})
       from open
       where t.organization_id = ${owner} and t.id = open.id and t.attempts >= ${maximumAttempts}
-      returning ${taken}
+      returning ${columns}
     ),
     claimed as (
       update deletion_tasks t set
@@ -70,7 +73,7 @@ const statementsOf = (sql: Database, tracesDeliveries: boolean) => {
         claim_token = ${token}::uuid, started_at = coalesce(t.started_at, ${at(sql, now)})
       from open
       where t.organization_id = ${owner} and t.id = open.id and t.attempts < ${maximumAttempts}
-      returning ${taken}
+      returning ${columns}
     )
     select * from (select * from claimed union all select * from dead) t order by due_at`
 
@@ -165,17 +168,13 @@ const statementsOf = (sql: Database, tracesDeliveries: boolean) => {
 interface Options {
   readonly sql: Database
   readonly distribution: Distribution
-  /** True if claims have the trace of their delivery. */
-  readonly tracesDeliveries: boolean
   /** Runs a statement of the worker. */
-  readonly run: <A>(
-    statement: Effect.Effect<A, SqlError | Schema.SchemaError>
-  ) => Effect.Effect<A, SchedulerUnavailable>
+  readonly run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, SchedulerUnavailable>
 }
 
 /** Claims tasks over a database, and marks those dead that have no attempt left. */
-export const make = ({ distribution, run, sql, tracesDeliveries }: Options) => {
-  const statements = statementsOf(sql, tracesDeliveries)
+export const make = ({ distribution, run, sql }: Options) => {
+  const statements = statementsOf(sql)
   const isDistributed = () => distribution.isDistributed() !== false
   /** Claims whose response was lost, by token, and the condition of their organization. They may have been made. */
   const lost = new Map<string, Fragment>()
@@ -197,16 +196,14 @@ export const make = ({ distribution, run, sql, tracesDeliveries }: Options) => {
     const now = yield* DateTime.now
     const token = randomUUID()
     const lease = { token, now, leaseEnd: DateTime.addDuration(now, duration) }
-    return yield* Effect.tapError(run(decoded(Taken, statement(lease))), () =>
-      Effect.sync(() => lost.set(token, isOwned))
-    )
+    return yield* Effect.tapError(run(taken(statement(lease))), () => Effect.sync(() => lost.set(token, isOwned)))
   })
 
   const count = (kind: Kind, after: string, limit: number) =>
-    Effect.flatMap(DateTime.now, (now) => run(decoded(Due, statements.count(kind, after, limit, now))))
+    Effect.flatMap(DateTime.now, (now) => run(counted(statements.count(kind, after, limit, now))))
 
   const visit = Effect.fnUntraced(function* (after: string, limit: number) {
-    if (!isDistributed()) return yield* run(decoded(Visit, statements.visit(after, limit, yield* DateTime.now)))
+    if (!isDistributed()) return yield* run(visited(statements.visit(after, limit, yield* DateTime.now)))
     return (yield* count("due", after, limit)).map((each, index) => ({ ...each, visits: index + 1 }))
   })
 
@@ -216,25 +213,16 @@ export const make = ({ distribution, run, sql, tracesDeliveries }: Options) => {
     lease: Duration.Duration,
     due: ReadonlyArray<Fairness.Share>
   ) {
-    const running = yield* Effect.forEach(["expired", "alone"] as const, (kind) => {
+    const shares = due.map((share) => ({ kind: "due" as Kind, share }))
+    for (const kind of ["expired", "alone"] as const) {
       const limit = limits[kind] ?? 0
-      if (limit === 0) return Effect.succeed([])
-      return Effect.map(count(kind, "", limit), (found) =>
-        Fairness.sharesOf(found, limit).map((share) => ({ kind, share }))
-      )
-    })
-    const shares = [...due.map((share) => ({ kind: "due" as const, share })), ...running.flat()]
-    const results = yield* Effect.forEach(
-      shares,
-      ({ kind, share }) =>
-        Effect.result(
-          claim(sql`organization_id = ${share.organization}`, lease, (given) => statements.ofOne(kind, share, given))
-        ),
-      { concurrency }
-    )
-    const [failure] = Array.getFailures(results)
-    const claims = Array.getSuccesses(results)
-    return failure !== undefined && claims.length === 0 ? yield* failure : claims.flat()
+      const found = limit === 0 ? [] : yield* count(kind, "", limit)
+      shares.push(...Fairness.sharesOf(found, limit).map((share) => ({ kind, share })))
+    }
+    const claiming = ({ kind, share }: (typeof shares)[number]) =>
+      claim(sql`organization_id = ${share.organization}`, lease, (given) => statements.ofOne(kind, share, given))
+    const [claims, failures] = yield* Effect.partition(shares, claiming, { concurrency })
+    return failures[0] !== undefined && claims.length === 0 ? yield* failures[0] : claims.flat()
   })
 
   const inTurn = Fairness.makeTurns({

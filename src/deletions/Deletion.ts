@@ -14,7 +14,8 @@
  * unless it is immutable, and neither the sum of a time and an interval is, nor the making of JSON. For the same reason
  * the statement is a SELECT.
  */
-import { Outcome } from "../api/DeletionTasks.ts"
+import { Record } from "effect"
+import { Outcome, reasons } from "../api/DeletionTasks.ts"
 
 /** The parts of a statement that depend on the organizations of its claims. */
 interface Owner {
@@ -32,6 +33,33 @@ const marks = `
   )) as updated_at`
 
 const mark = "set is_deleted = true, deleted_at = mark.deleted_at, updated_at = mark.updated_at"
+
+/** The verdict on an item, by the condition of each reason not to delete it. The first that holds counts. */
+const verdictBy = <Reason extends string>(_: Readonly<Record<Reason, string>>, conditions: Record<Reason, string>) =>
+  `case
+    ${Record.toEntries(conditions)
+      .map(([reason, condition]) => `when ${condition} then '${reason}'`)
+      .join("\n    ")}
+    else 'deleted'
+  end as verdict`
+
+/** A condition: an item names a value, and the record has another one. */
+const differs = (name: string, ...columns: ReadonlyArray<string>) =>
+  [`named.${name} is not null`, ...columns.map((column) => `named.${name} is distinct from found.${column}`)].join(
+    " and "
+  )
+
+const invoiceVerdict = verdictBy(reasons.invoices, {
+  not_found: "found.id is null",
+  clinic_mismatch: differs("clinic_id", "home_clinic", "servicing_clinic"),
+  client_mismatch: differs("client_id", "client_id")
+})
+
+const lineVerdict = verdictBy(reasons.invoice_lines, {
+  not_found: "found.id is null",
+  invoice_mismatch: differs("invoice_id", "invoice"),
+  clinic_mismatch: differs("clinic_id", "clinic")
+})
 
 const count = (verdict: string) => `'${verdict}', count(*) filter (where verdict = '${verdict}')`
 
@@ -68,14 +96,7 @@ const deletion = ({ claims, idIn }: Owner) => `
     ) found
   ),
   judged_invoices as materialized (
-    select named.organization_id, named.task_id, named.invoice_id, case
-      when found.id is null then 'not_found'
-      when named.clinic_id is not null
-        and named.clinic_id is distinct from found.home_clinic
-        and named.clinic_id is distinct from found.servicing_clinic then 'clinic_mismatch'
-      when named.client_id is not null and named.client_id is distinct from found.client_id then 'client_mismatch'
-      else 'deleted'
-    end as verdict
+    select named.organization_id, named.task_id, named.invoice_id, ${invoiceVerdict}
     from named_invoices named
     left join found_invoices found on found.organization_id = named.organization_id and found.id = named.invoice_id
   ),
@@ -105,12 +126,7 @@ const deletion = ({ claims, idIn }: Owner) => `
     ) found
   ),
   judged_lines as materialized (
-    select named.organization_id, named.task_id, named.invoice_line_id, case
-      when found.id is null then 'not_found'
-      when named.invoice_id is not null and named.invoice_id is distinct from found.invoice then 'invoice_mismatch'
-      when named.clinic_id is not null and named.clinic_id is distinct from found.clinic then 'clinic_mismatch'
-      else 'deleted'
-    end as verdict
+    select named.organization_id, named.task_id, named.invoice_line_id, ${lineVerdict}
     from named_lines named
     left join found_lines found on found.organization_id = named.organization_id and found.id = named.invoice_line_id
   ),

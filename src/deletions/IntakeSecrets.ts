@@ -8,12 +8,12 @@
 import { randomBytes } from "node:crypto"
 import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { TaskDatabase } from "../database/Database.ts"
-import { isoTime } from "../database/Columns.ts"
-import { decoded, SchedulerUnavailable } from "./Task.ts"
+import { isoTime, rowsOf } from "../database/Columns.ts"
+import { SchedulerUnavailable } from "./Task.ts"
 
 type Secrets = ReadonlyArray<Redacted.Redacted>
 
-const Secret = Schema.Struct({ secret: Schema.RedactedFromValue(Schema.String) })
+const secretRows = rowsOf(Schema.Struct({ secret: Schema.RedactedFromValue(Schema.String) }))
 
 export class IntakeSecrets extends Context.Service<
   IntakeSecrets,
@@ -28,16 +28,15 @@ export class IntakeSecrets extends Context.Service<
     Effect.map(TaskDatabase, (sql) =>
       IntakeSecrets.of({
         of: Effect.fn("IntakeSecrets.of")(function* (organization) {
-          const found = sql`
-            select secret from intake_secrets where organization_id = ${organization} and revoked_at is null
-            order by created_at desc`
           const rows = yield* sql.run(
             {
               key: `organization ${organization}`,
               within: Duration.millis(500),
               unavailable: ({ reason }) => new SchedulerUnavailable({ message: reason })
             },
-            Effect.catchTag(decoded(Secret, found), "SchemaError", Effect.die)
+            secretRows(sql`
+              select secret from intake_secrets where organization_id = ${organization} and revoked_at is null
+              order by created_at desc`)
           )
           return rows.map(({ secret }) => secret)
         })
@@ -83,15 +82,12 @@ const times = ["created_at", "revoked_at"].map(isoTime).join(", ")
 export const list = Effect.fn("IntakeSecrets.list")(function* (organization: string | undefined) {
   const sql = yield* TaskDatabase
   const isOwned = organization === undefined ? sql`true` : sql`organization_id = ${organization}`
-  return yield* decoded(
-    IntakeSecret,
-    sql`
-      select organization_id, id, ${sql.literal(times)} from intake_secrets where ${isOwned}
-      order by intake_secrets.created_at, id`
-  )
+  return yield* rowsOf(IntakeSecret)(sql`
+    select organization_id, id, ${sql.literal(times)} from intake_secrets where ${isOwned}
+    order by intake_secrets.created_at, id`)
 })
 
-const Owned = Schema.Struct({ organization: Schema.String })
+const owners = rowsOf(Schema.Struct({ organization: Schema.String }))
 
 /**
  * Revokes a secret; none if it does not exist or was revoked before. `left`: the valid secrets of its organization.
@@ -100,8 +96,7 @@ const Owned = Schema.Struct({ organization: Schema.String })
 export const revoke = Effect.fn("IntakeSecrets.revoke")(function* (id: string) {
   const sql = yield* TaskDatabase
   const revoking = Effect.gen(function* () {
-    const [found] = yield* decoded(
-      Owned,
+    const [found] = yield* owners(
       sql`select organization_id as organization from intake_secrets where id = ${id} and revoked_at is null`
     )
     if (found === undefined) return Option.none()

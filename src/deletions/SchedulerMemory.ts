@@ -1,6 +1,6 @@
 /** The fake of the scheduler: tasks in memory, by the same rules as the database. */
-import { Array, Clock, DateTime, Duration, Effect, Equal, Order, Record } from "effect"
-import { Outcome, type State } from "../api/DeletionTasks.ts"
+import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
+import { noItems, type Outcome, type State } from "../api/DeletionTasks.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
 import * as Fairness from "./Fairness.ts"
@@ -28,12 +28,6 @@ interface MemoryTask {
   /** The time of its completion, while it has its payload. */
   readonly completedAt?: number | undefined
   readonly traceParent: string | undefined
-}
-
-const noItems: Outcome = {
-  invoices: Record.map(Outcome.fields.invoices.fields, () => 0),
-  invoice_lines: Record.map(Outcome.fields.invoice_lines.fields, () => 0),
-  lines_of_invoices: 0
 }
 
 const byDue = Order.mapInput(Order.Number, (task: MemoryTask) => task.dueAt ?? Number.POSITIVE_INFINITY)

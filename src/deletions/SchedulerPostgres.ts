@@ -1,9 +1,9 @@
 /** The scheduler over the table `deletion_tasks`. */
 import { DateTime, Duration, Effect, Schema, Struct } from "effect"
-import { SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { Outcome } from "../api/DeletionTasks.ts"
 import { nearlyAll } from "../database/Admission.ts"
+import { rowsOf } from "../database/Columns.ts"
 import { TaskDatabase } from "../database/Database.ts"
 import type { Distribution } from "../database/Distribution.ts"
 import { codeOf, reasonOf } from "../database/SqlFailure.ts"
@@ -11,13 +11,12 @@ import type { Failure } from "../database/Store.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
-import type { Deletions, Delivery } from "./Delivery.ts"
+import type { Delivery } from "./Delivery.ts"
 import * as Fairness from "./Fairness.ts"
 import {
   byOrganization,
   type Claim,
   type ClaimLimits,
-  decoded,
   maximumAttempts,
   Receipt,
   RunOutcome,
@@ -29,8 +28,11 @@ import { claimsOf } from "./TaskRuns.ts"
 import { earliestDue } from "./Tasks.ts"
 
 const Identity = Schema.Struct({ organization: Schema.String, taskId: Schema.String })
-const Completed = Schema.Struct({ ...Identity.fields, outcome: Outcome })
-const EarliestDue = Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) })
+const identities = rowsOf(Identity)
+const completions = rowsOf(Schema.Struct({ ...Identity.fields, outcome: Outcome }))
+const dueTimes = rowsOf(Schema.Struct({ due_at: Schema.NullOr(Schema.DateTimeUtcFromDate) }))
+const stored = rowsOf(Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }))
+const pending = rowsOf(Schema.Struct({ tasks: Schema.Int, bytes: Schema.Finite, isKnown: Schema.Boolean }))
 
 const unavailable = ({ reason }: Failure) => new SchedulerUnavailable({ message: reason })
 
@@ -52,11 +54,6 @@ const transactionTimeout = Duration.millis(300)
 /** True if the statement or its data is at fault, and not the database around it. */
 const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
 
-const textOf = (deletions: Deletions) => JSON.stringify(deletions)
-
-const idsOf = (claims: ReadonlyArray<Claim>) => claims.map(({ taskId }) => taskId)
-const tokensOf = (claims: ReadonlyArray<Claim>) => claims.map(({ token }) => token)
-
 export interface Options {
   /** From receiving a delivery to running it. */
   readonly delay: Duration.Duration
@@ -71,39 +68,34 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
   const distribution = given ?? sql.distribution
   const isDistributed = () => distribution.isDistributed() !== false
 
-  /** Runs statements of the worker. A row that does not decode is a bug. */
-  const asWorker = <A>(statements: Effect.Effect<A, SqlError | Schema.SchemaError>) =>
-    sql.run(worker, Effect.catchTag(statements, "SchemaError", Effect.die))
+  const asWorker = <A>(statements: Effect.Effect<A, SqlError>) => sql.run(worker, statements)
 
-  const at = (time: DateTime.Utc) => sql`${DateTime.formatIso(time)}::timestamptz`
+  const at = (time: DateTime.Utc) => Claims.at(sql, time)
 
   const findTask = ({ fingerprint, organization, taskId }: Delivery) =>
-    decoded(
-      Schema.Struct({ ...Receipt.fields, isSame: Schema.Boolean }),
-      sql`
-        select id as "taskId", received_at as "receivedAt", scheduled_for as "scheduledFor",
-          invoices_count as "invoicesCount", invoice_lines_count as "invoiceLinesCount",
-          fingerprint = ${fingerprint} as "isSame"
-        from deletion_tasks where organization_id = ${organization} and id = ${taskId}`
-    )
+    stored(sql`
+      select id as "taskId", received_at as "receivedAt", scheduled_for as "scheduledFor",
+        invoices_count as "invoicesCount", invoice_lines_count as "invoiceLinesCount",
+        fingerprint = ${fingerprint} as "isSame"
+      from deletion_tasks where organization_id = ${organization} and id = ${taskId}`)
 
-  const mostTasks = Math.max(bounds.known.tasks, bounds.unknown.tasks)
+  const mostTasks = sql.literal(`limit ${Math.max(bounds.known.tasks, bounds.unknown.tasks)}`)
 
   /** Counts the backlog of an organization. Only the index for turns has this order. */
-  const countPending = SqlSchema.findOne({
-    Request: Schema.String,
-    Result: Schema.Struct({ tasks: Schema.Int, bytes: Schema.Finite, isKnown: Schema.Boolean }),
-    execute: (organization) => sql`
-      select count(*)::integer as tasks, coalesce(sum(pg_column_size(payload)), 0)::float8 as bytes,
-        exists (select from organizations where organization_id = ${organization}) as "isKnown"
-      from (
-        select payload from deletion_tasks
-        where ${isDistributed() ? sql`organization_id = ${organization}` : sql`true`}
-          and (organization_id, due_at) > (${organization}, '-infinity')
-          and (organization_id, due_at) <= (${organization}, 'infinity') and state = 'scheduled'
-        order by organization_id nulls first, due_at ${sql.literal(`limit ${mostTasks}`)}
-      ) pending`
-  })
+  const countPending = (organization: string) =>
+    Effect.map(
+      pending(sql`
+        select count(*)::integer as tasks, coalesce(sum(pg_column_size(payload)), 0)::float8 as bytes,
+          exists (select from organizations where organization_id = ${organization}) as "isKnown"
+        from (
+          select payload from deletion_tasks
+          where ${isDistributed() ? sql`organization_id = ${organization}` : sql`true`}
+            and (organization_id, due_at) > (${organization}, '-infinity')
+            and (organization_id, due_at) <= (${organization}, 'infinity') and state = 'scheduled'
+          order by organization_id nulls first, due_at ${mostTasks}
+        ) pending`),
+      ([counted = { tasks: 0, bytes: 0, isKnown: false }]) => counted
+    )
 
   const hasRoom = Fairness.makeRoom(bounds)
 
@@ -115,26 +107,27 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
       statements: typeof Deletion.one,
       parameters: ReadonlyArray<unknown>
     ) => Effect.Effect<ReadonlyArray<unknown>, E, R>
-  ) =>
-    isDistributed()
-      ? Effect.map(
-          Effect.forEach(
-            byOrganization(claims),
-            (some) => run(Deletion.one, [some[0].organization, idsOf(some), tokensOf(some)]),
-            { concurrency }
-          ),
-          (rows) => rows.flat()
-        )
-      : run(Deletion.several, [claims.map(({ organization }) => organization), idsOf(claims), tokensOf(claims)])
+  ) => {
+    const parametersOf = (owner: unknown, some: ReadonlyArray<Claim>) => [
+      owner,
+      some.map(({ taskId }) => taskId),
+      some.map(({ token }) => token)
+    ]
+    if (!isDistributed()) {
+      const owners = claims.map(({ organization }) => organization)
+      return run(Deletion.several, parametersOf(owners, claims))
+    }
+    const each = Effect.forEach(
+      byOrganization(claims),
+      (some) => run(Deletion.one, parametersOf(some[0].organization, some)),
+      { concurrency }
+    )
+    return Effect.map(each, (rows) => rows.flat())
+  }
 
   const timeout = sql.unsafe(`set local statement_timeout = ${Duration.toMillis(transactionTimeout)}`)
 
-  const claim = Claims.make({
-    sql,
-    distribution,
-    tracesDeliveries: (yield* Tracing.Traces) !== undefined,
-    run: asWorker
-  })
+  const claim = Claims.make({ sql, distribution, run: asWorker })
 
   return {
     schedule: Effect.fn("Scheduler.schedule")(
@@ -143,7 +136,7 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
         const receivedAt = yield* DateTime.now
         const scheduledFor = DateTime.addDuration(receivedAt, delay)
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
-        const payload = textOf(delivery.deletions)
+        const payload = JSON.stringify(delivery.deletions)
         const isFull = !(yield* hasRoom(organization, payload.length, countPending(organization)))
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.
@@ -168,7 +161,6 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
         if (first?.isSame !== true) return ScheduleOutcome.KeyReused()
         return ScheduleOutcome.Duplicate({ receipt: Struct.omit(first, ["isSame"]) })
       },
-      Effect.catchTags({ NoSuchElementError: Effect.die, SchemaError: Effect.die }),
       (statements, { organization }) =>
         sql.run({ key: `organization ${organization}`, within: deliveryTimeout, unavailable }, statements)
     ),
@@ -191,13 +183,11 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
       const running = forOwners(claims, 1, ({ deletion }, parameters) =>
         Effect.flatMap(DateTime.now, (now) => sql.unsafe(deletion, [...parameters, DateTime.formatIso(now)]))
       )
+      const inTime = claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))
       const completed = yield* sql.run(
         tasks,
-        decoded(Completed, claims.length === 1 ? running : sql.withTransaction(Effect.andThen(timeout, running))).pipe(
-          Effect.catchTags({
-            SchemaError: Effect.die,
-            SqlError: (error) => Effect.fail(isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error)
-          })
+        Effect.catchTag(completions(inTime), "SqlError", (error) =>
+          Effect.fail(isOwnFault(error) ? new TaskFailed({ message: reasonOf(error) }) : error)
         )
       )
       return claims.map(({ organization, taskId }) => {
@@ -235,24 +225,20 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
     }, asWorker),
 
     empty: Effect.fn("Scheduler.empty")(function* (until: DateTime.Utc, limit: number) {
-      const old = yield* decoded(
-        Identity,
-        sql`
-          select organization_id as organization, id as "taskId" from deletion_tasks
-          where state = 'completed' and payload is not null and finished_at <= ${at(until)}
-          order by finished_at ${sql.literal(`limit ${limit}`)}`
-      )
+      const old = yield* identities(sql`
+        select organization_id as organization, id as "taskId" from deletion_tasks
+        where state = 'completed' and payload is not null and finished_at <= ${at(until)}
+        order by finished_at ${sql.literal(`limit ${limit}`)}`)
       for (const some of byOrganization(old)) {
-        const [{ organization }] = some
         yield* sql`
           update deletion_tasks set payload = null
-          where organization_id = ${organization} and id = any (${some.map(({ taskId }) => taskId)}::uuid[])`
+          where organization_id = ${some[0].organization} and id = any (${some.map(({ taskId }) => taskId)}::uuid[])`
       }
       return old.length
     }, asWorker),
 
     untilDue: Effect.gen(function* () {
-      const [first] = yield* decoded(EarliestDue, sql.unsafe(earliestDue))
+      const [first] = yield* dueTimes(sql.unsafe(earliestDue))
       if (first?.due_at == null) return undefined
       return Duration.max(Duration.zero, DateTime.distance(yield* DateTime.now, first.due_at))
     }).pipe(Effect.withSpan("Scheduler.untilDue"), asWorker)

@@ -1,6 +1,5 @@
 /** The tasks that delete invoices, as the intake, the store and the worker see them. */
-import { Array, Data, Effect, Schema } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
+import { Array, Data, Schema } from "effect"
 import type { Outcome } from "../api/DeletionTasks.ts"
 
 /** The task store does not answer. The call may have had its effect; every call may be repeated. */
@@ -96,7 +95,3 @@ export const byOrganization = <A extends { readonly organization: string }>(
 ): ReadonlyArray<Array.NonEmptyReadonlyArray<A>> =>
   // An organization may have the name of a property of every object.
   Object.values(Array.groupBy(all, ({ organization }) => `=${organization}`))
-
-/** Decodes the rows of a statement. */
-export const decoded = <A, I>(schema: Schema.Codec<A, I>, rows: Effect.Effect<ReadonlyArray<unknown>, SqlError>) =>
-  Effect.flatMap(rows, Schema.decodeUnknownEffect(Schema.Array(schema)))

@@ -3,10 +3,10 @@ import { Effect, Option, Schema } from "effect"
 import { join } from "effect/sql/Statement"
 import * as Uuid from "uuid"
 import { State } from "../api/DeletionTasks.ts"
+import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
 import { taskIdOf } from "./Delivery.ts"
-import { decoded } from "./Task.ts"
-import { columns, detailColumns, Task, TaskDetails } from "./Tasks.ts"
+import { columns, detailColumns, Task, TaskDetails, type TaskFilter } from "./Tasks.ts"
 
 /** The number of rows on a page. */
 export const pageSize = 50
@@ -20,19 +20,16 @@ export const mostItems = 50
 /** A position in a list: the time, organization and id of a row. */
 export type Place = readonly [time: string, organization: string, id: string]
 
-export interface TaskFilter {
-  readonly state: State | undefined
-  readonly organization: string | undefined
-}
-
 const Items = Schema.Array(Schema.Record(Schema.String, Schema.NullOr(Schema.String)))
 
 /** A task with its first items, each id cut at 200 characters. */
 export const ShownTask = Schema.Struct({ ...TaskDetails.fields, invoices: Items, invoice_lines: Items })
 export type ShownTask = typeof ShownTask.Type
 
-const Estimate = Schema.Struct({ estimated: Schema.NullOr(Schema.Finite) })
-const PlacedTask = Schema.Struct({ ...Task.fields, position: Schema.String })
+const owners = rowsOf(Schema.Struct({ organization_id: Schema.String }))
+const estimates = rowsOf(Schema.Struct({ estimated: Schema.NullOr(Schema.Finite) }))
+const placed = rowsOf(Schema.Struct({ ...Task.fields, position: Schema.String }))
+const shown = rowsOf(ShownTask)
 
 /**
  * Organizations with tasks. Those with a row in `organizations` come first, because an unsigned delivery can name any
@@ -93,10 +90,7 @@ export const make = (sql: Database) => {
   const isDistributed = () => sql.distribution.isDistributed() === true
 
   const organizations = Effect.suspend(() =>
-    decoded(
-      Schema.Struct({ organization_id: Schema.String }),
-      sql.unsafe((isDistributed() ? knownOnAllServers : knownOrganizations)(mostOrganizations + 1))
-    )
+    owners(sql.unsafe((isDistributed() ? knownOnAllServers : knownOrganizations)(mostOrganizations + 1)))
   )
 
   /** The rows beyond a place, in an order of time, organization and id. */
@@ -156,13 +150,13 @@ export const make = (sql: Database) => {
   const page = Effect.fnUntraced(function* ({ organization, state }: TaskFilter, place: Place | undefined) {
     const isOfAll = organization === undefined
     if (isOfAll && state !== undefined && state !== "completed") {
-      return { rows: yield* decoded(PlacedTask, ofState(state, place)), isPartial: false }
+      return { rows: yield* placed(ofState(state, place)), isPartial: false }
     }
     const states = state === undefined ? State.literals : [state]
     if (isOfAll && isDistributed()) {
-      return { rows: yield* decoded(PlacedTask, latestOfServers(states, place)), isPartial: false }
+      return { rows: yield* placed(latestOfServers(states, place)), isPartial: false }
     }
-    const rows = yield* decoded(PlacedTask, latest(organization, states, place))
+    const rows = yield* placed(latest(organization, states, place))
     return { rows, isPartial: isOfAll && (yield* organizations).length > mostOrganizations }
   })
 
@@ -179,10 +173,7 @@ export const make = (sql: Database) => {
             join deletion_tasks t on t.organization_id = p.owner collate "C" and t.id = p.id`
         : sql`deletion_tasks t
             where t.organization_id = ${organization} and t.id = any (${pairs.map(({ id }) => id)}::uuid[])`
-    const rows = yield* decoded(
-      PlacedTask,
-      sql`select ${row("''")} from ${from} limit ${sql.literal(`${pageSize}`)}`.unprepared
-    )
+    const rows = yield* placed(sql`select ${row("''")} from ${from} limit ${sql.literal(`${pageSize}`)}`.unprepared)
     return { rows, isPartial: known.length > mostOrganizations }
   })
 
@@ -190,21 +181,17 @@ export const make = (sql: Database) => {
   const estimate = Effect.suspend(() =>
     isDistributed()
       ? Effect.succeed([])
-      : sql`select nullif(reltuples, -1)::float8 as estimated from pg_class where oid = 'deletion_tasks'::regclass`
-  ).pipe(
-    (rows) => decoded(Estimate, rows),
-    Effect.map(([found]) => found?.estimated ?? null)
-  )
+      : estimates(
+          sql`select nullif(reltuples, -1)::float8 as estimated from pg_class where oid = 'deletion_tasks'::regclass`
+        )
+  ).pipe(Effect.map(([found]) => found?.estimated ?? null))
 
   const one = (organization: string, id: string) =>
     Uuid.validate(id)
       ? Effect.map(
-          decoded(
-            ShownTask,
-            sql`
-              select ${sql.literal(shownColumns)} from deletion_tasks t
-              where t.organization_id = ${organization} and t.id = ${id}`
-          ),
+          shown(sql`
+            select ${sql.literal(shownColumns)} from deletion_tasks t
+            where t.organization_id = ${organization} and t.id = ${id}`),
           ([task]) => Option.fromNullishOr(task)
         )
       : Effect.succeedNone

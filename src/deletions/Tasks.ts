@@ -3,10 +3,9 @@
  * operators' pages, the doctor, the metrics and the scheduler call this.
  */
 import { Data, DateTime, Effect, Option, Record, Schema, String } from "effect"
-import { SqlSchema } from "effect/sql"
 import { Outcome, reasons, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
-import { isoTime } from "../database/Columns.ts"
+import { isoTime, rowsOf } from "../database/Columns.ts"
 
 /** A task. Times are ISO 8601 in UTC. */
 export const Task = Schema.Struct({
@@ -48,39 +47,39 @@ export const detailColumns = `${columns}, ${isoTime("t.started_at")}, t.invoices
 const ownedBy = (sql: Database, organization: string | undefined) =>
   organization === undefined ? sql`true` : sql`t.organization_id = ${organization}`
 
+export interface TaskFilter {
+  readonly state: State | undefined
+  readonly organization: string | undefined
+}
+
 /** The tasks of a state and an organization, or of all, the latest `scheduled_for` first. */
-export const list = SqlSchema.findAll({
-  Request: Schema.Struct({
-    state: Schema.UndefinedOr(State),
-    organization: Schema.UndefinedOr(Schema.String),
-    limit: Schema.Int
-  }),
-  Result: Task,
-  execute: ({ limit, organization, state }) =>
-    Effect.flatMap(
-      TaskDatabase,
-      (sql) => sql`
-        select ${sql.literal(columns)} from deletion_tasks t
-        where ${ownedBy(sql, organization)} and ${state === undefined ? sql`true` : sql`t.state = ${state}`}
-        order by t.scheduled_for desc, t.organization_id, t.id limit ${limit}`
-    )
+export const list = Effect.fnUntraced(function* ({
+  limit,
+  organization,
+  state
+}: TaskFilter & { readonly limit: number }) {
+  const sql = yield* TaskDatabase
+  return yield* rowsOf(Task)(sql`
+    select ${sql.literal(columns)} from deletion_tasks t
+    where ${ownedBy(sql, organization)} and ${state === undefined ? sql`true` : sql`t.state = ${state}`}
+    order by t.scheduled_for desc, t.organization_id, t.id limit ${limit}`)
 })
 
 /** The id of a task, and its organization where it is known, which finds it faster. */
-const Identity = Schema.Struct({ id: Schema.String, organization: Schema.UndefinedOr(Schema.String) })
-export type Identity = typeof Identity.Type
+export interface Identity {
+  readonly id: string
+  readonly organization: string | undefined
+}
+
+const TaskWithPayload = Schema.Struct({ ...TaskDetails.fields, payload: Schema.Unknown })
 
 /** A task with its payload. */
-export const show = SqlSchema.findOneOption({
-  Request: Identity,
-  Result: Schema.Struct({ ...TaskDetails.fields, payload: Schema.Unknown }),
-  execute: ({ id, organization }) =>
-    Effect.flatMap(
-      TaskDatabase,
-      (sql) => sql`
-        select ${sql.literal(detailColumns)}, t.payload
-        from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${id}`
-    )
+export const show = Effect.fnUntraced(function* ({ id, organization }: Identity) {
+  const sql = yield* TaskDatabase
+  const [task] = yield* rowsOf(TaskWithPayload)(sql`
+    select ${sql.literal(detailColumns)}, t.payload
+    from deletion_tasks t where ${ownedBy(sql, organization)} and t.id = ${id}`)
+  return Option.fromUndefinedOr(task)
 })
 
 /** The result of a replay. */
@@ -140,10 +139,8 @@ export const earliestDue = `select least(oldest_scheduled.due_at, oldest_running
 
 /** Counts tasks in the partial index of each state. */
 export const counts = (sql: Database) =>
-  SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: TaskCounts,
-    execute: () =>
+  Effect.flatMap(
+    rowsOf(TaskCounts)(
       sql.unsafe(`
         select scheduled.tasks as scheduled, running.tasks as running, dead.tasks as dead,
           ${isoTime("earliest.oldest_due_at")}, ${isoTime("clock.now")}
@@ -151,7 +148,9 @@ export const counts = (sql: Database) =>
         cross join ${counted("dead", "finished_at, organization_id, id")}
         cross join (select due_at as oldest_due_at from (${earliestDue}) due) earliest
         cross join (select clock_timestamp() as now) clock`)
-  })().pipe(Effect.catchTags({ NoSuchElementError: Effect.die, SchemaError: Effect.die }))
+    ),
+    ([found]) => (found === undefined ? Effect.die("A count has a row") : Effect.succeed(found))
+  )
 
 /** The sentence of the contract as a part of another one. */
 const partOf = (sentence: string) => String.uncapitalize(sentence.replaceAll("`", "").replace(/\.$/, ""))
@@ -161,9 +160,9 @@ const missed = <List extends string, Reason extends string>(
   texts: Readonly<Record<Reason, string>>,
   found: Readonly<Record<NoInfer<Reason>, number>>
 ) =>
-  Record.toEntries(texts)
-    .map(([reason, text]) => ({ items, count: found[reason], reason: partOf(text) }))
-    .filter(({ count }) => count > 0)
+  Record.toEntries(texts).flatMap(([reason, text]) =>
+    found[reason] > 0 ? [{ items, count: found[reason], reason: partOf(text) }] : []
+  )
 
 /** The items that were not deleted, counted by reason. */
 export const notDeleted = ({ invoice_lines, invoices }: Outcome) => [

@@ -1,7 +1,7 @@
 /** Fills an empty database with the demo data. */
 import type { PgClient } from "@effect/sql-pg"
 import { DateTime, Effect, Redacted, Schema } from "effect"
-import { DeletionTask } from "../api/DeletionTasks.ts"
+import { DeletionTask, noItems } from "../api/DeletionTasks.ts"
 import { resources } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
 import { deliveryOf } from "../deletions/Delivery.ts"
@@ -36,11 +36,7 @@ export const taskOf = (owner: Pick<Organization, "slug">): OwnedTask => {
     attempts: 1,
     invoices_count: invoicesCount,
     invoice_lines_count: invoiceLinesCount,
-    outcome: {
-      invoices: { deleted: 1, not_found: 0, clinic_mismatch: 0, client_mismatch: 0 },
-      invoice_lines: { deleted: 0, not_found: 0, invoice_mismatch: 0, clinic_mismatch: 0 },
-      lines_of_invoices: 3
-    }
+    outcome: { ...noItems, invoices: { ...noItems.invoices, deleted: 1 }, lines_of_invoices: 3 }
   }
 }
 

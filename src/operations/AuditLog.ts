@@ -3,8 +3,7 @@ import { userInfo } from "node:os"
 import { Array, Effect, Order, Schema, Struct } from "effect"
 import type { Fragment } from "effect/sql/Statement"
 import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
-import { isoTime } from "../database/Columns.ts"
-import { decoded } from "../deletions/Task.ts"
+import { isoTime, rowsOf } from "../database/Columns.ts"
 
 /** The author of a change. */
 export interface Actor {
@@ -80,12 +79,11 @@ export const audited = <A, E, R>(
 const columns = `a.organization_id, a.id, ${isoTime("a.at")}, a.actor, a.source, a.action, a.target, a.result,
   a.at::text as position`
 
-const Placed = Schema.Struct({ ...Entry.fields, position: Schema.String })
+const placed = rowsOf(Schema.Struct({ ...Entry.fields, position: Schema.String }))
 
 /** The entries of a database that fulfil a condition, newest first, with their position for a cursor. */
 export const entries = (sql: Database, condition: Fragment, limit: number) =>
-  decoded(
-    Placed,
+  placed(
     sql`
       select ${sql.literal(columns)} from audit_log a where ${condition}
       order by a.at desc, a.id desc limit ${sql.literal(String(limit))}`.unprepared

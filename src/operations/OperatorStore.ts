@@ -14,10 +14,9 @@ import {
 } from "../database/Database.ts"
 import { codeOf } from "../database/SqlFailure.ts"
 import * as Store from "../database/Store.ts"
-import { isoTime } from "../database/Columns.ts"
+import { isoTime, rowsOf } from "../database/Columns.ts"
 import * as TaskPages from "../deletions/TaskPages.ts"
-import { pageSize, type Place, type TaskFilter } from "../deletions/TaskPages.ts"
-import { decoded } from "../deletions/Task.ts"
+import { pageSize, type Place } from "../deletions/TaskPages.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import { ApiKey } from "../keys/ApiKeys.ts"
 import * as AuditLog from "./AuditLog.ts"
@@ -70,16 +69,16 @@ const refused = (store: string, error: SqlError): Effect.Effect<never, SqlError 
   return Effect.fail(error)
 }
 
-/** Runs statements in their turn and in time. A row that does not decode is a bug. */
+/** Runs statements in their turn and in time. */
 const runner =
   (database: Database, store: string) =>
   <A>(
-    statements: Effect.Effect<A, SqlError | Schema.SchemaError>,
+    statements: Effect.Effect<A, SqlError>,
     describe = (failure: Store.Failure) => `The ${store} ${Store.describe(failure)}`
   ): Read<A> =>
     database.run(
       { key: "operators", within, unavailable: (failure) => new Unreadable({ message: describe(failure) }) },
-      Effect.catchTags(statements, { SchemaError: Effect.die, SqlError: (error) => refused(store, error) })
+      Effect.catchTag(statements, "SqlError", (error) => refused(store, error))
     )
 
 const PlaceText = Schema.fromJsonString(Schema.Tuple([Schema.String, Schema.String, Schema.String]))
@@ -109,7 +108,7 @@ const paged = <Row extends object>(
   return { rows, next: place === undefined ? undefined : Buffer.from(place).toString("base64url") }
 }
 
-const PlacedKey = Schema.Struct({ ...ApiKey.fields, position: Schema.String })
+const placedKeys = rowsOf(Schema.Struct({ ...ApiKey.fields, position: Schema.String }))
 
 const keyColumns = `organization_id, id, left(name, 400) as name, prefix, last_used_on::text, ${isoTime("created_at")},
   ${isoTime("revoked_at")}, '' as position`
@@ -145,7 +144,7 @@ const make = Effect.gen(function* () {
   const ofTasks = runner(sql, "task store")
   const ofKeys = runner(credentials, "credential store")
   const pages = TaskPages.make(sql)
-  const ofAll = <A>(statements: Effect.Effect<A, SqlError | Schema.SchemaError>) =>
+  const ofAll = <A>(statements: Effect.Effect<A, SqlError>) =>
     Effect.andThen(sql.distribution.refresh, ofTasks(statements))
 
   const pageOf = ({ isPartial, rows }: Effect.Success<ReturnType<typeof pages.page>>): TaskPage => ({
@@ -163,7 +162,7 @@ const make = Effect.gen(function* () {
      *
      * @param after the `next` of the page before; any other text is ignored
      */
-    tasks: (filter: TaskFilter, after: string | undefined) =>
+    tasks: (filter: Tasks.TaskFilter, after: string | undefined) =>
       Effect.map(ofAll(pages.page(filter, timedPlaceOf(after))), pageOf),
     /** Finds tasks by their id or the Idempotency-Key of their delivery, at most a page. */
     findTasks: (text: string, organization: string | undefined) =>
@@ -181,7 +180,7 @@ const make = Effect.gen(function* () {
       const rows = credentials`
         select ${credentials.literal(keyColumns)} from api_keys k where ${isOwned} and ${isAfter}
         order by k.organization_id, k.id limit ${credentials.literal(`${pageSize + 1}`)}`
-      return Effect.map(ofKeys(decoded(PlacedKey, rows.unprepared)), paged)
+      return Effect.map(ofKeys(placedKeys(rows.unprepared)), paged)
     },
     /** The audit log, newest first. Changes of API keys are logged in the database of the keys. */
     audit: (after: string | undefined): Read<Page<Entry>> => {
@@ -192,7 +191,7 @@ const make = Effect.gen(function* () {
       return Effect.map(ofBoth, (found) => paged(AuditLog.latestFirst(found.flat())))
     },
     /** The transactions that hold changes back, oldest first. */
-    holders: runner(records, "record store")(decoded(Transaction, records.unsafe(holders))),
+    holders: runner(records, "record store")(rowsOf(Transaction)(records.unsafe(holders))),
     /** Replays a dead task, and logs it. */
     replay: (actor: Actor, organization: string, id: string) =>
       ofTasks(

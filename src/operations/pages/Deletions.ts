@@ -1,8 +1,8 @@
 /** `/ops/deletions`: the tasks that delete invoices, by state and organization, or by their key. */
 import { Effect, Result } from "effect"
 import { State } from "../../api/DeletionTasks.ts"
-import { mostOrganizations, type TaskFilter } from "../../deletions/TaskPages.ts"
-import { mostCounted, type Task, totalsOf } from "../../deletions/Tasks.ts"
+import { mostOrganizations } from "../../deletions/TaskPages.ts"
+import { mostCounted, type Task, type TaskFilter, totalsOf } from "../../deletions/Tasks.ts"
 import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
 import { badge, clamped, filterForm, id, nextPage, small, table, tabs } from "../Layout.ts"
