@@ -3,13 +3,12 @@
  * rows of several organizations, one for each.
  */
 import { randomUUID } from "node:crypto"
-import { DateTime, type Duration, Effect, Schema } from "effect"
+import { Array, DateTime, type Duration, Effect, Order, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { rowsOf } from "../database/Columns.ts"
 import type { Database } from "../database/Database.ts"
 import type { Distribution } from "../database/Distribution.ts"
-import * as Fairness from "./Fairness.ts"
 import {
   attemptsBesideOthers,
   type ClaimLimits,
@@ -21,6 +20,15 @@ import {
 
 /** The number of organizations whose tasks are claimed at once. */
 export const concurrency = 4
+
+/** The number of organizations that are visited at once. */
+const mostVisits = 256
+
+/** The number of tasks of an organization to claim. */
+interface Share {
+  readonly organization: string
+  readonly tasks: number
+}
 
 /** The kinds of tasks that can be claimed, by the condition of each. */
 const kinds = {
@@ -92,7 +100,7 @@ const statementsOf = (sql: Database) => {
 
   return {
     /** Claims tasks of any organization: those of the shares, otherwise those that have been due the longest. */
-    ofAll: (limits: ClaimLimits, shares: ReadonlyArray<Fairness.Share>, lease: Lease) => {
+    ofAll: (limits: ClaimLimits, shares: ReadonlyArray<Share>, lease: Lease) => {
       const oldest = (kind: Kind) => sql`
         select ${open} from deletion_tasks where ${isOpen(kind, lease.now)}
         order by due_at ${limited(limits[kind] ?? 0)} for update skip locked`
@@ -116,7 +124,7 @@ const statementsOf = (sql: Database) => {
     },
 
     /** Claims the oldest tasks of an organization. */
-    ofOne: (kind: Kind, { organization, tasks }: Fairness.Share, lease: Lease) => {
+    ofOne: (kind: Kind, { organization, tasks }: Share, lease: Lease) => {
       const oldest =
         kind === "due" ? dueOf(sql`${organization}`, lease.now) : sql`${isOpen(kind, lease.now)} order by due_at`
       return sql`
@@ -136,14 +144,14 @@ const statementsOf = (sql: Database) => {
         select organization_id, due_at from deletion_tasks
         where ${sql.literal(kinds.due)} and organization_id > ${last}
         order by organization_id nulls first, due_at limit 1`
-      const mostVisits = sql.literal(String(Fairness.mostVisits))
+      const most = sql.literal(String(mostVisits))
       return sql`
         with recursive visited as (
           select *, 1 as visits from (${next(sql`${after}`)}) first
           union all
           select t.*, visited.visits + 1 from visited
           cross join lateral (${next(sql.literal("visited.organization_id"))}) t
-          where visited.visits < ${mostVisits}
+          where visited.visits < ${most}
         )
         select visited.organization_id as organization, found.due, visited.visits from visited
         cross join lateral (
@@ -153,7 +161,7 @@ const statementsOf = (sql: Database) => {
             ) oldest limit (select ${sql.literal(String(2 * limit))} / count(*) + 1 from visited)
           ) counted
         ) found
-        where visited.due_at <= ${at(sql, now)} or visited.visits = ${mostVisits}
+        where visited.due_at <= ${at(sql, now)} or visited.visits = ${most}
         order by visited.visits`
     },
 
@@ -161,8 +169,21 @@ const statementsOf = (sql: Database) => {
     count: (kind: Kind, after: string, limit: number, now: DateTime.Utc) => sql`
       select organization_id as organization, least(count(*), ${sql.literal(String(limit))})::integer as due
       from deletion_tasks where ${isOpen(kind, now)} and organization_id > ${after}
-      group by organization_id order by organization_id ${limited(Fairness.mostVisits)}`
+      group by organization_id order by organization_id ${limited(mostVisits)}`
   }
+}
+
+const byDue = Order.mapInput(Order.Number, ({ due }: typeof Due.Type) => due)
+
+/** Shares places equally among the first organizations. Places that one does not need go to the others. */
+const sharesOf = (all: ReadonlyArray<typeof Due.Type>, places: number): ReadonlyArray<Share> => {
+  const some = all.slice(0, places)
+  let left = places
+  return Array.sort(some, byDue).map(({ due, organization }, index) => {
+    const tasks = Math.min(due, Math.floor(left / (some.length - index)))
+    left -= tasks
+    return { organization, tasks }
+  })
 }
 
 interface Options {
@@ -172,12 +193,22 @@ interface Options {
   readonly run: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, SchedulerUnavailable>
 }
 
-/** Claims tasks over a database, and marks those dead that have no attempt left. */
+/**
+ * Claims tasks over a database, and marks those dead that have no attempt left.
+ *
+ * While every due task fits into a claim, the oldest go first. A full claim may leave a backlog: then organizations are
+ * visited in the order of their ids, and a claim shares its places equally among the next ones. A visit is one look into
+ * an index, however long the backlog of an organization is. A distributed database always takes turns.
+ */
 export const make = ({ distribution, run, sql }: Options) => {
   const statements = statementsOf(sql)
   const isDistributed = () => distribution.isDistributed() !== false
   /** Claims whose response was lost, by token, and the condition of their organization. They may have been made. */
   const lost = new Map<string, Fragment>()
+  let isBehind = false
+  let waiting: ReadonlyArray<typeof Due.Type> = []
+  /** The last organizations that were visited, among all and among those beside the ones that a worker has. */
+  const places = { all: "", others: "" }
 
   const releaseLost = Effect.gen(function* () {
     for (const [token, isOwned] of lost) {
@@ -202,22 +233,17 @@ export const make = ({ distribution, run, sql }: Options) => {
   const count = (kind: Kind, after: string, limit: number) =>
     Effect.flatMap(DateTime.now, (now) => run(counted(statements.count(kind, after, limit, now))))
 
-  const visit = Effect.fnUntraced(function* (after: string, limit: number) {
-    if (!isDistributed()) return yield* run(visited(statements.visit(after, limit, yield* DateTime.now)))
-    return (yield* count("due", after, limit)).map((each, index) => ({ ...each, visits: index + 1 }))
-  })
-
   /** Claims the tasks of each organization apart. Claims that succeed count, even if others fail. */
   const perOrganization = Effect.fnUntraced(function* (
     limits: ClaimLimits,
     lease: Duration.Duration,
-    due: ReadonlyArray<Fairness.Share>
+    due: ReadonlyArray<Share>
   ) {
     const shares = due.map((share) => ({ kind: "due" as Kind, share }))
     for (const kind of ["expired", "alone"] as const) {
       const limit = limits[kind] ?? 0
       const found = limit === 0 ? [] : yield* count(kind, "", limit)
-      shares.push(...Fairness.sharesOf(found, limit).map((share) => ({ kind, share })))
+      shares.push(...sharesOf(found, limit).map((share) => ({ kind, share })))
     }
     const claiming = ({ kind, share }: (typeof shares)[number]) =>
       claim(sql`organization_id = ${share.organization}`, lease, (given) => statements.ofOne(kind, share, given))
@@ -225,18 +251,58 @@ export const make = ({ distribution, run, sql }: Options) => {
     return failures[0] !== undefined && claims.length === 0 ? yield* failures[0] : claims.flat()
   })
 
-  const inTurn = Fairness.makeTurns({
-    isAlwaysInTurn: isDistributed,
-    visit,
-    claim: (limits, lease, shares) =>
-      isDistributed()
-        ? perOrganization(limits, lease, shares)
-        : claim(sql`true`, lease, (given) => statements.ofAll(limits, shares, given))
+  /** Claims tasks. With shares, due tasks are those of the shares. */
+  const claimShares = (limits: ClaimLimits, lease: Duration.Duration, shares: ReadonlyArray<Share>) =>
+    isDistributed()
+      ? perOrganization(limits, lease, shares)
+      : claim(sql`true`, lease, (given) => statements.ofAll(limits, shares, given))
+
+  /** Visits the next organizations, and counts their due tasks up to a limit. */
+  const visitNext = Effect.fnUntraced(function* (place: keyof typeof places, limit: number) {
+    const after = places[place]
+    const found = isDistributed()
+      ? (yield* count("due", after, limit)).map((each, index) => ({ ...each, visits: index + 1 }))
+      : yield* run(visited(statements.visit(after, limit, yield* DateTime.now)))
+    const end = found.at(-1)
+    places[place] = end?.visits === mostVisits ? end.organization : ""
+    return found.filter(({ due }) => due > 0)
+  })
+
+  /** The shares of the next organizations; none if the oldest tasks go first. */
+  const nextShares = Effect.fnUntraced(function* (limit: number) {
+    if (limit === 0 || !(isBehind || isDistributed())) return []
+    const some = waiting.length > 0 ? waiting : yield* visitNext("all", limit)
+    waiting = some.slice(limit)
+    return sharesOf(some, limit)
+  })
+
+  /** The shares of organizations other than these. */
+  const otherShares = Effect.fnUntraced(function* (except: ReadonlySet<string>, limit: number) {
+    if (limit === 0) return []
+    const due = (yield* visitNext("others", limit)).filter(({ organization }) => !except.has(organization))
+    const cut = due.length > limit ? due[limit - 1] : undefined
+    if (cut !== undefined) places.others = cut.organization
+    return sharesOf(due, limit)
   })
 
   return Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration) {
     yield* distribution.refresh
     yield* releaseLost
-    return yield* inTurn(limits, lease)
+    const { due = 0, except } = limits
+    if (except !== undefined) {
+      const shares = yield* otherShares(except, due)
+      return yield* claimShares(shares.length > 0 ? limits : { ...limits, due: 0 }, lease, shares)
+    }
+    const shares = yield* nextShares(due)
+    const claimed = yield* claimShares(limits, lease, shares)
+    if (due === 0) return claimed
+    const left = due - claimed.filter(({ isTakeover }) => !isTakeover).length
+    // Places that the organizations of the turn do not need go to the oldest tasks of all.
+    const more =
+      left > 0 && shares.length > 0 ? yield* Effect.orElseSucceed(claimShares({ due: left }, lease, []), () => []) : []
+    const all = [...claimed, ...more]
+    isBehind = all.length >= due
+    if (!isBehind) waiting = []
+    return all
   })
 }

@@ -1,9 +1,5 @@
-/**
- * Fairness between organizations: the bounds of a backlog, and the turns in which due tasks are claimed. The scheduler
- * in memory and the one over Postgres share these decisions.
- */
-import { Array, Clock, Duration, Effect, Option, Order } from "effect"
-import type { ClaimLimits, Taken } from "./Task.ts"
+/** The bounds of an organization's backlog. The scheduler in memory and the one over Postgres share them. */
+import { Clock, Duration, Effect } from "effect"
 
 /** Limits for tasks, and for bytes of payload as they are stored. */
 export interface Bound {
@@ -62,107 +58,5 @@ export const makeRoom = ({ known, unknown }: Bounds) => {
     const [oldest = organization] = allowances.keys()
     if (allowances.size > mostRemembered) allowances.delete(oldest)
     return hasRoom
-  })
-}
-
-/** Due tasks of an organization, as far as they are counted. */
-interface Due {
-  readonly organization: string
-  readonly due: number
-}
-
-/** A visit to an organization. `visits`: its number, counting visits to organizations with nothing due. */
-export interface Visit extends Due {
-  readonly visits: number
-}
-
-/** The number of tasks of an organization to claim. */
-export interface Share {
-  readonly organization: string
-  readonly tasks: number
-}
-
-/** The number of organizations that are visited at once. */
-export const mostVisits = 256
-
-const byDue = Order.mapInput(Order.Number, ({ due }: Due) => due)
-
-/** Shares places equally. Places that an organization does not need go to the others. */
-export const sharesOf = (all: ReadonlyArray<Due>, places: number) => {
-  const some = all.slice(0, places)
-  let left = places
-  return Array.sort(some, byDue).map(({ due, organization }, index) => {
-    const tasks = Math.min(due, Math.floor(left / (some.length - index)))
-    left -= tasks
-    return { organization, tasks }
-  })
-}
-
-interface Claiming<E> {
-  /** True where tasks are never claimed without shares. */
-  readonly isAlwaysInTurn: () => boolean
-  /**
-   * Visits organizations after one, in the order of their ids, and counts due tasks up to a limit. It may leave out
-   * those with nothing due, except the last of `mostVisits`.
-   */
-  readonly visit: (after: string, limit: number) => Effect.Effect<ReadonlyArray<Visit>, E>
-  /** Claims tasks. With shares, due tasks are those of the shares. */
-  readonly claim: (
-    limits: ClaimLimits,
-    lease: Duration.Duration,
-    shares: ReadonlyArray<Share>
-  ) => Effect.Effect<ReadonlyArray<Taken>, E>
-}
-
-/**
- * Claims tasks in turns. While every due task fits into a claim, the oldest go first. A full claim may leave a backlog:
- * then organizations are visited in the order of their ids, and a claim shares its places equally among the next ones.
- * A visit is one look into an index, however long the backlog of an organization is.
- */
-export const makeTurns = <E>({ claim, isAlwaysInTurn, visit }: Claiming<E>) => {
-  let isBehind = false
-  let waiting: ReadonlyArray<Due> = []
-  const places = { all: "", others: "" }
-
-  const visitNext = Effect.fnUntraced(function* (place: keyof typeof places, limit: number) {
-    const visited = yield* visit(places[place], limit)
-    const end = visited.at(-1)
-    places[place] = end?.visits === mostVisits ? end.organization : ""
-    return visited.filter(({ due }) => due > 0)
-  })
-
-  /** The shares of the next organizations; none if the oldest tasks go first. */
-  const next = Effect.fnUntraced(function* (limit: number) {
-    if (limit === 0 || !(isBehind || isAlwaysInTurn())) return []
-    const some = waiting.length > 0 ? waiting : yield* visitNext("all", limit)
-    waiting = some.slice(limit)
-    return sharesOf(some, limit)
-  })
-
-  /** The shares of organizations other than these. */
-  const others = Effect.fnUntraced(function* (except: ReadonlySet<string>, limit: number) {
-    if (limit === 0) return []
-    const due = (yield* visitNext("others", limit)).filter(({ organization }) => !except.has(organization))
-    const cut = due.length > limit ? due[limit - 1] : undefined
-    if (cut !== undefined) places.others = cut.organization
-    return sharesOf(due, limit)
-  })
-
-  return Effect.fnUntraced(function* (limits: ClaimLimits, lease: Duration.Duration) {
-    const { due = 0, except } = limits
-    if (except !== undefined) {
-      const shares = yield* others(except, due)
-      return yield* claim(shares.length > 0 ? limits : { ...limits, due: 0 }, lease, shares)
-    }
-    const shares = yield* next(due)
-    const taken = yield* claim(limits, lease, shares)
-    if (due === 0) return taken
-    const left = due - taken.filter(({ isTakeover }) => !isTakeover).length
-    // Places that the organizations of the turn do not need go to the oldest tasks of all.
-    const more = left > 0 && shares.length > 0 ? yield* Effect.option(claim({ due: left }, lease, [])) : Option.none()
-    const all = [...taken, ...Option.getOrElse(more, () => [])]
-    isBehind = all.length >= due
-    if (!isBehind) waiting = []
-    return all
   })
 }

@@ -41,6 +41,17 @@ const sizeOf = ({ deletions }: Delivery) => JSON.stringify(deletions).length
 const keyOf = ({ organization, taskId }: Pick<Claim, "organization" | "taskId">) =>
   JSON.stringify([organization, taskId])
 
+/** Tasks in turns of their organizations: the first of each, then the second of each. */
+const inTurns = (tasks: ReadonlyArray<MemoryTask>) => {
+  const turns = new Map<string, number>()
+  const withTurns = tasks.map((task) => {
+    const turn = turns.get(task.delivery.organization) ?? 0
+    turns.set(task.delivery.organization, turn + 1)
+    return { task, turn }
+  })
+  return withTurns.toSorted((one, other) => one.turn - other.turn).map(({ task }) => task)
+}
+
 /** A scheduler over tasks in memory. */
 export const make = (
   delay: Duration.Duration,
@@ -72,68 +83,41 @@ export const make = (
       })
 
     /** No organization has a row here. */
-    const pendingOf = (organization: string): Fairness.Pending => {
-      const theirs = openTasks("scheduled").filter(({ delivery }) => delivery.organization === organization)
-      return {
-        tasks: theirs.length,
-        bytes: theirs.reduce((sum, { delivery }) => sum + sizeOf(delivery), 0),
-        isKnown: false
-      }
-    }
-
-    const visit = (after: string) =>
-      Effect.map(Clock.currentTimeMillis, (now) =>
-        Object.entries(Array.groupBy(openTasks("scheduled", now), ({ delivery }) => delivery.organization))
-          .filter(([organization]) => organization > after)
-          .toSorted(([one], [other]) => (one < other ? -1 : 1))
-          .slice(0, Fairness.mostVisits)
-          .map(([organization, { length: due }], index) => ({ organization, due, visits: index + 1 }))
-      )
+    const pendingOf = (organization: string) =>
+      Effect.sync((): Fairness.Pending => {
+        const theirs = openTasks("scheduled").filter(({ delivery }) => delivery.organization === organization)
+        return {
+          tasks: theirs.length,
+          bytes: theirs.reduce((sum, { delivery }) => sum + sizeOf(delivery), 0),
+          isKnown: false
+        }
+      })
 
     const take = (task: MemoryTask, leaseEnd: number): Taken => {
-      const taken = {
-        organization: task.delivery.organization,
-        taskId: task.delivery.taskId,
-        idempotencyKey: task.delivery.idempotencyKey,
+      const { organization, taskId, idempotencyKey } = task.delivery
+      const [attempt, token] = isDead(task) ? [task.attempts, ""] : [task.attempts + 1, `claim_${++claims}`]
+      if (isDead(task)) change(task, { state: "dead", dueAt: undefined })
+      else change(task, { state: "running", attempts: attempt, token, dueAt: leaseEnd })
+      return {
+        organization,
+        taskId,
+        idempotencyKey,
         scheduledFor: task.receipt.scheduledFor,
+        token,
+        attempt,
         isTakeover: task.state === "running",
         isDead: isDead(task),
         reason: null,
         ...(task.traceParent === undefined ? {} : { traceParent: task.traceParent })
       }
-      if (isDead(task)) {
-        change(task, { state: "dead", dueAt: undefined })
-        return { ...taken, token: "", attempt: task.attempts }
-      }
-      const [attempt, token] = [task.attempts + 1, `claim_${++claims}`]
-      change(task, { state: "running", attempts: attempt, token, dueAt: leaseEnd })
-      return { ...taken, token, attempt }
     }
-
-    const inTurn = Fairness.makeTurns({
-      isAlwaysInTurn: () => false,
-      visit,
-      claim: ({ alone = 0, due = 0, expired = 0 }, lease, shares) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          const [scheduled, running] = [openTasks("scheduled", now), openTasks("running", now)]
-          const ofShare = ({ organization, tasks: some }: Fairness.Share) =>
-            scheduled.filter(({ delivery }) => delivery.organization === organization).slice(0, some)
-          const claimed = [
-            ...(shares.length > 0 ? shares.flatMap(ofShare) : scheduled.slice(0, due)),
-            ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
-            ...running.filter(mustBeAlone).slice(0, alone)
-          ]
-          return Array.sort(claimed, byDue).map((task) => take(task, now + Duration.toMillis(lease)))
-        })
-    })
 
     return {
       schedule: (delivery: Delivery) =>
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const traceParent = yield* Tracing.currentTraceParent
-          const counting = Effect.sync(() => pendingOf(delivery.organization))
-          const isFull = !(yield* hasRoom(delivery.organization, sizeOf(delivery), counting))
+          const isFull = !(yield* hasRoom(delivery.organization, sizeOf(delivery), pendingOf(delivery.organization)))
           const known = tasks.get(keyOf(delivery))
           if (known !== undefined) {
             return Equal.equals([...known.delivery.fingerprint], [...delivery.fingerprint])
@@ -141,19 +125,27 @@ export const make = (
               : ScheduleOutcome.KeyReused()
           }
           if (isFull) return ScheduleOutcome.Full()
+          const { invoiceLinesCount, invoicesCount, taskId } = delivery
           const dueAt = now + Duration.toMillis(delay)
-          const receipt: Receipt = {
-            taskId: delivery.taskId,
-            receivedAt: DateTime.makeUnsafe(now),
-            scheduledFor: DateTime.makeUnsafe(dueAt),
-            invoicesCount: delivery.invoicesCount,
-            invoiceLinesCount: delivery.invoiceLinesCount
-          }
+          const [receivedAt, scheduledFor] = [DateTime.makeUnsafe(now), DateTime.makeUnsafe(dueAt)]
+          const receipt = { taskId, receivedAt, scheduledFor, invoicesCount, invoiceLinesCount }
           const task = { delivery, receipt, attempts: 0, token: undefined, dueAt, traceParent }
           tasks.set(keyOf(delivery), { ...task, state: "scheduled" })
           return ScheduleOutcome.Scheduled({ receipt })
         }),
-      claim: (limits: ClaimLimits, lease: Duration.Duration) => Effect.flatMap(inTurn(limits, lease), claimsOf),
+      claim: ({ alone = 0, due = 0, except, expired = 0 }: ClaimLimits, lease: Duration.Duration) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          const running = openTasks("running", now)
+          const scheduled = openTasks("scheduled", now).filter(
+            ({ delivery }) => except?.has(delivery.organization) !== true
+          )
+          const claimed = [
+            ...inTurns(scheduled).slice(0, due),
+            ...running.filter((task) => !mustBeAlone(task)).slice(0, expired),
+            ...running.filter(mustBeAlone).slice(0, alone)
+          ]
+          return claimsOf(Array.sort(claimed, byDue).map((task) => take(task, now + Duration.toMillis(lease))))
+        }),
       runsApart: () => false,
       renew: (renewed: ReadonlyArray<Claim>, lease: Duration.Duration) =>
         Effect.forEach(renewed, (claim) => changeHeld(claim, (_, now) => ({ dueAt: now + Duration.toMillis(lease) })), {
@@ -194,10 +186,8 @@ export const make = (
           const old = [...tasks.values()]
             .filter(({ completedAt = Infinity }) => completedAt <= DateTime.toEpochMillis(until))
             .slice(0, limit)
-          for (const task of old) {
-            const deletions = { invoices: [], invoice_lines: [] }
-            change(task, { completedAt: undefined, delivery: { ...task.delivery, deletions } })
-          }
+          const deletions = { invoices: [], invoice_lines: [] }
+          for (const task of old) change(task, { completedAt: undefined, delivery: { ...task.delivery, deletions } })
           return old.length
         }),
       untilDue: Effect.map(Clock.currentTimeMillis, (now) => {

@@ -11,7 +11,7 @@ import type { Failure } from "../database/Store.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import * as Claims from "./Claims.ts"
 import * as Deletion from "./Deletion.ts"
-import type { Delivery } from "./Delivery.ts"
+import type { Deletions, Delivery } from "./Delivery.ts"
 import * as Fairness from "./Fairness.ts"
 import {
   byOrganization,
@@ -53,6 +53,14 @@ const transactionTimeout = Duration.millis(300)
 
 /** True if the statement or its data is at fault, and not the database around it. */
 const isOwnFault = (error: SqlError) => /^(22|23|44|54|57014|P0)/.test(codeOf(error))
+
+const parametersOf = (owner: string | ReadonlyArray<string>, claims: ReadonlyArray<Claim>) => [
+  owner,
+  claims.map(({ taskId }) => taskId),
+  claims.map(({ token }) => token)
+]
+
+const textOf = (deletions: Deletions) => JSON.stringify(deletions)
 
 export interface Options {
   /** From receiving a delivery to running it. */
@@ -108,11 +116,6 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
       parameters: ReadonlyArray<unknown>
     ) => Effect.Effect<ReadonlyArray<unknown>, E, R>
   ) => {
-    const parametersOf = (owner: unknown, some: ReadonlyArray<Claim>) => [
-      owner,
-      some.map(({ taskId }) => taskId),
-      some.map(({ token }) => token)
-    ]
     if (!isDistributed()) {
       const owners = claims.map(({ organization }) => organization)
       return run(Deletion.several, parametersOf(owners, claims))
@@ -136,7 +139,7 @@ export const make = Effect.fnUntraced(function* ({ bounds = Fairness.bounds, del
         const receivedAt = yield* DateTime.now
         const scheduledFor = DateTime.addDuration(receivedAt, delay)
         const ownTrace = (yield* Tracing.currentTraceParent) ?? null
-        const payload = JSON.stringify(delivery.deletions)
+        const payload = textOf(delivery.deletions)
         const isFull = !(yield* hasRoom(organization, payload.length, countPending(organization)))
         // Waits for a delivery of the same key that is being stored. The winner is read in a statement of its own,
         // since this one does not see what was committed after it began.

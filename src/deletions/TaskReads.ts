@@ -24,7 +24,7 @@ export interface Criteria {
 }
 
 const unionAll = join(" union all ", false)
-const tasks = rowsOf(DeletionTask)
+const ownTasks = rowsOf(DeletionTask)
 
 // The role of the data API may read no others.
 const columns = [
@@ -54,7 +54,7 @@ const make = Effect.gen(function* () {
           within: Duration.seconds(5),
           unavailable: TaskStoreDown.from
         },
-        tasks(statements(organization))
+        ownTasks(statements(organization))
       )
     )
 

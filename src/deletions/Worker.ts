@@ -3,20 +3,7 @@
  *
  * A round is not interrupted: a stop signal ends the worker between rounds, with nothing half done.
  */
-import {
-  Array,
-  Clock,
-  DateTime,
-  Duration,
-  Effect,
-  Fiber,
-  Layer,
-  Predicate,
-  Random,
-  Result,
-  Schedule,
-  Semaphore
-} from "effect"
+import { Array, Clock, DateTime, Duration, Effect, Fiber, Layer, Predicate, Random, Schedule, Semaphore } from "effect"
 import { errorType } from "../observability/Tracing.ts"
 import { Scheduler } from "./Scheduler.ts"
 import {
@@ -91,17 +78,7 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
 
   /** Releases claims that an outage or a stop ended, so that their attempts do not count. */
   const release = (claims: Iterable<Claim>) =>
-    Effect.forEach(
-      claims,
-      (claim) =>
-        Effect.andThen(
-          scheduler.release(claim),
-          Effect.sync(() => held.delete(claim))
-        ),
-      {
-        discard: true
-      }
-    )
+    Effect.forEach(claims, (claim) => Effect.map(scheduler.release(claim), () => held.delete(claim)), { discard: true })
 
   const fail = Effect.fnUntraced(
     function* (claim: Claim, reason: string, duration: number) {
@@ -123,11 +100,14 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
         Effect.result
       )
       const duration = (yield* millisNow) - begun
-      if (Result.isSuccess(result)) {
+      if (result._tag === "Success") {
         for (const [claim, outcome] of Array.zip(claims, result.success)) {
-          yield* outcome._tag === "Completed"
-            ? report(claim, { result: "completed", outcome: outcome.outcome, duration })
-            : report(claim, { result: "superseded", duration })
+          yield* report(
+            claim,
+            outcome._tag === "Completed"
+              ? { result: "completed", outcome: outcome.outcome, duration }
+              : { result: "superseded", duration }
+          )
         }
       } else if (result.failure._tag === "SchedulerUnavailable") {
         for (const claim of claims) yield* report(claim, { result: "released" })
@@ -171,19 +151,16 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
 
     const start = (claims: Group, queue: Array<Group>) => {
       for (const claim of claims) held.add(claim)
-      const [first, again] = Array.partition(claims, (claim) =>
-        claim.attempt === 1 ? Result.succeed(claim) : Result.fail(claim)
-      )
+      const first = claims.filter(({ attempt }) => attempt === 1)
+      const again = claims.filter(({ attempt }) => attempt > 1)
       const size = Math.max(1, Math.ceil(first.length / Math.min(options.concurrency, transactionsPerBatch)))
       // Tasks of an organization with many share no transaction with others, which would fail or be late with them.
-      const [many, few] = Array.partition(byOrganization(first), (some) =>
-        some.length >= size || scheduler.runsApart() ? Result.succeed(some) : Result.fail(some)
-      )
-      const groups = [few.flat(), ...many].flatMap((group) => Array.chunksOf(group, size))
-      return Effect.all([enqueue(urgent, again.map(Array.of)), enqueue(queue, groups)], {
-        concurrency: "unbounded",
-        discard: true
-      })
+      const isApart = (some: Group) => some.length >= size || scheduler.runsApart()
+      const all = byOrganization(first)
+      const few = all.filter((some) => !isApart(some)).flat()
+      const groups = [few, ...all.filter(isApart)].flatMap((group) => Array.chunksOf(group, size))
+      const enqueuing = [enqueue(urgent, again.map(Array.of)), enqueue(queue, groups)]
+      return Effect.all(enqueuing, { concurrency: "unbounded", discard: true })
     }
 
     const interval = Duration.divideUnsafe(options.lease, heartbeatsPerLease)
