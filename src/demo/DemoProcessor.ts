@@ -12,47 +12,42 @@ const hour = 3600
 const pad = (number: number) => String(number).padStart(4, "0")
 
 const amount = (number: number) => 2450 + (number % 24) * 125
+const fee = (number: number) => Math.round(amount(number) * 0.029) + 30
 
 const objectsOf = (slug: string) => {
+  const id = (prefix: string, number: number) => `${prefix}_${slug}_${pad(number)}`
   const many = (count: number, object: string, prefix: string, more: (number: number) => object) =>
     Array.makeBy(count, (index): PspObject => {
       const number = index + 1
-      return {
-        id: `${prefix}_${slug}_${pad(number)}`,
-        object,
-        created: start + Math.floor(number / 3) * hour,
-        livemode: false,
-        currency: "usd",
-        ...more(number)
-      }
+      const created = start + Math.floor(number / 3) * hour
+      return { id: id(prefix, number), object, created, livemode: false, currency: "usd", ...more(number) }
     })
-  const chargeId = (number: number) => `ch_${slug}_${pad(number)}`
   return {
     payments: many(120, "payment_intent", "pi", (number) => ({
       amount: amount(number),
       amount_received: amount(number),
-      latest_charge: chargeId(number),
-      metadata: { subscription: `subscription_${slug}_${pad((number % 24) + 1)}` },
+      latest_charge: id("ch", number),
+      metadata: { subscription: id("subscription", (number % 24) + 1) },
       status: "succeeded"
     })),
     charges: many(120, "charge", "ch", (number) => ({
       amount: amount(number),
       amount_refunded: number % 15 === 0 ? 1000 : 0,
-      balance_transaction: `txn_${slug}_${pad(number)}`,
+      balance_transaction: id("txn", number),
       paid: true,
-      payment_intent: `pi_${slug}_${pad(number)}`,
+      payment_intent: id("pi", number),
       refunded: false,
       status: "succeeded"
     })),
     refunds: many(8, "refund", "re", (number) => ({
       amount: 1000,
-      charge: chargeId(number * 15),
+      charge: id("ch", number * 15),
       reason: "requested_by_customer",
       status: "succeeded"
     })),
     disputes: many(2, "dispute", "dp", (number) => ({
       amount: amount(number * 40),
-      charge: chargeId(number * 40),
+      charge: id("ch", number * 40),
       reason: "duplicate",
       status: number === 1 ? "won" : "needs_response"
     })),
@@ -64,9 +59,9 @@ const objectsOf = (slug: string) => {
     })),
     "balance-transactions": many(140, "balance_transaction", "txn", (number) => ({
       amount: amount(number),
-      fee: Math.round(amount(number) * 0.029) + 30,
-      net: amount(number) - Math.round(amount(number) * 0.029) - 30,
-      source: chargeId(number),
+      fee: fee(number),
+      net: amount(number) - fee(number),
+      source: id("ch", number),
       status: "available",
       type: "charge"
     }))

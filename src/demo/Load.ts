@@ -43,34 +43,30 @@ export const taskOf = (owner: Pick<Organization, "slug">): OwnedTask => {
 const encodeTask = Schema.encodeEffect(DeletionTask)
 const encodeJson = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown))
 
-const loadTask = Effect.fnUntraced(function* (sql: PgClient.PgClient, organization: Organization) {
-  const { outcome, task_id, ...task } = yield* Effect.orDie(encodeTask(taskOf(organization)))
-  const { deletions, fingerprint } = deliveryTo(organization)
-  yield* sql`insert into deletion_tasks ${sql.insert({
-    ...task,
-    organization_id: `org_${organization.slug}`,
-    id: task_id,
-    fingerprint,
-    payload: yield* Effect.orDie(encodeJson(deletions)),
-    outcome: yield* Effect.orDie(encodeJson(outcome))
-  })}`
-})
-
-const loadOrganization = Effect.fnUntraced(function* (sql: PgClient.PgClient, organization: Organization) {
-  const records: Partial<Readonly<Record<string, ReadonlyArray<Stored>>>> = recordsOf(organization)
-  yield* Effect.forEach(resources, (resource: Resource) => load(sql, resource, records[resource.name] ?? []), {
-    discard: true
-  })
-  const { slug, key } = organization
-  yield* sql`insert into api_keys ${sql.insert({
-    organization_id: `org_${slug}`,
-    id: `key_${slug}_demo`,
-    name: "Demo",
-    prefix: "pda_demo_",
-    key_hash: hashOf(Redacted.make(key))
-  })}`
-  yield* loadTask(sql, organization)
-})
+const loadOrganization = Effect.fnUntraced(
+  function* (sql: PgClient.PgClient, organization: Organization) {
+    const { slug, key } = organization
+    const organization_id = `org_${slug}`
+    const records: Partial<Readonly<Record<string, ReadonlyArray<Stored>>>> = recordsOf(organization)
+    yield* Effect.forEach(resources, (resource: Resource) => load(sql, resource, records[resource.name] ?? []), {
+      discard: true
+    })
+    const key_hash = hashOf(Redacted.make(key))
+    const apiKey = { organization_id, id: `key_${slug}_demo`, name: "Demo", prefix: "pda_demo_", key_hash }
+    yield* sql`insert into api_keys ${sql.insert(apiKey)}`
+    const { outcome, task_id, ...task } = yield* encodeTask(taskOf(organization))
+    const { deletions, fingerprint } = deliveryTo(organization)
+    yield* sql`insert into deletion_tasks ${sql.insert({
+      ...task,
+      organization_id,
+      id: task_id,
+      fingerprint,
+      payload: yield* encodeJson(deletions),
+      outcome: yield* encodeJson(outcome)
+    })}`
+  },
+  Effect.catchTag("SchemaError", Effect.die)
+)
 
 /** Loads the demo data, all or nothing. False if the database has an organization already: nothing is changed. */
 export const loadDemoData = Effect.fn("Demo.load")(function* (sql: PgClient.PgClient) {

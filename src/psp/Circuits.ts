@@ -5,13 +5,16 @@
  * first that succeeds closes it. Probes are paced, not exclusive as those of `effect/persistence`: there, a probe that
  * hangs keeps its circuit open.
  */
-import { Cause, Clock, Data, Duration, Effect, Exit, Iterable, Option, Predicate } from "effect"
+import { Cause, Clock, Data, Duration, Effect, Exit, Iterable, Option } from "effect"
 import * as Throttle from "../observability/Throttle.ts"
 import { processorOutcomes } from "../observability/Metrics.ts"
 import * as Series from "../observability/Series.ts"
 import type { PspError } from "./PspPage.ts"
 
 const failures = 5
+
+/** Of the failures that an account may have caused: how many that open the circuit of the PSP are of one organization. */
+const mostOfOrganization = 3
 
 /** Past this number, the circuit that failed longest ago is forgotten. */
 const maximumCircuits = 10_000
@@ -22,39 +25,49 @@ const probeInterval = 1000
 /** A call that is interrupted sooner says nothing; a call that is interrupted later had hung. */
 const hangAfter = 250
 
-/** The state of an open circuit. */
-interface Opening {
-  nextAt: number
+export interface Owner {
+  readonly organization: string
+  readonly account: string
+}
+
+/** A circuit with failures. One without is not kept. */
+interface Circuit {
+  /** The owners of the last failures in a row. */
+  readonly suspects: ReadonlyArray<Owner>
+  /** Undefined while the circuit is closed. */
+  readonly opening: { nextAt: number } | undefined
 }
 
 /** Circuits by key, all of them closed. Times are milliseconds of any one clock. */
 export const makeBreaker = () => {
-  // The failures in a row of a closed circuit, or the opening of an open one. A circuit without failures is not kept.
-  const circuits = new Map<string, number | Opening>()
-  const openingOf = (key: string) => {
-    const circuit = circuits.get(key)
-    return typeof circuit === "object" ? circuit : undefined
-  }
+  const circuits = new Map<string, Circuit>()
+  const openingOf = (key: string) => circuits.get(key)?.opening
   return {
     isOpen: (key: string) => openingOf(key) !== undefined,
-    openCircuits: () => Iterable.size(Iterable.filter(circuits.values(), Predicate.isObject)),
+    openCircuits: () => Iterable.size(Iterable.filter(circuits.values(), ({ opening }) => opening !== undefined)),
     /** Milliseconds until a call of a key may be made; 0 when it may be made now. */
     untilNext: (key: string, now: number) => Math.max(0, (openingOf(key)?.nextAt ?? now) - now),
     /**
-     * Admits a call, which `untilNext` has to allow. The result settles it, and tells how that changed the circuit. An
-     * outcome counts only while the circuit is as it was when the call was admitted.
+     * Admits a call of an owner, which `untilNext` has to allow. The result settles it, and tells how that changed the
+     * circuit. A result counts only while the circuit is as it was when the call was admitted, and a failure with
+     * `mostOfAccount` only while fewer of those before it are of its account, and of its organization.
      */
-    admit: (key: string, now: number) => {
+    admit: (key: string, owner: Owner, now: number) => {
       const opening = openingOf(key)
       if (opening !== undefined) opening.nextAt = now + probeInterval
-      return (isSuccess: boolean, ended: number): "opened" | "closed" | undefined => {
-        if (openingOf(key) !== opening) return undefined
-        const circuit = circuits.get(key)
+      return (works: boolean | undefined, ended: number, mostOfAccount?: number): "opened" | "closed" | undefined => {
+        if (works === undefined || openingOf(key) !== opening) return undefined
+        const before = circuits.get(key)?.suspects ?? []
+        const count = (of: keyof Owner) => before.filter((suspect) => suspect[of] === owner[of]).length
+        const isExcused =
+          mostOfAccount !== undefined &&
+          (count("account") >= mostOfAccount || count("organization") >= mostOfOrganization)
+        if (!works && isExcused) return undefined
         circuits.delete(key)
-        if (isSuccess) return opening && "closed"
-        const failed = typeof circuit === "number" ? circuit + 1 : 1
-        const isOpen = opening !== undefined || failed >= failures
-        circuits.set(key, isOpen ? { nextAt: ended + openDuration } : failed)
+        if (works) return opening && "closed"
+        const suspects = [...before, owner].slice(-failures)
+        const isOpen = opening !== undefined || suspects.length === failures
+        circuits.set(key, { suspects, opening: isOpen ? { nextAt: ended + openDuration } : undefined })
         const [oldest] = circuits.keys()
         if (circuits.size > maximumCircuits && oldest !== undefined) circuits.delete(oldest)
         return isOpen && opening === undefined ? "opened" : undefined
@@ -63,12 +76,7 @@ export const makeBreaker = () => {
   }
 }
 
-export interface Owner {
-  readonly organization: string
-  readonly account: string
-}
-
-/** The meaning of an outcome. A field is undefined if it says nothing of it. */
+/** The meaning of an outcome. A field is undefined if the outcome says nothing of it. */
 interface Verdict {
   readonly outcome?: (typeof processorOutcomes)[number]
   readonly pspWorks?: boolean
@@ -91,9 +99,6 @@ const verdicts: Readonly<Record<PspError["_tag"], Verdict>> = {
   PspErred: { outcome: "unavailable", pspWorks: false, accountWorks: false, mostOfAccount: 3 },
   PspUnavailable: { outcome: "unavailable", pspWorks: false }
 }
-
-/** The most failures that open the circuit of the PSP and may be of one organization. */
-const mostOfOrganization = 3
 
 const errorOf = (exit: Exit.Exit<unknown, PspError>) =>
   Exit.isFailure(exit) ? Option.getOrUndefined(Cause.findErrorOption(exit.cause)) : undefined
@@ -139,9 +144,6 @@ export const make = Effect.map(Series.current, (series) => {
   )
   const durations = series.histogram("practice_data_processor_request_duration_seconds")
   const outages = series.counter("practice_data_dependency_outages_total", { dependency: "processor" })
-  // The last failures that the PSP or the account may have caused, since the PSP last responded. Only failures of other
-  // accounts, and of other organizations, tell which it is.
-  let suspicions: ReadonlyArray<Owner> = []
   // When the circuit of the PSP opened, and the calls that it has refused since.
   let openedAt = 0
   let refused = 0
@@ -149,17 +151,9 @@ export const make = Effect.map(Series.current, (series) => {
   const millisUntilNext = (account: string, time: number) =>
     Math.max(psp.untilNext(all, time), accounts.untilNext(account, time))
 
-  const countsAgainstPsp = (owner: Owner, mostOfAccount: number) => {
-    const ofAccount = suspicions.filter(({ account }) => account === owner.account)
-    const ofOrganization = suspicions.filter(({ organization }) => organization === owner.organization)
-    if (ofAccount.length >= mostOfAccount || ofOrganization.length >= mostOfOrganization) return false
-    suspicions = [...suspicions, owner].slice(-failures)
-    return true
-  }
-
   const guarded = <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>, started: number) => {
-    const settlePsp = psp.admit(all, started)
-    const settleAccount = accounts.admit(owner.account, started)
+    const settlePsp = psp.admit(all, owner, started)
+    const settleAccount = accounts.admit(owner.account, owner, started)
     const settle = Effect.fnUntraced(function* (exit: Exit.Exit<unknown, PspError>) {
       const ended = yield* now
       const { accountWorks, mostOfAccount, outcome, pspWorks } = verdictOf(exit, ended - started)
@@ -167,9 +161,7 @@ export const make = Effect.map(Series.current, (series) => {
         counters.get(outcome)?.add()
         durations.observe((ended - started) / 1000)
       }
-      if (pspWorks === true) suspicions = []
-      const isExcused = pspWorks === false && mostOfAccount !== undefined && !countsAgainstPsp(owner, mostOfAccount)
-      const change = pspWorks === undefined || isExcused ? undefined : settlePsp(pspWorks, ended)
+      const change = settlePsp(pspWorks, ended, mostOfAccount)
       if (change === "opened") {
         outages.add()
         openedAt = ended
@@ -181,9 +173,8 @@ export const make = Effect.map(Series.current, (series) => {
           ...(change === "closed" && { away_ms: ended - openedAt, refused })
         })
       }
-      const accountChange = accountWorks === undefined ? undefined : settleAccount(accountWorks, ended)
-      if (accountChange === undefined) return
-      yield* limit(logLine(accountChange, "the payment processor account of a clinic", exit))
+      const ofAccount = settleAccount(accountWorks, ended)
+      if (ofAccount !== undefined) yield* limit(logLine(ofAccount, "the payment processor account of a clinic", exit))
     })
     return Effect.onExit(call, settle)
   }

@@ -1,5 +1,5 @@
 /** The processor account that is connected to a clinic of the current organization. */
-import { Context, Duration, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { RecordDatabase } from "../database/Database.ts"
 import { RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
@@ -10,6 +10,10 @@ export interface ClinicAccount {
   readonly clinic: string
   readonly account: string | null
 }
+
+const decodeRows = Schema.decodeUnknownEffect(
+  Schema.Array(Schema.Struct({ processor_account: Schema.NullOr(Schema.String) }))
+)
 
 export class ClinicAccounts extends Context.Service<
   ClinicAccounts,
@@ -29,15 +33,11 @@ export class ClinicAccounts extends Context.Service<
         find: Effect.fn("ClinicAccounts.find")(function* (clinic) {
           const id = yield* CurrentOrganization.id
           const rows = yield* sql.run(
-            {
-              key: `organization ${id}`,
-              within: Duration.seconds(2),
-              unavailable: RecordStoreDown.from
-            },
-            sql<{ processor_account: string | null }>`
-              select processor_account from clinics where organization_id = ${id} and id = ${clinic}`
+            { key: `organization ${id}`, within: Duration.seconds(2), unavailable: RecordStoreDown.from },
+            sql`select processor_account from clinics where organization_id = ${id} and id = ${clinic}`
           )
-          return rows[0]?.processor_account
+          const [found] = yield* Effect.orDie(decodeRows(rows))
+          return found?.processor_account
         })
       })
     })

@@ -5,17 +5,9 @@ import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { ClinicRequired, OutOfRange } from "../api/Errors.ts"
-import { maximumLimit, pspGroups, type PspKind, type PspSearchRequest } from "../api/Psp.ts"
+import { maximumLimit, pspGroups, type PspKind } from "../api/Psp.ts"
 import { note } from "../observability/RequestFacts.ts"
 import { PspReads } from "./PspReads.ts"
-
-const limitOf = ({ limit }: PspSearchRequest) =>
-  (limit ?? maximumLimit) < 1
-    ? Effect.fail(new OutOfRange({ detail: "limit must be at least 1" }))
-    : Effect.succeed(Math.min(limit ?? maximumLimit, maximumLimit))
-
-const clinicOf = ({ clinic }: PspSearchRequest) =>
-  clinic.trim() === "" ? Effect.fail(new ClinicRequired()) : Effect.succeed(clinic)
 
 const handlersOf = (kind: PspKind) =>
   HttpApiBuilder.group(DataApi, `psp-${kind}`, (handlers) =>
@@ -23,10 +15,11 @@ const handlersOf = (kind: PspKind) =>
       handlers.handleAll({
         search: Effect.fnUntraced(function* ({ payload }) {
           yield* CurrentOrganization.check(payload)
-          const limit = yield* limitOf(payload)
-          const clinic = yield* clinicOf(payload)
+          const { clinic, limit } = payload
+          if ((limit ?? maximumLimit) < 1) return yield* new OutOfRange({ detail: "limit must be at least 1" })
+          if (clinic.trim() === "") return yield* new ClinicRequired()
           const { data, hasMore } = yield* read(kind, clinic, {
-            limit,
+            limit: Math.min(limit ?? maximumLimit, maximumLimit),
             startingAfter: payload.starting_after ?? undefined,
             createdGte: payload.created_gte ?? undefined,
             createdLte: payload.created_lte ?? undefined

@@ -10,7 +10,7 @@ import * as Throttle from "../observability/Throttle.ts"
 import * as Circuits from "./Circuits.ts"
 import { ClinicAccounts } from "./ClinicAccounts.ts"
 import { PspClient } from "./PspClient.ts"
-import { type Page, type PageRequest, type PspError, PspUnavailable, type RateLimited } from "./PspPage.ts"
+import { type Page, type PageRequest, type PspError, PspUnavailable } from "./PspPage.ts"
 
 /** From the look-up of the clinic to the end of the response, retry included. */
 const timeout = Duration.seconds(8)
@@ -22,37 +22,6 @@ const maximumReadsOfAnOrganization = 20
 
 /** Accepts the ids that an HTTP header can carry. */
 const isAccount = (account: string) => /^[\x21-\x7e]{1,255}$/.test(account)
-
-const retryOnce = <E extends { readonly _tag: string }>(call: Effect.Effect<Page, E | RateLimited>) =>
-  Effect.catchIf(
-    call,
-    (error): error is RateLimited => error._tag === "RateLimited",
-    (error) =>
-      Duration.isGreaterThan(error.retryAfter, longestRetryDelay)
-        ? Effect.fail(error)
-        : Random.nextBetween(0, 250).pipe(
-            Effect.flatMap((jitter) => Effect.sleep(Duration.sum(error.retryAfter, Duration.millis(jitter)))),
-            Effect.andThen(Effect.annotateSpans(call, "http.request.resend_count", 1))
-          )
-  )
-
-/** Refuses a read of an organization that has too many in flight. Nothing waits. */
-const makeLimit = () => {
-  const counts = new Map<string, number>()
-  const add = (organization: string, change: 1 | -1) => {
-    const count = (counts.get(organization) ?? 0) + change
-    if (count > maximumReadsOfAnOrganization) return Effect.fail(new Errors.ProcessorBusy())
-    if (count === 0) counts.delete(organization)
-    else counts.set(organization, count)
-    return Effect.void
-  }
-  return <A, E, R>(organization: string, read: Effect.Effect<A, E, R>) =>
-    Effect.acquireUseRelease(
-      Effect.suspend(() => add(organization, 1)),
-      () => read,
-      () => Effect.ignore(Effect.suspend(() => add(organization, -1)))
-    )
-}
 
 /** The log lines of the failures that are 503. */
 const messages = {
@@ -99,7 +68,23 @@ export class PspReads extends Context.Service<
       const circuits = yield* Circuits.make
       if (client.isMissing !== true) yield* circuits.watch
       const limitLines = Throttle.limited(50)
-      const limitReads = makeLimit()
+      const inFlight = new Map<string, number>()
+
+      /** Refuses a read of an organization that has too many in flight. Nothing waits. */
+      const begin = (organization: string) =>
+        Effect.suspend(() => {
+          const count = inFlight.get(organization) ?? 0
+          return count === maximumReadsOfAnOrganization
+            ? Effect.fail(new Errors.ProcessorBusy())
+            : Effect.sync(() => inFlight.set(organization, count + 1))
+        })
+
+      const end = (organization: string) =>
+        Effect.sync(() => {
+          const count = (inFlight.get(organization) ?? 0) - 1
+          if (count > 0) inFlight.set(organization, count)
+          else inFlight.delete(organization)
+        })
 
       // An open circuit breaker has been logged with the reason.
       const log = (account: string, failure: Failure) => {
@@ -115,8 +100,17 @@ export class PspReads extends Context.Service<
           Effect.fail(Errors.ProcessorDown.retryAfter(Duration.max(untilNext, retryAfter)))
         )
 
-      const call = (kind: PspKind, owner: Circuits.Owner, page: PageRequest, duration: Duration.Duration) =>
-        retryOnce(circuits.guard(owner, client.list(kind, owner.account, page))).pipe(
+      const call = (kind: PspKind, owner: Circuits.Owner, page: PageRequest, duration: Duration.Duration) => {
+        const once = circuits.guard(owner, client.list(kind, owner.account, page))
+        return once.pipe(
+          Effect.catchTag("RateLimited", (error) =>
+            Duration.isGreaterThan(error.retryAfter, longestRetryDelay)
+              ? Effect.fail(error)
+              : Random.nextBetween(0, 250).pipe(
+                  Effect.flatMap((jitter) => Effect.sleep(Duration.sum(error.retryAfter, Duration.millis(jitter)))),
+                  Effect.andThen(Effect.annotateSpans(once, "http.request.resend_count", 1))
+                )
+          ),
           Effect.timeoutOrElse({
             duration,
             orElse: () => Effect.fail(new PspUnavailable({ reason: "no answer in time" }))
@@ -131,32 +125,32 @@ export class PspReads extends Context.Service<
             CircuitOpen: () => down(owner.account)
           })
         )
-
-      const read = Effect.fnUntraced(function* (
-        organization: string,
-        kind: PspKind,
-        clinic: string,
-        page: PageRequest,
-        until: bigint
-      ): Effect.fn.Return<Page, PspReadError, CurrentOrganization> {
-        const account = yield* accounts.find(clinic)
-        if (account === undefined) return yield* new Errors.ClinicUnknown()
-        // Without an account, the PSP would read our own.
-        if (account === null || !isAccount(account)) return yield* new Errors.ClinicNotConnected()
-        if ((page.createdGte ?? 0) > (page.createdLte ?? Infinity)) return { data: [], hasMore: false }
-        const duration = Duration.nanos(until - (yield* Clock.monotonicTimeNanos))
-        return yield* call(kind, { organization, account }, page, duration)
-      })
+      }
 
       return PspReads.of({
         isUp: circuits.isUp,
-        read: Effect.fn("PspReads.read")(function* (kind, clinic, page) {
+        read: Effect.fn("PspReads.read")(function* (kind, clinic, page): Effect.fn.Return<
+          Page,
+          PspReadError,
+          CurrentOrganization
+        > {
           yield* Effect.annotateCurrentSpan({ "practice_data.processor.kind": kind, "practice_data.clinic": clinic })
           const until = (yield* Clock.monotonicTimeNanos) + Duration.toNanosUnsafe(timeout)
           const organization = yield* CurrentOrganization.id
-          return yield* limitReads(organization, read(organization, kind, clinic, page, until)).pipe(
-            Effect.annotateLogs({ organization, clinic, kind })
-          )
+          const read = Effect.gen(function* () {
+            const account = yield* accounts.find(clinic)
+            if (account === undefined) return yield* new Errors.ClinicUnknown()
+            // Without an account, the PSP would read our own.
+            if (account === null || !isAccount(account)) return yield* new Errors.ClinicNotConnected()
+            if ((page.createdGte ?? 0) > (page.createdLte ?? Infinity)) return { data: [], hasMore: false }
+            const duration = Duration.nanos(until - (yield* Clock.monotonicTimeNanos))
+            return yield* call(kind, { organization, account }, page, duration)
+          })
+          return yield* Effect.acquireUseRelease(
+            begin(organization),
+            () => read,
+            () => end(organization)
+          ).pipe(Effect.annotateLogs({ organization, clinic, kind }))
         })
       })
     })

@@ -17,13 +17,6 @@ export interface Options {
   readonly apiUrl: Option.Option<URL>
 }
 
-/** The response to a list request, which may be anything. */
-interface ListObject {
-  readonly data?: unknown
-  readonly has_more?: unknown
-  readonly lastResponse: { readonly statusCode: number; readonly requestId?: string }
-}
-
 /** No id of Stripe is longer. A longer cursor would make a URL that no server reads. */
 const longestId = 255
 
@@ -39,8 +32,7 @@ export class BodyTooLarge extends Data.TaggedError("BodyTooLarge")<{ readonly li
 export const bodyReader = ({ each, together } = limits) => {
   let held = 0
   // oxlint-disable-next-line effecttsgo/async-function -- part of a `fetch`, which is what the client takes
-  return async (response: Response): Promise<Uint8Array<ArrayBuffer>> => {
-    const { body, headers } = response
+  return async ({ body, headers }: Response): Promise<Uint8Array<ArrayBuffer>> => {
     if (body === null) return new Uint8Array()
     if (Number(headers.get("content-length") ?? 0) > each) {
       await body.cancel()
@@ -64,18 +56,9 @@ export const bodyReader = ({ each, together } = limits) => {
   }
 }
 
-const textOf = (value: unknown, field: string) =>
-  Predicate.hasProperty(value, field) && Predicate.isString(value[field]) ? value[field] : undefined
-
-const propertyOf = (value: unknown, field: string) => (Predicate.hasProperty(value, field) ? value[field] : undefined)
-
 /** Text that is safe to log: the PSP must not choose what fills the log. */
-const wordOf = (text: string | undefined) => (text !== undefined && /^[\w-]{1,64}$/.test(text) ? text : undefined)
-
-const retryAfterOf = (error: object) => {
-  const seconds = Number(textOf(propertyOf(error, "headers"), "retry-after"))
-  return Number.isFinite(seconds) && seconds > 0 ? Duration.seconds(seconds) : undefined
-}
+const wordOf = (value: unknown, form = /^[\w-]{1,64}$/) =>
+  Predicate.isString(value) && form.test(value) ? value : undefined
 
 /** The platform's names for failures to connect, as opposed to failures of a connection. */
 const cannotConnect =
@@ -85,53 +68,45 @@ const cannotConnect =
 const keyCodes = ["api_key_expired", "platform_api_key_expired", "secret_key_required"]
 const keyWords = /^(invalid|expired) api key|^you did not provide an api key/i
 
-const isKeyRefused = (error: object, code: string | undefined) =>
-  code === undefined ? keyWords.test(textOf(error, "message") ?? "") : keyCodes.includes(code)
-
-const statusOf = (error: object) => {
-  const status = propertyOf(error, "statusCode")
-  return Predicate.isNumber(status) ? status : undefined
-}
-
-const requestOf = (error: object) => wordOf(textOf(error, "requestId"))
+const sizes = { each: "body too large", together: "bodies too large together" }
 
 /**
  * The reason for which a call failed. Codes and parameters are checked before the status, which varies. Messages hold
  * account ids and masked keys, and are not passed on.
  */
-const pspErrorOf = (error: object): Psp.PspError => {
-  const type = wordOf(textOf(error, "type")) ?? "unknown"
-  const code = textOf(error, "code")
-  const status = statusOf(error)
-  const request = requestOf(error)
-  const retryAfter = retryAfterOf(error)
+const pspErrorOf = (error: Stripe.errors.StripeError): Psp.PspError => {
+  const { code, detail, headers, message, param, requestId, statusCode: status = 0, type } = error
+  const request = wordOf(requestId)
+  const seconds = Number(headers?.["retry-after"])
+  const retryAfter = Number.isFinite(seconds) && seconds > 0 ? Duration.seconds(seconds) : undefined
   // The client's error has that of `fetch` as its detail.
-  const detail = propertyOf(error, "detail")
   const tooLarge = detail instanceof BodyTooLarge ? detail.limit : undefined
-  const end = wordOf(textOf(propertyOf(detail, "cause"), "code"))
+  const end = detail instanceof Error && Predicate.hasProperty(detail.cause, "code") ? wordOf(detail.cause.code) : ""
   // Codes have no digits and no capitals; ids do.
-  const loggedCode = code !== undefined && /^[a-z_]{1,64}$/.test(code) ? code : undefined
-  const size = { each: "body too large", together: "bodies too large together" }
-  const words = [type, status, loggedCode, tooLarge === undefined ? end : size[tooLarge]]
-  const failure = { reason: words.filter(Predicate.isNotUndefined).join(" "), request, retryAfter }
-  if (textOf(error, "param") === "starting_after") return new Psp.CursorUnknown()
+  const words = [wordOf(type), status || "", wordOf(code, /^[a-z_]{1,64}$/), tooLarge ? sizes[tooLarge] : end]
+  const failure = { reason: words.filter(Boolean).join(" "), request, retryAfter }
+  if (param === "starting_after") return new Psp.CursorUnknown()
   if (code === "account_invalid") return new Psp.AccountDisconnected()
   if (type === "StripeRateLimitError" || code === "rate_limit") {
     return new Psp.RateLimited({ request, retryAfter: retryAfter ?? Duration.seconds(1) })
   }
   if (tooLarge === "each") return new Psp.AccountFailed(failure)
   if (status === 400 || tooLarge === "together") return new Psp.PspRefused(failure)
-  if (status === 401)
-    return isKeyRefused(error, code) ? new Psp.PspUnavailable(failure) : new Psp.AccountUnauthorized(failure)
-  if (status !== undefined && status > 401 && status < 500) return new Psp.AccountFailed(failure)
+  if (status === 401) {
+    const isKeyRefused = Predicate.isString(code) ? keyCodes.includes(code) : keyWords.test(message)
+    return isKeyRefused ? new Psp.PspUnavailable(failure) : new Psp.AccountUnauthorized(failure)
+  }
+  if (status > 401 && status < 500) return new Psp.AccountFailed(failure)
   return cannotConnect.test(end ?? "") ? new Psp.PspUnavailable(failure) : new Psp.PspErred(failure)
 }
 
-const annotate = (request: string | undefined, status: number | undefined) =>
-  Effect.annotateCurrentSpan({
+const annotate = ({ requestId, statusCode }: Pick<Stripe.errors.StripeError, "requestId" | "statusCode">) => {
+  const request = wordOf(requestId)
+  return Effect.annotateCurrentSpan({
     ...(request !== undefined && { "practice_data.processor.request": request }),
-    ...(status !== undefined && { "http.response.status_code": status })
+    ...(statusCode !== undefined && { "http.response.status_code": statusCode })
   })
+}
 
 const isObjects = (data: unknown): data is ReadonlyArray<object> =>
   Array.isArray(data) && data.every((item) => Predicate.isObject(item))
@@ -139,7 +114,6 @@ const isObjects = (data: unknown): data is ReadonlyArray<object> =>
 const readBody = bodyReader()
 
 const [space, brace] = [0x20, 0x7b]
-const startsObject = (bytes: Uint8Array) => bytes.find((byte) => byte > space) === brace
 
 /**
  * A response that is safe to give to the client. Of a body that is JSON but not an object it would throw where nothing
@@ -150,7 +124,8 @@ const safeResponse = async (response: Response) => {
   const bytes = await readBody(response)
   const headers = new Headers(response.headers)
   headers.delete("stripe-notice")
-  return new Response(startsObject(bytes) ? bytes : null, { status: response.status, headers })
+  const isObject = bytes.find((byte) => byte > space) === brace
+  return new Response(isObject ? bytes : null, { status: response.status, headers })
 }
 
 const connectionOf = ({ hostname, port, protocol }: URL) => {
@@ -158,12 +133,25 @@ const connectionOf = ({ hostname, port, protocol }: URL) => {
   return { host: hostname, port: Number(port || (plain ? 80 : 443)), protocol: plain ? "http" : "https" } as const
 }
 
-const parametersOf = ({ createdGte, createdLte, limit, startingAfter }: Psp.PageRequest) => {
-  const created = {
+const parametersOf = ({ createdGte, createdLte, limit, startingAfter }: Psp.PageRequest) => ({
+  limit,
+  ...(startingAfter !== undefined && { starting_after: startingAfter }),
+  created: {
     ...(createdGte !== undefined && { gte: createdGte }),
     ...(createdLte !== undefined && { lte: createdLte })
   }
-  return { limit, ...(startingAfter !== undefined && { starting_after: startingAfter }), created }
+})
+
+/** A kind of objects in the client. The list may be anything. */
+interface Objects {
+  readonly list: (
+    parameters: ReturnType<typeof parametersOf>,
+    options: Stripe.RequestOptions
+  ) => Promise<{
+    readonly data?: unknown
+    readonly has_more?: unknown
+    readonly lastResponse: { readonly statusCode: number; readonly requestId?: string }
+  }>
 }
 
 /** A client of Stripe. */
@@ -184,14 +172,13 @@ export const make = ({ secretKey, apiUrl }: Options) =>
         return fetch(url, { ...init, headers, redirect: "error", signal: AbortSignal.any(signals) }).then(safeResponse)
       })
     })
-    type List = (parameters: ReturnType<typeof parametersOf>, options: Stripe.RequestOptions) => Promise<ListObject>
-    const lists: Readonly<Record<PspKind, List>> = {
-      payments: (parameters, options) => stripe.paymentIntents.list(parameters, options),
-      charges: (parameters, options) => stripe.charges.list(parameters, options),
-      refunds: (parameters, options) => stripe.refunds.list(parameters, options),
-      disputes: (parameters, options) => stripe.disputes.list(parameters, options),
-      payouts: (parameters, options) => stripe.payouts.list(parameters, options),
-      "balance-transactions": (parameters, options) => stripe.balanceTransactions.list(parameters, options)
+    const objects: Readonly<Record<PspKind, Objects>> = {
+      payments: stripe.paymentIntents,
+      charges: stripe.charges,
+      refunds: stripe.refunds,
+      disputes: stripe.disputes,
+      payouts: stripe.payouts,
+      "balance-transactions": stripe.balanceTransactions
     }
     // The path says no more than the kind of objects, and headers and query more than a trace should.
     const { host, port } = connection ?? { host: "api.stripe.com", port: 443 }
@@ -207,17 +194,15 @@ export const make = ({ secretKey, apiUrl }: Options) =>
         const traceParent = yield* Tracing.outgoing
         const { data, has_more, lastResponse } = yield* Effect.tryPromise({
           try: (signal) =>
-            calls.run({ signal, traceParent }, () => lists[kind](parametersOf(page), { stripeAccount: account })),
-          catch: (error): object => (Predicate.isObject(error) ? error : {})
-        }).pipe(
-          Effect.tapError((error) => annotate(requestOf(error), statusOf(error))),
-          Effect.mapError(pspErrorOf)
-        )
-        const request = wordOf(lastResponse.requestId)
-        yield* annotate(request, lastResponse.statusCode)
+            calls.run({ signal, traceParent }, () =>
+              objects[kind].list(parametersOf(page), { stripeAccount: account })
+            ),
+          catch: (error) => (error instanceof Stripe.errors.StripeError ? error : new Stripe.errors.StripeAPIError())
+        }).pipe(Effect.tapError(annotate), Effect.mapError(pspErrorOf))
+        yield* annotate(lastResponse)
         return lastResponse.statusCode === 200 && isObjects(data) && Predicate.isBoolean(has_more)
           ? { data, hasMore: has_more }
-          : yield* new Psp.PspErred({ reason: "not a list", request })
+          : yield* new Psp.PspErred({ reason: "not a list", request: wordOf(lastResponse.requestId) })
       })
     }
   })

@@ -1,9 +1,9 @@
-/** The account of a clinic: in the table of clinics, in the fake, and when the table cannot be read. */
+/** The account of a clinic, in the table of clinics and in the fake. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { RecordDatabase } from "../../../src/database/Database.ts"
-import { RecordStoreDown } from "../../../src/api/Errors.ts"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { RecordStoreDown } from "../../../src/api/Errors.ts"
+import { RecordDatabase } from "../../../src/database/Database.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -13,20 +13,14 @@ const clinics = [
   { organization: "org_a", clinic: "Clinic_1", account: "acct_of_another_case" },
   { organization: "org_b", clinic: "clinic_1", account: "acct_b" },
   { organization: "org_b", clinic: "clinic_3", account: "acct_b3" }
-] as const
+]
 
 const filled = Layer.effectDiscard(
-  Effect.gen(function* () {
-    const sql = yield* RecordDatabase
-    for (const { organization, clinic, account } of clinics) {
-      yield* sql`insert into clinics ${sql.insert({
-        organization_id: organization,
-        id: clinic,
-        organization,
-        processor_account: account
-      })}`
-    }
-  })
+  Effect.flatMap(RecordDatabase, (sql) =>
+    Effect.forEach(clinics, ({ organization, clinic: id, account: processor_account }) => {
+      return sql`insert into clinics ${sql.insert({ organization_id: organization, id, organization, processor_account })}`
+    })
+  )
 )
 
 const layerPostgres = ClinicAccounts.layer.pipe(
@@ -46,38 +40,28 @@ const suites = [
 
 for (const [name, accounts] of suites) {
   layer<ClinicAccounts, unknown>(accounts, { excludeTestServices: true })(name, (it) => {
-    it.effect.each(clinics)("finds the account of $organization's $clinic: $account", (known) =>
-      Effect.gen(function* () {
-        assert.strictEqual(yield* find(known.organization, known.clinic), known.account)
-      })
-    )
-
     it.effect.each([
-      ["org_a", "clinic_3"],
-      ["org_b", "clinic_2"],
-      ["org_a", "CLINIC_1"],
-      ["org_a", "clinic_1 "],
-      ["org_a", ""],
-      ["org_a", "%"],
-      ["org_a", "' or true --"],
-      ["org_c", "clinic_1"]
-    ] as const)("finds no clinic of %s that is '%s', whether or not another organization has it", ([owner, clinic]) =>
-      Effect.gen(function* () {
-        assert.isUndefined(yield* find(owner, clinic))
-      })
+      ...clinics.map(({ organization, clinic, account }) => [organization, clinic, account] as const),
+      ["org_a", "clinic_3", undefined],
+      ["org_b", "clinic_2", undefined],
+      ["org_a", "CLINIC_1", undefined],
+      ["org_a", "clinic_1 ", undefined],
+      ["org_a", "", undefined],
+      ["org_a", "%", undefined],
+      ["org_a", "' or true --", undefined],
+      ["org_c", "clinic_1", undefined]
+    ] as const)("finds of %s's '%s': %s", ([organization, clinic, account]) =>
+      Effect.map(find(organization, clinic), (found) => assert.strictEqual(found, account))
     )
   })
 }
 
-layer<ClinicAccounts | RecordDatabase, unknown>(layerPostgres, { excludeTestServices: true })(
-  "ClinicAccounts.layer, when the table cannot be read,",
-  (it) => {
-    it.effect("says that the record store cannot be reached", () =>
-      Effect.gen(function* () {
-        const sql = yield* RecordDatabase
-        yield* sql`alter table clinics rename to elsewhere`
-        assert.deepStrictEqual(yield* Effect.flip(find("org_a", "clinic_1")), new RecordStoreDown())
-      })
-    )
-  }
-)
+layer<ClinicAccounts | RecordDatabase, unknown>(layerPostgres, { excludeTestServices: true })((it) => {
+  it.effect("ClinicAccounts.layer fails with RecordStoreDown when the table cannot be read", () =>
+    Effect.gen(function* () {
+      const sql = yield* RecordDatabase
+      yield* sql`alter table clinics rename to elsewhere`
+      assert.deepStrictEqual(yield* Effect.flip(find("org_a", "clinic_1")), new RecordStoreDown())
+    })
+  )
+})

@@ -1,6 +1,5 @@
 /**
  * The rules of every processor client: the fake in memory, and Stripe's own client over a socket to a double of Stripe.
- * Contract: section 4.1, "Live processor read".
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option, Redacted } from "effect"

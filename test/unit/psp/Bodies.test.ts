@@ -1,28 +1,26 @@
 /** The limits of the processor's bodies: of each, and of all together. */
 import { assert, describe, it } from "@effect/vitest"
-import { Data, Effect, Fiber } from "effect"
+import { Effect, Fiber } from "effect"
 import { BodyTooLarge, bodyReader } from "../../../src/psp/StripeClient.ts"
-
-class Rejected extends Data.TaggedError("Rejected")<{ readonly why: unknown }> {}
 
 const make = () => {
   const read = bodyReader({ each: 10, together: 15 })
-  return (response: Response) => Effect.tryPromise({ try: () => read(response), catch: (why) => new Rejected({ why }) })
+  return (response: Response) => Effect.tryPromise({ try: () => read(response), catch: (cause) => ({ cause }) })
 }
 
-/** A body of pieces of so many bytes, which then ends or says nothing more; and whether it was given up. */
-const bodyOf = (pieces: ReadonlyArray<number>, hangs = false, headers: Readonly<Record<string, string>> = {}) => {
-  const state = { isGivenUp: false, pieces: 0 }
+/** A body of pieces of these sizes, which then ends or hangs; how many were asked for, and whether it was cancelled. */
+const bodyOf = (sizes: ReadonlyArray<number>, hangs = false, headers: Readonly<Record<string, string>> = {}) => {
+  const state = { isCancelled: false, pieces: 0 }
   const stream = new ReadableStream<Uint8Array>(
     {
       pull: (controller) => {
-        const size = pieces[state.pieces]
+        const size = sizes[state.pieces]
         state.pieces += 1
         if (size !== undefined) controller.enqueue(new Uint8Array(size))
         else if (!hangs) controller.close()
       },
       cancel: () => {
-        state.isGivenUp = true
+        state.isCancelled = true
       }
     },
     { highWaterMark: 0 }
@@ -30,11 +28,8 @@ const bodyOf = (pieces: ReadonlyArray<number>, hangs = false, headers: Readonly<
   return { response: new Response(stream, { headers }), state }
 }
 
-const aTurn = Effect.promise(() => Promise.resolve())
-const fork = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
-
-describe("BoundedBody", () => {
-  it.effect("reads bodies of the limit, one after the other", () =>
+describe("bodies of the processor", () => {
+  it.effect("up to the limit are read, one after the other", () =>
     Effect.gen(function* () {
       const read = make()
       for (const _ of [1, 2, 3, 4]) assert.lengthOf(yield* read(bodyOf([4, 6]).response), 10)
@@ -42,33 +37,26 @@ describe("BoundedBody", () => {
     })
   )
 
-  it.effect("gives a body up at the first byte past the limit", () =>
+  it.effect.each([
+    ["at the first byte past it", bodyOf([5, 5, 1, 1, 1]), 3],
+    ["unread, if its length says so", bodyOf([5, 5], false, { "content-length": "11" }), 0]
+  ] as const)("past the limit are cancelled %s", ([, { response, state }, pieces]) =>
     Effect.gen(function* () {
-      const { response, state } = bodyOf([5, 5, 1, 1, 1])
-      assert.deepStrictEqual((yield* Effect.flip(make()(response))).why, new BodyTooLarge({ limit: "each" }))
-      assert.deepStrictEqual(state, { isGivenUp: true, pieces: 3 })
+      assert.deepStrictEqual((yield* Effect.flip(make()(response))).cause, new BodyTooLarge({ limit: "each" }))
+      assert.deepStrictEqual(state, { isCancelled: true, pieces })
     })
   )
 
-  it.effect("does not begin to read a body that says that it is larger", () =>
-    Effect.gen(function* () {
-      const { response, state } = bodyOf([5, 5], false, { "content-length": "11" })
-      assert.deepStrictEqual((yield* Effect.flip(make()(response))).why, new BodyTooLarge({ limit: "each" }))
-      assert.deepStrictEqual(state, { isGivenUp: true, pieces: 0 })
-    })
-  )
-
-  it.effect("gives a body up that does not fit beside the ones being read, until these end", () =>
+  it.effect("are cancelled if they do not fit beside the ones being read, until these end", () =>
     Effect.gen(function* () {
       const read = make()
       const first = bodyOf([10], true)
-      const reading = yield* fork(read(first.response))
-      yield* Effect.repeat(aTurn, { until: () => first.state.pieces > 1 })
+      const reading = yield* Effect.forkChild(read(first.response), { startImmediately: true })
+      yield* Effect.repeat(Effect.yieldNow, { until: () => first.state.pieces > 1 })
       const second = bodyOf([5, 1])
-      assert.deepStrictEqual((yield* Effect.flip(read(second.response))).why, new BodyTooLarge({ limit: "together" }))
-      assert.isTrue(second.state.isGivenUp)
+      assert.deepStrictEqual((yield* Effect.flip(read(second.response))).cause, new BodyTooLarge({ limit: "together" }))
+      assert.isTrue(second.state.isCancelled)
       assert.lengthOf(yield* read(bodyOf([5]).response), 5)
-      assert.isUndefined(reading.pollUnsafe())
       yield* Fiber.interrupt(reading)
     })
   )

@@ -1,386 +1,227 @@
-/** Whom a failure of the processor shuts out, for how long, and what is said of it. */
+/** Circuit breakers of the processor: the calls that each failure refuses, for how long, and the metrics of that. */
 import { assert, describe, it } from "@effect/vitest"
-import { Array, Duration, Effect, Fiber, Layer } from "effect"
+import { Array, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { ClinicNotConnected, ProcessorBusy } from "../../../src/api/Errors.ts"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
-import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
-import { PspClient } from "../../../src/psp/PspClient.ts"
-import {
-  AccountFailed,
-  AccountUnauthorized,
-  type Page,
-  PspErred,
-  PspRefused,
-  PspUnavailable,
-  RateLimited
-} from "../../../src/psp/PspPage.ts"
-import { PspReads, type PspReadError } from "../../../src/psp/PspReads.ts"
-import { Recorded } from "../../support/Recorded.ts"
-import { type Answer, clinic, organization, readsByAccount, readsOver } from "./fakes.ts"
+import * as Circuits from "../../../src/psp/Circuits.ts"
+import * as Psp from "../../../src/psp/PspPage.ts"
+import { samples, withRegistry } from "../../support/metrics.ts"
 
-const page: Page = { data: [{ id: "ch_1" }], hasMore: false }
-const answered: Answer = Effect.succeed(page)
-const down: Answer = Effect.fail(new PspUnavailable({ reason: "StripeAPIError 500", request: "req_down" }))
-const erred: Answer = Effect.fail(new PspErred({ reason: "StripeAPIError 500" }))
-const refused: Answer = Effect.fail(new AccountFailed({ reason: "StripePermissionError 403", request: "req_403" }))
-const unauthorized: Answer = Effect.fail(new AccountUnauthorized({ reason: "StripeAuthenticationError 401" }))
+const owner = { organization: "org", account: "a" }
 
-const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })
+/** Five failures in a row. */
+const open = (breaker: ReturnType<typeof Circuits.makeBreaker>, key: string, time: number) =>
+  Array.makeBy(5, () => breaker.admit(key, owner, time)(false, time))
 
-/** The error of a read, after its deadline if it hangs. */
-const failureOf = <A, E, R>(read: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const fiber = yield* fork(Effect.flip(read))
-    if (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("8 seconds")
-    return yield* Fiber.join(fiber)
+describe("a circuit", () => {
+  it("is forgotten past ten thousand: the one that failed longest ago", () => {
+    const breaker = Circuits.makeBreaker()
+    for (let key = 0; key <= 10_000; key += 1) open(breaker, `key ${key}`, 0)
+    const isOpen = [0, 1, 10_000].map((key) => breaker.isOpen(`key ${key}`))
+    assert.deepStrictEqual([...isOpen, breaker.openCircuits()], [false, true, true, 10_000])
   })
 
-const times = <A, E, R>(count: number, effect: Effect.Effect<A, E, R>) =>
-  Effect.forEach(Array.range(1, count), () => effect)
-
-/** After how many seconds a read that is answered with 503 says to try again. */
-const retryAfter = <A, R>(read: Effect.Effect<A, PspReadError, R>) =>
-  Effect.map(failureOf(read), (error) => (error._tag === "ProcessorDown" ? (error.retryAfter ?? 1) : error._tag))
-
-/** Reads, and leaves after a time. */
-const leave = <A, E, R>(read: Effect.Effect<A, E, R>, after: Duration.Input) =>
-  Effect.gen(function* () {
-    const fiber = yield* fork(read)
-    yield* TestClock.adjust(after)
-    yield* Fiber.interrupt(fiber)
+  it("opens for 5 seconds, then admits a probe each second", () => {
+    const breaker = Circuits.makeBreaker()
+    assert.strictEqual(breaker.untilNext("a", 0), 0)
+    assert.deepStrictEqual(open(breaker, "a", 0), [undefined, undefined, undefined, undefined, "opened"])
+    const until = (...times: ReadonlyArray<number>) => times.map((time) => breaker.untilNext("a", time))
+    assert.deepStrictEqual(until(0, 1500, 4999, 5000), [5000, 3500, 1, 0])
+    breaker.admit("a", owner, 5000)
+    assert.deepStrictEqual(until(5400, 5999, 6000), [600, 1, 0])
+    assert.strictEqual(breaker.untilNext("b", 0), 0)
   })
 
-describe("an account", () => {
-  it.effect.each([
-    ["for which the processor refuses", refused],
-    ["for which the processor fails or answers nonsense", erred],
-    ["for which the processor does not take our key", unauthorized],
-    ["for which the processor never answers", Effect.never]
-  ] as const)("%s has its circuit breaker opened by five failures in a row, and no other account has", ([, failing]) =>
-    Effect.gen(function* () {
-      const { calls, isUp, readOf } = yield* readsByAccount({ bad: failing, good: answered })
-      yield* times(5, failureOf(readOf("bad")))
-      assert.strictEqual(calls.length, 5)
-      yield* times(20, failureOf(readOf("bad")))
-      assert.strictEqual(calls.length, 5)
-      assert.isTrue(yield* isUp)
-      assert.deepStrictEqual(yield* times(3, readOf("good")), [page, page, page])
-    })
-  )
+  it("ignores results of calls that were admitted before it opened or closed", () => {
+    const breaker = Circuits.makeBreaker()
+    const calls = Array.makeBy(7, () => breaker.admit("a", owner, 0))
+    const results = calls.map((settle, index) => settle(index === 6, 4000))
+    assert.deepStrictEqual(results, [undefined, undefined, undefined, undefined, "opened", undefined, undefined])
+    assert.strictEqual(breaker.untilNext("a", 4000), 5000)
+    const [hung, next] = [breaker.admit("a", owner, 9000), breaker.admit("a", owner, 10_000)]
+    assert.strictEqual(next(true, 10_000), "closed")
+    assert.isUndefined(hung(false, 17_000))
+    assert.isFalse(breaker.isOpen("a"))
+  })
 
-  it.effect("that fails is what its clinics share: another clinic of it is refused too", () =>
-    Effect.gen(function* () {
-      const { calls, read, readOf } = yield* readsByAccount({ acct_oak: refused })
-      yield* times(5, failureOf(readOf("acct_oak")))
-      yield* failureOf(read)
-      assert.strictEqual(calls.length, 5)
-    })
-  )
+  it("is closed by the first probe that succeeds, however late, and kept open by the first that fails", () => {
+    const breaker = Circuits.makeBreaker()
+    open(breaker, "a", 0)
+    const [first, second] = [breaker.admit("a", owner, 5000), breaker.admit("a", owner, 6000)]
+    assert.strictEqual(first(true, 12_000), "closed")
+    open(breaker, "a", 13_000)
+    assert.isUndefined(second(true, 13_500))
+    const [third, fourth] = [breaker.admit("a", owner, 18_000), breaker.admit("a", owner, 19_000)]
+    assert.isUndefined(third(false, 18_100))
+    assert.strictEqual(breaker.untilNext("a", 18_100), 5000)
+    assert.isUndefined(fourth(true, 19_500))
+    assert.isTrue(breaker.isOpen("a"))
+  })
+})
 
-  it.effect("is answered for again after the pause", () =>
-    Effect.gen(function* () {
-      const { calls, read } = yield* readsOver(refused, refused, refused, refused, refused, answered)
-      yield* times(5, failureOf(read))
-      yield* TestClock.adjust("5 seconds")
-      assert.deepStrictEqual(yield* times(3, read), [page, page, page])
-      assert.strictEqual(calls.length, 8)
-    })
-  )
+/** Calls by their results. */
+const results = {
+  works: Effect.void,
+  refused: Effect.fail(new Psp.AccountFailed({ reason: "403" })),
+  erred: Effect.fail(new Psp.PspErred({ reason: "500" })),
+  unauthorized: Effect.fail(new Psp.AccountUnauthorized({ reason: "401" })),
+  down: Effect.fail(new Psp.PspUnavailable({ reason: "ECONNREFUSED" })),
+  cursor: Effect.fail(new Psp.CursorUnknown()),
+  disconnected: Effect.fail(new Psp.AccountDisconnected()),
+  limited: Effect.fail(new Psp.RateLimited({ retryAfter: Duration.minutes(1) })),
+  parameter: Effect.fail(new Psp.PspRefused({ reason: "parameter" })),
+  unconfigured: Effect.fail(new Psp.PspNotConfigured()),
+  hangs: Effect.timeoutOption(Effect.never, "8 seconds"),
+  leavesEarly: Effect.never,
+  leavesLate: Effect.never
+}
+type Result = keyof typeof results
 
-  it.effect.each([250, 1000, 7000])(
-    "that hangs has its circuit breaker opened when five callers left after %d ms each",
-    (millis) =>
+/** Circuits, and a call with a result for an organization and an account, such as `1a`. Returns whether it was made. */
+const stand = Effect.gen(function* () {
+  const circuits = yield* Circuits.make
+  yield* circuits.watch
+  const call = Effect.fnUntraced(function* (who: string, result: Result) {
+    let isMade = false
+    const made = Effect.suspend((): Effect.Effect<unknown, Psp.PspError> => {
+      isMade = true
+      return results[result]
+    })
+    const [organization = "", account = ""] = who
+    const fiber = yield* Effect.forkChild(circuits.guard({ organization, account }, made), { startImmediately: true })
+    if (result.startsWith("leaves")) {
+      yield* TestClock.adjust(result === "leavesEarly" ? 249 : 250)
+      yield* Fiber.interrupt(fiber)
+    }
+    yield* Fiber.await(fiber)
+    return isMade
+  })
+  /** Makes calls, one after the other. `1a 2b:works` is one with the result, and one that works. */
+  const calls = (sequence: string, result: Result) =>
+    Effect.forEach(sequence.split(" "), (each) => {
+      const [who = "", named] = each.split(":")
+      return call(who, Object.keys(results).find((name): name is Result => name === named) ?? result)
+    })
+  return { ...circuits, calls }
+})
+
+const fiveOf = (who: string) => Array.makeBy(5, () => who).join(" ")
+
+describe("the circuit of an account", () => {
+  it.effect.each(["refused", "erred", "unauthorized", "leavesLate"] as const)(
+    "is opened by five calls in a row that end so, and no other is: %s",
+    (result) =>
       Effect.gen(function* () {
-        const { calls, isUp, readOf } = yield* readsByAccount({ bad: Effect.never, good: answered })
-        yield* times(5, leave(readOf("bad"), millis))
-        yield* failureOf(readOf("bad"))
-        assert.strictEqual(calls.length, 5)
+        const { calls, isOpen, isUp } = yield* stand
+        yield* calls("1a 1a 1a 1a", result)
+        assert.isFalse(isOpen("a"))
+        yield* calls("1a", result)
+        assert.isTrue(isOpen("a"))
         assert.isTrue(yield* isUp)
-        yield* readOf("good")
-      })
+        assert.deepStrictEqual(yield* calls("1a 2a 1b", "works"), [false, false, true])
+        yield* TestClock.adjust("5 seconds")
+        assert.deepStrictEqual(yield* calls("1a 1a", "works"), [true, true])
+      }).pipe(withRegistry)
   )
 
-  it.effect("is not blamed for callers that leave before it could have answered", () =>
-    Effect.gen(function* () {
-      const { calls, readOf } = yield* readsByAccount({ slow: Effect.never })
-      yield* times(20, leave(readOf("slow"), 200))
-      assert.strictEqual(calls.length, 20)
-    })
-  )
-
-  it.effect("is not blamed for a caller that leaves while it waits out a rate limit", () =>
-    Effect.gen(function* () {
-      const limited = Effect.fail(new RateLimited({ retryAfter: Duration.seconds(2) }))
-      const { calls, read } = yield* readsOver(limited)
-      yield* times(10, leave(read, 1500))
-      assert.strictEqual(calls.length, 10)
-    })
-  )
-
-  it.effect.each(["acct_ü", "acct_1\r\nx: y", "acct 1", "acct_\u0000", "a".repeat(256), "", " ", "\u00a0"])(
-    "that no header can carry is no account: %j",
-    (account) =>
+  it.effect.each(["cursor", "disconnected", "limited", "parameter", "unconfigured", "leavesEarly", "works"] as const)(
+    "is not opened by any number of calls that end so, and neither is that of the processor: %s",
+    (result) =>
       Effect.gen(function* () {
-        const { calls, readOf } = yield* readsByAccount({ [account]: answered, good: answered })
-        for (const error of yield* times(10, failureOf(readOf(account)))) {
-          assert.deepStrictEqual(error, new ClinicNotConnected())
-        }
-        assert.strictEqual(calls.length, 0)
-      })
+        const { calls, isOpen } = yield* stand
+        assert.notInclude(yield* calls(`${fiveOf("1a")} ${fiveOf("1a")}`, result), false)
+        assert.isFalse(isOpen("a"))
+      }).pipe(withRegistry)
   )
 })
 
-describe("the processor", () => {
-  const accounts = ["a", "b", "c", "d", "e", "f"]
-  const organizations = [organization, "org_elm"]
-  const allOf = (answer: Answer) => Object.fromEntries(accounts.map((account) => [account, answer]))
-
-  it.effect("is called for no account once its circuit breaker is open, whichever accounts opened it", () =>
-    Effect.gen(function* () {
-      const { calls, isUp, readOf } = yield* readsByAccount({ ...allOf(down), good: answered })
-      for (const account of ["a", "b", "a", "b", "c"]) yield* failureOf(readOf(account))
-      assert.isFalse(yield* isUp)
-      assert.strictEqual(yield* retryAfter(readOf("good")), 5)
-      assert.strictEqual(calls.length, 5)
-    })
-  )
-
-  it.effect(
-    "has its circuit breaker opened when five accounts in a row, of several organizations, have our key refused",
-    () =>
-      Effect.gen(function* () {
-        const { calls, isUp, readOf } = yield* readsByAccount({ ...allOf(unauthorized), good: answered }, organizations)
-        for (const account of ["a", "b", "a", "b", "c", "d", "e"]) yield* failureOf(readOf(account))
-        assert.isTrue(yield* isUp)
-        for (const account of ["e", "f"]) yield* failureOf(readOf(account, "org_elm"))
-        assert.isFalse(yield* isUp)
-        yield* failureOf(readOf("good"))
-        assert.strictEqual(calls.length, 9)
-      })
-  )
-
-  it.effect("has its circuit breaker opened by failures for several accounts of several organizations", () =>
-    Effect.gen(function* () {
-      const { calls, isUp, readOf } = yield* readsByAccount({ ...allOf(erred), good: answered }, organizations)
-      yield* times(4, failureOf(readOf("a")))
-      yield* failureOf(readOf("b", "org_elm"))
-      assert.isTrue(yield* isUp)
-      yield* failureOf(readOf("b", "org_elm"))
-      assert.isFalse(yield* isUp)
-      assert.strictEqual(yield* retryAfter(readOf("good")), 5)
-      assert.strictEqual(calls.length, 6)
-    })
-  )
-
+describe("the circuit of the processor", () => {
   it.effect.each([
-    ["one account", ["a"], ["org_oak"]],
-    ["one account of several organizations", ["a"], organizations],
-    ["several accounts of one organization", accounts, ["org_oak"]]
-  ] as const)("is not blamed for failures of %s", ([, failing, owners]) =>
+    ["down for one account", "down", "1a 1a 1a 1a 1a", false],
+    ["down for several accounts", "down", "1a 1b 1a 1b 1c", false],
+    ["down, and a call in between that works", "down", "1a 1a 1a 1a 1b:works 1a 1a 1a 1a", true],
+    ["down, and one in between that the account causes", "down", "1a 1a 1a 1a 1b:refused 1a 1a 1a 1a", true],
+    ["down, and one in between that it refuses", "down", "1a 1a 1a 1a 1b:parameter 1a 1a 1a 1a", true],
+    ["four of one organization", "erred", "1a 1a 1b 1c 1d 1e 1f", true],
+    ["four of one account", "erred", "1a 2a 3a 4a 5b", true],
+    ["three of one account, and one of another", "erred", "1a 1a 1a 1a 2b", true],
+    ["three of one account, and two of another", "erred", "1a 1a 1a 1a 2b 2b", false],
+    ["our key refused twice for one account", "unauthorized", "1a 1b 1a 1b 1c 1d 2e", true],
+    ["our key refused for five accounts of two organizations", "unauthorized", "1a 1b 1a 1b 1c 1d 2e 2f", false],
+    ["our key refused, and a call in between that works", "unauthorized", "1a 2b 1c 2d 1z:works 2e 1f 2a 1b", true],
+    ["our key refused, and another failure in between", "unauthorized", "1a 2b 1c 2d 1z:refused 2e 1f 2a 1b", true],
+    ["accounts that hang", "leavesLate", "1a 2b 3c 4d 5e 6f 7g", true]
+  ] as const)("is opened by five failures in a row that accounts alone cannot explain: %s", ([, result, calls, isUp]) =>
     Effect.gen(function* () {
-      const { isUp, readOf } = yield* readsByAccount({ ...allOf(erred), good: answered }, organizations)
-      yield* times(
-        3,
-        Effect.forEach(failing, (account) =>
-          Effect.forEach(owners, (owner) => times(2, failureOf(readOf(account, owner))))
-        )
+      const circuits = yield* stand
+      const made = yield* circuits.calls(calls, result)
+      assert.notInclude(made, false)
+      assert.strictEqual(yield* circuits.isUp, isUp)
+      assert.deepStrictEqual(yield* circuits.calls("8y", "works"), [isUp])
+    }).pipe(withRegistry)
+  )
+
+  it.effect("is not kept open by an account whose own failures have been counted", () =>
+    Effect.gen(function* () {
+      const { calls, isUp } = yield* stand
+      yield* calls("1a 1a 1a 1a 2b 2b", "erred")
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(yield* calls("1a", "erred"), [true])
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* calls("1y 1y", "works"), [true, true])
+      assert.isTrue(yield* isUp)
+    }).pipe(withRegistry)
+  )
+})
+
+const outcomeOf: Partial<Record<Result, string>> = {
+  works: "success",
+  limited: "rate_limited",
+  down: "unavailable",
+  erred: "unavailable",
+  leavesEarly: "interrupted",
+  parameter: "refused",
+  refused: "account_failed",
+  unauthorized: "account_unauthorized",
+  disconnected: "account_disconnected",
+  cursor: "cursor_unknown"
+}
+
+describe("metrics of the processor", () => {
+  it.effect.each(Object.entries(outcomeOf))("count a call by its outcome, with its time: %s is %s", ([name, outcome]) =>
+    Effect.gen(function* () {
+      const { calls } = yield* stand
+      yield* calls(`1a:${name}`, "works")
+      const counted = Object.entries(yield* samples).filter(
+        ([series, value]) => value === 1 && /requests_total|duration_seconds_count/.test(series)
       )
-      assert.isTrue(yield* isUp)
-      assert.deepStrictEqual(yield* readOf("good", "org_elm"), page)
-    })
+      assert.sameMembers(
+        counted.map(([series]) => series),
+        [
+          `practice_data_processor_requests_total{outcome="${outcome}"}`,
+          "practice_data_processor_request_duration_seconds_count"
+        ]
+      )
+    }).pipe(withRegistry)
   )
 
-  it.effect("that is up again is not shut out any longer by an account whose probes fail", () =>
+  it.effect("show open circuits until they close, and an outage of the processor; a refused call is no call", () =>
     Effect.gen(function* () {
-      const { isUp, readOf } = yield* readsByAccount({ ...allOf(erred), good: answered }, organizations)
-      yield* times(4, failureOf(readOf("a")))
-      yield* times(2, failureOf(readOf("b", "org_elm")))
-      assert.isFalse(yield* isUp)
-      yield* TestClock.adjust("5 seconds")
-      yield* failureOf(readOf("a"))
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(yield* readOf("good"), page)
-      assert.isTrue(yield* isUp)
-    })
-  )
-
-  it.effect.each([
-    ["answered for another", answered],
-    ["refused another", refused],
-    ["did not take a request", Effect.fail(new PspRefused({ reason: "parameter" }))]
-  ] as const)("is not blamed for accounts that have our key refused when it %s in between", ([, between]) =>
-    Effect.gen(function* () {
-      const { isUp, readOf } = yield* readsByAccount({ ...allOf(unauthorized), between }, organizations)
-      for (const [index, account] of ["a", "b", "c", "d", "between", "e", "f", "a", "b"].entries()) {
-        const read = readOf(account, organizations[index % 2])
-        yield* Effect.exit(failureOf(Effect.andThen(read, Effect.fail("answered"))))
-      }
-      assert.isTrue(yield* isUp)
-    })
-  )
-
-  it.effect("is not blamed for accounts that hang, however many", () =>
-    Effect.gen(function* () {
-      const { isUp, readOf } = yield* readsByAccount({ ...allOf(Effect.never), good: answered })
-      for (const account of [...accounts, ...accounts]) yield* failureOf(readOf(account))
-      assert.isTrue(yield* isUp)
-      assert.deepStrictEqual(yield* readOf("good"), page)
-    })
-  )
-
-  it.effect("that is up again is found out by the next caller when the first probe hangs", () =>
-    Effect.gen(function* () {
-      const { calls, isUp, read } = yield* readsOver(down, down, down, down, down, Effect.never, answered)
-      yield* times(5, failureOf(read))
-      yield* TestClock.adjust("5 seconds")
-      const probe = yield* fork(Effect.flip(read))
-      assert.strictEqual(yield* retryAfter(read), 1)
-      yield* TestClock.adjust("1 second")
-      assert.isUndefined(probe.pollUnsafe())
-      assert.deepStrictEqual(yield* times(3, read), [page, page, page])
-      assert.isTrue(yield* isUp)
-      yield* TestClock.adjust("7 seconds")
-      yield* Fiber.join(probe)
-      assert.isTrue(yield* isUp)
-      assert.strictEqual(calls.length, 9)
-    })
-  )
-
-  it.effect("that is slow is let in again by a probe, however long that takes", () =>
-    Effect.gen(function* () {
-      const { isUp, read } = yield* readsOver(down, down, down, down, down, Effect.delay(answered, "7 seconds"))
-      yield* times(5, failureOf(read))
-      yield* TestClock.adjust("5 seconds")
-      const probe = yield* fork(read)
-      yield* TestClock.adjust("7 seconds")
-      assert.deepStrictEqual(yield* Fiber.join(probe), page)
-      assert.isTrue(yield* isUp)
-    })
-  )
-
-  it.effect("is tried by another caller soon after the one that tried has left", () =>
-    Effect.gen(function* () {
-      const { isUp, read } = yield* readsOver(down, down, down, down, down, Effect.never, answered)
-      yield* times(5, failureOf(read))
-      yield* TestClock.adjust("5 seconds")
-      yield* leave(read, 100)
-      yield* TestClock.adjust(900)
-      assert.deepStrictEqual(yield* read, page)
-      assert.isTrue(yield* isUp)
-    })
-  )
-})
-
-describe("Retry-After", () => {
-  it.effect("is when the circuit lets the next read through, rounded up", () =>
-    Effect.gen(function* () {
-      const { read } = yield* readsOver(refused)
-      assert.deepStrictEqual(yield* times(6, retryAfter(read)), [1, 1, 1, 1, 5, 5])
-      yield* TestClock.adjust(1)
-      assert.strictEqual(yield* retryAfter(read), 5)
-      yield* TestClock.adjust(999)
-      assert.strictEqual(yield* retryAfter(read), 4)
-      yield* TestClock.adjust(3999)
-      assert.strictEqual(yield* retryAfter(read), 1)
-    })
-  )
-
-  it.effect.each([
-    ["2.1 seconds", 3],
-    ["10 seconds", 10],
-    ["60 seconds", 60],
-    ["1 hour", 60]
-  ] as const)("is what the processor said, at most a minute: %s", ([said, seconds]) =>
-    Effect.gen(function* () {
-      const limited = yield* readsOver(Effect.fail(new RateLimited({ retryAfter: Duration.fromInputUnsafe(said) })))
-      assert.strictEqual(yield* retryAfter(limited.read), seconds)
-      const unavailable = { reason: "503", retryAfter: Duration.fromInputUnsafe(said) }
-      const { read } = yield* readsOver(Effect.fail(new PspUnavailable(unavailable)))
-      assert.strictEqual(yield* retryAfter(read), seconds)
-    })
-  )
-})
-
-describe("an organization", () => {
-  it.effect("has 20 reads under way at most, whichever clinics; what is more is refused at once", () =>
-    Effect.gen(function* () {
-      const { calls, readOf } = yield* readsByAccount({ a: Effect.never, b: Effect.never, good: answered }, [
-        organization,
-        "org_other"
+      const { calls } = yield* stand
+      const state = Effect.map(samples, (all) => [
+        all["practice_data_processor_circuit_open"],
+        all["practice_data_processor_account_circuits_open"],
+        all['practice_data_dependency_up{dependency="processor"}'],
+        all['practice_data_dependency_outages_total{dependency="processor"}'],
+        all["practice_data_processor_request_duration_seconds_count"]
       ])
-      const under = yield* Effect.forEach(Array.range(1, 20), (index) =>
-        fork(Effect.exit(readOf(index % 2 === 0 ? "a" : "b")))
-      )
-      const [first] = under
-      const error = yield* Effect.flip(readOf("good"))
-      assert.deepStrictEqual(error, new ProcessorBusy())
-      assert.strictEqual(calls.length, 20)
-      assert.deepStrictEqual(yield* readOf("good", "org_other"), page)
-      yield* Fiber.interrupt(first)
-      assert.deepStrictEqual(yield* readOf("good"), page)
-      yield* TestClock.adjust("8 seconds")
-      yield* Fiber.joinAll(under.slice(1))
-      assert.deepStrictEqual(yield* readOf("good"), page)
-    })
-  )
-
-  it.effect("has 8 seconds for a read, the look-up of the clinic included", () =>
-    Effect.gen(function* () {
-      const reads = yield* PspReads
-      const fiber = yield* fork(
-        Effect.flip(reads.read("charges", clinic, { limit: 1 })).pipe(
-          Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization))
-        )
-      )
-      yield* TestClock.adjust(7999)
-      assert.isUndefined(fiber.pollUnsafe())
-      yield* TestClock.adjust(1)
-      assert.isDefined(fiber.pollUnsafe())
-    }).pipe(
-      Effect.provide(
-        PspReads.layer.pipe(
-          Layer.provide([
-            Layer.succeed(
-              ClinicAccounts,
-              ClinicAccounts.of({ find: () => Effect.delay(Effect.succeed("acct_oak"), "1500 millis") })
-            ),
-            Layer.succeed(PspClient, PspClient.of({ list: () => Effect.never }))
-          ])
-        )
-      )
-    )
-  )
-})
-
-describe("the log", () => {
-  it.effect("says that a circuit opened, and that it closed, and nothing of the reads between", () =>
-    Effect.gen(function* () {
-      const { logs } = yield* Recorded
-      const said = Effect.sync(() => logs.splice(0).filter((line) => !line.includes('"DEBUG"')))
-      const { read } = yield* readsOver(refused, refused, refused, refused, refused, refused, answered)
-      yield* times(4, failureOf(read))
-      const failures = yield* said
-      assert.strictEqual(failures.length, 4)
-      yield* failureOf(read)
-      const opened = yield* said
-      assert.strictEqual(opened.length, 1)
-      for (const line of [...failures, ...opened]) {
-        for (const word of [organization, clinic, "charges", "req_403", "StripePermissionError 403"]) {
-          assert.include(line, word)
-        }
-        assert.notInclude(line, "acct_oak")
-      }
-      assert.include(opened.join(), "Circuit breaker open: ")
-      yield* times(20, failureOf(read))
+      assert.deepStrictEqual(yield* state, [0, 0, 1, 0, 0])
+      yield* calls(`${fiveOf("1a")} 1a`, "refused")
+      assert.deepStrictEqual(yield* state, [0, 1, 1, 0, 5])
+      yield* calls(`${fiveOf("1b")} 1b`, "down")
+      assert.deepStrictEqual(yield* state, [1, 1, 0, 1, 10])
       yield* TestClock.adjust("5 seconds")
-      yield* times(20, failureOf(read))
-      assert.deepStrictEqual(yield* said, [])
-      yield* TestClock.adjust("5 seconds")
-      yield* times(3, read)
-      const closed = yield* said
-      assert.strictEqual(closed.length, 1)
-      assert.include(closed.join(), "Circuit breaker closed: ")
-    }).pipe(Effect.provide(Recorded.recording.pipe(Layer.provideMerge(Recorded.layer))))
+      yield* calls("1a", "works")
+      assert.deepStrictEqual(yield* state, [0, 0, 1, 1, 11])
+    }).pipe(withRegistry)
   )
 })

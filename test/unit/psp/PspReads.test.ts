@@ -1,241 +1,216 @@
-/** Live reads under a clock of their own: the one retry, the deadline and the circuit of the processor. */
+/** Live reads on a TestClock: the retry, the deadline, the limit of an organization, the errors and the log. */
 import { assert, describe, it } from "@effect/vitest"
-import { Array, Duration, Effect, Fiber, Random } from "effect"
+import { Array, Duration, Effect, Fiber, Layer, Random } from "effect"
 import { TestClock } from "effect/testing"
-import { ClinicNotConnected, CursorNotFound, ProcessorDown, ProcessorNotConfigured } from "../../../src/api/Errors.ts"
-import {
-  AccountDisconnected,
-  AccountFailed,
-  AccountUnauthorized,
-  CursorUnknown,
-  type Page,
-  PspNotConfigured,
-  PspRefused,
-  PspUnavailable,
-  RateLimited
-} from "../../../src/psp/PspPage.ts"
-import type { PspReadError } from "../../../src/psp/PspReads.ts"
-import { type Answer, readsOver } from "./fakes.ts"
+import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import * as Errors from "../../../src/api/Errors.ts"
+import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
+import { PspClient } from "../../../src/psp/PspClient.ts"
+import * as Psp from "../../../src/psp/PspPage.ts"
+import { PspReads } from "../../../src/psp/PspReads.ts"
+import { layerPsp } from "../../http/inProcess.ts"
+import { Recorded } from "../../support/Recorded.ts"
+import { type Answer, clinic, organization, readsOver } from "./fakes.ts"
 
-const page: Page = { data: [{ id: "ch_1" }], hasMore: false }
-const answered: Answer = Effect.succeed(page)
-const down: Answer = Effect.fail(new PspUnavailable({ reason: "down" }))
+const page: Psp.Page = { data: [{ id: "ch_1" }], hasMore: false }
+const found: Answer = Effect.succeed(page)
+const refused: Answer = Effect.fail(new Psp.AccountFailed({ reason: "StripePermissionError 403", request: "req_403" }))
 const limited = (retryAfter: Duration.Input): Answer =>
-  Effect.fail(new RateLimited({ retryAfter: Duration.fromInputUnsafe(retryAfter) }))
+  Effect.fail(new Psp.RateLimited({ retryAfter: Duration.fromInputUnsafe(retryAfter) }))
+const down = (retryAfter = 1) => new Errors.ProcessorDown({ retryAfter })
 
-/** A processor that never answers, and how often a call was given up. */
-const silent = () => {
-  const state = { givenUp: 0 }
-  return { state, answer: Effect.onInterrupt(Effect.never, () => Effect.sync(() => void (state.givenUp += 1))) }
-}
+const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })
 
-/** Randomness that always says the same. */
-const jitter = (share: number) =>
-  Effect.provideService(Random.Random, { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => share })
+const times = <A, E, R>(count: number, effect: Effect.Effect<A, E, R>) =>
+  Effect.forEach(Array.range(1, count), () => effect)
 
-const times = (calls: ReadonlyArray<{ readonly at: number }>) => calls.map(({ at }) => at)
-
-/** Asserts that a read ends at a time from now, and not a millisecond before. */
-const endsAt = <A, E>(millis: number, fiber: Fiber.Fiber<A, E>) =>
+/** The result of an effect, which has to end at a time from now and not a millisecond before. */
+const endsAt = <A, E, R>(millis: number, effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
+    const fiber = yield* fork(effect)
     yield* TestClock.adjust(millis - 1)
     assert.isUndefined(fiber.pollUnsafe())
     yield* TestClock.adjust(1)
     assert.isDefined(fiber.pollUnsafe())
+    return yield* Fiber.join(fiber)
   })
 
-const fails = (read: Effect.Effect<Page, PspReadError>, expected: PspReadError) =>
-  Effect.map(Effect.flip(read), (error) => assert.deepStrictEqual(error, expected))
-
-const failures = (read: Effect.Effect<Page, PspReadError>, count: number) =>
-  Effect.forEach(Array.range(1, count), () => fails(read, new ProcessorDown({ retryAfter: 1 })), { discard: true })
+/** Randomness that is always the same share. */
+const jitter = (share: number) =>
+  Effect.provideService(Random.Random, { nextIntUnsafe: () => 0, nextDoubleUnsafe: () => share })
 
 describe("a rate limit", () => {
   it.effect.each([
-    [0, 1000],
-    [0.5, 1125],
-    [0.996, 1249]
-  ] as const)("is waited for with jitter before the one retry: %d of it, after %d ms", ([share, millis]) =>
+    ["1 second", 0, 1000],
+    ["1 second", 0.5, 1125],
+    ["1 second", 0.996, 1249],
+    ["2 seconds", 0, 2000]
+  ] as const)("of %s is waited for, with a jitter of %d of 250 ms, and retried once after %d ms", ([wait, share, at]) =>
     Effect.gen(function* () {
-      const { calls, read } = yield* readsOver(limited("1 second"), answered)
-      const fiber = yield* Effect.forkChild(jitter(share)(read), { startImmediately: true })
-      yield* endsAt(millis, fiber)
-      assert.deepStrictEqual(yield* Fiber.join(fiber), page)
-      assert.deepStrictEqual(times(calls), [0, millis])
+      const { calls, read } = yield* readsOver(limited(wait), found)
+      assert.deepStrictEqual(yield* endsAt(at, jitter(share)(read)), page)
+      assert.deepStrictEqual(
+        calls.map((call) => call.at),
+        [0, at]
+      )
       assert.deepStrictEqual({ ...calls[0], at: 0 }, { ...calls[1], at: 0 })
     })
   )
 
-  it.effect("of two seconds is still waited for", () =>
-    Effect.gen(function* () {
-      const { calls, read } = yield* readsOver(limited("2 seconds"), answered)
-      const fiber = yield* Effect.forkChild(jitter(0)(read), { startImmediately: true })
-      yield* endsAt(2000, fiber)
-      assert.deepStrictEqual(times(calls), [0, 2000])
-    })
-  )
-
-  it.effect.each([2001, 60_000])("of %d ms, which is longer than that, is an error at once", (millis) =>
-    Effect.gen(function* () {
-      const { calls, read } = yield* readsOver(limited(millis), answered)
-      yield* fails(read, new ProcessorDown({ retryAfter: 1 }))
-      assert.strictEqual(calls.length, 1)
-    })
-  )
-
-  it.effect("that comes again after the retry is an error, without another retry", () =>
+  it.effect("that the retry meets again is an error", () =>
     Effect.gen(function* () {
       const { calls, read } = yield* readsOver(limited("1 second"))
-      const fiber = yield* Effect.forkChild(jitter(0)(fails(read, new ProcessorDown({ retryAfter: 1 }))), {
-        startImmediately: true
-      })
-      yield* endsAt(1000, fiber)
-      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(yield* endsAt(1000, jitter(0)(Effect.flip(read))), down())
       assert.strictEqual(calls.length, 2)
     })
   )
 
-  it.effect.each([
-    ["after a late answer, the wait", Effect.delay(limited("2 seconds"), "7 seconds"), answered, 1],
-    ["the call after the wait", limited("2 seconds"), Effect.never, 2]
-  ] as const)("does not move the deadline: it cuts short %s", ([, first, second, count]) =>
+  it.effect("is no call while it is waited for: callers that leave then are no failure of the account", () =>
     Effect.gen(function* () {
-      const { calls, read } = yield* readsOver(first, second)
-      const fiber = yield* Effect.forkChild(fails(read, new ProcessorDown({ retryAfter: 1 })), {
-        startImmediately: true
-      })
-      yield* endsAt(8000, fiber)
-      yield* Fiber.join(fiber)
-      assert.strictEqual(calls.length, count)
+      const { calls, read } = yield* readsOver(limited("2 seconds"))
+      for (const _ of Array.range(1, 10)) {
+        const fiber = yield* fork(read)
+        yield* TestClock.adjust(1500)
+        yield* Fiber.interrupt(fiber)
+      }
+      assert.strictEqual(calls.length, 10)
     })
   )
 })
 
-describe("a failure of the processor", () => {
+describe("a failure", () => {
+  const retryAfter = Duration.seconds(10)
   it.effect.each([
-    ["a cursor that it does not know", new CursorUnknown(), new CursorNotFound()],
-    ["an account that is not connected any more", new AccountDisconnected(), new ClinicNotConnected()],
-    ["being down", new PspUnavailable({ reason: "acct_oak" }), new ProcessorDown({ retryAfter: 1 })],
-    ["a request that it does not take", new PspRefused({ reason: "acct_oak" }), new ProcessorDown({ retryAfter: 1 })],
-    ["not answering for an account", new AccountFailed({ reason: "acct_oak" }), new ProcessorDown({ retryAfter: 1 })],
-    [
-      "not taking our key for an account",
-      new AccountUnauthorized({ reason: "acct_oak" }),
-      new ProcessorDown({ retryAfter: 1 })
-    ],
-    ["not being configured", new PspNotConfigured(), new ProcessorNotConfigured()]
-  ] as const)("is not retried, and answered as decided: %s", ([, error, expected]) =>
+    [new Psp.CursorUnknown(), new Errors.CursorNotFound()],
+    [new Psp.AccountDisconnected(), new Errors.ClinicNotConnected()],
+    [new Psp.PspNotConfigured(), new Errors.ProcessorNotConfigured()],
+    [new Psp.PspUnavailable({ reason: "acct_oak" }), down()],
+    [new Psp.PspErred({ reason: "acct_oak" }), down()],
+    [new Psp.PspRefused({ reason: "acct_oak" }), down()],
+    [new Psp.AccountFailed({ reason: "acct_oak" }), down()],
+    [new Psp.AccountUnauthorized({ reason: "acct_oak" }), down()],
+    [new Psp.RateLimited({ retryAfter: Duration.millis(2001) }), down(3)],
+    [new Psp.RateLimited({ retryAfter: Duration.seconds(60) }), down(60)],
+    [new Psp.RateLimited({ retryAfter: Duration.hours(1) }), down(60)],
+    [new Psp.PspUnavailable({ reason: "503", retryAfter }), down(10)]
+  ] as const)("is not retried: %s", ([error, expected]) =>
     Effect.gen(function* () {
-      const { calls, read } = yield* readsOver(Effect.fail(error), answered)
-      yield* fails(read, expected)
+      const { calls, read } = yield* readsOver(Effect.fail(error), found)
+      assert.deepStrictEqual(yield* Effect.flip(read), expected)
       assert.strictEqual(calls.length, 1)
     })
   )
 
-  it.effect("to answer within 8 seconds is an error at that moment, and the call is given up", () =>
+  it.effect("while a circuit is open says when it admits the next call, rounded up", () =>
     Effect.gen(function* () {
-      const { state, answer } = silent()
-      const { read } = yield* readsOver(answer)
-      const fiber = yield* Effect.forkChild(fails(read, new ProcessorDown({ retryAfter: 1 })), {
-        startImmediately: true
-      })
-      yield* endsAt(8000, fiber)
-      yield* Fiber.join(fiber)
-      assert.strictEqual(state.givenUp, 1)
-    })
-  )
-
-  it.effect("is nothing that a caller waits for: one that leaves at once gives the call up, and is no failure", () =>
-    Effect.gen(function* () {
-      const { state, answer } = silent()
-      const { isUp, read } = yield* readsOver(answer)
-      for (const count of Array.range(1, 10)) {
-        const fiber = yield* Effect.forkChild(read, { startImmediately: true })
-        yield* Fiber.interrupt(fiber)
-        assert.strictEqual(state.givenUp, count)
+      const { calls, read } = yield* readsOver(refused)
+      const failures = (count: number) =>
+        Effect.map(times(count, Effect.flip(read)), (errors) =>
+          errors.map((error) => ("retryAfter" in error ? error.retryAfter : undefined))
+        )
+      assert.deepStrictEqual(yield* failures(6), [1, 1, 1, 1, 5, 5])
+      assert.strictEqual(calls.length, 5)
+      for (const [wait, seconds] of [
+        [1, 5],
+        [999, 4],
+        [3999, 1]
+      ] as const) {
+        yield* TestClock.adjust(wait)
+        assert.deepStrictEqual(yield* failures(1), [seconds])
       }
-      assert.isTrue(yield* isUp)
     })
   )
 })
 
-describe("the circuit of the processor", () => {
-  it.effect("opens after five failures in a row: the processor is not called, and is not up", () =>
-    Effect.gen(function* () {
-      const { calls, isUp, read } = yield* readsOver(down)
-      yield* failures(read, 4)
-      assert.isTrue(yield* isUp)
-      yield* failures(read, 1)
-      assert.isFalse(yield* isUp)
-      yield* failures(read, 100)
-      assert.strictEqual(calls.length, 5)
-    })
-  )
-
+describe("the deadline of 8 seconds", () => {
   it.effect.each([
-    ["cursors that it does not know", new CursorUnknown()],
-    ["accounts that are not connected", new AccountDisconnected()],
-    ["too many requests", new RateLimited({ retryAfter: Duration.minutes(1) })],
-    ["requests that it does not take", new PspRefused({ reason: "parameter" })],
-    ["not being configured", new PspNotConfigured()]
-  ] as const)("is not opened by %s", ([, error]) =>
+    ["a call, which is given up", [Effect.never], 1],
+    ["the wait after a late rate limit", [Effect.delay(limited("2 seconds"), "7 seconds"), found], 1],
+    ["the call after the wait", [limited("2 seconds"), Effect.never], 2]
+  ] as const)("ends %s", ([, answers, count]) =>
     Effect.gen(function* () {
-      const { calls, isUp, read } = yield* readsOver(Effect.fail(error))
-      for (const _ of Array.range(1, 20)) yield* Effect.exit(read)
+      let givenUp = 0
+      const counted = answers.map((answer: Answer) => Effect.onInterrupt(answer, () => Effect.sync(() => givenUp++)))
+      const { calls, read } = yield* readsOver(...counted)
+      assert.deepStrictEqual(yield* endsAt(8000, Effect.flip(read)), down())
+      assert.strictEqual(calls.length, count)
+      assert.strictEqual(givenUp, answers.at(-1) === Effect.never ? 1 : 0)
+    })
+  )
+
+  it.effect("includes the look-up of the clinic", () => {
+    const slow = Layer.succeed(ClinicAccounts, {
+      find: () => Effect.delay(Effect.succeed("acct_oak"), "1500 millis")
+    })
+    const silent = Layer.succeed(PspClient, { list: () => Effect.never })
+    return Effect.flatMap(PspReads, ({ read }) =>
+      endsAt(8000, Effect.flip(read("charges", clinic, { limit: 1 })))
+    ).pipe(
+      Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),
+      Effect.provide(Layer.provide(PspReads.layer, [slow, silent]))
+    )
+  })
+})
+
+describe("an organization", () => {
+  it.effect("has 20 reads in flight; more are refused at once", () =>
+    Effect.gen(function* () {
+      const { calls, read, readOf } = yield* readsOver(...Array.makeBy(20, () => Effect.never), found)
+      const [first, ...others] = yield* Effect.forEach(Array.range(1, 20), () => fork(Effect.exit(read)))
+      assert.deepStrictEqual(yield* Effect.flip(read), new Errors.ProcessorBusy())
       assert.strictEqual(calls.length, 20)
-      assert.isTrue(yield* isUp)
+      assert.deepStrictEqual(yield* readOf("org_elm"), page)
+      yield* Fiber.interrupt(first)
+      assert.deepStrictEqual(yield* times(3, read), [page, page, page])
+      yield* TestClock.adjust("8 seconds")
+      yield* Fiber.joinAll(others)
     })
   )
+})
 
-  it.effect("is not opened by failures with a success among each five", () =>
-    Effect.gen(function* () {
-      const four = [down, down, down, down]
-      const { calls, isUp, read } = yield* readsOver(...four, answered, ...four, answered)
-      yield* failures(read, 4)
-      yield* read
-      yield* failures(read, 4)
-      assert.deepStrictEqual(yield* read, page)
-      assert.isTrue(yield* isUp)
-      assert.strictEqual(calls.length, 10)
-    })
+describe("an account", () => {
+  it.effect.each(["acct_ü", "acct_1\r\nx: y", "acct 1", "acct_\u0000", "a".repeat(256), "", " ", "\u00a0"])(
+    "that no header can carry is none: %j",
+    (account) =>
+      Effect.gen(function* () {
+        const { read } = yield* PspReads
+        const error = yield* Effect.flip(read("charges", clinic, { limit: 1 }))
+        assert.deepStrictEqual(error, new Errors.ClinicNotConnected())
+      }).pipe(
+        Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),
+        Effect.provide(layerPsp(Layer.succeed(PspClient, { list: () => found }), [{ organization, clinic, account }]))
+      )
   )
+})
 
-  it.effect("stays open for five seconds, then lets one call through, and closes when that succeeds", () =>
+describe("the log", () => {
+  it.effect("has a line for each failure, one when a circuit opens and one when it closes, none between", () =>
     Effect.gen(function* () {
-      const { calls, isUp, read } = yield* readsOver(down, down, down, down, down, Effect.delay(answered, "1 second"))
-      yield* failures(read, 5)
-      yield* TestClock.adjust(4999)
-      yield* failures(read, 1)
-      assert.strictEqual(calls.length, 5)
-      yield* TestClock.adjust(1)
-      const probe = yield* Effect.forkChild(read, { startImmediately: true })
-      assert.strictEqual(calls.length, 6)
-      yield* failures(read, 3)
-      assert.strictEqual(calls.length, 6)
-      assert.isFalse(yield* isUp)
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(yield* Fiber.join(probe), page)
-      assert.isTrue(yield* isUp)
-      const next = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(read, { startImmediately: true }))
-      assert.strictEqual(calls.length, 9)
-      yield* TestClock.adjust("1 second")
-      yield* Fiber.joinAll(next)
-    })
-  )
-
-  it.effect("stays open for five more seconds when that call fails, and one success closes it for good", () =>
-    Effect.gen(function* () {
-      const { calls, isUp, read } = yield* readsOver(down, down, down, down, down, down, answered, down, answered)
-      yield* failures(read, 5)
+      const { logs } = yield* Recorded
+      const lines = Effect.sync(() => logs.splice(0).filter((line) => !line.includes('"DEBUG"')))
+      const { read } = yield* readsOver(...Array.makeBy(6, () => refused), found)
+      const fails = Effect.flip(read)
+      yield* times(4, fails)
+      const failures = yield* lines
+      assert.strictEqual(failures.length, 4)
+      yield* fails
+      const opened = yield* lines
+      assert.strictEqual(opened.length, 1)
+      for (const line of [...failures, ...opened]) {
+        for (const word of [organization, clinic, "charges", "req_403", "StripePermissionError 403"]) {
+          assert.include(line, word)
+        }
+        assert.notInclude(line, "acct_oak")
+      }
+      assert.include(opened.join(), "Circuit breaker open: ")
       yield* TestClock.adjust("5 seconds")
-      yield* failures(read, 3)
-      assert.strictEqual(calls.length, 6)
+      yield* times(20, fails)
+      assert.deepStrictEqual(yield* lines, [])
       yield* TestClock.adjust("5 seconds")
-      assert.deepStrictEqual(yield* read, page)
-      yield* failures(read, 1)
-      assert.isTrue(yield* isUp)
-      assert.deepStrictEqual(yield* read, page)
-      assert.deepStrictEqual(times(calls), [0, 0, 0, 0, 0, 5000, 10_000, 10_000, 10_000])
-    })
+      yield* times(3, read)
+      const closed = yield* lines
+      assert.strictEqual(closed.length, 1)
+      assert.include(closed.join(), "Circuit breaker closed: ")
+    }).pipe(Effect.provide(Recorded.recording.pipe(Layer.provideMerge(Recorded.layer))))
   )
 })
