@@ -14,24 +14,10 @@ import {
 import { type Outcome, outcomeOf, parse, prune, wantedBy } from "../http/JsonPruning.ts"
 import { smallBody } from "../api/JsonBody.ts"
 
-/** An invoice to delete. Ids that the delivery does not have are null. */
-export interface InvoiceRef {
-  readonly invoice_id: string
-  readonly clinic_id: string | null
-  readonly client_id: string | null
-}
-
-/** An invoice line to delete. Ids that the delivery does not have are null. */
-export interface InvoiceLineRef {
-  readonly invoice_line_id: string
-  readonly invoice_id: string | null
-  readonly clinic_id: string | null
-}
-
-/** The items that a task deletes: sets, each item once. */
+/** The items that a task deletes: sets, each item once. Ids that the delivery does not have are null. */
 export interface Deletions {
-  readonly invoices: ReadonlyArray<InvoiceRef>
-  readonly invoice_lines: ReadonlyArray<InvoiceLineRef>
+  readonly invoices: ReadonlyArray<Required<typeof DeletedInvoice.Type>>
+  readonly invoice_lines: ReadonlyArray<Required<typeof DeletedInvoiceLine.Type>>
 }
 
 export interface Delivery {
@@ -53,14 +39,14 @@ const namespace = "6f0e4b7e-5d0b-4c39-9d5c-1f1b8e3f7a42"
 export const taskIdOf = (organization: string, idempotencyKey: string): string =>
   Uuid.v5(JSON.stringify([organization, idempotencyKey]), namespace)
 
-/** Each item once, with its JSON, in the order of the JSON. */
+/** Each item once, in the order of its JSON. */
 const setOf = <Item extends object>(items: ReadonlyArray<Item>) =>
-  Array.sortWith(new Map(items.map((item) => [JSON.stringify(item), item])), ([json]) => json, Order.String)
+  Array.sortWith(new Map(items.map((item) => [JSON.stringify(item), item])), ([json]) => json, Order.String).map(
+    ([, item]) => item
+  )
 
-const jsonOf = (set: ReadonlyArray<readonly [json: string, item: unknown]>) =>
-  `[${set.map(([json]) => json).join(",")}]`
-
-const itemsOf = <Item>(set: ReadonlyArray<readonly [json: string, item: Item]>) => set.map(([, item]) => item)
+// Stored tasks have fingerprints: the text must stay the JSON of the deletions.
+const fingerprintOf = (deletions: Deletions) => hash("sha256", JSON.stringify(deletions), "buffer")
 
 /** The headers that identify a delivery: with another value it would be another delivery. */
 export type Identity = Pick<DeliveryHeaders, "idempotency-key" | "x-organization-id">
@@ -69,23 +55,24 @@ export type Identity = Pick<DeliveryHeaders, "idempotency-key" | "x-organization
 export const deliveryOf = (headers: Identity, { invoices = [], invoice_lines = [] }: InvoiceDeletions): Delivery => {
   const organization = headers["x-organization-id"]
   const idempotencyKey = headers["idempotency-key"]
-  const invoiceSet = setOf<InvoiceRef>(
-    invoices.map(({ invoice_id, clinic_id = null, client_id = null }) => ({ invoice_id, clinic_id, client_id }))
-  )
-  const lineSet = setOf<InvoiceLineRef>(
-    invoice_lines.map(({ invoice_line_id, invoice_id = null, clinic_id = null }) => ({
-      invoice_line_id,
-      invoice_id,
-      clinic_id
-    }))
-  )
+  const deletions = {
+    invoices: setOf(
+      invoices.map(({ invoice_id, clinic_id = null, client_id = null }) => ({ invoice_id, clinic_id, client_id }))
+    ),
+    invoice_lines: setOf(
+      invoice_lines.map(({ invoice_line_id, invoice_id = null, clinic_id = null }) => ({
+        invoice_line_id,
+        invoice_id,
+        clinic_id
+      }))
+    )
+  }
   return {
     organization,
     idempotencyKey,
     taskId: taskIdOf(organization, idempotencyKey),
-    // Stored tasks have fingerprints: the text must stay the JSON of the deletions.
-    fingerprint: hash("sha256", `{"invoices":${jsonOf(invoiceSet)},"invoice_lines":${jsonOf(lineSet)}}`, "buffer"),
-    deletions: { invoices: itemsOf(invoiceSet), invoice_lines: itemsOf(lineSet) },
+    fingerprint: fingerprintOf(deletions),
+    deletions,
     invoicesCount: invoices.length,
     invoiceLinesCount: invoice_lines.length
   }

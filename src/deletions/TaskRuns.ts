@@ -14,11 +14,6 @@ const lines = {
   released: Effect.logInfo("A deletion task was released: its attempt does not count")
 } as const
 
-const countsOf = (outcome: Outcome) => {
-  const { invoices, lines: deletedLines, notDeleted } = totalsOf(outcome)
-  return { invoices_deleted: invoices, invoice_lines_deleted: deletedLines, items_not_deleted: notDeleted }
-}
-
 /** The metrics of attempts. They are there, at 0, from the first call on. */
 export const runMetrics = Effect.map(Series.current, ({ counter, histogram }) => ({
   runs: Record.map(lines, (_, outcome) => counter("practice_data_task_runs_total", { outcome })),
@@ -47,46 +42,44 @@ interface Ended {
   readonly duration?: number
 }
 
-/** Counts an attempt. `late`: milliseconds from when the task was scheduled for. */
-const count = ({
-  isTakeover,
-  late,
-  outcome,
-  result
-}: Ended & { readonly isTakeover: boolean; readonly late: number }) =>
-  Effect.map(runMetrics, ({ attempts, delays, invoiceLines, invoices, linesOfInvoices, runs, takeovers }) => {
-    runs[result].add()
-    attempts.add()
-    if (isTakeover) takeovers.add()
-    if (result === "completed") delays.observe(Math.max(0, late) / 1000)
-    if (outcome === undefined) return
-    for (const verdict of Struct.keys(invoices)) invoices[verdict].add(outcome.invoices[verdict])
-    for (const verdict of Struct.keys(invoiceLines)) invoiceLines[verdict].add(outcome.invoice_lines[verdict])
-    linesOfInvoices.add(outcome.lines_of_invoices)
-  })
+/** Counts the items of a completed task, and gives their totals for the log. */
+const countItems = Effect.fnUntraced(function* (outcome: Outcome) {
+  const { invoiceLines, invoices, linesOfInvoices } = yield* runMetrics
+  for (const verdict of Struct.keys(invoices)) invoices[verdict].add(outcome.invoices[verdict])
+  for (const verdict of Struct.keys(invoiceLines)) invoiceLines[verdict].add(outcome.invoice_lines[verdict])
+  linesOfInvoices.add(outcome.lines_of_invoices)
+  const totals = totalsOf(outcome)
+  return {
+    invoices_deleted: totals.invoices,
+    invoice_lines_deleted: totals.lines,
+    items_not_deleted: totals.notDeleted
+  }
+})
 
 /** Reports an attempt that ended now. */
-export const report = (
+export const report = Effect.fnUntraced(function* (
   { attempt, idempotencyKey, isTakeover, organization, scheduledFor, taskId }: Claim,
-  ended: Ended
-) =>
-  Effect.gen(function* () {
-    const { duration = 0, outcome, reason, result } = ended
-    const late = (yield* Clock.currentTimeMillis) - DateTime.toEpochMillis(scheduledFor)
-    yield* count({ ...ended, isTakeover, late })
-    yield* Effect.annotateLogs(lines[result], {
-      task_id: taskId,
-      organization,
-      idempotency_key: idempotencyKey,
-      attempt,
-      result,
-      ...(outcome === undefined ? {} : countsOf(outcome)),
-      ...(reason === undefined ? {} : { reason }),
-      ms: Math.round(duration * 10) / 10,
-      late_ms: late,
-      ...(isTakeover ? { takeover: true } : {})
-    })
+  { duration = 0, outcome, reason, result }: Ended
+) {
+  const late = (yield* Clock.currentTimeMillis) - DateTime.toEpochMillis(scheduledFor)
+  const { attempts, delays, runs, takeovers } = yield* runMetrics
+  runs[result].add()
+  attempts.add()
+  if (isTakeover) takeovers.add()
+  if (result === "completed") delays.observe(Math.max(0, late) / 1000)
+  yield* Effect.annotateLogs(lines[result], {
+    task_id: taskId,
+    organization,
+    idempotency_key: idempotencyKey,
+    attempt,
+    result,
+    ...(outcome === undefined ? {} : yield* countItems(outcome)),
+    ...(reason === undefined ? {} : { reason }),
+    ms: Math.round(duration * 10) / 10,
+    late_ms: late,
+    ...(isTakeover ? { takeover: true } : {})
   })
+})
 
 /** The claims among tasks that were taken. The others are reported as dead. */
 export const claimsOf = Effect.fnUntraced(function* (taken: ReadonlyArray<Taken>) {

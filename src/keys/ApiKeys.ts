@@ -7,9 +7,8 @@
 import { randomInt } from "node:crypto"
 import { crc32 } from "node:zlib"
 import { Effect, Option, Redacted, Schema } from "effect"
-import { SqlSchema } from "effect/sql"
 import { CredentialDatabase } from "../database/Database.ts"
-import { isoTime } from "../database/Columns.ts"
+import { isoTime, rowsOf } from "../database/Columns.ts"
 import { hashOf, kind, prefixOf } from "./KeyLookup.ts"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -67,24 +66,21 @@ export const create = Effect.fn("ApiKeys.create")(function* (options: {
 /** The keys of an organization, or of all, oldest first. */
 export const list = Effect.fn("ApiKeys.list")(function* (organization: string | undefined) {
   const sql = yield* CredentialDatabase
-  const find = SqlSchema.findAll({
-    Request: Schema.UndefinedOr(Schema.String),
-    Result: ApiKey,
-    execute: (owner) => sql`
-      select organization_id, id, name, prefix, last_used_on::text,
-        ${sql.literal(["created_at", "revoked_at"].map(isoTime).join(", "))}
-      from api_keys
-      where ${owner === undefined ? sql`true` : sql`organization_id = ${owner}`}
-      order by api_keys.created_at, id`
-  })
-  return yield* find(organization).pipe(Effect.catchTag("SchemaError", Effect.die))
+  return yield* rowsOf(ApiKey)(sql`
+    select organization_id, id, name, prefix, last_used_on::text,
+      ${sql.literal(["created_at", "revoked_at"].map(isoTime).join(", "))}
+    from api_keys
+    where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
+    order by api_keys.created_at, id`)
 })
+
+const owners = rowsOf(Schema.Struct({ organization: Schema.String }))
 
 /** Revokes a key at once, and returns its organization; none if there is no such key or it was revoked before. */
 export const revoke = Effect.fn("ApiKeys.revoke")(function* (id: string) {
   const sql = yield* CredentialDatabase
-  const [revoked] = yield* sql<{ organization: string }>`
+  const [revoked] = yield* owners(sql`
     update api_keys set revoked_at = now() where id = ${id} and revoked_at is null
-    returning organization_id as organization`
+    returning organization_id as organization`)
   return Option.fromNullishOr(revoked?.organization)
 })

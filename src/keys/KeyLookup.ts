@@ -1,7 +1,7 @@
 /** The form of API keys, and their look-up in the table `api_keys`. */
 import { Buffer } from "node:buffer"
 import { hash } from "node:crypto"
-import { Duration, Effect, Redacted } from "effect"
+import { Duration, Effect, Predicate, Redacted } from "effect"
 import type { Constructor } from "effect/sql/Statement"
 import type { Database } from "../database/Database.ts"
 import { unaccounted } from "../database/Store.ts"
@@ -34,16 +34,23 @@ export const likely = `Bearer ${ours}`
 /** True if a key may be one of this service. Any other is likely unknown. */
 export const isLikely = (key: Redacted.Redacted): boolean => Redacted.value(key).startsWith(ours)
 
-/** A valid key. */
-export interface KeyRow {
-  readonly organization_id: string
-  readonly is_first_use_today: boolean
-}
-
 /** The statement that finds the row of a valid key, by its hash or by a placeholder of it. */
-export const keyRow = (sql: Constructor, keyHash: Uint8Array | string) => sql<KeyRow>`
+export const keyRow = (sql: Constructor, keyHash: Uint8Array | string) => sql`
   select organization_id, last_used_on is distinct from (now() at time zone 'UTC')::date as is_first_use_today
   from api_keys where key_hash = ${keyHash} and revoked_at is null`
+
+/** Decodes the row of a valid key. By hand: a request waits for it. */
+export const decodeKey = (row: unknown) => {
+  if (
+    !Predicate.hasProperty(row, "organization_id") ||
+    !Predicate.isString(row.organization_id) ||
+    !Predicate.hasProperty(row, "is_first_use_today") ||
+    !Predicate.isBoolean(row.is_first_use_today)
+  ) {
+    throw new TypeError("The row of an API key has another form")
+  }
+  return { organization: row.organization_id, isFirstUseToday: row.is_first_use_today }
+}
 
 /** The fairness key of a statement that looks up a key. */
 export const shareOf = (keyHash: Uint8Array): string =>

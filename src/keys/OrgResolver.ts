@@ -6,7 +6,7 @@ import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { CredentialDatabase, isSameDatabase, RecordDatabase } from "../database/Database.ts"
 import { CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import { hashOf, keyRow, type KeyRow, recordUse, shareOf, within } from "./KeyLookup.ts"
+import { decodeKey, hashOf, keyRow, recordUse, shareOf, within } from "./KeyLookup.ts"
 
 // Made once: a stack trace costs more than the rest of the response.
 const unauthorized = new Unauthorized()
@@ -46,11 +46,12 @@ export class OrgResolver extends Context.Service<
         const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
         const values = [keyHash]
         return Effect.flatMap(
-          sql.runShort(request, [text, values], () => sql.unsafe<KeyRow>(text, values)),
+          sql.runShort(request, [text, values], () => sql.unsafe(text, values)),
           ([row]) => {
             if (row === undefined) return Effect.fail(unauthorized)
-            const found = Effect.succeed(row.organization_id)
-            return row.is_first_use_today ? Effect.andThen(recordUse(sql, keyHash), found) : found
+            const { isFirstUseToday, organization } = decodeKey(row)
+            const found = Effect.succeed(organization)
+            return isFirstUseToday ? Effect.andThen(recordUse(sql, keyHash), found) : found
           }
         )
       }
