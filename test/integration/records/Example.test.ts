@@ -1,4 +1,4 @@
-/** The examples of the README's "Change it": a resource, a filter and an error that the API lacks. */
+/** The examples of src/api/records/README.md: a resource, a filter and an error that the API lacks. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it as test, layer } from "@effect/vitest"
@@ -141,9 +141,9 @@ test.effect("a new error is 400 with its text, and the typed client knows it", (
   })
 )
 
-test("the README quotes the examples as they are", () => {
-  const readme = unindented(readFileSync(join(root, "README.md"), "utf8"))
+test("the guide quotes the examples as they are", () => {
+  const guide = unindented(readFileSync(join(root, "src/api/records/README.md"), "utf8"))
   for (const file of ["example/00015_pets_breed.ts", "example/OffsetTooDeep.ts"]) {
-    assert.include(readme, unindented(codeOf(`test/integration/records/${file}`)))
+    assert.include(guide, unindented(codeOf(`test/integration/records/${file}`)))
   }
 })

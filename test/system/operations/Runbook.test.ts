@@ -1,5 +1,5 @@
 /**
- * The README's commands for backup, restore and rotation, as they stand there.
+ * The runbook's commands for backup, restore and rotation, as they stand there.
  *
  * @module-tag long
  */
@@ -20,7 +20,7 @@ import * as LocalPostgres from "../../support/LocalPostgres.ts"
 const root = join(import.meta.dirname, "../../..")
 const node = join(root, "node_modules/.bin/node")
 
-const blocks = snippetsOf(join(root, "README.md")).filter(({ language }) => language === "sh")
+const blocks = snippetsOf(join(root, "src/operations/RUNBOOK.md")).filter(({ language }) => language === "sh")
 
 /** The block of the README that begins with a text. */
 const blockOf = (beginning: string) => {

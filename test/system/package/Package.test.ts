@@ -55,7 +55,9 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
         "README.md",
         "dist/operations/doctor/migrated.json",
         "dist/requireNode.cjs",
-        "package.json"
+        "package.json",
+        "src/cli/sync/README.md",
+        "src/client/README.md"
       ])
     })
   )

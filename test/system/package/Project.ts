@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Context, Effect, Layer, Schema } from "effect"
-import { snippetsOf } from "./readme.ts"
+import { snippets } from "./readme.ts"
 import { npm } from "./run.ts"
 
 export const root = join(import.meta.dirname, "../../..")
@@ -56,9 +56,9 @@ const make = Effect.gen(function* () {
     `${oldNode}@${oldestNode}`
   )
   cpSync(join(import.meta.dirname, "project"), whole, { recursive: true })
-  const programs = snippetsOf(join(root, "README.md"))
+  const programs = snippets()
     .filter(({ file, language }) => file === undefined && ["js", "ts"].includes(language))
-    .map(({ code, language, line }) => ({ code, name: `readme-line-${line}.${language}` }))
+    .map(({ code, language }, index) => ({ code, name: `document-${index}.${language}` }))
   for (const { code, name } of programs) writeFileSync(join(whole, name), code)
   return {
     folder,

@@ -1,5 +1,6 @@
-/** The code in a README. */
+/** The code in the documents. */
 import { readFileSync } from "node:fs"
+import { join } from "node:path"
 
 /** A fenced block of code. */
 export interface Snippet {
@@ -11,7 +12,21 @@ export interface Snippet {
   readonly file: string | undefined
 }
 
-/** The blocks of a README, without the indentation of a list. */
+/** The documents whose code the tests run. */
+export const documents = [
+  "README.md",
+  "src/client/README.md",
+  "src/cli/sync/README.md",
+  "src/api/records/README.md",
+  "src/operations/RUNBOOK.md"
+] as const
+
+const root = join(import.meta.dirname, "../../..")
+
+/** The blocks of all documents. */
+export const snippets = (): ReadonlyArray<Snippet> => documents.flatMap((path) => snippetsOf(join(root, path)))
+
+/** The blocks of a document, without the indentation of a list. */
 export const snippetsOf = (path: string): ReadonlyArray<Snippet> => {
   const text = readFileSync(path, "utf8")
   return [...text.matchAll(/^( *)```(\w+)\n([\s\S]*?)^ *```$/gm)].map(

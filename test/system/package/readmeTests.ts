@@ -8,7 +8,7 @@ import { startCommand } from "../../support/Process.ts"
 import { freePort } from "../../support/LocalPostgres.ts"
 import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 import { node24, Project, root } from "./Project.ts"
-import { snippetsOf } from "./readme.ts"
+import { snippets } from "./readme.ts"
 import { succeed } from "./run.ts"
 import { binOf, DemoService } from "./Service.ts"
 
@@ -45,10 +45,10 @@ const answersFromTheStart = Effect.fnUntraced(function* (address: string) {
   yield* Fiber.joinAll(fibers)
 })
 
-const readme = snippetsOf(join(root, "README.md"))
+const readme = snippets()
 
 /** The commands in the README that are tried elsewhere, or that need what a reader has: his Postgres, his shell. */
-const untried = ["npm ci && npm start", "npm ci && npm test", "npm install ./practice-data-0.1.0.tgz"]
+const untried = ["npm ci && npm start", "npm ci && npm test"]
 
 /** Those that `test/system/operations/Runbook.test.ts` tries, by their beginnings. */
 const ofRunbook = ["pg_dumpall ", 'psql --dbname="$', "npm run cli -- keys create "]

@@ -1,0 +1,32 @@
+/** The links of the documents. */
+import { existsSync, globSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { assert, it } from "@effect/vitest"
+
+const root = join(import.meta.dirname, "../..")
+const documents = ["README.md", ...globSync("{src,scripts}/**/*.md", { cwd: root, exclude: ["**/node_modules"] })]
+
+/** The anchors of a document: its headings as GitHub writes them, and its own. */
+const anchorsOf = (text: string) => [
+  ...[...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-")
+  ),
+  ...[...text.matchAll(/<a id="(\w+)">/g)].map(([, id = ""]) => id)
+]
+
+it("each link of a document leads to a file, and to a heading in it", () => {
+  const broken = documents.flatMap((path) =>
+    [...readFileSync(join(root, path), "utf8").matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].flatMap(
+      ([link, file = "", anchor]) => {
+        const target = file === "" ? path : join(dirname(path), file)
+        if (!existsSync(join(root, target))) return [`${path}: ${link}`]
+        const isFound = anchor === undefined || anchorsOf(readFileSync(join(root, target), "utf8")).includes(anchor)
+        return isFound ? [] : [`${path}: ${link}`]
+      }
+    )
+  )
+  assert.deepStrictEqual(broken, [])
+})
