@@ -1,5 +1,5 @@
 /** Logs, metrics and traces of the runs of tasks. */
-import { Clock, type Context, DateTime, Effect, Exit, Record, Struct } from "effect"
+import { Clock, DateTime, Effect, Record, Struct } from "effect"
 import { Outcome } from "../api/DeletionTasks.ts"
 import * as Series from "../observability/Series.ts"
 import * as Tracing from "../observability/Tracing.ts"
@@ -113,8 +113,7 @@ export const traceRound =
   <A, E, R>(working: Effect.Effect<A, E, R>) => {
     if (claimed === 0) return working
     const attributes = { "practice_data.tasks": claimed }
-    return Effect.contextWith((context: Context.Context<R>) => {
-      Tracing.child(context, "Scheduler.claim", { startTime })?.end(Tracing.now(context), Exit.void)
-      return working
-    }).pipe(Tracing.root({ name: "Worker.round", kind: "internal", startTime, attributes }))
+    return Effect.andThen(Tracing.record("Scheduler.claim", startTime), working).pipe(
+      Tracing.root({ name: "Worker.round", kind: "internal", startTime, attributes })
+    )
   }

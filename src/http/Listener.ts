@@ -69,7 +69,7 @@ const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout
 const observeRefusals = Effect.fnUntraced(function* (server: OrderedServer) {
   const observers = yield* RequestFacts.RequestObservers
   server.on("refused", ({ address, bytes, request, requestId, status }: Refused) => {
-    const facts = RequestFacts.make({
+    const facts = new RequestFacts.Account({
       id: requestId,
       method: request?.method ?? "",
       path: RequestFacts.pathOf(request?.url ?? ""),

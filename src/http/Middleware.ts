@@ -73,9 +73,9 @@ const completed =
     )
 
 /** Handles a request whose handlers and statements can note facts, and whose log lines have its id. */
-const withFacts = <A, E, R>(handled: Effect.Effect<A, E, R>, facts: RequestFacts.Collected, id: string) =>
+const withFacts = <A, E, R>(handled: Effect.Effect<A, E, R>, facts: RequestFacts.Account, id: string) =>
   Effect.updateContext(handled, (outer: Context.Context<R>) => {
-    const note = RequestFacts.noteIn(facts)
+    const { note } = facts
     return outer.pipe(
       Context.add(RequestFacts.Note, note),
       Context.add(Accounting, (statement) =>
@@ -116,7 +116,7 @@ export const around = (paths: Paths, keyed: { readonly prefix: string; readonly 
       const id = requestIdOf(headers["x-request-id"])
       const path = RequestFacts.pathOf(url)
       const methods = paths.get(path)
-      const facts = RequestFacts.make({
+      const facts = new RequestFacts.Account({
         id,
         method,
         path,

@@ -1,7 +1,7 @@
 /** Exports traces, metrics and logs to a collector, with the exporters of effect. */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
-import { Duration, Effect, Exit, Layer, Logger, Option, Redacted, Scope, Tracer } from "effect"
+import { Duration, Effect, Layer, Option, Redacted, Tracer } from "effect"
 import { HttpClient } from "effect/http"
 import {
   OtlpExporter,
@@ -23,56 +23,62 @@ import * as Tracing from "./Tracing.ts"
 /** The most characters of an exported text. */
 const longest = 4096
 
-const bound = (value: OtlpResource.AnyValue): void => {
-  if (typeof value.stringValue === "string") value.stringValue = safe(value.stringValue, longest)
-  value.arrayValue?.values.forEach(bound)
-  value.kvlistValue?.values.forEach((pair) => bound(pair.value))
+/** A value whose texts are bounded and without secrets. */
+const bounded = (value: OtlpResource.AnyValue): OtlpResource.AnyValue => {
+  if (typeof value.stringValue === "string") return { stringValue: safe(value.stringValue, longest) }
+  if (value.arrayValue !== undefined) return { arrayValue: { values: value.arrayValue.values.map(bounded) } }
+  return value.kvlistValue === undefined ? value : { kvlistValue: { values: allBounded(value.kvlistValue.values) } }
 }
 
-const boundAll = (attributes: ReadonlyArray<OtlpResource.KeyValue>) => {
-  for (const { key, value } of attributes) {
+const allBounded = (attributes: ReadonlyArray<OtlpResource.KeyValue>) =>
+  attributes.map(({ key, value }) => {
     // A statement without the indentation of our source.
-    if (key === "db.query.text") value.stringValue = value.stringValue?.replace(/\s+/g, " ").trim() ?? null
-    bound(value)
-  }
-}
+    const text = key === "db.query.text" ? value.stringValue?.replace(/\s+/g, " ").trim() : undefined
+    return { key, value: bounded(text === undefined ? value : { stringValue: text }) }
+  })
 
 // Effect's exporter marks every span that did not fail as ok, which is for people to say.
 const [unset, ok] = [0, 1] as const
 
-/** A serialization whose texts are bounded and without secrets. */
 const serialization = (protocol: Export["protocol"]) =>
   Layer.effect(
     OtlpSerialization.OtlpSerialization,
     Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) => ({
       metrics,
-      traces: ({ resourceSpans }) => {
-        for (const span of resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))) {
-          boundAll(span.attributes)
-          for (const { attributes } of span.events) boundAll(attributes)
-          if (span.status.code === ok) Object.assign(span, { status: { code: unset } })
-        }
-        return traces({ resourceSpans })
-      },
-      logs: (data) => {
-        for (const { scopeLogs } of data.resourceLogs) {
-          for (const line of scopeLogs.flatMap(({ logRecords = [] }) => logRecords)) {
-            if (line.body !== undefined) bound(line.body)
-            boundAll(line.attributes)
-          }
-        }
-        return logs(data)
-      }
+      traces: ({ resourceSpans }) =>
+        traces({
+          resourceSpans: resourceSpans.map(({ scopeSpans, ...source }) => ({
+            ...source,
+            scopeSpans: scopeSpans.map(({ spans, ...scope }) => ({
+              ...scope,
+              spans: spans.map((span) => ({
+                ...span,
+                attributes: allBounded(span.attributes),
+                events: span.events.map((event) => ({ ...event, attributes: allBounded(event.attributes) })),
+                status: span.status.code === ok ? { code: unset } : span.status
+              }))
+            }))
+          }))
+        }),
+      logs: ({ resourceLogs }) =>
+        logs({
+          resourceLogs: resourceLogs.map(({ scopeLogs, ...source }) => ({
+            ...source,
+            scopeLogs: scopeLogs.map(({ logRecords = [], ...scope }) => ({
+              ...scope,
+              logRecords: logRecords.map(({ attributes, body = {}, ...line }) => ({
+                ...line,
+                body: bounded(body),
+                attributes: allBounded(attributes)
+              }))
+            }))
+          }))
+        })
     }))
   ).pipe(Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf))
 
 /** The most that a stop waits for the last exports, all of them together. */
 const shutdownTimeout = Duration.seconds(2)
-
-export interface Options {
-  /** True for one of several processes of a host, which share its variables. */
-  readonly isOneOfSeveral?: boolean
-}
 
 /** The resource of all exports. An operator's variables come first. */
 const resourceOf = ({ attributes, serviceName }: OtlpSettings, isOneOfSeveral: boolean) => {
@@ -91,74 +97,69 @@ const resourceOf = ({ attributes, serviceName }: OtlpSettings, isOneOfSeveral: b
   }
 }
 
-/** Exports until the scope closes. */
-export const layer = (settings: OtlpSettings, { isOneOfSeveral = false }: Options = {}) =>
+/** Effect's tracer, with our sampling, and without the messages of errors. */
+const layerTracer = (options: Parameters<typeof OtlpTracer.make>[0], { ratio, sampler }: OtlpSettings) =>
   Layer.unwrap(
-    Effect.gen(function* () {
-      const { counter } = yield* Series.current
+    Effect.map(OtlpTracer.make(options), (found) => {
+      const tracer = Tracing.describing(found)
+      return Layer.mergeAll(
+        Layer.succeed(Tracing.Traces, { tracer, sampler: Tracing.makeSampler(sampler, ratio) }),
+        Layer.succeed(Tracer.Tracer, tracer),
+        // A statement says how long it waited for its connection to open.
+        Layer.succeed(SpanPropagationEnabled, true)
+      )
+    })
+  ).pipe(Layer.provide(OtlpExporter.layerFlusher))
+
+/**
+ * Exports until the scope closes.
+ *
+ * @param isOneOfSeveral true for one of several processes of a host, which share its variables
+ */
+export const layer = (settings: OtlpSettings, { isOneOfSeveral = false } = {}) =>
+  Layer.unwrap(
+    Effect.map(Series.current, ({ counter }) => {
       const exported = signals.filter((signal) => Option.isSome(settings[signal]))
       const failures = new Map(
         exported.map((signal) => [signal, counter("practice_data_telemetry_export_failures_total", { signal })])
       )
       const health = OtlpClient.makeHealth((signal) => failures.get(signal)?.add())
       const resource = resourceOf(settings, isOneOfSeveral)
-      const flusher = yield* Layer.build(OtlpExporter.layerFlusher)
-      // So that a stop waits for all signals at once.
-      const together = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
+      const { logBatch, logDelay, logQueue, metricInterval, spanBatch, spanDelay, spanQueue, temporality } = settings
 
-      type Needed = HttpClient.HttpClient | OtlpExporter.Flusher | OtlpSerialization.OtlpSerialization | Scope.Scope
-      const exporting = Effect.fnUntraced(function* <A>(
+      const exporting = <A>(
         signal: Signal,
         atOnce: number,
         make: (options: {
           readonly url: string
           readonly headers: Readonly<Record<string, string>>
-          readonly compression: "gzip" | "none"
+          readonly compression: Export["compression"]
           readonly resource: typeof resource
           readonly shutdownTimeout: Duration.Duration
-        }) => Effect.Effect<A, never, Needed>
-      ) {
-        const found = settings[signal]
-        if (Option.isNone(found)) return Option.none<A>()
-        const { compression, headers, protocol, timeout, url } = found.value
-        const client = yield* OtlpClient.make({ signal, url, timeout, atOnce: Math.max(1, Math.floor(atOnce)), health })
-        const { href } = Redacted.value(url)
-        const exporter = make({ url: href, headers: Redacted.value(headers), compression, resource, shutdownTimeout })
-        return Option.some(
-          yield* exporter.pipe(
-            Effect.provideContext(yield* Layer.build(serialization(protocol))),
-            Effect.provideService(HttpClient.HttpClient, client),
-            Effect.provideContext(flusher),
-            Scope.provide(yield* Scope.fork(together))
-          )
-        )
-      })
-
-      const { logBatch, logDelay, logQueue, metricInterval, ratio, sampler, spanBatch, spanDelay, spanQueue } = settings
-      const logger = yield* exporting("logs", logQueue / logBatch, (options) =>
-        OtlpLogger.make({ ...options, exportInterval: logDelay, maxBatchSize: logBatch })
-      )
-      yield* exporting("metrics", 1, (options) =>
-        OtlpMetrics.make({ ...options, exportInterval: metricInterval, temporality: settings.temporality })
-      )
-      const tracer = yield* exporting("traces", spanQueue / spanBatch, (options) =>
-        OtlpTracer.make({ ...options, exportInterval: spanDelay, maxBatchSize: spanBatch })
-      )
-      const tracing = (found: Tracer.Tracer) => {
-        const described = Tracing.describing(found)
-        return Layer.mergeAll(
-          Layer.succeed(Tracing.Traces, { tracer: described, sampler: Tracing.makeSampler(sampler, ratio) }),
-          Layer.succeed(Tracer.Tracer, described),
-          // A statement says how long it waited for its connection to open.
-          Layer.succeed(SpanPropagationEnabled, true)
-        )
-      }
-      return Layer.mergeAll(
-        Option.match(logger, {
+        }) => Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>
+      ) =>
+        Option.match(settings[signal], {
           onNone: () => Layer.empty,
-          onSome: (found) => Logger.layer([found], { mergeWithExisting: true })
-        }),
-        Option.match(tracer, { onNone: () => Layer.empty, onSome: tracing })
+          onSome: ({ compression, headers, protocol, timeout, url }) => {
+            const { href } = Redacted.value(url)
+            const client = OtlpClient.make({ signal, url, timeout, atOnce: Math.max(1, Math.floor(atOnce)), health })
+            return make({ url: href, headers: Redacted.value(headers), compression, resource, shutdownTimeout }).pipe(
+              Layer.provide([serialization(protocol), Layer.effect(HttpClient.HttpClient, client)])
+            )
+          }
+        })
+
+      // Closed at once: a stop waits for all of them together.
+      return Layer.mergeAll(
+        exporting("logs", logQueue / logBatch, (options) =>
+          OtlpLogger.layer({ ...options, exportInterval: logDelay, maxBatchSize: logBatch })
+        ),
+        exporting("metrics", 1, (options) =>
+          OtlpMetrics.layer({ ...options, exportInterval: metricInterval, temporality })
+        ),
+        exporting("traces", spanQueue / spanBatch, (options) =>
+          layerTracer({ ...options, exportInterval: spanDelay, maxBatchSize: spanBatch }, settings)
+        )
       )
     })
   ).pipe(Layer.provide(NoRedirects.layer))

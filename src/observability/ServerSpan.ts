@@ -42,7 +42,7 @@ export const sample = (
   if (caller === undefined) return { caller, withKey: withoutKey, withoutKey }
   // A sampler that ignores the caller's flag decides by the new id: the caller could choose an id that is sampled.
   const isSampled = traces.sampler.isParentBased ? caller.sampled : withoutKey !== undefined
-  return { caller, withKey: isSampled ? Tracing.resume(traces, options, caller) : undefined, withoutKey }
+  return { caller, withKey: isSampled ? Tracing.make(traces.tracer, caller, options) : undefined, withoutKey }
 }
 
 /** Handles a request with all of its spans below its own. */

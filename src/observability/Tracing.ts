@@ -3,7 +3,7 @@
  * tracer is on. It is off here, and on only within a request or a run that is sampled. So all others cost nothing, and
  * background work makes no spans.
  */
-import { Cause, Clock, Context, Effect, Exit, Option, Predicate, References, Tracer } from "effect"
+import { Cause, Clock, Context, Effect, Exit, type Fiber, Option, Predicate, References, Tracer } from "effect"
 import { Hex } from "effect/encoding"
 import { isSqlError } from "effect/sql/SqlError"
 
@@ -28,19 +28,19 @@ export interface Sampler {
 const bits = 52
 
 /**
- * Takes a ratio of all ids: by their last 56 bits, which are random, and of these the higher ones, as many as a number
- * holds. A higher ratio takes all ids of a lower one, here and in services that follow the same rule.
+ * Makes a sampler. By ratio, the last 56 bits of an id decide, which are random, and of these the higher ones, as many as
+ * a number holds. A higher ratio takes all ids of a lower one, here and in services that follow the same rule.
+ *
+ * @param ratio of the samplers by ratio: from 0 for none to 1 for all
  */
-const isAmong = (ratio: number) => {
-  const threshold = Math.round((1 - ratio) * 2 ** bits)
-  return (traceId: string) => Number.parseInt(traceId.slice(18, 18 + bits / 4), 16) >= threshold
+export const makeSampler = (name: (typeof samplers)[number], ratio: number): Sampler => {
+  const share = name.endsWith("always_on") ? 1 : name.endsWith("always_off") ? 0 : ratio
+  const threshold = Math.round((1 - share) * 2 ** bits)
+  return {
+    isParentBased: name.startsWith("parentbased_"),
+    takes: (traceId) => Number.parseInt(traceId.slice(18, 18 + bits / 4), 16) >= threshold
+  }
 }
-
-/** @param ratio of the samplers by ratio: from 0 for none to 1 for all */
-export const makeSampler = (name: (typeof samplers)[number], ratio: number): Sampler => ({
-  isParentBased: name.startsWith("parentbased_"),
-  takes: isAmong(name.endsWith("always_on") ? 1 : name.endsWith("always_off") ? 0 : ratio)
-})
 
 /** The tracer and the sampler of this process; undefined if it makes no traces. */
 export const Traces = Context.Reference<{ readonly tracer: Tracer.Tracer; readonly sampler: Sampler } | undefined>(
@@ -52,9 +52,7 @@ export type Traces = NonNullable<typeof Traces.Service>
 /** The id of the caller's trace, in a request that is not sampled. */
 export const CallerTraceId = Context.Reference<string | undefined>(
   "practice-data/observability/Tracing/CallerTraceId",
-  {
-    defaultValue: () => undefined
-  }
+  { defaultValue: () => undefined }
 )
 
 const traceParentShape = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
@@ -101,22 +99,17 @@ const codeOf = (error: unknown) => {
 
 /** The stack of a bug, without its message. */
 const stackOf = (defect: unknown) =>
-  Predicate.isError(defect)
-    ? (defect.stack ?? "")
-        .split("\n")
-        .filter((line) => /^\s+at /.test(line))
-        .join("\n")
-        .slice(0, longestStack)
-    : ""
+  (Predicate.isError(defect) ? (defect.stack ?? "") : "")
+    .split("\n")
+    .filter((line) => /^\s+at /.test(line))
+    .join("\n")
+    .slice(0, longestStack)
 
 /** A failure as the exporter writes it. */
 const plain = (kind: string, stack = "") =>
   Exit.fail({ name: kind, message: kind, stack: `${kind}\n${stack}`.trimEnd() })
 
-/**
- * The exit of a span to export. The exporter would write the message of every error, and a message of a database may
- * quote a row: so a span has the kind of an error, the code of a database, and the stack of a bug.
- */
+/** The exit of a span to export, and attributes that describe it. */
 const described = (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>): Exit.Exit<unknown, unknown> => {
   const attribute = span.attributes.get(errorType)
   const given = Predicate.isString(attribute) ? attribute : undefined
@@ -131,30 +124,53 @@ const described = (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>): Exit.E
   return plain(kind, isBug ? stackOf(error) : "")
 }
 
+type SpanOptions = ConstructorParameters<typeof Tracer.NativeSpan>[0]
+
+/**
+ * A span that is exported when it ends. The exporter would write the message of every error, and a message of a database
+ * may quote a row: it gets the kind of an error, the code of a database, and the stack of a bug.
+ */
+class DescribedSpan extends Tracer.NativeSpan {
+  readonly #exported: Tracer.Span
+
+  constructor(options: SpanOptions, exported: Tracer.Span) {
+    super(options)
+    this.#exported = exported
+  }
+
+  override get traceId() {
+    return this.#exported.traceId
+  }
+
+  override get spanId() {
+    return this.#exported.spanId
+  }
+
+  override end(time: bigint, exit: Exit.Exit<unknown, unknown>) {
+    const shown = described(this, exit)
+    super.end(time, exit)
+    for (const [name, value] of this.attributes) this.#exported.attribute(name, value)
+    for (const event of this.events) this.#exported.event(...event)
+    this.#exported.end(time, shown)
+  }
+}
+
 /** A tracer whose spans export no messages of errors. */
 export const describing = (tracer: Tracer.Tracer): Tracer.Tracer =>
-  Tracer.make({
-    span: (options) => {
-      const span = tracer.span(options)
-      const end: Tracer.Span["end"] = (time, exit) => span.end(time, described(span, exit))
-      return new Proxy(span, { get: (target, key) => (key === "end" ? end : Reflect.get(target, key)) })
-    }
-  })
+  Tracer.make({ span: (options) => new DescribedSpan(options, tracer.span(options)) })
 
 /** A span that is made by hand. The maker ends it. */
-interface Made {
+export interface Root {
   readonly name: string
   readonly kind: Tracer.SpanKind
   /** Nanoseconds since 1970. */
   readonly startTime: bigint
-}
-
-export interface Root extends Made {
   /** Spans of other traces that led to this one. */
   readonly links?: ReadonlyArray<Tracer.AnySpan>
 }
 
-const make = (
+/** Makes a span that is sampled: the first of a new trace without a parent. */
+export const make = (
   tracer: Tracer.Tracer,
   parent: Tracer.AnySpan | undefined,
   { kind, links = [], name, startTime }: Root
@@ -181,10 +197,6 @@ export const start = ({ sampler, tracer }: Traces, options: Root, before?: Trace
   return isSampled ? span : undefined
 }
 
-/** The first span of this process in the trace of a caller. */
-export const resume = ({ tracer }: Traces, options: Root, caller: Tracer.ExternalSpan): Tracer.Span =>
-  make(tracer, caller, options)
-
 const enabled = Context.make(References.TracerEnabled, true)
 
 /** Runs an effect whose spans are below a span. */
@@ -196,28 +208,30 @@ export const within =
 /** The wall clock, in nanoseconds. */
 export const now = (context: Context.Context<never>) => Context.get(context, Clock.Clock).currentTimeNanosUnsafe()
 
-/** True if spans are made in a context. */
-export const isTraced = (context: Context.Context<never>): boolean => Context.get(context, References.TracerEnabled)
-
-/** A span below the one of a context, if that is sampled. */
-export const child = (
-  context: Context.Context<never>,
-  name: string,
-  { kind = "internal", startTime = now(context) }: Partial<Omit<Made, "name">> = {}
-): Tracer.Span | undefined => {
-  const parent = isTraced(context) ? Context.getOrUndefined(context, Tracer.ParentSpan) : undefined
-  return parent?.sampled === true
-    ? make(Context.get(context, Tracer.Tracer), parent, { name, kind, startTime })
-    : undefined
-}
-
 /** Makes a span of an effect where the tracer is on. For every request: `Effect.fn` takes a stack trace. */
 export const spanned =
   (name: string, attributes: Readonly<Record<string, unknown>>) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.contextWith((context: Context.Context<R>): Effect.Effect<A, E, R> =>
-      isTraced(context) ? Effect.withSpan(effect, name, { attributes }) : effect
+    Effect.withFiber((fiber): Effect.Effect<A, E, R> =>
+      fiber.cache.tracerEnabled ? Effect.withSpan(effect, name, { attributes }) : effect
     )
+
+/** The current span, if it is sampled. */
+const sampledOf = ({ cache }: Fiber.Fiber<unknown, unknown>) =>
+  cache.tracerEnabled && cache.span?.sampled === true ? cache.span : undefined
+
+/** Makes a span below the current one, if that is sampled, of something that ends now. */
+export const record = (name: string, startTime: bigint): Effect.Effect<void> =>
+  Effect.withFiber((fiber) => {
+    const parent = sampledOf(fiber)
+    if (parent !== undefined) {
+      make(fiber.getRef(Tracer.Tracer), parent, { name, kind: "internal", startTime }).end(
+        fiber.getRef(Clock.Clock).currentTimeNanosUnsafe(),
+        Exit.void
+      )
+    }
+    return Effect.void
+  })
 
 /** Runs an effect in no trace, within the trace of a span. */
 const outside = ({ spanId, traceId }: Tracer.AnySpan) =>
@@ -256,25 +270,19 @@ export const root =
       )
     })
 
-/** The current span, if it is sampled. */
-const currentSpan: Effect.Effect<Tracer.AnySpan | undefined> = Effect.withFiber((fiber) =>
-  Effect.succeed(fiber.cache.tracerEnabled && fiber.cache.span?.sampled === true ? fiber.cache.span : undefined)
-)
-
 /**
  * The `traceparent` of a call to another service; undefined if this process makes no traces. A request that is not
  * sampled says so, in the caller's trace if there is one, so that no service decides again.
  */
-export const outgoing: Effect.Effect<string | undefined> = Effect.withFiber((fiber) =>
-  fiber.getRef(Traces) === undefined
-    ? Effect.undefined
-    : Effect.map(currentSpan, (span) => {
-        const traceId = fiber.getRef(CallerTraceId) ?? Hex.random(32)
-        return traceParentOf(span ?? { traceId, spanId: Hex.random(16), sampled: false })
-      })
-)
+export const outgoing: Effect.Effect<string | undefined> = Effect.withFiber((fiber) => {
+  if (fiber.getRef(Traces) === undefined) return Effect.undefined
+  const span = sampledOf(fiber)
+  const traceId = fiber.getRef(CallerTraceId) ?? Hex.random(32)
+  return Effect.succeed(traceParentOf(span ?? { traceId, spanId: Hex.random(16), sampled: false }))
+})
 
 /** The `traceparent` by which later work is linked to the current span; undefined if that is not sampled. */
-export const currentTraceParent: Effect.Effect<string | undefined> = Effect.map(currentSpan, (span) =>
-  span === undefined ? undefined : traceParentOf(span)
-)
+export const currentTraceParent: Effect.Effect<string | undefined> = Effect.withFiber((fiber) => {
+  const span = sampledOf(fiber)
+  return Effect.succeed(span === undefined ? undefined : traceParentOf(span))
+})

@@ -23,7 +23,7 @@ const observing = (changed: Partial<RequestMetrics.Options> = {}) =>
     const observe = RequestMetrics.make(series, { ...options, ...changed })
     return (facts: Partial<RequestFacts.RequestFacts>) =>
       observe({
-        ...RequestFacts.make({
+        ...new RequestFacts.Account({
           id: "id",
           method: "POST",
           path: charges,
