@@ -1,6 +1,8 @@
 /** The data API in this process: its routes over services of a test's choice, without a socket or a database. */
+import { assert } from "@effect/vitest"
 import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
+import type { Fault } from "../../src/api/Faults.ts"
 import { organizations, recordsOf } from "../../src/demo/DemoData.ts"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { taskOf } from "../../src/demo/Load.ts"
@@ -154,4 +156,16 @@ export const send = Effect.fnUntraced(function* (sent: Sent = {}) {
     json: isJson && text !== "" ? yield* Effect.orDie(parse(text)) : undefined
   }
   return answer
+})
+
+/** Asserts the status of an answer and its JSON. */
+export const expectAnswer = Effect.fnUntraced(function* (sent: Sent, status: number, json: unknown) {
+  const answer = yield* send(sent)
+  assert.deepStrictEqual([answer.status, answer.json], [status, json])
+  return answer
+})
+
+/** The body of a 422 for faults of fields: each its name, or its place in the body, and its fault. */
+export const invalid = (...found: ReadonlyArray<readonly [field: string | number, fault: Fault]>) => ({
+  detail: found.map(([field, { msg, type }]) => ({ loc: ["body", field], msg, type }))
 })

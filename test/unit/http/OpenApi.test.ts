@@ -38,63 +38,38 @@ const referenced = (response: unknown) =>
   isReference(response) ? response.content["application/json"].schema.$ref.split("/").at(-1) : undefined
 
 describe("the OpenAPI document", () => {
-  test("has every endpoint, all of them a POST", () => {
+  test("has every endpoint, all of them a POST with an id of its own", () => {
     assert.sameMembers(
       operations.map(([path]) => `/api/v3${path}`),
       [...paths, ...processorPaths, ...taskPaths]
     )
     for (const item of Object.values(document.paths)) assert.deepStrictEqual(Object.keys(item), ["post"])
+    assert.strictEqual(new Set(operations.map(([, { operationId }]) => operationId)).size, operations.length)
   })
 
-  test("gives every operation an id of its own", () => {
-    const ids = operations.map(([, { operationId }]) => operationId)
-    assert.strictEqual(new Set(ids).size, operations.length)
+  test("describes the schemas that errors name, and that the key is a bearer token", () => {
+    const { schemas, securitySchemes } = document.components
+    assert.containsAllKeys(schemas, ["ErrorDetail", "HTTPValidationError", "ValidationError"])
+    assert.include(JSON.stringify(schemas["HTTPValidationError"]), "#/components/schemas/ValidationError")
+    assert.deepInclude(Object.values(securitySchemes)[0], { type: "http", scheme: "bearer" })
   })
 
-  test("describes the schemas that errors name", () => {
-    assert.containsAllKeys(document.components.schemas, ["ErrorDetail", "HTTPValidationError", "ValidationError"])
-    assert.include(
-      JSON.stringify(document.components.schemas["HTTPValidationError"]),
-      "#/components/schemas/ValidationError"
-    )
-  })
-
-  test("says that the key is a bearer token", () => {
-    assert.deepInclude(Object.values(document.components.securitySchemes)[0], { type: "http", scheme: "bearer" })
-  })
-})
-
-describe.each(operations)("the documentation of %s", (path, operation) => {
-  test("has a summary and a description", () => {
-    assert.isNotEmpty(operation.summary)
-    assert.isNotEmpty(operation.description)
-  })
-
-  test("asks for the key", () => {
-    assert.isNotEmpty(operation.security)
-  })
-
-  test("names a schema and a description for every status that it can answer", () => {
-    const responses: Readonly<Record<string, OpenApi.OpenApiSpecResponse>> = operation.responses
-    assert.containsAllKeys(responses, ["200", "400", "401", "413", "415", "422", "503"])
-    assert.strictEqual(Object.hasOwn(responses, "404"), path.endsWith("/get"))
-    for (const response of Object.values(responses)) assert.isNotEmpty(response.description)
-    for (const status of ["400", "401", "413", "415", "503"])
-      assert.strictEqual(referenced(responses[status]), "ErrorDetail")
-    assert.strictEqual(referenced(responses["422"]), "HTTPValidationError")
-  })
-
-  test("documents the headers that a client acts on", () => {
-    assert.containsAllKeys(operation.responses["401"], ["headers"])
-    assert.containsAllKeys(operation.responses["503"], ["headers"])
-  })
-
-  test.effect("takes a JSON body and no other", () =>
-    Effect.gen(function* () {
-      const { content, required } = yield* requestBodyOf(operation)
-      assert.deepStrictEqual(Object.keys(content), ["application/json"])
-      assert.isTrue(required)
-    })
+  test.effect.each(operations)(
+    "of %s has a text, the key, a JSON body, and each status with its schema",
+    ([path, operation]) =>
+      Effect.gen(function* () {
+        for (const text of [operation.summary, operation.description, operation.security]) assert.isNotEmpty(text)
+        const responses: Readonly<Record<string, OpenApi.OpenApiSpecResponse>> = operation.responses
+        const errors = ["400", "401", "413", "415", "503"]
+        assert.containsAllKeys(responses, ["200", "422", ...errors])
+        assert.strictEqual(Object.hasOwn(responses, "404"), path.endsWith("/get"))
+        for (const response of Object.values(responses)) assert.isNotEmpty(response.description)
+        for (const status of errors) assert.strictEqual(referenced(responses[status]), "ErrorDetail")
+        assert.strictEqual(referenced(responses["422"]), "HTTPValidationError")
+        for (const status of ["401", "503"]) assert.containsAllKeys(responses[status], ["headers"])
+        const { content, required } = yield* requestBodyOf(operation)
+        assert.deepStrictEqual([Object.keys(content), required], [["application/json"], true])
+      })
   )
 })
 

@@ -12,7 +12,16 @@ import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import * as RecordHandlers from "../../../src/records/Handlers.ts"
 import { faults } from "../../../src/api/Faults.ts"
-import { demo, key, layerDemo, layerDemoBut, other, type ServiceLayer, withDemoRecords } from "../../http/inProcess.ts"
+import {
+  demo,
+  invalid,
+  key,
+  layerDemo,
+  layerDemoBut,
+  other,
+  type ServiceLayer,
+  withDemoRecords
+} from "../../http/inProcess.ts"
 
 const handlersOver = (services: ServiceLayer) =>
   RecordHandlers.layer.pipe(
@@ -75,38 +84,50 @@ layer(handlersOver(layerDemo))("the typed client", (it) => {
   )
 })
 
-layer(handlersOver(layerDemo))("the typed client fails with", (it) => {
-  it.effect("Unauthorized when the key is not known", () =>
-    Effect.gen(function* () {
-      const api = yield* Effect.provide(makeClient, sending(HttpClientRequest.bearerToken("unknown")))
-      assert.deepStrictEqual(yield* Effect.flip(api.charges.search({ payload: {} })), new Errors.Unauthorized())
-    })
-  )
+type Client = Effect.Success<typeof client>
 
-  it.effect("OrgMismatch when another organization is named", () =>
+/** A call that fails, and its error. */
+const failing: ReadonlyArray<readonly [(api: Client) => Effect.Effect<unknown, unknown>, error: object]> = [
+  [(api) => api.charges.search({ payload: { organization: other.organization } }), new Errors.OrgMismatch()],
+  [
+    (api) => api.charges.search({ payload: { limit: 0 } }),
+    { _tag: "OutOfRange", detail: "limit must be between 1 and 1000" }
+  ],
+  [(api) => api.charges.get({ payload: { id: " " } }), new Errors.IdRequired()],
+  [(api) => api.charges.changes({ payload: { cursor: "made up" } }), new Errors.CursorInvalid()],
+  [(api) => api.charges.get({ payload: { id: other.demo.charges[0]?.id ?? "" } }), new Errors.RecordNotFound()],
+  [
+    (api) => api.charges.search({ payload: { status: "x".repeat(2000) } }),
+    { _tag: "PayloadTooLarge", detail: "The request body is larger than 1000 bytes" }
+  ]
+]
+
+/** What happens to a search on its way, and its error. */
+const tampering: ReadonlyArray<readonly [(request: HttpClientRequest.HttpClientRequest) => typeof request, object]> = [
+  [HttpClientRequest.bearerToken("unknown"), { _tag: "Unauthorized" }],
+  [
+    (request) => HttpClientRequest.setHeader(withKey(request), "content-encoding", "gzip"),
+    { _tag: "EncodingUnsupported", detail: "Content-Encoding should be identity" }
+  ],
+  [
+    (request) => request.pipe(withKey, HttpClientRequest.bodyText(`{"limit":"1","more":1}`, "application/json")),
+    { _tag: "RequestInvalid", ...invalid(["limit", faults.int], ["more", faults.extra]) }
+  ]
+]
+
+layer(handlersOver(layerDemo))("the typed client", (it) => {
+  it.effect("fails with the error of each status", () =>
     Effect.gen(function* () {
       const api = yield* client
-      const error = yield* Effect.flip(api.charges.search({ payload: { organization: other.organization } }))
-      assert.deepStrictEqual(error, new Errors.OrgMismatch())
+      for (const [call, error] of failing) assert.deepInclude(yield* Effect.flip(call(api)), { ...error })
+      for (const [change, error] of tampering) {
+        const tampered = yield* Effect.provide(makeClient, sending(change))
+        assert.deepInclude(yield* Effect.flip(tampered.charges.search({ payload: {} })), error)
+      }
     })
   )
 
-  it.effect("OutOfRange when limit or offset is out of range", () =>
-    Effect.gen(function* () {
-      const api = yield* client
-      const error = yield* Effect.flip(api.charges.search({ payload: { limit: 0 } }))
-      assert.deepInclude(error, { _tag: "OutOfRange", detail: "limit must be between 1 and 1000" })
-    })
-  )
-
-  it.effect("IdRequired when the id is blank", () =>
-    Effect.gen(function* () {
-      const api = yield* client
-      assert.deepStrictEqual(yield* Effect.flip(api.charges.get({ payload: { id: " " } })), new Errors.IdRequired())
-    })
-  )
-
-  it.effect("CursorInvalid when the cursor is made up, and of a cursor the changes after it with their lag", () =>
+  it.effect("walks changes by their cursor", () =>
     Effect.gen(function* () {
       const api = yield* client
       const { body, cursor, ...rest } = yield* api.charges.changes({ payload: {} })
@@ -114,55 +135,10 @@ layer(handlersOver(layerDemo))("the typed client fails with", (it) => {
       assert.deepStrictEqual(rest, { removed: [], has_more: false, lag: 0, complete: true })
       const next = yield* api.charges.changes({ payload: { cursor, limit: 1 } })
       assert.deepStrictEqual(next, { body: [], removed: [], cursor, has_more: false, lag: 0, complete: true })
-      const error = yield* Effect.flip(api.charges.changes({ payload: { cursor: "made up" } }))
-      assert.deepStrictEqual(error, new Errors.CursorInvalid())
     })
   )
 
-  it.effect("RecordNotFound when the organization has no such record", () =>
-    Effect.gen(function* () {
-      const api = yield* client
-      const id = other.demo.charges[0]?.id ?? ""
-      assert.deepStrictEqual(yield* Effect.flip(api.charges.get({ payload: { id } })), new Errors.RecordNotFound())
-    })
-  )
-
-  it.effect("PayloadTooLarge when the body is too large", () =>
-    Effect.gen(function* () {
-      const api = yield* client
-      const error = yield* Effect.flip(api.charges.search({ payload: { status: "x".repeat(2000) } }))
-      assert.deepInclude(error, { _tag: "PayloadTooLarge", detail: "The request body is larger than 1000 bytes" })
-    })
-  )
-
-  it.effect("EncodingUnsupported when the body is encoded", () =>
-    Effect.gen(function* () {
-      const encoding = sending((request) => HttpClientRequest.setHeader(withKey(request), "content-encoding", "gzip"))
-      const api = yield* Effect.provide(makeClient, encoding)
-      assert.deepInclude(yield* Effect.flip(api.charges.search({ payload: {} })), {
-        _tag: "EncodingUnsupported",
-        detail: "Content-Encoding should be identity"
-      })
-    })
-  )
-
-  it.effect("RequestInvalid, with every fault, when the body is not what the endpoint takes", () =>
-    Effect.gen(function* () {
-      const tampering = sending((request) =>
-        request.pipe(withKey, HttpClientRequest.bodyText(`{"limit":"1","more":1}`, "application/json"))
-      )
-      const api = yield* Effect.provide(makeClient, tampering)
-      assert.deepInclude(yield* Effect.flip(api.charges.search({ payload: {} })), {
-        _tag: "RequestInvalid",
-        detail: [
-          { loc: ["body", "limit"], ...faults.int },
-          { loc: ["body", "more"], ...faults.extra }
-        ]
-      })
-    })
-  )
-
-  it.effect("SchemaError, before anything is sent, when a value cannot be one of its field", () =>
+  it.effect("fails with a SchemaError before anything is sent when a value cannot be one of its field", () =>
     Effect.gen(function* () {
       const sent: Array<string> = []
       const api = yield* Effect.provide(
@@ -176,29 +152,19 @@ layer(handlersOver(layerDemo))("the typed client fails with", (it) => {
   )
 })
 
-const down = layerDemoBut(["charge-refunds"], {
-  search: () => Effect.fail(new Errors.RecordStoreDown()),
-  get: () => Effect.fail(new Errors.RecordStoreDown())
-})
+const recordsDown = () => Effect.fail(new Errors.RecordStoreDown())
+const outages = [
+  [layerDemoBut(["charges"], { search: recordsDown, get: recordsDown }), new Errors.RecordStoreDown({ retryAfter: 1 })],
+  [Layer.merge(layerDemo, OrgResolver.layerDown), new Errors.CredentialStoreDown({ retryAfter: 1 })]
+] as const
 
-layer(handlersOver(down))("the typed client fails with", (it) => {
-  it.effect("RecordStoreDown when the records cannot be read", () =>
-    Effect.gen(function* () {
-      const api = yield* client
-      const error = yield* Effect.flip(api["charge-refunds"].search({ payload: {} }))
-      assert.deepStrictEqual(error, new Errors.RecordStoreDown({ retryAfter: 1 }))
-    })
-  )
-})
-
-layer(handlersOver(Layer.merge(layerDemo, OrgResolver.layerDown)))("the typed client fails with", (it) => {
-  it.effect("CredentialStoreDown when the key cannot be looked up", () =>
-    Effect.gen(function* () {
-      const api = yield* client
-      assert.deepStrictEqual(
-        yield* Effect.flip(api.charges.search({ payload: {} })),
-        new Errors.CredentialStoreDown({ retryAfter: 1 })
-      )
-    })
-  )
-})
+for (const [services, error] of outages) {
+  layer(handlersOver(services))("the typed client in an outage", (it) => {
+    it.effect(`fails with ${error._tag}`, () =>
+      Effect.gen(function* () {
+        const api = yield* client
+        assert.deepStrictEqual(yield* Effect.flip(api.charges.search({ payload: {} })), error)
+      })
+    )
+  })
+}

@@ -1,0 +1,198 @@
+/** What a request body must be before its fields are looked at: its media type, size, encoding and syntax. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import { HttpServerRequest } from "effect/http"
+
+import { faults } from "../../../src/api/Faults.ts"
+import { Budget, readBody } from "../../../src/http/JsonBodyServer.ts"
+import { expectAnswer, InProcess, invalid, paths, send, type Sent } from "../../http/inProcess.ts"
+
+const bytes = (...values: ReadonlyArray<number>) => new Uint8Array(values)
+const ascii = (text: string) => [...new TextEncoder().encode(text)]
+const kibibyte = 1024
+const mebibyte = 1024 * kibibyte
+const padded = (size: number) => `{}${" ".repeat(size - 2)}`
+
+/** A body in pieces of 16 KiB, of which nobody is told the length. */
+const streamed = (size: number) => {
+  let left = size
+  return new ReadableStream<Uint8Array>({
+    pull: (controller) => {
+      const piece = Math.min(left, 16 * kibibyte)
+      left -= piece
+      if (piece > 0) controller.enqueue(new Uint8Array(piece).fill(0x20))
+      else controller.close()
+    }
+  })
+}
+
+const typed = (type: string | undefined) => ({ headers: { "content-type": type } })
+
+const accepted: ReadonlyArray<Sent> = [
+  { raw: " \r\n\t{ } \n" },
+  { raw: bytes(0xef, 0xbb, 0xbf, ...ascii("{}")) },
+  { raw: padded(mebibyte) },
+  { raw: padded(mebibyte), headers: { "content-length": String(mebibyte) } },
+  ...["application/json; charset=utf-8", "application/json ; a=b; c=d", "application/json;", "APPLICATION/JSON"].map(
+    typed
+  )
+]
+
+const notObjects = {
+  object: ["[]", "[{}]", `"{}"`, "3", "9".repeat(400), "true", "[".repeat(500_000) + "]".repeat(500_000)],
+  missing: ["", " \r\n ", "null", " null\n"]
+} as const
+
+/** Texts that are not JSON, and where they stop being it, in characters. */
+const malformed = [
+  ["{", 1],
+  ["}", 0],
+  ["nul", 0],
+  ["NaN", 0],
+  ["undefined", 0],
+  [`{"limit":1`, 10],
+  [`{"limit":}`, 9],
+  [`{"limit" 1}`, 9],
+  [`{"limit":1,}`, 11],
+  [`{"limit":1 "offset":1}`, 11],
+  [`{limit:1}`, 1],
+  [`{'limit':1}`, 1],
+  [`{"limit":+1}`, 9],
+  [`{"limit":.5}`, 9],
+  [`{"limit":1} x`, 12],
+  [`{"limit":1}{}`, 11],
+  [`{"status":"é",}`, 14],
+  [`[1,]`, 3],
+  [`[1 2]`, 3],
+  ["{} // a comment", 3],
+  ["{/* a comment */}", 1],
+  ["limit=1&offset=2", 0],
+  [`{"a":`.repeat(100_000), 500_000],
+  ["[".repeat(500_000), 500_000]
+] as const
+
+/** Texts that are not JSON because of what is within a token, or not UTF-8. */
+const malformedTokens = [
+  ...[`{"limit":01}`, `{"limit":1.}`, `{"limit":1e}`, `{"limit":-}`, `{"limit":0x10}`, `{"status":"paid}`],
+  ...[`{"status":"a\nb"}`, `{"status":"a\u0000b"}`, String.raw`{"status":"\x41"}`, String.raw`{"status":"\u12"}`],
+  new Uint8Array(Buffer.from("{}", "utf16le")),
+  bytes(...ascii(`{"status":"`), 0xff, ...ascii(`"}`)),
+  bytes(...ascii(`{"status":"`), 0xe2, 0x82, ...ascii(`"}`)),
+  bytes(...ascii(`{"status":"`), 0xc0, 0x80, ...ascii(`"}`)),
+  bytes(...ascii(`{"status":"`), 0xed, 0xa0, 0x80, ...ascii(`"}`)),
+  bytes(0xff, 0xfe, 0x7b, 0, 0x7d, 0)
+]
+
+const otherTypes = [
+  ...[undefined, "", "text/plain", "text/json", "application/jsonp", "application/problem+json"],
+  ...["multipart/form-data; boundary=x", "text/plain; application/json", "application/json, application/json"]
+]
+
+layer(InProcess.layer())("a body", (test) => {
+  test.effect("is accepted with white space, a byte order mark, up to 1 MiB, and with parameters of its type", () =>
+    Effect.gen(function* () {
+      for (const sent of accepted) assert.strictEqual((yield* send(sent)).status, 200, String(sent.headers))
+    })
+  )
+
+  test.effect.each(["object", "missing"] as const)("that is no object is 422: %s", (kind) =>
+    Effect.forEach(notObjects[kind], (raw) =>
+      expectAnswer({ raw }, 422, { detail: [{ loc: ["body"], ...faults[kind] }] })
+    )
+  )
+
+  test.effect("is required on every endpoint, and may be empty where no field is required", () =>
+    Effect.forEach(paths, (path) =>
+      Effect.gen(function* () {
+        yield* expectAnswer({ path, raw: "" }, 422, { detail: [{ loc: ["body"], ...faults.missing }] })
+        assert.notStrictEqual((yield* send({ path, raw: "{}" })).status, 422)
+      })
+    )
+  )
+
+  test.effect("that is not JSON is 422 with the position where it stops being it", () =>
+    Effect.forEach(malformed, ([raw, at]) => expectAnswer({ raw }, 422, invalid([at, faults.json])))
+  )
+
+  test.effect("with a malformed token or invalid UTF-8 is 422", () =>
+    Effect.gen(function* () {
+      for (const raw of malformedTokens) {
+        const { status, text } = yield* send({ raw })
+        assert.strictEqual(status, 422)
+        assert.match(
+          text,
+          /^\{"detail":\[\{"loc":\["body",\d+\],"msg":"JSON decode error","type":"json_invalid"\}\]\}$/
+        )
+      }
+    })
+  )
+
+  test.effect("whose field is nested 100,000 deep is 422 for its type", () =>
+    expectAnswer(
+      { raw: `{"status":${"[".repeat(100_000)}${"]".repeat(100_000)}}` },
+      422,
+      invalid(["status", faults.string])
+    )
+  )
+
+  test.effect.each(otherTypes)("of the type %s is 422", (type) =>
+    expectAnswer(typed(type), 422, { detail: [{ loc: ["header", "content-type"], ...faults.contentType }] })
+  )
+
+  test.effect.each<readonly [string, Sent]>([
+    ["sent without a length", { raw: padded(mebibyte + 1) }],
+    ["announced, before it is read", { raw: "{}", headers: { "content-length": String(mebibyte + 1) } }],
+    ["sent in pieces", { raw: streamed(2 * mebibyte) }]
+  ])("over 1 MiB is 413: %s", ([, sent]) =>
+    expectAnswer(sent, 413, { detail: "The request body is larger than 1048576 bytes" })
+  )
+})
+
+/** Reads bodies of these sizes, each in a scope that stays open. The length of each; undefined of one that is refused. */
+const readAll = (budget: Budget, sizes: ReadonlyArray<number>, headers?: Readonly<Record<string, string>>) =>
+  Effect.forEach(sizes, (size) =>
+    Effect.gen(function* () {
+      const init = { method: "POST", headers: headers ?? { "content-length": String(size) }, body: streamed(size) }
+      const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { ...init, duplex: "half" }))
+      const scope = yield* Scope.make()
+      const read = yield* Effect.exit(Scope.provide(readBody(request, { maxBytes: mebibyte, budget }), scope))
+      return { scope, length: Exit.isSuccess(read) ? read.value.length : undefined }
+    })
+  )
+
+const lengthsOf = (read: ReadonlyArray<{ readonly length: number | undefined }>) => read.map(({ length }) => length)
+
+const chunked = { "transfer-encoding": "chunked" }
+
+describe("the memory of large bodies", () => {
+  it.effect("is shared beyond the first 64 KiB of each, and given back when their requests are over, read or not", () =>
+    Effect.gen(function* () {
+      const budget = new Budget(200 * kibibyte)
+      const sizes = [164, 164, 65, 64, 10, 2000].map((size) => size * kibibyte)
+      for (let round = 0; round < 3; round++) {
+        const read = yield* readAll(budget, sizes)
+        assert.deepStrictEqual(lengthsOf(read), [sizes[0], sizes[1], undefined, sizes[3], sizes[4], undefined])
+        for (const { scope } of read) yield* Scope.close(scope, Exit.void)
+      }
+      assert.deepStrictEqual([budget.take(200 * kibibyte), budget.take(1)], [true, false])
+    })
+  )
+
+  it.effect("counts what was received, whatever is announced", () =>
+    Effect.gen(function* () {
+      const read = yield* readAll(new Budget(100 * kibibyte), [164 * kibibyte, 65 * kibibyte], chunked)
+      assert.deepStrictEqual(lengthsOf(read), [164 * kibibyte, undefined])
+      const small = yield* readAll(new Budget(0), [64 * kibibyte], { "content-length": String(mebibyte) })
+      assert.deepStrictEqual(lengthsOf(small), [64 * kibibyte])
+    })
+  )
+
+  it.effect("is refused at the byte that is too much, announced or not", () =>
+    Effect.gen(function* () {
+      for (const headers of [undefined, chunked]) {
+        const read = yield* readAll(new Budget(10 * mebibyte), [mebibyte, mebibyte + 1], headers)
+        assert.deepStrictEqual(lengthsOf(read), [mebibyte, undefined])
+      }
+    })
+  )
+})
