@@ -73,25 +73,25 @@ const malformed = [
 
 /** Texts that are not JSON because of what is within a token, or not UTF-8. */
 const malformedTokens = [
-  ...[`{"limit":01}`, `{"limit":1.}`, `{"limit":1e}`, `{"limit":-}`, `{"limit":0x10}`, `{"status":"paid}`],
-  ...[`{"status":"a\nb"}`, `{"status":"a\u0000b"}`, String.raw`{"status":"\x41"}`, String.raw`{"status":"\u12"}`],
+  [`{"limit":01}`, `{"limit":1.}`, `{"limit":1e}`, `{"limit":-}`, `{"limit":0x10}`, `{"status":"paid}`],
+  [`{"status":"a\nb"}`, `{"status":"a\u0000b"}`, String.raw`{"status":"\x41"}`, String.raw`{"status":"\u12"}`],
   new Uint8Array(Buffer.from("{}", "utf16le")),
   bytes(...ascii(`{"status":"`), 0xff, ...ascii(`"}`)),
   bytes(...ascii(`{"status":"`), 0xe2, 0x82, ...ascii(`"}`)),
   bytes(...ascii(`{"status":"`), 0xc0, 0x80, ...ascii(`"}`)),
   bytes(...ascii(`{"status":"`), 0xed, 0xa0, 0x80, ...ascii(`"}`)),
   bytes(0xff, 0xfe, 0x7b, 0, 0x7d, 0)
-]
+].flat()
 
 const otherTypes = [
-  ...[undefined, "", "text/plain", "text/json", "application/jsonp", "application/problem+json"],
-  ...["multipart/form-data; boundary=x", "text/plain; application/json", "application/json, application/json"]
-]
+  [undefined, "", "text/plain", "text/json", "application/jsonp", "application/problem+json"],
+  ["multipart/form-data; boundary=x", "text/plain; application/json", "application/json, application/json"]
+].flat()
 
 layer(InProcess.layer())("a body", (test) => {
   test.effect("is accepted with white space, a byte order mark, up to 1 MiB, and with parameters of its type", () =>
     Effect.gen(function* () {
-      for (const sent of accepted) assert.strictEqual((yield* send(sent)).status, 200, String(sent.headers))
+      for (const sent of accepted) assert.strictEqual((yield* send(sent)).status, 200, sent.headers?.["content-type"])
     })
   )
 

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { faults } from "../../../src/api/Faults.ts"
-import { expectAnswer, InProcess, invalid, send } from "../../http/inProcess.ts"
+import { type Answer, expectAnswer, InProcess, invalid, send } from "../../http/inProcess.ts"
 
 const path = "/api/v3/consumption-logs/search"
 
@@ -70,6 +70,8 @@ const each = (names: ReadonlyArray<string>) => Object.fromEntries(names.map((nam
 
 const long = "k".repeat(64)
 
+const isShort = ({ status, text }: Answer) => assert.isTrue(status === 422 && Buffer.byteLength(text) <= 65_536)
+
 layer(InProcess.layer())("a 422", (it) => {
   it.effect("has the words that clients know, in compact JSON and this order", () =>
     Effect.gen(function* () {
@@ -121,8 +123,6 @@ layer(InProcess.layer())("a 422", (it) => {
 
   it.effect("has at most 64 KiB, whatever the names", () =>
     Effect.gen(function* () {
-      const isShort = ({ status, text }: { readonly status: number; readonly text: string }) =>
-        assert.isTrue(status === 422 && Buffer.byteLength(text) <= 65_536)
       for (const character of [String.raw`\u0000`, String.raw`\ud800`, "\u20ac", '\\"']) {
         const fields = unknown(200).map((name) => `"${character.repeat(500)}${name}":1`)
         isShort(yield* send({ raw: `{${fields.join(",")}}` }))

@@ -23,15 +23,15 @@ const documents = ["/api/v3/openapi.json", "/api/v3/docs", "/api/v3/docs?a=b"]
 const stranger = { authorization: undefined }
 
 const unknown = [
-  ...["/api", "/api/v3", "/api/v3/", "/api/v2/charges/search", "/charges/search", "/api/v3/charges"],
-  ...["/api/v3/charges/search/more", "/api/v3/charges/find", "/api/v3/charges%2Fsearch", "/api/v3/%zz"],
-  ...["/api/v3/..%2f..%2fetc%2fpasswd", "/api/v3/organization/search"]
-]
+  ["/api", "/api/v3", "/api/v3/", "/api/v2/charges/search", "/charges/search", "/api/v3/charges"],
+  ["/api/v3/charges/search/more", "/api/v3/charges/find", "/api/v3/charges%2Fsearch", "/api/v3/%zz"],
+  ["/api/v3/..%2f..%2fetc%2fpasswd", "/api/v3/organization/search"]
+].flat()
 
 const spellings = [
-  ...["/api/v3/Charges/search", "/api/v3//charges/search", "/api/v3/charges/search/", "/API/v3/charges/get"],
+  ["/api/v3/Charges/search", "/api/v3//charges/search", "/api/v3/charges/search/", "/API/v3/charges/get"],
   "/api/v3/charges/search;a=b"
-]
+].flat()
 
 const queries = [
   ["?limit=1&limit=x", ["limit"]],

@@ -84,10 +84,14 @@ layer(handlersOver(layerDemo))("the typed client", (it) => {
   )
 })
 
+interface Tagged {
+  readonly _tag: string
+}
+
 type Client = Effect.Success<typeof client>
 
 /** A call that fails, and its error. */
-const failing: ReadonlyArray<readonly [(api: Client) => Effect.Effect<unknown, unknown>, error: object]> = [
+const failing: ReadonlyArray<readonly [(api: Client) => Effect.Effect<object, Tagged>, error: object]> = [
   [(api) => api.charges.search({ payload: { organization: other.organization } }), new Errors.OrgMismatch()],
   [
     (api) => api.charges.search({ payload: { limit: 0 } }),

@@ -18,22 +18,20 @@ const options: RequestMetrics.Options = {
   byOrganization: false
 }
 
+const request = {
+  id: "id",
+  method: "POST",
+  path: charges,
+  endpoint: charges,
+  userAgent: undefined,
+  address: undefined
+}
+
 const observing = (changed: Partial<RequestMetrics.Options> = {}) =>
   Effect.map(Series.current, (series) => {
     const observe = RequestMetrics.make(series, { ...options, ...changed })
     return (facts: Partial<RequestFacts.RequestFacts>) =>
-      observe({
-        ...new RequestFacts.Account({
-          id: "id",
-          method: "POST",
-          path: charges,
-          endpoint: charges,
-          userAgent: undefined,
-          address: undefined
-        }),
-        status: 200,
-        ...facts
-      })
+      observe(Object.assign(new RequestFacts.Account(request), { status: 200 }, facts))
   })
 
 /** The samples of a metric that are not 0, without its name. */
