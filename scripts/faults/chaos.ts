@@ -1,7 +1,8 @@
 /** Processes that are started again whenever they end, and what befalls them and their Postgres. */
 import { Array, Effect, Random, Ref } from "effect"
 import type * as Process from "../../test/support/Process.ts"
-import * as Program from "../../test/support/Program.ts"
+import * as Ledger from "../../test/support/Ledger.ts"
+import type * as Program from "../../test/support/Program.ts"
 import type { Power } from "./support/Ground.ts"
 
 /** A role that is always there, or about to be. */
@@ -15,7 +16,7 @@ export const keep = Effect.fnUntraced(function* (
 ) {
   const standing: Standing = yield* Ref.make<Program.Program | undefined>(undefined)
   const life = Effect.gen(function* () {
-    const program = yield* Program.start(role, databaseUrl, environment)
+    const program = yield* Ledger.start(role, databaseUrl, environment)
     yield* Ref.set(standing, program)
     yield* program.ended
   })

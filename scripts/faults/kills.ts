@@ -5,7 +5,7 @@
 import { Array, Duration, Effect, Fiber, Random, Record, Ref, Schedule } from "effect"
 import * as Client from "../../test/support/Client.ts"
 import * as Ledger from "../../test/support/Ledger.ts"
-import * as OwnPostgres from "../../test/support/OwnPostgres.ts"
+import { freePort } from "../../test/support/LocalPostgres.ts"
 import * as Sender from "../../test/support/Sender.ts"
 import { keep, type Kind, reign } from "./chaos.ts"
 import type { Database, Ground } from "./support/Ground.ts"
@@ -79,7 +79,7 @@ export const kills = Effect.fnUntraced(function* ({ empty, power, seed }: Ground
   const { sql, url } = database
   yield* Ledger.open(sql, invoiceOf(deliveries))
   const environment = { DELETION_DELAY: "1 second" }
-  const ports = [yield* OwnPostgres.freePort, yield* OwnPostgres.freePort] as const
+  const ports = [yield* freePort, yield* freePort] as const
   const intake = (port: number) => keep("intake", url, { ...environment, PORT: String(port) })
   const worker = keep("worker", url, environment)
   const intakes = [yield* intake(ports[0]), yield* intake(ports[1])] as const

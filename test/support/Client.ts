@@ -95,10 +95,12 @@ export const make = Effect.fnUntraced(function* (address: string, connections = 
 
 export type Client = Effect.Success<ReturnType<typeof make>>
 
-const isBusy = ({ status, text }: Answer) => status === 503 && /is busy|too many large requests/.test(text)
-
-/** The same client, which asks again when the program was too busy to answer. */
+/** The same client, which retries a 503 for ten seconds: a program that has just started, or is busy, answers so. */
 export const patient = ({ address, call }: Client) =>
   clientOf(address, (request) =>
-    Effect.repeat(call(request), { while: isBusy, schedule: Schedule.spaced("200 millis"), times: 50 })
+    Effect.repeat(call(request), {
+      while: ({ status }) => status === 503,
+      schedule: Schedule.spaced("200 millis"),
+      times: 50
+    })
   )

@@ -3,10 +3,11 @@
  * They need no more than `initdb` and `postgres`.
  */
 import { execFileSync } from "node:child_process"
-import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
+import { inject } from "vitest"
 import { connect } from "../../src/database/Database.ts"
 import { migrate } from "../../src/database/Migrations.ts"
 import { eventually } from "./eventually.ts"
@@ -94,10 +95,7 @@ const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.giv
     stop: Effect.suspend(() => {
       const pid = postgres.pid()
       if (pid !== undefined) signal("SIGINT")(pid)
-      return eventually(
-        "a server that is shut down",
-        Effect.sync(() => postgres.pid() === undefined)
-      )
+      return eventually("a server that is shut down", () => postgres.pid() === undefined)
     }),
     /** Copies the files as they are at one moment, as a volume's snapshot has them; returns their folder. */
     snapshot: Effect.gen(function* () {
@@ -118,10 +116,7 @@ const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.giv
       signal("SIGSTOP")(pid)
       const all = [pid, ...childrenOf(pid)]
       all.forEach(signal("SIGKILL"))
-      return eventually(
-        "a server that is gone",
-        Effect.sync(() => postgres.pid() === undefined && !all.some(isAlive))
-      )
+      return eventually("a server that is gone", () => postgres.pid() === undefined && !all.some(isAlive))
     })
   }
 }, Effect.provide(Reactivity.layer))
@@ -131,11 +126,43 @@ export type Cluster = Effect.Success<ReturnType<typeof open>>
 /** Starts a cluster without any tables of the service. */
 export const empty = (options: Options = {}) => Effect.flatMap(newFolder, (folder) => open(folder, options))
 
-/** Starts a cluster that is migrated. */
-export const make = Effect.fnUntraced(function* (options: Options = {}) {
-  const cluster = yield* empty(options)
-  yield* migrate(cluster.sql)
-  return cluster
+const isFirst = (folder: string) => {
+  try {
+    mkdirSync(folder)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The files of a migrated cluster, made once for all test files of the run. */
+const template = Effect.gen(function* () {
+  const made = join(inject("runFolder"), "cluster")
+  if (isFirst(`${made}-making`)) {
+    const cluster = yield* empty()
+    yield* migrate(cluster.sql)
+    yield* cluster.stop
+    copyFiles(cluster.folder, `${made}-copied`)
+    renameSync(`${made}-copied`, made)
+  }
+  yield* eventually("the files of a cluster", () => existsSync(made))
+  return made
+}).pipe(Effect.scoped)
+
+/**
+ * Starts a cluster that is migrated.
+ *
+ * @param options `isNew` is for a cluster with an identifier of its own; others share one
+ */
+export const make = Effect.fnUntraced(function* ({ isNew = false, ...options }: Options & { isNew?: boolean } = {}) {
+  if (isNew || options.binaries !== undefined || Tools.given !== undefined) {
+    const cluster = yield* empty(options)
+    yield* migrate(cluster.sql)
+    return cluster
+  }
+  const [from, folder] = yield* Effect.all([template, newFolder])
+  copyFiles(from, folder)
+  return yield* open(folder, options)
 })
 
 const finishCopy = (from: string, to: string, label: string) => {

@@ -42,16 +42,22 @@ export const hold = Effect.fnUntraced(function* <E, R>(sql: PgClient.PgClient, t
   return { release: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(holding)) }
 })
 
-/** Whether a number of backends wait at closed gates. */
-export const areWaiting = (sql: PgClient.PgClient, count: number) =>
+const waiting = (sql: PgClient.PgClient, event: string, isSo: (count: number) => boolean) =>
   eventually(
-    `${count} backends at a gate`,
+    "backends that wait for a lock",
     Effect.map(
       sql`select 1 from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory'`,
-      (rows) => rows.length === count
+        where datname = current_database() and wait_event_type = 'Lock' and wait_event like ${event}`,
+      ({ length }) => isSo(length)
     )
   )
+
+/** Waits until so many backends wait at closed gates. */
+export const areWaiting = (sql: PgClient.PgClient, count: number) =>
+  waiting(sql, "advisory", (found) => found === count)
+
+/** Waits until at least so many backends wait for any lock. A statement of a shared connection may wait on two. */
+export const locksAwaited = (sql: PgClient.PgClient, count: number) => waiting(sql, "%", (found) => found >= count)
 
 /** Closes a gate, until `release` is run. */
 export const close = (sql: PgClient.PgClient, gate: Gate) =>

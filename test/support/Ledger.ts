@@ -5,6 +5,8 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { eventually } from "./eventually.ts"
+import type * as Process from "./Process.ts"
+import * as Program from "./Program.ts"
 
 export const organization = "org_faults"
 
@@ -29,6 +31,17 @@ const statements = [
   noteRewrites("invoices"),
   noteRewrites("invoice_lines")
 ]
+
+/** Starts one role of the program as a process of its own. Tasks are due at once. */
+export const start = (
+  role: "intake" | "worker" | "data-api",
+  databaseUrl: string,
+  environment: Process.Environment = {}
+) =>
+  Program.start(
+    { ROLES: role, DATABASE_URL: databaseUrl, DELETION_DELAY: "100 millis", ...environment },
+    { connections: 32 }
+  )
 
 /** Adds the triggers and a number of invoices, with two lines each. */
 export const open = Effect.fnUntraced(function* (sql: PgClient.PgClient, invoices: number) {

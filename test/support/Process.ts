@@ -1,27 +1,29 @@
 /** The program as a process of its own: started with an environment, watched, stopped, and never left behind. */
 import { type ChildProcess, spawn } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Data, Deferred, Duration, Effect } from "effect"
+import { Data, Deferred, Effect } from "effect"
 
-const root = join(import.meta.dirname, "../..")
-const node = join(root, "node_modules/.bin/node")
-const main = join(root, "src/main.ts")
+/** The folder of the package. */
+export const root = join(import.meta.dirname, "../..")
 
-// One for all that are started, whose own temporary folders go away.
+/** The Node that the package brings. */
+export const node = join(root, "node_modules/.bin/node")
+
+// Shared by all programs: the temporary folder of each one is removed.
 const compileCache = join(tmpdir(), "node-compile-cache")
 
-/** The variables that the program reads. What a test does not give is unset. */
+/** The variables that the program reads. Others are unset. */
 export type Environment = Readonly<Record<string, string>>
 
-/** How a process ended. */
+/** The end of a process. */
 export interface End {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
 }
 
-/** A process that ended before it listened, or never listened. */
+/** The process ended before it listened, or did not listen in time. */
 export class NotListening extends Data.TaggedError("NotListening")<{
   readonly end: End | undefined
   readonly output: string
@@ -32,17 +34,15 @@ export interface Process {
   readonly pid: number
   /** Everything that it has written so far. */
   readonly output: () => string
-  /** What it has written to standard output so far. */
+  /** Its standard output so far. */
   readonly stdout: () => string
-  /** How it ended, once it has. */
   readonly ended: Effect.Effect<End>
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
-  /** The address in its message that it listens, reachable from here. */
+  /** Stops or resumes the reading of its standard output. */
+  readonly read: (isRead: boolean) => Effect.Effect<void>
+  /** The address of its log line, reachable from here. */
   readonly address: Effect.Effect<string, NotListening>
 }
-
-/** How long anything that a test waits for may take. */
-export const timeout = Duration.minutes(2)
 
 const killAtExit = (child: ChildProcess) => {
   const kill = () => child.kill("SIGKILL")
@@ -52,13 +52,13 @@ const killAtExit = (child: ChildProcess) => {
 
 const listening = /Listening on (http:\/\/[^\s"\\]+)/
 
-/** A folder that goes away with the scope. */
+/** A folder that is removed with the scope. */
 export const temporaryFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "practice-data-test-"))),
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
 )
 
-/** How to start a program. */
+/** A command that starts a program. */
 export interface Command {
   readonly file: string
   readonly args: ReadonlyArray<string>
@@ -67,13 +67,13 @@ export interface Command {
   readonly user?: { readonly uid: number; readonly gid: number } | undefined
 }
 
-/** Starts the program, in an empty folder unless one is given. When the scope closes, it is gone. */
+/** Starts the program, in an empty folder unless one is given. It is killed when the scope closes. */
 export const start = Effect.fnUntraced(function* (environment: Environment, folder?: string) {
   const cwd = folder ?? (yield* temporaryFolder)
-  return yield* startCommand({ file: node, args: [main], cwd }, environment)
+  return yield* startCommand({ file: node, args: [join(root, "src/main.ts")], cwd }, environment)
 })
 
-/** Starts the program in another way, as `start` does. */
+/** Starts the program by another command, as `start` does. */
 export const startCommand = Effect.fnUntraced(function* (command: Command, environment: Environment) {
   const { args, cwd, file, user } = command
   const scratch = yield* temporaryFolder
@@ -117,33 +117,32 @@ export const startCommand = Effect.fnUntraced(function* (command: Command, envir
         Deferred.await(ended)
       )
   )
+  const notListening = (end?: End) => Effect.suspend(() => new NotListening({ end, output }))
   const started: Process = {
     pid: child.pid ?? 0,
     output: () => output,
     stdout: () => stdout,
     ended: Deferred.await(ended),
     kill: (signal) => Effect.sync(() => void child.kill(signal)),
+    read: (isRead) => Effect.sync(() => void (isRead ? child.stdout.resume() : child.stdout.pause())),
     address: Deferred.await(address).pipe(
-      Effect.raceFirst(
-        Effect.flatMap(Deferred.await(ended), (end) => Effect.suspend(() => new NotListening({ end, output })))
-      ),
-      Effect.timeoutOrElse({
-        duration: timeout,
-        orElse: () => Effect.suspend(() => new NotListening({ end: undefined, output }))
-      })
+      Effect.raceFirst(Effect.flatMap(Deferred.await(ended), notListening)),
+      Effect.timeoutOrElse({ duration: "100 seconds", orElse: () => notListening() })
     )
   }
   return started
 })
 
-/** Starts the program where it is expected not to run. Returns how it ended. */
+/** Starts the program where it must not run. Returns its end. */
 export const startToEnd = (environment: Environment) =>
   Effect.gen(function* () {
     const { address, ended, output } = yield* start(environment)
-    const listened = Effect.as(address, { code: null, signal: null })
-    const end = yield* Effect.raceFirst(
-      ended,
-      Effect.catchTag(listened, "NotListening", () => ended)
+    const end = yield* Effect.as(address, { code: null, signal: null }).pipe(
+      Effect.catchTag("NotListening", () => ended)
     )
     return { ...end, output: output() }
   }).pipe(Effect.scoped)
+
+/** The processes that a process has started. */
+export const childrenOf = (pid: number) =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number)

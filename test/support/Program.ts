@@ -1,27 +1,71 @@
-/** The program in parts: each role in a process of its own, over one database. */
+/** The program, listening, with a client of it: what most tests start. */
+import { cpSync, existsSync, mkdirSync, renameSync } from "node:fs"
+import { join } from "node:path"
 import { Duration, Effect } from "effect"
+import { inject } from "vitest"
+import * as Client from "./Client.ts"
+import { eventually } from "./eventually.ts"
 import * as Process from "./Process.ts"
 
-/** Starts a role and waits until it is up. */
+/** Starts the program and waits until it listens. */
 export const start = Effect.fnUntraced(function* (
-  role: "intake" | "worker" | "data-api",
-  databaseUrl: string,
-  environment: Process.Environment = {}
+  environment: Process.Environment,
+  { connections, folder }: { readonly connections?: number; readonly folder?: string } = {}
 ) {
-  const process = yield* Process.start({
-    ROLES: role,
-    DATABASE_URL: databaseUrl,
-    DELETION_DELAY: "100 millis",
-    ...environment
-  })
-  return { ...process, url: yield* process.address }
+  const process = yield* Process.start(environment, folder)
+  const url = yield* process.address
+  return { ...process, url, client: yield* Client.make(url, connections) }
 })
 
 export type Program = Effect.Success<ReturnType<typeof start>>
 
-/** Kills with -9, and waits until the process is gone. */
-export const kill = ({ kill: send, ended }: Program) => Effect.andThen(send("SIGKILL"), ended)
+/** Kills it with -9, and waits until it is gone. */
+export const kill = ({ ended, kill: send }: Process.Process) => Effect.andThen(send("SIGKILL"), ended)
 
-/** How long something took, in seconds. */
+/** Stops it by a signal. Returns its end and the seconds until then. */
+export const stop = ({ ended, kill: send }: Process.Process, signal: NodeJS.Signals = "SIGTERM") =>
+  Effect.map(Effect.timed(Effect.andThen(send(signal), ended)), ([took, end]) => ({
+    end,
+    seconds: Duration.toSeconds(took)
+  }))
+
+/** The end of a program that has stopped in good order. */
+export const inOrder: Process.End = { code: 0, signal: null }
+
+/** The seconds that something takes. */
 export const secondsOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.timed(effect), ([took]) => Duration.toSeconds(took))
+
+const isFirst = (folder: string) => {
+  try {
+    mkdirSync(folder)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A folder in which the program was started and stopped, made once for all test files of the run. */
+const original = Effect.gen(function* () {
+  const made = join(inject("runFolder"), "used")
+  const making = join(inject("runFolder"), "first-start")
+  if (isFirst(making)) {
+    const folder = join(making, "folder")
+    mkdirSync(folder)
+    yield* Effect.scoped(Effect.flatMap(start({}, { folder }), stop))
+    renameSync(folder, made)
+  }
+  yield* eventually("a first start", () => existsSync(made))
+  return made
+})
+
+/** A copy of that folder, whose data is in `.data`. It is removed with the scope. */
+export const usedFolder = Effect.gen(function* () {
+  const [from, folder] = yield* Effect.all([original, Process.temporaryFolder])
+  cpSync(from, folder, { recursive: true, filter: (path) => !path.endsWith(".sock") })
+  return folder
+})
+
+/** Starts the program on an embedded database that exists: in a quarter of the time that a first start takes. */
+export const startUsed = (environment: Process.Environment) =>
+  Effect.flatMap(usedFolder, (folder) => start(environment, { folder }))

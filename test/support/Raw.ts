@@ -1,7 +1,8 @@
-/** A connection to the program, byte for byte: what no HTTP client would send, or would not read. */
+/** A connection to the program, byte for byte: requests that no HTTP client would send. */
 import { connect, type Socket } from "node:net"
 import { Deferred, Effect } from "effect"
-import * as Process from "./Process.ts"
+import { keys } from "./Client.ts"
+import { patience } from "./eventually.ts"
 
 /** An open connection. */
 export interface Connection {
@@ -13,7 +14,7 @@ export interface Connection {
   readonly socket: Socket
 }
 
-/** Connects to the program. The connection goes away with the scope. */
+/** Connects to the program. The connection is closed with the scope. */
 export const open = Effect.fnUntraced(function* (address: string) {
   const closed = yield* Deferred.make<string>()
   let received = ""
@@ -34,7 +35,7 @@ export const open = Effect.fnUntraced(function* (address: string) {
     send: (text) => Effect.sync(() => void socket.write(text)),
     received: () => received,
     closed: Effect.timeoutOrElse(Deferred.await(closed), {
-      duration: Process.timeout,
+      duration: patience,
       orElse: () => Effect.die(new Error(`The connection is still open. It received: ${received}`))
     }),
     socket
@@ -42,10 +43,30 @@ export const open = Effect.fnUntraced(function* (address: string) {
   return connection
 })
 
-/** Sends a text on a connection of its own, and says what came until the program closed it. */
+/** Sends a text on a connection of its own. Returns what came until the program closed it. */
 export const exchange = (address: string, text: string) =>
   Effect.gen(function* () {
     const { closed, send } = yield* open(address)
     yield* send(text)
     return yield* closed
   }).pipe(Effect.scoped)
+
+/** A GET. `headers` ends with a line break. */
+export const get = (path: string, headers = "") => `GET ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
+
+/** A POST to the data API with the key of a demo organization. */
+export const post = (path: string, body: string, headers = `Content-Length: ${body.length}\r\n`) =>
+  [
+    `POST /api/v3${path} HTTP/1.1`,
+    "Host: a",
+    `Authorization: Bearer ${keys.oakridge}`,
+    "Content-Type: application/json",
+    `${headers}\r\n${body}`
+  ].join("\r\n")
+
+/** A search of charges whose body never ends. */
+export const unfinished = post("/charges/search", "{", "Content-Length: 100\r\n")
+
+/** The statuses of responses, one after the other. */
+export const statusesOf = (text: string) =>
+  [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))

@@ -1,8 +1,7 @@
 /** A sender of deliveries as the contract describes it: what was not acknowledged is sent again, with the same key. */
 import { Data, Effect, Schedule, Schema } from "effect"
 import { DeliveryReceipt } from "../../src/api/IntakeApi.ts"
-import type { Answer, Client } from "./Client.ts"
-import { json } from "./Client.ts"
+import { type Answer, type Client, json } from "./Client.ts"
 import { idOf, organization } from "./Ledger.ts"
 
 /** What a delivery says. */
@@ -29,13 +28,6 @@ export const send = (client: Client, { key, invoices }: Delivery) =>
     headers: { "content-type": "application/json", "idempotency-key": key, "x-organization-id": organization },
     body: json({ invoices: invoices.map((invoice) => ({ invoice_id: idOf(invoice) })) })
   })
-
-/** Sends a delivery again for as long as the store is busy. */
-export const sendWhileBusy = (client: Client, delivery: Delivery) =>
-  send(client, delivery).pipe(
-    Effect.repeat({ while: ({ status }) => status === 503, schedule: Schedule.spaced("100 millis") }),
-    Effect.timeout("60 seconds")
-  )
 
 const statusIs =
   (...statuses: ReadonlyArray<number>) =>

@@ -1,34 +1,29 @@
-/** The program as most tests need it: running over the demo data, on the embedded database or on a Postgres. */
+/** A program over the demo data that the tests of a file share. */
 import { join } from "node:path"
-import type { Vitest } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { accounts } from "../../src/demo/DemoProcessor.ts"
+import * as Client from "./Client.ts"
+import type * as Process from "./Process.ts"
+import * as Program from "./Program.ts"
 import { StripeDouble } from "./StripeDouble.ts"
 import { TestDatabase } from "./TestDatabase.ts"
-import * as Client from "./Client.ts"
-import * as Process from "./Process.ts"
-import { usedFolder } from "./usedFolder.ts"
 
 const secretKey = "sk_test_of_the_double"
 
 const make = (environment: Process.Environment) =>
-  Effect.gen(function* () {
-    const process = yield* Process.start(environment)
-    const client = Client.patient(yield* Client.make(yield* process.address))
-    return { ...client, process }
-  })
+  Effect.map(Program.start(environment), (process) => ({ ...Client.patient(process.client), process }))
 
 /** The program, and a client of it. */
 export class Service extends Context.Service<Service, Effect.Success<ReturnType<typeof make>>>()(
-  "practice-data/test/support/Service/Service"
+  "practice-data/test/support/Service"
 ) {
-  /** On the embedded database, in a folder of its own that was used before. */
+  /** On the embedded database. */
   static readonly layerEmbedded = Layer.effect(
     Service,
-    Effect.flatMap(usedFolder, (folder) => make({ DATA_DIR: join(folder, ".data") }))
+    Effect.flatMap(Program.usedFolder, (folder) => make({ DATA_DIR: join(folder, ".data") }))
   )
 
-  /** On a Postgres that has the demo data, and a double of the processor that has the demo processor's objects. */
+  /** On a Postgres with the demo data, and a double of Stripe with the demo processor's objects. */
   static readonly layerPostgres = Layer.effect(
     Service,
     Effect.gen(function* () {
@@ -46,8 +41,5 @@ export class Service extends Context.Service<Service, Effect.Success<ReturnType<
   )
 }
 
-/** How a layer of the running program is shared by tests: real time, and time to start. */
-export const options = { excludeTestServices: true, timeout: "3 minutes" } as const
-
-/** The methods of tests that share a running program. */
-export type Tests = Vitest.MethodsNonLive<Service>
+/** Options of a layer that tests share: real time, and time to start. */
+export const options = { excludeTestServices: true, timeout: "50 seconds" } as const

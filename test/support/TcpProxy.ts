@@ -77,3 +77,10 @@ export const make = Effect.fnUntraced(function* (target: { readonly host: string
 })
 
 export type TcpProxy = Effect.Success<ReturnType<typeof make>>
+
+/** A proxy before the server of a URL, and the URL that leads through it. */
+export const through = Effect.fnUntraced(function* (direct: string) {
+  const { hostname, port } = new URL(direct)
+  const proxy = yield* make({ host: hostname, port: Number(port) })
+  return { proxy, url: Object.assign(new URL(direct), { host: `${proxy.host}:${proxy.port}` }).href }
+})

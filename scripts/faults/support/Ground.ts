@@ -7,7 +7,7 @@ import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { loadDemoData } from "../../../src/demo/Load.ts"
 import * as TcpProxy from "../../../test/support/TcpProxy.ts"
-import * as OwnPostgres from "../../../test/support/OwnPostgres.ts"
+import * as Cluster from "../../../test/support/Cluster.ts"
 
 /** A database: its address for the service, and a client that reaches it even when the service does not. */
 export interface Database {
@@ -33,7 +33,7 @@ const clientOf = (url: string, maxConnections: number) =>
 
 const named = (url: string, database: string) => Object.assign(new URL(url), { pathname: `/${database}` }).href
 
-const own = Effect.map(OwnPostgres.make, ({ start, stopImmediately, url }) => ({
+const own = Effect.map(Cluster.empty({ settings: { max_connections: 200 } }), ({ start, stopImmediately, url }) => ({
   url,
   direct: url,
   power: { stopImmediately: Effect.orDie(stopImmediately), start: Effect.orDie(start) } satisfies Power

@@ -3,7 +3,7 @@ import { Effect, Redacted, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
-import * as StreamingReplica from "../../../test/support/StreamingReplica.ts"
+import * as Cluster from "../../../test/support/Cluster.ts"
 import * as HttpService from "./HttpService.ts"
 import type { Stand } from "./Stand.ts"
 import * as Session from "./Session.ts"
@@ -21,10 +21,11 @@ const settings = {
 // Behind enough for readers to meet it.
 const ofReplica = { recovery_min_apply_delay: "10ms" } as const
 
-const own = Effect.map(StreamingReplica.make(settings, ofReplica), ({ primary, replica }) => ({
-  url: primary.url,
-  replicaUrl: replica.url
-}))
+const own = Effect.gen(function* () {
+  const primary = yield* Cluster.empty({ settings })
+  const replica = yield* Cluster.standbyOf(primary, { ...settings, ...ofReplica })
+  return { url: primary.url, replicaUrl: replica.url }
+})
 
 const ready = Effect.fnUntraced(function* (url: string) {
   const sql = yield* connect({

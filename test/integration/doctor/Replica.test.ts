@@ -9,7 +9,7 @@ import { Reactivity } from "effect/reactivity"
 import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { eventually } from "../../support/eventually.ts"
-import * as StreamingReplica from "../../support/StreamingReplica.ts"
+import * as Cluster from "../../support/Cluster.ts"
 import { examined, has } from "./examined.ts"
 
 const client = (url: string) =>
@@ -22,7 +22,8 @@ const client = (url: string) =>
 
 it.live("The doctor tells of replicas that cannot be written, and that follow no more, and of missing roles", () =>
   Effect.gen(function* () {
-    const { primary, replica } = yield* StreamingReplica.make()
+    const primary = yield* Cluster.make()
+    const replica = yield* Cluster.standbyOf(primary)
     const [onPrimary, onReplica] = [yield* client(primary.url), yield* client(replica.url)]
     yield* migrate(onPrimary)
     yield* eventually(

@@ -19,6 +19,12 @@ export const resourceOf = (name: string): Resource => {
 /** The resources that can be searched. */
 export const searchable = resources.filter((resource) => resource.search !== undefined)
 
+/** A search that leaves nothing out. */
+export const everything = ({ filters }: Resource) => ({
+  limit: 1000,
+  ...("include_deleted" in filters ? { include_deleted: true } : {})
+})
+
 /** An endpoint: a POST with a JSON body. */
 interface Described {
   readonly path: string

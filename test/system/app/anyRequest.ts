@@ -1,80 +1,161 @@
-/** Whatever is sent, the program answers as documented and goes on. */
-import { assert } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+/** Generated requests: whatever is sent, the program answers as documented, and answers the next one. */
+import { assert, type Vitest } from "@effect/vitest"
+import { Arbitrary, Effect, Schema } from "effect"
+import { integer } from "../../support/arbitraries.ts"
+import { headersOf, type Headers, json, parse } from "../../support/Client.ts"
+import { type Endpoint, endpoints } from "../../support/contract/Contract.ts"
+import { Service } from "../../support/Service.ts"
 import { tries } from "../../support/tries.ts"
-import { json } from "../../support/Client.ts"
-import { generated, type Generated } from "../../support/requests.ts"
-import { Service, type Tests } from "../../support/Service.ts"
 
-const Detail = Schema.Struct({ detail: Schema.NonEmptyString })
+interface Generated {
+  readonly endpoint: Endpoint
+  readonly body: string | Uint8Array
+  readonly headers: Headers
+  readonly chunked: boolean
+  readonly statuses: ReadonlyArray<number>
+}
 
-const Faults = Schema.Struct({
-  detail: Schema.NonEmptyArray(
-    Schema.Struct({
-      loc: Schema.NonEmptyArray(Schema.Union([Schema.String, Schema.Int])),
-      msg: Schema.NonEmptyString,
-      type: Schema.NonEmptyString
-    })
-  )
-})
+const element = <const A>(...values: ReadonlyArray<A>) =>
+  Arbitrary.flatMap(integer(0, values.length - 1), (at) => Arbitrary.Constant(values[at]))
 
-const Record = Schema.Record(Schema.String, Schema.Unknown)
+const text = Arbitrary.schema(Schema.String)
+const cleanText = Arbitrary.filter(text, (value) => value.isWellFormed() && !value.includes("\0"))
+const asJson = Arbitrary.map(json)
+const anyJson = Arbitrary.map(Arbitrary.schema(Schema.Json), json)
 
-const bodies = {
-  page: Schema.Struct({ body: Schema.Array(Record) }),
-  changes: Schema.Struct({
-    body: Schema.Array(Record),
-    removed: Schema.Array(Schema.String),
-    cursor: Schema.String,
-    has_more: Schema.Boolean
-  }),
-  processorPage: Schema.Struct({ data: Schema.Array(Record), has_more: Schema.Boolean }),
-  record: Record,
-  detail: Detail,
-  faults: Faults
+/** One of several arbitraries, by weight. */
+const weighted = <A>(...choices: ReadonlyArray<readonly [weight: number, of: Arbitrary.Arbitrary<A>]>) => {
+  const all = choices.flatMap(([weight, of]) => Array.from({ length: weight }, () => of))
+  const [first] = all
+  if (first === undefined) throw new Error("nothing to choose from")
+  return Arbitrary.flatMap(integer(0, all.length - 1), (at) => all[at] ?? first)
+}
+
+const hostile = ["%", "'; select 1 --", "", "null", "\u{1F436}", "x".repeat(10_000), "charge_harbor_0001", "EXAM-01"]
+
+/** JSON texts of values that fields take. */
+const valid = {
+  string: weighted([1, asJson(cleanText)], [1, asJson(element(...hostile))]),
+  boolean: element("true", "false"),
+  integer: element("1", "1e2", "1000", "100.0", "1E+1", "7"),
+  "date-time": asJson(element("2026-01-10", "2026-01-10T08:00", "2026-01-10 08:00:00.123456789", "0001-01-01"))
 } as const
 
-const strictly = { onExcessProperty: "error" } as const
-const decodeDetail = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.detail), strictly)
-const decodeFaults = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.faults), strictly)
-const decodeProcessorPage = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.processorPage), strictly)
-const decodePage = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.page), strictly)
-const decodeChanges = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.changes), strictly)
-const decodeRecord = Schema.decodeUnknownEffect(Schema.fromJsonString(bodies.record), strictly)
+const wrongTexts = `0 -1 1.5 1e400 2147483648 -0 01 +1 .5 0x10 "\\u0000" "\\ud800" "\\x" "open [ { undefined NaN '1' "1769851800"
+  "2026-02-30" "2026-01-31T09:30:00.000000000000000000001Z" "+020260-01-01T00:00:00Z" {"a":{"b":[]}}`
 
-const isDocumented = ({ endpoint }: Generated, status: number, text: string) =>
-  Effect.gen(function* () {
-    if (status === 422) return void (yield* decodeFaults(text))
-    if (status !== 200) return void (yield* decodeDetail(text))
-    if (endpoint.kind === "processor") return void (yield* decodeProcessorPage(text))
-    // There is no task to get.
-    if (!("resource" in endpoint)) return void (yield* decodePage(text))
-    const recordsOf = {
-      get: Effect.map(decodeRecord(text), (record) => [record]),
-      search: Effect.map(decodePage(text), ({ body }) => body),
-      changes: Effect.map(decodeChanges(text), ({ body }) => body)
-    }
-    const records = yield* recordsOf[endpoint.kind]
-    for (const record of records) assert.deepStrictEqual(Object.keys(record), Object.keys(endpoint.resource.fields))
-  })
+/** JSON texts, and texts that nearly are, for fields that do not take them. */
+const wrong = weighted<string | undefined>(
+  [2, anyJson],
+  [1, asJson(text)],
+  [3, element(...wrongTexts.split(/\s+/), "\0", "9".repeat(5000), `[${"1,".repeat(10_000)}1]`, "[".repeat(2000))]
+)
 
-export const anyRequest = (it: Tests) => {
-  for (const { often, options } of tries({ few: 40, many: 1200, concurrency: 8, size: 20 }))
+const bodyOf = (fields: ReadonlyArray<readonly [name: string, value: string | undefined]>) =>
+  `{${fields.map(([name, value]) => `${json(name)}:${value}`).join(",")}}`
+
+const fieldsOf = ({ kind, request, required }: Endpoint) =>
+  Arbitrary.map(
+    Arbitrary.all(
+      Object.entries(request).map(([name, type]) =>
+        Arbitrary.map(
+          Arbitrary.all([
+            integer(0, 3),
+            name === "organization"
+              ? element('"org_oakridge"', "null")
+              : weighted<string | undefined>([3, valid[type]], [1, element("null")])
+          ]),
+          ([chance, value]) =>
+            chance < (required.includes(name) || kind === "get" ? 3 : 1) ? [[name, value] as const] : []
+        )
+      )
+    ),
+    (fields) => fields.flat()
+  )
+
+const oddNames = ["organization", "__proto__", "constructor", "Limit", "limit ", "", "x".repeat(5000)]
+
+const nearlyValid = (endpoint: Endpoint) =>
+  Arbitrary.map(
+    Arbitrary.all([fieldsOf(endpoint), element(...oddNames, ...Object.keys(endpoint.request)), wrong]),
+    ([fields, name = "", value]) => bodyOf([...fields, [name, value]])
+  )
+
+const byte = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
+const bytes = weighted<string | Uint8Array>(
+  [
+    3,
+    Arbitrary.map(Arbitrary.array(Arbitrary.schema(byte), { minLength: 1, maxLength: 300 }), (all) =>
+      Uint8Array.from(all)
+    )
+  ],
+  [1, Arbitrary.Constant(Buffer.from('{"limit":1}', "utf16le"))],
+  [1, Arbitrary.Constant(Buffer.from('{"id":"caf\u00e9"}', "latin1"))]
+)
+
+const headerText = Arbitrary.map(text, (value) => value.replace(/[^\x20-\x7e]/g, "~").trim())
+const oddHeaders = weighted<Headers>(
+  [1, Arbitrary.map(headerText, (value) => ({ accept: value, "accept-encoding": value, "x-request-id": value }))],
+  [1, Arbitrary.Constant({ traceparent: "00-zz-zz-zz", b3: "1", range: "bytes=0-1", "if-none-match": "*" })],
+  [1, Arbitrary.Constant({ "x-http-method-override": "DELETE", "x-organization-id": "org_harbor" })]
+)
+
+/** The statuses of valid requests. A search is empty or not; a read may name no record, a cursor is made up. */
+const statusesOf = (endpoint: Endpoint) =>
+  ({
+    search: [200],
+    changes: [200, 400],
+    get: "id" in endpoint.request ? [200, 400, 404] : [200],
+    processor: [200, 400, 422],
+    "search tasks": [200],
+    "get task": [400, 404]
+  })[endpoint.kind]
+
+const requestTo = (endpoint: Endpoint): Arbitrary.Arbitrary<Generated> => {
+  const headers = headersOf("oakridge")
+  const ofAny = [200, 400, 404, 422]
+  const validBody = Arbitrary.map(fieldsOf(endpoint), bodyOf)
+  const as = (body: Arbitrary.Arbitrary<string | Uint8Array>, statuses: ReadonlyArray<number>) =>
+    Arbitrary.map(Arbitrary.all([body, integer(0, 9)]), ([sent, chance]): Generated => {
+      return { endpoint, body: sent, headers, chunked: chance === 0, statuses }
+    })
+  return weighted(
+    [6, as(validBody, statusesOf(endpoint))],
+    [7, as(nearlyValid(endpoint), ofAny)],
+    [2, as(anyJson, ofAny)],
+    [2, as(bytes, ofAny)],
+    [
+      2,
+      Arbitrary.map(Arbitrary.all([as(validBody, statusesOf(endpoint)), oddHeaders]), ([request, odd]): Generated => {
+        return { ...request, headers: { ...headers, ...odd } }
+      })
+    ]
+  )
+}
+
+const documented = [
+  [422, /^\{"detail":\[\{"loc":\["(body|query|header)"/],
+  [404, /^\{"detail":"[^"]+"\}$/],
+  [400, /^\{"detail":"[^"]+"\}$/],
+  [200, /^\{"(body|data|id)":/]
+] as const
+
+export const anyRequest = (it: Vitest.MethodsNonLive<Service>) => {
+  for (const { often, options: runs } of tries({ few: 40, many: 1200, concurrency: 8, size: 20 }))
     it.effect.prop(
-      `any request to any endpoint is answered with a documented status and body, and so is the next one${often}`,
-      [generated],
-      ([request]) =>
+      `answers any request to any endpoint with a documented status and body, and then the next one${often}`,
+      [weighted(...endpoints.map((endpoint) => [1, requestTo(endpoint)] as const))],
+      ([{ body, chunked, endpoint, headers, statuses }]) =>
         Effect.gen(function* () {
           const client = yield* Service
-          const { kind, endpoint, headers, body, chunked, statuses } = request
-          const { status, text } = yield* client.call({ path: `/api/v3${endpoint.path}`, headers, body, chunked })
-          const what = () => `${kind} ${endpoint.path} ${json(body.slice(0, 2000))} ${json(headers)}: ${status} ${text}`
-          assert.include(statuses, status, what())
-          yield* isDocumented(request, status, text)
-          assert.notInclude(text, "harbor_")
-          const next = yield* client.ask("/organization/get")
-          assert.strictEqual(next.status, 200)
+          const answer = yield* client.call({ path: `/api/v3${endpoint.path}`, headers, body, chunked })
+          const sent = `${endpoint.path} ${json(body.slice(0, 2000))} ${json(headers)}: ${answer.status} ${answer.text}`
+          assert.include(statuses, answer.status, sent)
+          for (const [status, shape] of documented) if (answer.status === status) assert.match(answer.text, shape, sent)
+          yield* parse(answer.text)
+          assert.notInclude(answer.text, "harbor_")
+          assert.strictEqual((yield* client.ask("/organization/get")).status, 200)
         }),
-      options
+      runs
     )
 }

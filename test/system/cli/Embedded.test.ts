@@ -9,7 +9,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Random } from "effect"
 import * as Client from "../../support/Client.ts"
 import * as Process from "../../support/Process.ts"
-import { usedFolder } from "../../support/usedFolder.ts"
+import { usedFolder } from "../../support/Program.ts"
 import { type Ended, processWith, runWith } from "../../support/cli.ts"
 
 /** The program on a folder of its own, with commands on the same one. */

@@ -1,125 +1,148 @@
 /**
- * The program's life on its embedded database: first start, second start, sudden death, two at once.
+ * The program's life on its embedded database: first start, second start, sudden death, two at once; and a Postgres
+ * that is not migrated yet.
  *
  * @module-tag long
  */
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
-import { searchable } from "../../support/contract/Contract.ts"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { connect } from "../../../src/database/Database.ts"
+import { migrate } from "../../../src/database/Migrations.ts"
 import * as Client from "../../support/Client.ts"
+import { everything, searchable } from "../../support/contract/Contract.ts"
+import { eventually } from "../../support/eventually.ts"
 import * as Process from "../../support/Process.ts"
-import { everything } from "../../support/Records.ts"
+import * as Program from "../../support/Program.ts"
 import { options } from "../../support/Service.ts"
-import { usedFolder } from "../../support/usedFolder.ts"
+import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 
-/** Every byte that a program at an address answers to searches for everything, on behalf of both organizations. */
-const answersOf = Effect.fnUntraced(function* (address: string) {
-  const { ask } = Client.patient(yield* Client.make(address))
-  return yield* Effect.forEach(searchable, (resource) =>
+/** Every byte that a program returns to searches for everything, for both organizations. */
+const answersOf = ({ client }: Program.Program) =>
+  Effect.forEach(searchable, (resource) =>
     Effect.forEach(["oakridge", "harbor"] as const, (organization) =>
-      Effect.map(ask(`/${resource.name}/search`, everything(resource), organization), ({ status, text }) => {
-        assert.strictEqual(status, 200, text)
-        return text
-      })
+      Effect.map(
+        Client.patient(client).ask(`/${resource.name}/search`, everything(resource), organization),
+        ({ status, text }) => {
+          assert.strictEqual(status, 200, text)
+          return text
+        }
+      )
     )
   )
-}, Effect.scoped)
 
 /** Starts in a folder, answers everything, and is killed. */
 const answersFrom = (environment: Process.Environment, folder: string) =>
-  Effect.gen(function* () {
-    const { address } = yield* Process.start(environment, folder)
-    return yield* answersOf(yield* address)
-  }).pipe(Effect.scoped)
+  Effect.scoped(Effect.flatMap(Program.start(environment, { folder }), answersOf))
 
-class Data extends Context.Service<
-  Data,
-  {
-    /** What the demo data answers, as a program that keeps nothing loads it. */
-    readonly demo: Effect.Success<ReturnType<typeof answersOf>>
-  }
->()("practice-data/test/system/database/Lifecycle/Data") {
+/** The responses of a program that keeps nothing, to compare with. */
+class Demo extends Context.Service<Demo, ReadonlyArray<ReadonlyArray<string>>>()(
+  "practice-data/test/system/database/Lifecycle/Demo"
+) {
   static readonly layer = Layer.effect(
-    Data,
+    Demo,
     Effect.gen(function* () {
       const empty = yield* Process.temporaryFolder
       const demo = yield* answersFrom({ DATA_DIR: "memory" }, empty)
       assert.deepStrictEqual(readdirSync(empty), [], "memory leaves nothing behind")
-      return { demo }
+      return demo
     })
   )
 }
 
-/** Moments of a first start: a statement that was sent, and how many writes to files later it dies. */
+/** Moments of a first start: a statement, and the number of writes to files after it. */
 const moments = [
-  { moment: "half of the cluster was written", at: ":500" },
-  { moment: "the tables were there and being filled", at: "insert into charges:20" }
-]
+  ["half of the cluster was written", ":500"],
+  ["the tables were being filled", "insert into charges:20"]
+] as const
 
 const dieAt = join(import.meta.dirname, "../../support/dieAt.ts")
 
-layer(Data.layer, { ...options, concurrent: true })("The program on its embedded database", (it) => {
-  it.effect("makes the demo data at its first start, in .data where DATA_DIR is not set, the same everywhere", () =>
+layer(Demo.layer, { ...options, concurrent: true })("The program on its embedded database", (it) => {
+  it.effect("makes the demo data in .data where DATA_DIR is not set, and finds it at its next start", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(readdirSync(yield* usedFolder), [".data"])
-    })
-  )
-
-  it.effect("finds its data again at its next start", () =>
-    Effect.gen(function* () {
-      const { demo } = yield* Data
+      const folder = yield* Program.usedFolder
+      assert.deepStrictEqual(readdirSync(folder), [".data"])
       // Without migrations, an empty database would have no tables to read.
-      assert.deepStrictEqual(yield* answersFrom({ MIGRATE: "false" }, yield* usedFolder), demo)
+      assert.deepStrictEqual(yield* answersFrom({ MIGRATE: "false" }, folder), yield* Demo)
     })
   )
 
-  it.effect.each(moments)("starts after a kill -9 when, in its very first start, $moment", ({ at }) =>
-    Effect.gen(function* () {
-      const { demo } = yield* Data
-      const folder = yield* Process.temporaryFolder
-      const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
-      yield* Effect.gen(function* () {
+  it.effect.each(moments)(
+    "starts after a kill -9 when, in its very first start, %s",
+    ([, at]) =>
+      Effect.gen(function* () {
+        const folder = yield* Process.temporaryFolder
+        const environment = { DATA_DIR: "a/b", DIE_AT: at, NODE_OPTIONS: `--import ${dieAt}` }
         const { ended, output } = yield* Process.start(environment, folder)
         assert.strictEqual((yield* ended).signal, "SIGKILL")
         assert.notInclude(output(), "Listening")
-      }).pipe(Effect.scoped)
-      assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "a/b" }, folder), demo)
-    })
+        assert.deepStrictEqual(yield* answersFrom({ DATA_DIR: "a/b" }, folder), yield* Demo)
+      }),
+    // Two first starts of an embedded database take ten seconds on an idle machine.
+    150_000
   )
 
   it.effect("answers the same after a kill -9 in the middle of requests", () =>
     Effect.gen(function* () {
-      const { demo } = yield* Data
-      const folder = yield* usedFolder
-      yield* Effect.gen(function* () {
-        const { address, kill, ended } = yield* Process.start({}, folder)
-        const requests = Effect.forever(answersOf(yield* address))
-        const client = yield* Client.make(yield* address)
-        const death = Effect.gen(function* () {
-          yield* client.ask("/charges/search")
-          yield* kill("SIGKILL")
-          yield* ended
-        })
-        yield* Effect.raceFirst(Effect.ignore(requests), death)
-      }).pipe(Effect.scoped)
-      assert.deepStrictEqual(yield* answersFrom({}, folder), demo)
+      const folder = yield* Program.usedFolder
+      const program = yield* Program.start({}, { folder })
+      const death = Effect.andThen(program.client.ask("/charges/search"), Program.kill(program))
+      yield* Effect.raceFirst(Effect.ignore(Effect.forever(answersOf(program))), death)
+      assert.deepStrictEqual(yield* answersFrom({}, folder), yield* Demo)
     })
   )
 
   it.effect("refuses a folder that another process uses, in one line that names it, and leaves the other alone", () =>
     Effect.gen(function* () {
-      const { demo } = yield* Data
-      const folder = join(yield* usedFolder, ".data")
-      const { address } = yield* Process.start({ DATA_DIR: folder })
-      yield* address
-      const second = yield* Process.startToEnd({ DATA_DIR: folder })
-      assert.isAbove(second.code ?? 0, 0)
-      assert.include(second.output, folder)
-      assert.include(second.output, "DATA_DIR")
+      const DATA_DIR = join(yield* Program.usedFolder, ".data")
+      const first = yield* Program.start({ DATA_DIR })
+      const second = yield* Process.startToEnd({ DATA_DIR })
+      assert.strictEqual(second.code, 1)
+      assert.include(second.output, `DATA_DIR`)
+      assert.include(second.output, DATA_DIR)
       assert.strictEqual(second.output.trim().split("\n").length, 1, second.output)
-      assert.deepStrictEqual(yield* answersOf(yield* address), demo)
+      assert.deepStrictEqual(yield* answersOf(first), yield* Demo)
     })
+  )
+})
+
+const clientOf = (url: string) =>
+  connect({
+    url: Redacted.make(url),
+    applicationName: "practice-data-test",
+    maxConnections: 1,
+    statementTimeout: "1 minute"
+  }).pipe(Effect.provide(Reactivity.layer))
+
+layer(TestDatabase.layerDatabases, options)("The program on a Postgres", (it) => {
+  it.effect("that is not migrated says so once and is not ready, until it is migrated", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const { client, output } = yield* Program.start({ DATABASE_URL: url, DELETION_DELAY: "0 seconds" })
+      const ready = client.call({ method: "GET", path: "/api/v1/health/ready" })
+      const isReady = Effect.map(ready, ({ status }) => status === 200)
+      const lines = (text: string) => output().split(text).length - 1
+      yield* eventually("it says so", () => lines("npm run cli -- migrate") > 0)
+      yield* Effect.sleep("2 seconds")
+      assert.isFalse(yield* isReady)
+      assert.strictEqual(lines("The database of DATABASE_URL is not migrated. Run: npm run cli -- migrate"), 1)
+      assert.strictEqual(lines("WARN") - lines("runs as root"), 1, output())
+
+      const sql = yield* clientOf(url)
+      yield* migrate(sql)
+      yield* eventually("it is ready", isReady)
+      yield* eventually("it says so too", () => lines("The database of DATABASE_URL is migrated") === 1)
+      yield* sql`
+        insert into deletion_tasks (organization_id, id, idempotency_key, fingerprint, payload, invoices_count,
+          invoice_lines_count, received_at, scheduled_for, due_at)
+        values ('org_a', gen_random_uuid(), 'key', '\\x00', '{"invoices":[],"invoice_lines":[]}', 0, 0, now(), now(), now())`
+      yield* eventually(
+        "the worker runs tasks",
+        Effect.map(sql`select from deletion_tasks where state = 'completed'`, (rows) => rows.length === 1)
+      )
+    }).pipe(Effect.scoped)
   )
 })

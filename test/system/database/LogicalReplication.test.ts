@@ -15,7 +15,7 @@ const orders = ({ sql }: Cluster.Cluster) =>
 
 const subscribe = Effect.fnUntraced(function* (publication: string) {
   const publisher = yield* Cluster.make()
-  const subscriber = yield* Cluster.make()
+  const subscriber = yield* Cluster.make({ isNew: true })
   const near = yield* Follower.service(publisher)
   const far = yield* Follower.service(subscriber)
   // Its positions would never be reached by the other one.

@@ -11,14 +11,21 @@ import { Reactivity } from "effect/reactivity"
 import { connect, type Database } from "../../../src/database/Database.ts"
 import { codeOf, messageOf, retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import { eventually } from "../../support/eventually.ts"
-import * as StreamingReplica from "../../support/StreamingReplica.ts"
+import * as Cluster from "../../support/Cluster.ts"
 
-type Pair = Effect.Success<ReturnType<typeof StreamingReplica.make>>
+interface Pair {
+  readonly primary: Cluster.Cluster
+  readonly replica: Cluster.Cluster
+}
 
 class Servers extends Context.Service<Servers, Pair>()("practice-data/test/system/database/Replicas/Servers") {
   static readonly layer = Layer.effect(
     Servers,
-    StreamingReplica.make({}, { hot_standby_feedback: "off", max_standby_streaming_delay: 0 })
+    Effect.gen(function* () {
+      const primary = yield* Cluster.empty()
+      const settings = { hot_standby_feedback: "off", max_standby_streaming_delay: 0 }
+      return { primary, replica: yield* Cluster.standbyOf(primary, settings) }
+    })
   )
 }
 
@@ -124,7 +131,7 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
 
   it.effect("the one that is promoted is found, and stays the primary when the old one comes back", () =>
     Effect.gen(function* () {
-      const { folderOfPrimary, primary, replica } = yield* Servers
+      const { primary, replica } = yield* Servers
       const [first, second] = [new URL(primary.url).port, new URL(replica.url).port]
       const writer = yield* open(both(replica.url, primary.url, "read-write"))
       const reader = yield* open(both(primary.url, replica.url, "standby"))
@@ -150,7 +157,7 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       )
 
       // The old primary comes back as a standby, in the place that was the primary's.
-      writeFileSync(join(folderOfPrimary, "standby.signal"), "")
+      writeFileSync(join(primary.folder, "standby.signal"), "")
       yield* primary.start
       yield* soon("the standby is found", goesTo(reader, first))
       assert.strictEqual(yield* portOf(writer), second)

@@ -90,7 +90,7 @@ it.live(
       yield* source.sql.unsafe(`copy removals to '${join(folder, "removals")}'`)
       yield* source.sql.unsafe(`copy pets (${columns}) to '${join(folder, "pets")}'`)
 
-      const target = yield* Cluster.make()
+      const target = yield* Cluster.make({ isNew: true })
       yield* target.sql.withTransaction(
         Effect.gen(function* () {
           const { unsafe } = target.sql

@@ -1,20 +1,22 @@
 /**
- * Workers that are killed with -9 at every step: another takes the task over, and it runs once in effect.
+ * Intakes and workers that are killed with -9, paused or cut off at every step: one task for one key, and each task runs
+ * once in effect.
  *
  * @module-tag long
  */
-import { assert, it as test, layer } from "@effect/vitest"
-import { Array, Context, Effect, Layer, Schedule } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Array, Context, DateTime, Effect, Fiber, Layer, Schedule } from "effect"
 import { eventually } from "../../support/eventually.ts"
-import { options } from "../../support/Service.ts"
-import type { PgClient } from "@effect/sql-pg"
-import { inTime } from "../../support/inTime.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Gate from "../../support/Gate.ts"
+import { inTime } from "../../support/inTime.ts"
 import * as Ledger from "../../support/Ledger.ts"
 import * as Program from "../../support/Program.ts"
+import * as Sender from "../../support/Sender.ts"
+import { options } from "../../support/Service.ts"
+import * as TcpProxy from "../../support/TcpProxy.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
 
-/** A worker that takes over, when it is let. */
+/** A worker that takes over, when it may. */
 class Successor extends Context.Service<Successor, Program.Program>()(
   "practice-data/test/system/deletions/Kills/Successor"
 ) {
@@ -22,130 +24,218 @@ class Successor extends Context.Service<Successor, Program.Program>()(
     Successor,
     Effect.gen(function* () {
       const { url, sql } = yield* TestDatabase
-      yield* Ledger.open(sql, 100)
+      yield* Ledger.open(sql, 1000)
       yield* Gate.install(sql)
-      return yield* Program.start("worker", url)
+      return yield* Ledger.start("worker", url)
     })
   ).pipe(Layer.provideMerge(TestDatabase.layer))
 }
 
+const paused = Effect.flatMap(Successor, ({ kill }) => kill("SIGSTOP"))
+const resumed = Effect.flatMap(Successor, ({ kill }) => kill("SIGCONT"))
+
+let scheduled = 0
+
+/** Schedules a task for an invoice that no other one names. */
+const newTask = Effect.flatMap(TestDatabase, ({ sql }) => Ledger.schedule(sql, ++scheduled))
+
+/** Waits for a later task: by then the workers would have run an earlier one again. Then that one ran once. */
+const ranOnce = Effect.fnUntraced(function* (task: string, attempts: number) {
+  const { sql } = yield* TestDatabase
+  yield* Ledger.reaches(sql, yield* newTask, "completed")
+  assert.deepStrictEqual(yield* Ledger.entryOf(sql, task), Ledger.completedOnce(attempts))
+  assert.strictEqual((yield* Ledger.balance(sql))?.rewritten, 0)
+})
+
+/** A worker alone, held at a gate with a task. */
+const heldAt = Effect.fnUntraced(function* <E, R>(gate: Gate.Gate, start: Effect.Effect<Program.Program, E, R>) {
+  const { sql } = yield* TestDatabase
+  yield* paused
+  const worker = yield* start
+  const { release } = yield* Gate.close(sql, gate)
+  const task = yield* newTask
+  yield* Gate.areWaiting(sql, 1)
+  return { worker, release, task }
+})
+
+const startWorker = Effect.flatMap(TestDatabase, ({ url }) => Ledger.start("worker", url))
+
 const steps = [
-  { step: "before its claim is committed", gate: "claim", committed: undefined, attempts: 1 },
-  { step: "after its claim is committed", gate: "claim", committed: "running", attempts: 2 },
-  { step: "in the middle of the deletion", gate: "deletion", committed: undefined, attempts: 2 },
-  { step: "after the deletion is committed", gate: "deletion", committed: "completed", attempts: 1 }
+  ["before its claim is committed", "claim", undefined, 1],
+  ["after its claim is committed", "claim", "running", 2],
+  ["in the middle of the deletion", "deletion", undefined, 2],
+  ["after the deletion is committed", "deletion", "completed", 1]
 ] as const
 
-/** Kills a worker that is held at a gate: there and then, or when what it is doing was committed and it knows nothing of it. */
-const killAt = Effect.fnUntraced(function* ({ gate, committed }: (typeof steps)[number], invoice: number) {
-  const { url, sql } = yield* TestDatabase
-  const successor = yield* Successor
-  yield* successor.kill("SIGSTOP")
-  const victim = yield* Program.start("worker", url)
-  const { release } = yield* Gate.close(sql, gate)
-  const task = yield* Ledger.schedule(sql, invoice)
-  yield* Gate.areWaiting(sql, 1)
-  if (committed === undefined) {
-    yield* Program.kill(victim)
-    // The killed worker's statement must not go on holding its locks for it.
-    assert.isBelow(yield* Program.secondsOf(Gate.areWaiting(sql, 0)), inTime(2))
-    yield* release
-  } else {
-    yield* victim.kill("SIGSTOP")
-    yield* release
-    yield* Ledger.reaches(sql, task, committed)
-    yield* Program.kill(victim)
-  }
-  yield* successor.kill("SIGCONT")
-  return task
-})
-
 layer(Successor.layer, options)("A worker", (it) => {
-  it.effect.each(steps.map((step, index) => ({ ...step, index })))(
-    "that is killed $step leaves a task that another completes within 2 s, once",
-    (step) =>
+  it.effect.each(steps)(
+    "killed %s leaves a task that another completes within 2 s, once",
+    ([, gate, committed, attempts]) =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase
-        const task = yield* killAt(step, step.index * 2 + 1)
+        const { release, task, worker } = yield* heldAt(gate, startWorker)
+        if (committed === undefined) {
+          yield* Program.kill(worker)
+          // The killed worker's statement must not go on holding its locks for it.
+          assert.isBelow(yield* Program.secondsOf(Gate.areWaiting(sql, 0)), inTime(2))
+          yield* release
+        } else {
+          yield* worker.kill("SIGSTOP")
+          yield* release
+          yield* Ledger.reaches(sql, task, committed)
+          yield* Program.kill(worker)
+        }
+        yield* resumed
         assert.isBelow(yield* Program.secondsOf(Ledger.reaches(sql, task, "completed")), inTime(2))
-        // By the time that a later task is done, the successor would have run the first again.
-        yield* Ledger.reaches(sql, yield* Ledger.schedule(sql, step.index * 2 + 2), "completed")
-        assert.deepStrictEqual(yield* Ledger.entryOf(sql, task), Ledger.completedOnce(step.attempts))
-        assert.strictEqual((yield* Ledger.balance(sql))?.rewritten, 0)
-      }).pipe(Effect.ensuring(Effect.flatMap(Successor, ({ kill }) => kill("SIGCONT"))))
+        yield* ranOnce(task, attempts)
+      }).pipe(Effect.ensuring(resumed))
   )
 
-  it.effect("that is paused past its lease, while another completes its task, changes nothing when it goes on", () =>
+  it.effect("paused past its lease, while another completes its task, changes nothing when it goes on", () =>
     Effect.gen(function* () {
-      const { url, sql } = yield* TestDatabase
-      const successor = yield* Successor
-      yield* successor.kill("SIGSTOP")
-      const paused = yield* Program.start("worker", url)
-      const { release } = yield* Gate.close(sql, "claim")
-      const task = yield* Ledger.schedule(sql, 90)
-      yield* Gate.areWaiting(sql, 1)
-      yield* paused.kill("SIGSTOP")
+      const { sql } = yield* TestDatabase
+      const { release, task, worker } = yield* heldAt("claim", startWorker)
+      yield* worker.kill("SIGSTOP")
       yield* release
-      yield* successor.kill("SIGCONT")
+      yield* resumed
       yield* Ledger.reaches(sql, task, "completed")
       const completed = yield* sql`select * from deletion_tasks where id = ${task}`
-      yield* successor.kill("SIGSTOP")
-      yield* paused.kill("SIGCONT")
-      // By the time that it is done with another task, it was done with the one that it had claimed.
-      yield* Ledger.reaches(sql, yield* Ledger.schedule(sql, 91), "completed")
+      yield* paused
+      yield* worker.kill("SIGCONT")
+      yield* ranOnce(task, 2)
       assert.deepStrictEqual(yield* sql`select * from deletion_tasks where id = ${task}`, completed)
-      assert.deepStrictEqual(yield* Ledger.entryOf(sql, task), Ledger.completedOnce(2))
-    }).pipe(Effect.ensuring(Effect.flatMap(Successor, ({ kill }) => kill("SIGCONT"))))
+    }).pipe(Effect.ensuring(resumed))
+  )
+
+  it.effect("whose connection breaks before the response to a commit uses up no attempt", () =>
+    Effect.gen(function* () {
+      const { sql, url: direct } = yield* TestDatabase
+      const { proxy, url } = yield* TcpProxy.through(direct)
+      const worker = yield* Ledger.start("worker", url)
+      for (const [gate, committed] of [
+        ["claim", "running"],
+        ["deletion", "completed"]
+      ] as const) {
+        const { release, task } = yield* heldAt(gate, Effect.succeed(worker))
+        yield* proxy.cut("swallow")
+        yield* release
+        yield* Ledger.reaches(sql, task, committed)
+        yield* proxy.cut("reset")
+        yield* proxy.mend
+        yield* Ledger.reaches(sql, task, "completed")
+        yield* ranOnce(task, 1)
+      }
+    }).pipe(Effect.ensuring(resumed))
+  )
+
+  it.effect(
+    "killed with 64 tasks of 0.1 s leaves them to another, which is done in a few seconds, beside 20 more a second",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        yield* sql.unsafe(`create function take_a_while() returns trigger language plpgsql as $$ begin
+        perform pg_sleep(0.1);
+        return new;
+      end $$`)
+        yield* sql.unsafe(
+          "create trigger take_a_while before update on invoices for each row execute function take_a_while()"
+        )
+        const victim = yield* startWorker
+        yield* paused
+        const tasks = yield* Ledger.scheduleAll(
+          sql,
+          Array.makeBy(64, () => ++scheduled)
+        )
+        const ids = tasks.map(({ id }) => id)
+        const none = (state: string) =>
+          eventually(
+            `no task of the batch is ${state}`,
+            Effect.map(
+              sql`select from deletion_tasks where state = ${state} and ${sql.in("id", ids)}`,
+              ({ length }) => length === 0
+            )
+          )
+        yield* none("scheduled")
+        yield* Effect.forkScoped(Effect.repeat(newTask, Schedule.spaced("50 millis")))
+        yield* resumed
+        yield* Program.kill(victim)
+        // One after the other they would take 6.4 s, and two seconds are promised on a machine that has nothing else to do.
+        assert.isBelow(yield* Program.secondsOf(Effect.andThen(none("running"), none("scheduled"))), inTime(3))
+      }).pipe(Effect.ensuring(resumed))
   )
 })
 
-/** Lets each deletion of an invoice take a while. */
-const takeAWhile = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
-  yield* sql.unsafe(`create function take_a_while() returns trigger language plpgsql as $$ begin
-    perform pg_sleep(0.1);
-    return new;
-  end $$`)
-  yield* sql.unsafe(
-    "create trigger take_a_while before update on invoices for each row execute function take_a_while()"
-  )
-})
-
-const batch = 64
-
-test.live.each([
-  ["alone", 0],
-  ["beside 20 others a second", 20]
-] as const)("64 tasks of 0.1 s of a worker that is killed are done by another in a few seconds, %s", ([, load]) =>
-  Effect.gen(function* () {
-    const { url, sql } = yield* TestDatabase
-    yield* Ledger.open(sql, 1000)
-    yield* takeAWhile(sql)
-    const [victim, successor] = yield* Effect.all([Program.start("worker", url), Program.start("worker", url)], {
-      concurrency: 2
+/** An intake that is not killed. */
+class Survivor extends Context.Service<Survivor, Program.Program>()(
+  "practice-data/test/system/deletions/Kills/Survivor"
+) {
+  static readonly layer = Layer.effect(
+    Survivor,
+    Effect.gen(function* () {
+      const { sql, url } = yield* TestDatabase
+      yield* Gate.install(sql)
+      return yield* Ledger.start("intake", url)
     })
-    yield* successor.kill("SIGSTOP")
-    const tasks = yield* Ledger.scheduleAll(sql, Array.range(1, batch))
-    const ids = tasks.map(({ id }) => id)
-    yield* eventually(
-      "the batch is claimed",
-      Effect.map(sql`select 1 from deletion_tasks where state <> 'scheduled'`, (rows) => rows.length === batch)
-    )
-    let next = batch
-    const arrivals = Effect.suspend(() => Ledger.schedule(sql, ++next)).pipe(
-      Effect.repeat(Schedule.spaced(1000 / load)),
-      Effect.forkScoped
-    )
-    if (load > 0) yield* arrivals
-    yield* successor.kill("SIGCONT")
-    yield* Program.kill(victim)
-    const done = eventually(
-      "the batch is done",
-      Effect.map(
-        sql`select 1 from deletion_tasks where state = 'completed' and ${sql.in("id", ids)}`,
-        (rows) => rows.length === batch
+  ).pipe(Layer.provideMerge(TestDatabase.layer))
+}
+
+const storedUnder = (key: string) =>
+  Effect.flatMap(
+    TestDatabase,
+    ({ sql }) => sql<{ readonly id: string; readonly received_at: Date; readonly scheduled_for: Date }>`
+      select id, received_at, scheduled_for from deletion_tasks where idempotency_key = ${key}`
+  )
+
+/** Sends a delivery again, and expects its one task in the response and in the store. */
+const deliverAgain = Effect.fnUntraced(function* (delivery: Sender.Delivery) {
+  const answer = yield* Sender.deliver((yield* Survivor).client, delivery)
+  const { received_at, scheduled_for, status, task_id } = yield* Sender.receiptOf(answer)
+  const received = DateTime.toEpochMillis(received_at ?? DateTime.makeUnsafe(0))
+  assert.deepStrictEqual(
+    (yield* storedUnder(delivery.key)).map((row) => [row.id, row.received_at.getTime(), row.scheduled_for.getTime()]),
+    [[task_id, received, DateTime.toEpochMillis(scheduled_for)]]
+  )
+  assert.strictEqual(answer.status, status === "scheduled" ? 202 : 200)
+  return status
+})
+
+layer(Survivor.layer, options)("An intake that is killed", (it) => {
+  const heldBeforeCommit = Effect.fnUntraced(function* (delivery: Sender.Delivery) {
+    const { sql, url } = yield* TestDatabase
+    const victim = yield* Ledger.start("intake", url)
+    const { release } = yield* Gate.close(sql, "delivery")
+    const response = yield* Effect.forkScoped(Effect.flip(Sender.send(victim.client, delivery)))
+    yield* Gate.areWaiting(sql, 1)
+    return { victim, release, response }
+  })
+
+  it.effect("before its COMMIT leaves nothing or one task, and the response to the retry says which", () =>
+    Effect.gen(function* () {
+      const delivery = { key: "killed before", invoices: [1] }
+      const { release, response, victim } = yield* heldBeforeCommit(delivery)
+      yield* Program.kill(victim)
+      assert.strictEqual((yield* Fiber.join(response))._tag, "NoAnswer")
+      assert.deepStrictEqual(yield* storedUnder(delivery.key), [])
+      const again = yield* Effect.forkScoped(deliverAgain(delivery))
+      yield* release
+      assert.include(["scheduled", "duplicate"], yield* Fiber.join(again))
+      assert.strictEqual(yield* deliverAgain(delivery), "duplicate")
+    })
+  )
+
+  it.effect("after its COMMIT and before it answers has stored the task, and the retry is a duplicate", () =>
+    Effect.gen(function* () {
+      const delivery = { key: "killed after", invoices: [1] }
+      const { release, response, victim } = yield* heldBeforeCommit(delivery)
+      yield* victim.kill("SIGSTOP")
+      yield* release
+      yield* eventually(
+        "a stored task",
+        Effect.map(storedUnder(delivery.key), ({ length }) => length === 1)
       )
-    )
-    // One after the other they would take 6.4 s, and two seconds are promised on a machine that has nothing else to do.
-    assert.isBelow(yield* Program.secondsOf(done), inTime(3))
-  }).pipe(Effect.scoped, Effect.provide(Layer.fresh(TestDatabase.layer)))
-)
+      yield* Program.kill(victim)
+      assert.strictEqual((yield* Fiber.join(response))._tag, "NoAnswer")
+      assert.strictEqual(yield* deliverAgain(delivery), "duplicate")
+    })
+  )
+})

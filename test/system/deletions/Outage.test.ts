@@ -9,8 +9,7 @@ import { inTime } from "../../support/inTime.ts"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Ledger from "../../support/Ledger.ts"
-import * as OwnPostgres from "../../support/OwnPostgres.ts"
-import * as Program from "../../support/Program.ts"
+import * as Cluster from "../../support/Cluster.ts"
 import * as Sender from "../../support/Sender.ts"
 
 const invoices = 300
@@ -43,12 +42,12 @@ const isUnavailable = Effect.fnUntraced(function* (client: Client.Client, delive
 
 it.live("Postgres stopped immediately under load loses nothing that was acknowledged, and runs each task once", () =>
   Effect.gen(function* () {
-    const postgres = yield* OwnPostgres.make
+    const postgres = yield* Cluster.make()
     yield* Ledger.open(postgres.sql, invoices)
-    const intake = yield* Program.start("intake", postgres.url)
-    yield* Program.start("worker", postgres.url)
-    yield* Program.start("worker", postgres.url)
-    const client = yield* Client.make(intake.url, 32)
+    const intake = yield* Ledger.start("intake", postgres.url)
+    yield* Ledger.start("worker", postgres.url)
+    yield* Ledger.start("worker", postgres.url)
+    const { client } = intake
     const acknowledged = yield* Ref.make(0)
     const sending = yield* Effect.forkScoped(
       Effect.forEach(

@@ -1,6 +1,8 @@
 /**
  * The three roles as three processes, each with a login that has its role's privileges and no other: what one accepts,
  * another carries out, and the third shows.
+ *
+ * @module-tag long
  */
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Redacted, Schema } from "effect"
@@ -9,7 +11,6 @@ import * as Client from "../../support/Client.ts"
 import { options } from "../../support/Service.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Ledger from "../../support/Ledger.ts"
-import * as Program from "../../support/Program.ts"
 import * as Sender from "../../support/Sender.ts"
 
 const Page = Schema.fromJsonString(
@@ -57,29 +58,21 @@ layer(TestDatabase.layerDatabases, options)("Intake, worker and data API as proc
       const { key } = yield* ApiKeys.create({ organization: Ledger.organization, name: "Sync" })
       const [intake, dataApi] = yield* Effect.all(
         [
-          Program.start("intake", asIntake ?? ""),
-          Program.start("data-api", asApi ?? ""),
-          Program.start("worker", asWorker ?? "")
+          Ledger.start("intake", asIntake ?? ""),
+          Ledger.start("data-api", asApi ?? ""),
+          Ledger.start("worker", asWorker ?? "")
         ],
         { concurrency: "unbounded" }
       )
-      const sender = yield* Client.make(intake.url)
-      const reader = yield* Client.make(dataApi.url)
+      const sender = intake.client
+      const headers = { authorization: `Bearer ${Redacted.value(key)}`, "content-type": "application/json" }
+      const ask = (path: string, request: object) =>
+        Effect.map(
+          dataApi.client.call({ path: `/api/v3${path}`, headers, body: Client.json(request) }),
+          ({ text }) => text
+        )
       const search = Effect.fnUntraced(function* (resource: string, request: object) {
-        const { text } = yield* reader.call({
-          path: `/api/v3/${resource}/search`,
-          headers: { authorization: `Bearer ${Redacted.value(key)}`, "content-type": "application/json" },
-          body: Client.json(request)
-        })
-        return (yield* Schema.decodeEffect(Page)(text)).body
-      })
-      const taskOf = Effect.fnUntraced(function* (idempotency_key: string) {
-        const { text } = yield* reader.call({
-          path: "/api/v3/invoice-deletions/get",
-          headers: { authorization: `Bearer ${Redacted.value(key)}`, "content-type": "application/json" },
-          body: Client.json({ idempotency_key })
-        })
-        return yield* Schema.decodeEffect(Task)(text)
+        return (yield* Schema.decodeEffect(Page)(yield* ask(`/${resource}/search`, request))).body
       })
       const everything = ["invoice_1", "invoice_2"]
       assert.deepStrictEqual(idsOf(yield* search("invoices", {})), everything)
@@ -89,7 +82,9 @@ layer(TestDatabase.layerDatabases, options)("Intake, worker and data API as proc
       yield* Ledger.untilCompleted(sql)
       assert.deepStrictEqual(idsOf(yield* search("invoices", {})), ["invoice_2"])
 
-      const { outcome, state, task_id } = yield* taskOf("delivery")
+      const { outcome, state, task_id } = yield* Schema.decodeEffect(Task)(
+        yield* ask("/invoice-deletions/get", { idempotency_key: "delivery" })
+      )
       assert.deepStrictEqual([state, task_id], ["completed", receipt.task_id])
       assert.deepInclude(outcome, { lines_of_invoices: 2 })
 

@@ -2,13 +2,13 @@
 import { assert, layer } from "@effect/vitest"
 import { Array, Context, Effect, Layer } from "effect"
 import { eventually } from "../../support/eventually.ts"
+import * as Program from "../../support/Program.ts"
 import * as Raw from "../../support/Raw.ts"
+import { operationsOf } from "../../support/scraper.ts"
 import { options } from "../../support/Service.ts"
-import { startUsed } from "../../support/usedFolder.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
 
-const operatorsPage = /Operators' page: (http:\/\/\S+?)\/ops/
-
-/** The program, with the path of a request that each of its listeners answers with 200. */
+/** The listeners of a program, each with a path that it answers with 200. */
 class Listeners extends Context.Service<
   Listeners,
   { readonly listeners: ReadonlyArray<readonly [url: string, path: string]>; readonly output: () => string }
@@ -16,22 +16,19 @@ class Listeners extends Context.Service<
   static readonly layer = Layer.effect(
     Listeners,
     Effect.gen(function* () {
-      const { address, output } = yield* startUsed({ ACCESS_LOG: "true" })
-      const publicUrl = yield* address
+      const { url: database } = yield* TestDatabase
+      const settings = { DATABASE_URL: database, OPERATIONS_PORT: "0", ACCESS_LOG: "true", LOG_FORMAT: "logfmt" }
+      const program = yield* Program.start(settings)
+      const { output, url } = program
+      const operations = yield* operationsOf(program)
       yield* eventually(
-        "the operators' page",
-        Effect.sync(() => operatorsPage.test(output()))
+        "a healthy program",
+        Effect.map(program.client.call({ path: "/api/v1/health", method: "GET" }), ({ status }) => status === 200)
       )
-      const [, operatorsUrl = ""] = operatorsPage.exec(output()) ?? []
-      return {
-        output,
-        listeners: [
-          [publicUrl, "/api/v1/health"],
-          [operatorsUrl, "/health"]
-        ]
-      }
+      const listeners = [[url, "/api/v1/health"] as const, [operations, "/health"] as const]
+      return { output, listeners }
     })
-  )
+  ).pipe(Layer.provide(TestDatabase.layer))
 }
 
 const body = "GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: smuggled\r\n\r\n"
@@ -98,8 +95,6 @@ const table: ReadonlyArray<Sent> = [
 const textOf = ({ body: content = "", headers = "", method = "GET", sent, version = "1.1" }: Sent, path: string) =>
   `${method} ${path} HTTP/${version}\r\n${sent === "no Host" ? "" : "Host: localhost\r\n"}${headers}\r\n${content}`
 
-const statusesOf = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
-
 layer(Listeners.layer, { ...options, concurrent: true })("A connection", (it) => {
   it.effect.each(table)("with $sent is answered $statuses, and then closed", (sent) =>
     Effect.gen(function* () {
@@ -109,20 +104,17 @@ layer(Listeners.layer, { ...options, concurrent: true })("A connection", (it) =>
         const earlier = textOf({ sent: "", statuses: [] }, path)
         const first = textOf(sent, path)
         const next = `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${isServed ? "" : "X-Request-Id: smuggled\r\n"}\r\n`
-        assert.deepStrictEqual(statusesOf(yield* Raw.exchange(url, first + next)), sent.statuses, "at once")
+        assert.deepStrictEqual(Raw.statusesOf(yield* Raw.exchange(url, first + next)), sent.statuses, "at once")
 
         const { closed, received, send, socket } = yield* Raw.open(url)
         yield* send(first + next.slice(0, 9))
-        yield* eventually(
-          "a response",
-          Effect.sync(() => received() !== "" || socket.closed)
-        )
+        yield* eventually("a response", () => received() !== "" || socket.closed)
         yield* send(next.slice(9))
-        assert.deepStrictEqual(statusesOf(yield* closed), sent.statuses, "in two pieces")
+        assert.deepStrictEqual(Raw.statusesOf(yield* closed), sent.statuses, "in two pieces")
 
         if (sent.method === "CONNECT") continue
         const answer = yield* Raw.exchange(url, earlier + first + next)
-        assert.deepStrictEqual(statusesOf(answer), Array.prepend(sent.statuses, 200), "after another request")
+        assert.deepStrictEqual(Raw.statusesOf(answer), Array.prepend(sent.statuses, 200), "after another request")
       }
       assert.notInclude(output(), "smuggled")
     }).pipe(Effect.scoped)

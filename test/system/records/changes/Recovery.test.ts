@@ -7,9 +7,9 @@ import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Random } from "effect"
 import { layerShared } from "../../../../src/database/Database.ts"
 import * as ApiKeys from "../../../../src/keys/ApiKeys.ts"
-import * as Client from "../../../support/Client.ts"
 import * as Cluster from "../../../support/Cluster.ts"
 import * as Follower from "../../../support/Follower.ts"
+import * as Ledger from "../../../support/Ledger.ts"
 import * as Program from "../../../support/Program.ts"
 import * as Writers from "../../../support/Writers.ts"
 
@@ -181,8 +181,8 @@ it.live(
       const writing = yield* Effect.forkChild(Writers.write(cluster.sql))
       const reader = Follower.make()
       const readFor = Effect.fnUntraced(function* (millis: number) {
-        const program = yield* Program.start("data-api", cluster.url)
-        const source = Follower.overHttp(yield* Client.make(program.url), key)
+        const program = yield* Ledger.start("data-api", cluster.url)
+        const source = Follower.overHttp(program.client, key)
         const reading = Effect.forever(Effect.andThen(reader.step(source, 5), Effect.sleep(5)))
         yield* Effect.timeoutOption(reading, millis)
         if ((yield* Random.nextIntBetween(0, 2)) === 0) {
@@ -195,8 +195,8 @@ it.live(
       }, Effect.scoped)
       for (let life = 0; life < 5; life++) yield* readFor(yield* Random.nextIntBetween(200, 1500))
       yield* Fiber.interrupt(writing)
-      const program = yield* Program.start("data-api", cluster.url)
-      yield* Follower.settled(reader, Follower.overHttp(yield* Client.make(program.url), key))
+      const program = yield* Ledger.start("data-api", cluster.url)
+      yield* Follower.settled(reader, Follower.overHttp(program.client, key))
       yield* Follower.assertEqual(reader, cluster.sql)
       assert.strictEqual(reader.gone(), 0)
       assert.isAbove(reader.state().copy.size, 0)

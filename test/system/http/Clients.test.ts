@@ -1,0 +1,189 @@
+/**
+ * Clients that send no HTTP, do not send it in time, never read, hang up, or wait: each comes to an end, with an answer
+ * where one can be given, and no other client waits for it.
+ *
+ * @module-tag long
+ */
+import { assert, it as test, layer } from "@effect/vitest"
+import { Array, Context, Effect, Layer, Schema } from "effect"
+import * as Client from "../../support/Client.ts"
+import { eventually } from "../../support/eventually.ts"
+import * as Program from "../../support/Program.ts"
+import * as Raw from "../../support/Raw.ts"
+import { options } from "../../support/Service.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const timeouts = { HEADERS_TIMEOUT: "2 seconds", BODY_TIMEOUT: "2 seconds", IDLE_TIMEOUT: "3 seconds" }
+
+class Impatient extends Context.Service<Impatient, Program.Program>()(
+  "practice-data/test/system/http/Clients/Impatient"
+) {
+  static readonly layer = Layer.effect(
+    Impatient,
+    Effect.flatMap(TestDatabase, ({ url }) => Program.start({ DATABASE_URL: url, ...timeouts }))
+  ).pipe(Layer.provideMerge(TestDatabase.layerDemo))
+}
+
+const delivery = "POST /api/v1/invoice-deletions HTTP/1.1\r\nHost: a\r\nX-Organization-Id: a\r\nIdempotency-Key: k\r\n"
+const halfOfIt = "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+
+const refused = [
+  ["no HTTP", "nonsense\r\n\r\n", "400 Bad Request"],
+  ["headers over 16 KiB", Raw.get("/", `X: ${"a".repeat(17_000)}\r\n`), "431 Request Header Fields Too Large"],
+  ["an unknown expectation", Raw.get("/", "Expect: tea\r\n"), "417 Expectation Failed"],
+  ["half of a request line", "GET / HT", "408 Request Timeout"],
+  ["half of its headers", "GET / HTTP/1.1\r\nHost: a\r\nX", "408 Request Timeout"],
+  ["half of a search", Raw.unfinished, "408 Request Timeout"],
+  ["half of a delivery", delivery + halfOfIt, "408 Request Timeout"]
+] as const
+
+const endless = [
+  ["announced", "Content-Length: 10000000000\r\n", "x".repeat(65_536)],
+  ["in chunks", "Transfer-Encoding: chunked\r\n", `10000\r\n${" ".repeat(65_536)}\r\n`]
+] as const
+
+/** Sends a piece again and again, for as long as it is taken. Returns the number of bytes. */
+const sendOn = ({ socket }: Raw.Connection, piece: string) => {
+  let sent = 0
+  const send = () => {
+    while (socket.writable) {
+      sent += piece.length
+      if (!socket.write(piece)) return
+    }
+  }
+  socket.on("drain", send)
+  send()
+  return () => sent
+}
+
+layer(Impatient.layer, { ...options, concurrent: true })("A client that sends", (it) => {
+  it.effect.each(refused)("%s is told so with a detail, and its connection is closed", ([, text, status]) =>
+    Effect.gen(function* () {
+      const answer = yield* Raw.exchange((yield* Impatient).url, text)
+      const [head = "", body] = answer.split("\r\n\r\n")
+      assert.strictEqual(head.split("\r\n", 1)[0], `HTTP/1.1 ${status}`)
+      for (const header of [
+        /\r\ncontent-type: application\/json/i,
+        /\r\nconnection: close/i,
+        /\r\nx-request-id: [!-~]+/i
+      ])
+        assert.match(head, header)
+      assert.strictEqual(body, `{"detail":"${status.slice(4)}"}`)
+    })
+  )
+
+  it.effect("nothing, nothing more, or empty lines has its connection closed", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Impatient
+      assert.strictEqual(yield* Raw.exchange(url, ""), "")
+      assert.deepStrictEqual(Raw.statusesOf(yield* Raw.exchange(url, Raw.get("/unknown"))), [404])
+      const { closed, send } = yield* Raw.open(url)
+      yield* send(Raw.get("/unknown"))
+      const trickle = Effect.forever(Effect.andThen(send("\r\n"), Effect.sleep("100 millis")))
+      assert.deepStrictEqual(Raw.statusesOf(yield* Effect.raceFirst(closed, trickle)), [404])
+    })
+  )
+
+  it.effect("200 requests at once gets their answers in order, and those before what is no HTTP", () =>
+    Effect.gen(function* () {
+      const limits = Array.makeBy(200, (n) => (n % 3 === 0 ? 0 : 1))
+      const requests = limits.map((limit) => Raw.post("/charges/search", `{"limit":${limit}}`)).join("")
+      const answer = yield* Raw.exchange((yield* Impatient).url, `${requests}nonsense\r\n\r\n`)
+      assert.deepStrictEqual(Raw.statusesOf(answer), [...limits.map((limit) => (limit === 0 ? 400 : 200)), 400])
+    })
+  )
+
+  it.effect("and never reads has its connection closed, while one that reads slowly gets all", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Impatient
+      const page = Raw.post("/consumption-logs/search", '{"limit":1000}')
+      const [never, slowly] = [yield* Raw.open(url), yield* Raw.open(url)]
+      never.socket.pause()
+      yield* never.send(page.repeat(300))
+      yield* slowly.send(`${page.repeat(100)}${Raw.get("/unknown", "Connection: close\r\n")}`)
+      const slow = Effect.gen(function* () {
+        slowly.socket.pause()
+        yield* Effect.sleep("30 millis")
+        slowly.socket.resume()
+        yield* Effect.sleep("20 millis")
+      })
+      assert.lengthOf(Raw.statusesOf(yield* Effect.raceFirst(slowly.closed, Effect.forever(slow))), 101)
+      yield* Effect.sleep("9 seconds")
+      never.socket.resume()
+      assert.isBelow(Raw.statusesOf(yield* never.closed).length, 300)
+    })
+  )
+
+  it.effect.each(endless)("a body without an end is not read without an end: %s", ([, length, piece]) =>
+    Effect.gen(function* () {
+      const { url } = yield* Impatient
+      for (const [head, status] of [
+        [Raw.post("/charges/search", "", length), 413],
+        [Raw.post("/charges/search", "", length).replace("pda_demo_oakridge", "unknown"), 401],
+        [`${delivery}Content-Type: application/json\r\n${length}\r\n`, 413]
+      ] as const) {
+        const connection = yield* Raw.open(url)
+        yield* connection.send(head)
+        const sent = sendOn(connection, piece)
+        assert.deepStrictEqual(Raw.statusesOf(yield* connection.closed), [status])
+        assert.isBelow(sent(), 64 * 1024 * 1024)
+      }
+    })
+  )
+})
+
+/** Sends a large search and hangs up after some milliseconds. */
+const hangUp = (url: string, after: number) =>
+  Effect.gen(function* () {
+    const { send } = yield* Raw.open(url)
+    yield* send(Raw.post("/consumption-logs/search", '{"limit":1000}'))
+    yield* Effect.sleep(after)
+  }).pipe(Effect.scoped)
+
+test.live.each(["a Postgres", "the embedded database"])(
+  "A hundred callers that hang up keep no other waiting on %s",
+  (on) =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const program = yield* on === "a Postgres" ? Program.start({ DATABASE_URL: url }) : Program.startUsed({})
+      const { ask } = Client.patient(program.client)
+      const search = Effect.map(ask("/charges/search", { limit: 1 }), ({ status }) => assert.strictEqual(status, 200))
+      yield* search
+      const before = program.output().length
+      for (let round = 0; round < 3; round++) {
+        const hangUps = Array.makeBy(100, (n) => hangUp(program.url, n % 20))
+        yield* Effect.all(hangUps, { concurrency: "unbounded", discard: true })
+        yield* Effect.all(Array.replicate(search, 8), { concurrency: 8 })
+      }
+      assert.notInclude(program.output().slice(before), "ERROR")
+    }).pipe(Effect.provide(Layer.fresh(TestDatabase.layerDemo)))
+)
+
+const decodePage = Schema.decodeEffect(Schema.fromJsonString(Schema.Struct({ cursor: Schema.String })))
+
+test.live("MAX_CONNECTIONS bounds those that are open, and readers that wait for changes leave others served", () =>
+  Effect.gen(function* () {
+    const most = 200
+    const { url: database } = yield* TestDatabase
+    const { client, output, url } = yield* Program.start({ DATABASE_URL: database, MAX_CONNECTIONS: String(most) })
+    const { cursor } = yield* decodePage((yield* Client.patient(client).ask("/pets/changes")).text)
+    const readers = yield* Effect.forEach(Array.range(2, most), () => Raw.open(url), { concurrency: 20 })
+    for (let times = 0; times < 3; times++) assert.strictEqual(yield* Raw.exchange(url, Raw.get("/unknown")), "")
+    yield* eventually("a line", () => output().includes(`MAX_CONNECTIONS=${most}`))
+
+    const wait = Raw.post("/pets/changes", Client.json({ cursor, wait: 20 }))
+    yield* Effect.forEach(readers, ({ send }) => send(wait), { discard: true })
+    const waiting = () => readers.filter(({ received }) => received() === "").length
+    yield* eventually("all but an eighth have an answer", () => waiting() <= most / 8)
+    assert.strictEqual((yield* client.ask("/charges/search", { limit: 1 })).status, 200)
+    assert.isAbove(waiting(), 0)
+
+    readers[0]?.socket.destroy()
+    const isAnswered = Effect.map(
+      Raw.exchange(url, Raw.get("/unknown", "Connection: close\r\n")),
+      (text) => text !== ""
+    )
+    yield* eventually("a free connection", isAnswered)
+    assert.lengthOf(output().match(/MAX_CONNECTIONS=/g) ?? [], 1)
+  }).pipe(Effect.provide(Layer.fresh(TestDatabase.layerDemo)))
+)

@@ -1,0 +1,225 @@
+/** SIGTERM and SIGINT: serve what is in flight, lose no request, and exit with code 0. */
+import { createServer } from "node:net"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Array, Config, Effect, Exit, Fiber, Layer, Schema } from "effect"
+import * as Client from "../../support/Client.ts"
+import { eventually } from "../../support/eventually.ts"
+import * as Gate from "../../support/Gate.ts"
+import { inTime } from "../../support/inTime.ts"
+import * as Process from "../../support/Process.ts"
+import * as Program from "../../support/Program.ts"
+import * as Raw from "../../support/Raw.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { long } from "../../support/tries.ts"
+
+/** A database of one test: locks are not shared. */
+const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
+
+// A first start of an embedded database takes five seconds on an idle machine.
+const slowly = 150_000
+
+/** Without a database, responses are the same ones all the time. */
+const unreachable = "postgres://nobody@127.0.0.1:1/nothing"
+
+const headers = Client.headersOf("oakridge")
+
+const onPostgres = Effect.gen(function* () {
+  const { url } = yield* TestDatabase
+  const program = yield* Program.start({ DATABASE_URL: url })
+  yield* eventually(
+    "a successful read",
+    Effect.map(program.client.ask("/charges/search"), ({ status }) => status === 200)
+  )
+  return program
+})
+
+const endsInOrder = Effect.fnUntraced(function* (program: Process.Process, most: number, signal?: NodeJS.Signals) {
+  const { end, seconds } = yield* Program.stop(program, signal)
+  assert.deepStrictEqual(end, Program.inOrder, program.output())
+  assert.isBelow(seconds, inTime(most))
+})
+
+describe.concurrent("A stop signal", () => {
+  it.live("lets requests in flight finish, refuses new ones, and ends with code 0", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const program = yield* onPostgres
+      const before = yield* program.client.ask("/charges/search")
+      const lock = yield* Gate.hold(sql, sql`lock table charges in access exclusive mode`)
+      const search = program.client.ask("/charges/search")
+      const inFlight = yield* Effect.forkScoped(Effect.all([search, search, search], { concurrency: 3 }))
+      yield* Gate.locksAwaited(sql, 3)
+      yield* program.kill("SIGTERM")
+      const newcomer = Effect.flatMap(Client.make(program.url), ({ ask }) => ask("/organization/get"))
+      yield* eventually("new requests are refused", Effect.map(Effect.exit(Effect.scoped(newcomer)), Exit.isFailure))
+      yield* lock.release
+      for (const { status, text } of yield* Fiber.join(inFlight)) {
+        assert.deepStrictEqual([status, text], [200, before.text])
+      }
+      yield* endsInOrder(program, 2)
+    }).pipe(Effect.provide(ownDatabase))
+  )
+
+  it.live(
+    "ends an idle program at once, and a request that never ends after 10 s",
+    () =>
+      Effect.gen(function* () {
+        yield* endsInOrder(yield* onPostgres, 2, "SIGINT")
+        const stalled = yield* onPostgres
+        yield* Effect.flatMap(Raw.open(stalled.url), ({ send }) => send(Raw.unfinished))
+        yield* stalled.client.ask("/organization/get")
+        yield* endsInOrder(stalled, 10)
+      }).pipe(Effect.provide(ownDatabase)),
+    long
+  )
+
+  it.live(
+    "ends the first start of an embedded database with code 0, and it starts again",
+    () =>
+      Effect.gen(function* () {
+        const DATA_DIR = yield* Process.temporaryFolder
+        const first = yield* Process.start({ DATA_DIR })
+        yield* eventually("the cluster", () => existsSync(join(DATA_DIR, "postgres")))
+        yield* endsInOrder(first, 10)
+        const second = yield* Program.start({ DATA_DIR })
+        assert.strictEqual((yield* second.client.ask("/charges/search")).status, 200)
+        yield* endsInOrder(second, 10, "SIGINT")
+      }),
+    { ...long, timeout: slowly }
+  )
+})
+
+const calls: ReadonlyArray<Client.Call> = [
+  { path: "/api/v1/health", method: "GET" },
+  { path: "/api/v3/openapi.json", method: "GET" },
+  { path: "/unknown" },
+  { path: "/api/v3/charges/search", headers: { "content-type": "application/json" }, body: "{}" },
+  { path: "/api/v3/charges/search", headers: { ...headers, "content-type": "text/plain" }, body: "{}" },
+  { path: "/api/v3/charges/search", headers, body: "{}" }
+]
+
+const connectionOf = ({ headers: { connection = "" } }: Client.Answer) => String(connection).toLowerCase()
+
+const draining = Effect.fnUntraced(function* (drain: string, environment: Process.Environment = {}) {
+  const program = yield* Program.start({ DATABASE_URL: unreachable, DRAIN: drain, ...environment })
+  const probe = program.client.call({ path: "/unknown" })
+  yield* probe
+  const isDraining = eventually(
+    "it drains",
+    Effect.map(probe, (answer) => connectionOf(answer) === "close")
+  )
+  return { ...program, isDraining }
+})
+
+const decodeCursor = Schema.decodeEffect(Schema.fromJsonString(Schema.Struct({ cursor: Schema.String })))
+
+describe.concurrent("While it drains, a program", long, () => {
+  it.live("answers everything, is not ready, and closes the connection of each answer", () =>
+    Effect.gen(function* () {
+      const { client, ended, isDraining, kill, output, url } = yield* draining("4 seconds")
+      const before = yield* Effect.forEach(calls, client.call)
+      for (const answer of before) assert.notStrictEqual(connectionOf(answer), "close")
+      yield* kill("SIGTERM")
+      yield* isDraining
+      const after = yield* Effect.forEach(calls, client.call)
+      assert.deepStrictEqual(
+        after.map((answer) => [answer.status, connectionOf(answer)]),
+        before.map(({ status }) => [status, "close"])
+      )
+      const newcomer = yield* Client.make(url)
+      const { status, text } = yield* newcomer.call({ path: "/api/v1/health/ready", method: "GET" })
+      assert.deepStrictEqual([status, text], [503, `{"ready":false}`])
+      const pipeline = yield* Raw.exchange(url, Raw.get("/unknown").repeat(20))
+      assert.deepStrictEqual(Raw.statusesOf(pipeline), Array.replicate(404, 20))
+      assert.lengthOf(pipeline.match(/connection: close/gi) ?? [], 1)
+      assert.deepStrictEqual(yield* ended, Program.inOrder, output())
+    })
+  )
+
+  it.live("answers readers that wait for changes at once", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const program = yield* draining("1 second", { DATABASE_URL: url })
+      const { ask } = Client.patient(program.client)
+      const { cursor } = yield* decodeCursor((yield* ask("/pets/changes")).text)
+      const waiting = yield* Effect.forkChild(ask("/pets/changes", { cursor, wait: 20 }), { startImmediately: true })
+      yield* Effect.sleep("300 millis")
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* endsInOrder(program, 5)
+      const { status, text } = yield* Fiber.join(waiting)
+      assert.deepStrictEqual([status, text], [200, `{"body":[],"removed":[],"cursor":"${cursor}","has_more":false}`])
+    }).pipe(Effect.provide(ownDatabase))
+  )
+
+  it.live(
+    "takes signals of one moment for one, as npm repeats what a terminal has sent, and ends at a second one",
+    () =>
+      Effect.gen(function* () {
+        const once = yield* draining("1 second")
+        yield* once.kill("SIGINT")
+        yield* endsInOrder(once, 5)
+        const twice = yield* draining("10 minutes")
+        yield* twice.kill("SIGTERM")
+        yield* Effect.sleep("1 second")
+        assert.deepStrictEqual((yield* Program.stop(twice)).end, { code: 143, signal: null })
+      })
+  )
+
+  it.live("loses no request of clients that keep their connections, when it is started again on its port", () =>
+    Effect.gen(function* () {
+      const first = yield* draining("1 second")
+      const client = yield* Client.make(first.url, 16)
+      const lost: globalThis.Array<unknown> = []
+      let responses = 0
+      const ask = client.call({ path: "/unknown" }).pipe(
+        Effect.tap(() => Effect.sync(() => (responses += 1))),
+        Effect.catchTag("NoAnswer", ({ cause }) =>
+          Effect.andThen(
+            // Between the end of one and the start of the next, nothing listens.
+            Effect.sync(() => String(cause).includes("ECONNREFUSED") || lost.push(cause)),
+            Effect.sleep("10 millis")
+          )
+        )
+      )
+      yield* Effect.forkScoped(Effect.all(Array.replicate(Effect.forever(ask), 16), { concurrency: 16 }))
+      const isAnswering = () => {
+        const before = responses
+        return eventually("answers", () => responses > before + 100)
+      }
+      yield* isAnswering()
+      yield* endsInOrder(first, 5)
+      yield* draining("1 second", { PORT: new URL(first.url).port })
+      yield* isAnswering()
+      assert.deepStrictEqual(lost, [])
+    })
+  )
+})
+
+const isFree = (port: number) =>
+  Effect.callback<boolean>((resume) => {
+    const probe = createServer()
+      .once("error", () => resume(Effect.succeed(false)))
+      .listen(port, "127.0.0.1", () => probe.close(() => resume(Effect.succeed(true))))
+  })
+
+describe("npm start", long, () => {
+  it.live.each([
+    ["SIGTERM to npm", "SIGTERM", false],
+    ["SIGINT to the process group, as Ctrl-C sends it,", "SIGINT", true]
+  ] as const)("%s ends the service and npm with code 0, and leaves the port free", ([, signal, isGroup]) =>
+    Effect.gen(function* () {
+      // A shell gives npm a process group.
+      const npm = yield* Process.startCommand(
+        { file: "setsid", args: ["npm", "start"], cwd: Process.root },
+        { PATH: yield* Config.String("PATH"), DATABASE_URL: unreachable }
+      )
+      const port = Number(new URL(yield* npm.address).port)
+      assert.isFalse(yield* isFree(port))
+      process.kill(isGroup ? -npm.pid : npm.pid, signal)
+      assert.deepStrictEqual(yield* npm.ended, Program.inOrder)
+      assert.isTrue(yield* isFree(port))
+    })
+  )
+})
