@@ -1,5 +1,5 @@
 /**
- * The data API as the contract words it, typed by hand: what the document and the running service are held against.
+ * The data API as the contract words it, typed by hand: the document and the running service are held against it.
  * Nothing here comes from the sources of the service.
  */
 import * as Decided from "./Decided.ts"
@@ -31,9 +31,8 @@ interface Described {
   readonly stability: Stability
   /** The fields of its request, in order. */
   readonly request: Readonly<Record<string, "string" | "integer" | "boolean" | "date-time">>
-  /** A request of nothing but what it needs. */
+  /** A request with nothing but the required fields. */
   readonly least: Readonly<Record<string, string>>
-  /** The fields that a request cannot leave out. */
   readonly required: ReadonlyArray<string>
   /** The statuses that the contract lists. */
   readonly listed: ReadonlyArray<string>
@@ -59,46 +58,39 @@ export interface TaskEndpoint extends Described {
 
 export type Endpoint = RecordEndpoint | ProcessorEndpoint | TaskEndpoint
 
-const listed = ["200", "400", "401", "422", "503"]
+const page = { organization: "string", limit: "integer", offset: "integer" } as const
+
+const common = {
+  least: {},
+  required: [],
+  listed: ["200", "400", "401", "422", "503"],
+  decided: ["413", "415", "429", "500"]
+} as const
+const found = { ...common, decided: ["404", ...common.decided] }
 
 const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
-  const filters = Object.entries(resource.filters).map(([name, { type }]) => [name, type] as const)
-  const hasId = resource.search !== undefined
-  const get: RecordEndpoint = {
-    path: `/${resource.name}/get`,
-    kind: "get",
-    stability: resource.get,
-    resource,
-    request: hasId ? { id: "string", organization: "string" } : { organization: "string" },
-    least: hasId ? { id: "none" } : {},
-    required: hasId ? ["id"] : [],
-    listed,
-    decided: ["404", "413", "415", "429", "500"]
-  }
-  if (resource.search === undefined) return [get]
+  const { filters, get: stability, name, search } = resource
+  const get = { ...found, path: `/${name}/get`, kind: "get", stability, resource } as const
+  if (search === undefined) return [{ ...get, request: { organization: "string" } }]
+  const types = Object.entries(filters).map(([filter, { type }]) => [filter, type] as const)
   return [
     {
-      path: `/${resource.name}/search`,
+      ...common,
+      path: `/${name}/search`,
       kind: "search",
-      stability: resource.search,
+      stability: search,
       resource,
-      request: { organization: "string", limit: "integer", offset: "integer", ...Object.fromEntries(filters) },
-      least: {},
-      required: [],
-      listed,
-      decided: ["413", "415", "429", "500"]
+      request: { ...page, ...Object.fromEntries(types) }
     },
-    get,
+    { ...get, request: { id: "string", organization: "string" }, least: { id: "none" }, required: ["id"] },
     {
-      path: `/${resource.name}/changes`,
+      ...common,
+      path: `/${name}/changes`,
       kind: "changes",
       stability: "provisional",
       resource,
       request: { cursor: "string", limit: "integer", wait: "integer", organization: "string" },
-      least: {},
-      required: [],
-      listed,
-      decided: ["410", "413", "415", "429", "500", "501"]
+      decided: ["410", ...common.decided, "501"]
     }
   ]
 }
@@ -106,20 +98,14 @@ const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
 /** Every endpoint of records. */
 export const recordEndpoints = resources.flatMap(endpointsOf)
 
+const kinds = ["payments", "charges", "refunds", "disputes", "payouts", "balance-transactions"]
+
 /** Every live read of the payment processor. The contract shows one; the others were decided to be the same. */
-export const processorEndpoints = (
-  [
-    ["payments", "provisional"],
-    ["charges", "provisional"],
-    ["refunds", "provisional"],
-    ["disputes", "provisional"],
-    ["payouts", "provisional"],
-    ["balance-transactions", "contract"]
-  ] as const
-).map(([name, stability]): ProcessorEndpoint => ({
+export const processorEndpoints = kinds.map((name): ProcessorEndpoint => ({
+  ...common,
   path: `/psp-${name}/search`,
   kind: "processor",
-  stability,
+  stability: name === "balance-transactions" ? "contract" : "provisional",
   request: {
     clinic: "string",
     organization: "string",
@@ -129,45 +115,32 @@ export const processorEndpoints = (
     created_lte: "integer"
   },
   least: { clinic: "clinic_oakridge_01" },
-  required: ["clinic"],
-  listed,
-  decided: ["413", "415", "429", "500"]
+  required: ["clinic"]
 }))
 
 /** The endpoints of the deletion tasks, as they were decided. */
 export const taskEndpoints: ReadonlyArray<TaskEndpoint> = [
   {
+    ...common,
     path: "/invoice-deletions/search",
     kind: "search tasks",
     stability: "provisional",
-    request: {
-      organization: "string",
-      limit: "integer",
-      offset: "integer",
-      state: "string",
-      scheduled_since: "date-time"
-    },
-    least: {},
-    required: [],
-    listed,
-    decided: ["413", "415", "429", "500"]
+    request: { ...page, state: "string", scheduled_since: "date-time" }
   },
   {
+    ...found,
     path: "/invoice-deletions/get",
     kind: "get task",
     stability: "provisional",
     request: { task_id: "string", idempotency_key: "string", organization: "string" },
-    least: { task_id: "none" },
-    required: [],
-    listed,
-    decided: ["404", "413", "415", "429", "500"]
+    least: { task_id: "none" }
   }
 ]
 
 const counts = (...names: ReadonlyArray<string>) => names.map((name) => `${name}: integer!`).join(", ")
 
-const named = counts("deleted", "not_found", "clinic_mismatch", "client_mismatch")
-const namedLines = counts("deleted", "not_found", "invoice_mismatch", "clinic_mismatch")
+const invoices = counts("deleted", "not_found", "clinic_mismatch", "client_mismatch")
+const lines = counts("deleted", "not_found", "invoice_mismatch", "clinic_mismatch")
 
 /** The fields of a deletion task, named as in the receipt of its delivery. The outcome is null until it is completed. */
 export const taskFields = {
@@ -181,7 +154,7 @@ export const taskFields = {
   attempts: "integer!",
   invoices_count: "integer!",
   invoice_lines_count: "integer!",
-  outcome: `invoices: ${named}!, invoice_lines: ${namedLines}!, lines_of_invoices: integer!`
+  outcome: `invoices: ${invoices}!, invoice_lines: ${lines}!, lines_of_invoices: integer!`
 } as const
 
 /** Every endpoint. */

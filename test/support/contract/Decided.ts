@@ -1,42 +1,32 @@
 /** The records that the contract only names: their fields and filters as they were decided. */
-import { changed, changedSince, decided, equals, includes, type Resource } from "./Resource.ts"
+import { changed, changedSince, decided, equals, fields, includes, named, type Resource } from "./Resource.ts"
 
 export const organization: Resource = {
   name: "organization",
   record: "provisional",
   get: "provisional",
   orderedBy: "updated_at",
-  fields: { id: "string!", name: "string", ...changed },
+  fields: fields(["string!", "id"], ["string", "name"], changed),
   filters: {}
 }
 
 export const invoices: Resource = {
   ...decided,
   name: "invoices",
-  fields: {
-    id: "string!",
-    home_clinic: "string",
-    servicing_clinic: "string",
-    client_id: "string",
-    pet: "string",
-    invoice_pims_id: "string",
-    invoice_date: "date-time",
-    status: "string",
-    subtotal: "number",
-    discount: "number",
-    tax: "number",
-    total: "number",
-    is_deleted: "boolean!",
-    deleted_at: "date-time",
-    ...changed
-  },
+  fields: fields(
+    ["string!", "id"],
+    ["string", "home_clinic servicing_clinic client_id pet invoice_pims_id"],
+    ["date-time", "invoice_date"],
+    ["string", "status"],
+    ["number", "subtotal discount tax total"],
+    ["boolean!", "is_deleted"],
+    ["date-time", "deleted_at"],
+    changed
+  ),
   filters: {
     id: equals("id"),
     clinic: equals("home_clinic", "servicing_clinic"),
-    client_id: equals("client_id"),
-    pet: equals("pet"),
-    invoice_pims_id: equals("invoice_pims_id"),
-    status: equals("status"),
+    ...named("client_id pet invoice_pims_id status"),
     include_deleted: includes("is_deleted"),
     ...changedSince
   }
@@ -45,28 +35,16 @@ export const invoices: Resource = {
 export const invoiceLines: Resource = {
   ...decided,
   name: "invoice-lines",
-  fields: {
-    id: "string!",
-    invoice: "string",
-    clinic: "string",
-    pet: "string",
-    invoice_line_pims_id: "string",
-    product_code: "string",
-    product_name: "string",
-    quantity: "number",
-    unit_price: "number",
-    discount: "number",
-    total: "number",
-    is_deleted: "boolean!",
-    deleted_at: "date-time",
-    ...changed
-  },
+  fields: fields(
+    ["string!", "id"],
+    ["string", "invoice clinic pet invoice_line_pims_id product_code product_name"],
+    ["number", "quantity unit_price discount total"],
+    ["boolean!", "is_deleted"],
+    ["date-time", "deleted_at"],
+    changed
+  ),
   filters: {
-    id: equals("id"),
-    invoice: equals("invoice"),
-    clinic: equals("clinic"),
-    pet: equals("pet"),
-    product_code: equals("product_code"),
+    ...named("id invoice clinic pet product_code"),
     include_deleted: includes("is_deleted"),
     ...changedSince
   }
@@ -75,81 +53,49 @@ export const invoiceLines: Resource = {
 export const pets: Resource = {
   ...decided,
   name: "pets",
-  fields: {
-    id: "string!",
-    name: "string",
-    species: "string",
-    breed: "string",
-    sex: "string",
-    date_of_birth: "date",
-    clinic: "string",
-    client_id: "string",
-    ...changed
-  },
-  filters: {
-    id: equals("id"),
-    clinic: equals("clinic"),
-    client_id: equals("client_id"),
-    species: equals("species"),
-    ...changedSince
-  }
+  fields: fields(
+    ["string!", "id"],
+    ["string", "name species breed sex"],
+    ["date", "date_of_birth"],
+    ["string", "clinic client_id"],
+    changed
+  ),
+  filters: { ...named("id clinic client_id species"), ...changedSince }
 }
 
 export const subscriptions: Resource = {
   ...decided,
   name: "subscriptions",
-  fields: {
-    id: "string!",
-    pet: "string",
-    clinic: "string",
-    plan_name: "string",
-    status: "string",
-    start_date: "date-time",
-    end_date: "date-time",
-    cancelled_at: "date-time",
-    price: "number",
-    billing_frequency: "string",
-    auto_renew: "boolean!",
-    ...changed
-  },
-  filters: {
-    id: equals("id"),
-    pet: equals("pet"),
-    clinic: equals("clinic"),
-    status: equals("status"),
-    ...changedSince
-  }
+  fields: fields(
+    ["string!", "id"],
+    ["string", "pet clinic plan_name status"],
+    ["date-time", "start_date end_date cancelled_at"],
+    ["number", "price"],
+    ["string", "billing_frequency"],
+    ["boolean!", "auto_renew"],
+    changed
+  ),
+  filters: { ...named("id pet clinic status"), ...changedSince }
 }
 
 export const paymentPlans: Resource = {
   ...decided,
   name: "payment-plans",
-  fields: {
-    id: "string!",
-    subscription: "string",
-    pet: "string",
-    clinic: "string",
-    status: "string",
-    payment_amount: "number",
-    number_of_payments: "integer",
-    payments_made: "integer",
-    frequency: "string",
-    next_payment_date: "date-time",
-    ...changed
-  },
-  filters: {
-    id: equals("id"),
-    subscription: equals("subscription"),
-    pet: equals("pet"),
-    clinic: equals("clinic"),
-    status: equals("status"),
-    ...changedSince
-  }
+  fields: fields(
+    ["string!", "id"],
+    ["string", "subscription pet clinic status"],
+    ["number", "payment_amount"],
+    ["integer", "number_of_payments payments_made"],
+    ["string", "frequency"],
+    ["date-time", "next_payment_date"],
+    changed
+  ),
+  filters: { ...named("id subscription pet clinic status"), ...changedSince }
 }
 
 export const chargeAdjustments: Resource = {
   ...decided,
   name: "charge-adjustments",
-  fields: { id: "string!", charge: "string", amount: "number", reason: "string", ...changed },
-  filters: { id: equals("id"), charge: equals("charge"), ...changedSince }
+  fields: fields(["string!", "id"], ["string", "charge"], ["number", "amount"], ["string", "reason"], changed),
+  filters: { ...named("id charge"), ...changedSince }
 }

@@ -1,35 +1,35 @@
 /** The records that the contract shows: section 2, fields and filters in its order. */
-import { before, changed, changedSince, equals, includes, type Resource, since, numberEquals } from "./Resource.ts"
+import {
+  before,
+  changed,
+  changedSince,
+  equals,
+  fields,
+  includes,
+  named,
+  numberEquals,
+  type Resource,
+  shown,
+  since
+} from "./Resource.ts"
 
 export const paymentIntents: Resource = {
+  ...shown,
   name: "payment-intents",
-  record: "contract",
-  search: "contract",
-  get: "provisional",
-  orderedBy: "updated_at",
-  fields: {
-    id: "string!",
-    clinic_name: "string",
-    clinic_id: "string",
-    pet: "string",
-    subscription: "string",
-    wellnes_plan_name: "string",
-    payment_amount: "number",
-    payment_split: "split!",
-    scheduled_date: "date-time",
-    captured_date: "date-time",
-    paid: "boolean!",
-    isRefunded: "boolean!",
-    IsTest: "boolean!",
-    created_at: "date-time!",
-    updated_at: "date-time!",
-    isModifyCatchupPayment: "boolean!",
-    payment_modifications: "strings",
-    processor_payment_intent_id: "string",
-    attempt_number: "integer",
-    original_amount_received: "number",
-    refunded_amount: "number"
-  },
+  fields: fields(
+    ["string!", "id"],
+    ["string", "clinic_name clinic_id pet subscription wellnes_plan_name"],
+    ["number", "payment_amount"],
+    ["split!", "payment_split"],
+    ["date-time", "scheduled_date captured_date"],
+    ["boolean!", "paid isRefunded IsTest"],
+    changed,
+    ["boolean!", "isModifyCatchupPayment"],
+    ["strings", "payment_modifications"],
+    ["string", "processor_payment_intent_id"],
+    ["integer", "attempt_number"],
+    ["number", "original_amount_received refunded_amount"]
+  ),
   filters: {
     id: equals("id"),
     subscription_id: equals("subscription"),
@@ -41,160 +41,96 @@ export const paymentIntents: Resource = {
 }
 
 export const consumptionLogs: Resource = {
+  ...shown,
   name: "consumption-logs",
-  record: "contract",
-  search: "contract",
-  get: "provisional",
-  orderedBy: "updated_at",
-  fields: {
-    id: "string!",
-    home_clinic: "string",
-    servicing_clinic: "string",
-    invoice_pims_id: "string",
-    invoice_date: "date-time",
-    invoice_line: "string",
-    invoice_line_aje_delta_discounted: "number",
-    invoice_line_aje_delta_gross: "number",
-    invoice_line_pims_id: "string",
-    pet: "string",
-    pet_benefit: "string",
-    product_code: "string",
-    product_name: "string",
-    qty_available_on_plan: "number",
-    qty_consumed: "number",
-    qty_in_plan: "number",
-    qty_out_of_plan: "number",
-    qty_remaining: "number",
-    revenue_in_plan_total: "number",
-    revenue_out_of_plan_total: "number",
-    revenue_to_recognize_total: "number",
-    revenue_to_recognize_per_unit: "number",
-    is_unlimited_benefit: "boolean!",
-    subscription: "string",
-    created_at: "date-time!",
-    updated_at: "date-time!",
-    is_deleted: "boolean!"
-  },
+  fields: fields(
+    ["string!", "id"],
+    ["string", "home_clinic servicing_clinic invoice_pims_id"],
+    ["date-time", "invoice_date"],
+    ["string", "invoice_line"],
+    ["number", "invoice_line_aje_delta_discounted invoice_line_aje_delta_gross"],
+    ["string", "invoice_line_pims_id pet pet_benefit product_code product_name"],
+    ["number", "qty_available_on_plan qty_consumed qty_in_plan qty_out_of_plan qty_remaining"],
+    ["number", "revenue_in_plan_total revenue_out_of_plan_total"],
+    ["number", "revenue_to_recognize_total revenue_to_recognize_per_unit"],
+    ["boolean!", "is_unlimited_benefit"],
+    ["string", "subscription"],
+    changed,
+    ["boolean!", "is_deleted"]
+  ),
   filters: {
-    id: equals("id"),
-    pet: equals("pet"),
-    subscription: equals("subscription"),
-    home_clinic: equals("home_clinic"),
-    product_code: equals("product_code"),
-    invoice_line: equals("invoice_line"),
+    ...named("id pet subscription home_clinic product_code invoice_line"),
     invoice_line_id: equals("invoice_line"),
     include_deleted: includes("is_deleted"),
     modified_since: since("updated_at"),
-    created_at_since: since("created_at"),
-    updated_at_since: since("updated_at")
+    ...changedSince
   }
 }
 
 export const petBenefits: Resource = {
+  ...shown,
   name: "pet-benefits",
-  record: "contract",
-  search: "contract",
   get: "contract",
-  orderedBy: "updated_at",
-  fields: {
-    id: "string!",
-    pet: "string",
-    subscription: "string",
-    benefit_name: "string",
-    benefit_description: "string",
-    wellness_plan_name: "string",
-    is_addon: "boolean!",
-    revenue_to_recognize_per_unit: "number",
-    retail_value: "number",
-    provided: "number",
-    remaining: "number",
-    is_unlimited: "boolean!",
-    rounding_addition: "number",
-    is_perk: "boolean!",
-    in_kind_discount: "number",
-    parent_petbenefit: "string",
-    created_at: "date-time!",
-    updated_at: "date-time!",
-    inactivation_date: "date-time",
-    activation_date: "date-time",
-    product_ids: "strings!"
-  },
+  fields: fields(
+    ["string!", "id"],
+    ["string", "pet subscription benefit_name benefit_description wellness_plan_name"],
+    ["boolean!", "is_addon"],
+    ["number", "revenue_to_recognize_per_unit retail_value provided remaining"],
+    ["boolean!", "is_unlimited"],
+    ["number", "rounding_addition"],
+    ["boolean!", "is_perk"],
+    ["number", "in_kind_discount"],
+    ["string", "parent_petbenefit"],
+    changed,
+    ["date-time", "inactivation_date activation_date"],
+    ["strings!", "product_ids"]
+  ),
   filters: {
     id: equals("id"),
     pet_id: equals("pet"),
     subscription_id: equals("subscription"),
     include_deleted: includes(),
-    created_at_since: since("created_at"),
-    updated_at_since: since("updated_at"),
+    ...changedSince,
     created_before: before("created_at"),
     updated_before: before("updated_at")
   }
 }
 
 export const cancellationPaymentIntents: Resource = {
+  ...shown,
   name: "cancellation-payment-intents",
-  record: "contract",
-  search: "contract",
-  get: "provisional",
-  orderedBy: "updated_at",
-  fields: {
-    id: "string!",
-    clinic_name: "string",
-    clinic_id: "string",
-    date: "date-time",
-    discounted: "boolean!",
-    discounted_amount: "number",
-    new_price: "number",
-    percent_discount: "number",
-    pet: "string",
-    subscription: "string",
-    wellnes_plan_name: "string",
-    payments: "number",
-    payment_amount: "number",
-    payment_or_refund: "string",
-    paymentIntent_or_refund_id: "string",
-    total_benefits_consumed_at_retail_price: "number",
-    total_benefits_consumed_at_discounted_price: "number",
-    reason: "string",
-    early_cancellation_fee: "number",
-    refund_ids: "strings!",
-    isSucceeded: "boolean!",
-    IsTest: "boolean!",
-    created_at: "date-time!",
-    updated_at: "date-time!"
-  },
-  filters: {
-    id: equals("id"),
-    pet: equals("pet"),
-    subscription: equals("subscription"),
-    clinic: equals("clinic_id"),
-    ...changedSince
-  }
+  fields: fields(
+    ["string!", "id"],
+    ["string", "clinic_name clinic_id"],
+    ["date-time", "date"],
+    ["boolean!", "discounted"],
+    ["number", "discounted_amount new_price percent_discount"],
+    ["string", "pet subscription wellnes_plan_name"],
+    ["number", "payments payment_amount"],
+    ["string", "payment_or_refund paymentIntent_or_refund_id"],
+    ["number", "total_benefits_consumed_at_retail_price total_benefits_consumed_at_discounted_price"],
+    ["string", "reason"],
+    ["number", "early_cancellation_fee"],
+    ["strings!", "refund_ids"],
+    ["boolean!", "isSucceeded IsTest"],
+    changed
+  ),
+  filters: { ...named("id pet subscription"), clinic: equals("clinic_id"), ...changedSince }
 }
 
 export const charges: Resource = {
+  ...shown,
   name: "charges",
-  record: "contract",
-  search: "contract",
   get: "contract",
-  orderedBy: "updated_at",
-  fields: {
-    id: "string!",
-    home_clinic: "string",
-    servicing_clinic: "string",
-    invoice: "string",
-    invoice_pims_id: "number",
-    payment_method_id: "string",
-    status: "string",
-    original_amount: "number",
-    current_amount: "number",
-    net_paid: "number",
-    paid_amount: "number",
-    overpaid_amount: "number",
-    outstanding_balance: "number",
-    refunded_amount: "number",
-    ...changed
-  },
+  fields: fields(
+    ["string!", "id"],
+    ["string", "home_clinic servicing_clinic invoice"],
+    ["number", "invoice_pims_id"],
+    ["string", "payment_method_id status"],
+    ["number", "original_amount current_amount net_paid paid_amount overpaid_amount"],
+    ["number", "outstanding_balance refunded_amount"],
+    changed
+  ),
   filters: {
     id: equals("id"),
     clinic: equals("home_clinic", "servicing_clinic"),
@@ -207,66 +143,38 @@ export const charges: Resource = {
 }
 
 export const chargePayments: Resource = {
+  ...shown,
   name: "charge-payments",
-  record: "contract",
   search: "provisional",
   get: "contract",
-  orderedBy: "updated_at",
-  fields: { id: "string!", currency: "string", status: "string", amount: "number", charge: "string", ...changed },
-  filters: { id: equals("id"), charge: equals("charge"), status: equals("status"), ...changedSince }
+  fields: fields(["string!", "id"], ["string", "currency status"], ["number", "amount"], ["string", "charge"], changed),
+  filters: { ...named("id charge status"), ...changedSince }
 }
 
 export const chargeRefunds: Resource = {
+  ...shown,
   name: "charge-refunds",
-  record: "contract",
-  search: "contract",
-  get: "provisional",
-  orderedBy: "updated_at",
-  fields: { id: "string!", refund_date: "date-time", amount: "number", charge: "string", ...changed },
-  filters: { id: equals("id"), charge: equals("charge"), ...changedSince }
+  fields: fields(["string!", "id"], ["date-time", "refund_date"], ["number", "amount"], ["string", "charge"], changed),
+  filters: { ...named("id charge"), ...changedSince }
 }
 
 export const products: Resource = {
+  ...shown,
   name: "products",
-  record: "contract",
-  search: "contract",
-  get: "provisional",
   orderedBy: "modified_at",
-  fields: {
-    id: "string!",
-    clinic: "string",
-    product_code: "string",
-    pims_id: "string",
-    product_name: "string",
-    retail_price: "number",
-    member_price: "number",
-    member_cancellation_price: "number",
-    created_at: "date-time!",
-    modified_at: "date-time!"
-  },
-  filters: {
-    id: equals("id"),
-    clinic: equals("clinic"),
-    product_code: equals("product_code"),
-    pims_id: equals("pims_id"),
-    product_name: equals("product_name"),
-    modified_since: since("modified_at")
-  }
+  fields: fields(
+    ["string!", "id"],
+    ["string", "clinic product_code pims_id product_name"],
+    ["number", "retail_price member_price member_cancellation_price"],
+    ["date-time!", "created_at modified_at"]
+  ),
+  filters: { ...named("id clinic product_code pims_id product_name"), modified_since: since("modified_at") }
 }
 
 export const clinics: Resource = {
+  ...shown,
   name: "clinics",
-  record: "contract",
-  search: "contract",
-  get: "provisional",
   orderedBy: "created_at",
-  fields: {
-    id: "string!",
-    clinic_pims_id: "string",
-    name: "string",
-    time_zone: "string",
-    url: "string",
-    organization: "string"
-  },
-  filters: { id: equals("id"), clinic_pims_id: equals("clinic_pims_id"), name: equals("name") }
+  fields: fields(["string!", "id"], ["string", "clinic_pims_id name time_zone url organization"]),
+  filters: named("id clinic_pims_id name")
 }

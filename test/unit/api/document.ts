@@ -1,6 +1,6 @@
-/** Reads an OpenAPI document, as far as the contract speaks of what is in one. */
-import { Schema } from "effect"
-import type { FieldType } from "./Resource.ts"
+/** Reads an OpenAPI document, and gives its types in the words of the contract. */
+import { Result, Schema } from "effect"
+import type { FieldType } from "../../support/contract/Resource.ts"
 
 interface JsonSchema {
   readonly $ref?: string
@@ -71,11 +71,10 @@ const Document = Schema.Struct({
     securitySchemes: Schema.Record(Schema.String, Schema.Struct({ type: Schema.String, scheme: Schema.String }))
   })
 })
-export type Document = typeof Document.Type
-export type Operation = typeof Operation.Type
+type Document = typeof Document.Type
 
 /** Reads a document. */
-export const decode = Schema.decodeUnknownEffect(Document)
+export const decode = (document: unknown): Document => Result.getOrThrow(Schema.decodeUnknownResult(Document)(document))
 
 const isNull = (schema: JsonSchema) => schema.type === "null"
 
@@ -93,7 +92,7 @@ export const schemasOf = ({ components: { schemas } }: Document) => {
     return named === undefined ? schema : resolve(named)
   }
 
-  /** What a schema is when it is not null, and whether it can be. */
+  /** A schema without null, and whether it was among its types. */
   const withoutNull = (schema: JsonSchema) => {
     const resolved = resolve(schema)
     const { type: types, ...rest } = resolved

@@ -1,0 +1,109 @@
+/** The rules that every endpoint of a kind obeys, over the fakes: each rule once, for all endpoints. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { type Endpoint, endpoints } from "../../support/contract/Contract.ts"
+import { InProcess, organization, send } from "../../http/inProcess.ts"
+
+const has = (...names: ReadonlyArray<string>) =>
+  endpoints.filter(({ request }) => names.every((name) => name in request))
+
+/** Each endpoint's status and body for a request: the least one, changed. */
+const each = (all: ReadonlyArray<Endpoint>, change: object) =>
+  Effect.forEach(all, ({ least, path }) =>
+    Effect.map(
+      send({ path: `/api/v3${path}`, json: { ...least, ...change } }),
+      ({ json, status }) => [path, status, json] as const
+    )
+  )
+
+const refuses = Effect.fnUntraced(function* (all: ReadonlyArray<Endpoint>, change: object, detail: string) {
+  assert.isNotEmpty(all)
+  assert.deepStrictEqual(
+    yield* each(all, change),
+    all.map(({ path }) => [path, 400, { detail }])
+  )
+})
+
+/** The endpoints serve the request: whatever it names is not found, or found. */
+const serves = Effect.fnUntraced(function* (all: ReadonlyArray<Endpoint>, change: object) {
+  assert.isNotEmpty(all)
+  for (const [path, status, json] of yield* each(all, change)) {
+    const known = path.endsWith("/get") && path !== "/organization/get" ? 404 : 200
+    assert.strictEqual(status, known, `${path} ${JSON.stringify(json)}`)
+  }
+})
+
+const offsets = has("limit", "offset")
+const changes = has("limit", "wait")
+const gets = has("id").filter(({ kind }) => kind === "get")
+
+layer(InProcess.layer())("every endpoint", (it) => {
+  it.effect("of a search takes a limit from 1 to 1000, and an offset from 0 to 2147483647", () =>
+    Effect.gen(function* () {
+      for (const limit of [0, 1001]) yield* refuses(offsets, { limit }, "limit must be between 1 and 1000")
+      for (const offset of [-1, 2147483648])
+        yield* refuses(offsets, { offset }, "offset must be between 0 and 2147483647")
+      yield* serves(offsets, { limit: 1000, offset: 2147483647 })
+      yield* serves(offsets, { limit: 1, offset: 0 })
+    })
+  )
+
+  it.effect("of changes takes a limit from 1 to 1000, and a wait from 0 to 20 seconds", () =>
+    Effect.gen(function* () {
+      for (const limit of [0, 1001]) yield* refuses(changes, { limit }, "limit must be between 1 and 1000")
+      for (const wait of [-1, 21]) yield* refuses(changes, { wait }, "wait must be between 0 and 20")
+      yield* serves(changes, { limit: 1000, wait: 20 })
+    })
+  )
+
+  it.effect("refuses any organization other than the key's, and serves the key's own", () =>
+    Effect.gen(function* () {
+      for (const another of ["org_harbor", "org_nobody", "", "ORG_OAKRIDGE", `${organization} `]) {
+        const detail = "organization does not match the organization of the API key"
+        yield* refuses(endpoints, { organization: another }, detail)
+      }
+      yield* serves(endpoints, { organization })
+    })
+  )
+
+  it.effect("takes an optional field that is null as absent", () =>
+    Effect.gen(function* () {
+      for (const endpoint of endpoints) {
+        const optional = Object.keys(endpoint.request).filter((name) => !(name in endpoint.least))
+        const nulls = Object.fromEntries(optional.map((name) => [name, null]))
+        assert.deepStrictEqual(yield* each([endpoint], nulls), yield* each([endpoint], {}))
+      }
+    })
+  )
+
+  it.effect("of a record requires an id that is not blank", () =>
+    Effect.gen(function* () {
+      for (const id of [undefined, null, "", " ", "\t\n"])
+        yield* refuses(gets, { id }, "id is required and cannot be blank")
+    })
+  )
+
+  it.effect("of a record does not find what another organization has", () =>
+    Effect.gen(function* () {
+      const missing = yield* each(gets, {})
+      for (const [path, status, json] of missing) {
+        assert.deepStrictEqual([status, json], [404, { detail: "No such record" }], path)
+      }
+      for (const endpoint of gets) {
+        const search = endpoint.path.replace(/get$/, "search")
+        const theirs = yield* send({
+          path: `/api/v3${search}`,
+          headers: { authorization: "Bearer pda_demo_harbor" },
+          json: { limit: 1 }
+        })
+        const id = /"id":"([^"]+)"/.exec(theirs.text)?.[1]
+        assert.isDefined(id, search)
+        const [answer] = yield* each([endpoint], { id })
+        assert.deepStrictEqual(
+          answer,
+          missing.find(([path]) => path === endpoint.path)
+        )
+      }
+    })
+  )
+})
