@@ -1,12 +1,14 @@
 /** Records of a resource in both stores: what the suites run over. */
-import { Effect } from "effect"
+import { hash } from "node:crypto"
+import { Effect, Layer } from "effect"
+import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { resources as all } from "../../../src/api/records/index.ts"
 import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"
-import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
-import { load, rowsOf } from "../../../src/records/Rows.ts"
+import { UnresolvedKey } from "../../../src/keys/OrganizationReads.ts"
 import * as Memory from "../../../src/records/Memory.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
+import { load, rowsOf } from "../../../src/records/Rows.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** All resources, whatever their types. */
@@ -24,17 +26,29 @@ export const dataset = <R extends Resource>(resource: R, records: ReadonlyArray<
   records
 })
 
-const demo: ReadonlyArray<Partial<Readonly<Record<string, ReadonlyArray<Stored>>>>> = organizations.map(recordsOf)
+const keyHashOf = (organization: string) => hash("sha256", organization, "buffer")
 
-/** The demo records of both organizations. */
-export const demoOf = (resource: Resource) =>
-  dataset(
-    resource,
-    demo.flatMap((records) => records[resource.name] ?? [])
+/** Keys of organizations, for `asHolderOfKey`. */
+export const insertKeys = (...organizations: ReadonlyArray<string>) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      for (const organization_id of organizations) {
+        const key = { organization_id, id: "key", name: "Test", prefix: "test", key_hash: keyHashOf(organization_id) }
+        yield* sql`insert into api_keys ${sql.insert(key)}`
+      }
+    })
   )
 
+/** A request of an organization that is known. */
+export const asKnown = (id: string) => Effect.provideService(CurrentOrganization, CurrentOrganization.known(id))
+
+/** A request whose key the statement looks up. */
+export const asHolderOfKey = (id: string) =>
+  Effect.provideService(CurrentOrganization, new UnresolvedKey(keyHashOf(id), () => Effect.never))
+
 /** Makes these records the only ones in their table. */
-export const fill = Effect.fnUntraced(function* ({ resource, records }: Dataset) {
+export const fill = Effect.fnUntraced(function* ({ records, resource }: Dataset) {
   const { sql } = yield* TestDatabase
   yield* sql.unsafe(`truncate ${resource.table}`)
   yield* load(sql, resource, records)
