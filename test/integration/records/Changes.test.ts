@@ -51,7 +51,11 @@ const pageOf = (repository: Repository, cursor: string | undefined, limit: numbe
 const damaged = (cursor: string) => [
   ...cursor.split("").map((letter, at) => cursor.slice(0, at) + (letter === "x" ? "y" : "x") + cursor.slice(at + 1)),
   ...Array.from(cursor, (_, at) => cursor.slice(0, at)),
-  ...[`${cursor}A`, `${cursor}=`, ` ${cursor}`, cursor.toUpperCase(), "x".repeat(10_000)]
+  `${cursor}A`,
+  `${cursor}=`,
+  ` ${cursor}`,
+  cursor.toUpperCase(),
+  "x".repeat(10_000)
 ]
 
 const services = Layer.provideMerge(insertKeys(organization, another), TestDatabase.layerDatabases)

@@ -67,8 +67,14 @@ const numberTexts: Readonly<Record<string, ReadonlyArray<string>>> = {
       " "
     ),
     ..."١ NaN Infinity null abc 100001.00000000000000000000000000000000000001".split(" "),
-    ...["", "100001 ", " 100001", "100001\n", `1${zeros}e-${zeros.length}`, "9".repeat(100_000)],
-    ...[`1e${"9".repeat(400)}`, `1e-${"9".repeat(400)}`]
+    "",
+    "100001 ",
+    " 100001",
+    "100001\n",
+    `1${zeros}e-${zeros.length}`,
+    "9".repeat(100_000),
+    `1e${"9".repeat(400)}`,
+    `1e-${"9".repeat(400)}`
   ]
 }
 

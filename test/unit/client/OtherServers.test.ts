@@ -1,136 +1,166 @@
-/** Servers other than this one, and paths that it does not serve, over HTTP: nothing that they say is taken for ours. */
-import { createServer } from "node:http"
-import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted, Stream } from "effect"
-import { FetchHttpClient, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+/** Responses of other servers, proxies and paths that the service does not serve: none is taken for one of ours. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Redacted, Stream } from "effect"
+import { FetchHttpClient } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import * as Api from "../../../src/api/Client.ts"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import { RecordNotFound } from "../../../src/api/Errors.ts"
-import { InvoiceDeletions, NotFoundError, PracticeData, UnexpectedResponseError } from "../../../src/client/index.ts"
-import * as Server from "../../../src/app/Server.ts"
 import { Source, SourceRefused } from "../../../src/cli/sync/Source.ts"
-import { runWith } from "../../support/cli.ts"
-import { key, layerDemo } from "../../http/inProcess.ts"
-import { collect, failureOf } from "./support.ts"
+import * as Client from "../../../src/client/index.ts"
+import { InProcess, key } from "../../http/inProcess.ts"
+import { long } from "../../support/tries.ts"
+import { baseUrl, clientOf, collect, failureOf, inProcess, json, refused, type Step, steps } from "./support.ts"
 
-interface Answer {
-  readonly status: number
-  readonly type?: string
-  readonly body: string
-}
+const detail = (text: string) => ({ detail: text })
 
-const detail = (text: string) => JSON.stringify({ detail: text })
+const html =
+  (status: number, text = "<html>\n  <h1>Welcome to nginx</h1></html>"): Step =>
+  () =>
+    new Response(text, { status, headers: { "content-type": "text/html" } })
 
-/** The responses of other servers to any request, by the first part of the path. */
-const answers: Readonly<Record<string, Answer>> = {
-  fastapi: { status: 404, body: detail("Not Found") },
-  alike: { status: 404, body: detail("No such record") },
-  page: { status: 404, type: "text/html", body: "<h1>404</h1>" },
-  token: { status: 401, body: detail("Authentication credentials were not provided.") },
-  login: { status: 401, type: "text/html", body: "<h1>Log in</h1>" },
-  forbidden: { status: 403, body: detail("Forbidden") },
-  bad: { status: 400, body: detail("Bad Request") },
-  gone: { status: 410, body: detail("Gone") },
-  invalid: { status: 422, body: '{"detail":[{"loc":["body"],"msg":"Field required","type":"missing"}]}' },
-  welcome: { status: 200, type: "text/html", body: "<h1>Welcome</h1>" },
-  json: { status: 200, body: '{"status":"ok"}' }
-}
+/** Responses, by what they are. */
+const others = {
+  "a 404 of FastAPI": json(detail("Not Found"), { status: 404 }),
+  "a 404 that is worded like ours": json(detail("No such record"), { status: 404 }),
+  "a 404 of HTML": html(404),
+  "a 401 of another server": json(detail("Authentication credentials were not provided."), { status: 401 }),
+  "a login page": html(401),
+  "a 403": json(detail("Forbidden"), { status: 403 }),
+  "a 400 of a proxy": json(detail("Bad Request"), { status: 400 }),
+  "a 410 of another server": json(detail("Gone"), { status: 410 }),
+  "a 422 of another server": json(
+    { detail: [{ loc: ["body"], msg: "Field required", type: "missing" }] },
+    { status: 422 }
+  ),
+  "a 422 without faults": refused(422, [1]),
+  "a page of HTML": html(200),
+  "other JSON": json({ items: ["private"] }),
+  "a list": json([]),
+  null: json(null),
+  "an empty body": html(200, ""),
+  "JSON that is cut off": html(200, '{"body": [{"id": "a"'),
+  "a status without a body": () => new Response(null, { status: 204 })
+} satisfies Record<string, Step>
 
-/** With the headers that many servers have. */
-const answer = Effect.map(HttpServerRequest.HttpServerRequest, ({ url }) => {
-  const { body, status, type = "application/json" } = answers[url.split("/")[1] ?? ""] ?? { status: 500, body: "" }
-  const headers = { "x-request-id": "1", "x-content-type-options": "nosniff", "cache-control": "no-store" }
-  return HttpServerResponse.text(body, { status, headers, contentType: type })
-})
-
-const listening = NodeHttpServer.layer(() => createServer(), { host: "127.0.0.1", port: 0 })
-
-const others = HttpServer.serve(answer).pipe(Layer.provideMerge(listening))
-
-const service = Layer.unwrap(Effect.map(Server.appOf(Server.dataApiRoutes), Server.serve)).pipe(
-  Layer.provideMerge(listening),
-  Layer.provide(layerDemo)
-)
-
-const address = Effect.map(HttpServer.HttpServer, (server) => HttpServer.formatAddress(server.address))
-
-const typed = (baseUrl: string, id: string) =>
-  Effect.gen(function* () {
-    const client = yield* HttpApiClient.make(DataApi, { baseUrl: `${baseUrl}/api/v3` })
-    return yield* Effect.flip(client.charges.get({ payload: { id } }))
-  }).pipe(Effect.provide([Api.layerKey(Redacted.make(key)), FetchHttpClient.layer]))
-
-const client = (baseUrl: string) => new PracticeData({ baseUrl, apiKey: key, maxRetries: 0 })
+const redirect: Step = () => Response.redirect("https://elsewhere.test/api", 308)
 
 /** The failures of all ways to read and send. */
-const failures = (baseUrl: string) =>
-  Effect.promise(() => {
-    const { charges, organization } = client(baseUrl)
-    const sender = new InvoiceDeletions({ baseUrl, organization: "org", maxRetries: 0 })
-    return Promise.all(
-      [
-        charges.get("charge_1"),
-        organization.get(),
-        charges.search(),
-        collect(charges.changes("1")),
-        sender.send({ invoices: [{ invoice_id: "i" }] })
-      ].map(failureOf)
-    )
-  })
+const failuresOf = (step: Step) => {
+  const { fetch } = steps(step)
+  const { charges, organization } = clientOf(fetch)
+  const sender = new Client.InvoiceDeletions({ baseUrl, fetch, organization: "org", maxRetries: 0 })
+  const all: ReadonlyArray<Promise<unknown>> = [
+    charges.get("charge_1"),
+    organization.get(),
+    charges.search(),
+    collect(charges.changes("1")),
+    sender.send({ invoices: [{ invoice_id: "i" }] })
+  ]
+  return Promise.all(all.map(failureOf))
+}
 
-layer(others)("what is not an answer of the service", (it) => {
-  it.effect.each(Object.entries(answers))(
-    "is an UnexpectedResponseError that names the whole URL: %s",
-    ([path, { status }]) =>
+const typed = (fetch: Client.Fetch, id: string, path = "/api/v3") =>
+  Effect.gen(function* () {
+    const client = yield* HttpApiClient.make(DataApi, { baseUrl: `${baseUrl}${path}` })
+    return yield* Effect.flip(client.charges.get({ payload: { id } }))
+  }).pipe(
+    Effect.provide([Api.layerKey(Redacted.make(key)), FetchHttpClient.layer]),
+    Effect.provideService(FetchHttpClient.Fetch, (url, init) => fetch(new Request(url).url, init ?? {}))
+  )
+
+describe("a response of another server", () => {
+  it.effect.each(Object.entries<Step>(others))(
+    "is an UnexpectedResponseError with the whole URL, and no error of the typed client: %s",
+    ([, step]) =>
       Effect.gen(function* () {
-        const baseUrl = `${yield* address}/${path}`
-        for (const failure of yield* failures(baseUrl)) {
-          assert.instanceOf(failure, UnexpectedResponseError)
-          assert.include(failure.message, `${status} from ${baseUrl}/api/v`)
-          assert.match(failure.message, /not a response of Practice Data.*Check the base URL/)
-          assert.strictEqual(failure.status, status)
+        for (const failure of yield* Effect.promise(() => failuresOf(step))) {
+          assert.instanceOf(failure, Client.UnexpectedResponseError)
           assert.isUndefined(failure.detail)
+          assert.match(failure.message, /^\d{3} from http:\/\/service.test\/api\/v\d\/.*Check the base URL/)
+          assert.match(
+            failure.message,
+            /: not a response of Practice Data, but ("<html> <h1>Wel|an empty|"\{"body|other JSON)/
+          )
+          assert.notInclude(failure.message, "private")
         }
+        const failure = yield* typed(steps(step).fetch, "charge_1")
+        assert.include(["HttpClientError", "SchemaError"], failure._tag)
       })
   )
 
-  it.effect.each(Object.keys(answers))("is no declared error of the typed client: %s", (path) =>
-    Effect.gen(function* () {
-      const failure = yield* typed(`${yield* address}/${path}`, "charge_1")
-      assert.include(["HttpClientError", "SchemaError"], failure._tag)
-    })
-  )
+  it("is named by its redirect, which is not followed", async () => {
+    for (const failure of await failuresOf(redirect))
+      assert.match(String(failure), /UnexpectedResponseError: 308 .*a redirect to https:\/\/elsewhere.test\/api, which/)
+  })
 
-  it.effect("`get` and `sync` name its URL", () =>
+  it.each([
+    [html(502), Client.ServerError],
+    [html(500), Client.ServerError],
+    [html(503), Client.ServiceUnavailableError],
+    [html(429), Client.RateLimitError]
+  ] as const)("has the class of a status that says enough", async (step, Class) => {
+    const error = await failureOf(clientOf(steps(step).fetch).charges.search())
+    assert.instanceOf(error, Class)
+    assert.match(error.message, /not a response of Practice Data, but "<html>/)
+    assert.isUndefined(error.detail)
+  })
+
+  it.each([
+    ["records that are none", json({ body: [1] }), "search"],
+    ["changes without a cursor", json({ body: [], removed: [], has_more: false }), "changes"],
+    ["changes without removals", json({ body: [], cursor: "1", has_more: false }), "changes"],
+    ["a text for a boolean", json({ body: [], removed: [], cursor: "1", has_more: "false" }), "changes"],
+    ["a record without its id", json({ name: "a" }), "get"]
+  ] as const)("is a page or a record without a part of it: %s", async (_, step, verb) => {
+    const { charges } = clientOf(steps(step).fetch)
+    const work = {
+      search: () => charges.search(),
+      changes: () => collect(charges.changes()),
+      get: () => charges.get("a")
+    }
+    assert.instanceOf(await failureOf(work[verb]()), Client.UnexpectedResponseError)
+  })
+
+  it("does not keep a walk of the processor going round", async () => {
+    const same = json({ data: [{ id: "a" }], has_more: true })
+    const objects = clientOf(steps(same).fetch).psp.charges.all({ clinic: "c" })
+    assert.match(String(await failureOf(collect(objects))), /gives no object to go on from/)
+  })
+
+  it("is given up beyond 64 MiB", long, async () => {
+    const megabyte = new Uint8Array(1024 * 1024)
+    let sent = 0
+    const endless: Step = () => new Response(new ReadableStream({ pull: (to) => (sent++, to.enqueue(megabyte)) }))
+    const error = await failureOf(clientOf(steps(endless).fetch).charges.search())
+    assert.match(String(error), /UnexpectedResponseError: The response is larger than 67108864 bytes/)
+    assert.isBelow(sent, 70)
+  })
+
+  it.effect("refuses a copy", () =>
     Effect.gen(function* () {
-      const url = `${yield* address}/fastapi`
-      const environment = { PRACTICE_DATA_URL: url, PRACTICE_DATA_API_KEY: key }
-      const got = yield* runWith(environment, ["get", "charges", "charge_1"])
-      assert.strictEqual(got.code, 1)
-      assert.include(got.stderr, `404 from ${url}/api/v3/charges/get: not a response of Practice Data`)
-      const source = yield* Effect.provide(Source, Source.layer({ url, client: client(url) }))
-      for (const failure of [
+      const client = clientOf(steps(others["a 404 of FastAPI"]).fetch)
+      const source = yield* Effect.provide(Source, Source.layer({ url: baseUrl, client }))
+      const failures = [
         yield* Effect.flip(source.organization),
         yield* Effect.flip(Stream.runDrain(source.changes("charges", undefined)))
-      ]) {
-        assert.include(failure.message, `404 from ${url}/api/v3/`)
-      }
-      assert.instanceOf(yield* Effect.flip(source.organization), SourceRefused)
+      ]
+      for (const { message } of failures) assert.include(message, `404 from ${baseUrl}/api/v3/`)
+      assert.instanceOf(failures[0], SourceRefused)
     })
   )
 })
 
-layer(service)("the service", (it) => {
-  it.effect("says that a record is not there, and is not taken to say so of a path that it does not serve", () =>
+layer(InProcess.layer())("the service", (test) => {
+  test.effect("has no record of an id, and no endpoint of an unknown path", () =>
     Effect.gen(function* () {
-      const url = yield* address
-      const get = (baseUrl: string) => Effect.promise(() => failureOf(client(baseUrl).charges.get("nobody")))
-      assert.instanceOf(yield* get(url), NotFoundError)
-      assert.instanceOf(yield* typed(url, "nobody"), RecordNotFound)
-      assert.instanceOf(yield* get(`${url}/practice`), UnexpectedResponseError)
-      assert.strictEqual((yield* typed(`${url}/practice`, "nobody"))._tag, "HttpClientError")
+      const { fetch } = yield* inProcess
+      const get = (path: string) =>
+        Effect.promise(() => failureOf(clientOf(fetch, { baseUrl: `${baseUrl}${path}` }).charges.get("nobody")))
+      assert.instanceOf(yield* get(""), Client.NotFoundError)
+      assert.instanceOf(yield* get("/practice"), Client.UnexpectedResponseError)
+      assert.instanceOf(yield* typed(fetch, "nobody"), RecordNotFound)
+      assert.strictEqual((yield* typed(fetch, "nobody", "/practice/api/v3"))._tag, "HttpClientError")
     })
   )
 })

@@ -1,20 +1,19 @@
-/** When a request is tried again, how long it waits, and that it ends when it is aborted or late, wherever it is. */
+/** Retries and their delays, timeouts, aborts, and walks of changes. */
 import { afterEach, beforeEach, describe, vi } from "vitest"
 import { assert, it } from "@effect/vitest"
 import {
   AuthenticationError,
   ConnectionError,
-  PracticeData,
+  type Fetch,
   PracticeDataError,
   RateLimitError,
   type RequestOptions,
   ServiceUnavailableError,
   TimeoutError
 } from "../../../src/client/index.ts"
-import { baseUrl, broken, collect, emptyPage, failureOf, json, refused, type Step, steps } from "./support.ts"
+import { baseUrl, broken, clientOf, collect, emptyPage, failureOf, json, refused, type Step, steps } from "./support.ts"
 
-const clientOf = (fetch: ReturnType<typeof steps>["fetch"]) =>
-  new PracticeData({ baseUrl, apiKey: "key", fetch, timeout: 1000, maxRetries: 3 })
+const patient = (fetch: Fetch) => clientOf(fetch, { timeout: 1000, maxRetries: 3 })
 
 const silent: Step = () => new Promise<Response>(() => {})
 
@@ -56,26 +55,26 @@ const timed = async (all: Parameters<typeof steps>, options: RequestOptions = {}
     }
   const [first, ...others] = all
   const { fetch } = steps(noting(first), ...others.map(noting))
-  const result = clientOf(fetch)
+  const result = patient(fetch)
     .charges.search({}, options)
     .catch((error: unknown) => error)
   await vi.runAllTimersAsync()
   return { at, result: await result }
 }
 
-describe("retries", () => {
-  beforeEach(() => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] })
-  })
-  afterEach(() => {
-    vi.restoreAllMocks()
-    vi.useRealTimers()
-  })
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] })
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
 
+describe("a retry", () => {
   it.each([
     [429, RateLimitError],
     [503, ServiceUnavailableError]
-  ])("wait after a %i for no less than Retry-After says, and with jitter", async (status, Class) => {
+  ])("after a %i waits for its Retry-After, with jitter", async (status, Class) => {
     vi.spyOn(Math, "random").mockReturnValue(0.5)
     const busy = refused(status, "Busy", { "retry-after": "7" })
     assert.deepStrictEqual(await timed([busy, busy, emptyPage]), { at: [0, 7250, 14_750], result: [] })
@@ -86,20 +85,21 @@ describe("retries", () => {
     assert.deepInclude(result, { status, retryAfter: 7, detail: "Busy" })
   })
 
-  it("read a Retry-After that is a date, as gateways send it", async () => {
+  it("reads a Retry-After that is a date", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0)
     vi.setSystemTime(1_000_000_000_000)
     const date = new Date(Date.now() + 5000).toUTCString()
     assert.deepStrictEqual((await timed([refused(503, "Busy", { "retry-after": date }), emptyPage])).at, [0, 5000])
   })
 
-  it("give up where they are told to wait for more than a minute", async () => {
+  it("is not made beyond a Retry-After of a minute", async () => {
+    assert.lengthOf((await timed([refused(429, "Busy", { "retry-after": "60" }), emptyPage])).at, 2)
     const { at, result } = await timed([refused(429, "Busy", { "retry-after": "61" }), emptyPage])
     assert.deepStrictEqual(at, [0])
     assert.deepInclude(result, { retryAfter: 61 })
   })
 
-  it("back off with full jitter after broken connections, timeouts, and a gateway's 502 and 504", async () => {
+  it("backs off with full jitter after broken connections, timeouts, and a gateway's 502 and 504", async () => {
     for (const step of [broken, refused(502), refused(504), refused(408)]) {
       vi.spyOn(Math, "random").mockReturnValue(1)
       assert.deepStrictEqual((await timed([step], { maxRetries: 6 })).at, [0, 500, 1500, 3500, 7500, 15_500, 23_500])
@@ -112,19 +112,19 @@ describe("retries", () => {
     assert.instanceOf(late.result, TimeoutError)
   })
 
-  it.each([400, 401, 404, 410, 413, 422, 500])("are not made after a %i", async (status) => {
+  it.each([400, 401, 404, 410, 413, 422, 500])("is not made after a %i", async (status) => {
     const { at, result } = await timed([refused(status)])
     assert.deepStrictEqual(at, [0])
     assert.deepInclude(result, { status })
   })
 
-  it("are as many as the request says, or the client", async () => {
+  it("is made as often as the request or the client allows", async () => {
     assert.lengthOf((await timed([broken])).at, 4)
     assert.lengthOf((await timed([broken], { maxRetries: 0 })).at, 1)
     assert.lengthOf((await timed([broken], { maxRetries: 1 })).at, 2)
   })
 
-  it("succeed after a response that broke off, and one that hung", async () => {
+  it("succeeds after a response that broke off, and one that hung", async () => {
     const { state, step } = endless()
     const { at, result } = await timed([cut, step, emptyPage])
     assert.lengthOf(at, 3)
@@ -136,7 +136,7 @@ describe("retries", () => {
     [new Error("connect ECONNREFUSED 127.0.0.1:3000"), "connect ECONNREFUSED 127.0.0.1:3000"],
     [Object.assign(new AggregateError([]), { code: "ECONNREFUSED" }), "ECONNREFUSED"],
     [undefined, "fetch failed"]
-  ])("end in the error of the last try, with what there is of a cause", async (cause, reason) => {
+  ])("that fails gives the error of the last attempt, with the reason of its cause", async (cause, reason) => {
     const refusing: Step = () => Promise.reject(new TypeError("fetch failed", { cause }))
     const { result } = await timed([refusing], { maxRetries: 0 })
     assert.instanceOf(result, ConnectionError)
@@ -145,19 +145,12 @@ describe("retries", () => {
 })
 
 describe("an abort", () => {
-  beforeEach(() => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] })
-  })
-  afterEach(() => {
-    vi.useRealTimers()
-  })
-
   const reason = new Error("no longer wanted")
 
-  it("before a request sends nothing", async () => {
+  it("before a request prevents it", async () => {
     const { fetch, sent } = steps(emptyPage)
     assert.strictEqual(
-      await failureOf(clientOf(fetch).charges.search({}, { signal: AbortSignal.abort(reason) })),
+      await failureOf(patient(fetch).charges.search({}, { signal: AbortSignal.abort(reason) })),
       reason
     )
     assert.lengthOf(sent, 0)
@@ -165,33 +158,26 @@ describe("an abort", () => {
 
   const { state, step: hanging } = endless()
   it.each<[string, Step]>([
-    ["while the response is waited for", silent],
-    ["while its body is read", hanging],
-    ["while the next try is waited for", refused(503, "Busy", { "retry-after": "5" })]
-  ])("%s ends it at once, whatever fetch makes of the signal", async (_, step) => {
+    ["while it waits for the response", silent],
+    ["while it reads the body", hanging],
+    ["while it waits for the next attempt", refused(503, "Busy", { "retry-after": "5" })]
+  ])("%s ends a request at once, even if fetch ignores the signal", async (_, step) => {
     const controller = new AbortController()
     const { fetch, sent } = steps(step)
-    const failed = failureOf(clientOf(fetch).charges.search({}, { signal: controller.signal }))
+    const failed = failureOf(patient(fetch).charges.search({}, { signal: controller.signal }))
     await vi.advanceTimersByTimeAsync(100)
     controller.abort(reason)
     assert.strictEqual(await failed, reason)
     assert.lengthOf(sent, 1)
     assert.strictEqual(vi.getTimerCount(), 0)
   })
-  it("gives up a body that was being read", () => {
-    assert.isTrue(state.isCancelled)
-  })
+  it("cancels a body that was being read", () => assert.isTrue(state.isCancelled))
 
   it("between two pages ends a walk", async () => {
     const controller = new AbortController()
-    const two = json({
-      body: [
-        { id: "a", updated_at: "1" },
-        { id: "b", updated_at: "2" }
-      ]
-    })
-    const { fetch, sent } = steps(two)
-    const walk = clientOf(fetch).charges.all({}, { pageSize: 2, signal: controller.signal })
+    const body = ["a", "b"].map((id) => ({ id, updated_at: id }))
+    const { fetch, sent } = steps(json({ body }))
+    const walk = patient(fetch).charges.all({}, { pageSize: 2, signal: controller.signal })
     assert.strictEqual((await walk.next()).value?.id, "a")
     controller.abort(reason)
     assert.strictEqual((await walk.next()).value?.id, "b")
@@ -199,9 +185,9 @@ describe("an abort", () => {
     assert.lengthOf(sent, 1)
   })
 
-  it("is told to fetch, and so is a timeout", async () => {
+  it("reaches fetch, as a timeout does", async () => {
     const { fetch, sent } = steps(silent)
-    const failed = failureOf(clientOf(fetch).charges.search({}, { timeout: 300, maxRetries: 0 }))
+    const failed = failureOf(patient(fetch).charges.search({}, { timeout: 300, maxRetries: 0 }))
     await vi.advanceTimersByTimeAsync(299)
     assert.isFalse(sent[0]?.signal?.aborted)
     await vi.advanceTimersByTimeAsync(1)
@@ -212,13 +198,13 @@ describe("an abort", () => {
     )
   })
 
-  it("leaves nothing behind on the signal, however many requests it is given to", async () => {
+  it("leaves no listener on its signal", async () => {
     const { signal } = new AbortController()
     const add = vi.spyOn(signal, "addEventListener")
     const remove = vi.spyOn(signal, "removeEventListener")
     const { fetch } = steps(refused(401))
     for (let request = 0; request < 5; request += 1) {
-      assert.instanceOf(await failureOf(clientOf(fetch).charges.search({}, { signal })), AuthenticationError)
+      assert.instanceOf(await failureOf(patient(fetch).charges.search({}, { signal })), AuthenticationError)
     }
     assert.isAbove(add.mock.calls.length, 0)
     assert.strictEqual(remove.mock.calls.length, add.mock.calls.length)
@@ -226,20 +212,13 @@ describe("an abort", () => {
 })
 
 describe("changes", () => {
-  beforeEach(() => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] })
-  })
-  afterEach(() => {
-    vi.useRealTimers()
-  })
-
-  it("go on from the cursor of the page before, and end where there are no more", async () => {
+  it("resume from the cursor of the page before, and end when there are no more", async () => {
     const { fetch, sent } = steps(
       page("1", true, ["a"]),
       page("2", true, ["b"]),
       page("3", false, [], { "x-changes-lag": "12" })
     )
-    const pages = await collect(clientOf(fetch).charges.changes("0", { limit: 5 }))
+    const pages = await collect(patient(fetch).charges.changes("0", { limit: 5 }))
     assert.deepStrictEqual(
       pages.map(({ body, cursor, lag }) => [body.map(({ id }) => id), cursor, lag]),
       [
@@ -254,15 +233,15 @@ describe("changes", () => {
     )
   })
 
-  it("begin with every record, whether the cursor is left out or null", async () => {
+  it("begin without a cursor, absent or null", async () => {
     for (const cursor of [undefined, null]) {
       const { fetch, sent } = steps(page("1", false))
-      await collect(clientOf(fetch).charges.changes(cursor))
+      await collect(patient(fetch).charges.changes(cursor))
       assert.strictEqual(sent[0]?.body, cursor === null ? '{"cursor":null,"wait":0}' : '{"wait":0}')
     }
   })
 
-  it("say whether the load is complete; of a service that does not, while nothing is held back", async () => {
+  it("are complete by the header; of an older service without it, while nothing is held back", async () => {
     const lag = { "x-changes-lag": "12" }
     const { fetch } = steps(
       page("1", true, ["a"], { ...lag, "x-changes-complete": "false" }),
@@ -270,38 +249,42 @@ describe("changes", () => {
       page("3", true, ["c"], lag),
       page("4", false, [], { "x-changes-lag": "0" })
     )
-    const pages = await collect(clientOf(fetch).charges.changes())
+    const pages = await collect(patient(fetch).charges.changes())
     assert.deepStrictEqual(
       pages.map(({ complete }) => complete),
       [false, true, false, true]
     )
   })
 
-  it("are refused where there are some, and the cursor does not move", async () => {
+  it("are refused if the cursor does not move", async () => {
     for (const stuck of [page("1", true), page("1", false, ["a"])]) {
       const { fetch } = steps(page("1", true, ["a"]), stuck)
-      const error = await failureOf(collect(clientOf(fetch).charges.changes("0", { follow: true })))
+      const error = await failureOf(collect(patient(fetch).charges.changes("0", { follow: true })))
       assert.instanceOf(error, PracticeDataError)
       assert.match(error.message, /cursor that does not move/)
     }
   })
 
-  it("that are followed wait for more, beyond the timeout, and do not hurry a service that holds nothing back", async () => {
+  it("that are followed wait beyond the timeout, and at least a second between empty pages", async () => {
     const at: Array<number> = []
-    const [once, again, held] = [page("1", false, ["a"]), page("2", false), page("3", false, ["b"])]
     const noting =
       (step: Step, millis = 0): Step =>
       async (sent) => {
-        at.push(Date.now())
+        at.push(Date.now() - began)
         await new Promise((resolve) => setTimeout(resolve, millis))
         return step(sent)
       }
-    const { fetch, sent } = steps(noting(once), noting(again), noting(again), noting(held, 19_000))
+    const empty = noting(page("2", false))
+    const { fetch, sent } = steps(
+      noting(page("1", false, ["a"])),
+      empty,
+      empty,
+      noting(page("3", false, ["b"]), 19_000)
+    )
     const began = Date.now()
-    const walk = clientOf(fetch).charges.changes(null, { follow: true })
     const cursors: Array<string> = []
     const following = (async () => {
-      for await (const { cursor } of walk) {
+      for await (const { cursor } of patient(fetch).charges.changes(null, { follow: true })) {
         cursors.push(cursor)
         if (cursor === "3") break
       }
@@ -309,31 +292,21 @@ describe("changes", () => {
     await vi.runAllTimersAsync()
     await following
     assert.deepStrictEqual(cursors, ["1", "2", "2", "3"])
-    assert.deepStrictEqual(
-      at.map((time) => time - began),
-      [0, 0, 1000, 2000]
-    )
+    assert.deepStrictEqual(at, [0, 0, 1000, 2000])
     assert.match(sent.at(-1)?.body ?? "", /"wait":20/)
     assert.strictEqual(vi.getTimerCount(), 0)
   })
 
-  it("that are followed without waiting are refused", async () => {
+  it("that are followed need a wait", async () => {
     const { fetch } = steps(page("1", false))
-    const walk = clientOf(fetch).charges.changes(null, { follow: true, wait: 0 })
+    const walk = patient(fetch).charges.changes(null, { follow: true, wait: 0 })
     assert.match(String(await failureOf(collect(walk))), /wait must be from 1 to 20 seconds/)
   })
 
-  it("are tried again where a page fails, and go on", async () => {
+  it("retry a page that fails", async () => {
     const { fetch } = steps(page("1", true), broken, refused(503), page("2", false))
-    const walk = collect(clientOf(fetch).charges.changes())
+    const walk = collect(patient(fetch).charges.changes())
     await vi.runAllTimersAsync()
     assert.lengthOf(await walk, 2)
-  })
-
-  it("reject where the cursor has expired", async () => {
-    const { fetch } = steps(refused(410))
-    const error = await failureOf(collect(clientOf(fetch).charges.changes("old")))
-    assert.instanceOf(error, PracticeDataError)
-    assert.strictEqual(error.name, "CursorExpiredError")
   })
 })

@@ -1,10 +1,14 @@
-/** A client of promises over a `fetch` of the test's own: the service in this process, or responses that it makes up. */
+/** Clients over a `fetch` of the test's own: the service in this process, or made-up responses. */
 import { Effect } from "effect"
 import { marked } from "../../../src/api/Errors.ts"
-import type { Fetch } from "../../../src/client/index.ts"
-import { InProcess } from "../../http/inProcess.ts"
+import { type ClientOptions, type Fetch, PracticeData } from "../../../src/client/index.ts"
+import { InProcess, key } from "../../http/inProcess.ts"
 
 export const baseUrl = "http://service.test"
+
+/** A client without retries. */
+export const clientOf = (fetch: Fetch, options: Partial<ClientOptions> & { readonly apiKey?: string } = {}) =>
+  new PracticeData({ baseUrl, apiKey: key, fetch, maxRetries: 0, ...options })
 
 /** A request as it was sent. */
 export interface Sent {
@@ -14,7 +18,6 @@ export interface Sent {
   readonly signal: AbortSignal | undefined
 }
 
-/** A request that was sent. */
 export const sentOf = (url: string, init: RequestInit): Sent => ({
   url,
   headers: new Headers(init.headers),
@@ -22,7 +25,7 @@ export const sentOf = (url: string, init: RequestInit): Sent => ({
   signal: init.signal ?? undefined
 })
 
-/** The server of the test's layer, as a `fetch` that keeps what it was asked. */
+/** The server of the test's layer, as a `fetch` that keeps its requests. */
 export const inProcess = Effect.map(InProcess, (handle) => {
   const sent: Array<Sent> = []
   const fetch: Fetch = (url, init) => {

@@ -1,4 +1,4 @@
-/** How a page of changes is put together from rows: what is told of records that were deleted and exist again. */
+/** A page of changes from its rows: removals, and records that were deleted and exist again. */
 import { assert, it } from "@effect/vitest"
 import { searchable } from "../../../src/api/records/index.ts"
 import * as Pages from "../../../src/records/Pages.ts"
@@ -9,7 +9,7 @@ const written = (id: string, position: number): Pages.ChangeRow => ({
   record: Pages.fromText(`{"id":"${id}"}`)
 })
 const deleted = (id: string, position: number): Pages.ChangeRow => ({ removal: `-${id}`, position, record: null })
-/** The removal of what exists again. */
+/** The removal of a record that exists again. */
 const replaced = (id: string, position: number): Pages.ChangeRow => ({ removal: `+${id}`, position, record: null })
 
 const shown = (rows: ReadonlyArray<Pages.ChangeRow>, limit: number) => {
@@ -34,7 +34,7 @@ it.each(["a", 'a "quoted" one', "back\\slash", "\u{1F436}", "a\nb"])(
   }
 )
 
-it("what was deleted is told by its id, unless there is a record again", () => {
+it("a removal is its id, unless there is a record again", () => {
   const rows = [deleted("a", 1), replaced("b", 2), written("c", 3)]
   assert.strictEqual(shown(rows, 3), `{"body":[{"id":"c"}],"removed":["a"],"cursor":"3 c","has_more":false}`)
 })
