@@ -4,9 +4,8 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, type Context, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { config, type Settings } from "../operations/Config.ts"
-import { afterMigration } from "../database/Databases.ts"
 import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
-import * as Databases from "./Databases.ts"
+import * as Databases from "../database/Databases.ts"
 import { EmbeddedDatabaseError } from "../database/Embedded.ts"
 import { demoKeys } from "../demo/DemoData.ts"
 import { accounts } from "../demo/DemoProcessor.ts"
@@ -209,7 +208,7 @@ const background = (settings: Settings) => {
     Worker.layer(Worker.optionsFor(settings.poolSize)),
     Worker.layerRetention(settings.taskRetention)
   )
-  return afterMigration(
+  return Databases.afterMigration(
     settings,
     // The role of the intake may not keep the order of the records.
     Layer.merge(isWorker ? worker : Layer.empty, isWorker || settings.roles.includes("data-api") ? watch : Layer.empty)

@@ -6,6 +6,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { Statement } from "effect/sql"
+import type { Pool } from "../observability/Metrics.ts"
 import * as Columns from "./Columns.ts"
 import * as Distribution from "./Distribution.ts"
 import * as Pipeline from "./Pipeline.ts"
@@ -43,7 +44,7 @@ export interface Options {
   /** Its name in the log. */
   readonly name?: string
   /** Its name in the metrics. Without one, it is not measured. */
-  readonly pool?: Store.PoolName
+  readonly pool?: Pool
   readonly applicationName: string
   readonly maxConnections: number
   /** The number of connections that short reads share, at least one less than all; by default none. */

@@ -132,7 +132,7 @@ export const make = Effect.fnUntraced(function* ({
           if (successes === before) begin(error)
         })
       inScope(
-        Effect.matchEffect(probe, { onFailure: failed, onSuccess: () => Effect.void }).pipe(
+        Effect.matchEffect(probe, { onFailure: failed, onSuccess: () => Effect.sleep(pause) }).pipe(
           Effect.ensuring(Effect.sync(() => (isSuspected = false)))
         )
       )

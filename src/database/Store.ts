@@ -16,6 +16,8 @@ import {
   type Tracer
 } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { type Meter, type Outcome, make as measured } from "../observability/PoolMetrics.ts"
+import type { Pool } from "../observability/Metrics.ts"
 import * as Admission from "./Admission.ts"
 import * as Outage from "./Outage.ts"
 import * as Pipeline from "./Pipeline.ts"
@@ -49,35 +51,6 @@ export const Accounting = Context.Reference<(accounted: Accounted) => void>("pra
 
 /** Runs statements on nobody's account, as in the background of a request. */
 export const unaccounted = Effect.provideService(Accounting, () => {})
-
-export type Outcome = "success" | "timeout" | "refused" | "busy" | "unreachable" | "failed" | "interrupted"
-
-/** The name of a pool in the metrics. */
-export type PoolName = "records" | "credentials" | "tasks" | "embedded"
-
-/** The state of a pool. */
-export interface PoolState {
-  readonly connections: number
-  readonly busy: () => number
-  readonly waiting: () => number
-  readonly isDown: () => boolean
-}
-
-/** Measures a pool. */
-export interface Meter {
-  /** Counts a statement. Times are in milliseconds; `took` is undefined if it never had a connection. */
-  readonly ended: (outcome: Outcome, waited: number, took: number | undefined) => void
-  /** Counts an outage. */
-  readonly outageBegan: () => void
-}
-
-/** Makes the meters of pools, until the scope closes; by default, without effect. */
-export const Meters = Context.Reference<(pool: PoolName, state: PoolState) => Effect.Effect<Meter, never, Scope.Scope>>(
-  "practice-data/database/Store/Meters",
-  { defaultValue: () => () => Effect.succeed(noMeter) }
-)
-
-const noMeter: Meter = { ended: () => {}, outageBegan: () => {} }
 
 /** The monotonic clock, in milliseconds. */
 const now = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
@@ -132,7 +105,7 @@ export interface Options {
   /** The name of the database, for the log. */
   readonly name: string
   /** The name of its pool in the metrics. Without one, it is not measured. */
-  readonly pool?: PoolName | undefined
+  readonly pool?: Pool | undefined
   /** The number of dedicated connections. */
   readonly connections: number
   /** Shared connections for short reads. */
@@ -195,11 +168,10 @@ export const make = Effect.fnUntraced(function* ({
   const admission = Admission.make({ permits: connections, ...queues })
   // Statements that fail at once in an outage: all that wait for a connection, or have run for long.
   const listeners = new Set<() => void>()
-  const makeMeter = yield* Meters
   const meter: Meter =
     pool === undefined
-      ? noMeter
-      : yield* makeMeter(pool, {
+      ? { ended: () => {}, outageBegan: () => {} }
+      : yield* measured(pool, {
           connections: connections + pipeline.size,
           busy: () => connections - admission.stats().free + pipeline.busy(),
           waiting: () => admission.stats().waiting,

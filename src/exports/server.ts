@@ -1,7 +1,7 @@
 /** The layers that serve the APIs, to mount them in an Effect server of your own. */
 export * as App from "../app/App.ts"
 export * as Config from "../operations/Config.ts"
-export * as Databases from "../app/Databases.ts"
+export * as Databases from "../database/Databases.ts"
 export { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 export * as Migrations from "../database/Migrations.ts"
 export { IntakeSecrets } from "../deletions/IntakeSecrets.ts"

@@ -3,24 +3,28 @@ import { Effect, type Scope } from "effect"
 import { type Pool, statementOutcomes } from "./Metrics.ts"
 import * as Series from "./Series.ts"
 
-/** The state of a pool, read when the metrics are. */
-export interface PoolState {
-  readonly connections: number
-  readonly busy: () => number
-  readonly waiting: () => number
-  readonly isDown: () => boolean
-}
+export type Outcome = (typeof statementOutcomes)[number]
 
 /** Counters of a pool. Times are in milliseconds; `took` is undefined if a statement never had a connection. */
 export interface Meter {
-  readonly ended: (outcome: (typeof statementOutcomes)[number], waited: number, took: number | undefined) => void
+  readonly ended: (outcome: Outcome, waited: number, took: number | undefined) => void
   readonly outageBegan: () => void
 }
 
 /** Measures a pool until the scope closes. */
 export const make = Effect.fnUntraced(function* (
   pool: Pool,
-  { busy, connections, isDown, waiting }: PoolState
+  {
+    busy,
+    connections,
+    isDown,
+    waiting
+  }: {
+    readonly connections: number
+    readonly busy: () => number
+    readonly waiting: () => number
+    readonly isDown: () => boolean
+  }
 ): Effect.fn.Return<Meter, never, Scope.Scope> {
   const series = yield* Series.current
   yield* series.read("practice_data_pool_connections", () => connections, { pool })

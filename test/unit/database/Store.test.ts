@@ -1,28 +1,38 @@
-/** How statements go to a database: in their turn, in time, and not at all while it is known to be down. */
+/** Statements go to a database in their turn, in time, and not at all while it is known to be down. */
 import { assert, it } from "@effect/vitest"
 import { Array, Deferred, Duration, Effect, Exit, Fiber, Logger, Ref } from "effect"
-import { AuthorizationError, ConnectionError, SqlError, StatementTimeoutError } from "effect/sql/SqlError"
+import {
+  AuthorizationError,
+  ConnectionError,
+  LockTimeoutError,
+  SqlError,
+  StatementTimeoutError
+} from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
+import { afterAll, beforeAll, vi } from "vitest"
+import * as Pipeline from "../../../src/database/Pipeline.ts"
 import * as Store from "../../../src/database/Store.ts"
+import { samples, withRegistry } from "../../support/metrics.ts"
 
-const connectFailure = new SqlError({
-  reason: new ConnectionError({ cause: new Error("connect ECONNREFUSED"), operation: "connect" })
-})
+// Virtual time: whatever takes seconds here hangs.
+beforeAll(() => vi.setConfig({ testTimeout: 10_000 }))
+afterAll(() => vi.resetConfig())
 
-const dropped = new SqlError({
-  reason: new ConnectionError({ cause: new Error("Connection closed"), operation: "query" })
-})
+const cause = new Error("of a test")
+const unreachable = new SqlError({ reason: new ConnectionError({ cause, operation: "connect" }) })
+const dropped = new SqlError({ reason: new ConnectionError({ cause, operation: "query" }) })
+const cancelled = new SqlError({ reason: new StatementTimeoutError({ cause, operation: "query" }) })
+const locked = new SqlError({ reason: new LockTimeoutError({ cause, operation: "query" }) })
+const denied = new SqlError({ reason: new AuthorizationError({ cause: { code: "42501" }, operation: "query" }) })
 
-const cancelled = new SqlError({
-  reason: new StatementTimeoutError({ cause: new Error("canceling statement"), operation: "query" })
-})
+interface Options {
+  readonly connections?: number
+  readonly cancels?: boolean
+  readonly shared?: Pipeline.SharedConnection
+}
 
-const denied = new SqlError({
-  reason: new AuthorizationError({ cause: { code: "42501" }, operation: "query" })
-})
-
-/** A store over a database that is up or down, and what was seen of it. */
-const makeStore = Effect.fnUntraced(function* (options: { readonly connections?: number; readonly cancels?: boolean }) {
+/** A store over a database that is up or down, what was seen of it, and its metrics. */
+const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2, shared }: Options = {}) {
   const isUp = yield* Ref.make(true)
   const seen = { statements: 0, probes: 0 }
   const lines: Array<string> = []
@@ -30,132 +40,142 @@ const makeStore = Effect.fnUntraced(function* (options: { readonly connections?:
   const asked = (name: keyof typeof seen) =>
     Effect.flatMap(Ref.get(isUp), (up) => {
       seen[name]++
-      return up ? Effect.succeed("found") : Effect.fail(connectFailure)
+      return up ? Effect.succeed("found") : Effect.fail(unreachable)
     })
-  const { run } = yield* Store.make({
+  const store = yield* Store.make({
     name: "store",
-    connections: options.connections ?? 2,
-    isCancellable: options.cancels ?? true,
-    probe: asked("probes")
+    pool: "records",
+    connections,
+    isCancellable: cancels,
+    probe: asked("probes"),
+    pipeline: Pipeline.make(shared === undefined ? [] : [shared])
   }).pipe(Effect.provide(logger))
-  const ask = <A, E>(statement: Effect.Effect<A, E>, key = "a", within = Duration.seconds(8)) =>
-    run({ key, within, unavailable: ({ _tag }) => _tag }, statement).pipe(Effect.provide(logger))
-  return { ask, isUp, lines, seen, statement: asked("statements") }
+  const request = (key: string, within: Duration.Duration) => ({
+    key,
+    within,
+    unavailable: ({ _tag }: Store.Failure) => _tag
+  })
+  return {
+    ask: <A, E>(statement: Effect.Effect<A, E>, key = "a", within = Duration.seconds(8)) =>
+      store.run(request(key, within), statement).pipe(Effect.provide(logger)),
+    short: store.runShort(request("a", Duration.seconds(8)), ["select 1", []], () => Effect.succeed(["alone"])),
+    isUp,
+    lines,
+    seen,
+    statement: asked("statements")
+  }
 })
 
-/** Begins, and goes on beside the test. */
+/** Starts beside the test. */
 const begun = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkScoped(Effect.exit(effect), { startImmediately: true })
 
-/** A statement that runs until it is told to end, and says when it began and when it was cut short. */
-const makeStatement = Effect.gen(function* () {
-  const end = yield* Deferred.make<string>()
-  const state = { began: false, cancelled: false }
-  const statement = Effect.suspend(() => {
-    state.began = true
-    return Effect.onInterrupt(Deferred.await(end), () => Effect.sync(() => (state.cancelled = true)))
-  })
-  return { end: Deferred.succeed(end, "ended"), state, statement }
-})
-
-it.effect("nobody is sent to a store that is known to be down, and a probe finds it again within a second", () =>
-  Effect.gen(function* () {
-    const { ask, isUp, lines, seen, statement } = yield* makeStore({})
-    assert.strictEqual(yield* ask(statement), "found")
-    yield* Ref.set(isUp, false)
-    assert.strictEqual(yield* Effect.flip(ask(statement)), "Unreachable")
-    seen.statements = 0
-    const answers = yield* Effect.forEach(Array.range(1, 5000), (n) => Effect.flip(ask(statement, `key ${n}`)), {
-      concurrency: "unbounded"
+/** The metrics of the pool, by their names without the prefix, and those of its outcomes. */
+const metrics = Effect.map(samples, (found) =>
+  Object.fromEntries(
+    Object.entries(found).flatMap(([key, value]) => {
+      const [, name = "", outcome] =
+        /^practice_data_(\w+)\{(?:pool|dependency)="records"(?:,outcome="(\w+)")?\}$/.exec(key) ?? []
+      return name === "" || (outcome !== undefined && value === 0) ? [] : [[outcome ?? name, value]]
     })
-    assert.deepStrictEqual(new Set(answers), new Set(["Unreachable"]))
-    assert.strictEqual(seen.statements, 0)
-    yield* TestClock.adjust("10 seconds")
-    assert.isTrue(seen.probes >= 10 && seen.probes <= 100)
-    yield* Ref.set(isUp, true)
-    yield* TestClock.adjust("1 second")
-    assert.strictEqual(yield* ask(statement), "found")
-    // It may be gone again at once.
-    yield* TestClock.adjust("1 second")
-    assert.deepStrictEqual(
-      lines.map((line) => /The store (cannot be reached|is back)/.exec(line)?.[1]),
-      ["cannot be reached", "is back"]
-    )
-    assert.match(lines.at(-1) ?? "", /away_ms=10200 refused=5001/)
-  })
+  )
 )
 
-it.effect("whoever waits for a connection of a store that turns out to be down is answered at once", () =>
+it.effect(
+  "an outage: statements fail at once, nothing is sent, and a probe finds the store again within a second",
+  () =>
+    Effect.gen(function* () {
+      const { ask, isUp, lines, seen, statement } = yield* makeStore()
+      assert.strictEqual(yield* ask(statement), "found")
+      yield* Ref.set(isUp, false)
+      assert.strictEqual(yield* Effect.flip(ask(statement)), "Unreachable")
+      seen.statements = 0
+      const answers = yield* Effect.forEach(Array.range(1, 5000), (n) => Effect.flip(ask(statement, `key ${n}`)), {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(new Set(answers), new Set(["Unreachable"]))
+      assert.strictEqual(seen.statements, 0)
+      assert.deepInclude(yield* metrics, { dependency_up: 0, dependency_outages_total: 1, unreachable: 5001 })
+      yield* TestClock.adjust("10 seconds")
+      assert.isTrue(seen.probes >= 10 && seen.probes <= 100)
+      yield* Ref.set(isUp, true)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* ask(statement), "found")
+      // It may be gone again at once.
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(
+        lines.map((line) => /The store (cannot be reached|is back)/.exec(line)?.[1]),
+        ["cannot be reached", "is back"]
+      )
+      assert.match(lines.at(-1) ?? "", /away_ms=10200 refused=5001/)
+      assert.deepInclude(yield* metrics, { dependency_up: 1, dependency_outages_total: 1 })
+    }).pipe(withRegistry)
+)
+
+it.effect("statements that wait for a connection fail at once when the store turns out to be down", () =>
   Effect.gen(function* () {
     const { ask } = yield* makeStore({ connections: 1 })
     const failing = yield* Deferred.make<never, SqlError>()
     const first = yield* begun(ask(Deferred.await(failing)))
     const others = yield* Effect.forEach(Array.range(1, 100), (n) => begun(ask(Effect.succeed("found"), `key ${n}`)))
-    yield* Deferred.fail(failing, connectFailure)
+    yield* Deferred.fail(failing, unreachable)
     for (const fiber of [first, ...others])
-      assert.deepStrictEqual(yield* Fiber.join(fiber), Exit.fail("Unreachable" as const))
+      assert.deepStrictEqual(fiber.pollUnsafe(), Exit.succeed(Exit.fail("Unreachable")))
   })
 )
 
 it.effect.each([
-  ["a connection that is dropped", dropped, "Unreachable"],
+  ["a dropped connection", dropped, "Unreachable"],
   ["a statement that takes too long", cancelled, "Busy"],
-  ["a statement that the database refuses", denied, "Refused"]
+  ["a lock that is held", locked, "Busy"],
+  ["a refused statement", denied, "Refused"]
 ] as const)("%s is no outage", ([, error, failure]) =>
   Effect.gen(function* () {
-    const { ask, seen, statement } = yield* makeStore({})
+    const { ask, seen, statement } = yield* makeStore()
     assert.strictEqual(yield* Effect.flip(ask(Effect.fail(error))), failure)
     assert.strictEqual(yield* ask(statement), "found")
     assert.strictEqual(seen.probes, 0)
   })
 )
 
-it.effect("a connection that cannot be made while others work is no outage", () =>
+it.effect("a connection that cannot be made while other statements succeed is no outage", () =>
   Effect.gen(function* () {
     const { ask, statement } = yield* makeStore({ connections: 4 })
     const failing = yield* Deferred.make<never, SqlError>()
     const first = yield* begun(ask(Deferred.await(failing)))
     assert.strictEqual(yield* ask(statement, "b"), "found")
-    yield* Deferred.fail(failing, connectFailure)
+    yield* Deferred.fail(failing, unreachable)
     assert.deepStrictEqual(yield* Fiber.join(first), Exit.fail("Unreachable"))
     assert.strictEqual(yield* ask(statement), "found")
   })
 )
 
-it.effect("a failed statement is warned of, once for as many as fail in a while", () =>
+it.effect("failures are warned of once in a while, refusals apart, with the number of those left out", () =>
   Effect.gen(function* () {
-    const { ask, lines } = yield* makeStore({})
-    yield* Effect.forEach(Array.range(1, 50), () => Effect.exit(ask(Effect.fail(cancelled))))
-    assert.strictEqual(lines.length, 1)
-    yield* TestClock.adjust("10 seconds")
-    yield* Effect.exit(ask(Effect.fail(cancelled)))
-    assert.match(lines.join(), /left_out=49/)
-  })
-)
-
-it.effect("a statement that is refused is warned of as such, also while others are not answered", () =>
-  Effect.gen(function* () {
-    const { ask, lines } = yield* makeStore({})
-    for (const error of [cancelled, denied]) yield* Effect.exit(ask(Effect.fail(error)))
+    const { ask, lines } = yield* makeStore()
+    for (let n = 0; n < 50; n++) yield* Effect.exit(ask(Effect.fail(n === 0 ? denied : cancelled)))
     assert.deepStrictEqual(
       lines.map((line) => /The store (did not answer|refuses the service)/.exec(line)?.[1]),
-      ["did not answer", "refuses the service"]
+      ["refuses the service", "did not answer"]
     )
+    yield* TestClock.adjust("10 seconds")
+    yield* Effect.exit(ask(Effect.fail(cancelled)))
+    assert.match(lines.at(-1) ?? "", /left_out=48/)
   })
 )
 
-it.effect("a caller that waits for less than a second proves nothing of the database: the log has no warning", () =>
+it.effect("a caller with a timeout below a second proves nothing: no warning", () =>
   Effect.gen(function* () {
-    const { ask, lines } = yield* makeStore({})
+    const { ask, lines } = yield* makeStore()
     const asking = yield* begun(ask(Effect.never, "health", Duration.millis(400)))
     yield* TestClock.adjust("400 millis")
-    assert.deepStrictEqual(yield* Fiber.join(asking), Exit.fail("Busy"))
+    assert.deepStrictEqual(asking.pollUnsafe(), Exit.succeed(Exit.fail("Busy")))
     assert.deepStrictEqual(lines, [])
   })
 )
 
-it.effect("a store that hangs is found out by a probe within two seconds, and then answers at once", () =>
+it.effect("a store that hangs is probed after a second, and then statements fail at once", () =>
   Effect.gen(function* () {
-    const { ask, isUp, statement } = yield* makeStore({ connections: 2 })
+    const { ask, isUp, statement } = yield* makeStore()
     yield* Ref.set(isUp, false)
     const hung = yield* Effect.forEach(Array.range(1, 10), (n) => begun(ask(Effect.never, `key ${n}`)))
     yield* TestClock.adjust("1 second")
@@ -164,27 +184,30 @@ it.effect("a store that hangs is found out by a probe within two seconds, and th
   })
 )
 
-it.effect("a store that is only busy is not taken for one that is down", () =>
+it.effect("a busy store is probed a few times a second, and its statements run to their timeout", () =>
   Effect.gen(function* () {
     const { ask, seen } = yield* makeStore({ connections: 2 })
     const slow = yield* begun(ask(Effect.never, "a"))
-    const waiting = yield* begun(ask(Effect.succeed("found"), "a"))
+    for (let n = 0; n < 100; n++) {
+      const waiting = yield* begun(ask(Effect.succeed("found"), "a"))
+      yield* TestClock.adjust("10 millis")
+      if (n === 99) continue
+      assert.isUndefined(waiting.pollUnsafe())
+    }
     yield* TestClock.adjust("1 second")
-    assert.deepStrictEqual(waiting.pollUnsafe(), Exit.succeed(Exit.fail("Busy")))
-    assert.isAbove(seen.probes, 0)
+    assert.isTrue(seen.probes > 0 && seen.probes <= 6, `${seen.probes} probes`)
     assert.isUndefined(slow.pollUnsafe())
     assert.strictEqual(yield* ask(Effect.succeed("found"), "b"), "found")
-    yield* TestClock.adjust("7 seconds")
+    yield* TestClock.adjust("6 seconds")
     assert.deepStrictEqual(slow.pollUnsafe(), Exit.succeed(Exit.fail("Busy")))
   })
 )
 
-it.effect("a connection is taken until its statement is through, and not only while somebody waits for it", () =>
+it.effect("a connection is taken until its statement has ended, also after its caller has left", () =>
   Effect.gen(function* () {
     const { ask } = yield* makeStore({ connections: 1 })
     const cancelling = yield* Deferred.make<void>()
-    const stuck = Effect.onInterrupt(Effect.never, () => Deferred.await(cancelling))
-    const first = yield* begun(ask(stuck))
+    const first = yield* begun(ask(Effect.onInterrupt(Effect.never, () => Deferred.await(cancelling))))
     yield* Fiber.interrupt(first)
     const next = yield* begun(ask(Effect.succeed("found"), "b"))
     assert.isUndefined(next.pollUnsafe())
@@ -193,41 +216,99 @@ it.effect("a connection is taken until its statement is through, and not only wh
   })
 )
 
-it.effect("a statement that cannot be cancelled runs to its end when its caller leaves or its time is over", () =>
+for (const cancels of [true, false]) {
+  for (const [how, leave] of [
+    ["leaves", Fiber.interrupt],
+    ["times out", () => TestClock.adjust("8 seconds")]
+  ] as const) {
+    it.effect(
+      `a statement whose caller ${how} is ${cancels ? "cancelled" : "run to its end, where it cannot be cancelled"}`,
+      () =>
+        Effect.gen(function* () {
+          const { ask } = yield* makeStore({ connections: 1, cancels })
+          const end = yield* Deferred.make<void>()
+          let wasCancelled = false
+          let neverRan = true
+          const statement = Effect.onInterrupt(Deferred.await(end), () => Effect.sync(() => (wasCancelled = true)))
+          const first = yield* begun(ask(statement))
+          yield* Fiber.interrupt(yield* begun(ask(Effect.sync(() => (neverRan = false)))))
+          yield* leave(first)
+          assert.strictEqual(wasCancelled, cancels)
+          const next = yield* begun(ask(Effect.succeed("found"), "b"))
+          if (!cancels) assert.isUndefined(next.pollUnsafe())
+          yield* Deferred.succeed(end, undefined)
+          assert.deepStrictEqual(yield* Fiber.join(next), Exit.succeed("found"))
+          assert.isTrue(neverRan)
+        })
+    )
+  }
+}
+
+it.effect("statements are counted by their outcome, and their times measured; own errors stay as they are", () =>
   Effect.gen(function* () {
-    const { ask } = yield* makeStore({ connections: 1, cancels: false })
-    for (const leave of [Fiber.interrupt, () => TestClock.adjust("8 seconds")]) {
-      const { end, state, statement } = yield* makeStatement
-      const first = yield* begun(ask(statement))
-      const never = yield* makeStatement
-      const waiting = yield* begun(ask(never.statement))
-      yield* Fiber.interrupt(waiting)
-      yield* leave(first)
-      const next = yield* begun(ask(Effect.succeed("found"), "b"))
-      assert.deepStrictEqual([state, next.pollUnsafe()], [{ began: true, cancelled: false }, undefined])
-      yield* end
-      assert.deepStrictEqual(yield* Fiber.join(next), Exit.succeed("found"))
-      assert.isFalse(never.state.began)
-    }
-  })
+    const { ask } = yield* makeStore({ connections: 4 })
+    yield* ask(Effect.succeed("found"))
+    assert.deepStrictEqual(yield* Effect.flip(ask(Effect.fail({ own: true }))), { own: true })
+    for (const error of [cancelled, locked, dropped]) yield* Effect.exit(ask(Effect.fail(error)))
+    yield* Effect.exit(ask(Effect.die("a bug")))
+    yield* Fiber.interrupt(yield* begun(ask(Effect.never)))
+    const late = yield* begun(ask(Effect.never, "a", Duration.seconds(3)))
+    yield* TestClock.adjust("3 seconds")
+    assert.isDefined(late.pollUnsafe())
+    const found = yield* metrics
+    assert.deepInclude(found, { success: 1, failed: 2, timeout: 2, busy: 1, unreachable: 1, interrupted: 1 })
+    assert.strictEqual(found["statement_duration_seconds_count"], 8)
+    assert.closeTo(found["statement_duration_seconds_sum"] ?? 0, 3, 0.01)
+  }).pipe(withRegistry)
 )
 
-it.effect("a statement that can be cancelled is, when its caller leaves or its time is over", () =>
+it.effect("taken connections and waiting statements are gauges that go down again", () =>
   Effect.gen(function* () {
-    const { ask } = yield* makeStore({})
-    for (const leave of [Fiber.interrupt, () => TestClock.adjust("8 seconds")]) {
-      const { state, statement } = yield* makeStatement
-      const first = yield* begun(ask(statement))
-      yield* leave(first)
-      assert.isTrue(state.cancelled)
-    }
-  })
+    const { ask } = yield* makeStore({ connections: 1 })
+    yield* begun(ask(Effect.delay(Effect.succeed("found"), "400 millis")))
+    const second = yield* begun(ask(Effect.never, "b"))
+    const third = yield* begun(ask(Effect.succeed("found"), "c"))
+    assert.deepInclude(yield* metrics, { pool_connections: 1, pool_connections_busy: 1, pool_waiting: 2 })
+    yield* TestClock.adjust("1 second")
+    assert.isDefined(third.pollUnsafe())
+    assert.deepInclude(yield* metrics, { success: 1, refused: 1, pool_waiting: 0 })
+    yield* Fiber.interrupt(second)
+    const after = yield* metrics
+    assert.deepInclude(after, { pool_connections_busy: 0, pool_waiting: 0, pool_wait_seconds_count: 3 })
+    assert.closeTo(after["pool_wait_seconds_sum"] ?? 0, 1.4, 0.01)
+  }).pipe(withRegistry)
 )
 
-it.effect("an error of the caller's own goes through as it is", () =>
-  Effect.gen(function* () {
-    const { ask } = yield* makeStore({})
-    const own = Effect.fail({ _tag: "Own" } as const)
-    assert.deepStrictEqual(yield* Effect.flip(ask(own)), { _tag: "Own" })
-  })
+const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
+it.effect.each([
+  ["answered", Effect.succeed([])],
+  ["failed", Effect.fail(dropped)],
+  ["answered late", Effect.delay(Effect.succeed([]), "150 millis")]
+] as const)(
+  "a shared connection gets its place back from each short read that is %s, or whose caller leaves",
+  ([, answer]) =>
+    Effect.gen(function* () {
+      let shared = 0
+      const run = () =>
+        Effect.andThen(
+          Effect.sync(() => shared++),
+          answer
+        )
+      const { short } = yield* makeStore({ shared: { run } })
+      for (let n = 0; n < 40; n++) {
+        // Before it is sent, and after.
+        for (const wait of [Effect.void, turn]) {
+          const leaving = yield* begun(short)
+          yield* wait
+          yield* Fiber.interrupt(leaving)
+          yield* turn
+        }
+        const staying = yield* begun(short)
+        yield* turn
+        yield* TestClock.adjust("2 seconds")
+        assert.isDefined(staying.pollUnsafe())
+      }
+      assert.strictEqual(shared, 80)
+    })
 )
