@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { inject } from "vitest"
-import { connect, type Database, layerShared } from "../../src/database/Database.ts"
+import { connect, type Database, layerShared, type Options } from "../../src/database/Database.ts"
 import { loadDemoData } from "../../src/demo/Load.ts"
 
 let created = 0
@@ -95,3 +95,29 @@ export const emptyDatabase = Effect.gen(function* () {
   yield* copy(sql, "template0", name)
   return empty.href
 })
+
+/** A client of its own, of one connection unless it is given otherwise. */
+export const clientOf = (url: string, given: Partial<Omit<Options, "url">> = {}) =>
+  connect({
+    url: Redacted.make(url),
+    applicationName: "practice-data-test",
+    maxConnections: 1,
+    statementTimeout: "1 minute",
+    ...given
+  }).pipe(Effect.provide(Reactivity.layer))
+
+let logins = 0
+
+/** The name and URL of a new login that has the privileges of a role of the service and no others. */
+export const newLogin = Effect.fnUntraced(function* (role: "api" | "intake" | "worker") {
+  const { sql, url } = yield* TestDatabase
+  const name = `login_${role}_${process.pid}_${++logins}`
+  yield* Effect.acquireRelease(
+    sql.unsafe(`create role ${name} login password 'secret' in role practice_data_${role}`),
+    () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${name} cascade`), sql.unsafe(`drop role ${name}`)))
+  )
+  return { name, url: Object.assign(new URL(url), { username: name, password: "secret" }).href }
+})
+
+/** A client of a new login. */
+export const loginOf = (role: "api" | "intake" | "worker") => Effect.flatMap(newLogin(role), ({ url }) => clientOf(url))

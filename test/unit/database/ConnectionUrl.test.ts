@@ -1,126 +1,99 @@
-/** The URL of a Postgres, taken apart as libpq does. */
+/** The URL of a Postgres is read as libpq reads it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Redacted, Result } from "effect"
-import { format, type Host, parse } from "../../../src/database/ConnectionUrl.ts"
+import { type ConnectionUrl, format, parse } from "../../../src/database/ConnectionUrl.ts"
 import { passwordIn } from "../../../src/database/Endpoint.ts"
 
-const read = (text: string) => Result.getOrThrow(parse(text))
-
-const wrong = (text: string) => {
-  const result = parse(text)
-  assert.isTrue(Result.isFailure(result), text)
-  return Result.isFailure(result) ? result.failure : ""
+const read = (text: string, defaults?: Readonly<Record<string, string>>) => {
+  const { connectTimeout, hosts, password, ...url } = Result.getOrThrow(parse(text, defaults))
+  return {
+    ...url,
+    hosts: hosts.map(({ host, port }) => `${host} ${port}`),
+    password: password && Redacted.value(password),
+    connectTimeout: connectTimeout && Duration.toSeconds(connectTimeout)
+  }
 }
 
-const one = (host: string, port = 5432): readonly [Host] => [{ host, port }]
+const secret = "s3cret"
 
-describe("The URL of a Postgres", () => {
-  it("names servers: by name, address and folder of a socket", () => {
-    assert.deepStrictEqual(read("postgres://db.example.com").hosts, one("db.example.com"))
-    assert.deepStrictEqual(read("postgresql://u:p@[::1]:6000/d").hosts, one("::1", 6000))
-    assert.deepStrictEqual(read("postgres:///d?host=/run/postgresql").hosts, one("/run/postgresql"))
-    assert.deepStrictEqual(read("postgres://%2Frun%2Fpostgresql:6000/d").hosts, one("/run/postgresql", 6000))
-    assert.deepStrictEqual(read("postgres://ignored:1/d?host=h&port=2").hosts, one("h", 2))
+describe("the URL of a Postgres", () => {
+  const cases: ReadonlyArray<readonly [url: string, has: Partial<ReturnType<typeof read>>]> = [
+    ["postgres://db.example.com", { hosts: ["db.example.com 5432"], sslMode: "prefer", ignored: [] }],
+    ["postgresql://u:p@[::1]:6000/d", { hosts: ["::1 6000"], user: "u", password: "p", database: "d" }],
+    ["postgres:///d?host=/run/postgresql", { hosts: ["/run/postgresql 5432"] }],
+    ["postgres://%2Frun%2Fpostgresql:6000/d", { hosts: ["/run/postgresql 6000"] }],
+    ["postgres://ignored:1/d?host=h&port=2", { hosts: ["h 2"] }],
+    ["postgres://u:p@a:1,b:2/d", { hosts: ["a 1", "b 2"], sessionAttributes: "any" }],
+    ["postgres:///d?host=a,b&port=1,2", { hosts: ["a 1", "b 2"] }],
+    ["postgres://a,b/d?port=7&target_session_attrs=primary", { hosts: ["a 7", "b 7"], sessionAttributes: "primary" }],
+    ["postgres://us%40er:p%2Fw@h/da%20ta", { user: "us@er", password: "p/w", database: "da ta" }],
+    ["postgres://u:a@b@h/d", { hosts: ["h 5432"], password: "a@b" }],
+    ["postgres://u@h/d?user=v&dbname=e", { user: "v", database: "e" }],
+    ["postgres://h?connect_timeout=3&application_name=a", { connectTimeout: 3, applicationName: "a" }],
+    ["postgres://h?connect_timeout=0", { connectTimeout: undefined }],
+    ["postgres://h?options=-c%20x%3Dy", { options: "-c x=y" }],
+    ["postgres://h?options=-c+x%3Dy&application_name=a+b", { options: "-c x=y", applicationName: "a+b" }],
+    ["postgres://h?sslrootcert=system", { sslMode: "verify-full" }],
+    ["postgres://h?ssl=true", { sslMode: "require" }],
+    ["postgres://h?ssl=true&sslmode=verify-ca", { sslMode: "verify-ca" }],
+    [
+      "postgres://h?schema=public&connection_limit=5&gssencmode=disable&keepalives=1&channel_binding=require",
+      { ignored: ["schema", "connection_limit", "channel_binding"] }
+    ],
+    ["postgres://h?pgbouncer=true&sslmode=require&ssl=true", { ignored: [], sharesSessions: true }],
+    [`postgres://u@h?${secret}%20${secret}=1`, { ignored: ["(an odd name)"] }]
+  ]
+  it.each(cases)("%s", (text, has) => assert.deepInclude(read(text), has))
+
+  it("takes from elsewhere what it lacks", () => {
+    const url = read("postgres://u@h?sslmode=disable", { sslmode: "require", user: "v", password: "w" })
+    assert.deepInclude(url, { user: "u", password: "w", sslMode: "disable" })
   })
 
-  it("names several servers, in their order", () => {
-    const both: ReturnType<typeof read>["hosts"] = [
-      { host: "a", port: 1 },
-      { host: "b", port: 2 }
-    ]
-    assert.deepStrictEqual(read("postgres://u:p@a:1,b:2/d").hosts, both)
-    assert.deepStrictEqual(read("postgres:///d?host=a,b&port=1,2").hosts, both)
-    assert.deepStrictEqual(
-      read("postgres://a,b/d?port=7").hosts.map(({ port }) => port),
-      [7, 7]
-    )
-    assert.strictEqual(read("postgres://a:1,b/d?target_session_attrs=read-write").sessionAttributes, "read-write")
-  })
-
-  it("has what its parts and its parameters say, of which the later one counts", () => {
-    const url = read("postgres://us%40er:p%2Fw@h/da%20ta?connect_timeout=3&application_name=a&options=-c%20x%3Dy")
-    assert.strictEqual(url.user, "us@er")
-    assert.strictEqual(url.password === undefined ? "" : Redacted.value(url.password), "p/w")
-    assert.strictEqual(url.database, "da ta")
-    assert.deepStrictEqual(url.connectTimeout, Duration.seconds(3))
-    assert.strictEqual(url.applicationName, "a")
-    assert.strictEqual(url.options, "-c x=y")
-    assert.strictEqual(read("postgres://u@h/d?user=v&dbname=e").user, "v")
-    assert.strictEqual(read("postgres://u@h/d?user=v&dbname=e").database, "e")
-    assert.strictEqual(read("postgres://u:a@b@h/d").hosts[0].host, "h")
-    assert.strictEqual(read("postgres://h?options=-c+x%3Dy").options, "-c x=y")
-  })
-
-  it("takes what it lacks from elsewhere", () => {
-    const defaults = { sslmode: "require", user: "v", password: "w" }
-    const url = Result.getOrThrow(parse("postgres://u@h?sslmode=disable", defaults))
-    assert.strictEqual(url.user, "u")
-    assert.strictEqual(url.sslMode, "disable")
-    assert.strictEqual(url.password === undefined ? "" : Redacted.value(url.password), "w")
-  })
-
-  it("prefers TLS, and wants the host verified with the authorities of the system", () => {
-    assert.strictEqual(read("postgres://h").sslMode, "prefer")
-    assert.strictEqual(read("postgres://h?sslrootcert=system").sslMode, "verify-full")
-    assert.strictEqual(read("postgres://h?ssl=true").sslMode, "require")
-    assert.strictEqual(read("postgres://h?ssl=true&sslmode=verify-ca").sslMode, "verify-ca")
-  })
-
-  it("tells which parameters nothing reads, unless they ask for what is so anyway", () => {
-    const url = "postgres://h?schema=public&connection_limit=5&gssencmode=disable&keepalives=1&channel_binding=require"
-    assert.deepStrictEqual(read(url).ignored, ["schema", "connection_limit", "channel_binding"])
-    assert.deepStrictEqual(read("postgres://h?pgbouncer=true&sslmode=require&ssl=true").ignored, [])
-    assert.isTrue(read("postgres://h?pgbouncer=true").sharesSessions)
-  })
-
-  it("says what is wrong, and nothing of a secret", () => {
-    const secret = "s3cret"
-    for (const [text, reason] of [
-      [`http://u:${secret}@h/d`, "does not begin with postgres://"],
-      [`postgres://u:${secret}@/d`, "a host is missing"],
-      [`postgres://u:${secret}@h:x/d`, "a port is not"],
-      [`postgres://u:${secret}@h:70000/d`, "a port is not"],
-      [`postgres://u:${secret}@a,b,c/d?port=1,2`, "not as many ports as hosts"],
-      [`postgres://u:${secret}@a,,c/d`, "a host is missing"],
-      [`postgres://u:${secret}%zz@h/d`, "the percent-encoding of the password"],
-      [`postgres://u:${secret}@h/d?sslmode=${secret}`, "sslmode is not one of disable, allow, prefer"],
-      [`postgres://u:${secret}@h/d?target_session_attrs=${secret}`, "target_session_attrs is not one of any"],
-      [`postgres://u@h/d?${secret}`, "a parameter lacks its ="],
-      [`postgres://u@h/d?password=${secret}%`, "the percent-encoding of the parameter password"],
-      [`postgres://u:${secret}@h?connect_timeout=soon`, "connect_timeout"],
-      [`postgres://u:${secret}@h?sslmode=require&sslrootcert=system`, "sslrootcert=system needs sslmode=verify-full"],
-      [`postgres://u:${secret}@fe80::1/d`, "an IPv6 address stands in brackets"]
-    ] as const) {
-      assert.include(wrong(text), reason)
-      assert.notInclude(wrong(text), secret)
-    }
-    assert.notInclude(read(`postgres://u@h?${secret}%20${secret}=1`).ignored.join(), secret)
+  it.each([
+    [`http://u:${secret}@h/d`, "does not begin with postgres://"],
+    [`postgres://u:${secret}@/d`, "a host is missing"],
+    [`postgres://u:${secret}@h:x/d`, "a port is not"],
+    [`postgres://u:${secret}@h:70000/d`, "a port is not"],
+    [`postgres://u:${secret}@a,b,c/d?port=1,2`, "not as many ports as hosts"],
+    [`postgres://u:${secret}@a,,c/d`, "a host is missing"],
+    [`postgres://u:${secret}%zz@h/d`, "the percent-encoding of the password"],
+    [`postgres://u:${secret}@h/d?sslmode=${secret}`, "sslmode is not one of disable, allow, prefer"],
+    [`postgres://u:${secret}@h/d?target_session_attrs=${secret}`, "target_session_attrs is not one of any"],
+    [`postgres://u@h/d?${secret}`, "a parameter lacks its ="],
+    [`postgres://u@h/d?password=${secret}%`, "the percent-encoding of the parameter password"],
+    [`postgres://u:${secret}@h?connect_timeout=soon`, "connect_timeout"],
+    [`postgres://u:${secret}@h?sslmode=require&sslrootcert=system`, "sslrootcert=system needs sslmode=verify-full"],
+    [`postgres://u:${secret}@fe80::1/d`, "an IPv6 address stands in brackets"]
+  ])("is refused without its secret: %s", (text, reason) => {
+    const message = Result.match(parse(text), { onFailure: (found) => found, onSuccess: () => "" })
+    assert.include(message, reason)
+    assert.notInclude(message, secret)
   })
 
   it("is shown without its password and parameters", () => {
-    const url = read("postgres://u:secret@a:1,[::1],%2Frun%2Fp/d?password=secret&sslpassword=secret")
+    const url: ConnectionUrl = Result.getOrThrow(
+      parse(`postgres://u:${secret}@a:1,[::1],%2Frun%2Fp/d?sslpassword=${secret}`)
+    )
     assert.strictEqual(format(url), "postgres://u@a:1,[::1]:5432,/run/p/.s.PGSQL.5432/d")
   })
 })
 
-describe("A file of passwords", () => {
+describe("the password in a file", () => {
   const login = { host: "h", port: 5432, database: "d", user: "u" }
-
-  it("has the password of the first line that fits", () => {
-    const text = "# h:5432:d:u:no\nh:1:d:u:no\nother:*:*:*:no\nh:*:d:u:first\n*:*:*:*:second\n"
-    assert.strictEqual(passwordIn(text, login), "first")
-    assert.strictEqual(passwordIn(text, { ...login, user: "v" }), "second")
-    assert.isUndefined(passwordIn("h:5432:d:u:\nh:5432:d\n", login))
-  })
-
-  it("takes the character after a backslash as it is", () => {
-    const text = String.raw`h:5432:d\:x:u\\v:pass\:wo:rd\\`
-    assert.strictEqual(passwordIn(text, { ...login, database: "d:x", user: "u\\v" }), "pass:wo:rd\\")
-  })
-
-  it("knows a socket by its folder, and as localhost", () => {
-    const socket = { ...login, host: "/run/postgresql" }
-    assert.strictEqual(passwordIn("localhost:*:*:*:a", socket), "a")
-    assert.strictEqual(passwordIn("/run/postgresql:*:*:*:b", socket), "b")
-  })
+  const socket = { ...login, host: "/run/postgresql" }
+  const lines = "# h:5432:d:u:no\nh:1:d:u:no\nother:*:*:*:no\nh:*:d:u:first\n*:*:*:*:second\n"
+  it.each([
+    ["is that of the first line that fits", lines, login, "first"],
+    ["may be for any login", lines, { ...login, user: "v" }, "second"],
+    ["is not empty", "h:5432:d:u:\nh:5432:d\n", login, undefined],
+    [
+      "has backslashes before colons",
+      String.raw`h:5432:d\:x:u\\v:p\:w:x\\`,
+      { ...login, database: "d:x", user: "u\\v" },
+      "p:w:x\\"
+    ],
+    ["of a socket is that of localhost", "localhost:*:*:*:a", socket, "a"],
+    ["of a socket is that of its folder", "/run/postgresql:*:*:*:b", socket, "b"]
+  ] as const)("%s", (_, text, of, password) => assert.strictEqual(passwordIn(text, of), password))
 })

@@ -1,0 +1,158 @@
+/** The roles of the service may do what their process does, and nothing else. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schedule } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { resources } from "../../../src/api/records/index.ts"
+import { invoices } from "../../../src/api/records/Invoices.ts"
+import type { Database } from "../../../src/database/Database.ts"
+import * as Pages from "../../../src/records/Pages.ts"
+import * as Postgres from "../../../src/records/Postgres.ts"
+import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
+
+const organization = "org_roles"
+
+const tables = resources.map(({ table }) => table)
+const marks = "(is_deleted deleted_at updated_at)"
+
+/** The privileges of each role, by their kind: tables, and the columns of those on some columns. */
+const privileges = {
+  "api SELECT": [
+    ...tables,
+    "api_keys",
+    "audit_log",
+    "change_feeds",
+    "change_marks",
+    // Neither the payload nor why an attempt failed.
+    "deletion_tasks (organization_id id idempotency_key invoices_count invoice_lines_count received_at scheduled_for state attempts started_at finished_at outcome)",
+    "migrations",
+    "removals"
+  ],
+  "intake INSERT": [
+    "deletion_tasks (organization_id id idempotency_key fingerprint payload invoices_count invoice_lines_count received_at scheduled_for due_at trace_parent)"
+  ],
+  "intake SELECT": ["deletion_tasks", "intake_secrets", "migrations", "organizations (organization_id)"],
+  "worker INSERT": ["audit_log"],
+  "worker SELECT": [
+    ...["audit_log", "deletion_tasks", "invoice_lines", "invoices", "migrations", "organizations (organization_id)"]
+  ],
+  "worker UPDATE": [
+    "deletion_tasks (payload state attempts due_at claim_token started_at finished_at last_error outcome)",
+    `invoice_lines ${marks}`,
+    `invoices ${marks}`
+  ]
+}
+
+/** Reads the changes of invoices as soon as no transaction of another test holds them back. */
+const changes = (sql: Database, cursor?: string) =>
+  Postgres.make(sql, invoices)
+    .changes({ cursor, limit: 1000 })
+    .pipe(
+      Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),
+      Effect.repeat({ until: ({ lag }) => lag === 0, schedule: Schedule.spaced("20 millis") }),
+      Effect.map((page) => ({ cursor: page.cursor, text: Pages.toText(page.json) }))
+    )
+
+const isRefused = (statement: Effect.Effect<unknown, SqlError>) =>
+  Effect.map(Effect.flip(statement), ({ reason }) => assert.strictEqual(reason._tag, "AuthorizationError"))
+
+layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the roles of the service", (it) => {
+  it.effect("have exactly these privileges on tables, cannot log in by themselves, and create nothing", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const found = yield* sql<{ role: string; name: string }>`
+        select substr(r.rolname, 15) || ' ' || p as role, c.relname || case
+          when has_table_privilege(r.oid, c.oid, p) then ''
+          else ' (' || (
+            select string_agg(attname, ' ' order by attnum) from pg_attribute
+            where attrelid = c.oid and attnum > 0 and not attisdropped and has_column_privilege(r.oid, c.oid, attnum, p)
+          ) || ')' end as name
+        from pg_roles r, pg_class c, unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES']) p
+        where r.rolname in ('practice_data_api', 'practice_data_intake', 'practice_data_worker')
+          and c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f')
+          and case when p in ('DELETE', 'TRUNCATE', 'TRIGGER') then has_table_privilege(r.oid, c.oid, p)
+            else has_any_column_privilege(r.oid, c.oid, p) end`
+      const byRole = Object.groupBy(found, ({ role }) => role)
+      assert.deepStrictEqual(
+        Object.fromEntries(
+          Object.entries(byRole).map(([role, rows]) => [role, rows?.map(({ name }) => name).toSorted()])
+        ),
+        Object.fromEntries(Object.entries(privileges).map(([role, names]) => [role, [...names].toSorted()]))
+      )
+      const mighty = yield* sql`
+        select rolname from pg_roles where rolname like 'practice_data%' and (rolcanlogin or rolsuper or rolcreaterole
+          or rolcreatedb or rolbypassrls or has_schema_privilege(oid, 'public', 'CREATE'))`
+      assert.deepStrictEqual(mighty, [])
+    })
+  )
+
+  it.effect("data API: reads changes, and records the day on which a key was used, which no other role may", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`insert into invoices (organization_id, id) values (${organization}, 'a'), (${organization}, 'b')`
+      yield* sql`
+        insert into api_keys (organization_id, id, name, prefix, key_hash)
+        values ('org_a', 'used', 'Used', 'pda', '\\x01'), ('org_a', 'other', 'Other', 'pda', '\\x02')`
+      const api = yield* loginOf("api")
+      const first = yield* changes(api)
+      assert.include(first.text, `"id":"a"`)
+      yield* sql`delete from invoices where id = 'b'`
+      assert.include((yield* changes(api, first.cursor)).text, `"removed":["b"]`)
+      yield* api.unsafe("select touch_api_key('\\x01'), touch_api_key('\\xff')")
+      const keys = yield* sql`
+        select id, last_used_on = (now() at time zone 'UTC')::date as today, revoked_at from api_keys order by id`
+      assert.deepStrictEqual(keys, [
+        { id: "other", today: null, revoked_at: null },
+        { id: "used", today: true, revoked_at: null }
+      ])
+      for (const role of ["intake", "worker"] as const) {
+        yield* isRefused((yield* loginOf(role)).unsafe("select touch_api_key('\\x01')"))
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("worker: marks invoices and their lines deleted, and the feed has it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const worker = yield* loginOf("worker")
+      for (const table of ["invoices", "invoice_lines"]) {
+        yield* sql.unsafe(`insert into ${table} (organization_id, id) values ('${organization}', 'c')`)
+        const [row] = yield* worker.unsafe<{ record: string }>(
+          `update ${table} set is_deleted = true, deleted_at = '2026-01-31', updated_at = '2026-01-31 09:30+00'
+           where id = 'c' returning record`
+        )
+        assert.include(row?.record, '"is_deleted":true,"deleted_at":"2026-01-31T00:00:00.000Z"')
+        assert.include(row?.record, '"updated_at":"2026-01-31T09:30:00.000Z"')
+      }
+      yield* worker`select change_mark()`
+      assert.match((yield* changes(sql)).text, /"id":"c"[^}]*"is_deleted":true/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect.each(["api", "worker"] as const)(
+    "%s: cannot use a function that has its owner's rights for anything else",
+    (role) =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const login = yield* loginOf(role)
+        const orders = sql`select f.*, (select count(*)::int from removals) as removals from change_feeds f order by table_name`
+        const before = yield* orders
+        // A table of the same name, whose removals and whose end are none of the invoices'.
+        yield* login`create temp table invoices (organization_id text, id text)`
+        for (const trigger of [
+          "delete on pg_temp.invoices for each row execute function record_removed()",
+          "truncate on pg_temp.invoices for each statement execute function records_truncated()"
+        ]) {
+          yield* isRefused(login.unsafe(`create trigger mine after ${trigger}`))
+        }
+        // Names that a search path of the caller would find first.
+        yield* login`create temp table change_feeds (table_name text, token text, place text)`
+        yield* login`create temp table change_marks (timeline int, token text, proven bigint, marked_at timestamptz)`
+        yield* login`create function pg_temp.change_ceiling() returns bigint language sql return 1`
+        yield* login`set search_path = pg_temp, public`
+        yield* login`select public.change_begin(), public.change_mark()`
+        assert.deepStrictEqual(yield* orders, before)
+        assert.deepStrictEqual(yield* login`select * from pg_temp.change_marks`, [])
+      }).pipe(Effect.scoped)
+  )
+})
