@@ -84,6 +84,12 @@ export class TestDatabase extends Context.Service<TestDatabase, { readonly url: 
   )
 }
 
+/** The URL of another database that has the tables and no rows. */
+export const migratedDatabase = Effect.provide(
+  create(() => Effect.sync(emptyTemplate)),
+  Reactivity.layer
+)
+
 let emptied = 0
 
 /** The URL of a database without any tables, on the server of the test's. It is kept until the run ends. */

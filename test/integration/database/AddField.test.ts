@@ -1,15 +1,15 @@
-/** A field is added to a record while its table is read and written. Decisions: "Responses of the data API". */
+/** A field is added to a record while its table is read and written. */
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Layer, Logger, Redacted, Schedule } from "effect"
-import { Reactivity } from "effect/reactivity"
+import { Deferred, Duration, Effect, Fiber, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
-import { connect, type Database } from "../../../src/database/Database.ts"
+import type { Database } from "../../../src/database/Database.ts"
 import { all, migrate, missing } from "../../../src/database/Migrations.ts"
 import { addField, addIndex, type Field, RowsLocked } from "../../../src/database/migrations/addField.ts"
-import { microchip, pets } from "./microchip.ts"
-import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
+import { eventually } from "../../support/eventually.ts"
+import { clientOf, migratedDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
+import { microchip, pets } from "./microchip.ts"
 
 const weight: Field = {
   table: "pets",
@@ -31,39 +31,32 @@ const weight: Field = {
 const withMicrochip = { ...all, "90001_microchip": addField(microchip) }
 const withWeight = { ...withMicrochip, "90002_weight": addField(weight) }
 
+const breed = { table: "pets", name: "pets_breed", columns: "(organization_id, breed, updated_at, id)" }
+
 /** A database with pets of two organizations, as they are before a field is added. */
 const withPets = Effect.gen(function* () {
-  const sql = yield* connect({
-    url: Redacted.make(yield* emptyDatabase),
-    applicationName: "practice-data-test",
-    maxConnections: 4,
-    statementTimeout: "1 minute"
-  })
-  yield* migrate(sql)
+  const sql = yield* clientOf(yield* migratedDatabase, { maxConnections: 4 })
   yield* sql`
     insert into pets (organization_id, id, name) select 'org_' || n % 2, 'pet_' || n, 'Rex ,"microchipNumber": ' || n
     from generate_series(1, 2500) n`
   return sql
-}).pipe(Effect.provide(Reactivity.layer))
+})
 
-interface Pet {
-  readonly id: string
-  readonly record: string
-}
+const recordsOf = (sql: Database) =>
+  Effect.map(sql<{ record: string }>`select record from pets where id like 'pet\\_%' order by id`, (rows) =>
+    rows.map(({ record }) => record)
+  )
 
-const petsOf = (sql: Database) => sql<Pet>`select id, record from pets order by id`
-
-const shown = ({ record }: Pet, fields: string) => `${record.slice(0, -1)},${fields}}`
-
-const versionsOf = (sql: Database) => sql`select id, xmin::text as version from pets order by id`
+const shown = (record: string, fields: string) => `${record.slice(0, -1)},${fields}}`
 
 const lacking = (sql: Database) =>
-  sql`select id from pets where record not like '%,"microchipNumber":null}' order by id`
+  Effect.map(sql<{ id: string }>`select id from pets where record not like '%,"microchipNumber":null}'`, (rows) =>
+    rows.map(({ id }) => id)
+  )
 
-/** Runs a statement in a transaction that stays open until the effect which it returns has run. */
+/** Runs a statement in a transaction that stays open until `release`. */
 const held = Effect.fnUntraced(function* (sql: Database, statement: Effect.Effect<unknown, SqlError>) {
-  const isHeld = yield* Deferred.make<void>()
-  const isOver = yield* Deferred.make<void>()
+  const [isHeld, isOver] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
   const holding = yield* Effect.forkChild(
     sql.withTransaction(Effect.all([statement, Deferred.succeed(isHeld, undefined), Deferred.await(isOver)]))
   )
@@ -72,98 +65,80 @@ const held = Effect.fnUntraced(function* (sql: Database, statement: Effect.Effec
 })
 
 layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTestServices: true })((it) => {
-  it.effect("rows from before have the field, those that are written meanwhile have its value, and readers go on", () =>
-    Effect.gen(function* () {
-      const sql = yield* withPets
-      const before = yield* petsOf(sql)
-      const seen = new Set<string>()
-      const read = Effect.map(
-        sql<Pet>`select t.record from pets t where organization_id = 'org_1' and id = 'pet_1'`,
-        (rows) => rows.map(({ record }) => seen.add(record))
-      )
-      let count = 0
-      const write = Effect.suspend(
-        () => sql`insert into pets (organization_id, id) values ('org_1', ${`new_${String(count++).padStart(6, "0")}`})`
-      )
-      const beside = yield* Effect.forkChild(Effect.forever(Effect.all([read, write], { concurrency: 2 })))
-      assert.deepStrictEqual(yield* migrate(sql, withMicrochip), ["90001_microchip"])
-      yield* sql`update pets set microchip_number = '"985"' where id = 'pet_1'`
-      yield* sql`insert into pets (organization_id, id, microchip_number) values ('org_1', 'new_last', '986')`
-      yield* read
-      yield* Fiber.interrupt(beside)
-      assert.isAbove(count, 1)
-
-      const first = before.filter(({ id }) => id === "pet_1")
-      const [plain, rendered, written = ""] = seen
-      assert.deepStrictEqual(
-        [plain, rendered],
-        first.flatMap((pet) => [pet.record, shown(pet, '"microchipNumber":null')])
-      )
-      assert.isTrue(written.endsWith(',"microchipNumber":"\\"985\\""}'))
-      const after = yield* petsOf(sql)
-      const [old, added] = [
-        after.filter(({ id }) => id.startsWith("pet_")),
-        after.filter(({ id }) => id.startsWith("new_"))
-      ]
-      assert.deepStrictEqual(
-        old.slice(1).map(({ record }) => record),
-        before.slice(1).map((pet) => shown(pet, '"microchipNumber":null'))
-      )
-      for (const { id, record } of added) {
-        assert.isTrue(record.endsWith(id === "new_last" ? ',"microchipNumber":"986"}' : ',"microchipNumber":null}'))
-      }
-    })
-  )
-
-  it.effect("a search by the field finds its rows in the index", () =>
-    Effect.gen(function* () {
-      const sql = yield* withPets
-      // A build that failed leaves an index of that name which is not valid.
-      yield* Effect.flip(sql`create unique index concurrently pets_microchip_number on pets (organization_id)`)
-      yield* migrate(sql, withMicrochip)
-      yield* sql`update pets set microchip_number = id`
-      yield* sql`analyze pets`
-      const plan = yield* sql<{ "QUERY PLAN": string }>`
-        explain select t.record from pets t where t.organization_id = 'org_1' and t.microchip_number = 'pet_7'
-        order by t.updated_at, t.id limit 100`
-      assert.match(plan.map((line) => line["QUERY PLAN"]).join("\n"), /Index Scan using pets_microchip_number on pets/)
-    })
-  )
-
-  it.effect("it can run again, changes no row then, and is recorded when it has succeeded", () =>
-    Effect.gen(function* () {
-      const sql = yield* withPets
-      const failing = {
-        online: Effect.andThen(addField(microchip).online, new RowsLocked({ message: "cut short" }))
-      }
-      yield* Effect.flip(migrate(sql, { ...all, "90001_microchip": failing }))
-      assert.deepStrictEqual((yield* missing(sql, withMicrochip)).files, ["90001_microchip"])
-      const versions = yield* versionsOf(sql)
-      assert.deepStrictEqual(yield* migrate(sql, withMicrochip), ["90001_microchip"])
-      assert.deepStrictEqual(yield* migrate(sql, withMicrochip), [])
-      assert.deepStrictEqual(yield* versionsOf(sql), versions)
-    })
-  )
-
   it.effect(
-    "several processes can add fields at once",
+    "old rows get the field, those written meanwhile have its value, readers go on, and searches use its index",
     () =>
       Effect.gen(function* () {
         const sql = yield* withPets
-        const before = yield* petsOf(sql)
-        const applied = yield* Effect.all(
-          [migrate(sql, withWeight), migrate(sql, withWeight), migrate(sql, withWeight)],
-          { concurrency: "unbounded" }
+        const before = yield* recordsOf(sql)
+        // A build that failed leaves an index of that name which is not valid.
+        yield* Effect.flip(sql`create unique index concurrently pets_microchip_number on pets (organization_id)`)
+        const seen = new Set<string>()
+        const read = Effect.map(
+          sql<{ record: string }>`select t.record from pets t where organization_id = 'org_1' and id = 'pet_1'`,
+          (rows) => rows.map(({ record }) => seen.add(record))
         )
-        assert.deepStrictEqual(applied.flat().toSorted(), ["90001_microchip", "90002_weight"])
-        assert.deepStrictEqual(
-          (yield* petsOf(sql)).map(({ record }) => record),
-          before.map((pet) => shown(pet, '"microchipNumber":null,"weight":null'))
+        let count = 0
+        const write = Effect.suspend(
+          () => sql`insert into pets (organization_id, id) values ('org_1', ${`new_${count++}`})`
         )
-        const [index] = yield* sql`select indisvalid from pg_index where indexrelid = 'pets_microchip_number'::regclass`
-        assert.deepStrictEqual(index, { indisvalid: true })
-      }),
-    long
+        const beside = yield* Effect.forkChild(Effect.forever(Effect.all([read, write], { concurrency: 2 })))
+        assert.deepStrictEqual(yield* migrate(sql, withMicrochip), ["90001_microchip"])
+        yield* Fiber.interrupt(beside)
+        assert.isAbove(count, 1)
+        assert.deepStrictEqual(yield* lacking(sql), [])
+        const after = before.map((record) => shown(record, '"microchipNumber":null'))
+        assert.deepStrictEqual(yield* recordsOf(sql), after)
+        yield* read
+        assert.deepStrictEqual([...seen], [before[0], after[0]])
+        yield* sql`update pets set microchip_number = '"985"' where id = 'pet_1'`
+        assert.isTrue((yield* recordsOf(sql))[0]?.endsWith(',"microchipNumber":"\\"985\\""}'))
+
+        yield* sql`update pets set microchip_number = id`
+        yield* sql`analyze pets`
+        const plan = yield* sql<{ "QUERY PLAN": string }>`
+        explain select t.record from pets t where t.organization_id = 'org_1' and t.microchip_number = 'pet_7'
+        order by t.updated_at, t.id limit 100`
+        assert.match(
+          plan.map((line) => line["QUERY PLAN"]).join("\n"),
+          /Index Scan using pets_microchip_number on pets/
+        )
+      })
+  )
+
+  it.effect("a run that was cut short is run again, changes no row then, and is recorded when it has succeeded", () =>
+    Effect.gen(function* () {
+      const sql = yield* withPets
+      const failing = { online: Effect.andThen(addField(microchip).online, new RowsLocked({ message: "cut short" })) }
+      yield* Effect.flip(migrate(sql, { ...all, "90001_microchip": failing }))
+      assert.deepStrictEqual((yield* missing(sql, withMicrochip)).files, ["90001_microchip"])
+      const versions = sql`select id, xmin::text as version from pets order by id`
+      const before = yield* versions
+      assert.deepStrictEqual(yield* migrate(sql, withMicrochip), ["90001_microchip"])
+      assert.deepStrictEqual(yield* migrate(sql, withMicrochip), [])
+      assert.deepStrictEqual(yield* versions, before)
+    })
+  )
+
+  it.effect("several processes add several fields at once, and a value must pass the check of its domain", () =>
+    Effect.gen(function* () {
+      const sql = yield* withPets
+      const before = yield* recordsOf(sql)
+      const three = Array.from({ length: 3 }, () => migrate(sql, withWeight))
+      const applied = yield* Effect.all(three, { concurrency: "unbounded" })
+      assert.deepStrictEqual(applied.flat().toSorted(), ["90001_microchip", "90002_weight"])
+      assert.deepStrictEqual(
+        yield* recordsOf(sql),
+        before.map((record) => shown(record, '"microchipNumber":null,"weight":null'))
+      )
+      const [index] = yield* sql`select indisvalid from pg_index where indexrelid = 'pets_microchip_number'::regclass`
+      assert.deepStrictEqual(index, { indisvalid: true })
+      yield* sql`update pets set weight = 4.50 where id = 'pet_1'`
+      assert.include((yield* recordsOf(sql))[0], '"weight":4.5}')
+      const error = yield* Effect.flip(sql`update pets set weight = 'NaN' where id = 'pet_1'`)
+      assert.strictEqual(error.reason._tag, "ConstraintError")
+      assert.lengthOf(yield* sql`select from pg_proc where proname = 'pets_record'`, 1)
+    })
   )
 
   it.effect(
@@ -189,32 +164,32 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
   )
 
   it.effect(
-    "a row that a writer holds has the field when the writer is done, and no other row waits for it",
+    "a row that a writer holds gets the field when the writer is done, and no other row waits for it",
     () =>
       Effect.gen(function* () {
         const sql = yield* withPets
         // The first row to be rendered waits until the test has locked another one.
         yield* sql.unsafe(`
-          create function pause() returns trigger language plpgsql as
-          $$ begin perform pg_advisory_xact_lock_shared(1); return new; end $$`)
+        create function pause() returns trigger language plpgsql as
+        $$ begin perform pg_advisory_xact_lock_shared(1); return new; end $$`)
         yield* sql`create trigger pause before update on pets for each row when (new.id = 'pet_10') execute function pause()`
         const pausing = yield* held(sql, sql`select pg_advisory_xact_lock(1)`)
         const adding = yield* Effect.forkChild(migrate(sql, withMicrochip))
-        yield* Effect.repeat(sql`select from pg_locks where locktype = 'advisory' and not granted`, {
-          until: (waiting) => waiting.length > 0,
-          schedule: Schedule.spaced("10 millis")
-        }).pipe(Effect.timeout("30 seconds"))
+        const waiting = sql`select from pg_locks where locktype = 'advisory' and not granted`
+        yield* eventually(
+          "a row waits",
+          Effect.map(waiting, (rows) => rows.length > 0)
+        )
         const holder = yield* held(
           sql,
           sql`select from pets where organization_id = 'org_1' and id = 'pet_1' for update`
         )
         yield* pausing.release
-        yield* Effect.repeat(lacking(sql), {
-          until: (rows) => rows.length === 1,
-          schedule: Schedule.spaced("10 millis")
-        }).pipe(Effect.timeout("30 seconds"))
-        yield* Effect.sleep("1500 millis")
-        assert.deepStrictEqual(yield* lacking(sql), [{ id: "pet_1" }])
+        yield* eventually(
+          "one row is left",
+          Effect.map(lacking(sql), (ids) => ids.length === 1)
+        )
+        assert.deepStrictEqual(yield* lacking(sql), ["pet_1"])
         assert.isUndefined(adding.pollUnsafe())
         yield* holder.release
         yield* Fiber.join(adding)
@@ -223,144 +198,91 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
     long
   )
 
-  it.effect(
-    "every writer's rows are rendered: COPY, replication, a trigger, and whoever writes the JSON",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* withPets
-        yield* migrate(sql, withMicrochip)
-        yield* sql`truncate pets`
-        yield* sql.withTransaction(
-          Effect.gen(function* () {
-            yield* sql`set local session_replication_role = replica`
-            yield* sql`set local search_path = ''`
-            yield* sql`insert into public.pets (organization_id, id, microchip_number) values ('org_1', 'replicated', '1')`
-          })
-        )
-        yield* sql`insert into pets (organization_id, id, microchip_number, record) values ('org_1', 'written', '2', '{}')`
-        yield* sql`update pets set record = 'nonsense', microchip_number = '3' where id = 'written'`
-        yield* sql`copy pets (organization_id, id, microchip_number) from program 'printf "org_1\tcopied\t4\n"'`
-        yield* sql.unsafe(`
+  it.effect("every writer's rows are rendered: COPY, replication, a trigger, and a writer of the JSON", () =>
+    Effect.gen(function* () {
+      const sql = yield* withPets
+      yield* migrate(sql, withMicrochip)
+      yield* sql`truncate pets`
+      yield* sql.withTransaction(
+        Effect.all([
+          sql`set local session_replication_role = replica`,
+          sql`set local search_path = ''`,
+          sql`insert into public.pets (organization_id, id, microchip_number) values ('org_1', 'replicated', '1')`
+        ])
+      )
+      yield* sql`insert into pets (organization_id, id, microchip_number, record) values ('org_1', 'written', '2', '{}')`
+      yield* sql`update pets set record = 'nonsense', microchip_number = '3' where id = 'written'`
+      yield* sql`copy pets (organization_id, id, microchip_number) from program 'printf "org_1\tcopied\t4\n"'`
+      yield* sql.unsafe(`
         create function upper_name() returns trigger language plpgsql as
         $$ begin new.name := upper(new.name); return new; end $$`)
-        yield* sql`create trigger upper_name before insert on pets for each row execute function upper_name()`
-        yield* sql`insert into pets (organization_id, id, name, microchip_number) values ('org_1', 'triggered', 'rex', '5')`
-        const rows = yield* sql`
-        select id, record::json ->> 'id' as shown, record::json ->> 'name' as name,
-          record::json ->> 'microchipNumber' as number from pets order by id`
-        assert.deepStrictEqual(rows, [
-          { id: "copied", shown: "copied", name: null, number: "4" },
-          { id: "replicated", shown: "replicated", name: null, number: "1" },
-          { id: "triggered", shown: "triggered", name: "REX", number: "5" },
-          { id: "written", shown: "written", name: null, number: "3" }
-        ])
-      }),
-    long
+      yield* sql`create trigger upper_name before insert on pets for each row execute function upper_name()`
+      yield* sql`insert into pets (organization_id, id, name, microchip_number) values ('org_1', 'triggered', 'rex', '5')`
+      const rows = yield* sql<{ shown: string }>`
+        select concat_ws(' ', record::json ->> 'id', record::json ->> 'name', record::json ->> 'microchipNumber') as shown
+        from pets order by id`
+      assert.deepStrictEqual(
+        rows.map((row) => row.shown),
+        ["copied 4", "replicated 1", "triggered REX 5", "written 3"]
+      )
+    })
   )
 
   it.effect(
-    "another field follows, and its values must pass the check of its domain",
+    "an index that another process finishes in the moment in which it looks broken is left as it is",
     () =>
       Effect.gen(function* () {
         const sql = yield* withPets
-        const before = yield* petsOf(sql)
-        assert.deepStrictEqual(yield* migrate(sql, withWeight), ["90001_microchip", "90002_weight"])
-        assert.deepStrictEqual(
-          (yield* petsOf(sql)).map(({ record }) => record),
-          before.map((pet) => shown(pet, '"microchipNumber":null,"weight":null'))
-        )
-        yield* sql`update pets set weight = 4.50 where id = 'pet_1'`
-        const error = yield* Effect.flip(sql`update pets set weight = 'NaN' where id = 'pet_1'`)
-        assert.strictEqual(error.reason._tag, "ConstraintError")
-        const [row] = yield* sql<Pet>`select record from pets where id = 'pet_1'`
-        assert.include(row?.record, '"weight":4.5}')
-        const functions = yield* sql`select proname from pg_proc where proname = 'pets_record'`
-        assert.strictEqual(functions.length, 1)
-      }),
-    long
-  )
-
-  it.effect(
-    "an index that another process finishes in the moment in which it is found broken is left as it is",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* withPets
-        const breed = addIndex({
-          table: "pets",
-          name: "pets_breed",
-          columns: "(organization_id, breed, updated_at, id)"
-        })
-        const provided = Effect.provideService(breed.online, SqlClient.SqlClient, sql)
+        const provided = Effect.provideService(addIndex(breed).online, SqlClient.SqlClient, sql)
         yield* provided
-        const index = sql<{ oid: number; isValid: boolean }>`
-        select indexrelid::integer as oid, indisvalid as "isValid" from pg_index
-        where indexrelid = 'pets_breed'::regclass`
+        const index = sql`select indexrelid::int, indisvalid from pg_index where indexrelid = 'pets_breed'::regclass`
         const built = yield* index
         const setValid = (isValid: boolean) =>
           sql`update pg_index set indisvalid = ${isValid} where indexrelid = 'pets_breed'::regclass`
         yield* setValid(false)
-        const finishing = yield* Deferred.make<void>()
-        const other = yield* Effect.forkScoped(
-          sql.withTransaction(
-            Effect.andThen(
-              setValid(true),
-              Effect.andThen(Deferred.succeed(finishing, undefined), Effect.sleep("100 millis"))
-            )
-          )
-        )
-        yield* Deferred.await(finishing)
-        yield* provided
-        yield* Fiber.join(other)
+        const other = yield* held(sql, setValid(true))
+        const again = yield* Effect.forkChild(provided)
+        yield* Effect.sleep("100 millis")
+        yield* other.release
+        yield* Fiber.join(again)
         assert.deepStrictEqual(yield* index, built)
       }),
     long
   )
 
-  it.effect(
-    "an index that replaces another is there before the other is dropped, and it can run again",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* withPets
-        const { online } = addIndex({
-          table: "pets",
-          name: "pets_breed",
-          columns: "(organization_id, breed, updated_at, id)",
-          replaces: ["pets_species"]
-        })
-        const names = Effect.map(
-          sql<{ name: string }>`select indexname as name from pg_indexes where tablename = 'pets' order by 1`,
-          (rows) => rows.map(({ name }) => name)
+  it.effect("an index replaces another one, also when it runs again", () =>
+    Effect.gen(function* () {
+      const sql = yield* withPets
+      const { online } = addIndex({ ...breed, replaces: ["pets_species"] })
+      const names = Effect.map(
+        sql<{ name: string }>`select indexname as name from pg_indexes where tablename = 'pets'`,
+        (rows) => rows.map(({ name }) => name).toSorted()
+      )
+      const before = yield* names
+      assert.include(before, "pets_species")
+      for (let times = 0; times < 2; times++) {
+        yield* Effect.provideService(online, SqlClient.SqlClient, sql)
+        assert.deepStrictEqual(
+          yield* names,
+          [...before.filter((name) => name !== "pets_species"), "pets_breed"].toSorted()
         )
-        const before = yield* names
-        assert.include(before, "pets_species")
-        for (let times = 0; times < 2; times++) {
-          yield* Effect.provideService(online, SqlClient.SqlClient, sql)
-          const after = [...before.filter((name) => name !== "pets_species"), "pets_breed"].toSorted()
-          assert.deepStrictEqual((yield* names).toSorted(), after)
-        }
-      }),
-    long
+      }
+    })
   )
 
-  const refused = {
-    "would rewrite the table": { ...weight, type: "api_decimal" },
-    "is no argument of the function": { ...microchip, column: "chip" },
-    "the function does not render": { ...weight, record: microchip.record }
-  }
-  for (const [name, field] of Object.entries(refused)) {
-    it.effect(
-      `a column that ${name} is refused, and nothing changes`,
-      () =>
-        Effect.gen(function* () {
-          const sql = yield* withPets
-          const error = yield* Effect.flip(migrate(sql, { ...all, "90001_weight": addField(field) }))
-          assert.match(String(error.cause), /would rewrite the table pets|No pets_record renders \w+ from an argument/)
-          yield* sql`insert into pets (organization_id, id) values ('org_1', 'new')`
-          const columns =
-            yield* sql`select attname from pg_attribute where attrelid = 'pets'::regclass and attgenerated = 's'`
-          assert.deepStrictEqual(columns, [{ attname: "record" }])
-        }),
-      long
-    )
-  }
+  it.effect.each([
+    ["would rewrite the table", { ...weight, type: "api_decimal" }],
+    ["is no argument of the function", { ...microchip, column: "chip" }],
+    ["the function does not render", { ...weight, record: microchip.record }]
+  ] as const)("a column that %s is refused, and nothing changes", ([, field]) =>
+    Effect.gen(function* () {
+      const sql = yield* withPets
+      const error = yield* Effect.flip(migrate(sql, { ...all, "90001_weight": addField(field) }))
+      assert.match(String(error.cause), /would rewrite the table pets|No pets_record renders \w+ from an argument/)
+      yield* sql`insert into pets (organization_id, id) values ('org_1', 'new')`
+      const columns =
+        yield* sql`select attname from pg_attribute where attrelid = 'pets'::regclass and attgenerated = 's'`
+      assert.deepStrictEqual(columns, [{ attname: "record" }])
+    })
+  )
 })

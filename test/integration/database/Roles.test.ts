@@ -1,6 +1,6 @@
 /** The roles of the service may do what their process does, and nothing else. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schedule } from "effect"
+import { Effect, Result, Schedule } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { resources } from "../../../src/api/records/index.ts"
@@ -34,7 +34,12 @@ const privileges = {
   "intake SELECT": ["deletion_tasks", "intake_secrets", "migrations", "organizations (organization_id)"],
   "worker INSERT": ["audit_log"],
   "worker SELECT": [
-    ...["audit_log", "deletion_tasks", "invoice_lines", "invoices", "migrations", "organizations (organization_id)"]
+    "audit_log",
+    "deletion_tasks",
+    "invoice_lines",
+    "invoices",
+    "migrations",
+    "organizations (organization_id)"
   ],
   "worker UPDATE": [
     "deletion_tasks (payload state attempts due_at claim_token started_at finished_at last_error outcome)",
@@ -53,8 +58,10 @@ const changes = (sql: Database, cursor?: string) =>
       Effect.map((page) => ({ cursor: page.cursor, text: Pages.toText(page.json) }))
     )
 
-const isRefused = (statement: Effect.Effect<unknown, SqlError>) =>
-  Effect.map(Effect.flip(statement), ({ reason }) => assert.strictEqual(reason._tag, "AuthorizationError"))
+const isRefused = Effect.fnUntraced(function* (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError>) {
+  const result = yield* Effect.result(statement)
+  assert.strictEqual(Result.isFailure(result) && result.failure.reason._tag, "AuthorizationError")
+})
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the roles of the service", (it) => {
   it.effect("have exactly these privileges on tables, cannot log in by themselves, and create nothing", () =>

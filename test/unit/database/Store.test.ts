@@ -9,14 +9,13 @@ import {
   StatementTimeoutError
 } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
-import { afterAll, beforeAll, vi } from "vitest"
+import { vi } from "vitest"
 import * as Pipeline from "../../../src/database/Pipeline.ts"
 import * as Store from "../../../src/database/Store.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
-// Virtual time: whatever takes seconds here hangs.
-beforeAll(() => vi.setConfig({ testTimeout: 10_000 }))
-afterAll(() => vi.resetConfig())
+// The time is virtual: a test that takes seconds hangs.
+vi.setConfig({ testTimeout: 3000 })
 
 const cause = new Error("of a test")
 const unreachable = new SqlError({ reason: new ConnectionError({ cause, operation: "connect" }) })
@@ -30,6 +29,12 @@ interface Options {
   readonly cancels?: boolean
   readonly shared?: Pipeline.SharedConnection
 }
+
+const requestOf = (key: string, within: Duration.Duration) => ({
+  key,
+  within,
+  unavailable: ({ _tag }: Store.Failure) => _tag
+})
 
 /** A store over a database that is up or down, what was seen of it, and its metrics. */
 const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2, shared }: Options = {}) {
@@ -50,15 +55,10 @@ const makeStore = Effect.fnUntraced(function* ({ cancels = true, connections = 2
     probe: asked("probes"),
     pipeline: Pipeline.make(shared === undefined ? [] : [shared])
   }).pipe(Effect.provide(logger))
-  const request = (key: string, within: Duration.Duration) => ({
-    key,
-    within,
-    unavailable: ({ _tag }: Store.Failure) => _tag
-  })
   return {
     ask: <A, E>(statement: Effect.Effect<A, E>, key = "a", within = Duration.seconds(8)) =>
-      store.run(request(key, within), statement).pipe(Effect.provide(logger)),
-    short: store.runShort(request("a", Duration.seconds(8)), ["select 1", []], () => Effect.succeed(["alone"])),
+      store.run(requestOf(key, within), statement).pipe(Effect.provide(logger)),
+    short: store.runShort(requestOf("a", Duration.seconds(8)), ["select 1", []], () => Effect.succeed(["alone"])),
     isUp,
     lines,
     seen,
@@ -312,3 +312,29 @@ it.effect.each([
       assert.strictEqual(shared, 80)
     })
 )
+
+it.effect("after a short read that is slow on a shared connection, others run alone for a second", () =>
+  Effect.gen(function* () {
+    let shared = 0
+    const run = () =>
+      Effect.delay(
+        Effect.andThen(
+          Effect.sync(() => shared++),
+          Effect.succeed([])
+        ),
+        "150 millis"
+      )
+    const { short } = yield* makeStore({ shared: { run } })
+    const slow = yield* begun(short)
+    yield* turn
+    yield* TestClock.adjust("100 millis")
+    assert.deepStrictEqual(slow.pollUnsafe(), Exit.succeed(Exit.succeed(["alone"])))
+    assert.deepStrictEqual(yield* short, ["alone"])
+    yield* TestClock.adjust("1 second")
+    const next = yield* begun(short)
+    yield* turn
+    assert.isUndefined(next.pollUnsafe())
+  })
+)
+
+vi.resetConfig()
