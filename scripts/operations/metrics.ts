@@ -1,11 +1,11 @@
-/** Writes the table of metrics in README.md beside this file from the list of metrics. */
+/** Writes the table of metrics in the operators' guide from the list of metrics. */
 import { spawnSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Record } from "effect"
 import { type Definition, metrics } from "../../src/observability/Metrics.ts"
 
-const file = join(import.meta.dirname, "README.md")
+const file = join(import.meta.dirname, "../../src/operations/README.md")
 const place = /(<!-- metrics -->\n)([^]*?)(<!-- \/metrics -->)/
 
 const labelOf = ([name, values]: [string, Definition["labels"][string]]) =>

@@ -1,4 +1,4 @@
-/** The access log: a line for each request. scripts/operations/README.md lists its fields. */
+/** The access log: a line for each request. src/operations/README.md lists its fields. */
 import { Clock, Effect, LogLevel } from "effect"
 import { type Format, formats, isoTime, type Options, withoutSecrets } from "./Logging.ts"
 import { LogWriter } from "./LogWriter.ts"

@@ -1,4 +1,4 @@
-/** The configuration: every variable that the service reads. scripts/operations/README.md lists the same. */
+/** The configuration: every variable that the service reads. src/operations/README.md lists the same. */
 import { isatty } from "node:tty"
 import { Config, Duration, Effect, LogLevel, Option, Redacted } from "effect"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"

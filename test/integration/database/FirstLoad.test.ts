@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { snippetsOf } from "../../system/package/readme.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-const load = snippetsOf(join(import.meta.dirname, "../../../scripts/operations/README.md")).find(({ code }) =>
+const load = snippetsOf(join(import.meta.dirname, "../../../src/operations/README.md")).find(({ code }) =>
   code.includes("\\copy")
 )
 

@@ -1,4 +1,4 @@
-/** What the standard variables of OpenTelemetry say. scripts/operations/README.md: "Traces". */
+/** What the standard variables of OpenTelemetry say. src/operations/README.md: "Traces". */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option, Redacted } from "effect"
 import * as Failure from "../../../src/process/Failure.ts"

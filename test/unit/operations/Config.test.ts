@@ -1,4 +1,4 @@
-/** What each variable of the configuration takes, and what it says of anything else. scripts/operations/README.md: "Configuration". */
+/** What each variable of the configuration takes, and what it says of anything else. src/operations/README.md: "Configuration". */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Option, Redacted } from "effect"
 import { config } from "../../../src/operations/Config.ts"
