@@ -7,22 +7,18 @@ import { CliError, Command } from "effect/cli"
 import * as Failure from "../process/Failure.ts"
 import { version } from "../process/Package.ts"
 import { layerLogger, note } from "../process/Printed.ts"
-import { audit } from "./Audit.ts"
-import { keys, secrets } from "./Credentials.ts"
+import { audit, keys, secrets } from "./Credentials.ts"
 import { doctor } from "./Doctor.ts"
 import { openapi } from "./OpenApi.ts"
-import { demo, distribute, migrate } from "./Prepare.ts"
 import { get, search } from "./Read.ts"
 import { send } from "./Send.ts"
-import { serve } from "./Serve.ts"
+import { demo, distribute, migrate, serve } from "./Service.ts"
 import { sync } from "./Sync.ts"
 import { tasks } from "./Tasks.ts"
 import * as Usage from "./Usage.ts"
 
-const about = "Run and operate the practice data service, with the same variables that configure it"
-
 const command = Command.make("practice-data").pipe(
-  Usage.documented(about, [
+  Usage.documented("Run and operate the practice data service, with the same variables that configure it", [
     ["practice-data migrate", "Prepare the Postgres of DATABASE_URL"],
     ["practice-data keys create --organization org_1 --name 'Warehouse sync'", "Let an organization read"],
     ["practice-data tasks list --state dead", "See which deletions need a look"]
@@ -37,10 +33,8 @@ const command = Command.make("practice-data").pipe(
 /** Runs the command that the arguments name. Explains a failure on standard error. */
 export const run = (args: ReadonlyArray<string>): Effect.Effect<void, { readonly _tag: string }, Command.Environment> =>
   Command.runWith(command, { version })(args).pipe(
-    Effect.tapError((error) =>
-      // These are printed where they occur.
-      CliError.isCliError(error) || error._tag === "Unavailable" ? Effect.void : Failure.report(error)
-    ),
+    // The presenter has printed the errors of the command line.
+    Effect.tapError((error) => (CliError.isCliError(error) ? Effect.void : Failure.report(error))),
     Effect.tapDefect((defect) => note(`This is a bug of practice-data: ${inspect(defect)}`.split("\n"))),
     Effect.provide([Usage.layer, layerLogger])
   )

@@ -32,19 +32,18 @@ export const connection = {
   )
 }
 
-interface Given {
-  readonly url: string
-  readonly apiKey: Option.Option<Redacted.Redacted>
-}
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
+/** The message of an error of the client. */
+export const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 /** Makes a client of a command. Arguments that it refuses are a usage error. */
 export const make = <A>(command: ReadonlyArray<string>, build: () => A) =>
   Effect.try({ try: build, catch: (error) => misused(command, `${messageOf(error)}.`) })
 
 /** The client of a command with an API key. */
-export const clientOf = Effect.fnUntraced(function* (command: ReadonlyArray<string>, given: Given) {
+export const clientOf = Effect.fnUntraced(function* (
+  command: ReadonlyArray<string>,
+  given: Readonly<{ url: string; apiKey: Option.Option<Redacted.Redacted> }>
+) {
   yield* refuseSlips
   if (Option.isNone(given.apiKey)) {
     return yield* misused(command, "There is no API key. Set PRACTICE_DATA_API_KEY, or give --api-key.")

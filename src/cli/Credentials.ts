@@ -1,9 +1,9 @@
-/** `keys` and `secrets`: API keys, and the signing secrets of the intake. */
-import { Effect, Option, Redacted } from "effect"
+/** `keys`, `secrets` and `audit`: API keys, the signing secrets of the intake, and the log of changes. */
+import { Effect, Layer, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
-import { commandLine } from "../operations/AuditLog.ts"
+import * as AuditLog from "../operations/AuditLog.ts"
 import * as Commands from "../operations/Commands.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
@@ -19,13 +19,10 @@ const listOf = <Row, E, R>(
   Command.make(
     "list",
     { organization: Operators.ofOne(group), json: Output.json },
-    Effect.fn(function* (options) {
-      const owner = Option.getOrUndefined(options.organization)
-      yield* Output.rows(yield* read(owner), {
-        columns,
-        json: options.json,
-        none: owner === undefined ? `There is no ${one}.` : `${owner} has no ${one}.`
-      })
+    Effect.fn(function* ({ json, organization }) {
+      const owner = Option.getOrUndefined(organization)
+      const none = owner === undefined ? `There is no ${one}.` : `${owner} has no ${one}.`
+      yield* Output.rows(yield* read(owner), { columns, json, none })
     })
   ).pipe(
     documented(`List ${one}s, without the ${group} themselves`, [
@@ -34,11 +31,27 @@ const listOf = <Row, E, R>(
     ])
   )
 
-const idOf = (one: string) =>
-  Argument.String("id").pipe(Argument.withDescription(`Id of the ${one}, as \`${one}s list\` shows it`))
-
-const notRevoked = (one: string, id: string) =>
-  new Refused({ message: `There is no ${one} ${id} that could be revoked.` })
+/** Revokes a credential, and prints what follows. */
+const revokeOf = <A, E, R>(
+  one: "key" | "secret",
+  example: string,
+  revoke: (actor: AuditLog.Actor, id: string) => Effect.Effect<Option.Option<A>, E, R>,
+  follows: (revoked: A) => string
+) =>
+  Command.make(
+    "revoke",
+    { id: Argument.String("id").pipe(Argument.withDescription(`Id of the ${one}, as \`${one}s list\` shows it`)) },
+    Effect.fn(function* ({ id }) {
+      const revoked = yield* revoke(yield* AuditLog.commandLine, id)
+      if (Option.isNone(revoked))
+        return yield* new Refused({ message: `There is no ${one} ${id} that could be revoked.` })
+      yield* Output.print(`Revoked ${id}${follows(revoked.value)}`)
+    })
+  ).pipe(
+    documented(`Revoke ${one === "key" ? "an API key" : "a signing secret"}; it stops working at once`, [
+      [`practice-data ${one}s revoke ${example}`]
+    ])
+  )
 
 const createKey = Command.make(
   "create",
@@ -50,11 +63,10 @@ const createKey = Command.make(
     ),
     json: Output.json
   },
-  Effect.fn(function* ({ json, ...options }) {
-    const { id, key } = yield* Commands.createKey(yield* commandLine, options)
-    const { name, organization } = options
-    const text = Redacted.value(key)
-    yield* json ? Output.record({ id, organization_id: organization, name, key: text }) : Output.print(text)
+  Effect.fn(function* ({ json, name, organization }) {
+    const { id, key } = yield* Commands.createKey(yield* AuditLog.commandLine, { name, organization })
+    const made = { id, organization_id: organization, name, key: Redacted.value(key) }
+    yield* Output.shown(json, made, made.key)
     yield* Output.note(`Created ${id} for ${organization}. The key is shown once, and stored nowhere.`)
     yield* Operators.noteIfUnknown(organization, "The key works, but /organization/get is 404 until there is.")
   })
@@ -79,20 +91,13 @@ const keyColumns: Output.Columns<ApiKeys.ApiKey> = {
   "REVOKED (UTC)": "revoked_at"
 }
 
-const listKeys = listOf("keys", "API key", keyColumns, ApiKeys.list)
-
-const revokeKey = Command.make(
-  "revoke",
-  { id: idOf("key") },
-  Effect.fn(function* ({ id }) {
-    if (Option.isNone(yield* Commands.revokeKey(yield* commandLine, id))) return yield* notRevoked("key", id)
-    yield* Output.print(`Revoked ${id}`)
-  })
-).pipe(documented("Revoke an API key; it stops working at once", [["practice-data keys revoke key_3nVQ0aXbT1Zk"]]))
-
 export const keys = Command.make("keys").pipe(
   Command.withDescription("API keys"),
-  Command.withSubcommands([createKey, listKeys, revokeKey]),
+  Command.withSubcommands([
+    createKey,
+    listOf("keys", "API key", keyColumns, ApiKeys.list),
+    revokeOf("key", "key_3nVQ0aXbT1Zk", Commands.revokeKey, () => "")
+  ]),
   Command.provide(Operators.keys)
 )
 
@@ -100,9 +105,9 @@ const addSecret = Command.make(
   "add",
   { organization: Operators.organization, json: Output.json },
   Effect.fn(function* ({ json, organization }) {
-    const { id, secret } = yield* Commands.addSecret(yield* commandLine, organization)
-    const text = Redacted.value(secret)
-    yield* json ? Output.record({ id, organization_id: organization, secret: text }) : Output.print(text)
+    const { id, secret } = yield* Commands.addSecret(yield* AuditLog.commandLine, organization)
+    const made = { id, organization_id: organization, secret: Redacted.value(secret) }
+    yield* Output.shown(json, made, made.secret)
     yield* Output.note(
       `Created ${id}. The secret is shown once. From now on deliveries of ${organization} must be signed.`
     )
@@ -123,29 +128,50 @@ const secretColumns: Output.Columns<IntakeSecrets.IntakeSecret> = {
   "REVOKED (UTC)": "revoked_at"
 }
 
-const listSecrets = listOf("secrets", "signing secret", secretColumns, IntakeSecrets.list)
-
-const revokeSecret = Command.make(
-  "revoke",
-  { id: idOf("secret") },
-  Effect.fn(function* ({ id }) {
-    const revoked = yield* Commands.revokeSecret(yield* commandLine, id)
-    if (Option.isNone(revoked)) return yield* notRevoked("secret", id)
-    const { left, organization } = revoked.value
-    yield* Output.print(
-      left === 0
-        ? `Revoked ${id}. ${organization} has no secret left: its deliveries need not be signed, unless REQUIRE_SIGNATURES is set.`
-        : `Revoked ${id}`
-    )
-  })
-).pipe(
-  documented("Revoke a signing secret; it stops working at once", [
-    ["practice-data secrets revoke secret_0a1b2c3d4e5f"]
-  ])
-)
-
 export const secrets = Command.make("secrets").pipe(
   Command.withDescription("Signing secrets of the intake"),
-  Command.withSubcommands([addSecret, listSecrets, revokeSecret]),
+  Command.withSubcommands([
+    addSecret,
+    listOf("secrets", "signing secret", secretColumns, IntakeSecrets.list),
+    revokeOf("secret", "secret_0a1b2c3d4e5f", Commands.revokeSecret, ({ left, organization }) =>
+      left > 0
+        ? ""
+        : `. ${organization} has no secret left: its deliveries need not be signed, unless REQUIRE_SIGNATURES is set.`
+    )
+  ]),
   Command.provide(Operators.tasks)
+)
+
+const auditColumns: Output.Columns<AuditLog.Entry> = {
+  "WHEN (UTC)": "at",
+  WHO: "actor",
+  FROM: "source",
+  WHAT: "action",
+  RESULT: "result",
+  TARGET: "target",
+  ORGANIZATION: "organization_id"
+}
+
+const listChanges = Command.make(
+  "list",
+  { limit: Output.limit("entries"), json: Output.json },
+  Effect.fn(function* ({ json, limit }) {
+    yield* Output.rows(yield* AuditLog.list(limit), {
+      columns: auditColumns,
+      json,
+      none: "Nothing has been changed yet."
+    })
+  })
+).pipe(
+  documented(
+    "List what operators changed",
+    [["practice-data audit list --limit 10"]],
+    "List what operators changed by commands and on their page, the latest first"
+  )
+)
+
+export const audit = Command.make("audit").pipe(
+  Command.withDescription("What operators changed: API keys, signing secrets and replayed deletions"),
+  Command.withSubcommands([listChanges]),
+  Command.provide(Layer.merge(Operators.tasks, Operators.keys))
 )

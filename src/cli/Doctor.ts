@@ -9,11 +9,7 @@ import * as Output from "./Output.ts"
 import { documented, Refused } from "./Usage.ts"
 
 const marks = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const
-const colors = new Map([
-  ["ok  ", 32],
-  ["warn", 33],
-  ["FAIL", 31]
-])
+const colors: Readonly<Record<string, number>> = { "ok  ": 32, warn: 33, FAIL: 31 }
 
 const linesOf = (findings: ReadonlyArray<Finding>) =>
   [...Map.groupBy(findings, ({ area }) => area)].flatMap(([area, found]) => [
@@ -26,7 +22,7 @@ const linesOf = (findings: ReadonlyArray<Finding>) =>
 
 /** Colors the mark that a line begins with. */
 const paint = (line: string) =>
-  line.replace(/(?<=^ {2})(ok {2}|warn|FAIL)(?= {2})/, (mark) => `\u001b[${colors.get(mark)}m${mark}\u001b[39m`)
+  line.replace(/(?<=^ {2})(ok {2}|warn|FAIL)(?= {2})/, (mark) => `\u001b[${colors[mark]}m${mark}\u001b[39m`)
 
 /** Fails if a check does. */
 export const doctor = Command.make(

@@ -49,20 +49,14 @@ export const tasks = migrated("tasks", TaskDatabase)
 /** The databases for commands on API keys. Fails unless that of the keys is migrated. */
 export const keys = migrated("credentials", CredentialDatabase)
 
-const longest = 128
+const line = /^(?!\s)[^\p{Cc}\p{Cs}]{1,128}(?<!\s)$/u
 
 /** A text of one line, without white space around it. */
 export const Line = (what: string) =>
   Schema.String.check(
-    Schema.makeFilter(
-      (text) =>
-        text.length > 0 &&
-        text.length <= longest &&
-        text.trim() === text &&
-        text.isWellFormed() &&
-        !/\p{Cc}/u.test(text),
-      { message: `Expected ${what}: 1 to ${longest} characters on one line, without white space around them` }
-    )
+    Schema.isPattern(line, {
+      message: `Expected ${what}: 1 to 128 characters on one line, without white space around them`
+    })
   )
 
 /** The id of an organization, as the intake takes it in a header. */

@@ -29,11 +29,15 @@ export const limit = (what: string) =>
 /** Prints a record as JSON. */
 export const record = (value: unknown) => print(JSON.stringify(value))
 
-const pretty = Schema.encodeEffect(Schema.fromJsonString(Schema.Unknown, { space: 2 }))
+/** Prints a record: as JSON, or as lines for a person. */
+export const shown = (isJson: boolean, value: unknown, text: string | ReadonlyArray<string>) =>
+  isJson ? record(value) : print(text)
 
 /** Prints indented JSON. */
-export const document = (value: unknown) =>
-  Effect.flatMap(Effect.orDie(pretty(value)), (text) => print(text.split("\n")))
+export const document = (value: unknown) => print(JSON.stringify(value, null, 2).split("\n"))
+
+/** A number of things: `1 table`, `2 tables`. */
+export const counted = (count: number, one: string) => `${count} ${count === 1 ? one : `${one}s`}`
 
 type Value = string | number | boolean | null
 
@@ -81,9 +85,7 @@ export const lines = <Row>(
     Object.keys(columns).map(printable),
     ...rows.map((row) => read.map((of) => printable(textOf(typeof of === "function" ? of(row) : row[of]))))
   ]
-  const widths = read.map((_, index) =>
-    cells.reduce((widest, line) => Math.max(widest, CliOutput.displayWidth(line[index] ?? "")), 0)
-  )
+  const widths = read.map((_, index) => Math.max(...cells.map((line) => CliOutput.displayWidth(line[index] ?? ""))))
   return cells.map((line) => {
     const padded = line.map((text, index) => pad(text, widths[index] ?? 0))
     return cut(padded.join(gap).trimEnd(), width)
@@ -114,11 +116,16 @@ export const rows = Effect.fnUntraced(function* <Row>(found: ReadonlyArray<Row>,
   )
 })
 
+/** A name with its values, of which there may be none. */
+export type Pair = readonly [name: string, values: string | ReadonlyArray<string> | null]
+
 /** Names and their values below each other. */
-export const pairs = (entries: ReadonlyArray<readonly [name: string, value: string]>): ReadonlyArray<string> => {
-  const names = entries.map(([name]) => printable(name))
-  const widest = Math.max(0, ...names.map(CliOutput.displayWidth))
-  return entries.map(([, value], index) => `${pad(names[index] ?? "", widest)}${gap}${value}`.trimEnd())
+export const pairs = (entries: ReadonlyArray<Pair>): ReadonlyArray<string> => {
+  const lists = entries.map(([name, values]) => [printable(name), [values ?? []].flat()] as const)
+  const widest = Math.max(0, ...lists.map(([name, values]) => (values.length > 0 ? CliOutput.displayWidth(name) : 0)))
+  return lists.flatMap(([name, values]) =>
+    values.map((value, index) => `${pad(index === 0 ? name : "", widest)}${gap}${value}`.trimEnd())
+  )
 }
 
 /** The widest cell of a record. JSON has the whole text. */
@@ -129,5 +136,4 @@ export const columnsOf = (fields: ReadonlyArray<string>): Columns<AnyRecord> =>
   Object.fromEntries(fields.map((field) => [field, (one) => cut(printable(textOf(one[field])), widestField)]))
 
 /** The lines about one record of the API. */
-export const linesOf = (one: AnyRecord) =>
-  pairs(Object.entries(one).map(([field, value]) => [field, textOf(value)] as const))
+export const linesOf = (one: AnyRecord) => pairs(Object.entries(one).map(([field, value]) => [field, textOf(value)]))

@@ -4,6 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { type AnyRecord, type AnyResource, resources, type Verb } from "../client/index.ts"
+import { typeName } from "../api/openapi/Endpoint.ts"
 import { nearest } from "../process/Variable.ts"
 import { ask, clientOf, connection, refusalOf } from "./Connection.ts"
 import * as Output from "./Output.ts"
@@ -17,23 +18,21 @@ const resource = (verb: Verb) =>
 
 const deletions = "invoice-deletions"
 
-interface Given {
-  readonly resource: string
-  readonly id: Option.Option<string>
-  readonly idempotencyKey: Option.Option<string>
-}
+const refuseGet = (message: string) => misused(["get"], message)
 
-const keyOf = Effect.fnUntraced(function* ({ id, idempotencyKey, resource: name }: Given) {
+const keyOf = (name: string, id: Option.Option<string>, idempotencyKey: Option.Option<string>) => {
   if (Option.isSome(idempotencyKey)) {
     return name === deletions && Option.isNone(id)
-      ? { idempotency_key: idempotencyKey.value }
-      : yield* misused(["get"], `--idempotency-key is for ${deletions}, instead of an id.`)
+      ? Effect.succeed({ idempotency_key: idempotencyKey.value })
+      : refuseGet(`--idempotency-key is for ${deletions}, instead of an id.`)
   }
-  if (name === "organization") {
-    return Option.isNone(id) ? {} : yield* misused(["get"], "organization takes no id: it is that of the API key.")
+  if (Option.isSome(id)) {
+    return name === "organization"
+      ? refuseGet("organization takes no id: it is that of the API key.")
+      : Effect.succeed(id.value)
   }
-  return Option.isSome(id) ? id.value : yield* misused(["get"], `Give the id of the record: get ${name} ID.`)
-})
+  return name === "organization" ? Effect.succeed({}) : refuseGet(`Give the id of the record: get ${name} ID.`)
+}
 
 export const get = Command.make(
   "get",
@@ -51,11 +50,10 @@ export const get = Command.make(
     json: Output.json
   },
   Effect.fn(function* (given) {
-    const key = yield* keyOf(given)
-    const client = yield* clientOf(["get"], given)
-    const { get: read } = client.resource(given.resource)
+    const key = yield* keyOf(given.resource, given.id, given.idempotencyKey)
+    const { get: read } = (yield* clientOf(["get"], given)).resource(given.resource)
     const record = yield* ask((signal) => read?.(key, { signal }) ?? Promise.resolve({}))
-    yield* given.json ? Output.record(record) : Output.print(Output.linesOf(record))
+    yield* Output.shown(given.json, record, Output.linesOf(record))
   })
 ).pipe(
   documented(
@@ -72,25 +70,14 @@ export const get = Command.make(
 const dig = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((found, key) => (Predicate.hasProperty(found, key) ? found[key] : undefined), value)
 
-const notFilters = ["limit", "offset", "starting_after"]
-
 /** The types of the filters of a resource, as the OpenAPI document has them. */
 const filterTypesOf = (name: string): ReadonlyMap<string, ReadonlyArray<unknown>> => {
-  const { components, paths } = OpenApi.fromApi(DataApi)
-  const reference = String(dig(paths, `/${name}/search`, "post", "requestBody", "$ref"))
-  const body = dig(components, "requestBodies", reference.split("/").at(-1) ?? "")
-  const fields = dig(body, "content", "application/json", "schema", "properties")
-  return new Map(
-    Object.entries(Predicate.isObject(fields) ? fields : {})
-      .filter(([field]) => !notFilters.includes(field))
-      .map(([field, schema]) => [field, Array.ensure(dig(schema, "type"))])
-  )
-}
-
-const valueOf = (types: ReadonlyArray<unknown>, text: string): string | number | boolean | undefined => {
-  if (types.includes("boolean")) return text === "true" || (text === "false" ? false : undefined)
-  if (types.includes("integer")) return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined
-  return text
+  const body = `${typeName(name)}SearchRequest`
+  const document = OpenApi.fromApi(DataApi)
+  const schema = dig(document, "components", "requestBodies", body, "content", "application/json", "schema")
+  const fields = Object.entries(dig(schema, "properties") ?? {})
+  const filters = fields.filter(([field]) => !["limit", "offset", "starting_after"].includes(field))
+  return new Map(filters.map(([field, found]) => [field, Array.ensure(dig(found, "type"))]))
 }
 
 /** The filters of a search, as the API takes them. */
@@ -99,18 +86,20 @@ const filtersOf = Effect.fnUntraced(function* (name: string, given: Readonly<Rec
   const filters: Record<string, string | number | boolean> = {}
   for (const [field, text] of Object.entries(given)) {
     const types = known.get(field)
+    const names = [...known.keys()]
+    const refuse = (expected: string) => misused(["search"], `The filter ${field} expects ${expected}, not "${text}".`)
     if (types === undefined) {
-      const names = [...known.keys()]
       const meant = nearest(field, names)
       const hint = meant === undefined ? "" : ` Did you mean ${meant}?`
       return yield* misused(["search"], `${name} has no filter ${field}.${hint} There are ${names.join(", ")}.`)
     }
-    const value = valueOf(types, text)
-    if (value === undefined) {
-      const expected = types.includes("boolean") ? "true or false" : "an integer"
-      return yield* misused(["search"], `The filter ${field} expects ${expected}, not "${text}".`)
-    }
-    filters[field] = value
+    if (types.includes("boolean")) {
+      if (text !== "true" && text !== "false") return yield* refuse("true or false")
+      filters[field] = text === "true"
+    } else if (types.includes("integer")) {
+      if (!/^-?\d{1,15}$/.test(text)) return yield* refuse("an integer")
+      filters[field] = Number(text)
+    } else filters[field] = text
   }
   return filters
 })
@@ -118,22 +107,15 @@ const filtersOf = Effect.fnUntraced(function* (name: string, given: Readonly<Rec
 /** The rows that a table is aligned by. */
 const batch = 500
 
-const longestPage = ({ live }: AnyResource) => (live === true ? 100 : 1000)
-
-const walk = ({ all }: AnyResource, filters: object) =>
-  all === undefined
-    ? Stream.empty
-    : Stream.unwrap(
-        Effect.map(Effect.abortSignal, (signal) => Stream.fromAsyncIterable(all(filters, { signal }), refusalOf))
-      )
-
-/** Reads as many records as wanted: by one page where they fit, or else page after page. */
-const read = (found: AnyResource, filters: object, limit: number) =>
-  limit > longestPage(found)
-    ? Stream.take(walk(found, filters), limit)
-    : Stream.fromIterableEffect(
-        ask((signal) => found.search?.({ ...filters, limit }, { signal }) ?? Promise.resolve([]))
-      )
+/** Reads as many records as wanted, page after page. */
+const read = ({ all, live = false }: AnyResource, filters: object, limit: number) => {
+  const pageSize = Math.max(2, Math.min(limit, live ? 100 : 1000))
+  if (all === undefined) return Stream.empty
+  const pages = Effect.map(Effect.abortSignal, (signal) =>
+    Stream.fromAsyncIterable(all(filters, { signal, pageSize }), refusalOf)
+  )
+  return Stream.take(Stream.unwrap(pages), limit)
+}
 
 /** The fields that fit beside each other, at least one of them. */
 const fitting = (fields: ReadonlyArray<string>, rows: ReadonlyArray<AnyRecord>, width: number) => {

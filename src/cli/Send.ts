@@ -1,20 +1,9 @@
 /** `send`. */
-import {
-  Clock,
-  DateTime,
-  Duration,
-  Effect,
-  FileSystem,
-  Option,
-  Redacted,
-  Schema,
-  SchemaIssue,
-  Stdio,
-  Stream
-} from "effect"
+import { DateTime, Duration, Effect, FileSystem, Option, Redacted, Schema, SchemaIssue, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { InvoiceDeletions as Delivery } from "../api/IntakeApi.ts"
-import { type DeletionTask, InvoiceDeletions, type PracticeData } from "../client/index.ts"
+import { InvoiceDeletions, type PracticeData } from "../client/index.ts"
+import { totalsOf } from "../deletions/Tasks.ts"
 import { ask, clientOf, connection, make, refuseSlips, variables } from "./Connection.ts"
 import { organization } from "./Operators.ts"
 import * as Output from "./Output.ts"
@@ -39,53 +28,27 @@ const readFile = (file: string) =>
       SchemaError: ({ issue }) => {
         const [first] = issuesOf(issue).issues
         const where = first?.path?.map(String).join(".") ?? ""
-        return new Refused({
-          message: `${file} is not what the intake takes. ${where === "" ? "" : `${where}: `}${first?.message ?? ""}`
-        })
+        const reason = [where, first?.message ?? ""].filter((text) => text !== "").join(": ")
+        return new Refused({ message: `${file} is not what the intake takes. ${reason}` })
       }
     })
   )
-
-interface Items {
-  readonly invoice: ReadonlyArray<string>
-  readonly line: ReadonlyArray<string>
-  readonly file: ReadonlyArray<string>
-}
-
-/** The delivery of the items that flags and files name. */
-const deliveryOf = Effect.fnUntraced(function* ({ file, invoice, line }: Items) {
-  const read = yield* Effect.forEach(file, readFile)
-  const delivery = {
-    invoices: [...invoice.map((invoice_id) => ({ invoice_id })), ...read.flatMap(({ invoices }) => invoices ?? [])],
-    invoice_lines: [
-      ...line.map((invoice_line_id) => ({ invoice_line_id })),
-      ...read.flatMap(({ invoice_lines }) => invoice_lines ?? [])
-    ]
-  }
-  if (delivery.invoices.length + delivery.invoice_lines.length === 0) {
-    return yield* misused(["send"], "Name what to delete: --invoice, --invoice-line or --file.")
-  }
-  return delivery
-})
 
 /** The longest wait for a task after it is due. All its attempts may take longer. */
 const patience = Duration.minutes(10)
 
 /** Polls a task until it has ended. */
 const follow = Effect.fnUntraced(function* (client: PracticeData, idempotencyKey: string, scheduledFor: string) {
-  const until = DateTime.toEpochMillis(DateTime.makeUnsafe(scheduledFor)) + Duration.toMillis(patience)
+  const until = DateTime.addDuration(DateTime.makeUnsafe(scheduledFor), patience)
   while (true) {
     const task = yield* ask((signal) => client.invoiceDeletions.get({ idempotency_key: idempotencyKey }, { signal }))
     if (task.state === "completed" || task.state === "dead") return task
-    if ((yield* Clock.currentTimeMillis) > until) {
+    if (yield* DateTime.isPast(until)) {
       return yield* new Refused({ message: `The task ${task.task_id} is still ${task.state}.` })
     }
     yield* Effect.sleep("500 millis")
   }
 })
-
-const deletedNothing = ({ outcome, state }: DeletionTask) =>
-  state === "dead" || (outcome !== null && outcome.invoices.deleted + outcome.invoice_lines.deleted === 0)
 
 const several = (name: string, description: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.atLeast(0))
@@ -94,8 +57,12 @@ export const send = Command.make(
   "send",
   {
     organization,
-    invoice: several("invoice", "Id of an invoice to delete with its lines; may be repeated"),
-    line: several("invoice-line", "Id of an invoice line to delete; may be repeated"),
+    invoice: Flag.map(several("invoice", "Id of an invoice to delete with its lines; may be repeated"), (ids) =>
+      ids.map((invoice_id) => ({ invoice_id }))
+    ),
+    line: Flag.map(several("invoice-line", "Id of an invoice line to delete; may be repeated"), (ids) =>
+      ids.map((invoice_line_id) => ({ invoice_line_id }))
+    ),
     file: several("file", "A file of JSON, as the intake takes it; - for standard input"),
     key: Flag.String("key").pipe(
       Flag.withDescription("The Idempotency-Key of the delivery; a new one by default"),
@@ -111,7 +78,14 @@ export const send = Command.make(
     json: Output.json
   },
   Effect.fn(function* (given) {
-    const delivery = yield* deliveryOf(given)
+    const read = yield* Effect.forEach(given.file, readFile)
+    const delivery = {
+      invoices: [...given.invoice, ...read.flatMap(({ invoices }) => invoices ?? [])],
+      invoice_lines: [...given.line, ...read.flatMap(({ invoice_lines }) => invoice_lines ?? [])]
+    }
+    if (delivery.invoices.length + delivery.invoice_lines.length === 0) {
+      return yield* misused(["send"], "Name what to delete: --invoice, --invoice-line or --file.")
+    }
     yield* refuseSlips
     // Before anything is sent: a missing key would be found too late.
     const client = given.wait ? yield* clientOf(["send"], given) : undefined
@@ -123,26 +97,20 @@ export const send = Command.make(
     const receipt = yield* ask((signal) =>
       sender.send(delivery, { signal, idempotencyKey: Option.getOrUndefined(given.key) })
     )
-    if (!given.json) {
-      yield* Output.print(
-        Output.pairs([
-          ["Status", receipt.status],
-          ["Task", receipt.task_id],
-          ["Idempotency-Key", receipt.idempotency_key],
-          ["Scheduled for", `${Output.second(receipt.scheduled_for)} UTC`]
-        ])
-      )
-    } else if (client === undefined) yield* Output.record(receipt)
-    if (client === undefined) return
+    const shown = Output.pairs([
+      ["Status", receipt.status],
+      ["Task", receipt.task_id],
+      ["Idempotency-Key", receipt.idempotency_key],
+      ["Scheduled for", `${Output.second(receipt.scheduled_for)} UTC`]
+    ])
+    if (client === undefined) return yield* Output.shown(given.json, receipt, shown)
+    if (!given.json) yield* Output.print(shown)
     yield* Output.note("Waiting until it has run ...")
     const task = yield* follow(client, receipt.idempotency_key, receipt.scheduled_for)
-    yield* given.json
-      ? Output.record(task)
-      : Output.print([
-          "",
-          ...taskLines({ ...task, id: task.task_id, organization_id: given.organization, last_error: null })
-        ])
-    if (deletedNothing(task)) return yield* new Refused({ message: "Nothing was deleted." })
+    const details = { ...task, id: task.task_id, organization_id: given.organization, last_error: null }
+    yield* Output.shown(given.json, task, ["", ...taskLines(details)])
+    const { invoices, lines } = task.outcome === null ? { invoices: 0, lines: 0 } : totalsOf(task.outcome)
+    if (invoices + lines === 0) return yield* new Refused({ message: "Nothing was deleted." })
   })
 ).pipe(
   documented(

@@ -1,25 +1,21 @@
 /** `sync`: keeps a copy of the records in step. */
-import { Array, Duration, Effect, Layer, Option, Runtime, Schema } from "effect"
+import { Duration, Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag, TerminalCapabilities } from "effect/cli"
 import { endAtSecondSignal } from "../process/Failure.ts"
-import { note } from "../process/Printed.ts"
-import { Progress } from "./sync/Progress.ts"
-import { Source } from "./sync/Source.ts"
+import * as Progress from "./sync/Progress.ts"
+import * as Source from "./sync/Source.ts"
 import * as Sync from "./sync/Sync.ts"
 import { tables } from "./sync/Table.ts"
 import { targetOf } from "./sync/targetOf.ts"
 import { clientOf, connection } from "./Connection.ts"
 import * as Output from "./Output.ts"
-import { documented, misused, Refused } from "./Usage.ts"
+import { documented } from "./Usage.ts"
 
-/** The service or the target is down. The exit code is that of the system for "try again later". */
-class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", { message: Schema.String }) {
-  override readonly [Runtime.errorExitCode] = 75
-}
+const names = tables.map(({ resource }) => resource)
 
-const names = Array.map(tables, ({ resource }) => resource)
+const reports = { text: Progress.text, json: () => Progress.json, none: () => Effect.succeed(Progress.quiet) }
 
-/** Has the files that are made be read by their user alone, and what runs after it be as it was. */
+/** Has the files that are made be readable by their user alone, and those made after it be as before. */
 const layerPrivateFiles = Layer.effectDiscard(
   Effect.acquireRelease(
     Effect.sync(() => process.umask(0o077)),
@@ -27,19 +23,6 @@ const layerPrivateFiles = Layer.effectDiscard(
   )
 )
 
-const progressLayer = Effect.fnUntraced(function* (wanted: Option.Option<"text" | "json" | "none">, resources: number) {
-  const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
-  switch (Option.getOrElse(wanted, () => (canAnimate ? "text" : "json"))) {
-    case "text":
-      return Progress.layerText(resources)
-    case "json":
-      return Progress.layerJson
-    case "none":
-      return Progress.layerQuiet
-  }
-})
-
-/** `sync`. */
 export const sync = Command.make(
   "sync",
   {
@@ -72,32 +55,29 @@ export const sync = Command.make(
       "Go on with a copy that was made from another address, as the service has moved"
     )
   },
-  Effect.fn(function* (options) {
-    const client = yield* clientOf(["sync"], options)
-    const wanted = tables.filter(({ resource }) => options.resource.length === 0 || options.resource.includes(resource))
-    const progress = yield* progressLayer(options.progress, wanted.length)
-    yield* Effect.sync(endAtSecondSignal)
-    yield* Effect.gen(function* () {
-      const target = yield* targetOf(options.target, options)
+  Effect.fn(
+    function* (options) {
+      const source = Source.make(options.url, yield* clientOf(["sync"], options))
+      const wanted = tables.filter(
+        ({ resource }) => options.resource.length === 0 || options.resource.includes(resource)
+      )
+      const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
+      const progress = Option.getOrElse(options.progress, () => (canAnimate ? "text" : "json"))
+      const report = yield* reports[progress](wanted.length)
+      yield* Effect.sync(endAtSecondSignal)
       yield* Sync.run({
-        target,
+        source,
+        target: yield* targetOf(options.target, options),
+        report,
         tables: wanted,
         concurrency: options.concurrency,
         watch: Option.getOrUndefined(Option.map(options.watch, Duration.seconds)),
         allowNewUrl: options.allowNewUrl
       })
-    }).pipe(
-      Effect.provide(Layer.mergeAll(progress, Source.layer({ url: options.url, client }), layerPrivateFiles)),
-      Effect.catchTags({
-        NotATarget: ({ message }) => misused(["sync"], message),
-        SourceRefused: ({ message }) => new Refused({ message }),
-        TargetRefused: ({ message }) => new Refused({ message }),
-        SourceUnavailable: ({ message }) => new Unavailable({ message }),
-        TargetUnavailable: ({ message }) => new Unavailable({ message })
-      }),
-      Effect.tapErrorTag("Unavailable", ({ message }) => note(message))
-    )
-  })
+    },
+    Effect.scoped,
+    Effect.provide(layerPrivateFiles)
+  )
 ).pipe(
   documented(
     "Keep a copy of the records in Postgres, SQLite or files",

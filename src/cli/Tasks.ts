@@ -1,5 +1,5 @@
 /** `tasks`, and the text of a deletion task. */
-import { Array, Effect, Option, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { type Outcome, State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
@@ -13,7 +13,7 @@ import { documented, misused, Refused } from "./Usage.ts"
 
 const organization = Operators.ofOne("tasks")
 
-const counted = (count: number, one: string) => `${count} ${count === 1 ? one : `${one}s`}`
+const { counted } = Output
 
 const names = { invoices: "invoice", invoice_lines: "line" } as const
 
@@ -31,10 +31,7 @@ const inBrief = ({ last_error, outcome }: Pick<Tasks.Task, "last_error" | "outco
   return `deleted ${deletedText(outcome)}${notDeleted === 0 ? "" : `; ${notDeleted} not`}`
 }
 
-const time = (text: string | null) => (text === null ? [] : [`${Output.second(text)} UTC`])
-
-const entry = (name: string, values: ReadonlyArray<string>): ReadonlyArray<readonly [string, string]> =>
-  values.map((value, index) => [index === 0 ? name : "", value] as const)
+const time = (text: string | null) => (text === null ? null : `${Output.second(text)} UTC`)
 
 type Shown = Omit<Tasks.TaskDetails, "due_at" | "trace_parent">
 
@@ -42,26 +39,21 @@ type Shown = Omit<Tasks.TaskDetails, "due_at" | "trace_parent">
 export const taskLines = (task: Shown): ReadonlyArray<string> => {
   const { outcome } = task
   const missed = outcome === null ? [] : Tasks.notDeleted(outcome)
-  return Output.pairs(
-    Array.flatten([
-      entry("Task", [task.id]),
-      entry("Organization", [task.organization_id]),
-      entry("Idempotency-Key", [task.idempotency_key]),
-      entry("State", [task.state]),
-      entry("Names", [`${counted(task.invoices_count, "invoice")} and ${counted(task.invoice_lines_count, "line")}`]),
-      entry("Received", time(task.received_at)),
-      entry("Scheduled for", time(task.scheduled_for)),
-      entry("Started", time(task.started_at)),
-      entry("Finished", time(task.finished_at)),
-      entry("Attempts", [`${task.attempts} of ${maximumAttempts}`]),
-      entry("Last error", Array.fromNullishOr(task.last_error)),
-      entry("Deleted", outcome === null ? [] : [deletedText(outcome)]),
-      entry(
-        "Not deleted",
-        missed.map(({ count, items, reason }) => `${counted(count, names[items])}: ${reason}`)
-      )
-    ])
-  )
+  return Output.pairs([
+    ["Task", task.id],
+    ["Organization", task.organization_id],
+    ["Idempotency-Key", task.idempotency_key],
+    ["State", task.state],
+    ["Names", `${counted(task.invoices_count, "invoice")} and ${counted(task.invoice_lines_count, "line")}`],
+    ["Received", time(task.received_at)],
+    ["Scheduled for", time(task.scheduled_for)],
+    ["Started", time(task.started_at)],
+    ["Finished", time(task.finished_at)],
+    ["Attempts", `${task.attempts} of ${maximumAttempts}`],
+    ["Last error", task.last_error],
+    ["Deleted", outcome === null ? null : deletedText(outcome)],
+    ["Not deleted", missed.map(({ count, items, reason }) => `${counted(count, names[items])}: ${reason}`)]
+  ])
 }
 
 const columns: Output.Columns<Tasks.Task> = {
@@ -116,11 +108,7 @@ const identity = {
   )
 }
 
-interface Given {
-  readonly id: Option.Option<string>
-  readonly organization: Option.Option<string>
-  readonly idempotencyKey: Option.Option<string>
-}
+type Given = Readonly<Record<keyof typeof identity, Option.Option<string>>>
 
 const identityOf = Effect.fnUntraced(function* (command: string, { id, idempotencyKey, organization: owner }: Given) {
   const named = Option.isSome(owner) ? ` of ${owner.value}` : ""
@@ -147,7 +135,7 @@ const show = Command.make(
     const { name, ...which } = yield* identityOf("show", given)
     const found = yield* Tasks.show(which)
     if (Option.isNone(found)) return yield* notFound(name)
-    yield* given.json ? Output.record(found.value) : Output.print(taskLines(found.value))
+    yield* Output.shown(given.json, found.value, taskLines(found.value))
   })
 ).pipe(
   documented(

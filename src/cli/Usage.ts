@@ -5,8 +5,15 @@ import { invocation } from "../process/Package.ts"
 import { note } from "../process/Printed.ts"
 import { nearest } from "../process/Variable.ts"
 
-/** The command did nothing; the message is the reason. Exit code 1. */
+/** The command did nothing, or a retry would not help; the message is the reason. Exit code 1. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
+
+/** A retry may help, as when the service does not respond. The exit code is that of the system for "try again later". */
+export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", { message: Schema.String }) {
+  override readonly [Runtime.errorExitCode] = 75
+}
+
+export type Failed = Refused | Unavailable
 
 /** A command line of `practice-data` in this installation. npm prints lines of its own unless it is silent. */
 const asCalled = (line: string) => {

@@ -31,6 +31,7 @@ export type Failure =
   | Explained<"EmbeddedDatabaseError">
   | Explained<"NotMigrated">
   | Explained<"Refused">
+  | Explained<"Unavailable">
   | MigrationError
   | ServeError
   | SqlError
@@ -54,6 +55,7 @@ export const explain = (failure: Failure): string => {
     case "EmbeddedDatabaseError":
     case "NotMigrated":
     case "Refused":
+    case "Unavailable":
       return failure.message
     case "MigrationError":
       return `${failure.message}: ${reasonOf(failure.cause)}`

@@ -1,35 +1,29 @@
 /** The lines of an NDJSON file. Each is a change; the last one of a record counts. */
 import { Effect, Stream } from "effect"
+import type { AnyRecord } from "../../client/index.ts"
 import type { Files } from "./Files.ts"
 import * as Sqlite from "./SqliteTarget.ts"
-import type { Page, Place, SyncRecord } from "./Target.ts"
+import type { Page, Place } from "./Target.ts"
 
-type Change = { readonly op: "upsert"; readonly record: SyncRecord } | { readonly op: "remove"; readonly id: string }
-
-interface Line {
-  readonly text: string
-  /** The position of its first byte. */
-  readonly at: number
-}
+type Change = { readonly op: "upsert"; readonly record: AnyRecord } | { readonly op: "remove"; readonly id: string }
 
 const textOf = (changes: ReadonlyArray<Change>): Uint8Array =>
   Buffer.from(changes.map((change) => `${JSON.stringify(change)}\n`).join(""))
 
-/** The lines that remove records. */
-export const removalsOf = (ids: ReadonlyArray<string>) => textOf(ids.map((id) => ({ op: "remove", id })))
+const removalsOf = (ids: ReadonlyArray<string>) => textOf(ids.map((id) => ({ op: "remove", id })))
 
 /** The lines of a page. */
 export const linesOf = ({ body, removed }: Page) =>
   Buffer.concat([removalsOf(removed), textOf(body.map((record) => ({ op: "upsert", record })))])
 
-/** Reads the lines of the first bytes of a file. */
-const read = (files: Files, file: string, bytes: number) =>
+/** The lines in the first bytes of a file, each with the position of its first byte. */
+const read = ({ fs }: Files, file: string, bytesToRead: number) =>
   Stream.suspend(() => {
     let end = 0
-    return files.stream(file, bytes).pipe(
+    return fs.stream(file, { bytesToRead, chunkSize: 262_144 }).pipe(
       Stream.decodeText,
       Stream.splitLines,
-      Stream.map((text): Line => {
+      Stream.map((text) => {
         const at = end
         end += Buffer.byteLength(text) + 1
         return { text, at }
@@ -41,11 +35,11 @@ const read = (files: Files, file: string, bytes: number) =>
  * An index of the records in the first bytes of a file by the position of their last line, until the scope closes. The
  * index is a file of its own, so that memory does not grow with the copy.
  */
-export const index = Effect.fnUntraced(function* (place: Place, files: Files, file: string, bytes: number) {
+export const index = Effect.fnUntraced(function* ({ name }: Place, files: Files, file: string, bytes: number) {
   const indexFile = `${file}.index`
   yield* Effect.acquireRelease(files.remove(indexFile), () => Effect.ignore(files.remove(indexFile)))
-  const database = yield* Sqlite.open(place.name, indexFile)
-  const attempt = <A>(work: () => A) => Sqlite.attempt(place.name, work)
+  const database = yield* Sqlite.open(name, indexFile)
+  const attempt = <A>(work: () => A) => Sqlite.attempt(name, work)
   yield* attempt(() =>
     database.exec(`pragma journal_mode = off; pragma synchronous = off;
       create table lines (id text primary key, at integer not null) without rowid;
@@ -53,12 +47,15 @@ export const index = Effect.fnUntraced(function* (place: Place, files: Files, fi
   )
   const put = database.prepare("insert or replace into lines values (?, ?)")
   const drop = database.prepare("delete from lines where id = ?")
-  const add = ({ at, text }: Line) => {
-    const change: Change = JSON.parse(text)
-    if (change.op === "upsert") put.run(change.record.id, at)
-    else drop.run(change.id)
-  }
-  yield* Stream.runForEachArray(read(files, file, bytes), (lines) => attempt(() => lines.forEach(add)))
+  yield* Stream.runForEachArray(read(files, file, bytes), (lines) =>
+    attempt(() => {
+      for (const { at, text } of lines) {
+        const change: Change = JSON.parse(text)
+        if (change.op === "upsert") put.run(String(change.record["id"]), at)
+        else drop.run(change.id)
+      }
+    })
+  )
   yield* attempt(() => database.exec("commit; create index lines_at on lines (at)"))
 
   const before = database.prepare("select id from lines where at < ? order by at")
@@ -70,13 +67,9 @@ export const index = Effect.fnUntraced(function* (place: Place, files: Files, fi
         Stream.mapArray((rows) => [removalsOf(rows.map(({ id }) => String(id)))])
       ),
     /** The last line of each record. */
-    last: Stream.mapArray(read(files, file, bytes), (lines) => [
-      Buffer.from(
-        lines
-          .filter(({ at }) => counts.get(at) !== undefined)
-          .map(({ text }) => `${text}\n`)
-          .join("")
-      )
-    ])
+    last: Stream.mapArray(read(files, file, bytes), (lines) => {
+      const kept = lines.filter(({ at }) => counts.get(at) !== undefined)
+      return [Buffer.from(kept.map(({ text }) => `${text}\n`).join(""))]
+    })
   }
 })

@@ -1,13 +1,11 @@
 /** A copy in a folder: a file for each resource, to which changes are appended. */
-import { Clock, DateTime, Effect, Path, Schema, Semaphore, Stream } from "effect"
+import { DateTime, Effect, Schema, Semaphore, Stream } from "effect"
+import { Refused } from "../Usage.ts"
 import * as Files from "./Files.ts"
 import * as Lines from "./Lines.ts"
 import * as Sqlite from "./SqliteTarget.ts"
 import type { Table } from "./Table.ts"
 import * as Target from "./Target.ts"
-
-const stateName = `${Files.ownPrefix}.json`
-const lockName = `${Files.ownPrefix}.lock`
 
 /** The state of the copy of a resource. */
 const FileState = Schema.Struct({
@@ -26,77 +24,78 @@ type FileState = typeof FileState.Type
 const empty: FileState = { bytes: 0, cursor: null, reload_from: null, in_step_at: null, compacted: null }
 
 /** The state of a folder, with the origin of the copy. */
-const FolderState = Schema.Struct({
-  format: Schema.Int,
-  organization: Schema.String,
-  url: Schema.String,
-  resources: Schema.Record(Schema.String, FileState)
-})
+const FolderState = Schema.fromJsonString(
+  Schema.Struct({
+    format: Schema.Int,
+    organization: Schema.String,
+    url: Schema.String,
+    resources: Schema.Record(Schema.String, FileState)
+  }),
+  { space: 2 }
+)
+const decode = Schema.decodeEffect(FolderState)
+const encode = Schema.encodeEffect(FolderState)
 
-const FolderText = Schema.fromJsonString(FolderState, { space: 2 })
-const decodeState = Schema.decodeEffect(FolderText)
-const encodeState = Schema.encodeEffect(FolderText)
-
-const refuse = (message: string) => new Target.TargetRefused({ message })
-
-export interface Options {
-  readonly folder: string
-  /** Rewrites each file to the last state of each record, once all are in step. */
-  readonly compact: boolean
-}
-
-/** The target of a folder, which is made if there is none. */
-export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Options) {
-  const path = yield* Path.Path
+/**
+ * The target of a folder, which is made if there is none.
+ *
+ * @param compact rewrites each file to the last state of each record, once all are in step
+ */
+export const make = Effect.fnUntraced(function* (given: string, compact: boolean) {
+  const files = yield* Files.make
+  const { fs, path } = files
   const folder = path.resolve(given)
   const place: Target.Place = { name: `ndjson:${given}`, elsewhere: "another folder" }
   const { elsewhere, name } = place
-  const files = yield* Files.make(name)
+  const asTarget = Files.asTarget(name)
+  const stateName = `${Files.ownPrefix}.json`
   const stateFile = path.join(folder, stateName)
   const fileOf = (table: Table) => path.join(folder, `${table.name}.ndjson`)
   const compactingOf = (table: Table) => `${fileOf(table)}.compacting`
 
   const readState = Effect.fnUntraced(function* ({ origin }: Target.OpenOptions) {
-    if (!(yield* files.exists(stateFile))) return { format: Target.formatVersion, ...origin, resources: {} }
-    return yield* Effect.mapError(decodeState(yield* files.readText(stateFile)), () =>
-      refuse(`${stateFile} is damaged. Choose ${elsewhere}, or remove this one.`)
+    if (!(yield* fs.exists(stateFile))) return { format: Target.formatVersion, ...origin, resources: {} }
+    return yield* Effect.mapError(
+      decode(yield* fs.readFileString(stateFile)),
+      () => new Refused({ message: `${stateFile} is damaged. Choose ${elsewhere}, or remove this one.` })
     )
   })
 
   /** Finishes what a kill has cut short, so that the file has what its state says. */
   const recover = Effect.fnUntraced(function* (table: Table, found: FileState | undefined) {
-    const file = fileOf(table)
-    const compacting = compactingOf(table)
+    const [file, compacting] = [fileOf(table), compactingOf(table)]
     let state = found ?? empty
     if (state.compacted !== null) {
-      if (yield* files.exists(compacting)) yield* files.replace(compacting, file)
+      if (yield* fs.exists(compacting)) yield* files.replace(compacting, file)
       state = { ...state, bytes: state.compacted, compacted: null }
     } else yield* files.remove(compacting)
-    if (!(yield* files.exists(file))) {
+    if (!(yield* fs.exists(file))) {
       yield* files.write(file, Stream.empty)
       return empty
     }
     if (found === undefined) return yield* Target.notOurs(`file ${file}`, place)
-    const size = yield* files.sizeOf(file)
-    if (size < state.bytes) {
-      return yield* refuse(
-        `${file} has ${size} bytes, and had ${state.bytes}. Restore it, or remove it to reload ${table.resource}.`
-      )
+    const { size } = yield* fs.stat(file)
+    if (size < BigInt(state.bytes)) {
+      return yield* new Refused({
+        message: `${file} has ${size} bytes, and had ${state.bytes}. Restore it, or remove it to reload ${table.resource}.`
+      })
     }
-    if (size > state.bytes) yield* files.writeAt(file, state.bytes, Stream.empty)
+    yield* files.writeAt(file, state.bytes, Stream.empty)
     return state
   })
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
     yield* files.takeFolder(folder, stateName, elsewhere)
-    yield* Sqlite.lock(place, path.join(folder, lockName))
-    let folderState: typeof FolderState.Type = yield* readState(opening)
-    yield* Target.checkMark(place, folderState, opening)
-    folderState = { ...folderState, url: opening.origin.url }
+    yield* Sqlite.lock(place, path.join(folder, `${Files.ownPrefix}.lock`))
+    const found = yield* readState(opening)
+    yield* Target.checkMark(place, found, opening)
+    let folderState: typeof FolderState.Type = { ...found, url: opening.origin.url }
 
-    const write = Effect.suspend(() => Effect.orDie(encodeState(folderState))).pipe(
-      Effect.flatMap((text) => files.writeAtOnce(stateFile, `${text}\n`))
-    )
+    const write = Effect.gen(function* () {
+      const text = yield* Effect.orDie(encode(folderState))
+      yield* files.write(`${stateFile}.next`, Stream.make(Buffer.from(`${text}\n`)))
+      yield* files.replace(`${stateFile}.next`, stateFile)
+    })
     const oneAtATime = Semaphore.makeUnsafe(1)
     const stateOf = ({ resource }: Table) => folderState.resources[resource] ?? empty
     const save = ({ resource }: Table, state: FileState) =>
@@ -107,9 +106,7 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
 
     // Before any data file, so that a folder with data is known as ours.
     yield* write
-    for (const table of opening.tables) {
-      yield* save(table, yield* recover(table, folderState.resources[table.resource]))
-    }
+    for (const table of opening.tables) yield* save(table, yield* recover(table, found.resources[table.resource]))
 
     /** Appends removals of the records that have not come again since a position. */
     const removeUnseen = Effect.fnUntraced(function* (table: Table, bytes: number, since: number) {
@@ -130,6 +127,22 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
       compactedTo.set(table.resource, compacted)
     }, Effect.scoped)
 
+    const apply = Effect.fnUntraced(function* (table: Table, state: Target.State, page: Target.Page) {
+      const next = Target.after(state, page)
+      const before = stateOf(table)
+      let bytes = before.bytes + (yield* files.writeAt(fileOf(table), before.bytes, Stream.make(Lines.linesOf(page))))
+      const isLoaded = next.load === "done"
+      if (before.reload_from !== null && isLoaded) bytes += yield* removeUnseen(table, bytes, before.reload_from)
+      yield* save(table, {
+        ...before,
+        bytes,
+        cursor: page.cursor,
+        reload_from: isLoaded ? null : before.reload_from,
+        in_step_at: Target.isInStep(next, page) ? DateTime.formatIso(yield* DateTime.now) : before.in_step_at
+      })
+      return next
+    })
+
     const copy: Target.Copy = {
       stateOf: (table) =>
         Effect.sync(() => {
@@ -137,37 +150,17 @@ export const make = Effect.fnUntraced(function* ({ compact, folder: given }: Opt
           const load = reload_from !== null ? "again" : in_step_at === null ? "first" : "done"
           return { cursor: cursor ?? undefined, load }
         }),
-      apply: Effect.fnUntraced(function* (table, state, page) {
-        const next = Target.after(state, page)
-        const before = stateOf(table)
-        const lines = Stream.make(Lines.linesOf(page))
-        let bytes = before.bytes + (yield* files.writeAt(fileOf(table), before.bytes, lines))
-        if (before.reload_from !== null && next.load === "done") {
-          bytes += yield* removeUnseen(table, bytes, before.reload_from)
-        }
-        const now = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
-        yield* save(table, {
-          ...before,
-          bytes,
-          cursor: page.cursor,
-          reload_from: next.load === "done" ? null : before.reload_from,
-          in_step_at: Target.isInStep(next, page) ? now : before.in_step_at
-        })
-        return next
+      apply: (table, state, page) => asTarget(apply(table, state, page)),
+      restart: Effect.fnUntraced(function* (table) {
+        const state = stateOf(table)
+        yield* asTarget(save(table, { ...state, cursor: null, reload_from: state.bytes }))
+        return Target.reload
       }),
-      restart: (table) =>
-        Effect.suspend(() => {
-          const state = stateOf(table)
-          return Effect.as(save(table, { ...state, cursor: null, reload_from: state.bytes }), {
-            cursor: undefined,
-            load: "again"
-          })
-        }),
-      finish: compact ? Effect.forEach(opening.tables, compactFile, { discard: true }) : Effect.void
+      finish: compact ? asTarget(Effect.forEach(opening.tables, compactFile, { discard: true })) : Effect.void
     }
     return copy
   })
 
-  const target: Target.Target = { name, open }
+  const target: Target.Target = { name, open: (opening) => asTarget(open(opening)) }
   return target
 })

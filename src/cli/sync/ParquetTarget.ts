@@ -3,17 +3,17 @@
  * a SQLite file beside them. At the end of each round, the files of the resources that have changed are rewritten.
  */
 import type { SQLOutputValue } from "node:sqlite"
-import { DateTime, Effect, Path } from "effect"
+import { DateTime, Effect } from "effect"
 import { fileWriter, ParquetWriter } from "hyparquet-writer"
 import * as Files from "./Files.ts"
 import { quoteName } from "./SqlCopy.ts"
 import * as Sqlite from "./SqliteTarget.ts"
-import type { ColumnType, Table } from "./Table.ts"
+import type { Column, ColumnType, Table } from "./Table.ts"
 import * as Target from "./Target.ts"
 
 type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]["schema"][number]
 
-const elements: Readonly<Record<Exclude<ColumnType, "text[]">, Omit<SchemaElement, "name">>> = {
+const elements: Readonly<Record<Exclude<ColumnType, "text[]">, Partial<SchemaElement>>> = {
   text: { type: "BYTE_ARRAY", converted_type: "UTF8" },
   jsonb: { type: "BYTE_ARRAY", converted_type: "JSON" },
   // A double has every decimal of 15 digits.
@@ -29,7 +29,7 @@ const elements: Readonly<Record<Exclude<ColumnType, "text[]">, Omit<SchemaElemen
 }
 
 /** The elements of the schema for a column. A list has three: itself, its repeated group, and the item. */
-const elementsOf = (name: string, type: ColumnType): ReadonlyArray<SchemaElement> =>
+const elementsOf = ({ name, type }: Column): ReadonlyArray<SchemaElement> =>
   type === "text[]"
     ? [
         { name, converted_type: "LIST", num_children: 1, repetition_type: "OPTIONAL" },
@@ -50,40 +50,32 @@ const valueOf = (type: ColumnType, value: SQLOutputValue | undefined): unknown =
 const rowsAtOnce = 50_000
 
 /** Writes rows of a SQLite copy to a new file. */
-const writeRows = (
-  file: string,
-  { columns }: Table,
-  rows: Iterator<Readonly<Record<string, SQLOutputValue>>>
-): void => {
-  const writer = new ParquetWriter({
-    writer: fileWriter(file),
-    schema: [
-      { name: "root", num_children: columns.length },
-      ...columns.flatMap(({ name, type }) => elementsOf(name, type))
-    ],
-    createdBy: "practice-data"
-  })
-  for (let count = rowsAtOnce; count === rowsAtOnce;) {
-    const data = columns.map(({ name }): { name: string; data: Array<unknown> } => ({ name, data: [] }))
-    count = 0
-    for (let row = rows.next(); row.done !== true; row = rows.next()) {
-      columns.forEach(({ name, type }, index) => data[index]?.data.push(valueOf(type, row.value[name])))
-      if (++count === rowsAtOnce) break
-    }
-    if (count > 0) void writer.write({ columnData: data, rowGroupSize: rowsAtOnce })
+const writeRows = (file: string, { columns }: Table, rows: Iterable<Readonly<Record<string, SQLOutputValue>>>) => {
+  const schema = [{ name: "root", num_children: columns.length }, ...columns.flatMap(elementsOf)]
+  const writer = new ParquetWriter({ writer: fileWriter(file), schema, createdBy: "practice-data" })
+  let data = columns.map((): Array<unknown> => [])
+  const writeGroup = () => {
+    const columnData = columns.map(({ name }, index) => ({ name, data: data[index] ?? [] }))
+    void writer.write({ columnData, rowGroupSize: rowsAtOnce })
+    data = columns.map(() => [])
   }
+  for (const row of rows) {
+    columns.forEach(({ name, type }, index) => data[index]?.push(valueOf(type, row[name])))
+    if (data[0]?.length === rowsAtOnce) writeGroup()
+  }
+  if (data[0]?.length !== 0) writeGroup()
   void writer.finish()
 }
 
-const storeName = `${Files.ownPrefix}.db`
-
 /** The target of a folder, which is made if there is none. */
 export const make = Effect.fnUntraced(function* (given: string) {
-  const path = yield* Path.Path
+  const files = yield* Files.make
+  const { fs, path } = files
   const folder = path.resolve(given)
   const place: Target.Place = { name: `parquet:${given}`, elsewhere: "another folder" }
   const { elsewhere, name } = place
-  const files = yield* Files.make(name)
+  const asTarget = Files.asTarget(name)
+  const storeName = `${Files.ownPrefix}.db`
   const store = path.join(folder, storeName)
   const copyTarget = Sqlite.make(store, place)
 
@@ -99,19 +91,19 @@ export const make = Effect.fnUntraced(function* (given: string) {
 
     const writeFile = Effect.fnUntraced(function* (table: Table) {
       const file = path.join(folder, `${table.name}.parquet`)
+      const next = `${file}.next`
       const { cursor, load } = yield* copy.stateOf(table)
-      const [written] = yield* attempt(() =>
-        database.prepare("select cursor from _practice_data_sync_files where resource = ?").all(table.resource)
+      const written = yield* attempt(() =>
+        database.prepare("select cursor from _practice_data_sync_files where resource = ?").get(table.resource)
       )
-      const exists = yield* files.exists(file)
+      const exists = yield* fs.exists(file)
       if (exists && written === undefined) return yield* Target.notOurs(`file ${file}`, place)
       if (load !== "done" || cursor === undefined || (exists && written?.["cursor"] === cursor)) return
-      const next = `${file}.next`
       yield* files.remove(next)
       yield* attempt(() =>
         writeRows(next, table, database.prepare(`select * from ${quoteName(table.name)} order by id`).iterate())
       )
-      yield* files.sync(next)
+      yield* Effect.scoped(Effect.flatMap(fs.open(next, { flag: "r+" }), (made) => made.sync))
       const record = (at: string | null) =>
         attempt(() =>
           database.prepare("insert or replace into _practice_data_sync_files values (?, ?)").run(table.resource, at)
@@ -122,9 +114,9 @@ export const make = Effect.fnUntraced(function* (given: string) {
       yield* record(cursor)
     })
 
-    return { ...copy, finish: Effect.forEach(opening.tables, writeFile, { discard: true }) }
+    return { ...copy, finish: asTarget(Effect.forEach(opening.tables, writeFile, { discard: true })) }
   })
 
-  const target: Target.Target = { name, open }
+  const target: Target.Target = { name, open: (opening) => asTarget(open(opening)) }
   return target
 })

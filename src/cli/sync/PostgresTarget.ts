@@ -1,11 +1,12 @@
 /** A copy in a schema of a Postgres. */
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Redacted, Result, Schedule } from "effect"
+import { Effect, type Redacted, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import * as Route from "../../database/Route.ts"
 import * as SqlFailure from "../../database/SqlFailure.ts"
+import { sqlReason } from "../../process/Failure.ts"
+import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import * as SqlCopy from "./SqlCopy.ts"
 import type { Table } from "./Table.ts"
 import * as Target from "./Target.ts"
@@ -13,58 +14,56 @@ import * as Target from "./Target.ts"
 export interface Options {
   /** With a password, unless `PGPASSWORD` or a password file has it. */
   readonly url: Redacted.Redacted
+  /** The servers and the database, without a user. */
+  readonly database: string
   readonly schema: string
   /** The pages applied at the same time. */
   readonly concurrency: number
 }
 
-/** The name without user and password. */
-const nameOf = ({ schema, url }: Options) => {
-  const servers = Result.match(ConnectionUrl.parse(Redacted.value(url)), {
-    onFailure: () => "postgres://",
-    onSuccess: (read) => ConnectionUrl.format({ ...read, user: undefined })
-  })
-  return `${servers}, schema ${schema}`
-}
-
-const reasonOf = ({ reason }: SqlError) => {
-  const text = reason.cause instanceof Error ? reason.cause.message : reason.message
-  return text === "" ? reason._tag : text
+const reasonOf = (error: SqlError) => {
+  const text = sqlReason(error)
+  return text === "" ? error.reason._tag : text
 }
 
 /** The codes of a Postgres that is stopping or starting. */
 const stopping = "57P"
 
-const failureOf = (name: string) => (error: SqlError) =>
-  error.reason._tag === "ConnectionError" || SqlFailure.isBusy(error) || SqlFailure.codeOf(error).startsWith(stopping)
-    ? new Target.TargetUnavailable({ message: `${name} does not respond: ${reasonOf(error)}` })
-    : new Target.TargetRefused({ message: `${name} refuses: ${reasonOf(error)}` })
+const failureOf =
+  (name: string) =>
+  (error: SqlError): Failed =>
+    error.reason._tag === "ConnectionError" || SqlFailure.isBusy(error) || SqlFailure.codeOf(error).startsWith(stopping)
+      ? new Unavailable({ message: `${name} does not respond: ${reasonOf(error)}` })
+      : new Refused({ message: `${name} refuses: ${reasonOf(error)}` })
 
 /** A definition for `jsonb_to_recordset`. */
 const shapeOf = ({ columns }: Table) => columns.map(({ name, type }) => `${SqlCopy.quoteName(name)} ${type}`).join(", ")
 
-const isFailure = (defect: unknown) => isSqlError(defect) || Target.isTargetError(defect)
+const isFailed = Schema.is(Schema.Union([Refused, Unavailable]))
 
-// A process that was killed holds its lock until the server notices.
-const lockAttempts = { schedule: Schedule.spaced("250 millis"), times: 20 }
+const isFailure = (defect: unknown) => isSqlError(defect) || isFailed(defect)
 
-/** Takes a schema, in a session of its own. */
+/** Takes a schema, in a session of its own. A process that was killed holds its lock until the server notices. */
 const lock = Effect.fnUntraced(function* (sql: PgClient.PgClient, schema: string) {
   const session = yield* sql.reserve
+  const statement = "select pg_try_advisory_lock(hashtextextended('practice-data sync ' || $1, 0)) as taken"
   const attempt = Effect.map(
-    session.executeUnprepared(
-      "select pg_try_advisory_lock(hashtextextended('practice-data sync ' || $1, 0)) as taken",
-      [schema],
-      undefined
-    ),
+    session.executeUnprepared(statement, [schema], undefined),
     ([row]) => row?.["taken"] === true
   )
-  return yield* Effect.repeat(attempt, { until: (isTaken) => isTaken, ...lockAttempts })
+  return yield* Effect.repeat(attempt, {
+    until: (isTaken) => isTaken,
+    schedule: Schedule.spaced("250 millis"),
+    times: 20
+  })
 })
 
 /** The target of a `postgres://` URL. */
 export const make = (options: Options): Target.Target => {
-  const place: Target.Place = { name: nameOf(options), elsewhere: "another schema with --schema NAME" }
+  const place: Target.Place = {
+    name: `${options.database}, schema ${options.schema}`,
+    elsewhere: "another schema with --schema NAME"
+  }
   const schema = SqlCopy.quoteName(options.schema)
   const quote = (table: string) => `${schema}.${SqlCopy.quoteName(table)}`
   const toTargetError = failureOf(place.name)
@@ -93,7 +92,6 @@ export const make = (options: Options): Target.Target => {
         ...place,
         quote,
         typeOf: (type) => type,
-        now: "now()",
         run,
         transaction: (work) =>
           sql.withTransaction(work).pipe(
@@ -102,13 +100,10 @@ export const make = (options: Options): Target.Target => {
             Effect.catchTag("SqlError", (error) => Effect.fail(toTargetError(error)))
           ),
         columnsOf: (table) =>
-          Effect.map(
-            run(
-              `select attname as name from pg_attribute
-               where attrelid = to_regclass($1) and attnum > 0 and not attisdropped`,
-              [quote(table)]
-            ),
-            (rows) => rows.map(({ name }) => String(name))
+          run(
+            `select attname as name from pg_attribute
+             where attrelid = to_regclass($1) and attnum > 0 and not attisdropped`,
+            [quote(table)]
           ),
         idsIn: (param) => `jsonb_array_elements_text(${param}::text::jsonb) given (id)`,
         upsert: (table, records) =>

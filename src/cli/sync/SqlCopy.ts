@@ -1,5 +1,7 @@
 /** A copy in a SQL database: a table for each resource, and tables that record the origin and the state of the copy. */
-import { Effect, Predicate, Schema } from "effect"
+import { DateTime, Effect, Predicate, Schema } from "effect"
+import type { AnyRecord } from "../../client/index.ts"
+import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import type { Column, ColumnType, Table } from "./Table.ts"
 import * as Target from "./Target.ts"
 
@@ -10,19 +12,14 @@ export interface Dialect extends Target.Place {
   /** A table's name as it stands in a statement. */
   readonly quote: (table: string) => string
   readonly typeOf: (type: ColumnType) => string
-  /** The expression of this moment. */
-  readonly now: string
-  readonly run: (
-    statement: string,
-    params?: ReadonlyArray<unknown>
-  ) => Effect.Effect<ReadonlyArray<Row>, Target.TargetError>
-  readonly transaction: <A>(work: Effect.Effect<A, Target.TargetError>) => Effect.Effect<A, Target.TargetError>
-  /** The names of the columns of a table; none if there is nothing of this name. */
-  readonly columnsOf: (table: string) => Effect.Effect<ReadonlyArray<string>, Target.TargetError>
+  readonly run: (statement: string, params?: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, Failed>
+  readonly transaction: <A>(work: Effect.Effect<A, Failed>) => Effect.Effect<A, Failed>
+  /** The names of the columns of a table, each as `name`; none if there is nothing of this name. */
+  readonly columnsOf: (table: string) => Effect.Effect<ReadonlyArray<Row>, Failed>
   /** Rows with a column `id`, of a parameter that is a list of ids as JSON. */
   readonly idsIn: (param: string) => string
   /** Inserts or replaces records, no two of which have the same id. */
-  readonly upsert: (table: Table, records: ReadonlyArray<Target.SyncRecord>) => Effect.Effect<void, Target.TargetError>
+  readonly upsert: (table: Table, records: ReadonlyArray<AnyRecord>) => Effect.Effect<unknown, Failed>
 }
 
 const markTable = "_practice_data_sync"
@@ -68,13 +65,8 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       return
     }
     const [row] = yield* run(`select format, organization, url from ${mark}`)
-    const found = yield* Effect.mapError(
-      decodeMark(row),
-      () =>
-        new Target.TargetRefused({
-          message: `The table ${markTable} in ${databaseName} does not have what practice-data writes. Choose ${elsewhere}.`
-        })
-    )
+    const message = `The table ${markTable} in ${databaseName} does not have what practice-data writes. Choose ${elsewhere}.`
+    const found = yield* Effect.mapError(decodeMark(row), () => new Refused({ message }))
     yield* Target.checkMark(dialect, found, options)
     if (found.url !== url) yield* run(`update ${mark} set url = $1`, [url])
   })
@@ -82,8 +74,8 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   const readyTable = Effect.fnUntraced(function* (table: Table) {
     const { columns, name, resource } = table
     const isOurs = (yield* run(`select 1 as one from ${states} where resource = $1`, [resource])).length > 0
-    const existing = yield* columnsOf(name)
-    if (existing.length === 0) {
+    const existing = new Set((yield* columnsOf(name)).map((column) => column["name"]))
+    if (existing.size === 0) {
       yield* run(`create table ${quote(name)} (${columns.map(declare).join(", ")})`)
       yield* run(`delete from ${states} where resource = $1`, [resource])
       yield* forget(table)
@@ -91,7 +83,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       return
     }
     if (!isOurs) return yield* Target.notOurs(`table ${name} in ${databaseName}`, dialect)
-    const missing = columns.filter((column) => !existing.includes(column.name))
+    const missing = columns.filter((column) => !existing.has(column.name))
     for (const column of missing) yield* run(`alter table ${quote(name)} add column ${declare(column)}`)
     if (missing.length > 0) {
       yield* forget(table)
@@ -103,14 +95,14 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
 
   /** Records the next state, if the copy is still at the one before. */
   const advance = Effect.fnUntraced(function* (table: Table, from: Target.State, to: Target.State, isInStep: boolean) {
-    const inStepAt = isInStep ? `, in_step_at = ${dialect.now}` : ""
+    const inStepAt = isInStep ? DateTime.formatIso(yield* DateTime.now) : null
     const moved = yield* run(
-      `update ${states} set cursor = $1, is_reload = $2${inStepAt}
-       where resource = $3 and cursor is not distinct from $4 returning resource`,
-      [to.cursor ?? null, to.load === "again" ? 1 : 0, table.resource, from.cursor ?? null]
+      `update ${states} set cursor = $1, is_reload = $2, in_step_at = coalesce($3, in_step_at)
+       where resource = $4 and cursor is not distinct from $5 returning resource`,
+      [to.cursor ?? null, to.load === "again" ? 1 : 0, inStepAt, table.resource, from.cursor ?? null]
     )
     if (moved.length === 0) {
-      return yield* new Target.TargetRefused({
+      return yield* new Refused({
         message: `Another process has changed the copy of ${table.resource} in ${databaseName}. Let only one keep it in step.`
       })
     }
@@ -119,15 +111,15 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   /** Fails if a table is gone. It is made again when the target is opened. */
   const present = Effect.fnUntraced(function* (table: string) {
     if ((yield* columnsOf(table)).length > 0) return
-    return yield* new Target.TargetUnavailable({ message: `The table ${table} in ${databaseName} is gone` })
+    return yield* new Unavailable({ message: `The table ${table} in ${databaseName} is gone` })
   })
 
-  const orGone = <A>({ name }: Table, work: Effect.Effect<A, Target.TargetError>) =>
-    Effect.tapErrorTag(work, "TargetRefused", () =>
+  const orGone = <A>({ name }: Table, work: Effect.Effect<A, Failed>) =>
+    Effect.tapErrorTag(work, "Refused", () =>
       Effect.forEach([markTable, statesTable, seenTable, name], present, { discard: true })
     )
 
-  const stateOf = Effect.fnUntraced(function* (table: Table): Effect.fn.Return<Target.State, Target.TargetError> {
+  const stateOf = Effect.fnUntraced(function* (table: Table): Effect.fn.Return<Target.State, Failed> {
     yield* present(table.name)
     const [row] = yield* run(`select cursor, is_reload, in_step_at from ${states} where resource = $1`, [
       table.resource
@@ -143,7 +135,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const next = Target.after(state, page)
     const copied = quote(table.name)
     const isReload = state.load === "again"
-    const latest = new Map(page.body.map((record) => [record.id, record]))
+    const latest = new Map(page.body.map((record) => [String(record["id"]), record]))
     yield* advance(table, state, next, Target.isInStep(next, page))
     if (page.removed.length > 0) {
       const ids = dialect.idsIn("$1")
@@ -171,10 +163,8 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     stateOf: (table) => orGone(table, stateOf(table)),
     apply: (table, state, page) => orGone(table, transaction(apply(table, state, page))),
     restart: (table, state) => {
-      const next: Target.State = { cursor: undefined, load: "again" }
-      return orGone(table, transaction(Effect.andThen(advance(table, state, next, false), forget(table)))).pipe(
-        Effect.as(next)
-      )
+      const restarted = Effect.andThen(advance(table, state, Target.reload, false), forget(table))
+      return orGone(table, Effect.as(transaction(restarted), Target.reload))
     },
     finish: Effect.void
   }

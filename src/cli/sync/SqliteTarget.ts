@@ -3,40 +3,34 @@ import { statSync } from "node:fs"
 import type { DatabaseSync } from "node:sqlite"
 import { Effect, Predicate, type Scope, Semaphore } from "effect"
 import * as FileLock from "../../process/FileLock.ts"
+import { type Failed, Unavailable } from "../Usage.ts"
 import * as Files from "./Files.ts"
 import * as SqlCopy from "./SqlCopy.ts"
 import type { ColumnType, Table } from "./Table.ts"
 import * as Target from "./Target.ts"
 
-/** The result code, which is the last byte of an extended one. */
-const codeOf = (cause: unknown) =>
-  Predicate.hasProperty(cause, "errcode") && Predicate.isNumber(cause.errcode) ? cause.errcode & 0xff : 0
+/** True for SQLITE_IOERR and SQLITE_FULL, in the last byte of an extended result code. */
+const hasNoRoom = (cause: unknown) =>
+  Predicate.hasProperty(cause, "errcode") && [10, 13].includes(Number(cause.errcode) & 0xff)
 
-// SQLITE_IOERR and SQLITE_FULL.
-const hasNoRoom = (cause: unknown) => [10, 13].includes(codeOf(cause))
-
-const failureOf = (name: string, cause: unknown): Target.TargetError => {
-  if (FileLock.isLocked(cause)) return new Target.TargetUnavailable({ message: `${name} is locked by another program` })
-  const message = `${name} cannot be used: ${Predicate.isError(cause) ? cause.message : String(cause)}`
-  return hasNoRoom(cause) || Files.isTemporary(cause)
-    ? new Target.TargetUnavailable({ message })
-    : new Target.TargetRefused({ message })
-}
+const failureOf = (name: string, cause: unknown): Failed =>
+  FileLock.isLocked(cause)
+    ? new Unavailable({ message: `${name} is locked by another program` })
+    : Files.failureOf(name, cause, hasNoRoom(cause))
 
 /** Runs statements, whose failures are those of the target. */
-export const attempt = <A>(name: string, work: () => A): Effect.Effect<A, Target.TargetError> =>
+export const attempt = <A>(name: string, work: () => A): Effect.Effect<A, Failed> =>
   Effect.try({ try: work, catch: (cause) => failureOf(name, cause) })
 
-/** Opens a file until the scope closes. A statement waits some milliseconds for a lock, by default 10 seconds. */
+/** Opens a file until the scope closes. */
 export const open = Effect.fnUntraced(function* (
   name: string,
-  file: string,
-  timeout = 10_000
-): Effect.fn.Return<DatabaseSync, Target.TargetError, Scope.Scope> {
+  file: string
+): Effect.fn.Return<DatabaseSync, Failed, Scope.Scope> {
   const { DatabaseSync } = yield* FileLock.sqlite
   yield* Files.refuseDangling(file)
   return yield* Effect.acquireRelease(
-    attempt(name, () => new DatabaseSync(file, { timeout })),
+    attempt(name, () => new DatabaseSync(file, { timeout: 10_000 })),
     (database) => Effect.sync(() => database.close())
   )
 })
@@ -84,7 +78,6 @@ const openCopy = Effect.fnUntraced(function* (place: Target.Place, file: string,
       ...place,
       quote: SqlCopy.quoteName,
       typeOf,
-      now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
       // Node 22 takes no numbers of parameters.
       run: (statement, params = []) =>
         run(() => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params.map(valueOf))),
@@ -94,13 +87,9 @@ const openCopy = Effect.fnUntraced(function* (place: Target.Place, file: string,
           () => work,
           (_, exit) => (exit._tag === "Success" ? execute("commit") : Effect.ignore(execute("rollback")))
         ).pipe(Semaphore.withPermit(oneAtATime)),
+      // A file that was removed can still be written, and nobody would see it.
       columnsOf: (table) =>
-        run(() => {
-          // A file that was removed can still be written, and nobody would see it.
-          if (inodeOf() !== inode) return []
-          const columns = database.prepare("select name from pragma_table_info(?)").all(table)
-          return columns.map((column) => String(column["name"]))
-        }),
+        run(() => (inodeOf() === inode ? database.prepare("select name from pragma_table_info(?)").all(table) : [])),
       idsIn: (param) => `(select value as id from json_each(${param}))`,
       upsert: (table, records) =>
         run(() => {

@@ -1,7 +1,6 @@
 /** The tables of a copy: one for each resource, with a typed column for each field of its record. */
 import { Predicate, Schema } from "effect"
 import { resources } from "../../api/records/index.ts"
-import type { Resource } from "../../api/records/Resource.ts"
 
 /** The type of a column, by its name in Postgres. `jsonb` holds an object. */
 export type ColumnType = "text" | "numeric" | "integer" | "boolean" | "timestamptz" | "date" | "text[]" | "jsonb"
@@ -22,34 +21,28 @@ export interface Table {
   readonly columns: ReadonlyArray<Column>
 }
 
-const propertyOf = (value: unknown, name: string) => (Predicate.hasProperty(value, name) ? value[name] : undefined)
-
-/** The values of a keyword in a JSON Schema and in its alternatives. */
-const valuesOf = (schema: unknown, keyword: string): ReadonlyArray<unknown> => [
-  ...[propertyOf(schema, keyword)].flat(),
-  ...["anyOf", "oneOf", "allOf"].flatMap((word) => {
-    const parts = propertyOf(schema, word)
-    return Array.isArray(parts) ? parts.flatMap((part) => valuesOf(part, keyword)) : []
-  })
-]
-
-const columnTypeOf = (schema: unknown): ColumnType => {
-  const types = valuesOf(schema, "type")
-  if (types.includes("array")) return "text[]"
-  if (types.includes("integer")) return "integer"
-  if (types.includes("number")) return "numeric"
-  if (types.includes("boolean")) return "boolean"
-  if (!types.includes("string")) return "jsonb"
-  const formats = valuesOf(schema, "format")
-  return formats.includes("date-time") ? "timestamptz" : formats.includes("date") ? "date" : "text"
+const columnTypes: Readonly<Record<string, ColumnType>> = {
+  array: "text[]",
+  boolean: "boolean",
+  integer: "integer",
+  number: "numeric",
+  string: "text",
+  "string date": "date",
+  "string date-time": "timestamptz"
 }
 
-const tableOf = ({ name: resource, record, table }: Resource): Table => {
-  const { definitions, schema } = Schema.toJsonSchemaDocument(record)
-  const properties = [schema, ...Object.values(definitions)].map((found) => propertyOf(found, "properties"))
-  const columns = Object.entries(properties.find(Predicate.isObject) ?? {})
-  return { resource, name: table, columns: columns.map(([name, type]) => ({ name, type: columnTypeOf(type) })) }
+const keyword = (schema: unknown, name: string) =>
+  Predicate.hasProperty(schema, name) ? ` ${String(schema[name])}` : ""
+
+/** The type of the column of a field, which may be null. */
+const typeOf = (field: Schema.Top): ColumnType => {
+  const { schema } = Schema.toJsonSchemaDocument(field)
+  const [first] = [schema["anyOf"] ?? schema].flat()
+  return columnTypes[`${keyword(first, "type")}${keyword(first, "format")}`.trim()] ?? "jsonb"
 }
 
 /** The tables of all resources, in the contract's order. */
-export const tables: ReadonlyArray<Table> = resources.map(tableOf)
+export const tables = resources.map(({ name: resource, record, table }): Table => {
+  const columns = Object.entries<Schema.Top>(record.fields).map(([name, field]) => ({ name, type: typeOf(field) }))
+  return { resource, name: table, columns }
+})

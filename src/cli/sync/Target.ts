@@ -1,21 +1,15 @@
 /** The place of a copy. Each kind of target implements this, and survives a kill at any point. */
-import { Effect, Schema, type Scope } from "effect"
-import type { ChangesPage } from "../../client/index.ts"
+import { Effect, type Scope } from "effect"
+import type { AnyRecord, ChangesPage } from "../../client/index.ts"
+import { type Failed, Refused } from "../Usage.ts"
 import type { Table } from "./Table.ts"
 
-/** A record, as in the API's JSON. */
-export interface SyncRecord {
-  readonly [field: string]: unknown
-  readonly id: string
-}
-
 /** A page of changes of a resource. */
-export type Page = ChangesPage<SyncRecord>
+export type Page = ChangesPage<AnyRecord>
 
-/** The source of a copy. A target has the copy of one organization of one service. */
+/** The source of a copy. A target has the copy of one organization of the service at one address. */
 export interface Origin {
   readonly organization: string
-  /** The service's address, without user information. */
   readonly url: string
 }
 
@@ -27,31 +21,18 @@ export interface State {
   readonly load: "first" | "again" | "done"
 }
 
-/** The target cannot be used as it is; the message says why, and what to do. A retry does not help. */
-export class TargetRefused extends Schema.TaggedError<TargetRefused>()("TargetRefused", { message: Schema.String }) {}
-
-/** The target does not respond, or has no room for the statement. A retry may help. */
-export class TargetUnavailable extends Schema.TaggedError<TargetUnavailable>()("TargetUnavailable", {
-  message: Schema.String
-}) {}
-
-const TargetError = Schema.Union([TargetRefused, TargetUnavailable])
-export type TargetError = typeof TargetError.Type
-
-export const isTargetError = Schema.is(TargetError)
-
 /** The copy in an open target. */
 export interface Copy {
-  readonly stateOf: (table: Table) => Effect.Effect<State, TargetError>
+  readonly stateOf: (table: Table) => Effect.Effect<State, Failed>
   /**
    * Applies a page together with its cursor, or nothing of it. Fails if the copy is not at `state` any more, as another
    * process has changed it.
    */
-  readonly apply: (table: Table, state: State, page: Page) => Effect.Effect<State, TargetError>
+  readonly apply: (table: Table, state: State, page: Page) => Effect.Effect<State, Failed>
   /** Begins a load of all records, over the existing copy. */
-  readonly restart: (table: Table, state: State) => Effect.Effect<State, TargetError>
+  readonly restart: (table: Table, state: State) => Effect.Effect<State, Failed>
   /** Called each time that all resources have been read. */
-  readonly finish: Effect.Effect<void, TargetError>
+  readonly finish: Effect.Effect<void, Failed>
 }
 
 export interface OpenOptions {
@@ -72,11 +53,14 @@ export interface Place {
 export interface Target {
   readonly name: string
   /** Takes the target for this process alone until the scope closes, and makes or checks what the copy needs. */
-  readonly open: (options: OpenOptions) => Effect.Effect<Copy, TargetError, Scope.Scope>
+  readonly open: (options: OpenOptions) => Effect.Effect<Copy, Failed, Scope.Scope>
 }
 
 /** The version of what targets keep beside the records. */
 export const formatVersion = 1
+
+/** The state at the beginning of a second load. */
+export const reload: State = { cursor: undefined, load: "again" }
 
 /** The state after a page. A load ends once it is complete: before, an open transaction may hold records back. */
 export const after = ({ load }: State, { complete, cursor, has_more }: Page): State => ({
@@ -89,32 +73,28 @@ export const isInStep = ({ load }: State, { has_more }: Page): boolean => load =
 
 /** The refusal of a target that another process has taken. */
 export const inUse = ({ elsewhere, name }: Place) =>
-  new TargetRefused({
-    message: `Another process keeps the copy in ${name} in step. Stop it first, or choose ${elsewhere}.`
-  })
+  new Refused({ message: `Another process keeps the copy in ${name} in step. Stop it first, or choose ${elsewhere}.` })
 
 /** The refusal of a file or table that stands where the copy would be. */
 export const notOurs = (thing: string, { elsewhere }: Place) =>
-  new TargetRefused({ message: `There is a ${thing} that practice-data did not create. Choose ${elsewhere}.` })
+  new Refused({ message: `There is a ${thing} that practice-data did not create. Choose ${elsewhere}.` })
 
 /** Checks the origin that a target has recorded for its copy. */
-export const checkMark = Effect.fnUntraced(function* (
+export const checkMark = (
   { elsewhere, name }: Place,
-  mark: Origin & { readonly format: number },
+  { format, organization, url }: Origin & { readonly format: number },
   { allowNewUrl, origin }: OpenOptions
-) {
-  const refuse = (message: string) => new TargetRefused({ message: `The copy in ${name} ${message}` })
-  if (mark.format > formatVersion) {
-    return yield* refuse(`was made by a newer version of practice-data. Use that version, or choose ${elsewhere}.`)
-  }
-  if (mark.organization !== origin.organization) {
-    return yield* refuse(
-      `is of the organization ${mark.organization}, and the API key is of ${origin.organization}. Use a key of ${mark.organization}, or choose ${elsewhere}.`
+) => {
+  const refuse = (reason: string) =>
+    Effect.fail(new Refused({ message: `The copy in ${name} ${reason} choose ${elsewhere}.` }))
+  if (format > formatVersion) return refuse("was made by a newer version of practice-data. Use that version, or")
+  if (organization !== origin.organization) {
+    return refuse(
+      `is of the organization ${organization}, and the API key is of ${origin.organization}. Use a key of ${organization}, or`
     )
   }
-  if (mark.url !== origin.url && !allowNewUrl) {
-    return yield* refuse(
-      `is of the service at ${mark.url}, and this is ${origin.url}. If the service has moved, run once with --allow-new-url. Otherwise choose ${elsewhere}.`
-    )
-  }
-})
+  if (url === origin.url || allowNewUrl) return Effect.void
+  return refuse(
+    `is of the service at ${url}, and this is ${origin.url}. If the service has moved, run once with --allow-new-url. Otherwise`
+  )
+}

@@ -1,6 +1,7 @@
 /** The targets by the texts that name them. */
-import { Effect, Option, Redacted, Result, Schema } from "effect"
+import { Effect, Option, Redacted, Result } from "effect"
 import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
+import { misused } from "../Usage.ts"
 import * as NdjsonTarget from "./NdjsonTarget.ts"
 import * as ParquetTarget from "./ParquetTarget.ts"
 import * as PostgresTarget from "./PostgresTarget.ts"
@@ -12,41 +13,37 @@ export interface Options {
   readonly concurrency: number
 }
 
-/** The text names no target, or one that an option is not for. */
-export class NotATarget extends Schema.TaggedError<NotATarget>()("NotATarget", { message: Schema.String }) {}
-
-const refuse = (message: string) => Effect.fail(new NotATarget({ message }))
-
-const postgres = (text: string, { concurrency, schema }: Options) =>
-  Result.match(ConnectionUrl.parse(text), {
-    onFailure: (reason) => refuse(`The target is not a URL such as postgres://user@host:5432/database: ${reason}.`),
-    onSuccess: () => {
-      const given = new URLSearchParams(text.split("?")[1]).get("schema")
-      const named = Option.getOrElse(schema, () => given ?? "public")
-      return Effect.succeed(PostgresTarget.make({ url: Redacted.make(text), schema: named, concurrency }))
-    }
-  })
-
-const looksLikeFile = /\.(db|sqlite3?)$/i
-const scheme = /^[a-z][a-z\d+.-]+:/i
+const refuse = (message: string) => misused(["sync"], message)
 
 /** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER`, `ndjson:FOLDER` or the path of a folder. */
-export const targetOf = Effect.fnUntraced(function* (text: string, options: Options) {
+export const targetOf = Effect.fnUntraced(function* (text: string, { compact, concurrency, schema }: Options) {
   const isPostgres = /^postgres(ql)?:/i.test(text)
-  const isFolder = !isPostgres && !/^(sqlite|parquet):/.test(text)
-  if (Option.isSome(options.schema) && !isPostgres) return yield* refuse("--schema is for a postgres:// target.")
-  if (options.compact && !isFolder) return yield* refuse("--compact is for a folder of NDJSON.")
-  if (isPostgres) return yield* postgres(text, options)
-  const path = text.replace(/^(sqlite|ndjson|parquet):/, "")
-  if (path === "") return yield* refuse("The target has no path.")
-  if (text.startsWith("parquet:")) return yield* ParquetTarget.make(path)
-  if (!isFolder) return SqliteTarget.make(path, { name: text, elsewhere: "another file" })
-  if (!text.startsWith("ndjson:")) {
-    if (looksLikeFile.test(text))
-      return yield* refuse(`For a SQLite file write sqlite:${text}, for a folder ndjson:${text}.`)
-    if (scheme.test(text)) {
-      return yield* refuse(`The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.`)
+  const [prefix = "", kind = ""] = /^(sqlite|parquet|ndjson):/.exec(text) ?? []
+  const path = text.slice(prefix.length)
+  if (Option.isSome(schema) && !isPostgres) return yield* refuse("--schema is for a postgres:// target.")
+  if (compact && (isPostgres || /sqlite|parquet/.test(kind)))
+    return yield* refuse("--compact is for a folder of NDJSON.")
+  if (isPostgres) {
+    const parsed = ConnectionUrl.parse(text)
+    if (Result.isFailure(parsed)) {
+      return yield* refuse(`The target is not a URL such as postgres://user@host:5432/database: ${parsed.failure}.`)
     }
+    const inUrl = new URLSearchParams(text.split("?")[1]).get("schema") ?? "public"
+    return PostgresTarget.make({
+      url: Redacted.make(text),
+      database: ConnectionUrl.format({ ...parsed.success, user: undefined }),
+      schema: Option.getOrElse(schema, () => inUrl),
+      concurrency
+    })
   }
-  return yield* NdjsonTarget.make({ folder: path, compact: options.compact })
+  if (path === "") return yield* refuse("The target has no path.")
+  if (kind === "parquet") return yield* ParquetTarget.make(path)
+  if (kind === "sqlite") return SqliteTarget.make(path, { name: text, elsewhere: "another file" })
+  if (kind === "" && /\.(db|sqlite3?)$/i.test(text)) {
+    return yield* refuse(`For a SQLite file write sqlite:${text}, for a folder ndjson:${text}.`)
+  }
+  if (kind === "" && /^[a-z][a-z\d+.-]+:/i.test(text)) {
+    return yield* refuse("The target must be postgres://..., sqlite:FILE, ndjson:FOLDER or parquet:FOLDER.")
+  }
+  return yield* NdjsonTarget.make(path, compact)
 })

@@ -6,7 +6,8 @@ import { HttpApiClient } from "effect/http-api"
 import * as Api from "../../../src/api/Client.ts"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import { RecordNotFound } from "../../../src/api/Errors.ts"
-import { Source, SourceRefused } from "../../../src/cli/sync/Source.ts"
+import * as Source from "../../../src/cli/sync/Source.ts"
+import { Refused } from "../../../src/cli/Usage.ts"
 import * as Client from "../../../src/client/index.ts"
 import { InProcess, key } from "../../http/inProcess.ts"
 import { long } from "../../support/tries.ts"
@@ -140,13 +141,13 @@ describe("a response of another server", () => {
   it.effect("refuses a copy", () =>
     Effect.gen(function* () {
       const client = clientOf(steps(others["a 404 of FastAPI"]).fetch)
-      const source = yield* Effect.provide(Source, Source.layer({ url: baseUrl, client }))
+      const source = Source.make(baseUrl, client)
       const failures = [
         yield* Effect.flip(source.organization),
         yield* Effect.flip(Stream.runDrain(source.changes("charges", undefined)))
       ]
       for (const { message } of failures) assert.include(message, `404 from ${baseUrl}/api/v3/`)
-      assert.instanceOf(failures[0], SourceRefused)
+      assert.instanceOf(failures[0], Refused)
     })
   )
 })

@@ -1,5 +1,5 @@
 /** The places that a copy in files accepts, and a full disk. */
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
@@ -8,7 +8,7 @@ import * as Files from "../../../../src/cli/sync/Files.ts"
 import * as Sqlite from "../../../../src/cli/sync/SqliteTarget.ts"
 import { targetOf } from "../../../../src/cli/sync/targetOf.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
-import { opening } from "./fixture.ts"
+import { beginning, charge, charges, opening, page } from "./fixture.ts"
 
 const open = (text: string) =>
   targetOf(text, { schema: Option.none(), compact: false, concurrency: 1 }).pipe(
@@ -17,13 +17,7 @@ const open = (text: string) =>
     Effect.provide(NodeServices.layer)
   )
 
-const make = {
-  sqlite: (path: string) => writeFileSync(path, ""),
-  ndjson: (path: string) => mkdirSync(path),
-  parquet: (path: string) => mkdirSync(path)
-}
-
-it.effect.each(["sqlite", "ndjson", "parquet"] as const)(
+it.effect.each(["sqlite", "ndjson", "parquet"])(
   "%s: a symbolic link is followed to what exists, and never makes anything elsewhere",
   (kind) =>
     Effect.gen(function* () {
@@ -31,10 +25,11 @@ it.effect.each(["sqlite", "ndjson", "parquet"] as const)(
       const [link, elsewhere] = [join(folder, "link"), join(folder, "elsewhere")]
       symlinkSync(elsewhere, link)
       const error = yield* Effect.flip(open(`${kind}:${link}`))
-      assert.strictEqual(error._tag, "TargetRefused")
+      assert.strictEqual(error._tag, "Refused")
       assert.include(error.message, `${link} is a symbolic link`)
       assert.isFalse(existsSync(elsewhere))
-      make[kind](elsewhere)
+      if (kind === "sqlite") writeFileSync(elsewhere, "")
+      else mkdirSync(elsewhere)
       yield* open(`${kind}:${link}`)
     }).pipe(Effect.scoped)
 )
@@ -50,6 +45,39 @@ it.effect("a file that is written in a folder takes the place of a link", () =>
   }).pipe(Effect.scoped)
 )
 
+it.effect.each(["ndjson", "parquet"])("%s: a folder with files of another owner is refused", (kind) =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    writeFileSync(join(folder, `charges.${kind}`), "mine")
+    const { message } = yield* Effect.flip(open(`${kind}:${folder}`))
+    assert.include(message, `that practice-data did not create, such as charges.${kind}`)
+  }).pipe(Effect.scoped)
+)
+
+it.effect.each([
+  ["is cut back to what its state says", "charges.ndjson", (text: string) => `${text}half a li`, undefined],
+  ["is refused if it lacks bytes", "charges.ndjson", () => "", "has 0 bytes, and had"],
+  ["is refused without a readable state", "_practice_data_sync.json", () => "{}", "is damaged"]
+] as const)("a copy in NDJSON %s", ([, name, change, refusal]) =>
+  Effect.gen(function* () {
+    const folder = join(yield* temporaryFolder, "copy")
+    const target = yield* targetOf(folder, { schema: Option.none(), compact: false, concurrency: 1 })
+    const opened = target.open(opening())
+    yield* Effect.scoped(Effect.flatMap(opened, (copy) => copy.apply(charges, beginning, page([charge("a", "1")]))))
+    const file = join(folder, name)
+    const before = readFileSync(file, "utf8")
+    writeFileSync(file, change(before))
+    if (refusal === undefined) {
+      yield* Effect.scoped(opened)
+      assert.strictEqual(readFileSync(file, "utf8"), before)
+    } else {
+      const { _tag, message } = yield* Effect.flip(Effect.scoped(opened))
+      assert.strictEqual(_tag, "Refused")
+      assert.include(message, refusal)
+    }
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
 it.effect("a full disk is waited out", () =>
   Effect.gen(function* () {
     const database = yield* Sqlite.open("sqlite:copy.db", join(yield* temporaryFolder, "copy.db"))
@@ -58,9 +86,9 @@ it.effect("a full disk is waited out", () =>
       database.exec(`insert into copy values ('${"x".repeat(100_000)}')`)
     )
     const writing = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.writeFileString("/dev/full", "x"))
-    for (const written of [inSqlite, Effect.mapError(writing, Files.failureOf("ndjson:copy"))]) {
+    for (const written of [inSqlite, Files.asTarget("ndjson:copy")(writing)]) {
       const error = yield* Effect.flip(written)
-      assert.strictEqual(error._tag, "TargetUnavailable", error.message)
+      assert.strictEqual(error._tag, "Unavailable", error.message)
     }
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )

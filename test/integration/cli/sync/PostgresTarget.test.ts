@@ -9,11 +9,8 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
   it.effect("is unavailable when its server ends the session, and has nothing of the page", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
-      const target = PostgresTarget.make({
-        url: Redacted.make(url),
-        schema: "ended",
-        concurrency: 1
-      })
+      const settings = { url: Redacted.make(url), database: "postgres://db", schema: "ended", concurrency: 1 }
+      const target = PostgresTarget.make(settings)
       const state = yield* Effect.scoped(
         Effect.flatMap(target.open(opening()), (copy) => copy.apply(charges, beginning, page([charge("a", "1")])))
       )
@@ -25,7 +22,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
           Effect.flatMap(target.open(opening()), (copy) => copy.apply(charges, state, page([charge("b", "1")])))
         )
       )
-      assert.strictEqual(error._tag, "TargetUnavailable", error.message)
+      assert.strictEqual(error._tag, "Unavailable", error.message)
       yield* sql`drop trigger ends on ended.charges`
       const kept = yield* Effect.scoped(Effect.flatMap(target.open(opening()), (copy) => copy.stateOf(charges)))
       assert.deepStrictEqual(kept, state)

@@ -1,17 +1,12 @@
 /** The promise of every kind of target: the copy keeps each applied page with its cursor, however a process ends. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { paymentIntents } from "../../../../src/api/records/PaymentIntents.ts"
-import { pets } from "../../../../src/api/records/Pets.ts"
-import { rowsOf } from "../../../../src/records/Rows.ts"
 import { tables } from "../../../../src/cli/sync/Table.ts"
 import type { OpenOptions } from "../../../../src/cli/sync/Target.ts"
 import { resources as contract } from "../../../support/contract/Contract.ts"
-import * as Arbitraries from "../../../support/arbitraries.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
-import { long, tries } from "../../../support/tries.ts"
-import { resources } from "../../records/stores.ts"
-import { beginning, charge, charges, decodeRecords, opening, origin, page, tableOf } from "./fixture.ts"
+import { long } from "../../../support/tries.ts"
+import { beginning, charge, charges, exactly, opening, origin, page } from "./fixture.ts"
 import { stands } from "./stands.ts"
 
 const messageOf = <A, E extends { readonly message: string }, R>(effect: Effect.Effect<A, E, R>) =>
@@ -40,26 +35,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
       return { ...stand, open, statuses }
     })
 
-    for (const { often, options } of tries({ few: 1, many: 5, size: 24, maxShrinks: 100 }))
-      // They have a field of every type.
-      for (const resource of options.tags.length > 0 ? resources : [paymentIntents, pets])
-        it.effect.prop(
-          `${kind} has ${resource.name} exactly as they came${often}`,
-          { records: Arbitraries.recordsOf(resource, { minLength: 4, maxLength: 24 }) },
-          ({ records }) =>
-            Effect.gen(function* () {
-              const table = tableOf(resource.name)
-              const { rowsOf: copied, target } = yield* make
-              const copy = yield* target.open(opening({ tables: [table] }))
-              const came = yield* decodeRecords((yield* rowsOf(resource, records)).map(({ json }) => json))
-              yield* copy.apply(table, beginning, page(came))
-              assert.deepStrictEqual(
-                Object.fromEntries(yield* copied(resource.name)),
-                Object.fromEntries(came.map((record) => [record.id, JSON.stringify(record)]))
-              )
-            }).pipe(Effect.scoped),
-          options
-        )
+    exactly(kind, it, make)
 
     it.effect(`${kind} applies changes and removals, and keeps them with the cursor`, () =>
       Effect.gen(function* () {
@@ -196,6 +172,22 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
     )
 
     it.effect(
+      `${kind} refuses a page for a state that the copy has left`,
+      () =>
+        Effect.gen(function* () {
+          const { forget, open, statuses } = yield* opened()
+          if (forget === undefined) return
+          const copy = yield* open
+          yield* copy.apply(charges, beginning, page([charge("a", "1")]))
+          const late = copy.apply(charges, beginning, page([charge("a", "2")]))
+          assert.include(yield* messageOf(late), "Another process has changed the copy of charges")
+          assert.include(yield* messageOf(copy.restart(charges, beginning)), "Another process has changed")
+          assert.deepStrictEqual(yield* statuses, { a: "1" })
+        }).pipe(Effect.scoped),
+      tier
+    )
+
+    it.effect(
       `${kind} begins again with a resource whose copy was removed`,
       () =>
         Effect.gen(function* () {
@@ -209,7 +201,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("tables", (it) => {
               const nothing = Effect.andThen(copy.stateOf(charges), copy.apply(charges, state, page([])))
               for (const round of [nothing, copy.apply(charges, state, page([charge("a", "2")]))]) {
                 const error = yield* Effect.flip(round)
-                assert.strictEqual(error._tag, "TargetUnavailable", error.message)
+                assert.strictEqual(error._tag, "Unavailable", error.message)
               }
             })
           )

@@ -109,10 +109,13 @@ export const inParquet = (folder: string, resource: string): Promise<Rows> =>
       )
     )
 
+/** The state that a folder keeps. */
+export const stateIn = (folder: string) => JSON.parse(readFileSync(join(folder, "_practice_data_sync.json"), "utf8"))
+
 /** The records that the changes in a file make, as far as the folder's state says that they count. */
 export const inFolder = (folder: string, resource: string): Rows => {
-  const state = JSON.parse(readFileSync(join(folder, "_practice_data_sync.json"), "utf8"))
-  const bytes = readFileSync(join(folder, `${tableOf(resource)}.ndjson`)).subarray(0, state.resources[resource].bytes)
+  const { bytes: whole } = stateIn(folder).resources[resource]
+  const bytes = readFileSync(join(folder, `${tableOf(resource)}.ndjson`)).subarray(0, whole)
   const rows = new Map<string, string>()
   for (const line of bytes.toString().split("\n").slice(0, -1)) {
     const change = JSON.parse(line)

@@ -2,59 +2,39 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { type Options, targetOf } from "../../../../src/cli/sync/targetOf.ts"
+import { targetOf } from "../../../../src/cli/sync/targetOf.ts"
 
-const given = (over: Partial<Options> = {}): Options => ({
-  schema: Option.none(),
-  compact: false,
-  concurrency: 4,
-  ...over
-})
-
-const named = (text: string, over: Partial<Options> = {}) =>
-  targetOf(text, given(over)).pipe(
+/** The name of a target, or the error of a text. */
+const named = (text: string, schema?: string, compact = false) =>
+  targetOf(text, { schema: Option.fromNullishOr(schema), compact, concurrency: 4 }).pipe(
     Effect.map(({ name }) => name),
+    Effect.catch(({ errors }) => Effect.succeed(errors.map(({ message }) => message).join())),
     Effect.provide(NodeServices.layer)
   )
 
-const targets = [
-  [
-    "postgres://me:s3cret@db.example:5433/warehouse?sslmode=require",
-    "postgres://db.example:5433/warehouse, schema public"
-  ],
-  ["postgresql://me@db.example/warehouse?schema=practice", "postgres://db.example:5432/warehouse, schema practice"],
-  ["sqlite:copies/practice.db", "sqlite:copies/practice.db"],
-  ["ndjson:copies/practice.db", "ndjson:copies/practice.db"],
-  ["./copies/practice", "ndjson:./copies/practice"],
-  ["copies", "ndjson:copies"]
-] as const
-
-it.effect.each(targets)("%s is %s", ([text, name]) =>
-  Effect.gen(function* () {
-    assert.strictEqual(yield* named(text), name)
-  })
+it.effect.each([
+  ["postgres://me:s3cret@db:5433/x?sslmode=require", undefined, "postgres://db:5433/x, schema public"],
+  ["postgresql://me@db/x?schema=practice", undefined, "postgres://db:5432/x, schema practice"],
+  ["postgres://me@db/x?schema=practice", "flag", "postgres://db:5432/x, schema flag"],
+  ["sqlite:copies/practice.db", undefined, "sqlite:copies/practice.db"],
+  ["parquet:copies", undefined, "parquet:copies"],
+  ["ndjson:copies/practice.db", undefined, "ndjson:copies/practice.db"],
+  ["./copies/practice", undefined, "ndjson:./copies/practice"]
+] as const)("%s with the schema %s is %s", ([text, schema, name]) =>
+  Effect.map(named(text, schema), (found) => assert.strictEqual(found, name))
 )
 
-it.effect("takes the schema of the flag first", () =>
-  Effect.gen(function* () {
-    const name = yield* named("postgres://me@db/warehouse?schema=a", { schema: Option.some("b") })
-    assert.strictEqual(name, "postgres://db:5432/warehouse, schema b")
-  })
-)
-
-const wrong = [
-  ["copy.sqlite3", {}, "sqlite:copy.sqlite3"],
-  ["mysql://me:s3cret@db/warehouse", {}, "must be postgres://"],
-  ["postgres://me:s3cret@:x/warehouse", {}, "is not a URL"],
-  ["sqlite:", {}, "no path"],
-  ["sqlite:copy.db", { compact: true }, "--compact is for a folder"],
-  ["copy", { schema: Option.some("practice") }, "--schema is for a postgres:// target"]
-] as const
-
-it.effect.each(wrong)("refuses %s", ([text, over, why]) =>
-  Effect.gen(function* () {
-    const { message } = yield* Effect.flip(named(text, over))
-    assert.include(message, why)
+it.effect.each([
+  ["copy.sqlite3", undefined, false, "write sqlite:copy.sqlite3"],
+  ["mysql://me:s3cret@db/x", undefined, false, "must be postgres://"],
+  ["postgres://me:s3cret@:x/warehouse", undefined, false, "is not a URL"],
+  ["sqlite:", undefined, false, "no path"],
+  ["sqlite:copy.db", undefined, true, "--compact is for a folder"],
+  ["postgres://me:s3cret@db/x", undefined, true, "--compact is for a folder"],
+  ["copy", "practice", false, "--schema is for a postgres:// target"]
+] as const)("%s with the schema %s and compact %s is refused: %s", ([text, schema, compact, reason]) =>
+  Effect.map(named(text, schema, compact), (message) => {
+    assert.include(message, reason)
     assert.notInclude(message, "s3cret")
   })
 )

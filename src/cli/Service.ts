@@ -1,4 +1,4 @@
-/** `migrate`, `distribute` and `demo`: the preparation of a database. */
+/** `serve`, and the preparation of its database: `migrate`, `distribute` and `demo`. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { resources } from "../api/records/index.ts"
@@ -13,11 +13,27 @@ import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
 import { documented, Refused } from "./Usage.ts"
 
+/** Runs the service in place of the command. It ends the process itself, as when it is started alone. */
+export const serve = Command.make(
+  "serve",
+  {},
+  Effect.fn(function* () {
+    const { run } = yield* Effect.promise(() => import("../app/App.ts"))
+    return yield* Effect.uninterruptible(Effect.callback<never>(() => run()))
+  })
+).pipe(
+  documented(
+    "Run the service",
+    [["PORT=8080 practice-data serve"], ["PROCESSES=2 ROLES=data-api,intake practice-data serve"]],
+    "Run the service until a stop signal: the data API, the intake and the deletion worker, as ROLES says. Without DATABASE_URL, on an embedded Postgres with demo data."
+  )
+)
+
 /** Prints a line about names, if there are any. */
 const printNamed = (about: string, names: ReadonlyArray<string>) =>
   names.length === 0 ? Effect.void : Output.print(`${about}: ${names.join(", ")}`)
 
-/** Applies what is missing. Doing nothing is a success, so that every deployment may run it. */
+// Doing nothing is a success, so that every deployment may run it.
 export const migrate = Command.make(
   "migrate",
   { json: Output.json },
@@ -30,8 +46,8 @@ export const migrate = Command.make(
     const given = [...new Set(ofLogins.flatMap((one) => one.given))]
     const refused = [...new Set(ofLogins.flatMap((one) => one.refused))]
     const { begun, waiting } = yield* beginAnew(databases[0])
-    if (json)
-      return yield* Output.record({ applied, begun_anew: begun, waiting, logins_set: given, logins_not_set: refused })
+    const done = { applied, begun_anew: begun, waiting, logins_set: given, logins_not_set: refused }
+    if (json) return yield* Output.record(done)
     yield* Output.print(applied.length === 0 ? "Nothing to apply" : `Applied ${applied.join(", ")}`)
     yield* printNamed("Logins that have the settings of sessions now", given)
     yield* printNamed("Logins that this one may not change, which matters behind a pooler", refused)
@@ -46,9 +62,6 @@ export const migrate = Command.make(
   )
 )
 
-const counted = (count: number) => (count === 1 ? "1 table" : `${count} tables`)
-
-/** Distributes what is not distributed yet. Doing nothing is a success. */
 export const distribute = Command.make(
   "distribute",
   { json: Output.json },
@@ -64,8 +77,8 @@ export const distribute = Command.make(
     const { configured, copied, distributed, granted, refused } = done
     if (json) yield* Output.record(done)
     else {
-      yield* printNamed(`Distributed ${counted(distributed.length)} by organization`, distributed)
-      yield* printNamed(`Copied ${counted(copied.length)} to each server`, copied)
+      yield* printNamed(`Distributed ${Output.counted(distributed.length, "table")} by organization`, distributed)
+      yield* printNamed(`Copied ${Output.counted(copied.length, "table")} to each server`, copied)
       if (distributed.length + copied.length === 0) yield* Output.print("All tables are distributed")
       for (const privileges of granted) yield* Output.print(`Granted ${privileges}`)
       const set = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
@@ -92,7 +105,6 @@ export const distribute = Command.make(
   )
 )
 
-/** Loads the demo data into a migrated database that has no organization yet. */
 export const demo = Command.make(
   "demo",
   {},
