@@ -35,14 +35,14 @@ const listOf = <Row, E, R>(
 const revokeOf = <A, E, R>(
   one: "key" | "secret",
   example: string,
-  revoke: (actor: AuditLog.Actor, id: string) => Effect.Effect<Option.Option<A>, E, R>,
+  revoke: (actor: Commands.Actor, id: string) => Effect.Effect<Option.Option<A>, E, R>,
   follows: (revoked: A) => string
 ) =>
   Command.make(
     "revoke",
     { id: Argument.String("id").pipe(Argument.withDescription(`Id of the ${one}, as \`${one}s list\` shows it`)) },
     Effect.fn(function* ({ id }) {
-      const revoked = yield* revoke(yield* AuditLog.commandLine, id)
+      const revoked = yield* revoke(yield* Commands.commandLine, id)
       if (Option.isNone(revoked))
         return yield* new Refused({ message: `There is no ${one} ${id} that could be revoked.` })
       yield* Output.print(`Revoked ${id}${follows(revoked.value)}`)
@@ -64,7 +64,7 @@ const createKey = Command.make(
     json: Output.json
   },
   Effect.fn(function* ({ json, name, organization }) {
-    const { id, key } = yield* Commands.createKey(yield* AuditLog.commandLine, { name, organization })
+    const { id, key } = yield* Commands.createKey(yield* Commands.commandLine, { name, organization })
     const made = { id, organization_id: organization, name, key: Redacted.value(key) }
     yield* Output.shown(json, made, made.key)
     yield* Output.note(`Created ${id} for ${organization}. The key is shown once, and stored nowhere.`)
@@ -105,7 +105,7 @@ const addSecret = Command.make(
   "add",
   { organization: Operators.organization, json: Output.json },
   Effect.fn(function* ({ json, organization }) {
-    const { id, secret } = yield* Commands.addSecret(yield* AuditLog.commandLine, organization)
+    const { id, secret } = yield* Commands.addSecret(yield* Commands.commandLine, organization)
     const made = { id, organization_id: organization, secret: Redacted.value(secret) }
     yield* Output.shown(json, made, made.secret)
     yield* Output.note(

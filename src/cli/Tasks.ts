@@ -5,7 +5,6 @@ import { type Outcome, State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
 import { maximumAttempts } from "../deletions/Task.ts"
 import * as Tasks from "../deletions/Tasks.ts"
-import { commandLine } from "../operations/AuditLog.ts"
 import * as Commands from "../operations/Commands.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
@@ -153,7 +152,7 @@ const replay = Command.make(
   identity,
   Effect.fn(function* (given) {
     const { name, ...which } = yield* identityOf("replay", given)
-    yield* Tasks.Replay.$match(yield* Commands.replayTask(yield* commandLine, which), {
+    yield* Tasks.Replay.$match(yield* Commands.replayTask(yield* Commands.commandLine, which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
       NotDead: ({ state }) =>
         Effect.fail(new Refused({ message: `Task ${which.id} is ${state}. Only a dead task can be replayed.` })),

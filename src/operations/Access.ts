@@ -4,17 +4,12 @@
  */
 import { hash, timingSafeEqual } from "node:crypto"
 import { Clock, Context, Data, Effect, Layer, Option, Redacted } from "effect"
+import { HttpApiBuilder, HttpApiSecurity } from "effect/http-api"
 import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { secured } from "../http/Html.ts"
 
-/** A token is refused. */
-export type Refused = Data.TaggedEnum<{
-  /** There is no token in the configuration. */
-  NotSet: {}
-  Wrong: {}
-  /** Wrong, after too many wrong ones. `retryAfter`: in seconds. */
-  TooMany: { readonly retryAfter: number }
-}>
+/** A token is refused. `retryAfter`, in seconds: after too many wrong ones. */
+export type Refused = Data.TaggedEnum<{ NotSet: {}; Wrong: {}; TooMany: { readonly retryAfter: number } }>
 export const Refused = Data.taggedEnum<Refused>()
 
 const minute = 60_000
@@ -81,20 +76,13 @@ const isCrossSite = ({ headers, method }: Request) => {
   return URL.parse(origin)?.host !== host?.toLowerCase()
 }
 
-/** A name and a token. */
-export interface Credentials {
-  readonly name: string
-  readonly token: Redacted.Redacted
-}
-
-/** The credentials of HTTP Basic. */
-export const credentialsOf = ({ headers }: Request): Credentials | undefined => {
-  const encoded = /^basic ([\w+/=-]{1,1000})$/i.exec(headers["authorization"] ?? "")?.[1]
-  if (encoded === undefined) return undefined
-  const text = Buffer.from(encoded, "base64").toString()
-  const end = text.indexOf(":")
-  return end < 0 ? undefined : { name: text.slice(0, end), token: Redacted.make(text.slice(end + 1)) }
-}
+/** The name and the token of HTTP Basic; undefined without a token. */
+export const credentials = HttpApiBuilder.securityDecode(HttpApiSecurity.basic).pipe(
+  Effect.provideService(HttpServerRequest.ParsedSearchParams, {}),
+  Effect.map(({ password, username }) =>
+    Redacted.value(password) === "" ? undefined : { name: username, token: password }
+  )
+)
 
 /** The address of the client. */
 export const addressOf = ({ remoteAddress }: Request): string =>
@@ -129,11 +117,11 @@ const requireAccess = Effect.fnUntraced(function* (host: string) {
   if (isLoopback(host) || /^\/(metrics|health)(\?|$)/.test(request.url)) return
   const token = yield* Token
   if (!token.isSet) return yield* Effect.fail(refusalOf(Refused.NotSet()))
-  const credentials = credentialsOf(request)
-  if (credentials === undefined) {
+  const given = yield* credentials
+  if (given === undefined) {
     return yield* Effect.fail(refusal(401, "Log in with your name and, as password, the operators' token.", challenge))
   }
-  yield* Effect.mapError(token.check(credentials.token, addressOf(request)), refusalOf)
+  yield* Effect.mapError(token.check(given.token, addressOf(request)), refusalOf)
 })
 
 const protect = (response: HttpServerResponse.HttpServerResponse) =>

@@ -1,27 +1,10 @@
-/** The audit log: each change of an operator. A change and its entry are one transaction. */
-import { userInfo } from "node:os"
+/** The audit log: each change of an operator. `Commands` writes it. */
 import { Array, Effect, Order, Schema, Struct } from "effect"
 import type { Fragment } from "effect/sql/Statement"
-import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf } from "../database/Columns.ts"
+import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
 
-/** The author of a change. */
-export interface Actor {
-  /** The given name, or the user of the operating system. */
-  readonly name: string
-  /** The address of a browser, or `command line`. */
-  readonly source: string
-}
-
-/** A change. `target`: the id of a key, a secret or a task. No field may hold a secret. */
-export interface Change {
-  readonly organization: string
-  readonly action: "key.create" | "key.revoke" | "secret.add" | "secret.revoke" | "task.replay"
-  readonly target: string
-  readonly result: string
-}
-
-/** An entry. `at`: ISO 8601 in UTC. */
+/** An entry. `at`: ISO 8601 in UTC. `source`: the address of a browser, or `command line`. */
 export const Entry = Schema.Struct({
   organization_id: Schema.String,
   id: Schema.String,
@@ -33,48 +16,6 @@ export const Entry = Schema.Struct({
   result: Schema.String
 })
 export type Entry = typeof Entry.Type
-
-const userName = Effect.sync(() => {
-  try {
-    return userInfo().username
-  } catch {
-    // The user has no name on this system, as in some containers.
-    return `uid ${process.getuid?.() ?? "unknown"}`
-  }
-})
-
-/** The user of the command line. */
-export const commandLine: Effect.Effect<Actor> = Effect.map(userName, (name) => ({ name, source: "command line" }))
-
-/**
- * Makes a change and logs it, in one transaction.
- *
- * @param sql the database of the change
- * @param changeOf the change of a result; undefined where nothing changed
- */
-export const audited = <A, E, R>(
-  sql: Database,
-  actor: Actor,
-  change: Effect.Effect<A, E, R>,
-  changeOf: (result: A) => Change | undefined
-) =>
-  sql.withTransaction(
-    Effect.gen(function* () {
-      const result = yield* change
-      const changed = changeOf(result)
-      if (changed === undefined) return result
-      const { action, organization, target, result: outcome } = changed
-      yield* sql`insert into audit_log ${sql.insert({
-        organization_id: organization,
-        actor: actor.name,
-        source: actor.source,
-        action,
-        target,
-        result: outcome
-      })}`
-      return result
-    })
-  )
 
 const columns = `a.organization_id, a.id, ${isoTime("a.at")}, a.actor, a.source, a.action, a.target, a.result,
   a.at::text as position`

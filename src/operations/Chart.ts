@@ -7,13 +7,12 @@ import type { Query } from "./Page.ts"
 
 const lengths = { hour: 3_600_000, day: 86_400_000 } as const
 
-export type WindowName = keyof typeof lengths
+type WindowName = keyof typeof lengths
 
 /** The window of a request: the hour by default. */
 export const windowOf = (parameter: Query): WindowName => (parameter("window") === "day" ? "day" : "hour")
 
 interface Series {
-  /** Shown in the legend, the hints and the table. */
   readonly name: string
   readonly color: string
   /** The value on the axis, from 0 to 1. */
@@ -34,17 +33,15 @@ interface Chart {
   readonly axis: ReadonlyArray<string>
   /** Later ones are drawn over earlier ones. */
   readonly series: ReadonlyArray<Series>
-  readonly slots: ReadonlyArray<Point>
-  /** A bar from 0 to the value, or a mark at the value. */
   readonly shape: "bar" | "mark"
 }
 
-const figure = ({ axis: labels, key, series, shape, slots, title }: Chart): Html => {
+const figure = ({ axis, key, series, shape, title }: Chart, slots: ReadonlyArray<Point>): Html => {
   const step = width / slots.length
   const busy = slots.filter(({ requests }) => requests > 0).toReversed()
   const textOf = (slot: Point) =>
     `${timeOf(slot)}: ${series.map(({ name, text }) => `${name} ${text(slot)}`).join(", ")}`
-  const grid = labels.map((_, line) => `M0 ${rounded((line * height) / (labels.length - 1))}H${width}`)
+  const grid = axis.map((_, line) => `M0 ${rounded((line * height) / (axis.length - 1))}H${width}`)
   const paths = series.map(({ color, share }) => {
     const parts = slots.map((slot, index) => {
       if (!(share(slot) > 0)) return ""
@@ -68,7 +65,7 @@ const figure = ({ axis: labels, key, series, shape, slots, title }: Chart): Html
       h("ul", { class: "legend" })(series.map(({ color, name }) => h("li", { class: color })(name)))
     ),
     h("div", { class: "plot" })(
-      h("div", { class: "axis", "aria-hidden": "true" })(labels.map((text) => h("span")(text))),
+      h("div", { class: "axis", "aria-hidden": "true" })(axis.map((text) => h("span")(text))),
       h("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label })(
         h("path", { class: "grid", d: grid.join("") })(),
         paths,
@@ -100,21 +97,14 @@ const requests = (slots: ReadonlyArray<Point>, title: string) => {
     share: (slot) => drawn(slot) / most,
     text: (slot) => Format.count(count(slot))
   })
+  const errors = ({ clientErrors, serverErrors }: Point) => clientErrors + serverErrors
   const series = [
     bar("all", "teal", (slot) => slot.requests),
-    bar(
-      "4xx",
-      "amber",
-      (slot) => slot.clientErrors,
-      (slot) => slot.clientErrors + slot.serverErrors
-    ),
+    bar("4xx", "amber", (slot) => slot.clientErrors, errors),
     bar("5xx", "red", (slot) => slot.serverErrors)
   ]
-  return figure({ key: "requests", title, axis: [Format.count(most), "0"], series, slots, shape: "bar" })
+  return figure({ key: "requests", title, axis: [Format.count(most), "0"], series, shape: "bar" }, slots)
 }
-
-/** The logarithmic axis of latencies, from 0.1 ms to 10 s. */
-const axis = [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency)
 
 const rank = (name: string, color: string, share: number): Series => ({
   name,
@@ -122,10 +112,14 @@ const rank = (name: string, color: string, share: number): Series => ({
   share: ({ latency }) => Math.min(1, (Math.log10(quantile(latency, share) ?? 0) + 1) / 5),
   text: ({ latency }) => Format.latency(quantile(latency, share))
 })
-const ranks = [rank("p50", "teal", 0.5), rank("p95", "amber", 0.95), rank("p99", "red", 0.99)]
 
-const latencies = (slots: ReadonlyArray<Point>) =>
-  figure({ key: "latencies", title: "Latency, on a logarithmic scale", axis, series: ranks, slots, shape: "mark" })
+const latencies: Chart = {
+  key: "latencies",
+  title: "Latency, on a logarithmic scale",
+  axis: [10_000, 1000, 100, 10, 1, 0.1].map(Format.latency),
+  series: [rank("p50", "teal", 0.5), rank("p95", "amber", 0.95), rank("p99", "red", 0.99)],
+  shape: "mark"
+}
 
 /** All slots of a window until now, with those without requests. */
 const slotsOf = ({ points, step }: Window, length: number, now: number): ReadonlyArray<Point> => {
@@ -143,7 +137,7 @@ export const charts = (
   window: WindowName,
   now: number,
   path: string,
-  parameters: Readonly<Record<string, string | undefined>> = {}
+  parameters: Readonly<Record<string, string>> = {}
 ): Content => {
   const slots = slotsOf(recent[window], lengths[window], now)
   const tab = (text: string, name: WindowName) => ({
@@ -151,11 +145,9 @@ export const charts = (
     href: link(path, { ...parameters, window: name }),
     isCurrent: name === window
   })
+  const title = window === "hour" ? "Requests a minute" : "Requests in 5 minutes"
   return [
     tabs([tab("Last hour", "hour"), tab("Last day", "day")]),
-    h("div", { class: "charts" })(
-      requests(slots, window === "hour" ? "Requests a minute" : "Requests in 5 minutes"),
-      latencies(slots)
-    )
+    h("div", { class: "charts" })(requests(slots, title), figure(latencies, slots))
   ]
 }

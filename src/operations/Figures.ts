@@ -1,5 +1,5 @@
 /** Figures of the processes of this host: their metrics, and the state of their dependencies over time. */
-import { Array, Clock, Context, Effect, Layer, Metric, Option, Predicate, Record, Schedule } from "effect"
+import { Clock, Context, Effect, Layer, Metric, Option, Predicate, Record, Schedule } from "effect"
 import * as Exposition from "../observability/Exposition.ts"
 import { ProcessRuntime } from "../observability/ProcessRuntime.ts"
 import * as Recent from "../observability/Recent.ts"
@@ -34,6 +34,12 @@ export interface Silent {
   readonly process: number
   readonly pid: number | null
   readonly silent: string
+}
+
+/** The processes of this host. */
+export interface Processes {
+  readonly processes: ReadonlyArray<ProcessSnapshot>
+  readonly silent: ReadonlyArray<Silent>
 }
 
 const ownMetrics = Effect.map(Metric.MetricRegistry, (registry) =>
@@ -82,7 +88,7 @@ const isSnapshot = (answer: unknown): answer is ProcessSnapshot =>
 export class Figures extends Context.Service<
   Figures,
   {
-    readonly all: Effect.Effect<ReadonlyArray<ProcessSnapshot | Silent>>
+    readonly all: Effect.Effect<Processes>
     /** The metrics of all processes, in the text format of Prometheus. Takes a second at most. */
     readonly metrics: Effect.Effect<string>
   }
@@ -94,7 +100,7 @@ export class Figures extends Context.Service<
       Effect.gen(function* () {
         const { metrics, snapshot } = yield* ownFigures(roles)
         yield* countProcesses(1, () => 0)
-        return Figures.of({ all: Effect.map(snapshot, Array.of), metrics })
+        return Figures.of({ all: Effect.map(snapshot, (own) => ({ processes: [own], silent: [] })), metrics })
       })
     )
 
@@ -108,17 +114,13 @@ export class Figures extends Context.Service<
         places.reduce((sum, { restarts }) => sum + restarts, 0)
       )
       return Figures.of({
-        all: Effect.map(
-          ask("snapshot"),
-          Array.map(({ answer, pid, process }): ProcessSnapshot | Silent => {
-            if (isSnapshot(answer)) return { ...answer, process }
-            return {
-              process,
-              pid: pid ?? null,
-              silent: pid === undefined ? "Not running" : "No answer within a second"
-            }
+        all: Effect.map(ask("snapshot"), (answers) => ({
+          processes: answers.flatMap(({ answer, process }) => (isSnapshot(answer) ? [{ ...answer, process }] : [])),
+          silent: answers.flatMap(({ answer, pid = null, process }) => {
+            const silent = pid === null ? "Not running" : "No answer within a second"
+            return isSnapshot(answer) ? [] : [{ process, pid, silent }]
           })
-        ),
+        })),
         metrics: Effect.gen(function* () {
           const parts = (yield* ask("metrics")).flatMap(({ answer, process }) =>
             Predicate.isString(answer) ? [{ process: String(process), text: answer }] : []
@@ -147,9 +149,7 @@ export interface Dependency {
 }
 
 /** The figures of all processes at a time. */
-export interface Seen {
-  readonly processes: ReadonlyArray<ProcessSnapshot>
-  readonly silent: ReadonlyArray<Silent>
+export interface Seen extends Processes {
   readonly dependencies: ReadonlyArray<Dependency>
 }
 
@@ -175,11 +175,11 @@ export class Watch extends Context.Service<
       const figures = yield* Figures
       let dependencies: ReadonlyArray<Dependency> = []
       const refresh = Effect.gen(function* () {
-        const all = Option.getOrElse(yield* Effect.timeoutOption(figures.all, "1500 millis"), () => [])
+        const found = yield* Effect.timeoutOption(figures.all, "1500 millis")
+        const all = Option.getOrElse(found, () => ({ processes: [], silent: [] }))
         const at = yield* Clock.currentTimeMillis
-        const processes = all.flatMap((one) => ("silent" in one ? [] : [one]))
-        dependencies = processes.flatMap((one) => tracked(dependencies, one, at))
-        return { processes, silent: all.flatMap((one) => ("silent" in one ? [one] : [])), dependencies }
+        dependencies = all.processes.flatMap((one) => tracked(dependencies, one, at))
+        return { ...all, dependencies }
       })
       const look = yield* Effect.cachedWithTTL(refresh, "1 second")
       // An outage is known also if nobody has a page open.

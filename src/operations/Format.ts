@@ -2,18 +2,13 @@
 import { DateTime } from "effect"
 import { type Content, h } from "../http/Html.ts"
 
-const second = 1000
-const minute = 60 * second
-const hour = 60 * minute
-const day = 24 * hour
-
 /** A length of time in its largest unit, such as `3 min`. */
 export const span = (millis: number): string => {
-  const length = Math.abs(millis)
-  if (length < minute) return `${Math.floor(length / second)} s`
-  if (length < 2 * hour) return `${Math.floor(length / minute)} min`
-  if (length < 2 * day) return `${Math.floor(length / hour)} h`
-  return `${Math.floor(length / day)} days`
+  const seconds = Math.abs(millis) / 1000
+  if (seconds < 60) return `${Math.floor(seconds)} s`
+  if (seconds < 2 * 3600) return `${Math.floor(seconds / 60)} min`
+  if (seconds < 2 * 86_400) return `${Math.floor(seconds / 3600)} h`
+  return `${Math.floor(seconds / 86_400)} days`
 }
 
 /** A time as ISO 8601, in UTC. */
@@ -30,10 +25,9 @@ export const moment = (at: string | number | null, now: number): Content => {
   const millis = typeof at === "string" ? Date.parse(at) : at
   if (millis === null || !Number.isFinite(millis)) return h("span", { class: "none" })("–")
   const ago = now - millis
-  const relative = Math.abs(ago) < second ? "now" : ago > 0 ? `${span(ago)} ago` : `in ${span(ago)}`
+  const relative = Math.abs(ago) < 1000 ? "now" : ago > 0 ? `${span(ago)} ago` : `in ${span(ago)}`
   const [date, time] = utc(millis).split(" ")
-  const parts = [h("span")(date), " ", h("span")(time)]
-  return [h("time", { datetime: iso(millis) })(parts), " ", h("small")(relative)]
+  return [h("time", { datetime: iso(millis) })(h("span")(date), " ", h("span")(time)), " ", h("small")(relative)]
 }
 
 /** A latency in milliseconds. */
@@ -53,22 +47,22 @@ export const count = (value: number, most = Infinity): string =>
 /** A count with its noun, such as `1 task` or `2 tasks`. */
 export const counted = (value: number, one: string): string => `${count(value)} ${value === 1 ? one : `${one}s`}`
 
+/** To one decimal below 10. Less than a tenth of something is `<0.1`. */
+const small = (value: number) => (value < 0.1 ? "<0.1" : value < 10 ? value.toFixed(1) : count(value))
+
 /** Requests per second. */
-export const rate = (value: number): string =>
-  value === 0 ? "0" : value < 0.1 ? "<0.1" : value < 10 ? value.toFixed(1) : count(value)
+export const rate = (value: number): string => (value === 0 ? "0" : small(value))
 
 /** A share in percent. */
 export const share = (part: number, whole: number): string => {
   if (whole === 0) return "–"
-  const percent = (100 * part) / whole
-  if (percent === 0) return "0 %"
-  return percent < 0.1 ? "<0.1 %" : `${percent < 10 ? percent.toFixed(1) : Math.round(percent)} %`
+  return part === 0 ? "0 %" : `${small((100 * part) / whole)} %`
 }
 
 /** A number of bytes. */
 export const bytes = (value: number): string => `${count(value / 1024 ** 2)} MiB`
 
-const reasons: Readonly<Record<string, string>> = {
+const names: Readonly<Record<string, string>> = {
   key: "invalid API key",
   signature: "invalid signature",
   limit: "rate limited",
@@ -81,16 +75,14 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 /** The reason why a request was refused. */
-export const reason = (name: string): string => reasons[name] ?? name
+export const reason = (name: string): string => names[name] ?? name
 
 const dependencies: Readonly<Record<string, string>> = {
   records: "Record store",
   credentials: "Credential store",
   tasks: "Task store",
   changes: "Changes",
-  processor: "Payment processor",
-  worker: "Deletion worker",
-  telemetry: "Telemetry export"
+  processor: "Payment processor"
 }
 
 /** The name of a dependency. */

@@ -2,7 +2,7 @@
  * The reads of the operators' pages and the replay of a task, over the databases of tasks, API keys and records. Each
  * is bounded, ends within two seconds, and fails with a text for a person.
  */
-import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Uuid from "uuid"
 import {
@@ -20,7 +20,6 @@ import { pageSize, type Place } from "../deletions/TaskPages.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import { ApiKey } from "../keys/ApiKeys.ts"
 import * as AuditLog from "./AuditLog.ts"
-import type { Actor, Entry } from "./AuditLog.ts"
 import * as Commands from "./Commands.ts"
 
 /** A read or a replay failed. The message is for a person. */
@@ -31,15 +30,17 @@ export interface TaskCounts extends Tasks.TaskCounts {
   readonly estimated: number | null
 }
 
+const Text = Schema.NullOr(Schema.String)
+
 /** An open transaction that has written. Changes after it arrive once it ends. */
 export const Transaction = Schema.Struct({
   pid: Schema.NullOr(Schema.Int),
-  prepared: Schema.NullOr(Schema.String),
-  database: Schema.NullOr(Schema.String),
-  user: Schema.NullOr(Schema.String),
-  application: Schema.NullOr(Schema.String),
-  state: Schema.NullOr(Schema.String),
-  since: Schema.NullOr(Schema.String)
+  prepared: Text,
+  database: Text,
+  user: Text,
+  application: Text,
+  state: Text,
+  since: Text
 })
 export type Transaction = typeof Transaction.Type
 
@@ -54,19 +55,15 @@ export interface TaskPage extends Page<Tasks.Task> {
   readonly isPartial: boolean
 }
 
-type Read<A> = Effect.Effect<A, Unreadable>
-
 const within = Duration.millis(1500)
-
-const undefinedTable = "42P01"
-const undefinedColumn = "42703"
 
 const refused = (store: string, error: SqlError): Effect.Effect<never, SqlError | Unreadable> => {
   if (error.reason._tag === "AuthorizationError")
     return Effect.fail(new Unreadable({ message: `The database role of this process may not do this in the ${store}` }))
-  if ([undefinedTable, undefinedColumn].includes(codeOf(error)))
-    return Effect.fail(new Unreadable({ message: `The ${store} lacks migrations` }))
-  return Effect.fail(error)
+  // An undefined table or column.
+  return ["42P01", "42703"].includes(codeOf(error))
+    ? Effect.fail(new Unreadable({ message: `The ${store} lacks migrations` }))
+    : Effect.fail(error)
 }
 
 /** Runs statements in their turn and in time. */
@@ -75,7 +72,7 @@ const runner =
   <A>(
     statements: Effect.Effect<A, SqlError>,
     describe = (failure: Store.Failure) => `The ${store} ${Store.describe(failure)}`
-  ): Read<A> =>
+  ): Effect.Effect<A, Unreadable> =>
     database.run(
       { key: "operators", within, unavailable: (failure) => new Unreadable({ message: describe(failure) }) },
       Effect.catchTag(statements, "SqlError", (error) => refused(store, error))
@@ -83,20 +80,18 @@ const runner =
 
 const PlaceText = Schema.fromJsonString(Schema.Tuple([Schema.String, Schema.String, Schema.String]))
 
-const isTime = (text: string) => /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d[\d.:+-]*( BC)?$|^$/.test(text)
-
 /** Decodes a place; undefined where the text is none. */
-const placeOf = (text: string | undefined): Place | undefined => {
-  if (text === undefined || text.length > 2000) return undefined
-  const place = Schema.decodeOption(PlaceText)(Buffer.from(text, "base64url").toString())
-  if (place._tag === "None" || place.value.some((part) => part.includes("\0"))) return undefined
-  return isTime(place.value[0]) ? place.value : undefined
+const placeOf = (text = ""): Place | undefined => {
+  const place = Schema.decodeOption(PlaceText)(Buffer.from(text.slice(0, 2000), "base64url").toString())
+  return Option.getOrUndefined(Option.filter(place, (parts) => !parts.join("").includes("\0")))
 }
+
+const isTime = (text: string) => /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d[\d.:+-]*( BC)?$/.test(text)
 
 /** Decodes a place in a list that is ordered by time and has UUIDs. */
 const timedPlaceOf = (text: string | undefined) => {
   const place = placeOf(text)
-  return place !== undefined && Uuid.validate(place[2]) && place[0] !== "" ? place : undefined
+  return place !== undefined && isTime(place[0]) && Uuid.validate(place[2]) ? place : undefined
 }
 
 const paged = <Row extends object>(
@@ -113,18 +108,20 @@ const placedKeys = rowsOf(Schema.Struct({ ...ApiKey.fields, position: Schema.Str
 const keyColumns = `organization_id, id, left(name, 400) as name, prefix, last_used_on::text, ${isoTime("created_at")},
   ${isoTime("revoked_at")}, '' as position`
 
+const since = (column: string) => isoTime(column).replace(/ as \w+$/, " as since")
+
 /**
  * Transactions that have written, in all databases of the cluster, without their statements, which may hold anything.
  */
 const holders = `
   select pid, null as prepared, datname::text as database, usename::text as user,
-    application_name as application, state, ${isoTime("xact_start").replace(/ as \w+$/, " as since")}
+    application_name as application, state, ${since("xact_start")}
   from (
     select * from pg_stat_activity where backend_xid is not null order by age(backend_xid) desc limit 20
   ) active
   union all
   select null, gid, database::text, owner::text, null, 'prepared',
-    ${isoTime("prepared").replace(/ as \w+$/, " as since")}
+    ${since("prepared")}
   from (select * from pg_prepared_xacts order by prepared limit 20) waiting`
 
 /** The page of the audit log of a database after a place. */
@@ -146,11 +143,8 @@ const make = Effect.gen(function* () {
   const pages = TaskPages.make(sql)
   const ofAll = <A>(statements: Effect.Effect<A, SqlError>) =>
     Effect.andThen(sql.distribution.refresh, ofTasks(statements))
-
-  const pageOf = ({ isPartial, rows }: Effect.Success<ReturnType<typeof pages.page>>): TaskPage => ({
-    ...paged(rows),
-    isPartial
-  })
+  const pageOf = (found: ReturnType<typeof pages.page>) =>
+    Effect.map(ofAll(found), ({ isPartial, rows }): TaskPage => ({ ...paged(rows), isPartial }))
 
   return {
     taskCounts: ofAll(
@@ -162,17 +156,15 @@ const make = Effect.gen(function* () {
      *
      * @param after the `next` of the page before; any other text is ignored
      */
-    tasks: (filter: Tasks.TaskFilter, after: string | undefined) =>
-      Effect.map(ofAll(pages.page(filter, timedPlaceOf(after))), pageOf),
+    tasks: (filter: Tasks.TaskFilter, after: string | undefined) => pageOf(pages.page(filter, timedPlaceOf(after))),
     /** Finds tasks by their id or the Idempotency-Key of their delivery, at most a page. */
-    findTasks: (text: string, organization: string | undefined) =>
-      Effect.map(ofAll(pages.find(text, organization)), pageOf),
+    findTasks: (text: string, organization: string | undefined) => pageOf(pages.find(text, organization)),
     task: (organization: string, id: string) => ofTasks(pages.one(organization, id)),
     /** The latest entries of the audit log about a key, a secret or a task. */
-    history: (organization: string, target: string): Read<ReadonlyArray<Entry>> =>
+    history: (organization: string, target: string): Effect.Effect<ReadonlyArray<AuditLog.Entry>, Unreadable> =>
       ofTasks(AuditLog.entries(sql, sql`a.organization_id = ${organization} and a.target = ${target}`, pageSize)),
     /** API keys by organization, without their hashes. */
-    keys: (organization: string | undefined, after: string | undefined): Read<Page<ApiKey>> => {
+    keys: (organization: string | undefined, after: string | undefined): Effect.Effect<Page<ApiKey>, Unreadable> => {
       const place = placeOf(after)
       const isOwned = organization === undefined ? credentials`true` : credentials`k.organization_id = ${organization}`
       const isAfter =
@@ -183,17 +175,18 @@ const make = Effect.gen(function* () {
       return Effect.map(ofKeys(placedKeys(rows.unprepared)), paged)
     },
     /** The audit log, newest first. Changes of API keys are logged in the database of the keys. */
-    audit: (after: string | undefined): Read<Page<Entry>> => {
+    audit: (after: string | undefined): Effect.Effect<Page<AuditLog.Entry>, Unreadable> => {
       const place = timedPlaceOf(after)
-      const entries = ofTasks(entriesAfter(sql, place))
-      if (isSameDatabase(sql, credentials)) return Effect.map(entries, paged)
-      const ofBoth = Effect.all([entries, ofKeys(entriesAfter(credentials, place))], { concurrency: 2 })
-      return Effect.map(ofBoth, (found) => paged(AuditLog.latestFirst(found.flat())))
+      const reads = [
+        ofTasks(entriesAfter(sql, place)),
+        ...(isSameDatabase(sql, credentials) ? [] : [ofKeys(entriesAfter(credentials, place))])
+      ]
+      return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => paged(AuditLog.latestFirst(found.flat())))
     },
     /** The transactions that hold changes back, oldest first. */
     holders: runner(records, "record store")(rowsOf(Transaction)(records.unsafe(holders))),
     /** Replays a dead task, and logs it. */
-    replay: (actor: Actor, organization: string, id: string) =>
+    replay: (actor: Commands.Actor, organization: string, id: string) =>
       ofTasks(
         Effect.provideService(Commands.replayTask(actor, { id, organization }), TaskDatabase, sql),
         () => "The task store did not answer. Look at the deletion again: it may be replayed"

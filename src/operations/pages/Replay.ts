@@ -5,7 +5,7 @@ import { maximumAttempts } from "../../deletions/Task.ts"
 import type { ShownTask } from "../../deletions/TaskPages.ts"
 import { Replay } from "../../deletions/Tasks.ts"
 import { h } from "../../http/Html.ts"
-import { addressOf, credentialsOf, refusalOf, Token } from "../Access.ts"
+import { addressOf, credentials as ofBasic, refusalOf, Token } from "../Access.ts"
 import { button, clamped, field, pairs } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
 import { respond } from "../Page.ts"
@@ -43,7 +43,7 @@ const confirmation = (task: ShownTask, name: string, problem?: string, status = 
 export const confirm = Effect.gen(function* () {
   const task = yield* requested
   if (task.state !== "dead") return redirect(linkTo(task))
-  return yield* confirmation(task, credentialsOf(yield* HttpServerRequest.HttpServerRequest)?.name ?? "")
+  return yield* confirmation(task, (yield* ofBasic)?.name ?? "")
 })
 
 const Form = Schema.Struct({ name: Schema.optional(Schema.String), token: Schema.String })
@@ -56,7 +56,7 @@ const credentials = Effect.gen(function* () {
   )
   const given = Option.isSome(form)
     ? { name: form.value.name ?? "", token: Redacted.make(form.value.token) }
-    : credentialsOf(yield* HttpServerRequest.HttpServerRequest)
+    : yield* ofBasic
   if (given === undefined) return undefined
   const name = given.name.replaceAll(/[\p{Cc}\s]+/gu, " ").trim()
   return { ...given, name: name.slice(0, 100).toWellFormed() }

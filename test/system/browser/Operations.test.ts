@@ -53,16 +53,18 @@ const recent = busy(now)
 /** What a process depends on, which a test may change. */
 let problem: string | null = null
 
-const said = Effect.sync(() => [
-  processOf(now, { recent, checks: { records: null, tasks: problem, processor: null } }),
-  processOf(now, { process: 2, pid: 4243, checks: { records: null, tasks: null, processor: null } }),
-  { process: 3, pid: null, silent: "Not running" }
-])
+const all = Effect.sync(() => ({
+  processes: [
+    processOf(now, { recent, checks: { records: null, tasks: problem, processor: null } }),
+    processOf(now, { process: 2, pid: 4243, checks: { records: null, tasks: null, processor: null } })
+  ],
+  silent: [{ process: 3, pid: null, silent: "Not running" }]
+}))
 
 /** Serves the pages until the scope closes. */
 const served = (memory: Parameters<typeof store>[0]) =>
   OperationsListener.layer({ host: "127.0.0.1", port: 0, token: Option.some(Redacted.make(token)) }).pipe(
-    Layer.provide([figures(said), store(memory)]),
+    Layer.provide([figures(all), store(memory)]),
     Layer.build,
     Effect.flatMap((context) => Effect.provideContext(OperationsListener.OperatorsPage, context)),
     Effect.map(({ url }) => url.replace(/\/ops$/, ""))

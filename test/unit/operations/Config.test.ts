@@ -1,4 +1,4 @@
-/** What each variable of the configuration takes, and what it says of anything else. src/operations/README.md: "Configuration". */
+/** The values that each variable of the configuration takes, and the complaints about others. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Option, Redacted } from "effect"
 import { config } from "../../../src/operations/Config.ts"
@@ -10,153 +10,124 @@ const long = "x".repeat(10_000)
 const read = (environment: Readonly<Record<string, string>>) =>
   Effect.provideService(config, ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { ...environment } }))
 
-interface Case {
-  readonly variable: string
-  readonly expected: string
-  readonly value: string
-}
+type Wrong = readonly [variable: string, expected: string, values: ReadonlyArray<string>]
 
-const wrong = (variable: string, expected: string, values: ReadonlyArray<string>): ReadonlyArray<Case> =>
-  values.map((value) => ({ variable, expected, value }))
+const address = "an address to listen on, such as 127.0.0.1"
+const boolean = "a boolean such as true or false"
+const timeout = "a duration from 100 millis to 1 hour, such as"
+const integers = ["abc", "1.5", "80 ", "1e3", "0x50", "-1", "65536", "9".repeat(400), long]
 
-const notPostgres = [
-  [`mysql://someone:${secret}@127.0.0.1/db`, "it does not begin with postgres://"],
-  [`postgres//someone:${secret}@127.0.0.1/db`, "it does not begin with postgres://"],
-  [`someone:${secret}@127.0.0.1`, "it does not begin with postgres://"],
-  ["postgres://", "a host is missing; a Unix socket is named by its folder, as in ?host=/run/postgresql"],
-  [`postgres://someone:${secret}@127.0.0.1:99999/db`, "a port is not a number from 1 to 65535"],
-  [`postgres://someone:${secret}@[bad/db`, "a host is wrong; an IPv6 address stands in brackets"],
-  [`postgres://someone:${secret}%zz@127.0.0.1/db`, "the percent-encoding of the password is wrong"],
-  [long, "it does not begin with postgres://"]
-] as const
-
-const aUrl = "a URL such as postgres://user:password@host:5432/database"
-
-/** What a variable expects, whose wrong values are named beside it. */
-const named: ReadonlyArray<Case> = [
-  ...wrong("HOST", "an address to listen on, such as 127.0.0.1", [" ", "127.0.0.1 ", long]),
-  ...wrong("PORT", "an integer from 0 to 65535, such as 3000", [
-    "abc",
-    "1.5",
-    "80 ",
-    "1e3",
-    "0x50",
-    "-1",
-    "65536",
-    "9".repeat(400),
-    long
-  ]),
-  ...wrong("PROCESSES", "an integer from 1 to 256, such as 1", ["0", "257", "many"]),
-  ...wrong("MAX_CONNECTIONS", "an integer from 1 to 1000000, such as 2000", ["0", "many"]),
-  ...wrong("OPERATIONS_PORT", "an integer from 0 to 65535, such as 9464", ["abc", "65536"]),
-  ...wrong("OPERATIONS_HOST", "an address to listen on, such as 127.0.0.1", [" ", long]),
-  ...wrong("ACCESS_LOG", "a boolean such as true or false", ["maybe"]),
-  ...wrong("METRICS_BY_ORGANIZATION", "a boolean such as true or false", ["some"]),
-  ...wrong("DRAIN", "a duration of at most 10 minutes, such as 2 seconds", ["5", "11 minutes", "-1 second"]),
-  ...wrong("HEADERS_TIMEOUT", "a duration from 100 millis to 1 hour, such as 10 seconds", ["0 seconds", "2 hours"]),
-  ...wrong("BODY_TIMEOUT", "a duration from 100 millis to 1 hour, such as 15 seconds", ["1", "Infinity"]),
-  ...wrong("IDLE_TIMEOUT", "a duration from 100 millis to 1 hour, such as 75 seconds", ["0 seconds", "soon"]),
-  ...wrong("DATABASE_POOL_SIZE", "an integer from 1 to 1000, such as 10", ["0", "1001", "ten"]),
-  ...wrong("DATA_DIR", "a folder such as .data, or memory", [" ", long]),
-  ...wrong("ROLES", "any of data-api, intake, worker, separated by commas, such as data-api,intake", [
-    "data-api,cook",
-    "all",
-    "api",
-    "Worker",
-    " ",
-    ",",
-    "data-api,",
-    long
-  ]),
-  ...wrong("DELETION_DELAY", "a duration of at most 366 days, such as 1 minute", [
-    "5",
-    "soon",
-    "x minutes",
-    "1 fortnight",
-    "-1 minute",
-    "367 days",
-    "Infinity",
-    "-Infinity",
-    long
-  ]),
-  ...wrong("TASK_RETENTION", "a duration of at most 36500 days, such as 90 days", [
-    "90",
-    "-1 minute",
-    "Infinity",
-    long
-  ]),
-  ...wrong("REQUIRE_SIGNATURES", "a boolean such as true or false", ["maybe", " "]),
-  ...wrong("MIGRATE", "a boolean such as true or false", ["maybe", "constructor", " "]),
-  ...wrong("LOG_LEVEL", "All, Fatal, Error, Warn, Info, Debug, Trace or None, such as Debug", ["loud", "5", " ", long]),
-  ...wrong("LOG_FORMAT", "pretty, json or logfmt, such as json", ["xml"])
+/** Variables whose complaints repeat the value. */
+const open: ReadonlyArray<Wrong> = [
+  ["HOST", address, [" ", "127.0.0.1 ", long]],
+  ["PORT", "an integer from 0 to 65535, such as 3000", integers],
+  ["PROCESSES", "an integer from 1 to 256, such as 1", ["0", "257"]],
+  ["MAX_CONNECTIONS", "an integer from 1 to 1000000, such as 2000", ["0", "1000001"]],
+  ["OPERATIONS_PORT", "an integer from 0 to 65535, such as 9464", ["abc", "65536"]],
+  ["OPERATIONS_HOST", address, [" ", long]],
+  ["ACCESS_LOG", boolean, ["maybe"]],
+  ["METRICS_BY_ORGANIZATION", boolean, ["some"]],
+  ["DRAIN", "a duration of at most 10 minutes, such as 2 seconds", ["5", "11 minutes", "-1 second"]],
+  ["HEADERS_TIMEOUT", `${timeout} 10 seconds`, ["0 seconds", "2 hours"]],
+  ["BODY_TIMEOUT", `${timeout} 15 seconds`, ["1", "Infinity"]],
+  ["IDLE_TIMEOUT", `${timeout} 75 seconds`, ["0 seconds", "soon"]],
+  ["DATABASE_POOL_SIZE", "an integer from 1 to 1000, such as 10", ["0", "1001"]],
+  ["RATE_LIMIT", "an integer from 1 to 1000000, such as 100", ["0", "1000001"]],
+  ["DATA_DIR", "a folder such as .data, or memory", [" ", long]],
+  [
+    "ROLES",
+    "any of data-api, intake, worker, separated by commas, such as data-api,intake",
+    ["data-api,cook", "all", "Worker", " ", ",", "data-api,", long]
+  ],
+  [
+    "DELETION_DELAY",
+    "a duration of at most 366 days, such as 1 minute",
+    ["5", "soon", "x minutes", "1 fortnight", "-1 minute", "367 days", "Infinity", "-Infinity", long]
+  ],
+  ["TASK_RETENTION", "a duration of at most 36500 days, such as 90 days", ["90", "-1 minute", "Infinity", long]],
+  ["REQUIRE_SIGNATURES", boolean, ["maybe", " "]],
+  ["MIGRATE", boolean, ["maybe", "constructor", " "]],
+  ["LOG_LEVEL", "All, Fatal, Error, Warn, Info, Debug, Trace or None, such as Debug", ["loud", "5", " ", long]],
+  ["LOG_FORMAT", "pretty, json or logfmt, such as json", ["xml"]]
 ]
+
+const postgres = "a URL such as postgres://user:password@host:5432/database, but"
+
+const notPostgres: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "it does not begin with postgres://": [
+    `mysql://someone:${secret}@127.0.0.1/db`,
+    `postgres//someone:${secret}@127.0.0.1/db`,
+    `someone:${secret}@127.0.0.1`,
+    long
+  ],
+  "a host is missing; a Unix socket is named by its folder, as in ?host=/run/postgresql": ["postgres://"],
+  "a port is not a number from 1 to 65535": [`postgres://someone:${secret}@127.0.0.1:99999/db`],
+  "a host is wrong; an IPv6 address stands in brackets": [`postgres://someone:${secret}@[bad/db`],
+  "the percent-encoding of the password is wrong": [`postgres://someone:${secret}%zz@127.0.0.1/db`]
+}
 
 const notAnOrigin = [
   "http",
-  "stripe",
   "//127.0.0.1",
   "http://",
   "127.0.0.1:12111",
   "localhost:12111",
   "ftp://127.0.0.1",
-  "http://127.0.0.1:12111/v1",
-  "http://127.0.0.1:12111/?account=1",
-  "http://127.0.0.1:12111/#v1",
+  ...["/v1", "/?account=1", "/#v1"].map((path) => `http://127.0.0.1:12111${path}`),
   `http://someone:${secret}@127.0.0.1:12111`,
   `http://${secret}@127.0.0.1:12111`
 ]
 
-const notAHeader = [`sk_${secret}ü`, `sk_ ${secret}`, `sk_${secret}\r\nx: y`, " "]
-
-/** What a variable expects, whose wrong values may hold a secret. */
-const unnamed: ReadonlyArray<Case> = [
+/** Variables whose values may hold a secret, which complaints do not repeat. */
+const secrets: ReadonlyArray<Wrong> = [
   ...["DATABASE_URL", "READ_DATABASE_URL", "CREDENTIALS_DATABASE_URL"].flatMap((variable) =>
-    notPostgres.flatMap(([value, reason]) => wrong(variable, `${aUrl}, but ${reason}`, [value]))
+    Object.entries(notPostgres).map(([reason, values]): Wrong => [variable, `${postgres} ${reason}`, values])
   ),
-  ...wrong("STRIPE_API_URL", "a URL of a host and a port alone, such as http://127.0.0.1:12111", notAnOrigin),
-  ...wrong("STRIPE_SECRET_KEY", "a key of visible ASCII characters, such as sk_live_...", notAHeader),
-  ...wrong("OPERATIONS_TOKEN", "16 to 255 visible ASCII characters, such as those of openssl rand -hex 16", [
-    "short",
-    `${secret} ${secret}`,
-    long
-  ])
+  ["STRIPE_API_URL", "a URL of a host and a port alone, such as http://127.0.0.1:12111", notAnOrigin],
+  [
+    "STRIPE_SECRET_KEY",
+    "a key of visible ASCII characters, such as sk_live_...",
+    [`sk_${secret}ü`, `sk_ ${secret}`, `sk_${secret}\r\nx: y`, " "]
+  ],
+  [
+    "OPERATIONS_TOKEN",
+    "16 to 255 visible ASCII characters, such as those of openssl rand -hex 16",
+    ["short", `${secret} ${secret}`, long]
+  ]
 ]
-
-const variables = [...new Set([...named, ...unnamed].map(({ variable }) => variable))]
-
-const complaint = (environment: Readonly<Record<string, string>>) =>
-  Effect.map(Effect.flip(read(environment)), Failure.explain)
 
 const shown = (value: string) => JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
 
-describe("The configuration", () => {
-  it.effect.each(named)("expects of $variable $expected, and is given $value", ({ variable, expected, value }) =>
-    Effect.gen(function* () {
-      assert.strictEqual(
-        yield* complaint({ [variable]: value }),
-        `The configuration is wrong. ${variable}: expected ${expected}, got ${shown(value)}`
-      )
-    })
+const complains = ([variable, expected, values]: Wrong, ending: (value: string) => string) =>
+  Effect.forEach(
+    values,
+    (value) =>
+      Effect.map(Effect.flip(read({ [variable]: value })), (failure) =>
+        assert.strictEqual(
+          Failure.explain(failure),
+          `The configuration is wrong. ${variable}: expected ${expected}${ending(value)}`
+        )
+      ),
+    { discard: true }
   )
 
-  it.effect.each(unnamed)("expects of $variable $expected, and does not repeat $value", (case_) =>
-    Effect.gen(function* () {
-      const { variable, expected, value } = case_
-      assert.strictEqual(
-        yield* complaint({ [variable]: value }),
-        `The configuration is wrong. ${variable}: expected ${expected}`
-      )
-    })
+describe("the configuration", () => {
+  it.effect.each(open)("%s takes %s, and the complaint repeats the value", (wrong) =>
+    complains(wrong, (value) => `, got ${shown(value)}`)
   )
 
-  it.effect("takes a variable that is empty as unset", () =>
+  it.effect.each(secrets)("%s takes %s, and the complaint does not repeat the value", (wrong) =>
+    complains(wrong, () => "")
+  )
+
+  it.effect("an empty variable is unset", () =>
     Effect.gen(function* () {
-      const empty = variables.map((variable) => [variable, ""])
+      const empty = [...open, ...secrets].map(([variable]) => [variable, ""])
       assert.deepStrictEqual(yield* read(Object.fromEntries(empty)), yield* read({}))
     })
   )
 
-  it.effect("listens on this machine alone where the keys are public, unless HOST says otherwise", () =>
+  it.effect("the default address is loopback where the keys are public, else any", () =>
     Effect.gen(function* () {
       const DATABASE_URL = "postgres://someone@host/db"
       assert.strictEqual((yield* read({})).host, "127.0.0.1")
@@ -167,24 +138,44 @@ describe("The configuration", () => {
     })
   )
 
-  it.effect("takes words in any case, and roles with spaces and more than once", () =>
+  it.effect("words may have any case; roles may have spaces and repeat", () =>
     Effect.gen(function* () {
+      const url = "postgresql://someone@host/db?sslmode=require"
       const settings = yield* read({
         LOG_LEVEL: "debug",
         LOG_FORMAT: "JSON",
         MIGRATE: "Yes",
         ROLES: "worker, intake,intake",
         DELETION_DELAY: "90 seconds",
-        DATABASE_URL: "postgresql://someone@host/db?sslmode=require"
+        DATABASE_URL: url
       })
-      assert.strictEqual(settings.logLevel, "Debug")
-      assert.strictEqual(settings.logFormat, "json")
-      assert.isTrue(Option.getOrThrow(settings.migrate))
+      assert.deepInclude(settings, { logLevel: "Debug", logFormat: "json", migrate: Option.some(true) })
       assert.deepStrictEqual(settings.roles, ["intake", "worker"])
       assert.strictEqual(Duration.toMillis(settings.deletionDelay), 90_000)
-      assert.strictEqual(
-        Redacted.value(Option.getOrThrow(settings.databaseUrl)),
-        "postgresql://someone@host/db?sslmode=require"
+      assert.strictEqual(Redacted.value(Option.getOrThrow(settings.databaseUrl)), url)
+    })
+  )
+
+  it.effect("the defaults are those of the operators' guide", () =>
+    Effect.gen(function* () {
+      const settings = yield* read({})
+      assert.deepInclude(settings, {
+        port: 3000,
+        maxConnections: 2000,
+        processes: 1,
+        poolSize: 10,
+        dataDir: ".data",
+        requireSignatures: false,
+        logLevel: "Info",
+        logFormat: "pretty",
+        operationsHost: "127.0.0.1",
+        metricsByOrganization: false
+      })
+      assert.deepStrictEqual(settings.roles, ["data-api", "intake", "worker"])
+      const { bodyTimeout, deletionDelay, headersTimeout, idleTimeout, taskRetention } = settings
+      assert.deepStrictEqual(
+        [headersTimeout, bodyTimeout, idleTimeout, deletionDelay, taskRetention].map(Duration.toSeconds),
+        [10, 15, 75, 60, 90 * 86_400]
       )
     })
   )

@@ -1,5 +1,5 @@
-/** What the operators' pages show, made up: processes that have been busy for a day, tasks, keys and an audit log. */
-import { Array, DateTime, Effect, Layer } from "effect"
+/** Made-up data of the operators' pages: processes, tasks, keys and an audit log. */
+import { Array, Effect, Layer } from "effect"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import type { ShownTask } from "../../../src/deletions/TaskPages.ts"
@@ -8,10 +8,11 @@ import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
 import * as Recent from "../../../src/observability/Recent.ts"
 import type { Entry } from "../../../src/operations/AuditLog.ts"
 import { iso } from "../../../src/operations/Format.ts"
-import { Figures, type ProcessSnapshot, type Silent } from "../../../src/operations/Figures.ts"
+import { Figures, type ProcessSnapshot } from "../../../src/operations/Figures.ts"
 import { OperatorStore, type Transaction, Unreadable } from "../../../src/operations/OperatorStore.ts"
 
 const minute = 60_000
+const day = 24 * 60 * minute
 
 /** A task of a state, by its Idempotency-Key. */
 export const taskOf = (
@@ -51,7 +52,7 @@ export const taskOf = (
   ...some
 })
 
-/** What a busy process has counted until now. */
+/** The counts of a process that was busy for a day. */
 export const busy = (now: number, load = 1): Recent.Snapshot => {
   const counter = Recent.make()
   const paths = ["charges", "invoices", "consumption-logs", "pets", "payment-plans"]
@@ -80,11 +81,9 @@ export const processOf = (now: number, some: Partial<ProcessSnapshot> = {}): Pro
   startedAt: now - 26 * 60 * minute,
   version: "0.1.0",
   roles: ["data-api", "intake", "worker"],
-  metrics: [
-    "practice_data_changes_lag_seconds 0",
-    "practice_data_changes_waiting 3",
-    'practice_data_replica_lag_seconds{process="1"} 0.4'
-  ].join("\n"),
+  metrics: `practice_data_changes_lag_seconds 0
+practice_data_changes_waiting 3
+practice_data_replica_lag_seconds{process="1"} 0.4`,
   recent: Recent.make().snapshot(now),
   ready: true,
   checks: { records: null, credentials: null, tasks: null, changes: null, processor: null },
@@ -93,39 +92,31 @@ export const processOf = (now: number, some: Partial<ProcessSnapshot> = {}): Pro
   ...some
 })
 
-/** Processes that say what they are given to say. */
-export const figures = (all: Effect.Effect<ReadonlyArray<ProcessSnapshot | Silent>>) =>
+/** Figures of these processes. */
+export const figures = (all: Figures["Service"]["all"]) =>
   Layer.succeed(Figures, Figures.of({ all, metrics: Effect.succeed("# no metrics\n") }))
 
-/** Keys, of which one was never used and one is revoked. */
+const keyOf = (now: number, id: string, created: number, some: Partial<ApiKey>): ApiKey => ({
+  organization_id: "org_oakridge",
+  id: `key_${id}VQ0aXbT1Zk`,
+  name: "Warehouse sync",
+  prefix: `pda_live_${id}`,
+  created_at: iso(now - created * day),
+  last_used_on: null,
+  revoked_at: null,
+  ...some
+})
+
+/** Keys: in use, never used, and revoked. */
 export const keysOf = (now: number): ReadonlyArray<ApiKey> => [
-  {
-    organization_id: "org_oakridge",
-    id: "key_3nVQ0aXbT1Zk",
-    name: "Warehouse sync",
-    prefix: "pda_live_a1B2",
-    created_at: iso(now - 90 * 24 * 60 * minute),
-    last_used_on: iso(now).slice(0, 10),
-    revoked_at: null
-  },
-  {
-    organization_id: "org_oakridge",
-    id: "key_9xVQ0aXbT1Zk",
-    name: "Trial",
-    prefix: "pda_live_Zz9y",
-    created_at: iso(now - 90 * 24 * 60 * minute),
-    last_used_on: null,
-    revoked_at: null
-  },
-  {
+  keyOf(now, "3nV", 90, { last_used_on: iso(now).slice(0, 10) }),
+  keyOf(now, "9xV", 90, { name: "Trial" }),
+  keyOf(now, "7aV", 400, {
     organization_id: "org_harbor",
-    id: "key_7aVQ0aXbT1Zk",
     name: "Old laptop",
-    prefix: "pda_live_q0Wx",
-    created_at: iso(now - 400 * 24 * 60 * minute),
     last_used_on: "2026-03-01",
-    revoked_at: iso(now - 30 * 24 * 60 * minute)
-  }
+    revoked_at: iso(now - 30 * day)
+  })
 ]
 
 /** An entry about a task. */
@@ -140,58 +131,56 @@ export const entryOf = ({ id, organization_id }: ShownTask, now: number): Entry 
   result: "replayed"
 })
 
-/** The rows of a store. Rows that are not given cannot be read. */
-interface Rows {
+const given = <A>(rows: ReadonlyArray<A> | undefined) =>
+  rows === undefined ? Effect.fail(new Unreadable({ message: "There is no such store" })) : Effect.succeed(rows)
+
+const pageOf = <A>(rows: ReadonlyArray<A> | undefined) =>
+  Effect.map(given(rows), (found) => ({ rows: found, next: undefined, isPartial: false }))
+
+/** A store that has these rows, in their order. Rows that are not given cannot be read. */
+export const store = (rows: {
   readonly tasks?: ReadonlyArray<ShownTask>
   readonly keys?: ReadonlyArray<ApiKey>
   readonly audit?: ReadonlyArray<Entry>
   readonly holders?: ReadonlyArray<Transaction>
-}
-
-const given = <A>(rows: A | undefined) =>
-  rows === undefined ? Effect.fail(new Unreadable({ message: "There is no such store" })) : Effect.succeed(rows)
-
-const pageOf = <A>(rows: ReadonlyArray<A>) => ({ rows, next: undefined, isPartial: false })
-
-const isAt = (organization: string, id: string) => (task: ShownTask) =>
-  task.organization_id === organization && task.id === id
-
-/** A store that has these rows, in their order. */
-export const store = (rows: Rows) =>
+}) =>
   Layer.sync(OperatorStore, () => {
-    let tasks = rows.tasks
-    const all = Effect.suspend(() => given(tasks))
+    let { tasks } = rows
+    const one = (organization: string, id: string) =>
+      Effect.map(
+        Effect.suspend(() => given(tasks)),
+        Array.findFirst((task: ShownTask) => task.organization_id === organization && task.id === id)
+      )
     const pageIf = (organization: string | undefined, isWanted: (task: ShownTask) => boolean) =>
-      Effect.map(all, (found) =>
+      Effect.suspend(() =>
         pageOf(
-          found.filter((task) => (organization ?? task.organization_id) === task.organization_id && isWanted(task))
+          tasks?.filter((task) => isWanted(task) && (organization ?? task.organization_id) === task.organization_id)
         )
       )
     return {
-      taskCounts: Effect.map(all, (found) => {
-        const count = (state: State) => found.filter((task) => task.state === state).length
-        const [scheduled, running, dead] = [count("scheduled"), count("running"), count("dead")]
-        return { scheduled, running, dead, oldest_due_at: null, now: iso(0), estimated: found.length }
-      }),
+      taskCounts: Effect.map(
+        Effect.suspend(() => given(tasks)),
+        (found) => {
+          const count = (state: State) => found.filter((task) => task.state === state).length
+          const [scheduled, running, dead] = [count("scheduled"), count("running"), count("dead")]
+          return { scheduled, running, dead, oldest_due_at: null, now: iso(0), estimated: found.length }
+        }
+      ),
       tasks: ({ organization, state }) => pageIf(organization, (task) => (state ?? task.state) === task.state),
       findTasks: (text, organization) =>
         pageIf(organization, ({ id, idempotency_key }) => [id, idempotency_key].includes(text)),
-      task: (organization, id) => Effect.map(all, Array.findFirst(isAt(organization, id))),
-      history: (_, target) =>
-        Effect.map(
-          given(rows.audit),
-          Array.filter((entry) => entry.target === target)
-        ),
-      keys: () => Effect.map(given(rows.keys), pageOf),
-      audit: () => Effect.map(given(rows.audit), pageOf),
+      task: one,
+      history: (_, target) => given(rows.audit?.filter((entry) => entry.target === target)),
+      keys: () => pageOf(rows.keys),
+      audit: () => pageOf(rows.audit),
       holders: given(rows.holders),
       replay: Effect.fnUntraced(function* (_, organization, id) {
-        const task = (yield* all).find(isAt(organization, id))
-        if (task === undefined) return Replay.NotFound()
+        const found = yield* one(organization, id)
+        if (found._tag === "None") return Replay.NotFound()
+        const task = found.value
         if (task.state !== "dead") return Replay.NotDead({ organization, state: task.state })
-        const due_at = DateTime.formatIso(yield* DateTime.now)
-        const replayed: ShownTask = { ...task, state: "scheduled", attempts: 0, due_at, finished_at: null }
-        tasks = tasks?.map((one) => (one === task ? replayed : one))
+        const replayed: ShownTask = { ...task, state: "scheduled", attempts: 0, finished_at: null }
+        tasks = tasks?.map((each) => (each === task ? replayed : each))
         return Replay.Replayed({ organization })
       })
     }

@@ -1,8 +1,8 @@
 /** The operators' listener in this process: its routes over made-up figures and stores, without a socket. */
 import { Context, Effect, Layer, Option, Redacted, type Scope } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type Figures, Watch } from "../../../src/operations/Figures.ts"
 import { Token } from "../../../src/operations/Access.ts"
+import { type Figures, Watch } from "../../../src/operations/Figures.ts"
 import { routes } from "../../../src/operations/OperationsListener.ts"
 import type { OperatorStore } from "../../../src/operations/OperatorStore.ts"
 
@@ -19,7 +19,7 @@ class Served extends Context.Service<Served, { readonly handler: Handler }>()(
   "practice-data/test/unit/operations/pages/Served"
 ) {}
 
-/** How the listener is configured. */
+/** The configuration of the listener. */
 export interface Configured {
   readonly host?: string
   readonly token?: string | undefined
@@ -45,7 +45,7 @@ export const listener = (
     ])
   )
 
-/** A request: what differs from a reader's on this machine. */
+/** A request: its differences from a reader's on this machine. */
 export interface Asked {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
@@ -53,19 +53,12 @@ export interface Asked {
   readonly form?: Readonly<Record<string, string>>
 }
 
-/** What came back. */
-export interface Answer {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-}
-
 /** HTTP Basic. */
 export const basic = (name: string, password: string) => ({
   authorization: `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`
 })
 
-/** Asks the listener. */
+/** Sends a request to the listener. */
 export const ask = Effect.fnUntraced(function* (path: string, { form, headers = {}, method }: Asked = {}) {
   const { handler } = yield* Served
   const request = new Request(`http://localhost:9464${path}`, {
@@ -73,18 +66,10 @@ export const ask = Effect.fnUntraced(function* (path: string, { form, headers = 
     headers: { host: "localhost:9464", accept: "text/html", ...headers },
     ...(form === undefined ? {} : { body: new URLSearchParams(form) })
   })
+  // The path alone, as Node gives it.
+  const served = HttpServerRequest.fromWeb(request).modify({ url: path })
   const response = HttpServerResponse.toWeb(
-    yield* Effect.provideService(
-      handler,
-      HttpServerRequest.HttpServerRequest,
-      // The path alone, as Node gives it.
-      HttpServerRequest.fromWeb(request).modify({ url: path })
-    )
+    yield* Effect.provideService(handler, HttpServerRequest.HttpServerRequest, served)
   )
-  const answer: Answer = {
-    status: response.status,
-    headers: response.headers,
-    text: yield* Effect.promise(() => response.text())
-  }
-  return answer
+  return { status: response.status, headers: response.headers, text: yield* Effect.promise(() => response.text()) }
 }, Effect.scoped)
