@@ -89,6 +89,8 @@ const figure = ({ axis, key, series, shape, title }: Chart, slots: ReadonlyArray
   )
 }
 
+const errors = ({ clientErrors, serverErrors }: Point) => clientErrors + serverErrors
+
 const requests = (slots: ReadonlyArray<Point>, title: string) => {
   const most = Math.max(1, ...slots.map((slot) => slot.requests))
   const bar = (name: string, color: string, count: (slot: Point) => number, drawn = count): Series => ({
@@ -97,7 +99,6 @@ const requests = (slots: ReadonlyArray<Point>, title: string) => {
     share: (slot) => drawn(slot) / most,
     text: (slot) => Format.count(count(slot))
   })
-  const errors = ({ clientErrors, serverErrors }: Point) => clientErrors + serverErrors
   const series = [
     bar("all", "teal", (slot) => slot.requests),
     bar("4xx", "amber", (slot) => slot.clientErrors, errors),
