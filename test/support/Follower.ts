@@ -23,6 +23,11 @@ import * as Pages from "../../src/records/Pages.ts"
 
 export const organization = "org_copy"
 
+/** The statement that writes a pet. */
+export const put = (id: string, name = "name") =>
+  `insert into pets (organization_id, id, name) values ('${organization}', '${id}', '${name}')
+    on conflict (organization_id, id) do update set name = excluded.name`
+
 const StoredRecord = Schema.StructWithRest(Schema.Struct({ id: Schema.String }), [
   Schema.Record(Schema.String, Schema.Json)
 ])

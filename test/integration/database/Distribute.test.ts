@@ -1,4 +1,8 @@
-/** Distributing the tables by organization. There is no Citus here: a fake writes down what it is asked. */
+/**
+ * Distributing the tables by organization. There is no Citus here: a fake writes down what it is asked.
+ *
+ * @module-tag long
+ */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Exit, Order } from "effect"
 import { SqlClient } from "effect/sql"
@@ -13,7 +17,6 @@ import * as RolesCheck from "../../../src/operations/doctor/RolesCheck.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
 import { onDatabase } from "../../support/deletions/support.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { long } from "../../support/tries.ts"
 import * as FakeCitus from "./fakeCitus.ts"
 import { microchip } from "./microchip.ts"
 
@@ -23,195 +26,171 @@ const byOrganization = Distribution.byOrganization(records)
 const sorted = (names: Iterable<string>) => Array.sort(names, Order.String)
 
 layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
-  it.effect(
-    "knows each table that a migrated database has",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const tables = yield* sql<{ name: string }>`select tablename as name from pg_tables where schemaname = 'public'`
-        assert.deepStrictEqual(
-          sorted(tables.map(({ name }) => name)),
-          sorted([...byOrganization, ...Distribution.references, ...Distribution.local])
-        )
-        const led = yield* sql<{ name: string }>`
+  it.effect("knows each table that a migrated database has", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const tables = yield* sql<{ name: string }>`select tablename as name from pg_tables where schemaname = 'public'`
+      assert.deepStrictEqual(
+        sorted(tables.map(({ name }) => name)),
+        sorted([...byOrganization, ...Distribution.references, ...Distribution.local])
+      )
+      const led = yield* sql<{ name: string }>`
         select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
         where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and a.attname = 'organization_id'
           and not exists (
             select from pg_index i where i.indrelid = c.oid and i.indisunique
               and not a.attnum = any (i.indkey::int2[])
           )`
-        // A unique index without the organization cannot be kept over several servers.
-        assert.includeMembers(
-          led.map(({ name }) => name),
-          [...byOrganization]
-        )
-      }),
-    long
+      // A unique index without the organization cannot be kept over several servers.
+      assert.includeMembers(
+        led.map(({ name }) => name),
+        [...byOrganization]
+      )
+    })
   )
 
-  it.effect(
-    "refuses a database without Citus, and says what to do",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        assert.isFalse(yield* Distribution.ask(sql))
-        const refused = yield* Effect.flip(Distribution.distribute(sql, records))
-        assert.strictEqual(refused._tag, "CannotDistribute")
-        assert.include(refused.message, "create extension citus")
-      }),
-    long
+  it.effect("refuses a database without Citus, and says what to do", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      assert.isFalse(yield* Distribution.ask(sql))
+      const refused = yield* Effect.flip(Distribution.distribute(sql, records))
+      assert.strictEqual(refused._tag, "CannotDistribute")
+      assert.include(refused.message, "create extension citus")
+    })
   )
 
-  it.effect(
-    "distributes all tables of organizations, copies the others, and does nothing a second time",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        yield* FakeCitus.install(sql)
-        assert.isFalse(yield* Distribution.ask(sql))
-        const first = yield* Distribution.distribute(sql, records)
-        assert.deepStrictEqual(first, {
-          distributed: byOrganization,
-          copied: Distribution.references,
-          granted: ["insert (state, attempts) on deletion_tasks to practice_data_intake"],
-          configured: ["worker:5432"],
-          refused: []
-        })
-        assert.isTrue(yield* Distribution.ask(sql))
-        const copies = yield* sql<{ command: string }>`
+  it.effect("distributes all tables of organizations, copies the others, and does nothing a second time", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* FakeCitus.install(sql)
+      assert.isFalse(yield* Distribution.ask(sql))
+      const first = yield* Distribution.distribute(sql, records)
+      assert.deepStrictEqual(first, {
+        distributed: byOrganization,
+        copied: Distribution.references,
+        granted: ["insert (state, attempts) on deletion_tasks to practice_data_intake"],
+        configured: ["worker:5432"],
+        refused: []
+      })
+      assert.isTrue(yield* Distribution.ask(sql))
+      const copies = yield* sql<{ command: string }>`
         select command from commands where command like 'function %' order by place`
-        const functions = copies.map(({ command }) => command)
-        assert.includeMembers(functions, [
-          "function change_base()",
-          "function change_position()",
-          "function api_tiny(numeric)"
-        ])
-        assert.lengthOf(functions, 3 + resources.length)
-        const second = yield* Distribution.distribute(sql, records)
-        assert.deepStrictEqual([second.distributed, second.copied, second.granted], [[], [], []])
-        const settings = yield* sql<{ settings: ReadonlyArray<string> }>`
+      const functions = copies.map(({ command }) => command)
+      assert.includeMembers(functions, [
+        "function change_base()",
+        "function change_position()",
+        "function api_tiny(numeric)"
+      ])
+      assert.lengthOf(functions, 3 + resources.length)
+      const second = yield* Distribution.distribute(sql, records)
+      assert.deepStrictEqual([second.distributed, second.copied, second.granted], [[], [], []])
+      const settings = yield* sql<{ settings: ReadonlyArray<string> }>`
         select setconfig as settings from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
         where d.datname = current_database()`
-        assert.includeMembers(
-          [...(settings[0]?.settings ?? [])],
-          ["enable_bitmapscan=off", "enable_seqscan=off", "citus.enable_unsafe_triggers=on"]
-        )
-      }),
-    long
+      assert.includeMembers(
+        [...(settings[0]?.settings ?? [])],
+        ["enable_bitmapscan=off", "enable_seqscan=off", "citus.enable_unsafe_triggers=on"]
+      )
+    })
   )
 
-  it.effect(
-    "leaves writers their times, and nothing that writes into another table",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const triggers = yield* sql<{ name: string }>`
+  it.effect("leaves writers their times, and nothing that writes into another table", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const triggers = yield* sql<{ name: string }>`
         select distinct p.proname as name from pg_trigger t join pg_proc p on p.oid = t.tgfoid
         where t.tgrelid = any (${byOrganization}::regclass[]) and not t.tgisinternal`
-        assert.notIncludeMembers(
-          triggers.map(({ name }) => name),
-          ["record_removed", "records_truncated"]
-        )
-        yield* sql`
+      assert.notIncludeMembers(
+        triggers.map(({ name }) => name),
+        ["record_removed", "records_truncated"]
+      )
+      yield* sql`
         insert into invoices (organization_id, id, status, created_at, updated_at)
         values ('org_a', 'i1', 'open', '2026-01-01', '2026-01-01')`
-        yield* sql`update invoices set status = 'paid' where organization_id = 'org_a' and id = 'i1'`
-        const [changed] = yield* sql<{ is_later: boolean }>`
+      yield* sql`update invoices set status = 'paid' where organization_id = 'org_a' and id = 'i1'`
+      const [changed] = yield* sql<{ is_later: boolean }>`
         select updated_at > '2026-01-02' as is_later from invoices where organization_id = 'org_a' and id = 'i1'`
-        assert.isTrue(changed?.is_later)
-        yield* sql`delete from invoices where organization_id = 'org_a' and id = 'i1'`
-        assert.isEmpty(yield* sql`select 1 from removals`)
-      }),
-    long
+      assert.isTrue(changed?.is_later)
+      yield* sql`delete from invoices where organization_id = 'org_a' and id = 'i1'`
+      assert.isEmpty(yield* sql`select 1 from removals`)
+    })
   )
 
-  it.effect(
-    "ends the feeds of changes, and the service and its doctor say so",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        yield* sql`
+  it.effect("ends the feeds of changes, and the service and its doctor say so", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`
         insert into invoices (organization_id, id, created_at, updated_at)
         values ('org_a', 'i2', '2026-01-01', '2026-01-01')`
-        const repository = Postgres.make(Object.assign(sql, { distribution: Distribution.make(sql, sql) }), invoices)
-        const asked = yield* Effect.exit(repository.changes({ limit: 10 }))
-        assert.isTrue(Exit.isFailure(asked))
-        const refused = yield* Effect.flip(repository.changes({ limit: 10 }))
-        assert.strictEqual(refused._tag, "ChangesNotServed")
-        const [said] = yield* changes(sql)
-        assert.include(said?.message ?? "", "distributed")
-      }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a"))),
-    long
+      const repository = Postgres.make(Object.assign(sql, { distribution: Distribution.make(sql, sql) }), invoices)
+      const asked = yield* Effect.exit(repository.changes({ limit: 10 }))
+      assert.isTrue(Exit.isFailure(asked))
+      const refused = yield* Effect.flip(repository.changes({ limit: 10 }))
+      assert.strictEqual(refused._tag, "ChangesNotServed")
+      const [said] = yield* changes(sql)
+      assert.include(said?.message ?? "", "distributed")
+    }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a")))
   )
 
-  it.effect(
-    "grants what Citus asks for an INSERT of some columns, and the doctor tells where that is not done",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const problems = Effect.map(MigrationsCheck.check(sql, { needed: [RolesCheck.roles.intake] }), (said) =>
-          said.flatMap(({ message, status }) => (status === "fail" ? [message] : []))
-        )
-        assert.deepStrictEqual(yield* problems, [])
-        yield* sql`revoke insert (state, attempts) on deletion_tasks from practice_data_intake`
-        const lacking = "insert (state, attempts) on deletion_tasks to practice_data_intake"
-        assert.deepStrictEqual(yield* problems, [`Tables that are distributed need: grant ${lacking}.`])
-        assert.deepStrictEqual((yield* Distribution.distribute(sql, records)).granted, [lacking])
-        assert.deepStrictEqual(yield* problems, [])
-      }),
-    long
+  it.effect("grants what Citus asks for an INSERT of some columns, and the doctor tells where that is not done", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const problems = Effect.map(MigrationsCheck.check(sql, { needed: [RolesCheck.roles.intake] }), (said) =>
+        said.flatMap(({ message, status }) => (status === "fail" ? [message] : []))
+      )
+      assert.deepStrictEqual(yield* problems, [])
+      yield* sql`revoke insert (state, attempts) on deletion_tasks from practice_data_intake`
+      const lacking = "insert (state, attempts) on deletion_tasks to practice_data_intake"
+      assert.deepStrictEqual(yield* problems, [`Tables that are distributed need: grant ${lacking}.`])
+      assert.deepStrictEqual((yield* Distribution.distribute(sql, records)).granted, [lacking])
+      assert.deepStrictEqual(yield* problems, [])
+    })
   )
 
-  it.effect(
-    "has an index built beside readers and writers, whose rows are elsewhere, and no field added",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const begun: Array<string> = []
-        const watched = new Proxy(sql, {
-          get: (target, name) =>
-            name === "unsafe"
-              ? (...given: Parameters<typeof sql.unsafe>) => {
-                  begun.push(given[0])
-                  return target.unsafe(...given)
-                }
-              : Reflect.get(target, name)
-        })
-        const migration = <A, E>(online: Effect.Effect<A, E, SqlClient.SqlClient>) =>
-          Effect.provideService(online, SqlClient.SqlClient, watched)
-        const built = (name: string) => sql`select 1 from pg_class where relname = ${name}`
-        yield* migration(addIndex({ table: "pets", name: "pets_sex", columns: "(organization_id, sex)" }).online)
-        assert.lengthOf(yield* built("pets_sex"), 1)
-        assert.isEmpty(begun.filter((text) => text.startsWith("create index")))
+  it.effect("has an index built beside readers and writers, whose rows are elsewhere, and no field added", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const begun: Array<string> = []
+      const watched = new Proxy(sql, {
+        get: (target, name) =>
+          name === "unsafe"
+            ? (...given: Parameters<typeof sql.unsafe>) => {
+                begun.push(given[0])
+                return target.unsafe(...given)
+              }
+            : Reflect.get(target, name)
+      })
+      const migration = <A, E>(online: Effect.Effect<A, E, SqlClient.SqlClient>) =>
+        Effect.provideService(online, SqlClient.SqlClient, watched)
+      const built = (name: string) => sql`select 1 from pg_class where relname = ${name}`
+      yield* migration(addIndex({ table: "pets", name: "pets_sex", columns: "(organization_id, sex)" }).online)
+      assert.lengthOf(yield* built("pets_sex"), 1)
+      assert.isEmpty(begun.filter((text) => text.startsWith("create index")))
 
-        const { message } = yield* Effect.flip(migration(addField(microchip).online))
-        assert.include(message, "select undistribute_table('pets')")
-        assert.isEmpty(
-          yield* sql`select 1 from pg_attribute where attrelid = 'pets'::regclass and attname = 'microchip_number'`
-        )
-        yield* sql`update pg_dist_partition set partmethod = 'n' where logicalrelid = 'pets'::regclass`
-        yield* migration(addIndex({ table: "pets", name: "pets_breed", columns: "(organization_id, breed)" }).online)
-        assert.lengthOf(
-          begun.filter((text) => text.startsWith("create index")),
-          1
-        )
-        yield* sql`update pg_dist_partition set partmethod = 'h' where logicalrelid = 'pets'::regclass`
-      }),
-    long
+      const { message } = yield* Effect.flip(migration(addField(microchip).online))
+      assert.include(message, "select undistribute_table('pets')")
+      assert.isEmpty(
+        yield* sql`select 1 from pg_attribute where attrelid = 'pets'::regclass and attname = 'microchip_number'`
+      )
+      yield* sql`update pg_dist_partition set partmethod = 'n' where logicalrelid = 'pets'::regclass`
+      yield* migration(addIndex({ table: "pets", name: "pets_breed", columns: "(organization_id, breed)" }).online)
+      assert.lengthOf(
+        begun.filter((text) => text.startsWith("create index")),
+        1
+      )
+      yield* sql`update pg_dist_partition set partmethod = 'h' where logicalrelid = 'pets'::regclass`
+    })
   )
 
-  it.effect(
-    "refuses tables that are distributed in another way",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        yield* sql`update pg_dist_partition set partkey = 'id' where logicalrelid = 'invoices'::regclass`
-        const refused = yield* Effect.flip(Distribution.distribute(sql, records))
-        assert.include(refused.message, "invoices is not distributed by organization_id")
-        yield* sql`delete from pg_dist_partition where logicalrelid = 'invoices'::regclass`
-        // As after a run that was cut short.
-        assert.deepStrictEqual((yield* Distribution.distribute(sql, records)).distributed, ["invoices"])
-      }),
-    long
+  it.effect("refuses tables that are distributed in another way", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`update pg_dist_partition set partkey = 'id' where logicalrelid = 'invoices'::regclass`
+      const refused = yield* Effect.flip(Distribution.distribute(sql, records))
+      assert.include(refused.message, "invoices is not distributed by organization_id")
+      yield* sql`delete from pg_dist_partition where logicalrelid = 'invoices'::regclass`
+      // As after a run that was cut short.
+      assert.deepStrictEqual((yield* Distribution.distribute(sql, records)).distributed, ["invoices"])
+    })
   )
 })

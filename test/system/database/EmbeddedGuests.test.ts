@@ -1,4 +1,8 @@
-/** Other processes on the embedded database while one has it open, as the commands of operators are. */
+/**
+ * Other processes on the embedded database while one has it open, as the commands of operators are.
+ *
+ * @module-tag long
+ */
 import * as Net from "node:net"
 import { statSync } from "node:fs"
 import { join } from "node:path"
@@ -10,7 +14,6 @@ import * as Embedded from "../../../src/database/Embedded.ts"
 import { longestTurn } from "../../../src/database/EmbeddedGuests.ts"
 import { temporaryFolder } from "../../support/Process.ts"
 import { inTime } from "../../support/inTime.ts"
-import { long } from "../../support/tries.ts"
 
 const make = Effect.gen(function* () {
   const folder = yield* temporaryFolder
@@ -73,104 +76,86 @@ const request = (key: string) =>
   )
 
 layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest of the embedded database", (it) => {
-  it.effect(
-    "has it for a transaction, while its owner waits",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* Owner
-        const other = yield* guest
-        const waiting = yield* other.withTransaction(
-          Effect.gen(function* () {
-            yield* other`insert into notes values ('together', 'guest')`
-            const fiber = yield* Effect.forkDetach(sql`insert into notes values ('together', 'owner')`)
-            yield* Effect.sleep("100 millis")
-            assert.deepStrictEqual(yield* other`select note from notes where writer = 'together'`, [{ note: "guest" }])
-            return fiber
-          })
-        )
-        yield* Fiber.join(waiting)
-        assert.deepStrictEqual(yield* notesOf("together"), ["guest", "owner"])
-      }).pipe(Effect.scoped),
-    long
+  it.effect("has it for a transaction, while its owner waits", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Owner
+      const other = yield* guest
+      const waiting = yield* other.withTransaction(
+        Effect.gen(function* () {
+          yield* other`insert into notes values ('together', 'guest')`
+          const fiber = yield* Effect.forkDetach(sql`insert into notes values ('together', 'owner')`)
+          yield* Effect.sleep("100 millis")
+          assert.deepStrictEqual(yield* other`select note from notes where writer = 'together'`, [{ note: "guest" }])
+          return fiber
+        })
+      )
+      yield* Fiber.join(waiting)
+      assert.deepStrictEqual(yield* notesOf("together"), ["guest", "owner"])
+    }).pipe(Effect.scoped)
   )
 
-  it.effect(
-    "leaves nothing of a transaction, nor of a session, in which it is killed",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* Owner
-        yield* killedGuest(message("Q", "begin; insert into notes values ('killed', 'begun')\0"))
-        assert.deepStrictEqual(yield* notesOf("killed"), [])
-        yield* killedGuest(message("Q", "set statement_timeout = 1\0"))
-        assert.deepStrictEqual(yield* sql`show statement_timeout`, [{ statement_timeout: "0" }])
-        // A sequence of messages without its end, which would swallow what comes next.
-        yield* killedGuest(message("P", "\0selecct\0\0\0"))
-        assert.deepStrictEqual(yield* sql`select 1 as one`, [{ one: 1 }])
-      }),
-    long
+  it.effect("leaves nothing of a transaction, nor of a session, in which it is killed", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Owner
+      yield* killedGuest(message("Q", "begin; insert into notes values ('killed', 'begun')\0"))
+      assert.deepStrictEqual(yield* notesOf("killed"), [])
+      yield* killedGuest(message("Q", "set statement_timeout = 1\0"))
+      assert.deepStrictEqual(yield* sql`show statement_timeout`, [{ statement_timeout: "0" }])
+      // A sequence of messages without its end, which would swallow what comes next.
+      yield* killedGuest(message("P", "\0selecct\0\0\0"))
+      assert.deepStrictEqual(yield* sql`select 1 as one`, [{ one: 1 }])
+    })
   )
 
-  it.effect(
-    "is sent away when its turn is over, and what it had begun is rolled back",
-    () =>
-      Effect.gen(function* () {
-        const other = yield* guest
-        const { sql } = yield* Owner
-        const writing = other.withTransaction(
-          Effect.andThen(other`insert into notes values ('slow', 'begun')`, Effect.never)
-        )
-        const waiting = Effect.timed(Effect.delay(sql`select 1`, "100 millis"))
-        const busy = Effect.delay(Effect.flip(request("a caller")), "100 millis")
-        const [held, refused] = yield* Effect.raceFirst(Effect.all([waiting, busy], { concurrency: 2 }), writing)
-        assert.strictEqual(refused, "unavailable")
-        assert.isBelow(Duration.toSeconds(held[0]), inTime(Duration.toSeconds(longestTurn)))
-        assert.deepStrictEqual(yield* notesOf("slow"), [])
-      }).pipe(Effect.scoped),
-    long
+  it.effect("is sent away when its turn is over, and what it had begun is rolled back", () =>
+    Effect.gen(function* () {
+      const other = yield* guest
+      const { sql } = yield* Owner
+      const writing = other.withTransaction(
+        Effect.andThen(other`insert into notes values ('slow', 'begun')`, Effect.never)
+      )
+      const waiting = Effect.timed(Effect.delay(sql`select 1`, "100 millis"))
+      const busy = Effect.delay(Effect.flip(request("a caller")), "100 millis")
+      const [held, refused] = yield* Effect.raceFirst(Effect.all([waiting, busy], { concurrency: 2 }), writing)
+      assert.strictEqual(refused, "unavailable")
+      assert.isBelow(Duration.toSeconds(held[0]), inTime(Duration.toSeconds(longestTurn)))
+      assert.deepStrictEqual(yield* notesOf("slow"), [])
+    }).pipe(Effect.scoped)
   )
 
-  it.effect(
-    "takes turns with many others and with the requests of the service",
-    () =>
-      Effect.gen(function* () {
-        const visits = Effect.forEach(
-          Array.from({ length: 30 }, (_, index) => index),
-          (index) =>
-            Effect.scoped(Effect.flatMap(guest, (other) => other`insert into notes values ('many', ${String(index)})`)),
-          { concurrency: "unbounded" }
-        )
-        let served = 0
-        const requests = Effect.forever(Effect.tap(request("a caller"), () => Effect.sync(() => served++)))
-        yield* Effect.raceFirst(visits, requests)
-        assert.lengthOf(yield* notesOf("many"), 30)
-        assert.isAbove(served, 10)
-      }),
-    long
+  it.effect("takes turns with many others and with the requests of the service", () =>
+    Effect.gen(function* () {
+      const visits = Effect.forEach(
+        Array.from({ length: 30 }, (_, index) => index),
+        (index) =>
+          Effect.scoped(Effect.flatMap(guest, (other) => other`insert into notes values ('many', ${String(index)})`)),
+        { concurrency: "unbounded" }
+      )
+      let served = 0
+      const requests = Effect.forever(Effect.tap(request("a caller"), () => Effect.sync(() => served++)))
+      yield* Effect.raceFirst(visits, requests)
+      assert.lengthOf(yield* notesOf("many"), 30)
+      assert.isAbove(served, 10)
+    })
   )
 
-  it.effect(
-    "speaks as a client of Postgres does, or is cut off",
-    () =>
-      Effect.gen(function* () {
-        const { folder, sql } = yield* Owner
-        const cancel = Buffer.from("\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\0\0\0\0\0", "latin1")
-        const endless = Buffer.concat([startup, message("Q", "").fill(1, 1)])
-        for (const said of [Buffer.from("GET / HTTP/1.1\r\n\r\n"), cancel, endless]) {
-          yield* Effect.callback<void>((resume) => {
-            const socket = Net.connect(join(folder, "lock.sock"))
-            socket.resume().once("close", () => resume(Effect.void))
-            socket.write(said)
-          }).pipe(Effect.timeout("10 seconds"))
-        }
-        assert.deepStrictEqual(yield* sql`select 1 as one`, [{ one: 1 }])
-      }),
-    long
+  it.effect("speaks as a client of Postgres does, or is cut off", () =>
+    Effect.gen(function* () {
+      const { folder, sql } = yield* Owner
+      const cancel = Buffer.from("\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\0\0\0\0\0", "latin1")
+      const endless = Buffer.concat([startup, message("Q", "").fill(1, 1)])
+      for (const said of [Buffer.from("GET / HTTP/1.1\r\n\r\n"), cancel, endless]) {
+        yield* Effect.callback<void>((resume) => {
+          const socket = Net.connect(join(folder, "lock.sock"))
+          socket.resume().once("close", () => resume(Effect.void))
+          socket.write(said)
+        }).pipe(Effect.timeout("10 seconds"))
+      }
+      assert.deepStrictEqual(yield* sql`select 1 as one`, [{ one: 1 }])
+    })
   )
 
-  it.effect(
-    "is of the same user",
-    () =>
-      Effect.map(Owner, ({ folder }) => assert.strictEqual(statSync(join(folder, "lock.sock")).mode & 0o777, 0o600)),
-    long
+  it.effect("is of the same user", () =>
+    Effect.map(Owner, ({ folder }) => assert.strictEqual(statSync(join(folder, "lock.sock")).mode & 0o777, 0o600))
   )
 })

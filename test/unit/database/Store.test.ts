@@ -239,7 +239,8 @@ for (const cancels of [true, false]) {
           yield* Deferred.succeed(end, undefined)
           assert.deepStrictEqual(yield* Fiber.join(next), Exit.succeed("found"))
           assert.isTrue(neverRan)
-        })
+          assert.deepInclude(yield* metrics, { success: 1 })
+        }).pipe(withRegistry)
     )
   }
 }

@@ -10,8 +10,7 @@ import { inTime } from "../../../support/inTime.ts"
 import * as Cluster from "../../../support/Cluster.ts"
 import * as Follower from "../../../support/Follower.ts"
 
-const put = (id: string) =>
-  `insert into pets (organization_id, id, name) values ('${Follower.organization}', '${id}', 'name')`
+const { put } = Follower
 
 const opened = Effect.gen(function* () {
   const cluster = yield* Cluster.make()

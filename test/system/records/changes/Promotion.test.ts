@@ -79,9 +79,7 @@ it.live("A promoted standby that lacked the last second: no reader misses anythi
   })
 )
 
-const put = (id: string, name: string) =>
-  `insert into pets (organization_id, id, name) values ('${Follower.organization}', '${id}', '${name}')
-    on conflict (organization_id, id) do update set name = excluded.name`
+const { put } = Follower
 
 /** A session in which a transaction may stay open. */
 const session = Effect.fnUntraced(function* ({ sql }: Cluster.Cluster) {
@@ -157,37 +155,6 @@ it.live("A second standby follows the promoted one: readers of both miss nothing
     assert.strictEqual(readers[0]?.gone(), 0)
     assert.isAbove(readers.at(-1)?.gone() ?? 0, 0)
   })
-)
-
-it.live("Transactions that were prepared before a failover are told when they are committed after it", () =>
-  Effect.gen(function* () {
-    const primary = yield* Cluster.make()
-    const standby = yield* Cluster.standbyOf(primary)
-    const before = yield* Follower.service(primary)
-    const far = yield* Follower.service(primary, standby)
-    const reader = Follower.make()
-    const writer = yield* session(primary)
-    yield* writer("begin")
-    yield* writer(put("prepared", "first"))
-    yield* writer("prepare transaction 'one'")
-    yield* primary.sql.unsafe(put("next", "first"))
-    yield* Cluster.caughtUp(standby, primary)
-    yield* Effect.sleep(1200)
-    yield* Cluster.caughtUp(standby, primary)
-    const held = yield* reader.drain(before)
-    assert.isAbove(held.lag, 0)
-    assert.isAbove((yield* reader.drain(far)).lag, 0)
-    yield* primary.kill
-    yield* Cluster.promote(standby)
-    const after = yield* Follower.service(standby)
-    yield* standby.sql.unsafe(put("later", "first"))
-    yield* reader.drain(after)
-    assert.strictEqual(reader.state().copy.size, 0)
-    yield* standby.sql`commit prepared 'one'`
-    yield* Follower.settled(reader, after)
-    yield* Follower.assertEqual(reader, standby.sql)
-    assert.strictEqual(reader.state().copy.size, 3)
-  }).pipe(Effect.scoped)
 )
 
 it.live("A cursor of a promoted server that is gone is gone on the standby of another one too", () =>

@@ -4,7 +4,7 @@
  * @module-tag long
  */
 import { assert, it } from "@effect/vitest"
-import { Clock, Effect, Fiber, Random } from "effect"
+import { Effect, Fiber, Random } from "effect"
 import { layerShared } from "../../../../src/database/Database.ts"
 import * as ApiKeys from "../../../../src/keys/ApiKeys.ts"
 import * as Cluster from "../../../support/Cluster.ts"
@@ -13,9 +13,7 @@ import * as Ledger from "../../../support/Ledger.ts"
 import * as Program from "../../../support/Program.ts"
 import * as Writers from "../../../support/Writers.ts"
 
-const put = (id: string, name: string) =>
-  `insert into pets (organization_id, id, name) values ('${Follower.organization}', '${id}', '${name}')
-    on conflict (organization_id, id) do update set name = excluded.name`
+const { put } = Follower
 
 it.live("A recovery to a point in time: cursors from before go on, those from what was taken back are gone", () =>
   Effect.gen(function* () {
@@ -58,26 +56,6 @@ it.live("A recovery to a point in time: cursors from before go on, those from wh
       assert.strictEqual(reader.gone(), gone)
       assert.isTrue(reader.state().copy.has("a") && reader.state().copy.has("c"))
     }
-  })
-)
-
-it.live("Another identifier, as pg_upgrade gives one: old cursors are gone, nothing vanishes, changes are told", () =>
-  Effect.gen(function* () {
-    const cluster = yield* Cluster.make()
-    const service = yield* Follower.service(cluster)
-    const { sql } = cluster
-    const reader = Follower.make()
-    yield* sql.unsafe(put("a", "first"))
-    yield* Follower.settled(reader, service)
-    yield* sql`update change_feeds set place = '7000000000000000000' || substr(place, strpos(place, '/'))`
-    yield* sql.unsafe(put("b", "first"))
-    yield* reader.drain(service)
-    yield* Follower.assertEqual(reader, sql)
-    assert.strictEqual(reader.gone(), 1)
-    yield* sql.unsafe(put("a", "second"))
-    yield* reader.drain(service)
-    yield* Follower.assertEqual(reader, sql)
-    assert.strictEqual(reader.gone(), 1)
   })
 )
 
@@ -137,37 +115,6 @@ it.live("What a reader has seen of a session that asks for asynchronous commits 
       assert.strictEqual(reader.gone(), 0)
     }
   })
-)
-
-it.live(
-  "Crashes under writers, some of whom ask for asynchronous commits: readers of what was seen lose nothing, and go on",
-  () =>
-    Effect.gen(function* () {
-      const cluster = yield* Cluster.make({ settings: { wal_writer_delay: "10s" } })
-      yield* cluster.sql`alter role postgres set synchronous_commit = off`
-      const service = yield* Follower.service(cluster)
-      const readers = [Follower.make(), Follower.make()]
-      for (let crash = 0; crash < 4; crash++) {
-        const writing = yield* Effect.forkChild(Writers.write(cluster.sql))
-        const end = (yield* Clock.currentTimeMillis) + 700 + 130 * crash
-        while ((yield* Clock.currentTimeMillis) < end) {
-          for (const reader of readers) yield* reader.step(service, 1 + crash * 3)
-        }
-        yield* cluster.kill
-        yield* Fiber.interrupt(writing)
-        yield* cluster.start
-        // The ids that were lost are used again at once.
-        const again = yield* Effect.forkChild(Writers.write(cluster.sql))
-        yield* Effect.sleep(500)
-        yield* Fiber.interrupt(again)
-        yield* readers[0]?.drain(service, 5) ?? Effect.void
-      }
-      for (const reader of readers) {
-        yield* Follower.settled(reader, service)
-        yield* Follower.assertEqual(reader, cluster.sql)
-        assert.strictEqual(reader.gone(), 0)
-      }
-    })
 )
 
 it.live(

@@ -9,9 +9,7 @@ import { Effect } from "effect"
 import * as Cluster from "../../../support/Cluster.ts"
 import * as Follower from "../../../support/Follower.ts"
 
-const put = (id: string, name: string) =>
-  `insert into pets (organization_id, id, name) values ('${Follower.organization}', '${id}', '${name}')
-    on conflict (organization_id, id) do update set name = excluded.name`
+const { put } = Follower
 
 for (const [how, isStopped, isServed] of [
   ["A copy of a stopped server", true, true],
