@@ -39,18 +39,7 @@ export interface Options {
   readonly waiting: number
 }
 
-export interface Admission {
-  /** Requests a connection: taken at once, queued, or refused since too many are queued. */
-  readonly request: (waiter: Waiter) => "taken" | "queued" | "refused"
-  /** Leaves the queue. Does nothing for a waiter that is not queued. */
-  readonly withdraw: (waiter: Waiter) => void
-  /** Gives back a connection that a key has taken. */
-  readonly release: (key: string) => void
-  /** The numbers of free connections, of queued waiters, and of known keys. */
-  readonly stats: () => { readonly free: number; readonly waiting: number; readonly keys: number }
-}
-
-export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Options): Admission => {
+export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Options) => {
   let free = permits
   let waitingCount = 0
   const held = new Map<string, number>()
@@ -66,6 +55,7 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
     held.set(key, (held.get(key) ?? 0) + 1)
   }
 
+  /** Leaves the queue. Does nothing for a waiter that is not queued. */
   const withdraw = (waiter: Waiter) => {
     const queue = waiting.get(waiter.key)
     if (queue?.delete(waiter) !== true) return
@@ -99,7 +89,8 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
   }
 
   return {
-    request: (waiter) => {
+    /** Requests a connection: taken at once, queued, or refused since too many are queued. */
+    request: (waiter: Waiter): "taken" | "queued" | "refused" => {
       if (mayTake(waiter)) {
         take(waiter.key)
         return "taken"
@@ -112,7 +103,8 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
       return "queued"
     },
     withdraw,
-    release: (key) => {
+    /** Gives back a connection that a key has taken. */
+    release: (key: string) => {
       const count = held.get(key) ?? 0
       if (count === 0) return
       if (count === 1) held.delete(key)
@@ -120,6 +112,9 @@ export const make = ({ permits, waiting: maximumWaiting, waitingPerKey }: Option
       free++
       if (waitingCount > 0) serve()
     },
+    /** The numbers of free connections, of queued waiters, and of known keys. */
     stats: () => ({ free, waiting: waitingCount, keys: new Set([...held.keys(), ...waiting.keys()]).size })
   }
 }
+
+export type Admission = ReturnType<typeof make>

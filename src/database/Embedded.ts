@@ -79,20 +79,19 @@ export interface Embedded {
   readonly admitGuests: Effect.Effect<void, EmbeddedDatabaseError, Scope.Scope>
 }
 
-const clientOf = (path: string, config: Partial<PgClient.PgPoolConfig> = {}) =>
-  Effect.flatMap(
-    PgClient.make({
-      path,
-      username: "postgres",
-      database: "postgres",
-      maxConnections: 1,
-      maxMessageSize: 256 * 1024 * 1024,
-      types: Columns.types,
-      // All connections are one session there, which still has the names that an earlier connection prepared.
-      prepare: false,
-      ...config
-    }),
-    (client) =>
+const clientOf = (path: string, connectTimeout?: Duration.Input) =>
+  PgClient.make({
+    path,
+    username: "postgres",
+    database: "postgres",
+    maxConnections: 1,
+    maxMessageSize: 256 * 1024 * 1024,
+    types: Columns.types,
+    connectTimeout,
+    // All connections are one session there, which still has the names that an earlier connection prepared.
+    prepare: false
+  }).pipe(
+    Effect.flatMap((client) =>
       guarded(
         client,
         {
@@ -106,6 +105,7 @@ const clientOf = (path: string, config: Partial<PgClient.PgPoolConfig> = {}) =>
         },
         Distribution.single
       )
+    )
   )
 
 const cannotListen = ({ cause }: Cause.UnknownError) =>
@@ -120,15 +120,15 @@ const host = Effect.fnUntraced(function* (dataDir: string, guestSocket?: string)
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const database = yield* open(dataDir)
-  const sockets = yield* fs.makeTempDirectoryScoped({ prefix: "practice-data-" })
-  const socket = path.join(sockets, ".s.PGSQL.5432")
+  const socket = path.join(yield* fs.makeTempDirectoryScoped({ prefix: "practice-data-" }), ".s.PGSQL.5432")
   yield* Effect.mapError(listen(database, socket), cannotListen)
   const sql = yield* clientOf(socket)
   const admitGuests =
     guestSocket === undefined
       ? Effect.void
       : Effect.mapError(EmbeddedGuests.serve({ database, sql }, guestSocket), cannotListen)
-  return { sql, isGuest: false, admitGuests } satisfies Embedded
+  const embedded: Embedded = { sql, isGuest: false, admitGuests }
+  return embedded
 })
 
 /** Connects to the process that has the folder open, and waits for a turn. */
@@ -137,9 +137,10 @@ const visit = Effect.fnUntraced(function* (socket: string) {
   // A long path has its socket in a folder where any user could put one.
   if (Option.exists(uid, (owner) => process.getuid !== undefined && owner !== process.getuid()))
     return yield* new Taken()
-  const sql = yield* clientOf(socket, { connectTimeout: EmbeddedGuests.longestWait })
+  const sql = yield* clientOf(socket, EmbeddedGuests.longestWait)
   yield* sql`select 1`
-  return { sql, isGuest: true, admitGuests: Effect.void } satisfies Embedded
+  const embedded: Embedded = { sql, isGuest: true, admitGuests: Effect.void }
+  return embedded
 })
 
 /** True if a process listens at a socket: also one of a version that locked nothing else. */
@@ -166,17 +167,16 @@ const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean
   return yield* Effect.mapError(visit(socket), () => new Taken())
 })
 
-export interface Options {
-  /** True if the process that has the folder open may be asked to share it. */
-  readonly asGuest?: boolean
-}
-
 /**
  * Opens the embedded database.
  *
  * @param dataDir its folder, or `memory` to keep nothing
+ * @param options `asGuest` if the process that has the folder open may be asked to share it
  */
-export const connect = Effect.fn("Embedded.connect")(function* (dataDir: string, { asGuest = false }: Options = {}) {
+export const connect = Effect.fn("Embedded.connect")(function* (
+  dataDir: string,
+  { asGuest = false }: { readonly asGuest?: boolean } = {}
+) {
   const folder = (yield* Path.Path).resolve(dataDir)
   // Each attempt that fails closes what it opened.
   const attempt = Effect.gen(function* () {
@@ -187,6 +187,8 @@ export const connect = Effect.fn("Embedded.connect")(function* (dataDir: string,
       Effect.tapCause((cause) => Scope.close(scope, Exit.failCause(cause)))
     )
   })
+  const failed = (message: string, cause?: unknown) =>
+    new EmbeddedDatabaseError({ message, ...(cause === undefined ? {} : { cause }) })
   return yield* attempt.pipe(
     Effect.retry({
       while: Schema.is(Taken),
@@ -197,19 +199,13 @@ export const connect = Effect.fn("Embedded.connect")(function* (dataDir: string,
     }),
     Effect.catchTags({
       UnknownError: ({ cause }) =>
-        new EmbeddedDatabaseError({
-          message: `The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`,
-          cause
-        }),
+        failed(`The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`, cause),
       PlatformError: (cause) =>
-        new EmbeddedDatabaseError({
-          message: `The data folder of DATA_DIR, ${dataDir}, cannot be used: ${cause.message}`,
-          cause
-        }),
+        failed(`The data folder of DATA_DIR, ${dataDir}, cannot be used: ${cause.message}`, cause),
       Taken: () =>
-        new EmbeddedDatabaseError({
-          message: `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`
-        })
+        failed(
+          `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`
+        )
     })
   )
 })

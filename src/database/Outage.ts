@@ -2,8 +2,9 @@
  * The state of a database. While it is known to be down, statements fail at once, and a probe on a connection of its own
  * finds out when it is back. An outage begins with a connection that cannot be made, never with a statement that fails.
  */
-import { Clock, Duration, Effect, Exit, type Scope } from "effect"
+import { Clock, Duration, Effect, Exit } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import * as Throttle from "../observability/Throttle.ts"
 import { reasonOf } from "./SqlFailure.ts"
 
 /** The time before the next probe. */
@@ -11,43 +12,6 @@ const pause = "200 millis"
 
 /** An outage that begins sooner after the last one is reported as a part of it. */
 const quiet = "1 second"
-
-/** The least time between two warnings of a kind. */
-const window = Duration.toMillis("10 seconds")
-
-/** Warns with a reason, at most once in a window. The next warning has the number of those before it in `left_out`. */
-const bounded = (message: string, clock: Clock.Clock) => {
-  let warnedAt = -Infinity
-  let leftOut = 0
-  return (reason: string) =>
-    Effect.suspend(() => {
-      const now = clock.currentTimeMillisUnsafe()
-      if (Math.abs(now - warnedAt) < window) return Effect.sync(() => void leftOut++)
-      const warning = Effect.annotateLogs(Effect.logWarning(message), {
-        reason,
-        ...(leftOut === 0 ? {} : { left_out: leftOut })
-      })
-      warnedAt = now
-      leftOut = 0
-      return warning
-    })
-}
-
-export interface Outage {
-  readonly isDown: () => boolean
-  /** The number of successful statements. A waiting statement sees by it that others succeed. */
-  readonly successes: () => number
-  /** A statement succeeded. */
-  readonly succeeded: () => void
-  /** No connection could be made. */
-  readonly begin: (error: SqlError) => void
-  /** A statement failed at once, since the database is down. */
-  readonly refused: () => void
-  /** The database has not responded for a while: it is probed, and an outage begins when the probe fails too. */
-  readonly suspect: () => void
-  /** Warns that the database did not answer, or refuses the service; each in a bounded number of lines. */
-  readonly warn: (isRefused: boolean, reason: string) => Effect.Effect<void>
-}
 
 export interface Options {
   /** The name of the database, for the log. */
@@ -60,18 +24,11 @@ export interface Options {
 }
 
 /** Watches a database until the scope closes. */
-export const make = Effect.fnUntraced(function* ({
-  name,
-  onDown,
-  onOutage,
-  probe
-}: Options): Effect.fn.Return<Outage, never, Scope.Scope> {
+export const make = Effect.fnUntraced(function* ({ name, onDown, onOutage, probe }: Options) {
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
   const run = Effect.runForkWith(yield* Effect.context())
   const inScope = (effect: Effect.Effect<void>) => void run(Effect.forkIn(effect, scope))
-  const warnUnanswered = bounded(`The ${name} did not answer`, clock)
-  const warnRefused = bounded(`The ${name} refuses the service`, clock)
   let isDown = false
   let isWatched = false
   let isSuspected = false
@@ -114,29 +71,37 @@ export const make = Effect.fnUntraced(function* ({
 
   return {
     isDown: () => isDown,
+    /** The number of successful statements. A waiting statement sees by it that others succeed. */
     successes: () => successes,
+    /** Notes a successful statement. */
     succeeded: () => {
       successes++
       isDown = false
     },
+    /** Begins an outage, since no connection could be made. */
     begin,
+    /** Counts a statement that failed at once, since the database is down. */
     refused: () => {
       refused++
     },
+    /** Probes a database that has not responded for a while. An outage begins when the probe fails too. */
     suspect: () => {
       if (isDown || isSuspected) return
       isSuspected = true
       const before = successes
-      const failed = (error: SqlError) =>
-        Effect.sync(() => {
-          if (successes === before) begin(error)
-        })
+      const onFailure = (error: SqlError) => Effect.sync(() => (successes === before ? begin(error) : undefined))
+      // A busy database is not probed more often than one that is down.
+      const probed = Effect.matchEffect(probe, { onFailure, onSuccess: () => Effect.sleep(pause) })
       inScope(
-        Effect.matchEffect(probe, { onFailure: failed, onSuccess: () => Effect.sleep(pause) }).pipe(
-          Effect.ensuring(Effect.sync(() => (isSuspected = false)))
+        Effect.ensuring(
+          probed,
+          Effect.sync(() => (isSuspected = false))
         )
       )
     },
-    warn: (isRefused, reason) => (isRefused ? warnRefused : warnUnanswered)(reason)
+    warnUnanswered: Throttle.make(`The ${name} did not answer`),
+    warnRefused: Throttle.make(`The ${name} refuses the service`)
   }
 })
+
+export type Outage = Effect.Success<ReturnType<typeof make>>

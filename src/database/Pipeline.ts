@@ -38,38 +38,16 @@ export interface SharedConnection {
   ) => Effect.Effect<ReadonlyArray<A>, SqlError>
 }
 
-/** A shared connection that was taken for one statement. */
-export interface Connection extends SharedConnection {
-  /** Calls the function that sends the statement, at the end of this turn of the event loop. */
-  readonly send: (send: () => void) => void
-  /** Must be called when the statement has ended in any way, or is not to be sent. */
-  readonly answered: () => void
-}
-
-export interface Pipeline {
-  /** The number of connections. */
-  readonly size: number
-  /** The number of connections with a statement to answer. */
-  readonly busy: () => number
-  /**
-   * A connection for a statement; undefined where none has room.
-   *
-   * @param now the monotonic clock, in milliseconds
-   */
-  readonly take: (now: number) => Connection | undefined
-  /** Gives no connection for a while from now on. */
-  readonly rest: (now: number) => void
-}
-
-export const make = (shared: ReadonlyArray<SharedConnection>): Pipeline => {
+export const make = (shared: ReadonlyArray<SharedConnection>) => {
   let sending: Array<() => void> = []
   const sendAll = () => {
     const all = sending
     sending = []
     for (const send of all) send()
   }
-  // The client writes before the next microtask, and each request arrives in a task of its own.
+  /** Calls the function that sends a statement, at the end of this turn of the event loop. */
   const send = (one: () => void) => {
+    // The client writes before the next microtask, and each request arrives in a task of its own.
     if (sending.push(one) === 1) setImmediate(sendAll)
   }
   const connections = shared.map(({ run }) => {
@@ -79,6 +57,7 @@ export const make = (shared: ReadonlyArray<SharedConnection>): Pipeline => {
       unanswered: 0,
       /** Since none was unanswered. */
       taken: 0,
+      /** Must be called when the statement has ended in any way, or is not to be sent. */
       answered: () => {
         state.unanswered -= 1
         if (state.unanswered === 0) state.taken = 0
@@ -89,8 +68,14 @@ export const make = (shared: ReadonlyArray<SharedConnection>): Pipeline => {
   let restsUntil = -Infinity
   return {
     size: connections.length,
+    /** The number of connections with a statement to answer. */
     busy: () => connections.filter(({ unanswered }) => unanswered > 0).length,
-    take: (now) => {
+    /**
+     * A connection for a statement; undefined where none has room.
+     *
+     * @param now the monotonic clock, in milliseconds
+     */
+    take: (now: number) => {
       if (now < restsUntil) return undefined
       const connection = connections.find(({ taken, unanswered }) => unanswered < depth && taken < batch)
       if (connection === undefined) return undefined
@@ -98,11 +83,14 @@ export const make = (shared: ReadonlyArray<SharedConnection>): Pipeline => {
       connection.taken += 1
       return connection
     },
-    rest: (now) => {
+    /** Gives no connection for a while from now on. */
+    rest: (now: number) => {
       restsUntil = now + pause
     }
   }
 }
+
+export type Pipeline = ReturnType<typeof make>
 
 // As unchecked as `unsafe` of the client: a text of SQL tells no types.
 function rowsOf<A extends object>(result: PgConnection.Result): ReadonlyArray<A>

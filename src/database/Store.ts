@@ -183,7 +183,7 @@ export const make = Effect.fnUntraced(function* ({
     onDown: () => listeners.forEach((fail) => fail()),
     onOutage: meter.outageBegan
   })
-  const warn = ({ _tag, reason }: Failure) => outage.warn(_tag === "Refused", reason)
+  const warn = ({ _tag, reason }: Failure) => outage[_tag === "Refused" ? "warnRefused" : "warnUnanswered"](reason)
 
   // A callback, since a fiber and a race for each limit would cost more than many a statement.
   const run = <A, E, R, E1>(request: Request<E1>, statements: Effect.Effect<A, E, R>) =>
