@@ -5,7 +5,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     // A test of another package.
     exclude: ["test/system/package/project/**"],
-    globalSetup: ["test/support/seed.ts", "test/support/runFolder.ts", "test/support/postgresServer.ts"],
+    globalSetup: ["seed", "runFolder", "hung", "postgresServer"].map((name) => `test/support/${name}.ts`),
     setupFiles: ["test/support/seeded.ts"],
     tags: [
       {
@@ -22,8 +22,8 @@ export default defineConfig({
     isolate: false,
     // Two that compute, and one while others wait for what they started.
     maxWorkers: 3,
-    // They end a test that hangs. A machine that is busy is no fault of the tests.
-    testTimeout: 300_000,
-    hookTimeout: 300_000
+    // Enough on a machine that is four times as slow. The few tests that need longer say so.
+    testTimeout: 60_000,
+    hookTimeout: 60_000
   }
 })

@@ -1,4 +1,8 @@
-/** Who may look into the folder of the embedded database: its pages and logs have signing secrets. */
+/**
+ * The access to the folder of the embedded database: its pages and logs have signing secrets.
+ *
+ * @module-tag long
+ */
 import { chmodSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
