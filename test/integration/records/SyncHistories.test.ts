@@ -42,11 +42,11 @@ layer(TestDatabase.layer, options)("histories", (it) => {
       Effect.gen(function* () {
         const stands = [yield* PostgresStand.make(undefined)]
         const embedded = yield* InProcessStand.embedded
-        const numbers = Array.range(1, 50)
+        const numbers = Array.range(1, 20)
         const { failed } = yield* run({ seed, numbers, stands, embedded, told: 3, isReduced: false })
         assert.deepStrictEqual(failed, [])
       }),
-    long
+    { ...long, timeout: 120_000 }
   )
 
   it.effect(

@@ -1,5 +1,5 @@
 /**
- * Copies beside writers, deletions and an order of changes that begins anew, by commands that are killed 8 times each, from a
+ * Copies beside writers, deletions and an order of changes that begins anew, by commands that are killed 4 times each, from a
  * service that is killed as well, into a database that is restarted. In the end they are the same as the service's tables.
  *
  * @module-tag long
@@ -18,7 +18,7 @@ import { TestDatabase } from "../../../support/TestDatabase.ts"
 import * as Command from "./command.ts"
 import * as Readers from "../../../integration/cli/sync/readers.ts"
 
-const kills = 8
+const kills = 4
 const owner = "org_oakridge"
 
 const tableOf = (resource: string) => (resource === "organization" ? "organizations" : resource.replaceAll("-", "_"))
@@ -106,64 +106,71 @@ const killAgainAndAgain = Effect.fnUntraced(function* (
 })
 
 layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => {
-  it.effect("however often the command, the service and the target's database were killed", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const service = yield* mortalService
-      const warehouse = yield* ownPostgres
-      const folder = yield* Process.temporaryFolder
-      const environment = { PRACTICE_DATA_URL: service.url, PRACTICE_DATA_API_KEY: "pda_demo_oakridge" }
-      const file = join(folder, "copy.db")
-      const targets = [
-        { flags: [], target: warehouse.url, read: (name: string) => Readers.inPostgres(warehouse.sql, "public", name) },
-        {
-          flags: [],
-          target: `sqlite:${file}`,
-          read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name))
-        },
-        {
-          flags: ["--compact"],
-          target: `ndjson:${join(folder, "copy")}`,
-          read: (name: string) => Effect.sync(() => Readers.inFolder(join(folder, "copy"), name))
-        }
-      ]
+  it.effect(
+    "however often the command, the service and the target's database were killed",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const service = yield* mortalService
+        const warehouse = yield* ownPostgres
+        const folder = yield* Process.temporaryFolder
+        const environment = { PRACTICE_DATA_URL: service.url, PRACTICE_DATA_API_KEY: "pda_demo_oakridge" }
+        const file = join(folder, "copy.db")
+        const targets = [
+          {
+            flags: [],
+            target: warehouse.url,
+            read: (name: string) => Readers.inPostgres(warehouse.sql, "public", name)
+          },
+          {
+            flags: [],
+            target: `sqlite:${file}`,
+            read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name))
+          },
+          {
+            flags: ["--compact"],
+            target: `ndjson:${join(folder, "copy")}`,
+            read: (name: string) => Effect.sync(() => Readers.inFolder(join(folder, "copy"), name))
+          }
+        ]
 
-      const { write } = yield* writers
-      const restart = Effect.gen(function* () {
-        yield* Effect.sleep("9 seconds")
-        yield* warehouse.stopImmediately
-        yield* Effect.sleep("500 millis")
-        yield* warehouse.start
-      })
-      let isOver = false
-      const until = { until: () => isOver }
-      const around = yield* Effect.all(
-        [Effect.repeat(service.life, until), Effect.repeat(write, until), Effect.repeat(restart, until)],
-        { concurrency: "unbounded" }
-      ).pipe(Effect.forkScoped)
-      yield* Effect.forEach(
-        targets,
-        ({ flags, target }) => killAgainAndAgain(environment, [target, "--watch", "1", ...flags]),
-        { concurrency: "unbounded" }
-      )
-      isOver = true
-      yield* Fiber.join(around)
+        const { write } = yield* writers
+        const restart = Effect.gen(function* () {
+          yield* Effect.sleep("9 seconds")
+          yield* warehouse.stopImmediately
+          yield* Effect.sleep("500 millis")
+          yield* warehouse.start
+        })
+        let isOver = false
+        const until = { until: () => isOver }
+        const around = yield* Effect.all(
+          [Effect.repeat(service.life, until), Effect.repeat(write, until), Effect.repeat(restart, until)],
+          { concurrency: "unbounded" }
+        ).pipe(Effect.forkScoped)
+        yield* Effect.forEach(
+          targets,
+          ({ flags, target }) => killAgainAndAgain(environment, [target, "--watch", "1", ...flags]),
+          { concurrency: "unbounded" }
+        )
+        isOver = true
+        yield* Fiber.join(around)
 
-      yield* service.last
-      yield* settled(sql)
-      for (const { read, target } of targets) {
-        const ended = yield* Command.run(environment, [target])
-        assert.strictEqual(ended.code, 0, ended.stderr)
-        for (const { name } of resources) {
-          const rows = yield* sql<{ id: string; record: string }>`
+        yield* service.last
+        yield* settled(sql)
+        for (const { read, target } of targets) {
+          const ended = yield* Command.run(environment, [target])
+          assert.strictEqual(ended.code, 0, ended.stderr)
+          for (const { name } of resources) {
+            const rows = yield* sql<{ id: string; record: string }>`
             select id, record from ${sql(tableOf(name))} where organization_id = ${owner}`
-          assert.deepStrictEqual(
-            Object.fromEntries(yield* read(name)),
-            Object.fromEntries(rows.map(({ id, record }) => [id, record])),
-            `${name} in ${target}`
-          )
+            assert.deepStrictEqual(
+              Object.fromEntries(yield* read(name)),
+              Object.fromEntries(rows.map(({ id, record }) => [id, record])),
+              `${name} in ${target}`
+            )
+          }
         }
-      }
-    })
+      }),
+    180_000
   )
 })
