@@ -1,27 +1,27 @@
 /**
- * What the doctor says of a database: each thing that can be wrong with one is made wrong.
+ * The findings of the doctor about a database in which something is wrong.
  *
  * @module-tag long
  */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import * as Migrations from "../../../src/database/Migrations.ts"
+import type { Finding } from "../../../src/operations/doctor/Check.ts"
 import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 import { examined, has, isFine } from "./examined.ts"
 
 const area = "DATABASE_URL"
 
-const of = (url: string, environment: Readonly<Record<string, string>> = {}) =>
+type Environment = Readonly<Record<string, string>>
+
+const of = (url: string, environment: Environment = {}) =>
   Effect.map(examined({ DATABASE_URL: url, ...environment }), (findings) =>
     findings.filter((finding) => finding.area === area)
   )
 
-const examine = (environment?: Readonly<Record<string, string>>) =>
-  Effect.flatMap(TestDatabase, ({ url }) => of(url, environment))
-
 let logins = 0
 
-/** The URL of the database for a new login, which is gone when the scope closes. */
+/** The URL of the database for a new login, which is dropped when the scope closes. */
 const login = Effect.fnUntraced(function* (options: string) {
   const { url, sql } = yield* TestDatabase
   const name = `doctor_${process.pid}_${++logins}`
@@ -31,7 +31,7 @@ const login = Effect.fnUntraced(function* (options: string) {
   return { name, url: Object.assign(new URL(url), { username: name, password: "secret" }).href }
 })
 
-/** What is done for a test, and undone after it: the tests share the database, one after the other. */
+/** Runs statements, and others when the scope closes: the tests share the database, one after the other. */
 const during = (statements: string, undone: string) =>
   Effect.flatMap(TestDatabase, ({ sql }) => {
     const run = (script: string) =>
@@ -39,8 +39,8 @@ const during = (statements: string, undone: string) =>
     return Effect.acquireRelease(run(statements), () => Effect.orDie(run(undone)))
   })
 
-/** What is said of keys in a database of their own. */
-const keys = (url: string) =>
+/** The findings about a database of keys alone. */
+const ofKeys = (url: string) =>
   Effect.map(examined({ DATABASE_URL: `${url}?keys=apart`, CREDENTIALS_DATABASE_URL: url }), (findings) =>
     findings.filter((finding) => finding.area === "CREDENTIALS_DATABASE_URL")
   )
@@ -56,53 +56,135 @@ const task = (id: string, state: string, due: string) => `
     invoice_lines_count, received_at, scheduled_for, state, due_at)
   values ('org_a', '00000000-0000-5000-8000-00000000000${id}', '${id}', '', '{}', 0, 0, now(), now(), '${state}', ${due})`
 
-layer(database, { excludeTestServices: true })("Of a database the doctor", (it) => {
-  it.effect("finds nothing wrong where nothing is, but that the login is a superuser", () =>
+const last = Object.keys(Migrations.all).at(-1) ?? ""
+const lastId = Number.parseInt(last, 10)
+
+// An object of the operator's own schema takes the place of the system's.
+const shadowed = "-c search_path=public,pg_catalog"
+const clockAhead = (by: string) =>
+  `create function clock_timestamp() returns timestamptz language sql return pg_catalog.clock_timestamp() + interval '${by}'`
+const dropClock = "drop function public.clock_timestamp"
+const excess = "may do more than it should: DELETE on pets."
+
+const hiddenIn = (findings: ReadonlyArray<Finding>) =>
+  findings.find(({ message }) => message.includes("This login cannot see since when"))
+
+type Broken = readonly [
+  fault: string,
+  statements: string,
+  undone: string,
+  findings: ReadonlyArray<readonly [Finding["status"], RegExp | string]>,
+  options?: string
+]
+
+const broken: ReadonlyArray<Broken> = [
+  [
+    "an unknown migration",
+    "insert into migrations (migration_id, name) values (99, 'of_tomorrow')",
+    "delete from migrations where migration_id = 99",
+    [["warn", "00099_of_tomorrow"]]
+  ],
+  [
+    "roles with too many privileges",
+    "grant delete on pets to practice_data_api, practice_data_worker",
+    "revoke delete on pets from practice_data_api, practice_data_worker",
+    [
+      ["warn", `The role practice_data_api ${excess}`],
+      ["warn", `The role practice_data_worker ${excess}`]
+    ]
+  ],
+  [
+    "a role without privileges",
+    "revoke select on all tables in schema public from practice_data_intake",
+    "grant select on deletion_tasks, intake_secrets, migrations to practice_data_intake; grant select (organization_id) on organizations to practice_data_intake",
+    [
+      [
+        "fail",
+        "The role practice_data_intake lacks SELECT on deletion_tasks, SELECT on intake_secrets, SELECT on migrations, SELECT on organizations."
+      ]
+    ]
+  ],
+  [
+    "late and dead deletions",
+    `${task("1", "scheduled", "now() - interval '90 s'")}; ${task("2", "dead", "null")}`,
+    "delete from deletion_tasks",
+    [
+      ["warn", /A deletion has been due for 9\d seconds/],
+      ["warn", "1 deletion is dead"]
+    ]
+  ],
+  [
+    "a transaction that stays open",
+    `create view pg_stat_activity as select pid, usename, datname, application_name, '1'::xid as backend_xid,
+      now() - interval '2 minutes' as xact_start from pg_catalog.pg_stat_activity where pid <> pg_backend_pid()`,
+    "drop view public.pg_stat_activity",
+    [["warn", /The transaction of process \d+ .+ has been open for 120 seconds/]],
+    shadowed
+  ],
+  [
+    "a prepared transaction",
+    "create view pg_prepared_xacts as select 'forgotten' as gid, now() - interval '1 hour' as prepared",
+    "drop view public.pg_prepared_xacts",
+    [["warn", "The prepared transaction forgotten has been open for 3600 seconds"]],
+    shadowed
+  ],
+  [
+    "a clock that is behind",
+    clockAhead("-10 s"),
+    dropClock,
+    [["warn", /^Its clock is (9\.9|10\.0|10\.1) s behind this machine's/]],
+    shadowed
+  ],
+  [
+    "a clock that is far ahead",
+    clockAhead("2 h"),
+    dropClock,
+    [["fail", /^Its clock is .+ s ahead of this machine's/]],
+    shadowed
+  ]
+]
+
+layer(database, { excludeTestServices: true })("about a database the doctor", (it) => {
+  it.effect("warns of a superuser, and of nothing else if all is well", () =>
     Effect.gen(function* () {
-      const findings = yield* examine()
+      const findings = yield* of((yield* TestDatabase).url)
       has(findings, "warn", /is a superuser/)
       isFine(findings.filter(({ message }) => !message.includes("is a superuser")))
       has(findings, "ok", /^PostgreSQL \d+.+ a statement takes \d+ ms/)
       has(findings, "ok", "have the settings that they ask for")
-      has(
-        findings,
-        "ok",
-        /may: read records, take deliveries in, run deletions, operate keys, secrets and tasks, migrate/
-      )
+      const all = "read records, take deliveries in, run deletions, operate keys, secrets and tasks, migrate"
+      has(findings, "ok", `may: ${all}`)
     })
   )
 
-  it.effect("tells that it is not migrated, and nothing of what is not there yet", () =>
+  it.effect.each(broken)("reports %s", ([, statements, undone, expected, options = ""]) =>
     Effect.gen(function* () {
-      const findings = yield* of(yield* emptyDatabase)
-      has(findings, "fail", "It is not migrated.")
-      assert.lengthOf(
-        findings.filter(({ status }) => status === "fail"),
-        1
-      )
+      const url = new URL((yield* TestDatabase).url)
+      if (options !== "") url.searchParams.set("options", options)
+      yield* during(statements, undone)
+      const findings = yield* of(url.href)
+      for (const [status, message] of expected) has(findings, status, message)
     })
   )
 
-  it.effect("tells of migrations that are missing, and compares nothing then, and of unknown ones", () =>
+  it.effect("compares no objects where migrations are missing", () =>
     Effect.gen(function* () {
-      const last = Object.keys(Migrations.all).at(-1) ?? ""
-      const put = "insert into migrations (migration_id, name) values"
       yield* during(
-        `delete from migrations where migration_id = ${Number.parseInt(last, 10)}; drop index pets_search`,
-        `${put} (${Number.parseInt(last, 10)}, '${last.slice(6)}'); create index pets_search on pets (organization_id, updated_at, id, created_at)`
+        `delete from migrations where migration_id = ${lastId}; drop index pets_search`,
+        `insert into migrations (migration_id, name) values (${lastId}, '${last.slice(6)}'); create index pets_search on pets (organization_id, updated_at, id, created_at)`
       )
-      const lacking = yield* examine()
-      has(lacking, "fail", `It lacks the migrations ${last}.`)
-      assert.lengthOf(
-        lacking.filter(({ status }) => status === "fail"),
-        1
-      )
-      yield* during(`${put} (99, 'of_tomorrow')`, "delete from migrations where migration_id = 99")
-      has(yield* examine(), "warn", "00099_of_tomorrow")
+      for (const [url, message] of [
+        [(yield* TestDatabase).url, `It lacks the migrations ${last}.`],
+        [yield* emptyDatabase, "It is not migrated."]
+      ] as const) {
+        const failures = (yield* of(url)).filter(({ status }) => status === "fail")
+        has(failures, "fail", message)
+        assert.lengthOf(failures, 1)
+      }
     })
   )
 
-  it.effect("tells what the login cannot do that ROLES asks for, and what to grant", () =>
+  it.effect("reports the abilities that the roles of the process need and the login lacks", () =>
     Effect.gen(function* () {
       const { name, url } = yield* login("in role practice_data_intake")
       const all = yield* of(url)
@@ -118,105 +200,40 @@ layer(database, { excludeTestServices: true })("Of a database the doctor", (it) 
     })
   )
 
-  it.effect("tells whether keys may be looked up that have a database of their own", () =>
+  it.effect("checks the keys alone of a database for keys", () =>
     Effect.gen(function* () {
       const { url, name } = yield* login("in role practice_data_intake")
-      has(yield* keys(url), "fail", `The login ${name} cannot look API keys up`)
+      has(yield* ofKeys(url), "fail", `The login ${name} cannot look API keys up`)
       const own = yield* login("in role practice_data_api")
       yield* during("alter table pets rename to away", "alter table away rename to pets")
-      isFine(yield* keys(own.url))
+      isFine(yield* ofKeys(own.url))
     })
   )
 
-  it.effect("tells of roles that may do too much, and of roles without grants", () =>
+  it.effect("reports too few connections: of the server, of the login, and free ones", () =>
     Effect.gen(function* () {
-      yield* during(
-        "grant delete on pets to practice_data_api, practice_data_worker",
-        "revoke delete on pets from practice_data_api, practice_data_worker"
-      )
-      const excess = yield* examine()
-      has(excess, "warn", "The role practice_data_api may do more than it should: DELETE on pets.")
-      has(excess, "warn", "The role practice_data_worker may do more than it should: DELETE on pets.")
-      yield* during(
-        "revoke select on all tables in schema public from practice_data_intake",
-        "grant select on deletion_tasks, intake_secrets, migrations to practice_data_intake; grant select (organization_id) on organizations to practice_data_intake"
-      )
-      has(
-        yield* examine(),
-        "fail",
-        "The role practice_data_intake lacks SELECT on deletion_tasks, SELECT on intake_secrets, SELECT on migrations, SELECT on organizations."
-      )
-    })
-  )
-
-  it.effect("tells of too few connections: of the server, of the login, and of what is left", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      has(yield* examine({ DATABASE_POOL_SIZE: "1000" }), "fail", /needs 3000 connections, and the server takes \d+/)
+      const { sql, url } = yield* TestDatabase
+      const poolOf = (size: number) => of(url, { DATABASE_POOL_SIZE: String(size) })
+      has(yield* poolOf(1000), "fail", /needs 3000 connections, and the server takes \d+/)
       const [room] = yield* sql<{ all: number }>`
         select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
           - current_setting('reserved_connections')::int as all`
-      const third = String(Math.floor((room?.all ?? 0) / 3))
-      has(yield* examine({ DATABASE_POOL_SIZE: third }), "warn", /needs \d+ connections; \d+ of \d+ are free/)
-      const { name, url } = yield* login("superuser connection limit 5")
-      has(yield* of(url), "fail", `the login ${name} may open 5`)
+      const third = Math.floor((room?.all ?? 0) / 3)
+      has(yield* poolOf(third), "warn", /needs \d+ connections; \d+ of \d+ are free/)
+      const limited = yield* login("superuser connection limit 5")
+      has(yield* of(limited.url), "fail", `the login ${limited.name} may open 5`)
     })
   )
 
-  it.effect("tells of deletions that are late and that are dead", () =>
-    Effect.gen(function* () {
-      yield* during(
-        `${task("1", "scheduled", "now() - interval '90 s'")}; ${task("2", "dead", "null")}`,
-        "delete from deletion_tasks"
-      )
-      const findings = yield* examine()
-      has(findings, "warn", /A deletion has been due for 9\d seconds/)
-      has(findings, "warn", "1 deletion is dead")
-    })
-  )
-
-  it.effect("tells who holds changes back only as far as the login sees it, and what lets it see more", () =>
+  it.effect("reports hidden transactions, and the grant that shows them", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const { name, url } = yield* login("in role practice_data_api")
-      const reads = { ROLES: "data-api" }
-      isFine(yield* of(url, reads))
-      const held = Effect.andThen(sql`select pg_current_xact_id()::text`, of(url, reads))
-      const hidden = (yield* sql.withTransaction(held)).find(({ message }) => message.includes("hold back"))
-      assert.include(hidden?.message, "This login cannot see since when")
+      const held = Effect.andThen(sql`select pg_current_xact_id()::text`, of(url, { ROLES: "data-api" }))
+      const hidden = hiddenIn(yield* sql.withTransaction(held))
       assert.strictEqual(hidden?.advice, `grant pg_read_all_stats to ${name}`)
       yield* sql.unsafe(hidden?.advice ?? "")
-      isFine(yield* sql.withTransaction(held))
-    })
-  )
-
-  // What takes minutes to come about is put in the place of the system's.
-  it.effect("tells of transactions that stay open, and of a clock that goes wrong", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const own = new URL(url)
-      own.searchParams.set("options", "-c search_path=public,pg_catalog")
-      yield* during(
-        `create view pg_stat_activity as select pid, usename, datname, application_name, '1'::xid as backend_xid,
-          now() - interval '2 minutes' as xact_start from pg_catalog.pg_stat_activity where pid <> pg_backend_pid()`,
-        "drop view public.pg_stat_activity"
-      )
-      has(yield* of(own.href), "warn", /The transaction of process \d+ .+ has been open for 120 seconds/)
-      yield* during(
-        `create view pg_prepared_xacts as select 'forgotten' as gid, now() - interval '1 hour' as prepared`,
-        "drop view public.pg_prepared_xacts"
-      )
-      has(yield* of(own.href), "warn", "The prepared transaction forgotten has been open for 3600 seconds")
-      yield* during(
-        "create function clock_timestamp() returns timestamptz language sql return pg_catalog.clock_timestamp() - interval '10 s'",
-        "drop function public.clock_timestamp"
-      )
-      has(yield* of(own.href), "warn", /^Its clock is (9\.9|10\.0|10\.1) s behind this machine's/)
-      yield* during(
-        "create or replace function clock_timestamp() returns timestamptz language sql return pg_catalog.clock_timestamp() + interval '2 h'",
-        "select 1"
-      )
-      has(yield* of(own.href), "fail", /^Its clock is .+ s ahead of this machine's/)
+      assert.isUndefined(hiddenIn(yield* sql.withTransaction(held)))
     })
   )
 })

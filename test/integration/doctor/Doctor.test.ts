@@ -1,4 +1,4 @@
-/** What the doctor says of the variables, of the way to a database, and of what is around it. */
+/** The findings of the doctor about variables, the route to a database, the processor and the service. */
 import { createServer } from "node:net"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -19,69 +19,88 @@ import * as Pooler from "./Pooler.ts"
 const secret = "s3cret-passw0rd"
 const nowhere = `postgres://someone:${secret}@127.0.0.1:1/nothing`
 
-describe.concurrent("The doctor", () => {
-  test.live("tells what is set, without secrets, and each variable that is wrong or mistyped", () =>
+type Expected = readonly [status: "ok" | "warn" | "fail", message: RegExp | string, area?: string]
+
+const open = { DATABASE_URL: nowhere, OPERATIONS_PORT: "9464", OPERATIONS_HOST: "0.0.0.0" }
+const mistakes = { DELETION_DELAY: "soon", RATE_LIMIT: "0", DATABSE_URL: "x", DTABSE_URL: "x" }
+
+const cases: ReadonlyArray<readonly [what: string, Readonly<Record<string, string>>, ReadonlyArray<Expected>]> = [
+  [
+    "variables that are set, wrong or mistyped",
+    { DATABASE_URL: nowhere, STRIPE_SECRET_KEY: secret, ...mistakes },
+    [
+      ["ok", "DATABASE_URL=postgres://someone@127.0.0.1:1/nothing"],
+      ["ok", "STRIPE_SECRET_KEY=(set)"],
+      ["fail", "DELETION_DELAY: expected a duration"],
+      ["fail", "RATE_LIMIT: expected an integer"],
+      ["fail", "DATABSE_URL"],
+      ["warn", "DTABSE_URL"]
+    ]
+  ],
+  [
+    "databases that cannot be reached, and the rest",
+    { DATABASE_URL: nowhere, CREDENTIALS_DATABASE_URL: nowhere.replace("nothing", "keys") },
+    [
+      ["fail", "cannot be reached", "DATABASE_URL"],
+      ["fail", "cannot be reached", "CREDENTIALS_DATABASE_URL"],
+      ["warn", "It is not configured", "Payment processor"],
+      ["ok", "PORT=0", "Service"]
+    ]
+  ],
+  [
+    "parameters of a URL that nothing reads",
+    { DATABASE_URL: `${nowhere}?shape=round` },
+    [["warn", "DATABASE_URL has parameters that nothing reads: shape.", "Configuration"]]
+  ],
+  ["an operators' listener without a token", open, [["warn", "there is no OPERATIONS_TOKEN", "Configuration"]]],
+  [
+    "an operators' listener with a token",
+    { ...open, OPERATIONS_TOKEN: `${secret}-or-more` },
+    [["warn", "without a token", "Configuration"]]
+  ],
+  [
+    "an embedded database in memory, and its processes",
+    { DATA_DIR: "memory", PROCESSES: "2" },
+    [
+      ["ok", "in the memory of the service", "Embedded database"],
+      ["fail", "PROCESSES=2 needs a Postgres", "Embedded database"]
+    ]
+  ],
+  [
+    "an address that cannot be listened on",
+    { DATABASE_URL: nowhere, HOST: "203.0.113.7", PORT: "3999" },
+    [["fail", "Nobody can listen", "Service"]]
+  ]
+]
+
+describe.concurrent("the doctor", () => {
+  test.live.each(cases)("reports %s, without secrets", ([, environment, expected]) =>
     Effect.gen(function* () {
-      const findings = yield* examined({
-        DATABASE_URL: nowhere,
-        STRIPE_SECRET_KEY: secret,
-        DELETION_DELAY: "soon",
-        RATE_LIMIT: "0",
-        DATABSE_URL: "x",
-        DTABSE_URL: "x"
-      })
-      has(findings, "ok", "DATABASE_URL=postgres://someone@127.0.0.1:1/nothing")
-      has(findings, "ok", "STRIPE_SECRET_KEY=(set)")
-      has(findings, "fail", "DELETION_DELAY: expected a duration")
-      has(findings, "fail", "RATE_LIMIT: expected an integer")
-      has(findings, "fail", "DATABSE_URL")
-      has(findings, "warn", "DTABSE_URL")
+      const findings = yield* examined(environment)
+      for (const [status, message, area] of expected) has(findings, status, message, area)
       assert.notInclude(json(findings), secret)
     })
   )
 
-  test.live("tells of each database that cannot be reached, and goes on", () =>
-    Effect.gen(function* () {
-      const findings = yield* examined({
-        DATABASE_URL: nowhere,
-        CREDENTIALS_DATABASE_URL: nowhere.replace("nothing", "keys")
-      })
-      for (const area of ["DATABASE_URL", "CREDENTIALS_DATABASE_URL"]) has(findings, "fail", "cannot be reached", area)
-      has(findings, "warn", "It is not configured", "Payment processor")
-      has(findings, "ok", "PORT=0", "Service")
-      assert.notInclude(json(findings), secret)
-    })
-  )
-
-  test.live("tells of a folder that cannot be written, and of processes that the embedded database cannot have", () =>
+  test.live("reports folders of the embedded database: a new one, and one that cannot be written", () =>
     Effect.gen(function* () {
       const folder = yield* Process.temporaryFolder
       yield* Effect.sync(() => writeFileSync(join(folder, "file"), ""))
-      const findings = yield* examined({ DATA_DIR: join(folder, "file", "data"), PROCESSES: "2" })
-      has(findings, "fail", "cannot be written", "Embedded database")
-      has(findings, "fail", "PROCESSES=2 needs a Postgres", "Embedded database")
+      has(yield* examined({ DATA_DIR: join(folder, "file", "data") }), "fail", "cannot be written", "Embedded database")
       has(yield* examined({ DATA_DIR: join(folder, "new") }), "ok", "the first start makes it", "Embedded database")
-      has(yield* examined({ DATA_DIR: "memory" }), "ok", "in the memory of the service", "Embedded database")
     })
   )
 
-  test.live("warns of an operators' listener that other machines reach", () =>
-    Effect.gen(function* () {
-      const open = { DATABASE_URL: nowhere, OPERATIONS_PORT: "9464", OPERATIONS_HOST: "0.0.0.0" }
-      has(yield* examined(open), "warn", "there is no OPERATIONS_TOKEN", "Configuration")
-      const withToken = yield* examined({ ...open, OPERATIONS_TOKEN: "correct-horse-battery" })
-      has(withToken, "warn", "without a token", "Configuration")
-      assert.notInclude(withToken.map(({ message }) => message).join(), "correct-horse")
-      const local = yield* examined({ ...open, OPERATIONS_HOST: "127.0.0.1" })
-      assert.isFalse(local.some(({ message, status }) => status === "warn" && message.includes("OPERATIONS_HOST")))
-    })
+  test.live("does not warn of an operators' listener on loopback", () =>
+    Effect.map(examined({ ...open, OPERATIONS_HOST: "127.0.0.1" }), (findings) =>
+      assert.isFalse(findings.some(({ message, status }) => status === "warn" && message.includes("OPERATIONS_HOST")))
+    )
   )
 
-  test.live("tells of an address that cannot be listened on", () =>
+  test.live("does not follow the redirect of another program on the port", () =>
     Effect.gen(function* () {
       const port = yield* Effect.acquireRelease(
         Effect.callback<number>((resume) => {
-          // Another program, which sends on to the health of a service.
           const health = `HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{"version":"9","checks":{}}`
           const redirect = "HTTP/1.1 307 Temporary Redirect\r\nConnection: close\r\nLocation: /elsewhere\r\n\r\n"
           const server = createServer((socket) => {
@@ -94,15 +113,17 @@ describe.concurrent("The doctor", () => {
         }),
         () => Effect.void
       )
-      const database = { DATABASE_URL: nowhere }
-      const taken = yield* examined({ ...database, HOST: "127.0.0.1", PORT: String(port) })
+      const taken = yield* examined({ DATABASE_URL: nowhere, HOST: "127.0.0.1", PORT: String(port) })
       has(taken, "warn", `Another program listens on port ${port}`, "Service")
-      has(yield* examined({ ...database, HOST: "203.0.113.7", PORT: "3999" }), "fail", "Nobody can listen", "Service")
     })
   )
 })
 
-layer(TestDatabase.layerDemo, { excludeTestServices: true })("The doctor", (it) => {
+const key = "sk_test_of_the_double"
+const processor = "Payment processor"
+const double = StripeDouble.layer({ key, accounts, platform: "acct_platform" })
+
+layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) => {
   it.effect(
     "does not wait for a database that hangs",
     () =>
@@ -120,15 +141,14 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("The doctor", (it) 
   )
 
   it.effect(
-    "tells of a pooler that swallows settings, that refuses them, and that is far away",
+    "reports a pooler that swallows settings, that refuses them, and that is far away",
     () =>
       Effect.gen(function* () {
         const { url } = yield* TestDatabase
-        const far = yield* Pooler.before(url, { parameters: "swallowed", delay: 25 })
-        const swallowed = yield* examined({ DATABASE_URL: far })
-        has(swallowed, "fail", "statement_timeout is 0 instead of 60000", "DATABASE_URL")
-        has(swallowed, "fail", "enable_seqscan is on instead of off", "DATABASE_URL")
-        has(swallowed, "warn", "It is far away", "DATABASE_URL")
+        const far = yield* examined({ DATABASE_URL: yield* Pooler.before(url, { parameters: "swallowed", delay: 25 }) })
+        has(far, "fail", "statement_timeout is 0 instead of 60000", "DATABASE_URL")
+        has(far, "fail", "enable_seqscan is on instead of off", "DATABASE_URL")
+        has(far, "warn", "It is far away", "DATABASE_URL")
         const refused = yield* examined({ DATABASE_URL: yield* Pooler.before(url, { parameters: "refused" }) })
         has(refused, "warn", "A connection pooler refuses to be asked for settings", "DATABASE_URL")
         has(refused, "fail", "enable_seqscan is on instead of off", "DATABASE_URL")
@@ -137,7 +157,7 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("The doctor", (it) 
   )
 
   it.effect(
-    "tells of a connection to another machine that is not encrypted",
+    "reports a connection to another machine that is not encrypted",
     () =>
       Effect.gen(function* () {
         // This machine too, by an address that is not known to be.
@@ -150,35 +170,9 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("The doctor", (it) 
       }),
     long
   )
-})
-
-const secretKey = "sk_test_of_the_double"
-
-layer(TestDatabase.layerDemo, { excludeTestServices: true })("The doctor", (it) => {
-  it.effect(
-    "tries the payment processor with an account that is connected",
-    () =>
-      Effect.gen(function* () {
-        const { url, sql } = yield* TestDatabase
-        const stripe = yield* StripeDouble
-        const environment = { DATABASE_URL: url, STRIPE_SECRET_KEY: secretKey, STRIPE_API_URL: stripe.url.href }
-        const fine = yield* examined(environment)
-        has(fine, "ok", "It is configured with a test key", "Payment processor")
-        has(fine, "ok", "The processor answers", "Payment processor")
-        const wrongKey = yield* examined({ ...environment, STRIPE_SECRET_KEY: "sk_live_wrong" })
-        has(wrongKey, "fail", "The processor cannot be used", "Payment processor")
-        const down = yield* examined({ ...environment, STRIPE_API_URL: "http://127.0.0.1:1" })
-        has(down, "fail", /StripeConnectionError/, "Payment processor")
-        yield* stripe.fail(Faults.rateLimit())
-        has(yield* examined(environment), "warn", "limits our rate", "Payment processor")
-        yield* sql`update clinics set processor_account = null`
-        has(yield* examined(environment), "ok", "No clinic has a connected account", "Payment processor")
-      }).pipe(Effect.provide(StripeDouble.layer({ key: secretKey, accounts, platform: "acct_platform" }))),
-    long
-  )
 
   it.effect(
-    "tells that the service runs, and what its health warns of",
+    "reports a running service, and the warnings of its health",
     () =>
       Effect.gen(function* () {
         const { url } = yield* TestDatabase
@@ -188,6 +182,28 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("The doctor", (it) 
         has(findings, "ok", /^It runs at .+ version \d/, "Service")
         has(findings, "warn", "Its health warns of records", "Service")
       }),
+    long
+  )
+
+  it.effect(
+    "tries the payment processor with an account that is connected",
+    () =>
+      Effect.gen(function* () {
+        const { url, sql } = yield* TestDatabase
+        const stripe = yield* StripeDouble
+        const environment = { DATABASE_URL: url, STRIPE_SECRET_KEY: key, STRIPE_API_URL: stripe.url.href }
+        const fine = yield* examined(environment)
+        has(fine, "ok", "It is configured with a test key", processor)
+        has(fine, "ok", "The processor answers", processor)
+        const wrongKey = yield* examined({ ...environment, STRIPE_SECRET_KEY: "sk_live_wrong" })
+        has(wrongKey, "fail", "The processor cannot be used", processor)
+        const down = yield* examined({ ...environment, STRIPE_API_URL: "http://127.0.0.1:1" })
+        has(down, "fail", /StripeConnectionError/, processor)
+        yield* stripe.fail(Faults.rateLimit())
+        has(yield* examined(environment), "warn", "limits our rate", processor)
+        yield* sql`update clinics set processor_account = null`
+        has(yield* examined(environment), "ok", "No clinic has a connected account", processor)
+      }).pipe(Effect.provide(double)),
     long
   )
 })

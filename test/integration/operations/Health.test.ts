@@ -58,20 +58,16 @@ const checksOver = (given: Given) => {
   const records = Effect.map(databaseAt(given.records ?? "up"), (database): Database =>
     given.isDistributed === true ? Object.assign(database, { distribution: Distribution.distributed }) : database
   )
-  const changed =
-    <I, S extends object>(tag: { readonly of: (service: S) => S }, some: Partial<S>) =>
-    (service: S) =>
-      tag.of({ ...service, ...some })
-  const clock = Layer.effect(
+  const changes = Layer.effect(
     ChangeClock,
-    Effect.map(ChangeClock, changed(ChangeClock, { lastLag: Effect.succeed(given.lag ?? 0) }))
+    ChangeClock.useSync((clock) => ChangeClock.of({ ...clock, lastLag: Effect.succeed(given.lag ?? 0) }))
   ).pipe(Layer.provide(ChangeClock.layer))
   const psp = Layer.effect(
     PspReads,
-    Effect.map(PspReads, changed(PspReads, { isUp: Effect.succeed(given.isProcessorUp ?? true) }))
+    PspReads.useSync((reads) => PspReads.of({ ...reads, isUp: Effect.succeed(given.isProcessorUp ?? true) }))
   ).pipe(Layer.provide(PspReads.layer), Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
   return HealthChecks.layer.pipe(
-    Layer.provide([clock, psp]),
+    Layer.provide([changes, psp]),
     Layer.provide([
       Layer.effect(RecordDatabase, records),
       Layer.effect(CredentialDatabase, databaseAt(given.credentials ?? "up")),
