@@ -44,22 +44,18 @@ export const error =
   ) =>
     Schema.TaggedError<Self>()(tag, { ...fields, httpApiStatus: Schema.tag(httpApiStatus) }, { httpApiStatus })
 
-/** 400: the body names an organization other than the key's. */
 export class OrgMismatch extends error<OrgMismatch>()("OrgMismatch", 400, {
   detail: text("organization does not match the organization of the API key")
 }) {}
 
-/** 400: the id of a single-record read is missing or blank. */
 export class IdRequired extends error<IdRequired>()("IdRequired", 400, {
   detail: text("id is required and cannot be blank")
 }) {}
 
-/** 400: a request has neither the id nor the key of a task, both, or a blank one. */
 export class TaskIdRequired extends error<TaskIdRequired>()("TaskIdRequired", 400, {
   detail: text("Exactly one of task_id and idempotency_key is required, and it cannot be blank")
 }) {}
 
-/** 400: a number of the request is out of range. */
 export class OutOfRange extends error<OutOfRange>()("OutOfRange", 400, { detail: Schema.String }) {}
 
 /** 400: the cursor is damaged, or of another resource or organization. */
@@ -67,7 +63,6 @@ export class CursorInvalid extends error<CursorInvalid>()("CursorInvalid", 400, 
   detail: text("cursor is not one that this endpoint gave to this organization")
 }) {}
 
-/** 400: the clinic of a processor read is blank. */
 export class ClinicRequired extends error<ClinicRequired>()("ClinicRequired", 400, {
   detail: text("clinic cannot be blank")
 }) {}
@@ -82,7 +77,6 @@ export class ClinicNotConnected extends error<ClinicNotConnected>()("ClinicNotCo
   detail: text("The clinic has no connected payment processor account")
 }) {}
 
-/** 400: the account has no object with the id of starting_after. */
 export class CursorNotFound extends error<CursorNotFound>()("CursorNotFound", 400, {
   detail: text("starting_after is not the id of an object of the clinic's account")
 }) {}
@@ -100,22 +94,18 @@ export class RecordNotFound extends error<RecordNotFound>()("RecordNotFound", 40
 /** 404: no such deletion task in the key's organization, whether or not another organization has it. */
 export class TaskNotFound extends error<TaskNotFound>()("TaskNotFound", 404, { detail: text("No such task") }) {}
 
-/** 410: the order of changes that the cursor belongs to has ended. */
 export class CursorExpired extends error<CursorExpired>()("CursorExpired", 410, {
   detail: text(
     "The order of changes restarted, as after a restore of the database: start again without a cursor, with an empty copy"
   )
 }) {}
 
-/** 413: the body is larger than the endpoint reads. */
 export class PayloadTooLarge extends error<PayloadTooLarge>()("PayloadTooLarge", 413, { detail: Schema.String }) {}
 
-/** 415: the body is compressed, or encoded in some other way. */
 export class EncodingUnsupported extends error<EncodingUnsupported>()("EncodingUnsupported", 415, {
   detail: text("Content-Encoding should be identity")
 }) {}
 
-/** 422: the request does not have the shape that the endpoint takes. */
 export class RequestInvalid extends error<RequestInvalid>()("RequestInvalid", 422, {
   detail: Schema.Array(ValidationError)
 }) {}
@@ -185,7 +175,6 @@ export class ProcessorDown extends error<ProcessorDown>()("ProcessorDown", 503, 
     new ProcessorDown({ retryAfter: Math.min(Math.max(Math.ceil(Duration.toSeconds(duration)), 1), 60) })
 }
 
-/** 503: the service has no key for the payment processor. */
 export class ProcessorNotConfigured extends error<ProcessorNotConfigured>()("ProcessorNotConfigured", 503, {
   detail: text("The payment processor is not configured"),
   retryAfter: seconds

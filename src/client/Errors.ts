@@ -1,6 +1,6 @@
 /**
- * The errors that the clients reject with: a class for each status that a program may want to tell apart, and for
- * failures without a response. A request that the caller aborts rejects with the reason of its signal instead.
+ * The errors that the clients reject with: a class for each status that a program may handle, and for failures without a
+ * response. An aborted request rejects with the reason of its signal instead.
  */
 import type { ValidationError } from "./generated/types.ts"
 

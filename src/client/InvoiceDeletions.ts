@@ -8,16 +8,15 @@ import { isObject } from "./Response.ts"
 export interface InvoiceDeletionsOptions extends ClientOptions {
   /** The organization that owns the invoices. */
   readonly organization: string
-  /** Its signing secret, `whsec_...`, if it has one. It is shown nowhere. */
+  /** Its signing secret, `whsec_...`, if it has one. Never in a message or an inspected object. */
   readonly secret?: string | undefined
 }
 
 /** Options of a delivery. */
 export interface SendOptions extends RequestOptions {
   /**
-   * Identifies the delivery: 1 to 36 printable ASCII characters. A delivery that is sent again with the same key is
-   * scheduled once. Keep the key with what you send if it has to survive a crash of yours.
-   * @default a new UUID
+   * Identifies the delivery: 1 to 36 printable ASCII characters, by default a new UUID. A delivery that is sent again with
+   * the same key is scheduled once: to survive a crash of yours, keep the key with the deletions.
    */
   readonly idempotencyKey?: string | undefined
 }

@@ -3,41 +3,32 @@
 /** Sends a request, as the global `fetch` does. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
-/** Options of a request. They take precedence over those of the client. */
-export interface RequestOptions {
-  /** Aborts the request, its retries and the waits between them. The promise rejects with the reason of the signal. */
-  readonly signal?: AbortSignal | undefined
-  /** The timeout of each attempt, in milliseconds, for the whole response. */
+/** Options that requests and clients have. */
+interface CommonOptions {
+  /** The timeout of each attempt, in milliseconds, for the whole response; by default 30000. */
   readonly timeout?: number | undefined
-  /** The number of retries. */
+  /**
+   * The number of retries of a request, by default 4: after 429, 503 and a gateway's 502 and 504, after a timeout and
+   * after a broken connection. The delay is the `Retry-After` of the response, at most 60 seconds, otherwise up to 0.5, 1,
+   * 2, 4 and then 8 seconds.
+   */
   readonly maxRetries?: number | undefined
   /** More headers, such as `x-request-id`. */
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
+/** Options of a request. They take precedence over those of the client. */
+export interface RequestOptions extends CommonOptions {
+  /** Aborts the request, its retries and the waits between them. The promise rejects with the reason of the signal. */
+  readonly signal?: AbortSignal | undefined
+}
+
 /** Options that both clients have. */
-export interface ClientOptions {
+export interface ClientOptions extends CommonOptions {
   /** The address of the service, such as `https://practice-data.example`, with a path before `/api` if there is one. */
   readonly baseUrl: string
-  /**
-   * Sends the requests: through a proxy, or with a log of your own.
-   * @default globalThis.fetch
-   */
+  /** Sends the requests: through a proxy, or with a log of your own. By default, `globalThis.fetch`. */
   readonly fetch?: Fetch | undefined
-  /**
-   * The timeout of each attempt, in milliseconds, for the whole response.
-   * @default 30000
-   */
-  readonly timeout?: number | undefined
-  /**
-   * The number of retries of a request: after 429, 503 and a gateway's 502 and 504, after a timeout and after a broken
-   * connection. The delay is the `Retry-After` of the response, at most 60 seconds, otherwise up to 0.5, 1, 2, 4 and
-   * then 8 seconds.
-   * @default 4
-   */
-  readonly maxRetries?: number | undefined
-  /** More headers of every request. */
-  readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
 /** Options with their defaults. */

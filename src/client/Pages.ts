@@ -6,7 +6,6 @@ import { pause } from "./Request.ts"
 import type { AllOptions, AnyRecord, ChangesOptions, ResourceInfo } from "./Resource.ts"
 import { type Read, readBody, readChanges, readLive } from "./Response.ts"
 
-/** Posts to an endpoint of the data API. */
 export type Post = <A>(path: string, body: object, read: Read<A>, options?: RequestOptions, held?: number) => Promise<A>
 
 const largestPage = 1000
@@ -113,7 +112,6 @@ const longestWait = 20
 /** In milliseconds. A service that is stopping does not hold responses back. */
 const shortestRound = 1000
 
-/** The pages of changes after a cursor. */
 export async function* changes<Item>(
   post: Post,
   { name }: ResourceInfo,

@@ -8,7 +8,7 @@ import { readBody, readLive, readRecord } from "./Response.ts"
 
 /** Options of the client of the data API. */
 export interface PracticeDataOptions extends ClientOptions {
-  /** The API key, which decides the organization. It is shown nowhere. */
+  /** The API key, which decides the organization. Never in a message or an inspected object. */
   readonly apiKey: string
 }
 

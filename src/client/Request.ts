@@ -15,7 +15,6 @@ const abortable = <A>(work: Promise<A>, signal: AbortSignal | undefined): Promis
   })
 }
 
-/** Waits for some milliseconds. */
 export const pause = async (millis: number, signal: AbortSignal | undefined): Promise<void> => {
   let timer: ReturnType<typeof setTimeout> | undefined
   const elapsed = new Promise<void>((resolve) => {
@@ -127,7 +126,6 @@ const stringify = (body: object): string => {
   return JSON.stringify(body)
 }
 
-/** A request. */
 export interface Sent<A> extends Subject {
   readonly body: object
   /** The headers of an attempt, which may sign the text of the body. */
@@ -137,7 +135,6 @@ export interface Sent<A> extends Subject {
   readonly held?: number
 }
 
-/** Sends a request, and again if that may help. */
 export const send = async <A>(client: Settings, sent: Sent<A>, options: RequestOptions = {}): Promise<A> => {
   const settings = settingsWith(client, options)
   const held = { ...settings, timeout: settings.timeout + (sent.held ?? 0) }

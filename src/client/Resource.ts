@@ -22,29 +22,17 @@ export interface ResourceInfo {
 
 /** Options of a walk of all pages. */
 export interface AllOptions extends RequestOptions {
-  /**
-   * The records of each page, from 2 to 1000; of the payment processor, at most 100.
-   * @default 1000, of the payment processor 100
-   */
+  /** The records of each page, from 2 to 1000, by default 1000; of the payment processor at most 100, the default. */
   readonly pageSize?: number | undefined
 }
 
 /** Options of changes. */
 export interface ChangesOptions extends RequestOptions {
-  /**
-   * The most changes of a page, `body` and `removed` together.
-   * @default 1000
-   */
+  /** The most changes of a page, `body` and `removed` together; by default 1000. */
   readonly limit?: number | undefined
-  /**
-   * The seconds, at most 20, for which the service waits for a change if there is none yet.
-   * @default 0, with `follow` 20
-   */
+  /** The seconds, at most 20, for which the service waits for a change; by default 0, with `follow` 20. */
   readonly wait?: number | undefined
-  /**
-   * Continues when there are no more changes yet, until the loop is left or the signal is aborted.
-   * @default false
-   */
+  /** Continues when there are no more changes yet, until the loop is left or the signal is aborted. */
   readonly follow?: boolean | undefined
 }
 
@@ -88,7 +76,6 @@ export interface RecordResource<Item, Search> extends Searchable<Item, Search> {
 
 /** A resource of which there is one record. */
 export interface OwnResource<Item> {
-  /** The record. */
   readonly get: (options?: RequestOptions) => Promise<Item>
 }
 

@@ -41,7 +41,8 @@ const shown = 3
 
 const summaryOf = (faults: ReadonlyArray<ValidationError>) => {
   const texts = faults.slice(0, shown).map(({ loc, msg }) => `${loc.join(".")}: ${msg}`)
-  return [...texts, ...(faults.length > shown ? [`and ${faults.length - shown} more`] : [])].join("; ")
+  if (faults.length > shown) texts.push(`and ${faults.length - shown} more`)
+  return texts.join("; ")
 }
 
 /** In seconds; of a date, from now on. */
@@ -124,38 +125,30 @@ export const resultOf = <A>(subject: Subject, read: Read<A>, reply: Reply): A =>
 // The service is trusted to give records that are as its OpenAPI document says.
 const isRecord = <Item>(value: unknown): value is Item => isObject(value)
 
-const isRecords = <Item>(value: unknown): value is Array<Item> =>
-  Array.isArray(value) && value.every((item) => isRecord(item))
+const isListOf = <Item>(value: unknown, is: (item: unknown) => item is Item): value is Array<Item> =>
+  Array.isArray(value) && value.every(is)
 
-const isTexts = (value: unknown): value is Array<string> =>
-  Array.isArray(value) && value.every((item) => typeof item === "string")
+const isText = (value: unknown): value is string => typeof value === "string"
 
-/** Reads a record, which has an id of this name. */
 export const readRecord =
   <Item>(id: string): Read<Item> =>
   (json) =>
-    isObject(json) && typeof json[id] === "string" && isRecord<Item>(json) ? json : undefined
+    isObject(json) && isText(json[id]) && isRecord<Item>(json) ? json : undefined
 
-/** Reads the records of a page of a search. */
 export const readBody = <Item>(json: unknown): Array<Item> | undefined =>
-  isObject(json) && isRecords<Item>(json["body"]) ? json["body"] : undefined
+  isObject(json) && isListOf(json["body"], isRecord<Item>) ? json["body"] : undefined
 
-/** Reads a page of the payment processor. */
 export const readLive = <Item>(json: unknown): { data: Array<Item>; has_more: boolean } | undefined => {
-  if (!isObject(json)) return undefined
-  const { data, has_more } = json
-  return isRecords<Item>(data) && typeof has_more === "boolean" ? { data, has_more } : undefined
+  const { data, has_more } = isObject(json) ? json : {}
+  return isListOf(data, isRecord<Item>) && typeof has_more === "boolean" ? { data, has_more } : undefined
 }
 
-/** Reads a page of changes. */
 export const readChanges = <Item>(json: unknown, headers: Headers): ChangesPage<Item> | undefined => {
-  if (!isObject(json)) return undefined
-  const { body, cursor, has_more, removed } = json
-  const isPage =
-    isRecords<Item>(body) && isTexts(removed) && typeof cursor === "string" && typeof has_more === "boolean"
-  if (!isPage) return undefined
+  const { body, cursor, has_more, removed } = isObject(json) ? json : {}
+  if (!isListOf(body, isRecord<Item>) || !isListOf(removed, isText)) return undefined
+  if (!isText(cursor) || typeof has_more !== "boolean") return undefined
   const lag = Number(headers.get("x-changes-lag") ?? 0)
-  // A service that is older than the header has certainly told everything only while nothing is held back.
+  // An older service has no such header: a load is certainly complete only while nothing is held back.
   const complete = (headers.get("x-changes-complete") ?? `${lag === 0}`) === "true"
   return { body, removed, cursor, has_more, lag, complete }
 }

@@ -45,15 +45,12 @@ export const limitsFor = (connections: number): Limits => ({
   perOrganization: Math.ceil(connections / 8)
 })
 
-/** The number of connections that the process accepts. */
 export const Connections = Context.Reference<number>("practice-data/records/ChangeClock/Connections", {
   defaultValue: () => 2000
 })
 
 export interface Gauges {
-  /** The lag of the horizon in seconds. */
   readonly lag: Series.Gauge
-  /** The number of requests that wait for changes. */
   readonly waiting: Series.Gauge
 }
 

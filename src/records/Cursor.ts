@@ -27,7 +27,6 @@ export interface Cursor extends Place {
   readonly floor: number
 }
 
-/** The feed that a cursor belongs to. */
 export interface Owner {
   readonly organization: string
   readonly resource: string
@@ -98,7 +97,6 @@ export type Progress = typeof Progress.Type
 export const FeedSnapshot = Schema.Struct({
   ...Progress.fields,
   organization: Schema.String,
-  /** The token of the order. */
   token: Schema.String,
   /** The token of the newest mark; empty where there is none. */
   mark: Schema.String,

@@ -118,10 +118,8 @@ const decode = <S extends Schema.Codec<unknown, unknown>>(schema: S) => {
 const decodeSnapshot = decode(Cursor.FeedSnapshot)
 const decodeState = decode(Cursor.FeedState)
 
-/** The number of woken readers that read at once. */
 const wokenAtOnce = 16
 
-/** A request, with its cursor decoded. */
 interface Asked {
   readonly given: string | undefined
   readonly cursor: Cursor.Cursor | undefined
@@ -165,7 +163,6 @@ export const make = (
     if (isDistributed) return yield* notServed
   })
 
-  /** Reads up to `limit` changes behind the snapshot of the feed. */
   const readSome = (limit: number, { cursor }: Asked) =>
     read(
       limit,

@@ -59,12 +59,10 @@ const idOf = ({ removal, record }: ChangeRow): string =>
 const isSame = (one: ChangeRow | undefined, another: ChangeRow | undefined) =>
   one !== undefined && one.position === another?.position && idOf(one) === idOf(another)
 
-/** The changes of a page. */
 export interface ChangesPage {
   readonly body: ReadonlyArray<Json>
   readonly removed: ReadonlyArray<string>
   readonly hasMore: boolean
-  /** The place of its last change. */
   readonly last: Place | undefined
 }
 
@@ -86,7 +84,6 @@ export const changesPage = (rows: ReadonlyArray<ChangeRow>, limit: number): Chan
   }
 }
 
-/** The response of a page of changes. */
 export const changesResponse = (
   { body, hasMore, removed }: ChangesPage,
   { cursor, ...state }: Pick<Changes, "cursor" | "isComplete" | "lag">

@@ -23,7 +23,6 @@ const largePage = 250
 // Made once: a stack trace costs more than the rest of the response.
 const notFound = new RecordNotFound()
 
-/** The timeout of a read. */
 const within = Duration.seconds(8)
 
 export interface Options {

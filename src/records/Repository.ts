@@ -30,7 +30,6 @@ export interface ChangesRequest {
   readonly wait?: Duration.Duration
 }
 
-/** A page of changes. */
 export interface Changes {
   /** The page: `{"body":[...],"removed":[...],"cursor":"...","has_more":...}`. */
   readonly json: Json
@@ -39,9 +38,7 @@ export interface Changes {
   /** True if a reader that began without a cursor has every record that existed then. */
   readonly isComplete: boolean
   readonly cursor: string
-  /** The number of records and removals. */
   readonly rows: number
-  /** True if it has nothing new. */
   readonly isEmpty: boolean
 }
 
@@ -53,9 +50,7 @@ export interface Repository<R extends Resource = Resource> {
   readonly resource: R
   /** A page: `{"body":[...]}`, the records in the resource's order. */
   readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<Json, ReadError, CurrentOrganization>
-  /** A record. */
   readonly get: (id: string) => Effect.Effect<Json, Errors.RecordNotFound | ReadError, CurrentOrganization>
-  /** The next page of changes. */
   readonly changes: (
     request: ChangesRequest
   ) => Effect.Effect<

@@ -13,7 +13,6 @@ export interface Row {
   readonly organization: string
   readonly id: string
   readonly columns: Columns
-  /** The record as clients see it. */
   readonly json: string
 }
 

@@ -23,9 +23,7 @@ const unionAll = join(" union all ", false)
 /** The SQL that the ranges of a condition consist of. */
 interface Terms {
   readonly sql: Constructor
-  /** A column of the resource's table. */
   readonly column: (name: string) => Fragment
-  /** The value of the condition. */
   readonly value: (type: "text" | "numeric" | "timestamptz") => Fragment
 }
 
@@ -76,6 +74,10 @@ const decimal = (text: string): string | undefined => {
 export const instantOf = (value: unknown) =>
   Predicate.isString(value) ? Instant.fromMillis(Date.parse(value)) : undefined
 
+/** A condition on a time. */
+const onTime = (given: string, onSuccess: (instant: Instant.Instant) => Condition): Condition =>
+  Result.match(Instant.parse(given), { onFailure: () => never, onSuccess })
+
 /** The condition that each kind of filter puts on a row. */
 const comparisons: Readonly<
   Record<Filter["kind"], (columns: ReadonlyArray<string>, given: string, orderedBy: string) => Condition>
@@ -105,36 +107,30 @@ const comparisons: Readonly<
     }
   },
   since: ([name = ""], given, orderedBy) =>
-    Result.match(Instant.parse(given), {
-      onFailure: () => never,
-      onSuccess: (instant) => ({
-        shape: `>= ${name}`,
-        value: Instant.toPostgres(instant),
-        index: name === orderedBy ? "order" : "none",
-        ranges: ({ column, sql, value }) => {
-          const isSince = sql`${column(name)} >= ${value("timestamptz")}`
-          if (name === orderedBy) return [isSince]
-          // Nearly no row is changed before it is created, so the rows to return are at the end of the order.
-          const order = column(orderedBy)
-          return [
-            sql`${isSince} and ${order} >= ${value("timestamptz")}`,
-            sql`${isSince} and ${order} < ${value("timestamptz")} and ${order} < ${column(name)}`
-          ]
-        },
-        holds: (row) => (instantOf(row[name]) ?? -Infinity) >= instant
-      })
-    }),
+    onTime(given, (instant) => ({
+      shape: `>= ${name}`,
+      value: Instant.toPostgres(instant),
+      index: name === orderedBy ? "order" : "none",
+      ranges: ({ column, sql, value }) => {
+        const isSince = sql`${column(name)} >= ${value("timestamptz")}`
+        if (name === orderedBy) return [isSince]
+        // Nearly no row is changed before it is created, so the rows to return are at the end of the order.
+        const order = column(orderedBy)
+        return [
+          sql`${isSince} and ${order} >= ${value("timestamptz")}`,
+          sql`${isSince} and ${order} < ${value("timestamptz")} and ${order} < ${column(name)}`
+        ]
+      },
+      holds: (row) => (instantOf(row[name]) ?? -Infinity) >= instant
+    })),
   before: ([name = ""], given) =>
-    Result.match(Instant.parse(given), {
-      onFailure: () => never,
-      onSuccess: (instant) => ({
-        shape: `< ${name}`,
-        value: Instant.toPostgres(instant),
-        index: "none",
-        ranges: ({ column, sql, value }) => [sql`${column(name)} < ${value("timestamptz")}`],
-        holds: (row) => (instantOf(row[name]) ?? Infinity) < instant
-      })
-    }),
+    onTime(given, (instant) => ({
+      shape: `< ${name}`,
+      value: Instant.toPostgres(instant),
+      index: "none",
+      ranges: ({ column, sql, value }) => [sql`${column(name)} < ${value("timestamptz")}`],
+      holds: (row) => (instantOf(row[name]) ?? Infinity) < instant
+    })),
   includeMarked: ([name = ""], given) => ({
     shape: `${given} ${name}`,
     value: "",

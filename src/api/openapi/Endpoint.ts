@@ -26,7 +26,6 @@ export const sent = (value: unknown) => ({ examples: { demo: { summary: "On the 
 const extended = (content: OpenApi.OpenApiSpecContent, extension: object) =>
   Record.map(content, (media) => ({ ...media, ...extension }))
 
-/** The annotations of an endpoint. */
 export const annotations = ({ description, operation, request, response, stability, summary }: Documentation) =>
   OpenApi.annotations({
     identifier: `${Text.uncapitalize(typeName(operation[0]))}.${operation[1]}`,

@@ -75,7 +75,6 @@ const byPath: Readonly<Record<string, Readonly<Record<string, Status>>>> = {
   }
 }
 
-/** The documentation of version 1. */
 export const intakeDocumentation = documentation({
   title: "Invoice deletion intake",
   version: "1.0",

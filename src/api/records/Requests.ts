@@ -33,7 +33,6 @@ export const organization = Filter.optional(
   Filter.Text("The organization of the API key. Any other one is refused with 400.", "org_oakridge")
 )
 
-/** Request fields of every search. */
 export const searchFields = {
   organization,
   limit: Filter.optional(
@@ -48,13 +47,11 @@ export interface Page {
   readonly offset: number
 }
 
-/** Fails where a parameter is out of range. */
 export const between = (name: "limit" | "offset" | "wait", value: number, minimum: number, maximum: number) =>
   value >= minimum && value <= maximum
     ? Effect.succeed(value)
     : Effect.fail(new OutOfRange({ detail: `${name} must be between ${minimum} and ${maximum}` }))
 
-/** The page of a request. */
 export const pageOf = (request: { readonly limit?: number | null; readonly offset?: number | null }) =>
   Effect.flatMapEager(between("limit", request.limit ?? defaultLimit, 1, maximumLimit), (limit) =>
     Effect.mapEager(between("offset", request.offset ?? 0, 0, maximumOffset), (offset): Page => ({ limit, offset }))
@@ -78,7 +75,6 @@ export const longestWait = 20
 
 const exampleCursor = "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"
 
-/** Request fields of every change feed. */
 export const changesFields = {
   cursor: Filter.optional(Filter.Text("The `cursor` of the previous response. Without one, you get every record.")),
   limit: Filter.optional(
@@ -97,10 +93,8 @@ export const changesFields = {
   organization
 }
 
-/** Response header: the seconds for which changes have been held back. */
 export const lagHeader = "x-changes-lag"
 
-/** Response header: `true` once the first load is complete. */
 export const completeHeader = "x-changes-complete"
 
 /** A response of a change feed: its body and its headers, which a typed client gets as one value. */

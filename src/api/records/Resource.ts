@@ -33,7 +33,6 @@ export interface Resource<
   readonly hidden: Hidden
   /** The timestamp that results are ordered by, ascending, before their id. */
   readonly orderedBy: "updated_at" | "modified_at" | "created_at"
-  /** The filters of its search, in the contract's order. */
   readonly filters: F
 }
 
@@ -95,7 +94,6 @@ interface Shown {
   readonly contract?: ReadonlyArray<"search" | "get">
 }
 
-/** The annotations of a resource's endpoint. */
 export const documented = (
   { contract = [], name }: Pick<Resource, "name"> & Shown,
   verb: "search" | "get" | "changes",
