@@ -1,7 +1,4 @@
-/**
- * What does not compile, each beside what does. The type checker runs over this file, and an error that it expects here
- * and does not find is an error of its own.
- */
+/** Code that does not compile, beside code that does: the type checker reports an expected error that is not there. */
 // The compiler reports these errors, where they can be expected, and Effect's plugin once more, where they cannot.
 // @effect-diagnostics missingEffectError:off missingEffectContext:off
 import { Effect, Schema } from "effect"
@@ -36,15 +33,9 @@ const searchFailingWith =
 export const declaredErrors = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
   handlers
     .handle("search", searchFailingWith(new OutOfRange({ detail: "limit must be between 1 and 1000" })))
-    .handle("get", searchFailingWith(new RecordNotFound()))
+    // Errors of the middleware are declared as well.
+    .handle("get", searchFailingWith(new Unauthorized()))
     .handle("changes", searchFailingWith(new CursorExpired()))
-)
-
-export const errorsOfTheMiddleware = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
-  handlers
-    .handle("search", searchFailingWith(new Unauthorized()))
-    .handle("get", searchFailingWith(new RecordStoreDown()))
-    .handle("changes", searchFailingWith(new RecordStoreDown()))
 )
 
 export const errorOfAnotherEndpoint = HttpApiBuilder.group(DataApi, "charges", (handlers) =>
@@ -139,12 +130,12 @@ const toy = {
   name: "toys",
   record: Schema.Struct({
     id: Field.id("toy"),
-    maker: Field.text("Who made it.", "Oak & Co."),
+    maker: Field.text("Its maker.", "Oak & Co."),
     price: Field.number("Price.", 4.5),
-    isSafe: Field.boolean("Whether it is safe."),
-    updated_at: Field.timestamp("When it was changed.")
+    isSafe: Field.boolean("True if it is safe."),
+    updated_at: Field.timestamp("Time of the last change.")
   }),
-  hidden: { recalled_at: Field.dateTime("When it was recalled.") },
+  hidden: { recalled_at: Field.dateTime("Time of the recall.") },
   orderedBy: "updated_at"
 } as const
 
@@ -154,7 +145,7 @@ export const filtersOnFields = Resource.make({
     maker: Filter.equals("id", "maker"),
     price: Filter.numberEquals("price"),
     recalled_before: Filter.before("recalled_at"),
-    include_unsafe: Filter.includeMarked("isSafe", "Whether to include unsafe toys.")
+    include_unsafe: Filter.includeMarked("isSafe", "Includes unsafe toys.")
   }
 })
 

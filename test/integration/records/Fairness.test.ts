@@ -1,4 +1,4 @@
-/** The reads of one key, however many wait for whatever, leave room for those of others. Decisions: fairness. */
+/** The reads of one key leave connections for those of others. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Fiber, Layer } from "effect"
 import { eventually } from "../../support/eventually.ts"
@@ -15,7 +15,7 @@ const server = Layer.unwrap(
 const theOther = { headers: { authorization: `Bearer ${Http.other.key}` }, path: "/api/v3/pets/search" }
 
 layer(Layer.provideMerge(server, store), { excludeTestServices: true })("the reads of one key", (it) => {
-  it.effect("that wait for a lock keep no other key waiting, and past a second answer 503 that says busy", () =>
+  it.effect("that wait for a lock delay no other key, and get a 503 that says busy after a second", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       assert.strictEqual((yield* Http.send(theOther)).status, 200)

@@ -1,4 +1,4 @@
-/** Vaccinations: what a pet was vaccinated against. */
+/** Vaccinations of pets. */
 import * as Field from "../../../../src/api/records/Field.ts"
 import * as Filter from "../../../../src/api/records/Filter.ts"
 import * as Resource from "../../../../src/api/records/Resource.ts"
@@ -8,7 +8,7 @@ export const Vaccination = Field.record("Vaccination", "A vaccination of a pet."
   pet: Field.ref("pet", "The pet."),
   vaccine: Field.text("Name of the vaccine.", "Rabies"),
   dose: Field.number("Dose in millilitres.", 1.5),
-  isBooster: Field.boolean("Whether it repeats an earlier one."),
+  isBooster: Field.boolean("True if it repeats an earlier one."),
   ...Field.times
 })
 
@@ -20,7 +20,7 @@ export const vaccinations = Resource.make({
   filters: {
     id: Filter.equals("id"),
     pet: Filter.equals("pet"),
-    include_boosters: Filter.includeMarked("isBooster", "Whether to include boosters."),
+    include_boosters: Filter.includeMarked("isBooster", "Includes boosters."),
     ...Filter.timesSince
   }
 })
