@@ -25,7 +25,13 @@ const holding = Duration.millis(100)
 // A new connection may have a request on its way.
 const onTheWay = Duration.seconds(1)
 
-const drain = Effect.fnUntraced(function* (server: OrderedServer, duration: Duration.Duration) {
+type Drained = Pick<
+  OrderedServer,
+  "listening" | "open" | "beginDrain" | "hold" | "stopAccepting" | "closeIdle" | "closeAllConnections"
+>
+
+/** Serves for a duration, then accepts no more connections, and returns when all are closed, within `grace`. */
+export const drain = Effect.fnUntraced(function* (server: Drained, duration: Duration.Duration) {
   if (!server.listening) return
   server.beginDrain()
   yield* Effect.sleep(duration)

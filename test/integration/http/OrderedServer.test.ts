@@ -10,6 +10,8 @@ import { eventually } from "../../support/eventually.ts"
 
 const minute = Duration.minutes(1)
 
+const until = (what: string, isSo: () => boolean) => eventually(what, Effect.sync(isSo))
+
 /** A server that listens, and has no handler. */
 const opened = Effect.acquireRelease(
   Effect.callback<{ readonly server: OrderedServer; readonly port: number }>((resume) => {
@@ -57,10 +59,7 @@ const passes = (port: number, begun: Array<ServerResponse>) =>
     const before = begun.length
     const socket = yield* connected(port)
     socket.write(get("/passes"))
-    yield* eventually(
-      "a request of another connection",
-      Effect.sync(() => begun.length > before)
-    )
+    yield* until("a request of another connection", () => begun.length > before)
     begun.pop()?.end()
   }).pipe(Effect.scoped, Effect.repeat({ times: 3 }))
 
@@ -80,15 +79,9 @@ describe("A connection", () => {
       let answer = ""
       socket.on("data", (bytes) => (answer += bytes.toString()))
       socket.write(get("/1") + get("/2"))
-      yield* eventually(
-        "both requests",
-        Effect.sync(() => parsed === 2)
-      )
+      yield* until("both requests", () => parsed === 2)
       server.on("request", ({ url }, response) => response.end(`answer to ${url}`))
-      yield* eventually(
-        "both answers",
-        Effect.sync(() => /answer to \/1[^]*answer to \/2/.test(answer))
-      )
+      yield* until("both answers", () => /answer to \/1[^]*answer to \/2/.test(answer))
     })
   )
 
@@ -98,10 +91,7 @@ describe("A connection", () => {
       const socket = yield* connected(port)
       socket.write(get("/1") + get("/2") + get("/3"))
       for (const expected of [["/1"], ["/1", "/2"], ["/1", "/2", "/3"]]) {
-        yield* eventually(
-          "the next request",
-          Effect.sync(() => begun.length === expected.length)
-        )
+        yield* until("the next request", () => begun.length === expected.length)
         yield* passes(port, begun)
         assert.deepStrictEqual(urls(begun), expected)
         begun.at(-1)?.end("done")
@@ -116,18 +106,12 @@ describe("A connection", () => {
       const page = Buffer.alloc(32 * 1024 * 1024)
       socket.pause()
       socket.write(get("/1") + get("/2"))
-      yield* eventually(
-        "a request",
-        Effect.sync(() => begun.length === 1)
-      )
+      yield* until("a request", () => begun.length === 1)
       begun[0]?.end(page)
       yield* passes(port, begun)
       assert.deepStrictEqual(urls(begun), ["/1"])
       socket.resume()
-      yield* eventually(
-        "the next request",
-        Effect.sync(() => begun.length === 2)
-      )
+      yield* until("the next request", () => begun.length === 2)
     })
   )
 
@@ -136,20 +120,14 @@ describe("A connection", () => {
       const { begun, port, server } = yield* listening
       const socket = yield* connected(port)
       socket.on("error", () => undefined)
-      yield* eventually(
-        "a connection",
-        Effect.sync(() => server.open === 1)
-      )
+      yield* until("a connection", () => server.open === 1)
       const flood = get("/").repeat(1000)
-      yield* eventually(
-        "its end",
-        Effect.sync(() => {
-          socket.write(flood)
-          // Each answer lets more of them in.
-          begun.shift()?.end()
-          return server.open === 0
-        })
-      )
+      yield* until("its end", () => {
+        socket.write(flood)
+        // Each answer lets more of them in.
+        begun.shift()?.end()
+        return server.open === 0
+      })
     })
   )
 
@@ -162,15 +140,9 @@ describe("A connection", () => {
         let answer = ""
         socket.on("data", (bytes) => (answer += bytes.toString()))
         socket.write(`${get("/1")}POST /2 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${body}${get("/3")}`)
-        yield* eventually(
-          "a request",
-          Effect.sync(() => begun.length === 1)
-        )
+        yield* until("a request", () => begun.length === 1)
         begun[0]?.end("done")
-        yield* eventually(
-          "a connection closed",
-          Effect.sync(() => socket.readableEnded)
-        )
+        yield* until("a connection closed", () => socket.readableEnded)
         assert.deepStrictEqual(answer.match(/(?<=HTTP\/1\.1 )\d+/g), ["200", "400"])
         assert.deepStrictEqual(urls(begun), ["/1"])
       })
@@ -184,18 +156,54 @@ describe("A connection", () => {
       let answer = ""
       tiny.on("error", () => undefined).on("data", (bytes) => (answer += bytes.toString()))
       large.write(`${head}${pieces(32)}0\r\n\r\n`)
-      yield* eventually(
-        "a request in larger pieces",
-        Effect.sync(() => begun[0]?.req.resume().complete === true)
-      )
+      yield* until("a request in larger pieces", () => begun[0]?.req.resume().complete === true)
       tiny.write(head + pieces(1))
-      yield* eventually(
-        "a connection closed",
-        Effect.sync(() => tiny.closed || tiny.readableEnded)
-      )
+      yield* until("a connection closed", () => tiny.closed || tiny.readableEnded)
       assert.match(answer, /^HTTP\/1\.1 400 /)
       assert.match(answer, /\{"detail":"Bad Request"\}$/)
       assert.isFalse(large.closed)
+    })
+  )
+})
+
+describe("Requests that wait are counted while they wait:", () => {
+  const flood = get("/").repeat(2000)
+
+  // Six times as many as may wait, if each counted for good.
+  const rounds = Array.from({ length: 6 }, (_, round) => round)
+
+  it.live("not those that were answered", () =>
+    Effect.gen(function* () {
+      const { port, server } = yield* opened
+      let answered = 0
+      server.on("request", (_, response) => {
+        answered += 1
+        response.end()
+      })
+      for (const round of rounds) {
+        const socket = yield* connected(port)
+        socket.resume().write(flood)
+        yield* until("all answers", () => answered === (round + 1) * 2000)
+        assert.isFalse(socket.destroyed)
+      }
+    })
+  )
+
+  it.live("not those whose connection was closed", () =>
+    Effect.gen(function* () {
+      const { begun, port, server } = yield* listening
+      for (const round of rounds) {
+        const socket = yield* connected(port)
+        socket.on("error", () => undefined).write(flood)
+        yield* until("the first", () => begun.length === round + 1)
+        socket.destroy()
+        yield* until("its end", () => server.open === 0)
+      }
+      const socket = yield* connected(port)
+      socket.write(get("/1") + get("/2"))
+      yield* until("a request", () => begun.length === rounds.length + 1)
+      begun.at(-1)?.end()
+      yield* until("the next", () => begun.length === rounds.length + 2)
     })
   )
 })
@@ -209,10 +217,7 @@ it.live("what the server refuses itself it tells of, as far as it could be read"
       const before = refused.length
       const socket = yield* connected(port)
       socket.write(text)
-      yield* eventually(
-        "a refusal",
-        Effect.sync(() => refused.length > before)
-      )
+      yield* until("a refusal", () => refused.length > before)
     }
     assert.deepStrictEqual(
       refused.map(({ address, request, status }) => [status, request?.url, address]),

@@ -1,0 +1,49 @@
+/** A stop in virtual time: how long a listener serves, and how long it waits for responses. */
+import { assert, it } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { drain } from "../../../src/http/Listener.ts"
+
+/** A server whose connections stay open until they are closed, and the steps of its stop. */
+const busy = () => {
+  const steps: Array<string> = []
+  const server = {
+    listening: true,
+    open: 1,
+    beginDrain: () => void steps.push("drain"),
+    hold: () => void steps.push("hold"),
+    stopAccepting: (done: () => void) => {
+      steps.push("stop")
+      done()
+    },
+    closeIdle: () => undefined,
+    closeAllConnections: () => void steps.push("close")
+  }
+  return { server, steps }
+}
+
+it.effect("A stop serves for its duration, then waits ten seconds for responses, and closes what is open", () =>
+  Effect.gen(function* () {
+    const { server, steps } = busy()
+    const fiber = yield* Effect.forkChild(drain(server, Duration.seconds(5)), { startImmediately: true })
+    const stepsAfter = (time: Duration.Input) => Effect.map(TestClock.adjust(time), () => steps.join(" "))
+    assert.strictEqual(yield* stepsAfter("4900 millis"), "drain")
+    assert.strictEqual(yield* stepsAfter("150 millis"), "drain hold")
+    assert.strictEqual(yield* stepsAfter("100 millis"), "drain hold stop")
+    assert.strictEqual(yield* stepsAfter("9900 millis"), "drain hold stop")
+    assert.strictEqual(yield* stepsAfter("100 millis"), "drain hold stop close")
+    assert.isDefined(fiber.pollUnsafe())
+  })
+)
+
+it.effect("A stop ends as soon as all connections are closed", () =>
+  Effect.gen(function* () {
+    const { server, steps } = busy()
+    const fiber = yield* Effect.forkChild(drain(server, Duration.seconds(5)), { startImmediately: true })
+    yield* TestClock.adjust("6 seconds")
+    server.open = 0
+    yield* TestClock.adjust("10 millis")
+    assert.isDefined(fiber.pollUnsafe())
+    assert.deepStrictEqual(steps, ["drain", "hold", "stop"])
+  })
+)
