@@ -6,38 +6,33 @@ import { settingsOf } from "../../integration/observability/traced.ts"
 
 const secret = "s3cret"
 
+const anEndpoint = "an http or https URL without a password, such as http://127.0.0.1:4318"
+const aProtocol = "http/protobuf or http/json, such as http/protobuf: gRPC is not supported, got"
+const someHeaders = "headers such as x-api-key=secret,x-tenant=1, percent-encoded"
+const ratio = "a number from 0 to 1, such as 0.01, got"
+const samplers =
+  "always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off or parentbased_traceidratio"
+
+/** Invalid values of a variable, each with what is expected. */
 const wrong: ReadonlyArray<readonly [variable: string, value: string, expected: string]> = [
-  ...["grpc", "http", "HTTP/JSON"].map(
-    (value) =>
-      [
-        "OTEL_EXPORTER_OTLP_PROTOCOL",
-        value,
-        `http/protobuf or http/json, such as http/protobuf: gRPC is not supported, got "${value}"`
-      ] as const
-  ),
-  ...["localhost:4318", "ftp://host", "grpc://host", `http://user:${secret}@host`, " "].map(
-    (value) =>
-      [
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-        value,
-        "an http or https URL without a password, such as http://127.0.0.1:4318"
-      ] as const
-  ),
-  ...[secret, `=${secret}`, `a b=${secret}`, `a=${secret}%zz`, `a=${secret}%0d%0ab: c`].map(
-    (value) =>
-      ["OTEL_EXPORTER_OTLP_HEADERS", value, "headers such as x-api-key=secret,x-tenant=1, percent-encoded"] as const
-  ),
+  ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", `${aProtocol} "grpc"`],
+  ["OTEL_EXPORTER_OTLP_PROTOCOL", "HTTP/JSON", `${aProtocol} "HTTP/JSON"`],
+  ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "localhost:4318", anEndpoint],
+  ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "grpc://host", anEndpoint],
+  ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", `http://user:${secret}@host`, anEndpoint],
+  ["OTEL_EXPORTER_OTLP_HEADERS", secret, someHeaders],
+  ["OTEL_EXPORTER_OTLP_HEADERS", `=${secret}`, someHeaders],
+  ["OTEL_EXPORTER_OTLP_HEADERS", `a b=${secret}`, someHeaders],
+  ["OTEL_EXPORTER_OTLP_HEADERS", `a=${secret}%zz`, someHeaders],
+  ["OTEL_EXPORTER_OTLP_HEADERS", `a=${secret}%0d%0ab: c`, someHeaders],
   ["OTEL_TRACES_EXPORTER", "console", 'otlp or none, such as none, got "console"'],
   ["OTEL_EXPORTER_OTLP_LOGS_COMPRESSION", "zstd", 'gzip or none, such as gzip, got "zstd"'],
   ["OTEL_EXPORTER_OTLP_TIMEOUT", "10s", 'an integer from 1 to 3600000, such as 10000, got "10s"'],
-  [
-    "OTEL_TRACES_SAMPLER",
-    "sometimes",
-    'always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off or parentbased_traceidratio, such as parentbased_traceidratio, got "sometimes"'
-  ],
-  ...["1%", "-0.1", "1.1", "NaN", " 0.5"].map(
-    (value) => ["OTEL_TRACES_SAMPLER_ARG", value, `a number from 0 to 1, such as 0.01, got "${value}"`] as const
-  ),
+  ["OTEL_TRACES_SAMPLER", "sometimes", `${samplers}, such as parentbased_traceidratio, got "sometimes"`],
+  ["OTEL_TRACES_SAMPLER_ARG", "1%", `${ratio} "1%"`],
+  ["OTEL_TRACES_SAMPLER_ARG", "-0.1", `${ratio} "-0.1"`],
+  ["OTEL_TRACES_SAMPLER_ARG", "1.1", `${ratio} "1.1"`],
+  ["OTEL_TRACES_SAMPLER_ARG", " 0.5", `${ratio} " 0.5"`],
   [
     "OTEL_RESOURCE_ATTRIBUTES",
     "region",
@@ -46,7 +41,7 @@ const wrong: ReadonlyArray<readonly [variable: string, value: string, expected: 
 ]
 
 describe("the variables of OpenTelemetry", () => {
-  it.effect.each(wrong)("stop the start with %s=%s", ([variable, value, expected]) =>
+  it.effect.each(wrong)("abort startup with %s=%s", ([variable, value, expected]) =>
     Effect.gen(function* () {
       assert.strictEqual(
         Failure.explain(yield* Effect.flip(settingsOf({ [variable]: value }))),
@@ -55,9 +50,12 @@ describe("the variables of OpenTelemetry", () => {
     })
   )
 
-  it.effect("export nothing without an endpoint", () =>
+  it.effect.each<Readonly<Record<string, string>>>([
+    { OTEL_TRACES_EXPORTER: "otlp" },
+    { OTEL_SDK_DISABLED: "true", OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" }
+  ])("export nothing with %j", (env) =>
     Effect.gen(function* () {
-      const { logs, metrics, traces } = yield* settingsOf({ OTEL_TRACES_EXPORTER: "otlp" })
+      const { logs, metrics, traces } = yield* settingsOf(env)
       assert.isTrue([traces, metrics, logs].every(Option.isNone))
     })
   )
@@ -93,16 +91,6 @@ describe("the variables of OpenTelemetry", () => {
       assert.isTrue(Option.isNone(settings.metrics))
       const logs = Option.getOrThrow(settings.logs)
       assert.deepStrictEqual(Redacted.value(logs.headers), { authorization: "Bearer all", "x-tenant": "1" })
-    })
-  )
-
-  it.effect("export nothing where OTEL_SDK_DISABLED says so", () =>
-    Effect.gen(function* () {
-      const settings = yield* settingsOf({
-        OTEL_SDK_DISABLED: "true",
-        OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318"
-      })
-      assert.isTrue(Option.isNone(settings.traces))
     })
   )
 })
