@@ -1,67 +1,17 @@
 /** What a trace has of a request and of the run of a task, and what it never has. */
 import { createHash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect } from "effect"
-import * as Worker from "../../../src/deletions/Worker.ts"
-import { key, type Sent, send } from "../../http/inProcess.ts"
+import { Effect } from "effect"
+import { key, send } from "../../http/inProcess.ts"
 import { OtlpCollector, type Span } from "../../support/OtlpCollector.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
 import * as Faults from "../../support/stripe/faults.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { secrets, spansWith, traced, treeOf } from "./traced.ts"
+import { callerOf, delivery, round, secrets, spansWith, traced, traceOf, treeOf } from "./traced.ts"
 
 const live = { excludeTestServices: true, timeout: "1 minute" } as const
 
-let made = 0
-
-/** A trace of a caller's own, and the header that names it. */
-const callerOf = (flags: "00" | "01") => {
-  const traceId = createHash("md5").update(`trace ${++made}`).digest("hex")
-  const spanId = traceId.slice(16).split("").toReversed().join("")
-  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${flags}` } }
-}
-
-/** The first use of a key on a day is recorded, sooner or later. */
-const isOfUse = ({ attributes }: Span) => attributes["db.query.text"] === "select touch_api_key($1)"
-
-const readOf = ({ attributes, parentSpanId }: Span) => {
-  const text = String(attributes["db.query.text"])
-  return /^(with k as|select t\.record) /.test(text) ? `${parentSpanId} ${text}` : undefined
-}
-
-/** Whether a read ran for a second time: one that has no answer for 0.1 s on a shared connection does. */
-const isRepeated = (span: Span, index: number, all: ReadonlyArray<Span>) => {
-  const read = readOf(span)
-  return read !== undefined && all.findIndex((other) => readOf(other) === read) < index
-}
-
-/** The spans of a trace whose first span here has ended: the caller's, or a new one that is linked to it. */
-const traceOf = Effect.fnUntraced(function* (callerId: string) {
-  const isRoot = ({ kind, links, traceId }: Span) =>
-    kind === "SPAN_KIND_SERVER" && (traceId === callerId || links.some((link) => link.traceId === callerId))
-  const spans = yield* spansWith("the trace", isRoot)
-  const root = spans.find(isRoot)
-  assert.isDefined(root)
-  const all = spans
-    .filter((span) => span.traceId === root.traceId && !isOfUse(span))
-    .filter((span, index, every) => !isRepeated(span, index, every))
-  return { all, root, tree: treeOf(all, root) }
-})
-
-const round = Effect.flatMap(
-  Worker.makeRound({ batch: 4, concurrency: 2, lease: Duration.seconds(10) }),
-  (worker) => worker.round
-)
-
 const rounds = (all: ReadonlyArray<Span>) => all.filter(({ name }) => name === "Worker.round")
-
-const deletions = { invoices: [{ invoice_id: "invoice_oakridge_0001", clinic_id: null, client_id: null }] }
-
-const delivery = (name: string) => ({
-  path: "/api/v1/invoice-deletions",
-  json: deletions,
-  headers: { "idempotency-key": name, "x-organization-id": "org_oakridge" }
-})
 
 layer(traced(), live)("a trace", (it) => {
   it.effect("goes on from the caller's, down to each statement", () =>
@@ -152,6 +102,12 @@ layer(traced(), live)("a trace", (it) => {
         "the run",
         ({ links, name }) => name === "process deletion_tasks" && links.length > 0
       )
+      const { sql } = yield* TestDatabase
+      const may = (role: string, privilege: string) => sql`
+        has_column_privilege(${`practice_data_${role}`}, 'deletion_tasks', 'trace_parent', ${privilege})`
+      const [found] = yield* sql`
+        select ${may("intake", "insert")} as intake, ${may("worker", "select")} as worker, ${may("api", "select")} as api`
+      assert.deepStrictEqual(found, { intake: true, worker: true, api: false })
       const run = spans.find(({ name }) => name === "process deletion_tasks")
       const { all, root } = yield* traceOf(caller.traceId)
       const scheduling = all.find(({ name }) => name === "Scheduler.schedule")
@@ -165,17 +121,6 @@ layer(traced(), live)("a trace", (it) => {
       assert.deepStrictEqual(treeOf(spans, run), {
         "process deletion_tasks": [{ "Scheduler.run": [{ [database]: [] }] }]
       })
-    })
-  )
-
-  it.effect("is stored by the intake, read by the worker, and nothing that the data API may see", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const may = (role: string, privilege: string) => sql`
-        has_column_privilege(${`practice_data_${role}`}, 'deletion_tasks', 'trace_parent', ${privilege})`
-      const [found] = yield* sql`
-        select ${may("intake", "insert")} as intake, ${may("worker", "select")} as worker, ${may("api", "select")} as api`
-      assert.deepStrictEqual(found, { intake: true, worker: true, api: false })
     })
   )
 
@@ -301,82 +246,6 @@ layer(traced(), live)("a trace", (it) => {
             headers["x-api-key"] === secrets.collector && (isWhole || path === "/v1/metrics")
         )
       )
-    })
-  )
-})
-
-const strangers: ReadonlyArray<Sent & { readonly caller: string }> = [
-  { caller: "with no key", headers: { authorization: undefined } },
-  {
-    caller: "with an unknown key",
-    headers: { authorization: "Bearer pda_live_0123456789abcdefghijklmnopqrstuv012345" }
-  },
-  { caller: "with a key of another form", headers: { authorization: "Bearer a-key" } },
-  { caller: "at the intake", ...delivery("of a stranger") },
-  { caller: "at an unknown path", path: "/nothing" }
-]
-
-layer(traced({ OTEL_TRACES_SAMPLER: "always_on" }), live)("the trace of a caller", (it) => {
-  it.effect.each(strangers)("$caller is another one, and linked to it", (request) =>
-    Effect.gen(function* () {
-      const caller = callerOf("00")
-      yield* send({ ...request, headers: { ...request.headers, ...caller.headers } })
-      const { root } = yield* traceOf(caller.traceId)
-      assert.notStrictEqual(root.traceId, caller.traceId)
-      assert.strictEqual(root.parentSpanId, "")
-      assert.deepStrictEqual(root.links, [{ traceId: caller.traceId, spanId: caller.spanId }])
-    })
-  )
-})
-
-// An id that a sampler by ratio takes, however small the ratio.
-const chosen = { traceparent: `00-${"f".repeat(32)}-00f067aa0ba902b7-01` }
-
-layer(traced({ OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0.000001" }), live)("by ratio", (it) => {
-  it.effect.each<(typeof strangers)[number]>([{ caller: "with a valid key" }, ...strangers])(
-    "a caller $caller cannot choose to be sampled",
-    (request) =>
-      Effect.gen(function* () {
-        const { spans } = yield* OtlpCollector
-        for (let times = 0; times < 20; times++) yield* send({ ...request, headers: { ...request.headers, ...chosen } })
-        yield* Effect.sleep("50 millis")
-        assert.deepStrictEqual(yield* spans, [])
-      })
-  )
-})
-
-layer(traced({ OTEL_TRACES_SAMPLER: "parentbased_always_off" }), live)("by parent", (it) => {
-  it.effect("only a caller with a valid key chooses to be sampled", () =>
-    Effect.gen(function* () {
-      for (const { headers, ...request } of strangers) yield* send({ ...request, headers: { ...headers, ...chosen } })
-      const caller = callerOf("01")
-      yield* send({ headers: caller.headers })
-      const { all } = yield* traceOf(caller.traceId)
-      const { spans } = yield* OtlpCollector
-      assert.sameMembers(
-        (yield* spans).filter((span) => !isOfUse(span)).map(({ spanId }) => spanId),
-        all.map(({ spanId }) => spanId)
-      )
-    })
-  )
-})
-
-layer(traced({ OTEL_TRACES_SAMPLER: "always_off" }), live)("without sampling", (it) => {
-  it.effect("no trace is made, and no task has one", () =>
-    Effect.gen(function* () {
-      const stripe = yield* StripeDouble
-      const { sql } = yield* TestDatabase
-      const task = delivery("unsampled")
-      yield* send({ ...task, headers: { ...task.headers, ...callerOf("01").headers } })
-      yield* send({ path: "/api/v3/psp-charges/search", json: { clinic: "clinic_oakridge_01" } })
-      yield* round
-      assert.deepStrictEqual(yield* sql`select trace_parent from deletion_tasks where idempotency_key = 'unsampled'`, [
-        { trace_parent: null }
-      ])
-      assert.match(String((yield* stripe.seen)[0]?.traceParent), /^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/)
-      yield* Effect.sleep("50 millis")
-      const { spans } = yield* OtlpCollector
-      assert.deepStrictEqual(yield* spans, [])
     })
   )
 })

@@ -1,7 +1,10 @@
 /** The service in this process over a database with the demo data, a double of Stripe, and a double of a collector. */
+import { createHash } from "node:crypto"
+import { assert } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Layer, Option, Redacted, References, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
 import * as App from "../../../src/app/App.ts"
+import * as Worker from "../../../src/deletions/Worker.ts"
 import { layerShared } from "../../../src/database/Database.ts"
 import { accounts } from "../../../src/demo/DemoProcessor.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
@@ -106,4 +109,53 @@ export const treeOf = (spans: ReadonlyArray<Span>, { name, spanId, traceId }: Sp
     .filter((span) => span.parentSpanId === spanId && span.traceId === traceId)
     .toSorted((one, other) => Number(one.start - other.start))
     .map((span) => treeOf(spans, span))
+})
+
+let made = 0
+
+/** A trace of a caller's own, and the header that names it. */
+export const callerOf = (flags: "00" | "01") => {
+  const traceId = createHash("md5").update(`trace ${++made}`).digest("hex")
+  const spanId = traceId.slice(16).split("").toReversed().join("")
+  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${flags}` } }
+}
+
+/** The first use of a key on a day is recorded, sooner or later. */
+export const isOfUse = ({ attributes }: Span) => attributes["db.query.text"] === "select touch_api_key($1)"
+
+const readOf = ({ attributes, parentSpanId }: Span) => {
+  const text = String(attributes["db.query.text"])
+  return /^(with k as|select t\.record) /.test(text) ? `${parentSpanId} ${text}` : undefined
+}
+
+/** Whether a read ran for a second time: one that has no answer for 0.1 s on a shared connection does. */
+const isRepeated = (span: Span, index: number, all: ReadonlyArray<Span>) => {
+  const read = readOf(span)
+  return read !== undefined && all.findIndex((other) => readOf(other) === read) < index
+}
+
+/** The spans of a trace whose first span here has ended: the caller's, or a new one that is linked to it. */
+export const traceOf = Effect.fnUntraced(function* (callerId: string) {
+  const isRoot = ({ kind, links, traceId }: Span) =>
+    kind === "SPAN_KIND_SERVER" && (traceId === callerId || links.some((link) => link.traceId === callerId))
+  const spans = yield* spansWith("the trace", isRoot)
+  const root = spans.find(isRoot)
+  assert.isDefined(root)
+  const all = spans
+    .filter((span) => span.traceId === root.traceId && !isOfUse(span))
+    .filter((span, index, every) => !isRepeated(span, index, every))
+  return { all, root, tree: treeOf(all, root) }
+})
+
+export const round = Effect.flatMap(
+  Worker.makeRound({ batch: 4, concurrency: 2, lease: Duration.seconds(10) }),
+  (worker) => worker.round
+)
+
+const deletions = { invoices: [{ invoice_id: "invoice_oakridge_0001", clinic_id: null, client_id: null }] }
+
+export const delivery = (name: string) => ({
+  path: "/api/v1/invoice-deletions",
+  json: deletions,
+  headers: { "idempotency-key": name, "x-organization-id": "org_oakridge" }
 })

@@ -49,7 +49,7 @@ const asked = Effect.fnUntraced(function* (lines: Array<string>, sent: Sent) {
 
 const search = { method: "POST", path: "/api/v3/charges/search" }
 const unknownKey = `pda_live_${"a1B2".repeat(9)}zz`
-const bearer = (key: string) => ({ headers: { authorization: `Bearer ${key}` } })
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
 const known = { organization: "org_oakridge", key: "pda_demo_" }
 
 layer(InProcess.layer(layerDemo).pipe(Layer.provide(demo.layer)))("the line of a request to the data API", (it) => {
