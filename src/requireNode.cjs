@@ -1,4 +1,5 @@
-// In a language that a Node from long ago still runs: it would fail at the first line of the rest.
+// Ends an older Node, in a language that it still runs: it would fail at the first line of the rest. As a program, prints
+// the options of Node for `npm start`.
 "use strict"
 
 var needed = require("../package.json").engines.node.match(/\d+/g).map(Number)
@@ -13,4 +14,11 @@ if (present[0] < needed[0] || (present[0] === needed[0] && present[1] < needed[1
       ". Install a newer one (https://nodejs.org/en/download), or, in a clone, run `npm ci` without --omit=dev, which brings its own.\n"
   )
   process.exit(1)
+}
+
+if (require.main === module) {
+  // As `--max-old-space-size-percentage=40`, which Node has since 22.21.
+  var total = require("os").totalmem()
+  var mebibytes = Math.floor((0.4 * Math.min(process.constrainedMemory() || total, total)) / (1024 * 1024))
+  console.log("--max-semi-space-size=8 --no-parallel-scavenge --max-old-space-size=" + mebibytes)
 }

