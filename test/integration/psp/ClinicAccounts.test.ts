@@ -61,7 +61,8 @@ layer<ClinicAccounts | RecordDatabase, unknown>(layerPostgres, { excludeTestServ
     Effect.gen(function* () {
       const sql = yield* RecordDatabase
       yield* sql`alter table clinics rename to elsewhere`
-      assert.deepStrictEqual(yield* Effect.flip(find("org_a", "clinic_1")), new RecordStoreDown())
+      const error = yield* Effect.flip(find("org_a", "clinic_1"))
+      assert.deepStrictEqual({ ...error }, { ...RecordStoreDown.from({ _tag: "Refused" }) })
     })
   )
 })

@@ -57,7 +57,6 @@ const failures: ReadonlyArray<readonly [name: string, fault: Faults.Fault, tag: 
   ["a connection that breaks", Faults.reset, "PspErred", "StripeConnectionError ECONNRESET"],
   ["a connection that breaks in the body", Faults.resetInBody, "PspErred"],
   ["a list with the status of an error", answer(500, page), "PspErred"],
-  ["a notice, which the client would print", answer(500, "{}", { "stripe-notice": Faults.processorText }), "PspErred"],
   ["no content", answer(204, ""), "PspErred"],
   ...strangeBodies.map((body) => [`the body ${body}`, answer(200, body), "PspErred"] as const),
   ...["api_key_expired", "platform_api_key_expired"].map(
@@ -135,6 +134,20 @@ layer(layerWith(secretKey), live)("PspClient.layerStripe", (it) => {
     Effect.gen(function* () {
       yield* (yield* StripeDouble).fail(Faults.large(32 * mebibyte, false))
       assert.lengthOf((yield* list()).data, 1)
+    })
+  )
+
+  it.effect("writes no notice of Stripe to standard error", () =>
+    Effect.gen(function* () {
+      const warnings: Array<unknown> = []
+      const note = (warning: Error) => warnings.push(warning)
+      process.on("warning", note)
+      yield* (yield* StripeDouble).fail(answer(200, page, { "stripe-notice": Faults.processorText }))
+      yield* list()
+      // Warnings are emitted in the next turn.
+      yield* Effect.yieldNow
+      process.off("warning", note)
+      assert.deepStrictEqual(warnings, [])
     })
   )
 

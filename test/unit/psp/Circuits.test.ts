@@ -145,7 +145,7 @@ describe("the circuit of the processor", () => {
     ["four of one account", "erred", "1a 2a 3a 4a 5b", true],
     ["three of one account, and one of another", "erred", "1a 1a 1a 1a 2b", true],
     ["three of one account, and two of another", "erred", "1a 1a 1a 1a 2b 2b", false],
-    ["our key refused twice for one account", "unauthorized", "1a 1b 1a 1b 1c 1d 2e", true],
+    ["our key refused twice for one account", "unauthorized", "1a 2a 3b 3c 4d", true],
     ["our key refused for five accounts of two organizations", "unauthorized", "1a 1b 1a 1b 1c 1d 2e 2f", false],
     ["our key refused, and a call in between that works", "unauthorized", "1a 2b 1c 2d 1z:works 2e 1f 2a 1b", true],
     ["our key refused, and another failure in between", "unauthorized", "1a 2b 1c 2d 1z:refused 2e 1f 2a 1b", true],
