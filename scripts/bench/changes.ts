@@ -1,11 +1,9 @@
 /**
  * What the feed of changes costs: a walk through all records of an organization by changes, beside the same by
- * `updated_at_since` and by `offset`; a poll without news beside a search's; and COPY into a table that tells its changes,
- * beside one that does not.
+ * `updated_at_since` and by `offset`; and a poll without news beside a search's.
  *
  * Usage: `npm run bench:changes [-- ROUNDS SECONDS]`. BENCH_DATA=FOLDER keeps the data for another run.
  */
-import pg from "pg"
 import { ask, service } from "./reads/contenders.ts"
 import { prepare } from "./reads/data.ts"
 import { load } from "./reads/load.ts"
@@ -15,7 +13,6 @@ import { machine, median, startPostgres } from "./support.ts"
 
 const [rounds = 5, seconds = 2] = process.argv.slice(2).map(Number)
 const records = 1_000_000
-const copied = 200_000
 
 const figure = (value: number) => (value >= 100 ? Math.round(value) : Number(value.toPrecision(3)))
 
@@ -34,13 +31,7 @@ interface Page {
   readonly has_more?: boolean
 }
 
-const read = async (server: Server, { body, endpoint, name }: Work): Promise<Page> => {
-  const request = service.request({ name, endpoint, body })
-  if (request === undefined) throw new Error(`no ${name}`)
-  const { status, text } = await ask(server, request)
-  if (status !== 200) throw new Error(`${status} ${text}`)
-  return JSON.parse(text)
-}
+const read = async (server: Server, work: Work): Promise<Page> => JSON.parse(await ask(server, work))
 
 /** How to read the next page, if there is one. */
 type Next = (seen: number, page: Page) => Work | undefined
@@ -138,9 +129,7 @@ const polls: ReadonlyArray<Work> = [
 const polled = polls.map(() => new Array<Awaited<ReturnType<typeof load>>>())
 for (let round = 0; round <= rounds; round++) {
   for (const [index, poll] of polls.entries()) {
-    const request = service.request(poll)
-    if (request === undefined) throw new Error(`no ${poll.name}`)
-    const result = await load(ours, postgres.pid, request, { connections: 16, seconds, status: 200 })
+    const result = await load(ours, postgres.pid, poll, { connections: 16, seconds })
     if (round > 0) polled[index]?.push(result)
   }
 }
@@ -159,47 +148,4 @@ console.table(
 )
 await ours.stop()
 
-const client = new pg.Client(database)
-await client.connect()
-const { rows } = await client.query<{ columns: string }>(
-  `select string_agg(attname, ', ' order by attnum) as columns from pg_attribute
-   where attrelid = 'consumption_logs'::regclass and attnum > 0 and not attisdropped and attgenerated = ''
-     and attname <> 'change_position'`
-)
-const columns = rows[0]?.columns ?? ""
-const { rows: settings } = await client.query<{ folder: string }>("select current_setting('data_directory') as folder")
-const file = `'${settings[0]?.folder}/copied'`
-await client.query(`copy (select ${columns} from consumption_logs limit ${copied}) to ${file}`)
-
-const [told, untold] = ["copied_told", "copied_untold"] as const
-await client.query(`drop table if exists ${told}, ${untold}`)
-for (const table of [told, untold]) await client.query(`create table ${table} (like consumption_logs including all)`)
-await client.query(`alter table ${untold} drop column change_position`)
-await client.query(
-  `create trigger zz_inserted before insert on ${told} for each row
-   when (new.change_position is distinct from change_position() or current_setting('synchronous_commit') = 'off')
-   execute function record_changed()`
-)
-await client.query(`create trigger removed after delete on ${told} for each row execute function record_removed()`)
-
-const copies = new Map([told, untold].map((table) => [table, new Array<{ seconds: number; cpu: number }>()]))
-for (let round = 0; round <= rounds; round++) {
-  for (const [table, all] of copies) {
-    await client.query(`truncate ${table}`)
-    await client.query("checkpoint")
-    const [cpu, begun] = [cpuOf(postgres.pid), performance.now()]
-    await client.query(`copy ${table} (${columns}) from ${file}`)
-    if (round > 0) all.push({ seconds: (performance.now() - begun) / 1000, cpu: (cpuOf(postgres.pid) - cpu) / 1000 })
-  }
-}
-console.log(`\nCOPY of ${copied} consumption logs`)
-console.table(
-  [...copies].map(([table, all]) => ({
-    table: table === told ? "tells its changes" : "does not",
-    seconds: figure(median(all.map((one) => one.seconds))),
-    "CPU s, database": figure(median(all.map(({ cpu }) => cpu)))
-  }))
-)
-await client.query(`drop table ${told}, ${untold}`)
-await client.end()
 await postgres.stop()

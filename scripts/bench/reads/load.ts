@@ -1,7 +1,8 @@
 /** Asks a server for a while over several connections at once. */
 import autocannon from "autocannon"
-import type { Request } from "./contenders.ts"
+import { requestOf, statusOf } from "./contenders.ts"
 import { cpuOf, type Server } from "./processes.ts"
+import type { Work } from "./work.ts"
 
 /** What one round came to. */
 export interface Round {
@@ -12,36 +13,19 @@ export interface Round {
   readonly database: number
 }
 
-interface Limit {
-  readonly connections: number
-  /** How long, in seconds. */
-  readonly seconds?: number
-  /** How many requests, where it is not so long. */
-  readonly requests?: number
-  /** The status of every answer. */
-  readonly status: number
-}
-
-/** Asks the same again and again. An answer with another status than expected fails the bench. */
+/** Asks the same for some seconds. An answer with another status than expected fails the bench. */
 export const load = async (
   server: Server,
   postmaster: number,
-  { method, path, headers, body }: Request,
-  { connections, requests, seconds, status }: Limit
+  work: Work,
+  { connections, seconds }: { readonly connections: number; readonly seconds: number }
 ): Promise<Round> => {
+  const { path, ...request } = requestOf(work)
   const before = { server: cpuOf(server.pid), database: cpuOf(postmaster), time: performance.now() }
-  const run = await autocannon({
-    url: server.url + path,
-    method,
-    headers: { ...headers },
-    ...(body === undefined ? {} : { body }),
-    connections,
-    ...(requests === undefined ? { duration: seconds ?? 1 } : { amount: requests }),
-    sampleInt: 100
-  })
+  const run = await autocannon({ url: server.url + path, ...request, connections, duration: seconds, sampleInt: 100 })
   const took = (performance.now() - before.time) / 1000
   const count = run.requests.total
-  const wrong = run.errors + run.timeouts + (status === 200 ? run.non2xx : run["2xx"])
+  const wrong = run.errors + run.timeouts + (statusOf(work) === 200 ? run.non2xx : run["2xx"])
   if (wrong > 0 || count === 0) throw new Error(`${wrong} of ${count} answers of ${server.url + path} were wrong`)
   return {
     perSecond: count / took,

@@ -3,8 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
-/** The folder of the product. */
-export const root = fileURLToPath(new URL("../../..", import.meta.url))
+const root = fileURLToPath(new URL("../../..", import.meta.url))
 
 export interface Server {
   readonly url: string
@@ -18,13 +17,11 @@ const ended = (child: ChildProcess) => new Promise<void>((resolve) => child.once
 /** Starts a command, and waits for the address that it prints. */
 export const start = async (
   command: ReadonlyArray<string>,
-  environment: Readonly<Record<string, string>>,
-  isUp: (output: string) => string | undefined = (output) => /Listening on (http:\/\/[^\s"]+)/.exec(output)?.[1],
-  folder = root
+  environment: Readonly<Record<string, string>>
 ): Promise<Server> => {
   const [file = "", ...args] = command
   const child = spawn(file, args, {
-    cwd: folder,
+    cwd: root,
     env: { ...process.env, ...environment },
     stdio: ["ignore", "pipe", "pipe"]
   })
@@ -35,7 +32,7 @@ export const start = async (
     let output = ""
     const read = (chunk: Buffer) => {
       output += chunk.toString()
-      const found = isUp(output)
+      const found = /Listening on (http:\/\/[^\s"]+)/.exec(output)?.[1]
       if (found === undefined) return
       // What it logs from now on is read, and not kept.
       for (const stream of [child.stdout, child.stderr]) stream.off("data", read).resume()

@@ -15,7 +15,6 @@ const page = (limit: number, more: Work["body"] = {}, name = `page of ${limit}`)
 })
 
 export const pageOf100 = page(100)
-export const single: Work = { name: "single record", endpoint: "get", body: { id: "consumption_log_4001" } }
 
 export const all: ReadonlyArray<Work> = [
   pageOf100,
@@ -23,12 +22,9 @@ export const all: ReadonlyArray<Work> = [
   page(100, { pet: "pet_1" }, "selective filter"),
   page(100, { product_code: "none" }, "filter that matches nothing"),
   page(100, { updated_at_since: "2030-01-01T00:00:00Z" }, "poll without news"),
-  single,
+  { name: "single record", endpoint: "get", body: { id: "consumption_log_4001" } },
   { ...pageOf100, name: "no valid key", hasKey: false }
 ]
 
 /** A page at an offset. */
-export const at = (offset: number, limit = 100) => page(limit, { offset }, `page at offset ${offset}`)
-
-/** The records of a search from a time on. */
-export const since = (time: string, limit: number) => page(limit, { updated_at_since: time }, "page since")
+export const at = (offset: number) => page(100, { offset }, `page at offset ${offset}`)

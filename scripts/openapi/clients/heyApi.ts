@@ -1,4 +1,4 @@
-/** A whole sync, a processor read, a delivery and errors, with the client that `@hey-api/openapi-ts` generates. */
+/** A sync of two resources, a processor read, a delivery and errors, with the client that `@hey-api/openapi-ts` generates. */
 import { createClient } from "../generated/hey-api/v3/client/index.js"
 import * as api from "../generated/hey-api/v3/index.js"
 import { client as intakeClient } from "../generated/hey-api/v1/client.gen.js"
@@ -8,80 +8,15 @@ import { address, expectData, expectEqual, key, report, sync } from "./sync.js"
 const client = createClient({ baseUrl: `${address}/api/v3`, auth: key })
 intakeClient.setConfig({ baseUrl: `${address}/api/v1` })
 
-await sync("clinics", {
-  changes: (body) => api.clinicsChanges({ client, body }),
-  search: (body) => api.clinicsSearch({ client, body }),
-  get: (id) => api.clinicsGet({ client, body: { id } })
-})
-await sync("products", {
-  changes: (body) => api.productsChanges({ client, body }),
-  search: (body) => api.productsSearch({ client, body }),
-  get: (id) => api.productsGet({ client, body: { id } })
-})
 await sync("invoices", {
   changes: (body) => api.invoicesChanges({ client, body }),
   search: (body) => api.invoicesSearch({ client, body: { ...body, include_deleted: true } }),
   get: (id) => api.invoicesGet({ client, body: { id } })
 })
-await sync("invoice-lines", {
-  changes: (body) => api.invoiceLinesChanges({ client, body }),
-  search: (body) => api.invoiceLinesSearch({ client, body: { ...body, include_deleted: true } }),
-  get: (id) => api.invoiceLinesGet({ client, body: { id } })
-})
-await sync("consumption-logs", {
-  changes: (body) => api.consumptionLogsChanges({ client, body }),
-  search: (body) => api.consumptionLogsSearch({ client, body: { ...body, include_deleted: true } }),
-  get: (id) => api.consumptionLogsGet({ client, body: { id } })
-})
-await sync("pet-benefits", {
-  changes: (body) => api.petBenefitsChanges({ client, body }),
-  search: (body) => api.petBenefitsSearch({ client, body: { ...body, include_deleted: true } }),
-  get: (id) => api.petBenefitsGet({ client, body: { id } })
-})
 await sync("charges", {
   changes: (body) => api.chargesChanges({ client, body }),
   search: (body) => api.chargesSearch({ client, body }),
   get: (id) => api.chargesGet({ client, body: { id } })
-})
-await sync("charge-payments", {
-  changes: (body) => api.chargePaymentsChanges({ client, body }),
-  search: (body) => api.chargePaymentsSearch({ client, body }),
-  get: (id) => api.chargePaymentsGet({ client, body: { id } })
-})
-await sync("charge-adjustments", {
-  changes: (body) => api.chargeAdjustmentsChanges({ client, body }),
-  search: (body) => api.chargeAdjustmentsSearch({ client, body }),
-  get: (id) => api.chargeAdjustmentsGet({ client, body: { id } })
-})
-await sync("charge-refunds", {
-  changes: (body) => api.chargeRefundsChanges({ client, body }),
-  search: (body) => api.chargeRefundsSearch({ client, body }),
-  get: (id) => api.chargeRefundsGet({ client, body: { id } })
-})
-await sync("payment-plans", {
-  changes: (body) => api.paymentPlansChanges({ client, body }),
-  search: (body) => api.paymentPlansSearch({ client, body }),
-  get: (id) => api.paymentPlansGet({ client, body: { id } })
-})
-await sync("payment-intents", {
-  changes: (body) => api.paymentIntentsChanges({ client, body }),
-  search: (body) => api.paymentIntentsSearch({ client, body }),
-  get: (id) => api.paymentIntentsGet({ client, body: { id } })
-})
-await sync("cancellation-payment-intents", {
-  changes: (body) => api.cancellationPaymentIntentsChanges({ client, body }),
-  search: (body) => api.cancellationPaymentIntentsSearch({ client, body }),
-  get: (id) => api.cancellationPaymentIntentsGet({ client, body: { id } })
-})
-await sync("pets", {
-  changes: (body) => api.petsChanges({ client, body }),
-  search: (body) => api.petsSearch({ client, body }),
-  get: (id) => api.petsGet({ client, body: { id } })
-})
-await sync("subscriptions", {
-  changes: (body) => api.subscriptionsChanges({ client, body }),
-  search: (body) => api.subscriptionsSearch({ client, body }),
-  get: (id) => api.subscriptionsGet({ client, body: { id } })
 })
 
 const charge: api.Charge = expectData(await api.chargesGet({ client, body: { id: "charge_oakridge_0001" } }))

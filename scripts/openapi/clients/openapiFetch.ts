@@ -1,4 +1,4 @@
-/** A whole sync, a processor read, a delivery and errors, with `openapi-fetch` and the types of `openapi-typescript`. */
+/** A sync of two resources, a processor read, a delivery and errors, with `openapi-fetch` and the types of `openapi-typescript`. */
 import createClient from "openapi-fetch"
 import type { paths as V1 } from "../generated/openapi-typescript/v1.js"
 import type { components, paths as V3 } from "../generated/openapi-typescript/v3.js"
@@ -7,80 +7,15 @@ import { address, expectData, expectEqual, key, report, sync } from "./sync.js"
 const headers = { authorization: `Bearer ${key}` }
 const { POST } = createClient<V3>({ baseUrl: `${address}/api/v3`, headers })
 
-await sync("clinics", {
-  changes: (body) => POST("/clinics/changes", { body }),
-  search: (body) => POST("/clinics/search", { body }),
-  get: (id) => POST("/clinics/get", { body: { id } })
-})
-await sync("products", {
-  changes: (body) => POST("/products/changes", { body }),
-  search: (body) => POST("/products/search", { body }),
-  get: (id) => POST("/products/get", { body: { id } })
-})
 await sync("invoices", {
   changes: (body) => POST("/invoices/changes", { body }),
   search: (body) => POST("/invoices/search", { body: { ...body, include_deleted: true } }),
   get: (id) => POST("/invoices/get", { body: { id } })
 })
-await sync("invoice-lines", {
-  changes: (body) => POST("/invoice-lines/changes", { body }),
-  search: (body) => POST("/invoice-lines/search", { body: { ...body, include_deleted: true } }),
-  get: (id) => POST("/invoice-lines/get", { body: { id } })
-})
-await sync("consumption-logs", {
-  changes: (body) => POST("/consumption-logs/changes", { body }),
-  search: (body) => POST("/consumption-logs/search", { body: { ...body, include_deleted: true } }),
-  get: (id) => POST("/consumption-logs/get", { body: { id } })
-})
-await sync("pet-benefits", {
-  changes: (body) => POST("/pet-benefits/changes", { body }),
-  search: (body) => POST("/pet-benefits/search", { body: { ...body, include_deleted: true } }),
-  get: (id) => POST("/pet-benefits/get", { body: { id } })
-})
 await sync("charges", {
   changes: (body) => POST("/charges/changes", { body }),
   search: (body) => POST("/charges/search", { body }),
   get: (id) => POST("/charges/get", { body: { id } })
-})
-await sync("charge-payments", {
-  changes: (body) => POST("/charge-payments/changes", { body }),
-  search: (body) => POST("/charge-payments/search", { body }),
-  get: (id) => POST("/charge-payments/get", { body: { id } })
-})
-await sync("charge-adjustments", {
-  changes: (body) => POST("/charge-adjustments/changes", { body }),
-  search: (body) => POST("/charge-adjustments/search", { body }),
-  get: (id) => POST("/charge-adjustments/get", { body: { id } })
-})
-await sync("charge-refunds", {
-  changes: (body) => POST("/charge-refunds/changes", { body }),
-  search: (body) => POST("/charge-refunds/search", { body }),
-  get: (id) => POST("/charge-refunds/get", { body: { id } })
-})
-await sync("payment-plans", {
-  changes: (body) => POST("/payment-plans/changes", { body }),
-  search: (body) => POST("/payment-plans/search", { body }),
-  get: (id) => POST("/payment-plans/get", { body: { id } })
-})
-await sync("payment-intents", {
-  changes: (body) => POST("/payment-intents/changes", { body }),
-  search: (body) => POST("/payment-intents/search", { body }),
-  get: (id) => POST("/payment-intents/get", { body: { id } })
-})
-await sync("cancellation-payment-intents", {
-  changes: (body) => POST("/cancellation-payment-intents/changes", { body }),
-  search: (body) => POST("/cancellation-payment-intents/search", { body }),
-  get: (id) => POST("/cancellation-payment-intents/get", { body: { id } })
-})
-await sync("pets", {
-  changes: (body) => POST("/pets/changes", { body }),
-  search: (body) => POST("/pets/search", { body }),
-  get: (id) => POST("/pets/get", { body: { id } })
-})
-await sync("subscriptions", {
-  changes: (body) => POST("/subscriptions/changes", { body }),
-  search: (body) => POST("/subscriptions/search", { body }),
-  get: (id) => POST("/subscriptions/get", { body: { id } })
 })
 
 const charge: components["schemas"]["Charge"] = expectData(

@@ -1,4 +1,4 @@
-/** What both programs do with their clients: they copy every resource by its changes, and compare it with a search. */
+/** What both programs do with their clients: they copy a resource by its changes, and compare the copy with a search. */
 
 /** The address of the service and a key of its demo data. */
 export const [address = "", key = ""] = process.argv.slice(2)

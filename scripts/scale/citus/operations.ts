@@ -71,167 +71,97 @@ const services = Layer.mergeAll(
 
 type Services = Layer.Success<typeof services> | Layer.Success<ReturnType<typeof layerShared>>
 
-const asOwner = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.provideService(effect, CurrentOrganization, CurrentOrganization.known(owner))
+type Run = Effect.Effect<unknown, object, Services | CurrentOrganization>
+
+/** The least number of statements, the work, and why it may touch several servers. */
+type Entry = readonly [statements: number, run: Run, reason?: string]
+
+/** Operations by their names, on behalf of the owner where the code asks for an organization. */
+const operationsOf = (entries: Readonly<Record<string, Entry>>): ReadonlyArray<Operation> =>
+  Object.entries(entries).map(([name, [statements, run, reason]]) => ({
+    name,
+    statements,
+    run: Effect.provideService(run, CurrentOrganization, CurrentOrganization.known(owner)),
+    ...(reason !== undefined && { reason })
+  }))
 
 const time = "2026-01-31T09:30:00Z"
 
 const values = { equals: "x", numberEquals: "1", since: time, before: time, includeMarked: true } as const
 
 /** Searches of a resource: without a filter, with each, and with all; at the beginning and deep in it. */
-const searches = (resource: Resource): ReadonlyArray<Operation> => {
+const readsOf = (resource: Resource): ReadonlyArray<Operation> => {
   const each = Object.entries(resource.filters).map(([name, { kind }]): Readonly<Record<string, unknown>> => ({
     [name]: values[kind]
   }))
   const all: Readonly<Record<string, unknown>> = Object.assign({}, ...each)
-  return [{}, ...each, all].flatMap((criteria) =>
-    [0, 5000].map((offset) => ({
-      name: `${resource.name} /search by ${Object.keys(criteria).join(", ") || "nothing"}${offset > 0 ? ", deep" : ""}`,
-      statements: 1,
-      run: asOwner(Effect.flatMap(Repositories, ({ of }) => of(resource).search(criteria, { limit: 100, offset })))
-    }))
+  const searches = [{}, ...each, all].flatMap((criteria) =>
+    [0, 5000].map((offset): readonly [string, Entry] => [
+      `${resource.name} /search by ${Object.keys(criteria).join(", ") || "nothing"}${offset > 0 ? ", deep" : ""}`,
+      [1, Effect.flatMap(Repositories, ({ of }) => of(resource).search(criteria, { limit: 100, offset }))]
+    ])
   )
+  const get: Entry = [1, Effect.flatMap(Repositories, ({ of }) => of(resource).get("x"))]
+  return operationsOf({ ...Object.fromEntries(searches), [`${resource.name} /get`]: get })
 }
 
-const get = (resource: Resource): Operation => ({
-  name: `${resource.name} /get`,
-  statements: 1,
-  run: asOwner(Effect.flatMap(Repositories, ({ of }) => of(resource).get("x")))
-})
-
-const scheduler = <A, E>(run: (of: Scheduler["Service"]) => Effect.Effect<A, E>) => Effect.flatMap(Scheduler, run)
+type Work<Service> = (service: Service) => Run
+const scheduler = (work: Work<Scheduler["Service"]>) => Effect.flatMap(Scheduler, work)
+const reads = (work: Work<TaskReads["Service"]>) => Effect.flatMap(TaskReads, work)
+const operators = (work: Work<OperatorStore["Service"]>) => Effect.flatMap(OperatorStore, work)
 
 const actor = { name: "check", source: "check" }
+const delivery = deliveryOf(
+  { "idempotency-key": "check", "x-organization-id": owner },
+  { invoices: [{ invoice_id: "x" }] }
+)
+const everyTask = { states: State.literals, scheduledSince: undefined }
+const nobody = { organization: undefined }
+const one = { organization: owner }
+const anyState = { state: undefined }
 
-const deletions: ReadonlyArray<Operation> = [
-  {
-    name: "intake: a delivery",
-    statements: 3,
-    run: scheduler(({ schedule }) =>
-      schedule(
-        deliveryOf({ "idempotency-key": "check", "x-organization-id": owner }, { invoices: [{ invoice_id: "x" }] })
-      )
-    )
-  },
-  {
-    name: "intake: the secrets",
-    statements: 1,
-    run: Effect.flatMap(IntakeSecrets.IntakeSecrets, (secrets) => secrets.of(owner))
-  },
-  {
-    name: "worker: claim",
-    statements: 6,
-    reason: reasons.find,
-    run: scheduler((of) => of.claim({ due: 1, expired: 1, alone: 1 }, lease))
-  },
-  {
-    name: "worker: empty payloads",
-    statements: 2,
-    reason: reasons.find,
-    run: Effect.flatMap(DateTime.now, (until) => scheduler((of) => of.empty(until, 1)))
-  },
-  { name: "worker: renew", statements: 1, run: scheduler((of) => of.renew([claim], lease)) },
-  { name: "worker: run", statements: 1, run: scheduler((of) => of.run([claim])) },
-  { name: "worker: run several", statements: 1, run: scheduler((of) => of.run([claim, claim])) },
-  { name: "worker: fail", statements: 1, run: scheduler((of) => of.fail(claim, "check", lease)) },
-  { name: "worker: release", statements: 2, run: scheduler((of) => of.release(claim)) },
-  { name: "worker: until due", statements: 1, reason: reasons.find, run: scheduler((of) => of.untilDue) },
-  {
-    name: "tasks of an organization",
-    statements: 1,
-    run: asOwner(
-      Effect.flatMap(TaskReads, (reads) =>
-        reads.search({ states: State.literals, scheduledSince: undefined }, { limit: 100, offset: 0 })
-      )
-    )
-  },
-  {
-    name: "a task of an organization",
-    statements: 1,
-    run: asOwner(Effect.flatMap(TaskReads, (reads) => reads.get(taskId)))
-  },
-  {
-    name: "processor: the account of a clinic",
-    statements: 1,
-    run: asOwner(Effect.flatMap(ClinicAccounts, ({ find }) => find("x")))
-  }
-]
+const { find, operators: any } = reasons
 
-const operators = <A, E>(run: (of: OperatorStore["Service"]) => Effect.Effect<A, E>) =>
-  Effect.flatMap(OperatorStore, run)
-
-const { operators: reason } = reasons
-
-const ofOperators: ReadonlyArray<Operation> = [
-  { name: "operators: counts", statements: 1, reason, run: operators((of) => of.taskCounts) },
-  {
-    name: "operators: dead tasks",
-    statements: 1,
-    reason,
-    run: operators((of) => of.tasks({ state: "dead", organization: undefined }, undefined))
-  },
-  {
-    name: "operators: tasks",
-    statements: 1,
-    reason,
-    run: operators((of) => of.tasks({ state: undefined, organization: undefined }, undefined))
-  },
-  {
-    name: "operators: tasks of an organization",
-    statements: 1,
-    run: operators((of) => of.tasks({ state: undefined, organization: owner }, undefined))
-  },
-  { name: "operators: find a task", statements: 2, reason, run: operators((of) => of.findTasks(taskId, undefined)) },
-  {
-    name: "operators: find a task of an organization",
-    statements: 1,
-    run: operators((of) => of.findTasks("x", owner))
-  },
-  { name: "operators: a task", statements: 1, run: operators((of) => of.task(owner, taskId)) },
-  { name: "operators: its history", statements: 1, run: operators((of) => of.history(owner, taskId)) },
-  { name: "operators: the audit log", statements: 1, reason, run: operators((of) => of.audit(undefined)) },
-  { name: "operators: replay a task", statements: 2, run: operators((of) => of.replay(actor, owner, taskId)) },
-  {
-    name: "commands: tasks list",
-    statements: 1,
-    reason,
-    run: Tasks.list({ state: "dead", organization: undefined, limit: 10 })
-  },
-  {
-    name: "commands: tasks list of an organization",
-    statements: 1,
-    run: Tasks.list({ state: "dead", organization: owner, limit: 10 })
-  },
-  { name: "commands: tasks show", statements: 1, reason, run: Tasks.show({ id: taskId, organization: undefined }) },
-  {
-    name: "commands: tasks replay",
-    statements: 1,
-    reason,
-    run: Tasks.replay({ id: taskId, organization: undefined })
-  },
-  { name: "commands: secrets list", statements: 1, reason, run: IntakeSecrets.list(undefined) },
-  { name: "commands: secrets list of an organization", statements: 1, run: IntakeSecrets.list(owner) },
-  { name: "commands: secrets create", statements: 2, run: Commands.addSecret(actor, owner) },
-  { name: "commands: secrets revoke", statements: 3, reason, run: IntakeSecrets.revoke("x") },
-  { name: "commands: audit", statements: 1, reason, run: AuditLog.list(10) },
-  { name: "commands: whether an organization is known", statements: 1, run: noteIfUnknown(owner, "") }
-]
-
-const ofDatabase = (sql: Database): ReadonlyArray<Operation> => [
-  { name: "metrics: counts of tasks", statements: 1, reason, run: Tasks.counts(sql) },
-  { name: "doctor: late and dead tasks", statements: 1, reason, run: deletionsCheck(sql) }
-]
+const others = (sql: Database) =>
+  operationsOf({
+    "intake: a delivery": [3, scheduler((of) => of.schedule(delivery))],
+    "intake: the secrets": [1, Effect.flatMap(IntakeSecrets.IntakeSecrets, (secrets) => secrets.of(owner))],
+    "worker: claim": [6, scheduler((of) => of.claim({ due: 1, expired: 1, alone: 1 }, lease)), find],
+    "worker: empty payloads": [2, scheduler((of) => of.empty(DateTime.makeUnsafe(0), 1)), find],
+    "worker: renew": [1, scheduler((of) => of.renew([claim], lease))],
+    "worker: run": [1, scheduler((of) => of.run([claim]))],
+    "worker: run several": [1, scheduler((of) => of.run([claim, claim]))],
+    "worker: fail": [1, scheduler((of) => of.fail(claim, "check", lease))],
+    "worker: release": [2, scheduler((of) => of.release(claim))],
+    "worker: until due": [1, scheduler((of) => of.untilDue), find],
+    "tasks of an organization": [1, reads((of) => of.search(everyTask, { limit: 100, offset: 0 }))],
+    "a task of an organization": [1, reads((of) => of.get(taskId))],
+    "processor: the account of a clinic": [1, Effect.flatMap(ClinicAccounts, (accounts) => accounts.find("x"))],
+    "operators: counts": [1, operators((of) => of.taskCounts), any],
+    "operators: dead tasks": [1, operators((of) => of.tasks({ state: "dead", ...nobody }, undefined)), any],
+    "operators: tasks": [1, operators((of) => of.tasks({ ...anyState, ...nobody }, undefined)), any],
+    "operators: tasks of one": [1, operators((of) => of.tasks({ ...anyState, ...one }, undefined))],
+    "operators: find a task": [2, operators((of) => of.findTasks(taskId, undefined)), any],
+    "operators: find a task of one": [1, operators((of) => of.findTasks("x", owner))],
+    "operators: a task": [1, operators((of) => of.task(owner, taskId))],
+    "operators: its history": [1, operators((of) => of.history(owner, taskId))],
+    "operators: the audit log": [1, operators((of) => of.audit(undefined)), any],
+    "operators: replay a task": [2, operators((of) => of.replay(actor, owner, taskId))],
+    "commands: tasks list": [1, Tasks.list({ state: "dead", limit: 10, ...nobody }), any],
+    "commands: tasks list of one": [1, Tasks.list({ state: "dead", limit: 10, ...one })],
+    "commands: tasks show": [1, Tasks.show({ id: taskId, ...nobody }), any],
+    "commands: tasks replay": [1, Tasks.replay({ id: taskId, ...nobody }), any],
+    "commands: secrets list": [1, IntakeSecrets.list(undefined), any],
+    "commands: secrets list of one": [1, IntakeSecrets.list(owner)],
+    "commands: secrets create": [2, Commands.addSecret(actor, owner)],
+    "commands: secrets revoke": [3, IntakeSecrets.revoke("x"), any],
+    "commands: audit": [1, AuditLog.list(10), any],
+    "commands: is an organization known": [1, noteIfUnknown(owner, "")],
+    "metrics: counts of tasks": [1, Tasks.counts(sql), any],
+    "doctor: late and dead tasks": [1, deletionsCheck(sql), any]
+  })
 
 const resources: ReadonlyArray<Resource> = searchable
-
-/** All of them. */
-export const operations = (sql: Database): ReadonlyArray<Operation> => [
-  ...resources.flatMap((resource) => [...searches(resource), get(resource)]),
-  get(organizations),
-  ...deletions,
-  ...ofOperators,
-  ...ofDatabase(sql)
-]
 
 // One that is found, so that the code goes on to claim, change and count.
 const answers: Answers = (sql) => {
@@ -255,6 +185,6 @@ export interface Asked {
 
 /** Has every operation make its statements over a database that is nowhere. */
 export const recordAll = (sql: Database): Effect.Effect<ReadonlyArray<Asked>> =>
-  Effect.forEach(operations(sql), (operation) =>
+  Effect.forEach([...resources.flatMap(readsOf), ...readsOf(organizations), ...others(sql)], (operation) =>
     Effect.map(record(sql, operation.run, answers), (statements): Asked => ({ operation, statements }))
   ).pipe(Effect.provide(services.pipe(Layer.provideMerge(layerShared(sql)))), Effect.scoped)

@@ -1,6 +1,6 @@
 /**
  * What others make of the OpenAPI documents: linters find nothing, and clients that well-known generators make of them
- * compile strictly and do a whole sync against the started service. The tools are a package of their own, which is
+ * compile strictly and do a sync against the started service. The tools are a package of their own, which is
  * installed from the registry.
  *
  * @module-tag long
@@ -14,7 +14,6 @@ import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../../src/api/IntakeApi.ts"
 import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
-import { searchable } from "../../../src/api/records/index.ts"
 import * as Process from "../../support/Process.ts"
 
 const folder = join(import.meta.dirname, "../../../scripts/openapi")
@@ -64,7 +63,7 @@ class Service extends Context.Service<Service, string>()("practice-data/test/ope
 
 const [oakridge] = organizations
 const demo = recordsOf(oakridge)
-const counts = Object.fromEntries(searchable.map(({ name }) => [name, demo[name].length]))
+const counts = { invoices: demo.invoices.length, charges: demo.charges.length }
 
 const readCounts = Schema.decodeEffect(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Int)))
 
@@ -95,7 +94,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "2 minutes" })("The O
     )
   )
 
-  it.effect("make clients that compile strictly, and keep copies of all resources", () =>
+  it.effect("make clients that compile strictly, and keep copies of resources, with and without deleted records", () =>
     Effect.gen(function* () {
       yield* tool("tsc", "-p", ".")
       for (const program of ["openapiFetch", "heyApi"]) {
