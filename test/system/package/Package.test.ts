@@ -12,7 +12,7 @@ import { startCommand } from "../../support/Process.ts"
 import { run, succeed } from "../../support/run.ts"
 import { snippets } from "../../support/snippets.ts"
 import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
-import { binOf, node24, npm, Project, root } from "./Project.ts"
+import { binOf, node24, npm, npmEnvironment, Project, root } from "./Project.ts"
 
 /** A script that makes a Node say that it is an older one. */
 const olderIn = (folder: string) => {
@@ -26,7 +26,7 @@ const olderIn = (folder: string) => {
 
 const tooOld = /^practice-data needs Node 22\.19 or later, and this is 20\.20\.2\. .+\n$/
 
-const path = process.env["PATH"] ?? ""
+const { PATH: path = "" } = npmEnvironment
 
 /** A PATH on which `node` is a script in a folder. */
 const pathOf = (folder: string, script: string) => {

@@ -14,7 +14,7 @@ export const node24 = join(root, "node_modules/node/bin/node")
 const oldestVersion = "22.19.0"
 
 /** What npm needs of the environment: programs, its cache, and how the registry is reached. */
-const npmEnvironment = Object.fromEntries(
+export const npmEnvironment: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(process.env).flatMap(([name, value]) =>
     /^(PATH|HOME|NODE_EXTRA_CA_CERTS|(https?|no)_proxy)$/i.test(name) && value !== undefined ? [[name, value]] : []
   )

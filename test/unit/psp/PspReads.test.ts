@@ -25,7 +25,7 @@ const times = <A, E, R>(count: number, effect: Effect.Effect<A, E, R>) =>
   Effect.forEach(Array.range(1, count), () => effect)
 
 /** Asserts that two errors are equal in their fields too, which `deepStrictEqual` does not compare. */
-const isError = (found: object, expected: object) => assert.deepStrictEqual({ ...found }, { ...expected })
+const isError = (actual: object, expected: object) => assert.deepStrictEqual({ ...actual }, { ...expected })
 
 /** The result of an effect, which has to end at a time from now and not a millisecond before. */
 const endsAt = <A, E, R>(millis: number, effect: Effect.Effect<A, E, R>) =>
