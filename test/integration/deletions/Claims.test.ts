@@ -1,9 +1,6 @@
-/**
- * Claiming tasks and what becomes of a claim, by any scheduler: when tasks are due, leases, attempts, and what a worker
- * may do that no longer holds its task. Decisions: "Invoice deletion intake".
- */
+/** Claims, leases and attempts, over each scheduler, and the turns of organizations. */
 import { assert } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Array, Duration, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Task.ts"
@@ -25,35 +22,45 @@ import {
   takenOver
 } from "../../support/deletions/support.ts"
 
-/** Schedules tasks a second apart. */
-const scheduledOneByOne = (keys: ReadonlyArray<string>) =>
-  Effect.forEach(keys, (key) => Effect.tap(scheduled(delivery(key)), TestClock.adjust("1 second")))
+const keysOf = (count: number) => Array.makeBy(count, (index) => `key-${index}`)
+
+/** Schedules tasks of an organization, a millisecond apart. */
+const backlog = (count: number, owner = "org_a") =>
+  Effect.forEach(keysOf(count), (key) =>
+    Effect.tap(scheduled(delivery(key, undefined, owner)), TestClock.adjust("1 milli"))
+  )
+
+const attemptsOf = (claims: ReadonlyArray<{ readonly attempt: number }>) => claims.map(({ attempt }) => attempt)
+
+const isLeased = Effect.map(claimAll(), (claims) => assert.isEmpty(claims))
+
+/** Checks that nothing is claimed until a time has passed, and one task then. */
+const isClaimedAfter = Effect.fnUntraced(function* (time: Duration.Duration) {
+  yield* TestClock.adjust(almost(time))
+  yield* isLeased
+  yield* TestClock.adjust("1 milli")
+  return yield* claimOne()
+})
 
 suite("a task", [
   [
-    "is claimed when its time has come, and not a millisecond earlier",
+    "is claimed when its time has come",
     Effect.gen(function* () {
       const { taskId } = yield* scheduled(delivery("1"))
-      assert.isEmpty(yield* claimAll())
-      yield* TestClock.adjust(almost(delay))
-      assert.isEmpty(yield* claimAll())
-      yield* TestClock.adjust("1 milli")
-      const claim = yield* claimOne()
-      assert.deepInclude(claim, { organization: "org_a", taskId, attempt: 1 })
+      assert.deepInclude(yield* isClaimedAfter(delay), { organization: "org_a", taskId, attempt: 1 })
     })
   ],
   [
-    "is claimed in the order of due times, oldest first",
+    "is claimed once, the oldest first, up to the limit",
     Effect.gen(function* () {
-      const keys = Array.from({ length: 40 }, (_, index) => `key-${index}`)
-      const tasks = yield* scheduledOneByOne(keys)
-      yield* TestClock.adjust("1 hour")
-      assert.deepStrictEqual(idsOf(yield* claimAll(25)), idsOf(tasks.slice(0, 25)))
-      assert.deepStrictEqual(idsOf(yield* claimAll(25)), idsOf(tasks.slice(25)))
+      const tasks = idsOf(yield* backlog(40))
+      yield* TestClock.adjust(delay)
+      const claims = [yield* claimAll(25), yield* claimAll(10), yield* claimAll(10), yield* claimAll(10)]
+      assert.deepStrictEqual(claims.map(idsOf), [tasks.slice(0, 25), tasks.slice(25, 35), tasks.slice(35), []])
     })
   ],
   [
-    "that waits for another attempt is as old as that attempt's time",
+    "is as old as the time of its next attempt",
     Effect.gen(function* () {
       const { fail } = yield* Scheduler
       const { claim } = yield* claimed("first")
@@ -64,138 +71,96 @@ suite("a task", [
     })
   ],
   [
-    "is left for the next claim when there are more than the limit",
+    "that is due, or whose lease expired, is claimed by one of many workers at once",
     Effect.gen(function* () {
-      yield* scheduledOneByOne(["1", "2", "3", "4", "5"])
+      yield* backlog(8)
       yield* TestClock.adjust(delay)
-      const claims = [yield* claimAll(2), yield* claimAll(2), yield* claimAll(2), yield* claimAll(2)]
-      assert.deepStrictEqual(
-        claims.map(({ length }) => length),
-        [2, 2, 1, 0]
-      )
-      assert.strictEqual(new Set(idsOf(claims.flat())).size, 5)
-    })
-  ],
-  [
-    "is claimed by one of many workers that claim at once",
-    Effect.gen(function* () {
-      yield* scheduledOneByOne(["1", "2", "3", "4", "5", "6", "7", "8"])
-      yield* TestClock.adjust(delay)
-      const claims = yield* Effect.all(
-        Array.from({ length: 8 }, () => claimAll(3)),
-        { concurrency: "unbounded" }
-      )
-      assert.strictEqual(new Set(idsOf(claims.flat())).size, claims.flat().length)
-      assert.strictEqual(claims.flat().length + (yield* claimAll()).length, 8)
-    })
-  ],
-  [
-    "is its worker's until the lease ends, and then anyone's, as another attempt",
-    Effect.gen(function* () {
-      const { claim } = yield* claimed("1")
-      yield* TestClock.adjust(almost(lease))
-      assert.isEmpty(yield* claimAll())
-      yield* TestClock.adjust("1 milli")
-      const next = yield* claimOne()
-      assert.deepInclude(next, { taskId: claim.taskId, attempt: 2 })
-      assert.notStrictEqual(next.token, claim.token)
-    })
-  ],
-  [
-    "whose lease expired is claimed with as many others as there are, whatever is due beside them",
-    Effect.gen(function* () {
-      const old = yield* scheduledOneByOne(["1", "2", "3"])
-      yield* TestClock.adjust(delay)
-      yield* claimAll()
-      const [first, second] = yield* scheduledOneByOne(["4", "5"])
-      yield* TestClock.adjust(delay)
-      assert.deepStrictEqual(idsOf(yield* claimSome({ due: 1 })), [first?.taskId])
-      const expired = yield* claimSome({ expired: 2 })
-      const claims = yield* claimSome({ due: 1, expired: 100 })
-      const [last] = claims.filter(({ attempt }) => attempt === 2)
-      assert.sameMembers(idsOf([...expired, ...(last === undefined ? [] : [last])]), idsOf(old))
-      assert.deepStrictEqual(idsOf(claims.filter(({ attempt }) => attempt === 1)), [second?.taskId])
-    })
-  ],
-  [
-    "whose lease expired four times is claimed alone, since it may be what ended its workers",
-    Effect.gen(function* () {
-      const tasks = yield* scheduledOneByOne(["1", "2", "3"])
-      yield* TestClock.adjust(delay)
-      assert.lengthOf(yield* claimSome({ due: 100 }), 3)
-      for (let attempt = 2; attempt <= attemptsBesideOthers; attempt++) {
+      for (const attempt of [1, 2]) {
+        const claiming = Effect.replicateEffect(claimAll(3), 8, { concurrency: "unbounded" })
+        const claims = [...(yield* claiming).flat(), ...(yield* claimAll())]
+        assert.strictEqual(new Set(idsOf(claims)).size, 8)
+        assert.deepStrictEqual(attemptsOf(claims), Array.replicate(attempt, 8))
         yield* TestClock.adjust(lease)
-        assert.isEmpty(yield* claimSome({ due: 100, alone: 1 }))
-        const claims = yield* claimSome({ expired: 100 })
-        assert.deepStrictEqual(
-          claims.map((claim) => claim.attempt),
-          [attempt, attempt, attempt]
-        )
-      }
-      yield* TestClock.adjust(lease)
-      assert.isEmpty(yield* claimSome({ due: 100, expired: 100 }))
-      const alone = [yield* claimSome({ alone: 1 }), yield* claimSome({ alone: 1 }), yield* claimSome({ alone: 1 })]
-      assert.deepStrictEqual(
-        alone.map((claims) => claims.map(({ attempt }) => attempt)),
-        [[attemptsBesideOthers + 1], [attemptsBesideOthers + 1], [attemptsBesideOthers + 1]]
-      )
-      assert.sameMembers(idsOf(alone.flat()), idsOf(tasks))
-    })
-  ],
-  [
-    "that failed, however often, is claimed as any other that is due",
-    Effect.gen(function* () {
-      const { fail } = yield* Scheduler
-      yield* scheduledOneByOne(["1"])
-      yield* TestClock.adjust(delay)
-      for (let attempt = 1; attempt < maximumAttempts; attempt++) {
-        const [claim] = yield* claimSome({ due: 1 })
-        assert.strictEqual(claim?.attempt, attempt)
-        if (claim !== undefined) yield* fail(claim, "No", Duration.zero)
       }
     })
   ],
   [
-    "stays its worker's when the lease is renewed, from that moment on",
+    "belongs to its worker until the lease ends, which a renewal puts off from that moment",
     Effect.gen(function* () {
       const { renew } = yield* Scheduler
       const { claim } = yield* claimed("1")
       for (let beat = 0; beat < 3; beat++) {
         yield* TestClock.adjust(almost(lease))
+        yield* isLeased
         yield* renew([claim], lease)
       }
-      yield* TestClock.adjust(almost(lease))
-      assert.isEmpty(yield* claimAll())
-      yield* TestClock.adjust("1 milli")
-      assert.deepInclude(yield* claimOne(), { attempt: 2 })
+      const next = yield* isClaimedAfter(lease)
+      assert.deepInclude(next, { taskId: claim.taskId, attempt: 2, isTakeover: true })
+      assert.notStrictEqual(next.token, claim.token)
     })
   ],
   [
-    "is completed by its worker, also when the lease has ended and nobody has taken it over",
+    "with an expired lease is claimed alone: the leases of others of its organization hold",
+    Effect.gen(function* () {
+      const { renew } = yield* Scheduler
+      yield* backlog(3)
+      yield* TestClock.adjust(delay)
+      const claims = yield* claimAll()
+      yield* TestClock.adjust("5 seconds")
+      yield* renew(claims.slice(1), lease)
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(idsOf(yield* claimAll()), idsOf(claims.slice(0, 1)))
+    })
+  ],
+  [
+    "with an expired lease is claimed up to a limit of its own, beside those that are due",
+    Effect.gen(function* () {
+      yield* backlog(3)
+      yield* TestClock.adjust(delay)
+      yield* claimAll()
+      yield* Effect.forEach(["4", "5"], (key) => scheduled(delivery(key)))
+      yield* TestClock.adjust(delay)
+      assert.deepStrictEqual(attemptsOf(yield* claimSome({ due: 1 })), [1])
+      assert.deepStrictEqual(attemptsOf(yield* claimSome({ expired: 2 })), [2, 2])
+      assert.sameMembers(attemptsOf(yield* claimSome({ due: 1, expired: 100 })), [1, 2])
+    })
+  ],
+  [
+    "whose lease expired four times is claimed alone",
+    Effect.gen(function* () {
+      const tasks = yield* backlog(3)
+      yield* TestClock.adjust(delay)
+      assert.lengthOf(yield* claimSome({ due: 100 }), 3)
+      for (let attempt = 2; attempt <= attemptsBesideOthers; attempt++) {
+        yield* TestClock.adjust(lease)
+        assert.isEmpty(yield* claimSome({ due: 100, alone: 1 }))
+        assert.deepStrictEqual(attemptsOf(yield* claimSome({ expired: 100 })), [attempt, attempt, attempt])
+      }
+      yield* TestClock.adjust(lease)
+      assert.isEmpty(yield* claimSome({ due: 100, expired: 100 }))
+      const alone = yield* Effect.replicateEffect(claimSome({ alone: 1 }), 3)
+      assert.deepStrictEqual(alone.map(attemptsOf), [[5], [5], [5]])
+      assert.sameMembers(idsOf(alone.flat()), idsOf(tasks))
+    })
+  ],
+  [
+    "is completed by its worker, though the lease has ended, unless another worker has it",
     Effect.gen(function* () {
       const { claim } = yield* claimed("1")
       yield* TestClock.adjust("1 hour")
       yield* completes(claim)
       yield* isSuperseded(claim)
+      const { first, second } = yield* takenOver("2")
+      yield* isSuperseded(first)
+      yield* completes(second)
+      yield* isSuperseded(first)
       yield* isFinished
     })
   ],
   [
-    "is completed by who has taken it over, before or after the first worker tries",
+    "is not changed by a worker that has lost it, or has completed it",
     Effect.gen(function* () {
-      for (const tries of [true, false]) {
-        const { first, second } = yield* takenOver(`key-${tries}`)
-        if (tries) yield* isSuperseded(first)
-        yield* completes(second)
-        yield* isSuperseded(first)
-      }
-      yield* isFinished
-    })
-  ],
-  [
-    "is not changed by the renewal or failure of a worker that no longer holds it",
-    Effect.gen(function* () {
-      const { fail, renew, untilDue } = yield* Scheduler
+      const { fail, release, renew, untilDue } = yield* Scheduler
       const { first, second } = yield* takenOver("1")
       yield* TestClock.adjust("1 second")
       const before = yield* untilDue
@@ -203,38 +168,212 @@ suite("a task", [
       yield* fail(first, "No", Duration.hours(1))
       assert.deepStrictEqual(yield* untilDue, before)
       yield* completes(second)
-    })
-  ],
-  [
-    "that is completed stays so, whatever its worker says next",
-    Effect.gen(function* () {
-      const { fail, release, renew } = yield* Scheduler
-      const { claim } = yield* claimed("1")
-      yield* completes(claim)
-      yield* renew([claim], lease)
-      yield* fail(claim, "No", Duration.zero)
-      yield* release(claim)
-      yield* isSuperseded(claim)
+      yield* renew([second], lease)
+      yield* fail(second, "No", Duration.zero)
+      yield* release(second)
       yield* isFinished
     })
   ],
   [
-    "says how long until it wants a worker: until its time, then not at all, then until the lease ends",
+    "is waited for until its time, then not at all, then until its lease ends",
     Effect.gen(function* () {
       const { untilDue } = yield* Scheduler
       assert.isUndefined(yield* untilDue)
-      yield* scheduledOneByOne(["1", "2"])
+      yield* scheduled(delivery("1"))
+      yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(yield* untilDue, Duration.seconds(58))
-      yield* TestClock.adjust("58 seconds")
+      yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(yield* untilDue, Duration.zero)
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(yield* untilDue, Duration.zero)
-      const [first, second] = yield* claimAll()
+      const claim = yield* claimOne()
       assert.deepStrictEqual(yield* untilDue, lease)
-      if (first !== undefined) yield* completes(first)
-      assert.deepStrictEqual(yield* untilDue, lease)
-      if (second !== undefined) yield* completes(second)
+      yield* completes(claim)
       assert.isUndefined(yield* untilDue)
+    })
+  ]
+])
+
+/** The last attempt of a task whose leases all expired. */
+const lastClaim = Effect.gen(function* () {
+  let { claim } = yield* claimed("1")
+  while (claim.attempt < maximumAttempts) {
+    yield* TestClock.adjust(lease)
+    claim = yield* claimOne()
+  }
+  return claim
+})
+
+/** The last attempt of a task that is dead because that lease expired too. */
+const deadByExpiry = Effect.gen(function* () {
+  const last = yield* lastClaim
+  yield* TestClock.adjust(lease)
+  yield* isLeased
+  return last
+})
+
+suite("an attempt", [
+  [
+    "that failed is followed by another after the given time",
+    Effect.gen(function* () {
+      const { fail } = yield* Scheduler
+      const { claim } = yield* claimed("1")
+      yield* fail(claim, "No", Duration.hours(1))
+      yield* isSuperseded(claim)
+      const next = yield* isClaimedAfter(Duration.hours(1))
+      assert.strictEqual(next.attempt, 2)
+      yield* completes(next)
+    })
+  ],
+  [
+    "that fails is the last if it is the eighth",
+    Effect.gen(function* () {
+      const { fail, release } = yield* Scheduler
+      let { claim } = yield* claimed("1")
+      for (let attempt = 1; attempt < 8; attempt++) {
+        assert.strictEqual(claim.attempt, attempt)
+        yield* fail(claim, "No", Duration.zero)
+        claim = yield* claimOne()
+      }
+      yield* fail(claim, "No", Duration.zero)
+      yield* isSuperseded(claim)
+      yield* release(claim)
+      yield* isFinished
+    })
+  ],
+  ["may be the eighth, and complete", Effect.andThen(Effect.flatMap(lastClaim, completes), isFinished)],
+  [
+    "whose lease expires is the last if it is the eighth, whatever its worker does after that",
+    Effect.gen(function* () {
+      const { fail, renew } = yield* Scheduler
+      const last = yield* deadByExpiry
+      yield* renew([last], lease)
+      yield* fail(last, "No", Duration.zero)
+      yield* isSuperseded(last)
+      yield* isFinished
+    })
+  ],
+  [
+    "that was released does not count, though its lease expired and it was the eighth",
+    Effect.gen(function* () {
+      const { release } = yield* Scheduler
+      const last = yield* deadByExpiry
+      yield* release(last)
+      yield* release(last)
+      const again = yield* claimOne()
+      assert.strictEqual(again.attempt, maximumAttempts)
+      yield* completes(again)
+      yield* isFinished
+    })
+  ],
+  [
+    "that was released does not count, however often, and the task is due at once",
+    Effect.gen(function* () {
+      const { release } = yield* Scheduler
+      let { claim } = yield* claimed("1")
+      for (let time = 0; time < 2 * maximumAttempts; time++) {
+        yield* release(claim)
+        yield* isSuperseded(claim)
+        claim = yield* claimOne()
+        assert.strictEqual(claim.attempt, 1)
+      }
+    })
+  ],
+  [
+    "that was released after a takeover does not count, and the task stays with the other worker",
+    Effect.gen(function* () {
+      const { release } = yield* Scheduler
+      const { first, second } = yield* takenOver("1")
+      yield* release(first)
+      yield* isLeased
+      yield* TestClock.adjust(lease)
+      assert.strictEqual((yield* claimOne()).attempt, second.attempt)
+      yield* isSuperseded(second)
+    })
+  ],
+  [
+    "does not count if each of two workers releases it, and counts once less if one does so twice",
+    Effect.gen(function* () {
+      const { release } = yield* Scheduler
+      const one = yield* takenOver("1")
+      yield* release(one.first)
+      yield* release(one.second)
+      const again = yield* claimOne()
+      assert.strictEqual(again.attempt, 1)
+      yield* completes(again)
+      const { second } = yield* takenOver("2")
+      yield* release(second)
+      yield* release(second)
+      assert.strictEqual((yield* claimOne()).attempt, second.attempt)
+    })
+  ]
+])
+
+const ownersOf = (claims: ReadonlyArray<{ readonly organization: string }>) =>
+  claims.map(({ organization }) => organization)
+
+suite("organizations take turns:", [
+  [
+    "a due task is claimed by the third claim, however many of another organization are older",
+    Effect.gen(function* () {
+      for (const flood of ["org_a", "org_z"]) {
+        yield* backlog(40, flood)
+        const { taskId } = yield* scheduled(delivery("honest", undefined, `org_m beside ${flood}`))
+        yield* TestClock.adjust(delay)
+        const claims = (yield* Effect.replicateEffect(claimSome({ due: 8 }), 3)).flat()
+        assert.include(idsOf(claims), taskId)
+        assert.lengthOf(claims, 24)
+        yield* Effect.replicateEffect(claimSome({ due: 8 }), 4)
+      }
+    })
+  ],
+  [
+    "they share the places of a claim equally, and leave those that they do not need",
+    Effect.gen(function* () {
+      yield* Effect.all([backlog(30, "org_a"), backlog(30, "org_b"), backlog(2, "org_c")])
+      yield* TestClock.adjust(delay)
+      const claims = yield* Effect.replicateEffect(claimSome({ due: 12 }), 2)
+      const equal = [...Array.replicate("org_a", 5), ...Array.replicate("org_b", 5), "org_c", "org_c"]
+      // Turns begin with the first claim, or with the second one, which follows a full one.
+      assert.deepInclude(
+        claims.map((claim) => ownersOf(claim).toSorted()),
+        equal
+      )
+    })
+  ],
+  [
+    "within an organization the oldest go first, and no place stays empty",
+    Effect.gen(function* () {
+      const tasks = idsOf(yield* backlog(20, "org_a"))
+      yield* backlog(3, "org_b")
+      yield* TestClock.adjust(delay)
+      const claims = yield* Effect.replicateEffect(claimSome({ due: 8 }), 4)
+      assert.deepStrictEqual(
+        claims.map(({ length }) => length),
+        [8, 8, 7, 0]
+      )
+      const ours = claims.map((claim) => idsOf(claim.filter(({ organization }) => organization === "org_a")))
+      assert.deepStrictEqual(ours.flat(), tasks)
+    })
+  ],
+  [
+    "each of 300 is reached, beside a backlog and others with nothing due",
+    Effect.gen(function* () {
+      const owners = Array.makeBy(300, (index) => `org_${index}`)
+      yield* backlog(100, "org_")
+      yield* Effect.forEach(owners, (owner) => scheduled(delivery("1", undefined, owner)))
+      yield* TestClock.adjust(delay)
+      yield* Effect.forEach(owners, (owner) => scheduled(delivery("2", undefined, `${owner}_idle`)))
+      const claims = yield* Effect.replicateEffect(claimSome({ due: 64 }), 20)
+      assert.includeMembers(ownersOf(claims.flat()), owners)
+    })
+  ],
+  [
+    "a worker may claim those of organizations that it has no task of",
+    Effect.gen(function* () {
+      yield* Effect.all([backlog(5, "org_a"), backlog(3, "org_b"), backlog(3, "org_c")])
+      yield* TestClock.adjust(delay)
+      const except = new Set(["org_a", "org_c"])
+      assert.deepStrictEqual(ownersOf(yield* claimSome({ due: 8, except })), Array.replicate("org_b", 3))
+      assert.isEmpty(yield* claimSome({ due: 8, except }))
     })
   ]
 ])

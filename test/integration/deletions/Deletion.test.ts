@@ -1,212 +1,198 @@
-/**
- * Which invoices and lines a deletion deletes, and what its outcome counts, in the database. Decisions: "Invoice deletion
- * intake", what the task does.
- */
+/** The invoices and lines that a deletion deletes, and the items that its outcome counts, in the database. */
 import { assert } from "@effect/vitest"
-import { Effect } from "effect"
-import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
-import { inItsOwnTime, overPostgres } from "../../support/deletions/support.ts"
-import { deleted, deletedIds, seedInvoices, outcomeOf, rowsOf } from "../../support/deletions/invoiceFixture.ts"
+import { Arbitrary, Array, Effect, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import type { Outcome } from "../../../src/api/DeletionTasks.ts"
+import type { Deletions } from "../../../src/deletions/Delivery.ts"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import {
+  deleted,
+  deletedIds,
+  invoices,
+  lines,
+  outcomeOf,
+  owners,
+  rowsOf,
+  seedInvoices
+} from "../../support/deletions/invoiceFixture.ts"
+import { claimAll, delay, delivery, inItsOwnTime, overPostgres, scheduled } from "../../support/deletions/support.ts"
 
-/** Rule, deletion, the ids that are deleted then, and what the outcome counts. */
+const invoice = (invoice_id: string, clinic_id: string | null = null, client_id: string | null = null) => ({
+  invoice_id,
+  clinic_id,
+  client_id
+})
+
+const line = (invoice_line_id: string, invoice_id: string | null = null, clinic_id: string | null = null) => ({
+  invoice_line_id,
+  invoice_id,
+  clinic_id
+})
+
+type Invoice = ReturnType<typeof invoice>
+type Line = ReturnType<typeof line>
+type Counts = Parameters<typeof outcomeOf>[0]
+
+const one: Counts = { invoices: { deleted: 1 }, lines_of_invoices: 2 }
+const oneLine: Counts = { invoice_lines: { deleted: 1 } }
+const no = (verdict: keyof Outcome["invoices"]): Counts => ({ invoices: { [verdict]: 1 } })
+const noLine = (verdict: keyof Outcome["invoice_lines"]): Counts => ({ invoice_lines: { [verdict]: 1 } })
+
 type Case = readonly [
   rule: string,
-  deletions: InvoiceDeletions,
-  deleted: ReadonlyArray<string>,
-  counts: Parameters<typeof outcomeOf>[0]
+  invoices: ReadonlyArray<Invoice>,
+  lines: ReadonlyArray<Line>,
+  ids: string,
+  counts: Counts
 ]
 
 const cases: ReadonlyArray<Case> = [
-  [
-    "an invoice with all its lines",
-    { invoices: [{ invoice_id: "i1" }] },
-    ["i1", "i1a", "i1b"],
-    { invoices: { deleted: 1 }, lines_of_invoices: 2 }
-  ],
-  ["an invoice without lines", { invoices: [{ invoice_id: "i4" }] }, ["i4"], { invoices: { deleted: 1 } }],
-  [
-    "an invoice that names its home clinic",
-    { invoices: [{ invoice_id: "i1", clinic_id: "home" }] },
-    ["i1", "i1a", "i1b"],
-    { invoices: { deleted: 1 }, lines_of_invoices: 2 }
-  ],
-  [
-    "an invoice that names its servicing clinic",
-    { invoices: [{ invoice_id: "i1", clinic_id: "servicing" }] },
-    ["i1", "i1a", "i1b"],
-    { invoices: { deleted: 1 }, lines_of_invoices: 2 }
-  ],
-  [
-    "an invoice that names its client",
-    { invoices: [{ invoice_id: "i1", client_id: "client" }] },
-    ["i1", "i1a", "i1b"],
-    { invoices: { deleted: 1 }, lines_of_invoices: 2 }
-  ],
-  [
-    "no invoice that names another clinic",
-    { invoices: [{ invoice_id: "i1", clinic_id: "other" }] },
-    [],
-    { invoices: { clinic_mismatch: 1 } }
-  ],
-  [
-    "no invoice that names another client",
-    { invoices: [{ invoice_id: "i1", client_id: "other" }] },
-    [],
-    { invoices: { client_mismatch: 1 } }
-  ],
-  [
-    "no invoice that names its clinic and another client",
-    { invoices: [{ invoice_id: "i1", clinic_id: "home", client_id: "other" }] },
-    [],
-    { invoices: { client_mismatch: 1 } }
-  ],
-  [
-    "no invoice that names a clinic and has no such",
-    { invoices: [{ invoice_id: "i4", clinic_id: "home" }] },
-    [],
-    { invoices: { clinic_mismatch: 1 } }
-  ],
-  [
-    "no invoice that names a client and has none",
-    { invoices: [{ invoice_id: "i2", client_id: "client" }] },
-    [],
-    { invoices: { client_mismatch: 1 } }
-  ],
-  [
-    "no invoice in another case",
-    { invoices: [{ invoice_id: "I1", clinic_id: "home" }] },
-    [],
-    { invoices: { not_found: 1 } }
-  ],
+  ["an invoice with all its lines", [invoice("i1")], [], "i1 i1a i1b", one],
+  ["an invoice without lines", [invoice("i4")], [], "i4", no("deleted")],
+  ["an invoice of its home clinic", [invoice("i1", "home")], [], "i1 i1a i1b", one],
+  ["an invoice of its servicing clinic", [invoice("i1", "servicing")], [], "i1 i1a i1b", one],
+  ["an invoice of its client", [invoice("i1", null, "client")], [], "i1 i1a i1b", one],
+  ["no invoice of another clinic", [invoice("i1", "other")], [], "", no("clinic_mismatch")],
+  ["no invoice of another client", [invoice("i1", "home", "other")], [], "", no("client_mismatch")],
+  ["no invoice without a clinic, by a clinic", [invoice("i4", "home")], [], "", no("clinic_mismatch")],
+  ["no invoice without a client, by a client", [invoice("i2", null, "client")], [], "", no("client_mismatch")],
+  ["no invoice by an id in another case", [invoice("I1")], [], "", no("not_found")],
   [
     "no line for an invoice, and no invoice for a line",
-    { invoices: [{ invoice_id: "i1a" }], invoice_lines: [{ invoice_line_id: "i1" }] },
+    [invoice("i1a")],
+    [line("i1")],
+    "",
+    { ...no("not_found"), ...noLine("not_found") }
+  ],
+  ["a line alone", [], [line("i1a")], "i1a", oneLine],
+  ["a line of its invoice and clinic", [], [line("i1a", "i1", "home")], "i1a", oneLine],
+  ["a line whose invoice does not exist", [], [line("stray", "nowhere")], "stray", oneLine],
+  ["no line of another invoice", [], [line("i1a", "i2")], "", noLine("invoice_mismatch")],
+  ["no line without an invoice, by an invoice", [], [line("loose", "i1")], "", noLine("invoice_mismatch")],
+  ["no line of its invoice's other clinic", [], [line("i1a", null, "servicing")], "", noLine("clinic_mismatch")],
+  ["no line without a clinic, by a clinic", [], [line("i2a", null, "home")], "", noLine("clinic_mismatch")],
+  [
+    "a line with its invoice, though the line alone does not match",
+    [invoice("i1")],
+    [line("i1a", null, "other")],
+    "i1 i1a i1b",
+    { ...one, ...noLine("clinic_mismatch") }
+  ],
+  [
+    "a line alone, though its invoice does not match",
+    [invoice("i1", "other")],
+    [line("i1a")],
+    "i1a",
+    { ...no("clinic_mismatch"), ...oneLine }
+  ],
+  [
+    "an invoice that is named twice, once with a match",
+    [invoice("i1", "other"), invoice("i1", "home")],
     [],
-    { invoices: { not_found: 1 }, invoice_lines: { not_found: 1 } }
-  ],
-  ["a line alone", { invoice_lines: [{ invoice_line_id: "i1a" }] }, ["i1a"], { invoice_lines: { deleted: 1 } }],
-  [
-    "a line that names its invoice and its clinic",
-    { invoice_lines: [{ invoice_line_id: "i1a", invoice_id: "i1", clinic_id: "home" }] },
-    ["i1a"],
-    { invoice_lines: { deleted: 1 } }
-  ],
-  [
-    "a line whose invoice nobody has",
-    { invoice_lines: [{ invoice_line_id: "stray", invoice_id: "nowhere" }] },
-    ["stray"],
-    { invoice_lines: { deleted: 1 } }
-  ],
-  [
-    "no line that names another invoice",
-    { invoice_lines: [{ invoice_line_id: "i1a", invoice_id: "i2" }] },
-    [],
-    { invoice_lines: { invoice_mismatch: 1 } }
-  ],
-  [
-    "no line that names an invoice and has none",
-    { invoice_lines: [{ invoice_line_id: "loose", invoice_id: "i1" }] },
-    [],
-    { invoice_lines: { invoice_mismatch: 1 } }
-  ],
-  [
-    "no line that names another clinic, its invoice's included",
-    { invoice_lines: [{ invoice_line_id: "i1a", clinic_id: "servicing" }] },
-    [],
-    { invoice_lines: { clinic_mismatch: 1 } }
-  ],
-  [
-    "no line that names a clinic and has none",
-    { invoice_lines: [{ invoice_line_id: "i2a", clinic_id: "home" }] },
-    [],
-    { invoice_lines: { clinic_mismatch: 1 } }
-  ],
-  [
-    "no lines of an invoice that names nothing",
-    { invoices: [{ invoice_id: "nowhere" }] },
-    [],
-    { invoices: { not_found: 1 } }
-  ],
-  [
-    "an invoice's line with its invoice, though the line alone does not fit",
-    { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "i1a", clinic_id: "other" }] },
-    ["i1", "i1a", "i1b"],
-    { invoices: { deleted: 1 }, invoice_lines: { clinic_mismatch: 1 }, lines_of_invoices: 2 }
-  ],
-  [
-    "a line alone, though its invoice does not fit",
-    { invoices: [{ invoice_id: "i1", clinic_id: "other" }], invoice_lines: [{ invoice_line_id: "i1a" }] },
-    ["i1a"],
-    { invoices: { clinic_mismatch: 1 }, invoice_lines: { deleted: 1 } }
-  ],
-  [
-    "an invoice that is named twice, once as it is",
-    {
-      invoices: [
-        { invoice_id: "i1", clinic_id: "other" },
-        { invoice_id: "i1", clinic_id: "home" }
-      ]
-    },
-    ["i1", "i1a", "i1b"],
-    { invoices: { deleted: 1, clinic_mismatch: 1 }, lines_of_invoices: 2 }
-  ],
-  [
-    "repeated items once",
-    { invoices: [{ invoice_id: "i4" }, { invoice_id: "i4" }] },
-    ["i4"],
-    { invoices: { deleted: 1 } }
-  ],
-  [
-    "what fits of many items, and counts the others by their reasons",
-    {
-      invoices: [
-        { invoice_id: "i1" },
-        { invoice_id: "i2", clinic_id: "home" },
-        { invoice_id: "i3", clinic_id: "x" },
-        { invoice_id: "i4", client_id: "x" },
-        { invoice_id: "x" },
-        { invoice_id: "y" }
-      ],
-      invoice_lines: [
-        { invoice_line_id: "i1a" },
-        { invoice_line_id: "loose" },
-        { invoice_line_id: "i3a", clinic_id: "x" },
-        { invoice_line_id: "stray", invoice_id: "x" },
-        { invoice_line_id: "x" }
-      ]
-    },
-    ["i1", "i1a", "i1b", "i2", "i2a", "loose"],
-    {
-      invoices: { deleted: 2, clinic_mismatch: 1, client_mismatch: 1, not_found: 2 },
-      invoice_lines: { deleted: 2, clinic_mismatch: 1, invoice_mismatch: 1, not_found: 1 },
-      lines_of_invoices: 3
-    }
+    "i1 i1a i1b",
+    { ...one, invoices: { deleted: 1, clinic_mismatch: 1 } }
   ]
 ]
 
+/** The verdict on an item, by the rules and not by the statement. */
+const verdictOnInvoice = ({ client_id, clinic_id, invoice_id }: Invoice) => {
+  const [, home, servicing, client] = invoices.find(([id]) => id === invoice_id) ?? []
+  if (client === undefined) return "not_found"
+  if (clinic_id !== null && clinic_id !== home && clinic_id !== servicing) return "clinic_mismatch"
+  return client_id !== null && client_id !== client ? "client_mismatch" : "deleted"
+}
+
+const verdictOnLine = ({ clinic_id, invoice_id, invoice_line_id }: Line) => {
+  const [, of, clinic] = lines.find(([id]) => id === invoice_line_id) ?? []
+  if (clinic === undefined) return "not_found"
+  if (invoice_id !== null && invoice_id !== of) return "invoice_mismatch"
+  return clinic_id !== null && clinic_id !== clinic ? "clinic_mismatch" : "deleted"
+}
+
+const countsOf = <Verdict extends string>(verdicts: ReadonlyArray<Verdict>) =>
+  verdicts.reduce<Partial<Record<Verdict, number>>>((sum, each) => ({ ...sum, [each]: (sum[each] ?? 0) + 1 }), {})
+
+/** The ids that a task deletes, and its outcome. */
+const expected = ({ invoice_lines, invoices: named }: Deletions) => {
+  const targets = new Set(
+    named.filter((item) => verdictOnInvoice(item) === "deleted").map(({ invoice_id }) => invoice_id)
+  )
+  const ofInvoices = lines.flatMap(([id, of]) => (of !== null && targets.has(of) ? [id] : []))
+  const alone = invoice_lines.filter((item) => verdictOnLine(item) === "deleted")
+  return {
+    ids: new Set([...targets, ...ofInvoices, ...alone.map(({ invoice_line_id }) => invoice_line_id)]),
+    outcome: outcomeOf({
+      invoices: countsOf(named.map(verdictOnInvoice)),
+      invoice_lines: countsOf(invoice_lines.map(verdictOnLine)),
+      lines_of_invoices: ofInvoices.length
+    })
+  }
+}
+
+const oneOf = <const L extends ReadonlyArray<string | null>>(...values: L) => Arbitrary.schema(Schema.Literals(values))
+
+/** Tasks of two organizations that have the same ids, and name the same ones in other ways. */
+const someTasks = Arbitrary.array(
+  Arbitrary.all({
+    owner: oneOf(...owners),
+    invoices: Arbitrary.array(
+      Arbitrary.map(
+        Arbitrary.all([oneOf("i1", "i2", "i3", "x"), oneOf(null, null, "home", "other"), oneOf(null, null, "client")]),
+        ([id, clinic, client]) => invoice(id, clinic, client)
+      ),
+      { maxLength: 3 }
+    ),
+    lines: Arbitrary.array(
+      Arbitrary.map(
+        Arbitrary.all([oneOf("i1a", "i1b", "i2a", "i3a", "x"), oneOf(null, null, "i1"), oneOf(null, null, "home")]),
+        ([id, of, clinic]) => line(id, of, clinic)
+      ),
+      { maxLength: 3 }
+    )
+  }),
+  { minLength: 2, maxLength: 6 }
+)
+
 overPostgres("a deletion", (it) => {
-  it.effect.each(cases)("deletes %s", ([, deletions, ids, counts]) =>
+  it.effect.each(cases)("deletes %s", ([, named, alone, ids, counts]) =>
     Effect.gen(function* () {
       const sql = yield* seedInvoices
       const before = yield* rowsOf(sql)
-      assert.deepStrictEqual(yield* deleted(deletions), outcomeOf(counts))
+      assert.deepStrictEqual(yield* deleted({ invoices: named, invoice_lines: alone }), outcomeOf(counts))
       const after = yield* rowsOf(sql)
-      assert.deepStrictEqual(deletedIds(after), ids)
-      const untouched = (row: { readonly owner: string; readonly id: string }) =>
-        row.owner !== "org_a" || !ids.includes(row.id)
-      assert.deepStrictEqual(after.filter(untouched), before.filter(untouched))
+      assert.deepStrictEqual(deletedIds(after).join(" "), ids)
+      for (const [index, row] of after.entries()) if (!row.is_deleted) assert.deepStrictEqual(row, before[index])
     }).pipe(inItsOwnTime)
   )
 
-  it.effect("deletes what its own organization has, and nothing for one that has nothing", () =>
-    Effect.gen(function* () {
-      const sql = yield* seedInvoices
-      const deletions = { invoices: [{ invoice_id: "i4" }], invoice_lines: [{ invoice_line_id: "loose" }] }
-      const nothing = outcomeOf({ invoices: { not_found: 1 }, invoice_lines: { not_found: 1 } })
-      assert.deepStrictEqual(yield* deleted(deletions, "org_nobody"), nothing)
-      assert.isEmpty(deletedIds(yield* rowsOf(sql)))
-      yield* deleted(deletions, "org_b")
-      assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), ["org_b/i4", "org_b/loose"])
-    }).pipe(inItsOwnTime)
+  it.effect.prop(
+    "is that of its organization alone, with an outcome of its own, whatever runs in the same transaction",
+    { someTasks },
+    ({ someTasks: given }) =>
+      Effect.gen(function* () {
+        const sql = yield* seedInvoices
+        const { run } = yield* Scheduler
+        const tasks = yield* Effect.forEach(given, ({ invoices: named, lines: alone, owner }, index) => {
+          const made = delivery(`${index}`, { invoices: named, invoice_lines: alone }, owner)
+          return Effect.as(scheduled(made), made)
+        })
+        yield* TestClock.adjust(delay)
+        const claims = yield* claimAll()
+        const outcomes = yield* run(claims)
+        for (const { deletions, taskId } of tasks) {
+          const outcome = outcomes[claims.findIndex((claim) => claim.taskId === taskId)]
+          assert.deepStrictEqual(outcome?._tag === "Completed" ? outcome.outcome : outcome, expected(deletions).outcome)
+        }
+        const ids = owners.map((owner) =>
+          tasks.flatMap(({ deletions, organization }) =>
+            organization === owner ? Array.fromIterable(expected(deletions).ids) : []
+          )
+        )
+        const rows = yield* rowsOf(sql)
+        for (const { id, is_deleted, owner } of rows) {
+          assert.strictEqual(is_deleted, ids[owner === "org_a" ? 0 : 1]?.includes(id), `${owner}/${id}`)
+        }
+      }).pipe(inItsOwnTime),
+    { arbitrary: { runs: 40, size: 20, maxShrinks: 50 } }
   )
 })

@@ -1,41 +1,38 @@
-/**
- * Scheduling a delivery, by any scheduler: what is stored once, what is a duplicate, and what is refused. Decisions:
- * "Invoice deletion intake".
- */
-import { assert } from "@effect/vitest"
-import { DateTime, Duration, Effect } from "effect"
+/** Scheduling a delivery, over each scheduler: what is stored once, a duplicate, refused, or beyond the bounds. */
+import { assert, describe, layer } from "@effect/vitest"
+import { Array, DateTime, Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import type { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
+import * as Distribution from "../../../src/database/Distribution.ts"
+import type * as Fairness from "../../../src/deletions/Fairness.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import * as SchedulerMemory from "../../../src/deletions/SchedulerMemory.ts"
+import * as SchedulerPostgres from "../../../src/deletions/SchedulerPostgres.ts"
 import { maximumAttempts, type Receipt, ScheduleOutcome } from "../../../src/deletions/Task.ts"
 import {
   type Check,
   claimAll,
   claimed,
-  claimOne,
+  completes,
   delay,
   delivery,
+  emptied,
   idsOf,
+  inItsOwnTime,
   lease,
+  onDatabase,
+  organization,
   scheduled,
   start,
   suite
 } from "../../support/deletions/support.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const key = "delivery-1"
+const another = { invoices: [{ invoice_id: "another" }] }
 
-/** What is scheduled, and then a delivery of the same key. */
-const redelivered = Effect.fnUntraced(function* (first: InvoiceDeletions, second: InvoiceDeletions) {
-  const { schedule } = yield* Scheduler
-  const receipt = yield* scheduled(delivery(key, first))
-  yield* TestClock.adjust("1 second")
-  return { receipt, outcome: yield* schedule(delivery(key, second)) }
-})
-
-/** How a task of the key comes to each state. Each returns the receipt of its delivery. */
+/** The ways to each state of a task. Each returns the receipt of its delivery. */
 const states: ReadonlyArray<readonly [state: string, reach: Check<Receipt>]> = [
   ["scheduled", scheduled(delivery(key))],
-  ["due", Effect.tap(scheduled(delivery(key)), TestClock.adjust("1 hour"))],
   ["running", Effect.map(claimed(key), ({ receipt }) => receipt)],
   [
     "waiting for another attempt",
@@ -49,7 +46,7 @@ const states: ReadonlyArray<readonly [state: string, reach: Check<Receipt>]> = [
     "completed",
     Effect.gen(function* () {
       const { receipt, claim } = yield* claimed(key)
-      yield* (yield* Scheduler).run([claim])
+      yield* completes(claim)
       yield* TestClock.adjust("365 days")
       return receipt
     })
@@ -58,141 +55,131 @@ const states: ReadonlyArray<readonly [state: string, reach: Check<Receipt>]> = [
     "dead",
     Effect.gen(function* () {
       const { receipt } = yield* claimed(key)
-      for (let attempt = 1; attempt <= maximumAttempts; attempt++) {
-        yield* TestClock.adjust(lease)
-        yield* claimAll()
-      }
+      yield* Effect.replicateEffect(Effect.andThen(TestClock.adjust(lease), claimAll()), maximumAttempts)
       return receipt
     })
   ]
 ]
 
-const whateverTheState = states.flatMap(([state, reach]) => [
-  [
-    `the same delivery again is a duplicate with the receipt of the first: ${state}`,
-    Effect.gen(function* () {
-      const receipt = yield* reach
-      const { schedule } = yield* Scheduler
-      for (const time of ["0 seconds", "1 milli", "30 days"] as const) {
-        yield* TestClock.adjust(time)
-        assert.deepStrictEqual(yield* schedule(delivery(key)), ScheduleOutcome.Duplicate({ receipt }))
-      }
-    })
-  ] as const,
-  [
-    `another payload with the same key is refused, and changes nothing: ${state}`,
-    Effect.gen(function* () {
-      const receipt = yield* reach
-      const { schedule, untilDue } = yield* Scheduler
-      const before = yield* untilDue
-      const other = delivery(key, { invoices: [{ invoice_id: "invoice_2" }] })
-      assert.deepStrictEqual(yield* schedule(other), ScheduleOutcome.KeyReused())
-      assert.deepStrictEqual(yield* untilDue, before)
-      assert.deepStrictEqual(yield* schedule(delivery(key)), ScheduleOutcome.Duplicate({ receipt }))
-    })
-  ] as const
-])
-
-const a = { invoice_id: "a", clinic_id: "clinic", client_id: "client" }
-const b = { invoice_id: "b" }
-const line = { invoice_line_id: "a", invoice_id: "b", clinic_id: "c" }
-
-/** Payloads that are the same sets of items. */
-const same: ReadonlyArray<readonly [what: string, first: InvoiceDeletions, second: InvoiceDeletions]> = [
-  ["the items in another order", { invoices: [a, b] }, { invoices: [b, a] }],
-  ["items repeated", { invoices: [a, b] }, { invoices: [a, b, a, a] }],
-  ["items no longer repeated", { invoices: [b, b] }, { invoices: [b] }],
-  [
-    "lines in another order, repeated",
-    { invoice_lines: [line, { ...line, invoice_line_id: "x" }] },
-    { invoice_lines: [{ ...line, invoice_line_id: "x" }, line, line] }
-  ],
-  ["an absent array as an empty one", { invoices: [a] }, { invoices: [a], invoice_lines: [] }],
-  ["null for an absent id", { invoices: [b] }, { invoices: [{ ...b, clinic_id: null, client_id: null }] }]
-]
-
-/** Payloads that differ. */
-const different: ReadonlyArray<readonly [what: string, first: InvoiceDeletions, second: InvoiceDeletions]> = [
-  ["an item more", { invoices: [a] }, { invoices: [a, b] }],
-  ["an item less", { invoices: [a, b] }, { invoices: [a] }],
-  ["another clinic", { invoices: [a] }, { invoices: [{ ...a, clinic_id: "other" }] }],
-  ["no clinic", { invoices: [a] }, { invoices: [{ invoice_id: "a", client_id: "client" }] }],
-  ["another client", { invoices: [a] }, { invoices: [{ ...a, client_id: "other" }] }],
-  [
-    "clinic and client in each other's place",
-    { invoices: [a] },
-    { invoices: [{ ...a, clinic_id: "client", client_id: "clinic" }] }
-  ],
-  ["an id in another case", { invoices: [b] }, { invoices: [{ invoice_id: "B" }] }],
-  ["an id with a space", { invoices: [b] }, { invoices: [{ invoice_id: "b " }] }],
-  ["an id in another Unicode form", { invoices: [{ invoice_id: "é" }] }, { invoices: [{ invoice_id: "e\u0301" }] }],
-  ["a line for an invoice", { invoices: [{ invoice_id: "a" }] }, { invoice_lines: [{ invoice_line_id: "a" }] }],
-  ["another invoice of the line", { invoice_lines: [line] }, { invoice_lines: [{ ...line, invoice_id: "x" }] }],
-  ["a line more", { invoice_lines: [line] }, { invoice_lines: [line], invoices: [a] }]
-]
-
 suite("a scheduler", [
   [
-    "schedules a new delivery: received now, to run after the delay, with the items counted as received",
+    "schedules a new delivery: received now, to run after the delay, with its items as they were counted",
     Effect.gen(function* () {
-      const given = delivery(key, { invoices: [a, b, a], invoice_lines: [line, line] })
+      const [invoice, line] = [{ invoice_id: "a" }, { invoice_line_id: "l" }]
+      const given = delivery(key, { invoices: [invoice, invoice], invoice_lines: [line, line, line] })
       assert.deepStrictEqual(yield* scheduled(given), {
         taskId: given.taskId,
         receivedAt: DateTime.makeUnsafe(start),
         scheduledFor: DateTime.makeUnsafe(start + Duration.toMillis(delay)),
-        invoicesCount: 3,
-        invoiceLinesCount: 2
+        invoicesCount: 2,
+        invoiceLinesCount: 3
       })
     })
   ],
-  ...whateverTheState,
-  ...same.map(
-    ([what, first, second]) =>
+  ...states.map(
+    ([state, reach]) =>
       [
-        `takes for a duplicate, with the counts of the first: ${what}`,
+        `knows a delivery again, and refuses another payload with its key, while its task is ${state}`,
         Effect.gen(function* () {
-          const { receipt, outcome } = yield* redelivered(first, second)
-          assert.deepStrictEqual(outcome, ScheduleOutcome.Duplicate({ receipt }))
-          yield* TestClock.adjust(delay)
-          assert.deepStrictEqual(idsOf([yield* claimOne()]), [receipt.taskId])
-        })
-      ] as const
-  ),
-  ...different.map(
-    ([what, first, second]) =>
-      [
-        `refuses as another payload: ${what}`,
-        Effect.gen(function* () {
-          const { outcome } = yield* redelivered(first, second)
-          assert.deepStrictEqual(outcome, ScheduleOutcome.KeyReused())
-          yield* TestClock.adjust(delay)
-          yield* claimOne()
+          const receipt = yield* reach
+          const { schedule, untilDue } = yield* Scheduler
+          const before = yield* untilDue
+          assert.deepStrictEqual(yield* schedule(delivery(key, another)), ScheduleOutcome.KeyReused())
+          assert.deepStrictEqual(yield* untilDue, before)
+          for (const time of ["0 seconds", "30 days"] as const) {
+            yield* TestClock.adjust(time)
+            assert.deepStrictEqual(yield* schedule(delivery(key)), ScheduleOutcome.Duplicate({ receipt }))
+          }
         })
       ] as const
   ),
   [
-    "has another task for the same key of another organization, whatever the payload",
+    "has another task for the same key of another organization",
     Effect.gen(function* () {
-      const tasks = yield* Effect.forEach(["org_a", "org_b", "org_A", "org_a "], (owner) =>
-        scheduled(delivery(key, undefined, owner))
-      )
+      const owners = ["org_a", "org_b", "org_A", "org_a "]
+      const tasks = yield* Effect.forEach(owners, (owner) => scheduled(delivery(key, undefined, owner)))
       assert.strictEqual(new Set(idsOf(tasks)).size, 4)
       yield* TestClock.adjust(delay)
-      const claims = yield* claimAll()
       assert.sameMembers(
-        claims.map((claim) => claim.organization),
-        ["org_a", "org_b", "org_A", "org_a "]
+        (yield* claimAll()).map((claim) => claim.organization),
+        owners
       )
-    })
-  ],
-  [
-    "tells ('a', 'bc') from ('ab', 'c')",
-    Effect.gen(function* () {
-      const first = yield* scheduled(delivery("bc", undefined, "a"))
-      const second = yield* scheduled(delivery("c", undefined, "ab"))
-      assert.notStrictEqual(first.taskId, second.taskId)
-      yield* TestClock.adjust(delay)
-      assert.sameMembers(idsOf(yield* claimAll()), [first.taskId, second.taskId])
     })
   ]
 ])
+
+const bounds: Fairness.Bounds = { unknown: { tasks: 3, bytes: 100_000 }, known: { tasks: 6, bytes: 100_000 } }
+const fewBytes: Fairness.Bounds = { ...bounds, unknown: { tasks: 100, bytes: 150 } }
+const many: Fairness.Bounds = { known: { tasks: 200, bytes: 1e9 }, unknown: { tasks: 200, bytes: 1e9 } }
+
+const schedule = (name: string, owner = organization) =>
+  Effect.flatMap(Scheduler, (scheduler) =>
+    Effect.map(scheduler.schedule(delivery(name, undefined, owner)), ({ _tag }) => _tag)
+  )
+
+const outcomesOf = (count: number, owner = organization) =>
+  Effect.forEach(Array.range(1, count), (index) => schedule(`${owner}-${index}`, owner))
+
+const postgres = (given: Fairness.Bounds, distribution?: Distribution.Distribution) =>
+  emptied(Layer.effect(Scheduler, SchedulerPostgres.make({ delay, bounds: given, distribution })))
+
+const stores = [
+  ["in memory", (given: Fairness.Bounds) => Layer.effect(Scheduler, SchedulerMemory.make(delay, undefined, given))],
+  ["over Postgres", postgres],
+  ["one organization at a time", (given: Fairness.Bounds) => postgres(given, Distribution.distributed)]
+] as const
+
+layer(
+  TestDatabase.layerDatabases,
+  onDatabase
+)((it) => {
+  describe.each(stores)("a backlog %s", (_, of) => {
+    it.effect("has a bound for each organization, and room again once tasks are done", () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* outcomesOf(4), ["Scheduled", "Scheduled", "Scheduled", "Full"])
+        assert.deepStrictEqual(yield* outcomesOf(1, "org_b"), ["Scheduled"])
+        assert.strictEqual(yield* schedule(`${organization}-1`), "Duplicate")
+        const { schedule: again } = yield* Scheduler
+        assert.strictEqual((yield* again(delivery(`${organization}-1`, another)))._tag, "KeyReused")
+        yield* TestClock.adjust(delay)
+        assert.strictEqual(yield* schedule("next"), "Full")
+        for (const claim of yield* claimAll()) yield* completes(claim)
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(yield* schedule("next"), "Scheduled")
+      }).pipe(Effect.provide(of(bounds)), inItsOwnTime)
+    )
+
+    it.effect("has a bound for its bytes", () =>
+      Effect.gen(function* () {
+        const outcomes = yield* outcomesOf(10)
+        assert.deepStrictEqual([outcomes[0], outcomes[9]], ["Scheduled", "Full"])
+      }).pipe(Effect.provide(of(fewBytes)), inItsOwnTime)
+    )
+  })
+
+  it.effect("an organization with a row has a wider bound", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`insert into organizations ${sql.insert({ organization_id: "org_known", id: "org_known" })}`
+      assert.deepStrictEqual(yield* outcomesOf(7, "org_known"), [...Array.replicate("Scheduled", 6), "Full"])
+    }).pipe(Effect.provide(postgres(bounds)), inItsOwnTime)
+  )
+
+  it.effect("several processes that store at the same time stay about within the bound", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const processes = yield* Effect.replicateEffect(SchedulerPostgres.make({ delay, bounds: many }), 4)
+      yield* Effect.forEach(
+        Array.range(1, 75),
+        (index) =>
+          Effect.forEach(processes, (process, number) => process.schedule(delivery(`${index}-${number}`)), {
+            concurrency: "unbounded"
+          }),
+        { concurrency: 8 }
+      )
+      const stored = yield* sql`select 1 from deletion_tasks`
+      assert.isAtLeast(stored.length, 200)
+      assert.isAtMost(stored.length, 210)
+    }).pipe(Effect.provide(postgres(bounds)), inItsOwnTime)
+  )
+})

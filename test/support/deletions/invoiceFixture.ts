@@ -10,7 +10,7 @@ import { TestClock } from "effect/testing"
 const old = DateTime.formatIso(DateTime.makeUnsafe(start - 86_400_000))
 
 /** Id, home clinic, servicing clinic and client. */
-const invoices = [
+export const invoices = [
   ["i1", "home", "servicing", "client"],
   ["i2", "home", null, null],
   ["i3", "servicing", "home", "client"],
@@ -18,7 +18,7 @@ const invoices = [
 ] as const
 
 /** Id, invoice and clinic. */
-const lines = [
+export const lines = [
   ["i1a", "i1", "home"],
   ["i1b", "i1", "servicing"],
   ["i2a", "i2", null],
@@ -33,19 +33,27 @@ export const owners = ["org_a", "org_b"] as const
 /** Fills the tables: nothing is deleted, everything was changed a day ago. */
 export const seedInvoices = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
-  yield* sql`truncate invoices, invoice_lines, deletion_tasks`
-  for (const owner of owners) {
-    for (const [id, home, servicing, client] of invoices) {
-      yield* sql`
-        insert into invoices (organization_id, id, home_clinic, servicing_clinic, client_id, created_at, updated_at)
-        values (${owner}, ${id}, ${home}, ${servicing}, ${client}, ${old}, ${old})`
-    }
-    for (const [id, invoice, clinic] of lines) {
-      yield* sql`
-        insert into invoice_lines (organization_id, id, invoice, clinic, created_at, updated_at)
-        values (${owner}, ${id}, ${invoice}, ${clinic}, ${old}, ${old})`
-    }
-  }
+  yield* sql`delete from invoices`
+  yield* sql`delete from invoice_lines`
+  yield* sql`delete from deletion_tasks`
+  const times = { created_at: old, updated_at: old }
+  yield* sql`insert into invoices ${sql.insert(
+    owners.flatMap((organization_id) =>
+      invoices.map(([id, home_clinic, servicing_clinic, client_id]) => ({
+        organization_id,
+        id,
+        home_clinic,
+        servicing_clinic,
+        client_id,
+        ...times
+      }))
+    )
+  )}`
+  yield* sql`insert into invoice_lines ${sql.insert(
+    owners.flatMap((organization_id) =>
+      lines.map(([id, invoice, clinic]) => ({ organization_id, id, invoice, clinic, ...times }))
+    )
+  )}`
   return sql
 })
 

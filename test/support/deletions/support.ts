@@ -1,5 +1,5 @@
 /** Deliveries, and the two schedulers over which every rule of tasks is checked. */
-import { assert, describe, layer, type Vitest } from "@effect/vitest"
+import { assert, layer, type Vitest } from "@effect/vitest"
 import { Data, Duration, Effect, Layer } from "effect"
 import { TestClock, TestConsole } from "effect/testing"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
@@ -8,17 +8,15 @@ import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../../../
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as SchedulerPostgres from "../../../src/deletions/SchedulerPostgres.ts"
-import type { ClaimLimits } from "../../../src/deletions/Task.ts"
 import {
   type Claim,
+  type ClaimLimits,
   type Receipt,
   RunOutcome,
-  ScheduleOutcome,
   type SchedulerUnavailable,
   type TaskFailed
 } from "../../../src/deletions/Task.ts"
 import { TestDatabase } from "../TestDatabase.ts"
-import { long } from "../tries.ts"
 
 /** From receiving a delivery to running it. */
 export const delay = Duration.minutes(1)
@@ -44,12 +42,8 @@ export class Unexpected extends Data.TaggedError("Unexpected")<{ readonly what: 
 /** Schedules what must be new. */
 export const scheduled = Effect.fnUntraced(function* (given: ReturnType<typeof delivery>) {
   const { schedule } = yield* Scheduler
-  return yield* ScheduleOutcome.$match(yield* schedule(given), {
-    Scheduled: ({ receipt }) => Effect.succeed(receipt),
-    Duplicate: (was) => Effect.fail(new Unexpected({ what: "a new task", was })),
-    KeyReused: (was) => Effect.fail(new Unexpected({ what: "a new task", was })),
-    Full: (was) => Effect.fail(new Unexpected({ what: "a new task", was }))
-  })
+  const was = yield* schedule(given)
+  return was._tag === "Scheduled" ? was.receipt : yield* new Unexpected({ what: "a new task", was })
 })
 
 /** Claims tasks of some kinds. */
@@ -122,7 +116,7 @@ export const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      yield* sql`truncate deletion_tasks`
+      yield* sql`delete from deletion_tasks`
       yield* sql`
         create or replace function public.clock_timestamp() returns timestamptz language sql stable
         return statement_timestamp()`
@@ -138,20 +132,14 @@ export const layerDistributed = emptied(
   Layer.effect(Scheduler, SchedulerPostgres.make({ delay, distribution: Distribution.distributed }))
 )
 
-/** The options of a test of both tiers. */
-const always = { tags: [] }
-
-/** The schedulers over Postgres, by name. The second is for the long tests. */
+/** The schedulers over Postgres, by name. */
 export const postgres = [
-  { store: "over Postgres", scheduler: layerPostgres, options: always },
-  { store: "over Postgres, one organization at a time", scheduler: layerDistributed, options: long }
+  { store: "over Postgres", scheduler: layerPostgres },
+  { store: "over Postgres, one organization at a time", scheduler: layerDistributed }
 ] as const
 
 /** All schedulers. */
-export const stores = [
-  { store: "in memory", scheduler: Scheduler.layerMemory(delay), options: always },
-  ...postgres
-] as const
+export const stores = [{ store: "in memory", scheduler: Scheduler.layerMemory(delay) }, ...postgres] as const
 
 /** How a database is shared by tests: its pool lives in real time. */
 export const onDatabase = { excludeTestServices: true, timeout: "3 minutes" } as const
@@ -167,11 +155,8 @@ type Provided = Scheduler | TestDatabase | CredentialDatabase | RecordDatabase |
 
 /** Tests over each of the schedulers over Postgres. */
 export const overPostgres = (name: string, tests: (it: Vitest.MethodsNonLive<Provided>) => void) => {
-  for (const { options, scheduler, store } of postgres) {
-    describe(store, options, () =>
-      layer(Layer.provideMerge(scheduler, TestDatabase.layerDatabases), onDatabase)(name, tests)
-    )
-  }
+  for (const { scheduler, store } of postgres)
+    layer(Layer.provideMerge(scheduler, TestDatabase.layerDatabases), onDatabase)(`${name} (${store})`, tests)
 }
 
 /** What a test does with a scheduler. */
@@ -180,11 +165,7 @@ export type Check<A = unknown> = Effect.Effect<A, Unexpected | SchedulerUnavaila
 /** Checks rules over all schedulers, each rule on a new one. */
 export const suite = (name: string, rules: ReadonlyArray<readonly [rule: string, check: Check]>) =>
   layer(TestDatabase.layerDatabases, onDatabase)(name, (it) => {
-    for (const { options, scheduler, store } of stores) {
-      it.effect.each(rules)(
-        `%s (${store})`,
-        ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))),
-        options
-      )
+    for (const { scheduler, store } of stores) {
+      it.effect.each(rules)(`%s (${store})`, ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))))
     }
   })

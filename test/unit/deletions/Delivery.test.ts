@@ -1,0 +1,112 @@
+/** The decoding of a delivery item by item, its task id and its fingerprint. */
+import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
+import { version } from "uuid"
+import { prune, wantedBy } from "../../../src/http/JsonPruning.ts"
+import { decode, deliveryOf, taskIdOf } from "../../../src/deletions/Delivery.ts"
+import { InvoiceDeletions } from "../../../src/api/IntakeApi.ts"
+import { maximumFaults, tooLong, validationErrors } from "../../../src/api/Faults.ts"
+
+const Id = Schema.Literals(["invoice_id", "clinic_id", "client_id", "invoice_line_id", "x", "__proto__"])
+const Value = Schema.Union([Schema.Literals(["i", "é", "", " ", "\0", "\ud800", 1, true]), Schema.Null, Schema.Json])
+const Item = Schema.Union([Schema.Record(Id, Value), Value])
+const List = Schema.Union([Schema.Array(Item), Item])
+const Body = Schema.Union([
+  Schema.Struct({ invoices: List, invoice_lines: List }),
+  Schema.Record(Schema.Literals(["invoices", "invoice_lines", "x"]), List),
+  Schema.Json
+])
+
+const wanted = wantedBy(InvoiceDeletions)
+const decodeWhole = Schema.decodeUnknownResult(InvoiceDeletions, { errors: "all" })
+
+/** What the schema says of the whole. An absent list and an empty one mean the same. */
+const whole = (text: string) =>
+  Result.mapBoth(decodeWhole(JSON.parse(text)), {
+    onSuccess: (deletions) => ({ invoices: [], invoice_lines: [], ...deletions }),
+    onFailure: ({ issue }) => validationErrors(issue, ["body"]).slice(0, maximumFaults)
+  })
+
+const itemByItem = (text: string) =>
+  Result.mapError(
+    Result.flatMap(prune(text, wanted), (json) => decode(JSON.parse(json))),
+    ({ detail }) => detail
+  )
+
+const owner = { "idempotency-key": "k", "x-organization-id": "o" }
+
+const hexOf = (deletions: InvoiceDeletions) => Buffer.from(deliveryOf(owner, deletions).fingerprint).toString("hex")
+
+const a = { invoice_id: "a", clinic_id: "clinic", client_id: "client" }
+const b = { invoice_id: "b" }
+const line = { invoice_line_id: "a", invoice_id: "b", clinic_id: "c" }
+const lineX = { ...line, invoice_line_id: "x" }
+
+type Pair = readonly [rule: string, one: InvoiceDeletions, other: InvoiceDeletions]
+
+const same: ReadonlyArray<Pair> = [
+  ["in another order, repeated", { invoices: [a, b] }, { invoices: [b, a, a] }],
+  ["lines in another order, repeated", { invoice_lines: [line, lineX] }, { invoice_lines: [lineX, line, line] }],
+  ["an absent array for an empty one", { invoices: [a] }, { invoices: [a], invoice_lines: [] }],
+  ["null for an absent id", { invoices: [b] }, { invoices: [{ ...b, clinic_id: null, client_id: null }] }]
+]
+
+const different: ReadonlyArray<Pair> = [
+  ["one more item", { invoices: [a] }, { invoices: [a, b] }],
+  ["another clinic", { invoices: [a] }, { invoices: [{ ...a, clinic_id: "other" }] }],
+  ["no clinic", { invoices: [a] }, { invoices: [{ invoice_id: "a", client_id: "client" }] }],
+  ["another client", { invoices: [a] }, { invoices: [{ ...a, client_id: "other" }] }],
+  ["clinic and client swapped", { invoices: [a] }, { invoices: [{ ...a, clinic_id: "client", client_id: "clinic" }] }],
+  ["an id in another case", { invoices: [b] }, { invoices: [{ invoice_id: "B" }] }],
+  ["an id with a space", { invoices: [b] }, { invoices: [{ invoice_id: "b " }] }],
+  ["another Unicode form", { invoices: [{ invoice_id: "é" }] }, { invoices: [{ invoice_id: "e\u0301" }] }],
+  ["a line for an invoice", { invoices: [{ invoice_id: "a" }] }, { invoice_lines: [{ invoice_line_id: "a" }] }],
+  ["another invoice of a line", { invoice_lines: [line] }, { invoice_lines: [{ ...line, invoice_id: "x" }] }]
+]
+
+describe("a delivery", () => {
+  it.prop("is accepted or refused as by its schema", { body: Body }, ({ body }) => {
+    const text = JSON.stringify(body, undefined, 1)
+    assert.deepStrictEqual(itemByItem(text), whole(text))
+  })
+
+  it("lists a hundred faults at most", () => {
+    const text = JSON.stringify({ invoices: Array.from({ length: 5000 }, () => ({ invoice_id: 1, clinic_id: 2 })) })
+    assert.deepStrictEqual(itemByItem(text), whole(text))
+  })
+
+  it("refuses 10,001 items of both kinds, whatever they are", () => {
+    const json = { invoices: Array(10_000).fill(0), invoice_lines: [0] }
+    assert.deepStrictEqual(
+      Result.mapError(decode(json), ({ detail }) => detail),
+      Result.fail([{ loc: ["body"], ...tooLong(10_000, 10_001) }])
+    )
+  })
+
+  it("has a task id of its organization and key", () => {
+    assert.strictEqual(taskIdOf("org_a", "delivery-1"), taskIdOf("org_a", "delivery-1"))
+    assert.notStrictEqual(taskIdOf("a", "bc"), taskIdOf("ab", "c"))
+    assert.strictEqual(version(taskIdOf("org_a", "delivery-1")), 5)
+    // Stored tasks have ids.
+    assert.strictEqual(taskIdOf("org_oakridge", "demo-delivery-1"), "81b8ad4e-04b1-5faa-8a32-d5097856a418")
+  })
+
+  it.each(same)("has the same fingerprint with %s", (_, one, other) => assert.strictEqual(hexOf(one), hexOf(other)))
+
+  it.each(different)("has another fingerprint with %s", (_, one, other) =>
+    assert.notStrictEqual(hexOf(one), hexOf(other))
+  )
+
+  it("has the fingerprint of stored tasks", () => {
+    const invoices = [
+      { invoice_id: "b", clinic_id: "c" },
+      { invoice_id: "a", client_id: null },
+      { invoice_id: "b", clinic_id: "c", client_id: null },
+      { invoice_id: 'é"\u2028' }
+    ]
+    const hex = hexOf({ invoices, invoice_lines: [{ invoice_line_id: "l", invoice_id: "a" }] })
+    assert.strictEqual(hex, "f9a2915879fb9f1b49d2ded97fa634493a34222866ffdc70372e06f0549054e1")
+    const alone = "425f8c5ff814837d6a40829116b5ad0b63fd4f4fdc506f8875c08f6c3fc8dc11"
+    assert.strictEqual(hexOf({ invoices: [{ invoice_id: "a" }] }), alone)
+  })
+})
