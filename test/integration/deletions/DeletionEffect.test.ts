@@ -1,146 +1,130 @@
-/**
- * How a deletion changes what it deletes, and that it does so in one transaction, for the worker that holds its task.
- * Decisions: "Invoice deletion intake", what the task does.
- */
-import { assert } from "@effect/vitest"
-import { DateTime, Effect, Schema } from "effect"
+/** The changes of rows by a deletion: their times, in one transaction, for the worker that holds the task. */
+import { assert, layer } from "@effect/vitest"
+import { Clock, DateTime, Duration, Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { invoiceLines } from "../../../src/api/records/InvoiceLines.ts"
 import { invoices } from "../../../src/api/records/Invoices.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import * as Pages from "../../../src/records/Pages.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
+import { deleted, deletedIds, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
+import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import {
+  claimAll,
   claimed,
   claimOne,
+  completes,
   delay,
   delivery,
   inItsOwnTime,
+  isSuperseded,
+  onDatabase,
   overPostgres,
   runOne,
   scheduled,
   start
 } from "../../support/deletions/support.ts"
-import { deleted, deletedIds, outcomeOf, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
-import * as Pages from "../../../src/records/Pages.ts"
+import { eventually } from "../../support/eventually.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const Shown = { id: Schema.String, is_deleted: Schema.Boolean, deleted_at: Schema.NullOr(Schema.String) }
 
 const readBody = Schema.decodeEffect(
-  Schema.fromJsonString(
-    Schema.Struct({
-      body: Schema.Array(
-        Schema.Struct({
-          id: Schema.String,
-          is_deleted: Schema.Boolean,
-          deleted_at: Schema.NullOr(Schema.String),
-          updated_at: Schema.String
-        })
-      )
-    })
-  )
+  Schema.fromJsonString(Schema.Struct({ body: Schema.Array(Schema.Struct({ ...Shown, updated_at: Schema.String })) }))
 )
 
 const timeOf = (millis: number) => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
+const i1 = { invoices: [{ invoice_id: "i1" }] }
+const all = ["i1", "i1a", "i1b"]
+const minute = (number: number) => `2026-01-31 09:3${number}:00+00`
+const last = "9999-12-31 23:59:59.999999+00"
+
 overPostgres("a deletion", (it) => {
-  it.effect("says when it was deleted, the first time, and changes updated_at each time", () =>
+  it.effect("keeps the first time of a deletion, and changes updated_at each time", () =>
     Effect.gen(function* () {
       const sql = yield* seedInvoices
-      const find = Effect.map(rowsOf(sql), (rows) => rows.filter((row) => row.is_deleted))
-      yield* deleted({ invoice_lines: [{ invoice_line_id: "i1a" }] })
-      yield* deleted({ invoices: [{ invoice_id: "i1" }] })
-      const once = yield* find
-      assert.deepStrictEqual(
-        once.map(({ id, deleted_at }) => [id, deleted_at]),
-        [
-          ["i1", "2026-01-31 09:32:00+00"],
-          ["i1a", "2026-01-31 09:31:00+00"],
-          ["i1b", "2026-01-31 09:32:00+00"]
-        ]
+      const times = Effect.map(rowsOf(sql), (rows) =>
+        rows.flatMap(({ deleted_at, id, is_deleted, updated_at }) => (is_deleted ? [[id, deleted_at, updated_at]] : []))
       )
-      for (const row of once) assert.strictEqual(row.updated_at, "2026-01-31 09:32:00+00")
-      yield* deleted({ invoices: [{ invoice_id: "i1" }] })
-      for (const [index, row] of (yield* find).entries()) {
-        assert.deepStrictEqual(row, { ...once[index], ...row, deleted_at: once[index]?.deleted_at ?? null })
-        assert.strictEqual(row.updated_at, "2026-01-31 09:33:00+00")
-      }
+      const [first, second, third] = [minute(1), minute(2), minute(3)] as const
+      yield* deleted({ invoice_lines: [{ invoice_line_id: "i1a" }] })
+      yield* deleted(i1)
+      assert.deepStrictEqual(yield* times, [
+        ["i1", second, second],
+        ["i1a", first, second],
+        ["i1b", second, second]
+      ])
+      yield* deleted(i1)
+      assert.deepStrictEqual(yield* times, [
+        ["i1", second, third],
+        ["i1a", first, third],
+        ["i1b", second, third]
+      ])
     }).pipe(inItsOwnTime)
   )
 
-  it.effect("has an updated_at after the one before, also where that is ahead of the clock", () =>
+  it.effect.each([
+    ["2030-01-01 00:00:00.000009+00", "2030-01-01 00:00:00.00001+00"],
+    ["2030-01-01 00:00:00.999999+00", "2030-01-01 00:00:01+00"],
+    ["9999-12-31 23:59:59.999998+00", last],
+    // None is later.
+    [last, last]
+  ])("has an updated_at after one that is ahead of the clock: %s", ([before, after]) =>
     Effect.gen(function* () {
       const sql = yield* seedInvoices
-      yield* sql`update invoices set updated_at = '2030-01-01 00:00:00.000009+00' where id = 'i1'`
-      yield* sql`update invoice_lines set updated_at = '2030-01-01 00:00:00.999999+00' where id = 'i1a'`
-      yield* deleted({ invoices: [{ invoice_id: "i1" }] })
+      yield* sql`update invoices set updated_at = ${before} where id = 'i1'`
+      yield* sql`update invoice_lines set updated_at = ${before} where id in ('i1a', 'i1b')`
+      yield* deleted(i1)
       const rows = (yield* rowsOf(sql)).filter((row) => row.is_deleted)
       assert.deepStrictEqual(
         rows.map(({ updated_at }) => updated_at),
-        ["2030-01-01 00:00:00.00001+00", "2030-01-01 00:00:01+00", "2026-01-31 09:31:00+00"]
+        [after, after, after]
       )
     }).pipe(inItsOwnTime)
   )
 
-  it.effect("has the last time of the range for its updated_at where it cannot have a later one", () =>
-    Effect.gen(function* () {
-      const sql = yield* seedInvoices
-      const last = "9999-12-31 23:59:59.999999+00"
-      yield* sql`update invoices set updated_at = ${last}, deleted_at = ${last} where id in ('i1', 'i2')`
-      yield* sql`update invoice_lines set updated_at = ${last} where id in ('i1a', 'loose')`
-      yield* sql`update invoice_lines set updated_at = '9999-12-31 23:59:59.999998+00' where id = 'i1b'`
-      const deletions = { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] }
-      for (const outcome of [yield* deleted(deletions), yield* deleted(deletions)]) {
-        assert.deepStrictEqual(
-          outcome,
-          outcomeOf({ invoices: { deleted: 1 }, invoice_lines: { deleted: 1 }, lines_of_invoices: 2 })
-        )
-      }
-      const rows = (yield* rowsOf(sql)).filter((row) => row.is_deleted)
-      assert.deepStrictEqual(deletedIds(rows), ["i1", "i1a", "i1b", "loose"])
-      assert.deepStrictEqual(new Set(rows.map(({ updated_at }) => updated_at)), new Set([last]))
-      assert.strictEqual(rows[0]?.deleted_at, last)
-    }).pipe(inItsOwnTime)
-  )
-
-  it.effect("is seen by a client that syncs: with include_deleted, after its last timestamp", () =>
+  it.effect("is found by a client that syncs, with include_deleted, after its last timestamp", () =>
     Effect.gen(function* () {
       yield* seedInvoices
-      yield* deleted({ invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] })
+      yield* deleted({ ...i1, invoice_lines: [{ invoice_line_id: "loose" }] })
       const at = timeOf(start + 60_000)
       const page = { limit: 100, offset: 0 }
-      const records = yield* RecordDatabase
       for (const [resource, ids] of [
         [invoices, ["i1"]],
         [invoiceLines, ["i1a", "i1b", "loose"]]
       ] as const) {
-        const repository = Postgres.make(records, resource)
-        const synced = yield* repository.search({ include_deleted: true, updated_at_since: timeOf(start) }, page)
+        const { search } = Postgres.make(yield* RecordDatabase, resource)
+        const synced = yield* search({ include_deleted: true, updated_at_since: timeOf(start) }, page)
+        const { body } = yield* readBody(Pages.toText(synced))
         assert.deepStrictEqual(
-          (yield* readBody(Pages.toText(synced))).body,
+          body,
           ids.map((id) => ({ id, is_deleted: true, deleted_at: at, updated_at: at }))
         )
-        const others = (yield* readBody(Pages.toText(yield* repository.search({}, page)))).body
+        const others = (yield* readBody(Pages.toText(yield* search({}, page)))).body
         assert.isNotEmpty(others)
         assert.isTrue(others.every((row) => !row.is_deleted))
       }
     }).pipe(inItsOwnTime, Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a")))
   )
 
-  it.effect("that fails has changed nothing, and says why by a code, and not in the words of the database", () =>
+  it.effect("that fails changes nothing, and gives a code as its reason", () =>
     Effect.gen(function* () {
       const sql = yield* seedInvoices
       yield* sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'The row of % stays', old.id; end $$`
       yield* sql`create trigger refuse before update on invoice_lines for each row when (old.id = 'i1b') execute function refuse()`
-      yield* scheduled(delivery("refused", { invoices: [{ invoice_id: "i1" }] }))
+      yield* scheduled(delivery("refused", i1))
       yield* TestClock.adjust(delay)
       const claim = yield* claimOne()
       const before = yield* rowsOf(sql)
       const failure = yield* Effect.flip(runOne(claim))
-      assert.strictEqual(failure._tag, "TaskFailed")
-      assert.strictEqual(failure.message, "UnknownError P0001")
+      assert.deepStrictEqual([failure._tag, failure.message], ["TaskFailed", "UnknownError P0001"])
       assert.deepStrictEqual(yield* rowsOf(sql), before)
       yield* sql`drop function refuse() cascade`
-      assert.strictEqual((yield* runOne(claim))._tag, "Completed")
-      assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), ["i1", "i1a", "i1b"])
+      yield* completes(claim)
+      assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), all)
     }).pipe(inItsOwnTime)
   )
 
@@ -151,10 +135,51 @@ overPostgres("a deletion", (it) => {
       yield* sql`update deletion_tasks set payload = '{"invoices":[{"invoice_id":"i1"}],"invoice_lines":[]}'`
       yield* TestClock.adjust("1 hour")
       const next = yield* claimOne()
-      assert.deepStrictEqual(yield* runOne(claim), { _tag: "Superseded" })
+      yield* isSuperseded(claim)
       assert.isEmpty(deletedIds(yield* rowsOf(sql)))
-      assert.strictEqual((yield* runOne(next))._tag, "Completed")
-      assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), ["i1", "i1a", "i1b"])
+      yield* completes(next)
+      assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), all)
     }).pipe(inItsOwnTime)
+  )
+})
+
+const millisOf = (time: string | null | undefined) =>
+  time == null ? 0 : DateTime.toEpochMillis(DateTime.makeUnsafe(time))
+
+// A client that syncs by time has read until now: a row must not appear behind that.
+layer(TestDatabase.layerDatabases, onDatabase)("a deletion that waited for a row", (it) => {
+  it.effect.each([
+    ["an invoice", "select 1 from invoices where organization_id = 'org_a' and id = 'i1' for update"],
+    ["a line", "select 1 from invoice_lines where organization_id = 'org_a' and id = 'i1b' for update"],
+    ["its task", "select 1 from deletion_tasks for update"]
+  ] as const)("has the time at which it had the row: %s", ([, lock]) =>
+    Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* scheduled(delivery("waits", { ...i1, invoice_lines: [{ invoice_line_id: "i3a" }] }))
+      const [claim] = yield* claimAll()
+      if (claim === undefined) return assert.fail("There is a task")
+      const other = yield* elsewhere
+      const holding = yield* openTransaction(other, other.unsafe(lock))
+      const running = yield* Effect.forkScoped(runOne(claim), { startImmediately: true })
+      yield* eventually(
+        "a session that waits for the lock",
+        Effect.map(
+          other`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+          ({ length }) => length > 0
+        )
+      )
+      yield* other`select pg_sleep(0.3)`
+      const releasedAt = yield* Clock.currentTimeMillis
+      yield* holding.commit
+      assert.strictEqual((yield* Fiber.join(running))._tag, "Completed")
+      const rows = (yield* rowsOf(sql)).filter((row) => row.is_deleted)
+      assert.deepStrictEqual(deletedIds(rows), [...all, "i3a"])
+      const [task] = yield* sql<{ finished_at: string }>`select finished_at::text from deletion_tasks`
+      const times = new Set([task?.finished_at, ...rows.flatMap((row) => [row.deleted_at, row.updated_at])])
+      assert.strictEqual(times.size, 1)
+      // The time of the statement's start is cut to a millisecond, and it was sent a little earlier.
+      assert.isAtLeast(millisOf(task?.finished_at), releasedAt - 200)
+      assert.isAtMost(millisOf(task?.finished_at), yield* Clock.currentTimeMillis)
+    }).pipe(Effect.scoped, Effect.provide(Scheduler.layer(Duration.zero)))
   )
 })

@@ -37,23 +37,15 @@ export const seedInvoices = Effect.gen(function* () {
   yield* sql`delete from invoice_lines`
   yield* sql`delete from deletion_tasks`
   const times = { created_at: old, updated_at: old }
-  yield* sql`insert into invoices ${sql.insert(
-    owners.flatMap((organization_id) =>
-      invoices.map(([id, home_clinic, servicing_clinic, client_id]) => ({
-        organization_id,
-        id,
-        home_clinic,
-        servicing_clinic,
-        client_id,
-        ...times
-      }))
-    )
-  )}`
-  yield* sql`insert into invoice_lines ${sql.insert(
-    owners.flatMap((organization_id) =>
-      lines.map(([id, invoice, clinic]) => ({ organization_id, id, invoice, clinic, ...times }))
-    )
-  )}`
+  for (const organization_id of owners) {
+    for (const [id, home_clinic, servicing_clinic, client_id] of invoices) {
+      const row = { organization_id, id, home_clinic, servicing_clinic, client_id, ...times }
+      yield* sql`insert into invoices ${sql.insert(row)}`
+    }
+    for (const [id, invoice, clinic] of lines) {
+      yield* sql`insert into invoice_lines ${sql.insert({ organization_id, id, invoice, clinic, ...times })}`
+    }
+  }
   return sql
 })
 
