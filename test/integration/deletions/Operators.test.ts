@@ -1,14 +1,11 @@
-/**
- * What operators read of a task in the table `deletion_tasks`, and that the intake's and the worker's database roles are
- * all that they need. Decisions: "Tables".
- */
+/** The table `deletion_tasks` as operators read it, and the privileges of the database roles. */
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Task.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import {
   claimAll,
   claimed,
@@ -23,9 +20,9 @@ import {
   runOne,
   scheduled
 } from "../../support/deletions/support.ts"
-import { seedInvoices, outcomeOf } from "../../support/deletions/invoiceFixture.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
 
-/** The only task, as the table shows it, its times as those of the test's day. */
+/** The only task, its times as those of the test's day. */
 const row = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
   const [found] = yield* sql`
@@ -35,94 +32,103 @@ const row = Effect.gen(function* () {
   return found
 })
 
-const received = {
+const fresh = {
   idempotency_key: "key",
   invoices_count: 1,
   invoice_lines_count: 0,
   received_at: "09:30:00",
-  scheduled_for: "09:31:00"
+  scheduled_for: "09:31:00",
+  state: "scheduled",
+  attempts: 0,
+  last_error: null,
+  outcome: null,
+  started_at: null,
+  finished_at: null
 }
 
-const fresh = { state: "scheduled", attempts: 0, last_error: null, outcome: null, started_at: null, finished_at: null }
-
-layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("of a task operators read", (it) => {
-  it.effect("when it was received, is to run, was started and finished, and what it did", () =>
-    Effect.gen(function* () {
-      yield* seedInvoices
-      yield* scheduled(delivery("key"))
-      assert.deepStrictEqual(yield* row, { ...received, ...fresh })
-      yield* TestClock.adjust("62 seconds")
-      const claim = yield* claimOne()
-      const running = { ...received, ...fresh, state: "running", attempts: 1, started_at: "09:31:02" }
-      assert.deepStrictEqual(yield* row, running)
-      yield* TestClock.adjust("3 seconds")
-      yield* completes(claim)
-      assert.deepStrictEqual(yield* row, {
-        ...running,
-        state: "completed",
-        finished_at: "09:31:05",
-        outcome: outcomeOf({ invoices: { not_found: 1 } })
-      })
-    }).pipe(inItsOwnTime)
-  )
-
-  it.effect("how often it was tried, and why it failed last, until it is completed", () =>
-    Effect.gen(function* () {
-      yield* seedInvoices
-      const { fail } = yield* Scheduler
-      const { claim } = yield* claimed("key")
-      yield* fail(claim, "The first reason", Duration.seconds(5))
-      const failed = { ...received, ...fresh, attempts: 1, started_at: "09:31:00", last_error: "The first reason" }
-      assert.deepStrictEqual(yield* row, failed)
-      yield* TestClock.adjust("5 seconds")
-      const again = yield* claimOne()
-      assert.deepStrictEqual(yield* row, { ...failed, state: "running", attempts: 2 })
-      yield* completes(again)
-      assert.deepInclude(yield* row, { state: "completed", attempts: 2, last_error: null, started_at: "09:31:00" })
-    }).pipe(inItsOwnTime)
-  )
-
-  it.effect.each([
-    ["it failed", "The last reason"],
-    ["its leases expired", "The worker stopped during the attempt"]
-  ] as const)("that it is dead, since when, and why: %s", ([, reason]) =>
-    Effect.gen(function* () {
-      yield* seedInvoices
-      const { fail } = yield* Scheduler
-      let { claim } = yield* claimed("key")
-      for (let attempt = 1; attempt < maximumAttempts; attempt++) {
-        yield* TestClock.adjust(lease)
-        claim = yield* claimOne()
-      }
-      yield* TestClock.adjust(lease)
-      if (reason === "The last reason") yield* fail(claim, reason, Duration.zero)
-      else yield* claimAll()
-      assert.deepStrictEqual(yield* row, {
-        ...received,
-        ...fresh,
-        state: "dead",
-        attempts: 8,
-        last_error: reason,
-        started_at: "09:31:00",
-        finished_at: "09:32:20"
-      })
-    }).pipe(inItsOwnTime)
-  )
-})
-
-/** Does something with the privileges of a role. */
+/** Runs with the privileges of a role. */
 const under = Effect.fnUntraced(function* <A, E, R>(role: string, work: Effect.Effect<A, E, R>) {
   const { sql } = yield* TestDatabase
   return yield* sql.withTransaction(Effect.andThen(sql`set local role ${sql(role)}`, work))
 })
 
-const intake = "practice_data_intake"
-const worker = "practice_data_worker"
+const [api, intake, worker] = ["practice_data_api", "practice_data_intake", "practice_data_worker"] as const
 
-layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("the role", (it) => {
-  it.effect("of the intake schedules, finds duplicates and reads secrets", () =>
+const identity =
+  "organization_id id idempotency_key fingerprint invoices_count invoice_lines_count received_at scheduled_for".split(
+    " "
+  )
+
+const forbidden: ReadonlyArray<readonly [role: string, statement: string]> = [
+  [intake, "update deletion_tasks set attempts = 0"],
+  [intake, "insert into deletion_tasks (state) values ('completed')"],
+  [intake, "insert into deletion_tasks (attempts) values (8)"],
+  [intake, "insert into intake_secrets (secret) values ('')"],
+  [intake, "update intake_secrets set revoked_at = now()"],
+  [intake, "delete from deletion_tasks"],
+  [intake, "select 1 from invoices"],
+  [intake, "select name from organizations"],
+  [intake, "select 1 from api_keys"],
+  [intake, "select touch_api_key('')"],
+  [worker, "insert into deletion_tasks (organization_id) values ('x')"],
+  [worker, "delete from deletion_tasks"],
+  ...identity.map((column) => [worker, `update deletion_tasks set ${column} = ${column}`] as const),
+  [worker, "delete from invoices"],
+  [worker, "update invoices set total = 0"],
+  [worker, "update charges set status = ''"],
+  [worker, "select 1 from intake_secrets"],
+  [worker, "select 1 from api_keys"],
+  [worker, "select touch_api_key('')"],
+  [api, "select payload from deletion_tasks"],
+  [api, "select last_error from deletion_tasks"],
+  [api, "select 1 from intake_secrets"]
+]
+
+layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("the row of a task", (it) => {
+  it.effect("has its times, attempts and outcome, and the last error until it is completed", () =>
     Effect.gen(function* () {
       yield* seedInvoices
+      const { fail } = yield* Scheduler
+      yield* scheduled(delivery("key"))
+      assert.deepStrictEqual(yield* row, fresh)
+      yield* TestClock.adjust("62 seconds")
+      const first = yield* claimOne()
+      const running = { ...fresh, state: "running", attempts: 1, started_at: "09:31:02" }
+      assert.deepStrictEqual(yield* row, running)
+      yield* fail(first, "The first reason", Duration.seconds(5))
+      assert.deepStrictEqual(yield* row, { ...running, state: "scheduled", last_error: "The first reason" })
+      yield* TestClock.adjust("5 seconds")
+      const second = yield* claimOne()
+      assert.deepStrictEqual(yield* row, { ...running, attempts: 2, last_error: "The first reason" })
+      yield* TestClock.adjust("3 seconds")
+      yield* completes(second)
+      const outcome = outcomeOf({ invoices: { not_found: 1 } })
+      const completed = { ...running, state: "completed", attempts: 2, finished_at: "09:31:10", outcome }
+      assert.deepStrictEqual(yield* row, completed)
+    }).pipe(inItsOwnTime)
+  )
+
+  it.effect.each(["The last reason", "The worker stopped during the attempt"])(
+    "has the time and the reason of its death: %s",
+    (reason) =>
+      Effect.gen(function* () {
+        yield* seedInvoices
+        const { fail } = yield* Scheduler
+        let { claim } = yield* claimed("key")
+        while (claim.attempt < maximumAttempts) {
+          yield* TestClock.adjust(lease)
+          claim = yield* claimOne()
+        }
+        yield* TestClock.adjust(lease)
+        if (reason === "The last reason") yield* fail(claim, reason, Duration.zero)
+        else yield* claimAll()
+        const times = { started_at: "09:31:00", finished_at: "09:32:20" }
+        assert.deepStrictEqual(yield* row, { ...fresh, ...times, state: "dead", attempts: 8, last_error: reason })
+      }).pipe(inItsOwnTime)
+  )
+
+  it.effect("is all that the role of the intake needs, with the secrets", () =>
+    Effect.gen(function* () {
       const { schedule } = yield* Scheduler
       const { of } = yield* IntakeSecrets
       const done = Effect.all([schedule(delivery("1")), schedule(delivery("1")), of("org_a")])
@@ -131,12 +137,13 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
     }).pipe(Effect.provide(IntakeSecrets.layer), inItsOwnTime)
   )
 
-  it.effect("of the worker claims, renews, deletes, fails and releases", () =>
+  it.effect("is all that the role of the worker needs, with invoices and lines", () =>
     Effect.gen(function* () {
       yield* seedInvoices
       const { fail, release, renew, untilDue } = yield* Scheduler
-      const deletions = { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] }
-      yield* scheduled(delivery("1", deletions))
+      yield* scheduled(
+        delivery("1", { invoices: [{ invoice_id: "i1" }], invoice_lines: [{ invoice_line_id: "loose" }] })
+      )
       yield* TestClock.adjust(delay)
       const done = Effect.gen(function* () {
         yield* release(yield* claimOne())
@@ -154,39 +161,7 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
     }).pipe(inItsOwnTime)
   )
 
-  it.effect.each([
-    [intake, "update deletion_tasks set attempts = 0"],
-    [intake, "insert into deletion_tasks (state) values ('completed')"],
-    [intake, "insert into deletion_tasks (attempts) values (8)"],
-    [intake, "insert into intake_secrets (secret) values ('')"],
-    [intake, "update intake_secrets set revoked_at = now()"],
-    [intake, "delete from deletion_tasks"],
-    [intake, "select 1 from invoices"],
-    [intake, "select name from organizations"],
-    [intake, "select 1 from api_keys"],
-    [worker, "insert into deletion_tasks (organization_id) values ('x')"],
-    [worker, "delete from deletion_tasks"],
-    ...[
-      "organization_id",
-      "id",
-      "idempotency_key",
-      "fingerprint",
-      "invoices_count",
-      "invoice_lines_count",
-      "received_at",
-      "scheduled_for"
-    ].map((column) => [worker, `update deletion_tasks set ${column} = ${column}`] as const),
-    [worker, "delete from invoices"],
-    [worker, "update invoices set total = 0"],
-    [worker, "update charges set status = ''"],
-    [worker, "select 1 from intake_secrets"],
-    [worker, "select 1 from api_keys"],
-    [worker, "select touch_api_key('')"],
-    [intake, "select touch_api_key('')"],
-    ["practice_data_api", "select payload from deletion_tasks"],
-    ["practice_data_api", "select last_error from deletion_tasks"],
-    ["practice_data_api", "select 1 from intake_secrets"]
-  ] as const)("%s may not: %s", ([role, statement]) =>
+  it.effect.each(forbidden)("is kept from %s: %s", ([role, statement]) =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
       const error = yield* Effect.flip(under(role, sql.unsafe(statement)))

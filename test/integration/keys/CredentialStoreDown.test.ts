@@ -38,25 +38,22 @@ const resolverAt = (url: string) =>
       )
   )
 
-/** The URL of a server that takes connections and never says a word. */
+/** The URL of a server that accepts connections and never responds. */
 const silentServer = Effect.acquireRelease(
-  Effect.callback<{ readonly url: string; readonly close: Effect.Effect<void> }>((resume) => {
+  Effect.callback<{ readonly url: string; readonly close: () => void }>((resume) => {
     const sockets = new Set<Socket>()
-    const server = createServer((socket) => {
-      sockets.add(socket)
-      socket.on("error", () => socket.destroy())
-    })
+    const server = createServer((socket) => sockets.add(socket.on("error", () => socket.destroy())))
+    const close = () => {
+      sockets.forEach((socket) => socket.destroy())
+      server.close()
+    }
     server.listen(0, "127.0.0.1", () => {
       const address = server.address()
       const port = address !== null && typeof address === "object" ? address.port : 0
-      const close = Effect.callback<void>((closed) => {
-        sockets.forEach((socket) => socket.destroy())
-        server.close(() => closed(Effect.void))
-      })
       resume(Effect.succeed({ url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`, close }))
     })
   }),
-  ({ close }) => close
+  ({ close }) => Effect.sync(close)
 )
 
 /** The URL of the test's database with a part of it replaced. */

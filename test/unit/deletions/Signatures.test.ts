@@ -2,7 +2,7 @@
  * Signed deliveries, with the library of Standard Webhooks as the sender. Decisions: "Invoice deletion intake", signature.
  */
 import { createHmac } from "node:crypto"
-import { assert, it as test, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Clock, DateTime, Effect, Layer, Logger, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { Webhook } from "standardwebhooks"
@@ -11,9 +11,7 @@ import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
 import { SignaturesRequired } from "../../../src/deletions/Signature.ts"
 import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
 import { faults } from "../../../src/api/Faults.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
 import { deliver, deletions, layerIntake, layerMemory, newKey, recording } from "../../support/deletions/intake.ts"
-import { onDatabase } from "../../support/deletions/support.ts"
 
 const secretOf = (text: string) => `whsec_${Buffer.from(text.padEnd(24, ".")).toString("base64")}`
 
@@ -149,20 +147,6 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
       })
     )
 
-    it.effect.each([
-      ["without its Idempotency-Key", { "idempotency-key": undefined }, "idempotency-key", faults.missing],
-      ["with an empty Idempotency-Key", { "idempotency-key": "" }, "idempotency-key", faults.stringTooShort],
-      ["without its X-Organization-Id", { "x-organization-id": undefined }, "x-organization-id", faults.missing]
-    ] as const)("%s is 422, signed or not", ([, change, header, fault]) =>
-      Effect.gen(function* () {
-        for (const signature of [{}, yield* signed("any")]) {
-          const { status, json: body } = yield* deliver({ headers: { ...signature, ...change } })
-          assert.strictEqual(status, 422)
-          assert.deepStrictEqual(body, { detail: [{ loc: ["header", header], ...fault }] })
-        }
-      })
-    )
-
     it.effect("is 401 before its body is looked at", () =>
       Effect.gen(function* () {
         for (const raw of ["{", " ".repeat(100_000)]) {
@@ -178,25 +162,6 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
         const raw = `\n{ "more": "é", "invoices" : [ {"invoice_id":"\\u0069"} ] }\n`
         const response = yield* deliver({ raw, headers: yield* signed(newKey(), { body: raw }) })
         assert.strictEqual(response.status, 202)
-      })
-    )
-
-    it.effect("again later, with a new signature, is a duplicate", () =>
-      Effect.gen(function* () {
-        const key = newKey()
-        const first = yield* deliver({ headers: yield* signed(key, { at: -200 }) })
-        const again = yield* deliver({ headers: yield* signed(key, { with: [previous] }) })
-        assert.deepStrictEqual([first.status, again.status], [202, 200])
-      })
-    )
-
-    it.effect("of another payload with a key that was used is 422, as without a signature", () =>
-      Effect.gen(function* () {
-        const key = newKey()
-        yield* deliver({ headers: yield* signed(key) })
-        const raw = `{"invoices":[{"invoice_id":"i2"}]}`
-        const other = yield* deliver({ raw, headers: yield* signed(key, { body: raw }) })
-        assert.strictEqual(other.status, 422)
       })
     )
 
@@ -225,10 +190,10 @@ layer(layerIntake(services).pipe(Layer.provide(logging)))(
 )
 
 layer(layerIntake(services))("where an organization has no signing secret", (it) => {
-  it.effect.each(bad)("a signature is not looked at: %s", ([, , signing, change]) =>
+  it.effect("a signature is not looked at", () =>
     Effect.gen(function* () {
-      const headers = { ...(yield* signed(newKey(), signing)), ...change, "x-organization-id": "org_c" }
-      assert.include([202, 200], (yield* deliver({ headers })).status)
+      const headers = { ...(yield* signed(newKey(), { with: [another] })), "x-organization-id": "org_c" }
+      assert.strictEqual((yield* deliver({ headers })).status, 202)
     })
   )
 })
@@ -295,40 +260,3 @@ layer(layerIntake(Layer.mergeAll(layerMemory, recording(deliveries), noSecrets))
     )
   }
 )
-
-/** What any store of secrets says: the table, filled, and the fake. */
-const readsSecrets = Effect.gen(function* () {
-  const { of } = yield* IntakeSecrets
-  const valuesOf = (organization: string) =>
-    Effect.map(of(organization), (found) => found.map((each) => Redacted.value(each)))
-  assert.deepStrictEqual(yield* valuesOf("org_a"), [secret, previous])
-  assert.deepStrictEqual(yield* valuesOf("org_b"), [another])
-  for (const organization of ["org_c", "ORG_A", ""]) assert.isEmpty(yield* valuesOf(organization))
-})
-
-test.effect("the secrets of an organization are its own (in memory)", () => Effect.provide(readsSecrets, secrets))
-
-layer(
-  TestDatabase.layerDatabases,
-  onDatabase
-)((it) => {
-  it.effect(
-    "the secrets of an organization are its own, the newest first, and not what was revoked (in the table)",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        for (const [organization, id, value, created, revoked] of [
-          ["org_a", "1", previous, "2026-01-01", null],
-          ["org_a", "2", secret, "2026-01-02", null],
-          ["org_a", "3", secretOf("revoked"), "2026-01-03", "2026-01-04"],
-          ["org_b", "1", another, "2026-01-01", null],
-          ["org_c", "1", secretOf("revoked"), "2026-01-01", "2026-01-01"]
-        ] as const) {
-          yield* sql`
-          insert into intake_secrets (organization_id, id, secret, created_at, revoked_at)
-          values (${organization}, ${id}, ${value}, ${created}, ${revoked})`
-        }
-        yield* Effect.provide(readsSecrets, IntakeSecrets.layer)
-      })
-  )
-})
