@@ -16,7 +16,7 @@ import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck
 import * as RolesCheck from "../../../src/operations/doctor/RolesCheck.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
 import { onDatabase } from "../../support/deletions/support.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import * as FakeCitus from "./fakeCitus.ts"
 import { microchip } from "./microchip.ts"
 
@@ -118,11 +118,11 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
 
   it.effect("ends the feeds of changes, and the service and its doctor say so", () =>
     Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
+      const { sql, url } = yield* TestDatabase
       yield* sql`
         insert into invoices (organization_id, id, created_at, updated_at)
         values ('org_a', 'i2', '2026-01-01', '2026-01-01')`
-      const repository = Postgres.make(Object.assign(sql, { distribution: Distribution.make(sql, sql) }), invoices)
+      const repository = Postgres.make(yield* clientOf(url), invoices)
       const asked = yield* Effect.exit(repository.changes({ limit: 10 }))
       assert.isTrue(Exit.isFailure(asked))
       const refused = yield* Effect.flip(repository.changes({ limit: 10 }))

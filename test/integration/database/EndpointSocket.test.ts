@@ -3,12 +3,10 @@ import { Buffer } from "node:buffer"
 import { once } from "node:events"
 import { createServer } from "node:net"
 import { assert, it, layer } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
-import { connect } from "../../../src/database/Database.ts"
+import { Effect } from "effect"
 import { openSocket } from "../../../src/database/Endpoint.ts"
 import { bytesOf } from "../../../src/database/Columns.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const sent = Buffer.from(Array.from({ length: 300_000 }, (_, index) => `${index},`).join(""))
 
@@ -57,8 +55,7 @@ it.live("reads everything in order, by way of one small buffer, and not while it
 layer(TestDatabase.layer, { excludeTestServices: true })("records that were read", (test) => {
   test.effect("stay as they are while their connection reads others", () =>
     Effect.gen(function* () {
-      const url = Redacted.make((yield* TestDatabase).url)
-      const sql = yield* connect({ url, applicationName: "test", maxConnections: 1, statementTimeout: "5 seconds" })
+      const sql = yield* clientOf((yield* TestDatabase).url)
       // Each answer is many reads, and ends in the middle of one.
       const read = (letter: string) =>
         sql.unsafe<{ record: Uint8Array }>(
@@ -69,6 +66,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("records that were read
       yield* read("c")
       assert.lengthOf(first, 200)
       for (const { record } of first) assert.strictEqual(Buffer.from(record).toString(), "a".repeat(999))
-    }).pipe(Effect.provide(Reactivity.layer))
+    })
   )
 })

@@ -1,21 +1,10 @@
 /** Short reads share connections: what they answer, and what happens to those behind a statement that takes long. */
-import { assert, describe, it as test, layer } from "@effect/vitest"
-import { Array, Context, Duration, Effect, Fiber, Redacted, References, Tracer } from "effect"
-import { Reactivity } from "effect/reactivity"
-import { connect, type Database } from "../../../src/database/Database.ts"
-import * as Pipeline from "../../../src/database/Pipeline.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { assert, layer } from "@effect/vitest"
+import { Array, Context, Duration, Effect, Fiber, References, Tracer } from "effect"
+import type { Database } from "../../../src/database/Database.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
-const open = Effect.gen(function* () {
-  const { url } = yield* TestDatabase
-  return yield* connect({
-    url: Redacted.make(url),
-    applicationName: "pipeline",
-    maxConnections: 3,
-    sharedConnections: 1,
-    statementTimeout: "5 seconds"
-  })
-}).pipe(Effect.provide(Reactivity.layer))
+const open = Effect.flatMap(TestDatabase, ({ url }) => clientOf(url, { maxConnections: 3, sharedConnections: 1 }))
 
 const request = { key: "a", within: Duration.seconds(8), unavailable: ({ reason }: { reason: string }) => reason }
 
@@ -132,57 +121,5 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
       assert.strictEqual(failed?.isOver, "Failure")
       assert.deepStrictEqual(failed, alone)
     }).pipe(Effect.scoped)
-  )
-})
-
-/** A connection that nothing is sent on. */
-const silent = { run: () => Effect.never }
-
-describe("a shared connection", () => {
-  test.effect("takes a number of statements, and then none until all are answered", () =>
-    Effect.sync(() => {
-      const pipeline = Pipeline.make([silent])
-      const held = pipeline.take(0)
-      assert.isDefined(held)
-      let taken = 1
-      for (let next = pipeline.take(0); next !== undefined; next = pipeline.take(0)) {
-        next.answered()
-        taken += 1
-        assert.isAtMost(taken, 1000)
-      }
-      assert.strictEqual(pipeline.busy(), 1)
-      assert.isUndefined(pipeline.take(0))
-      held?.answered()
-      assert.strictEqual(pipeline.busy(), 0)
-      assert.isDefined(pipeline.take(0))
-    })
-  )
-
-  test.effect("has few statements unanswered at once, and takes none while it rests", () =>
-    Effect.sync(() => {
-      const pipeline = Pipeline.make([silent])
-      const taken = Array.range(1, 100).flatMap(() => pipeline.take(0) ?? [])
-      assert.strictEqual(taken.length, 16)
-      for (const { answered } of taken) answered()
-      pipeline.rest(0)
-      assert.isUndefined(pipeline.take(999))
-      assert.isDefined(pipeline.take(1000))
-    })
-  )
-
-  test.effect("is sent what came in one turn of the event loop at once", () =>
-    Effect.gen(function* () {
-      const pipeline = Pipeline.make([silent])
-      const sent: Array<number> = []
-      const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-      for (const n of [1, 2, 3]) pipeline.take(0)?.send(() => sent.push(n))
-      assert.deepStrictEqual(sent, [])
-      yield* turn
-      assert.deepStrictEqual(sent, [1, 2, 3])
-      pipeline.take(0)?.send(() => sent.push(4))
-      assert.strictEqual(sent.length, 3)
-      yield* turn
-      assert.strictEqual(sent.length, 4)
-    })
   )
 })

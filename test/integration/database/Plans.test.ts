@@ -1,15 +1,14 @@
 /** A simple search is planned once, not for each request: a plan costs Postgres more than the page. */
 import { hash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
-import { connect, inOrder } from "../../../src/database/Database.ts"
+import { Effect } from "effect"
+import { inOrder } from "../../../src/database/Database.ts"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { consumptionLogs } from "../../../src/api/records/ConsumptionLogs.ts"
 import { UnresolvedKey } from "../../../src/keys/OrganizationReads.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
 import type { Criteria } from "../../../src/records/Repository.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { fill, organization } from "./cost.ts"
 
 const simple: ReadonlyArray<readonly [name: string, criteria: Criteria]> = [
@@ -32,13 +31,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a search that is simpl
       yield* fill(consumptionLogs, 5000)
       const key = { organization_id: organization, id: "key", name: "Test", prefix: "test", key_hash: keyHash }
       yield* owner`insert into api_keys ${owner.insert(key)} on conflict do nothing`
-      const sql = yield* connect({
-        url: Redacted.make(url),
-        applicationName: "test",
-        maxConnections: 1,
-        statementTimeout: "5 seconds",
-        settings: inOrder
-      })
+      const sql = yield* clientOf(url, { settings: inOrder })
       const repository = Postgres.make(sql, consumptionLogs)
       const search = repository.search(criteria, { limit: 100, offset: 0 })
       for (const known of organizations) {
@@ -53,6 +46,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a search that is simpl
         { made: 5, reused: 7 },
         { made: 5, reused: 7 }
       ])
-    }).pipe(Effect.provide(Reactivity.layer))
+    })
   )
 })

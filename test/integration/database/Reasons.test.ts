@@ -1,8 +1,6 @@
 /** What is said of a failure of the database, in logs and in a task's last error: a code and names, and no data. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
-import { connect } from "../../../src/database/Database.ts"
+import { Effect, Layer } from "effect"
 import { reasonOf } from "../../../src/database/SqlFailure.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import {
@@ -16,7 +14,7 @@ import {
 } from "../../support/deletions/support.ts"
 import { seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { Recorded } from "../../support/Recorded.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { TestClock } from "effect/testing"
 
 const secret = "s3cret"
@@ -74,14 +72,9 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
 
   it.effect("the system's code of a connection that is refused, and not whose it is", () =>
     Effect.gen(function* () {
-      const sql = yield* connect({
-        url: Redacted.make(`postgres://${secret}:${secret}@127.0.0.1:1/${secret}`),
-        applicationName: "practice-data-test",
-        maxConnections: 1,
-        statementTimeout: "1 second"
-      })
+      const sql = yield* clientOf(`postgres://${secret}:${secret}@127.0.0.1:1/${secret}`)
       assert.strictEqual(reasonOf(yield* Effect.flip(sql`select 1`)), "ConnectionError ECONNREFUSED")
-    }).pipe(Effect.provide(Reactivity.layer))
+    })
   )
 
   it.effect("no word of an exception in a task's last error, nor in the log", () =>

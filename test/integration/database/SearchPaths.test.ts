@@ -3,35 +3,14 @@
  * made before Postgres 15.
  */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
+import { Effect } from "effect"
 import { resources } from "../../../src/api/records/index.ts"
-import { connect } from "../../../src/database/Database.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const tables = resources.map(({ table }) => table)
 
 /** The functions whose body is a text, in which names are looked up when they run. */
 const textual = "pronamespace = current_schema()::regnamespace and prosqlbody is null"
-
-/** Makes a login that has the privileges of a role and no other. */
-const loginOf = Effect.fnUntraced(function* (role: "api" | "worker") {
-  const { sql, url } = yield* TestDatabase
-  const name = `path_login_${role}_${process.pid}`
-  yield* Effect.acquireRelease(
-    sql.unsafe(`create role ${name} login password 'secret' in role practice_data_${role}`),
-    () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${name} cascade`), sql.unsafe(`drop role ${name}`)))
-  )
-  const login = new URL(url)
-  login.username = name
-  login.password = "secret"
-  return yield* connect({
-    url: Redacted.make(login.href),
-    applicationName: "test",
-    maxConnections: 1,
-    statementTimeout: "1 minute"
-  })
-}, Effect.provide(Reactivity.layer))
 
 /**
  * Has an attacker make overloads of all that the functions call, for arguments that fit better than the system's own:
@@ -41,7 +20,7 @@ const plant = `
 do $plant$
 declare
   trap constant text := 'language plpgsql as $trap$ begin
-    if current_user <> session_user or session_user not like ''path_login_api%'' then
+    if current_user <> session_user or session_user not like ''login_api%'' then
       raise exception ''% ran as %'', ''NAME'', current_user;
     end if;
     return null;

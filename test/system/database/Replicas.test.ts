@@ -6,11 +6,11 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Predicate, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
-import { connect, type Database } from "../../../src/database/Database.ts"
+import { Context, Duration, Effect, Layer, Predicate } from "effect"
+import type { Database } from "../../../src/database/Database.ts"
 import { codeOf, messageOf, retryOvertaken } from "../../../src/database/SqlFailure.ts"
 import { eventually } from "../../support/eventually.ts"
+import { clientOf } from "../../support/TestDatabase.ts"
 import * as Cluster from "../../support/Cluster.ts"
 
 interface Pair {
@@ -29,13 +29,7 @@ class Servers extends Context.Service<Servers, Pair>()("practice-data/test/syste
   )
 }
 
-const open = (url: string, maxConnections = 2) =>
-  connect({
-    url: Redacted.make(url),
-    applicationName: "practice-data-test",
-    maxConnections,
-    statementTimeout: "5 seconds"
-  })
+const open = (url: string) => clientOf(url, { maxConnections: 2, statementTimeout: "5 seconds" })
 
 const both = (one: string, other: string, wanted: string) => {
   const [first, second] = [new URL(one), new URL(other)]
@@ -97,7 +91,7 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       const failed = failures.reduce((sum, one) => sum + one, 0)
       assert.isAbove(ended, 2, "reads are ended")
       assert.isBelow(failed, ended / 3, `${failed} of ${ended} that were ended`)
-    }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+    }).pipe(Effect.scoped)
   )
 
   it.effect("one that takes no writes any more is left, with its connections", () =>
@@ -126,7 +120,7 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       yield* admin`alter system reset default_transaction_read_only`
       yield* admin`select pg_reload_conf()`
       yield* soon("it is found again", goesTo(writer, port))
-    }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+    }).pipe(Effect.scoped)
   )
 
   it.effect("the one that is promoted is found, and stays the primary when the old one comes back", () =>
@@ -161,6 +155,6 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       yield* primary.start
       yield* soon("the standby is found", goesTo(reader, first))
       assert.strictEqual(yield* portOf(writer), second)
-    }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+    }).pipe(Effect.scoped)
   )
 })
