@@ -1,4 +1,4 @@
-/** Runs commands, over the database of the test. */
+/** Runs commands: in this process, or as processes of their own. */
 import { execFile } from "node:child_process"
 import { Console as NodeConsole } from "node:console"
 import { join } from "node:path"
@@ -7,11 +7,12 @@ import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Console, Effect } from "effect"
 import { run } from "../../src/cli/Cli.ts"
 import { exitCode } from "../../src/cli/Usage.ts"
+import * as Process from "./Process.ts"
 import { TestDatabase } from "./TestDatabase.ts"
 
-const root = join(import.meta.dirname, "../..")
+const program = join(Process.root, "src/cli.ts")
 
-/** How a command ended. */
+/** The end of a command. */
 export interface Ended {
   readonly code: number
   readonly stdout: string
@@ -30,7 +31,7 @@ const sink = () => {
 }
 
 /** Runs a command in this process, with these variables alone. */
-export const runWith = (environment: Readonly<Record<string, string>>, command: ReadonlyArray<string>) =>
+export const runWith = (environment: Process.Environment, command: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const [stdout, stderr] = [sink(), sink()]
     const exit = yield* run(command).pipe(
@@ -48,10 +49,9 @@ export const runWith = (environment: Readonly<Record<string, string>>, command: 
 export const cli = (...command: ReadonlyArray<string>) =>
   Effect.flatMap(TestDatabase, ({ url }) => runWith({ DATABASE_URL: url }, command))
 
-/** How a process runs a command. */
 interface Options {
-  readonly environment: Readonly<Record<string, string>>
-  /** After how many milliseconds it is killed. By default a slow one is, after a minute. */
+  readonly environment: Process.Environment
+  /** The milliseconds after which it is killed. By default a slow one is, after a minute. */
   readonly killedAfter?: number
 }
 
@@ -59,13 +59,15 @@ interface Options {
 export const processWith = ({ environment, killedAfter = 60_000 }: Options, command: ReadonlyArray<string>) =>
   Effect.callback<Ended>((resume) => {
     const child = execFile(
-      join(root, "node_modules/.bin/node"),
-      [join(root, "src/cli.ts"), ...command],
+      Process.node,
+      [program, ...command],
       { env: { NO_COLOR: "1", ...environment }, timeout: killedAfter, killSignal: "SIGKILL" },
       (_, stdout, stderr) => resume(Effect.succeed({ code: child.exitCode ?? -1, stdout, stderr }))
     )
   })
 
-/** Runs a command as operators do, as a process of its own, on the database of the test. */
-export const cliProcess = (...command: ReadonlyArray<string>) =>
-  Effect.flatMap(TestDatabase, ({ url }) => processWith({ environment: { DATABASE_URL: url } }, command))
+/** Starts a command as a process of its own. It is killed when the scope closes. */
+export const start = (environment: Process.Environment, command: ReadonlyArray<string>) =>
+  Effect.flatMap(Process.temporaryFolder, (cwd) =>
+    Process.startCommand({ file: Process.node, args: [program, ...command], cwd }, environment)
+  )

@@ -1,5 +1,5 @@
 /**
- * `serve` is the service: it says the same, stops at the same signals, and ends with the same codes.
+ * The program of the command line: `serve` is the service, and any command ends with the code of its signal.
  *
  * @module-tag long
  */
@@ -9,20 +9,12 @@ import { join } from "node:path"
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Client from "../../support/Client.ts"
-import * as Process from "../../support/Process.ts"
+import { start } from "../../support/cli.ts"
+import { node, root } from "../../support/Process.ts"
 import { options } from "../../support/Service.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-const root = join(import.meta.dirname, "../../..")
-const node = join(root, "node_modules/.bin/node")
-const program = join(root, "src/cli.ts")
-
-const serve = (environment: Process.Environment) =>
-  Effect.flatMap(Process.temporaryFolder, (cwd) =>
-    Process.startCommand({ file: node, args: [program, "serve"], cwd }, environment)
-  )
-
-/** A server that accepts, and never answers: its port, and an effect that ends once somebody has connected. */
+/** A server that accepts, and never answers: its port, and an effect that ends with the first connection. */
 const silent = Effect.map(
   Effect.acquireRelease(
     Effect.callback<Server>((resume) => {
@@ -39,14 +31,13 @@ const silent = Effect.map(
 
 layer(TestDatabase.layerDemo, options)("serve", (it) => {
   it.effect.each([
-    { signal: "SIGTERM", processes: "1" },
-    { signal: "SIGINT", processes: "2" }
-  ] as const)("runs $processes processes until $signal, and ends with 0", ({ processes, signal }) =>
+    ["1", "SIGTERM"],
+    ["2", "SIGINT"]
+  ] as const)("runs %s processes until %s, and ends with 0", ([processes, signal]) =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
-      const service = yield* serve({ DATABASE_URL: url, PROCESSES: processes })
-      const address = yield* service.address
-      const client = yield* Client.make(address)
+      const service = yield* start({ DATABASE_URL: url, PROCESSES: processes }, ["serve"])
+      const client = yield* Client.make(yield* service.address)
       const ready = yield* client.call({ method: "GET", path: "/api/v1/health/ready", headers: {} })
       assert.strictEqual(ready.status, 200)
       yield* service.kill(signal)
@@ -58,34 +49,30 @@ layer(TestDatabase.layerDemo, options)("serve", (it) => {
 describe.concurrent("The command line", () => {
   test.live("ends with 1 and a line where `serve` cannot start", () =>
     Effect.gen(function* () {
-      const service = yield* serve({ DELETION_DELAY: "soon" })
+      const service = yield* start({ DELETION_DELAY: "soon" }, ["serve"])
       assert.deepStrictEqual(yield* service.ended, { code: 1, signal: null })
       assert.match(service.output(), /^The configuration is wrong\. DELETION_DELAY[^\n]+\n$/)
     }).pipe(Effect.scoped)
   )
 
-  test.live.each(["SIGTERM", "SIGINT"] as const)("ends another command with the code of %s", (signal) =>
+  test.live.each([
+    ["SIGTERM", 143],
+    ["SIGINT", 130]
+  ] as const)("ends another command at %s with %i", ([signal, code]) =>
     Effect.gen(function* () {
-      const cwd = yield* Process.temporaryFolder
-      const hanging = yield* silent
-      const command = yield* Process.startCommand(
-        {
-          file: node,
-          args: [program, "get", "organization", "--url", `http://127.0.0.1:${hanging.port}`, "--api-key", "k"],
-          cwd
-        },
-        {}
-      )
-      yield* hanging.connected
+      const { connected, port } = yield* silent
+      const variables = { PRACTICE_DATA_URL: `http://127.0.0.1:${port}`, PRACTICE_DATA_API_KEY: "k" }
+      const command = yield* start(variables, ["get", "organization"])
+      yield* connected
       yield* command.kill(signal)
-      assert.deepStrictEqual(yield* command.ended, { code: signal === "SIGTERM" ? 143 : 130, signal: null })
+      assert.deepStrictEqual(yield* command.ended, { code, signal: null })
     }).pipe(Effect.scoped)
   )
 
   test.live("completes its words in bash", () =>
     Effect.gen(function* () {
       const script = `
-        source <(${node} ${program} --completions bash)
+        source <(${node} ${join(root, "src/cli.ts")} --completions bash)
         complete_as() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMPREPLY=()
           _practice_data practice-data "\${COMP_WORDS[COMP_CWORD]}" "\${COMP_WORDS[COMP_CWORD-1]}"; echo "\${COMPREPLY[@]}"; }
         complete_as practice-data ke

@@ -6,6 +6,8 @@ import { assert, it } from "@effect/vitest"
 import { Arbitrary, Array, Data, DateTime, Effect, Result, Schema } from "effect"
 import { integer } from "../../support/arbitraries.ts"
 import { tries } from "../../support/tries.ts"
+import { searchable } from "../../support/contract/Contract.ts"
+import { documented } from "../../system/records/sync/documented.ts"
 import type { Ask, Row } from "../../system/records/sync/ask.ts"
 import { syncBySearch } from "../../system/records/sync/searchClient.ts"
 
@@ -133,4 +135,18 @@ it.effect(`${rule}, also where a round takes longer than the margin`, () => {
   const bulk: Write = { kind: "together", first: 0, count: 15, takes: 0, pause: 2 * second }
   const late: Write = { kind: "together", first: 39, count: 1, takes: longest, pause: 0 }
   return play(2, [...Array.replicate(bulk, 30), late, ...Array.replicate(bulk, 10)])
+})
+
+it("The table of the documentation has every resource that can be searched, as search alone reads it", () => {
+  assert.sameMembers(
+    documented.map(({ name }) => name),
+    searchable.map(({ name }) => name)
+  )
+  for (const { hasDeleted, name, since, time } of documented) {
+    const { fields, filters, orderedBy } = searchable.find((resource) => resource.name === name) ?? assert.fail(name)
+    assert.strictEqual(time, orderedBy in fields ? orderedBy : undefined)
+    assert.strictEqual(hasDeleted, "include_deleted" in filters)
+    if (time === undefined) assert.isUndefined(since)
+    else assert.deepInclude(filters[since ?? ""], { compares: "since", fields: [time] })
+  }
 })

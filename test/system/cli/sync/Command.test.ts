@@ -1,29 +1,33 @@
 /**
- * The command as users run it, against the running service: its exit codes, its words, and nothing secret in them.
+ * The command as users run it, against the running service: its exit codes, its texts, and nothing secret in them.
  *
  * @module-tag long
  */
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { connect } from "../../../../src/database/Database.ts"
-import { resources } from "../../../support/contract/Contract.ts"
+import * as Readers from "../../../integration/cli/sync/readers.ts"
+import { processWith, start } from "../../../support/cli.ts"
+import { everything, resources } from "../../../support/contract/Contract.ts"
 import { eventually } from "../../../support/eventually.ts"
-import * as Process from "../../../support/Process.ts"
-import { everything } from "../../../support/contract/Contract.ts"
+import { temporaryFolder } from "../../../support/Process.ts"
 import { options, Service } from "../../../support/Service.ts"
 import { emptyDatabase, TestDatabase } from "../../../support/TestDatabase.ts"
-import * as Command from "./command.ts"
-import * as Readers from "../../../integration/cli/sync/readers.ts"
 
 const key = "pda_demo_oakridge"
+const password = "s3cret of the warehouse"
 
-const environment = Effect.gen(function* () {
-  const { process } = yield* Service
-  return { PRACTICE_DATA_URL: yield* process.address, PRACTICE_DATA_API_KEY: key }
-})
+const environment = Effect.map(Service, ({ address }) => ({
+  PRACTICE_DATA_URL: address,
+  PRACTICE_DATA_API_KEY: key,
+  PGPASSWORD: password
+}))
+
+const sync = (...args: ReadonlyArray<string>) =>
+  Effect.flatMap(environment, (variables) => processWith({ environment: variables }, ["sync", ...args]))
 
 const jsonById = (text: string): Readonly<Record<string, string>> => {
   const found = JSON.parse(text)
@@ -35,13 +39,9 @@ const jsonById = (text: string): Readonly<Record<string, string>> => {
 const searched = Effect.fnUntraced(function* (name: string) {
   const { ask } = yield* Service
   const resource = resources.find((one) => one.name === name) ?? assert.fail(name)
-  const { text } = yield* resource.search === undefined
-    ? ask(`/${name}/get`, {})
-    : ask(`/${name}/search`, everything(resource))
-  return jsonById(text)
+  const path = resource.search === undefined ? "get" : "search"
+  return jsonById((yield* ask(`/${name}/${path}`, path === "get" ? {} : everything(resource))).text)
 })
-
-const password = "s3cret of the warehouse"
 
 /** A database of a Postgres, a client of it, and a user who has no more rights there than to make a schema. */
 const warehouse = Effect.gen(function* () {
@@ -58,35 +58,30 @@ const warehouse = Effect.gen(function* () {
   return { target: `postgres://${user}@${admin.host}/${database}?schema=practice`, sql }
 }).pipe(Effect.provide(Reactivity.layer))
 
-const unanswering = "postgres://someone:s3cret@127.0.0.1:1/nothing"
-
 layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("sync", (it) => {
-  it.effect("copies what /search has, record by record, and tells the second time that there is nothing new", () =>
+  it.effect("copies what /search has, record by record, and has nothing new the second time", () =>
     Effect.gen(function* () {
-      const folder = yield* Process.temporaryFolder
+      const folder = yield* temporaryFolder
       const { sql, target: schema } = yield* warehouse
-      const file = join(folder, "copy.db")
-      const copy = join(folder, "copy")
-      const parquet = join(folder, "parquet")
+      const [file, copy, parquet] = [join(folder, "copy.db"), join(folder, "copy"), join(folder, "parquet")]
       const copies = [
         { target: schema, read: (name: string) => Readers.inPostgres(sql, "practice", name) },
         { target: `sqlite:${file}`, read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name)) },
         { target: copy, read: (name: string) => Effect.sync(() => Readers.inFolder(copy, name)) },
         { target: `parquet:${parquet}`, read: (name: string) => Effect.promise(() => Readers.inParquet(parquet, name)) }
       ]
-      const variables = { ...(yield* environment), PGPASSWORD: password }
       for (const { read, target } of copies) {
-        const first = yield* Command.run(variables, [target])
+        const first = yield* sync(target)
         assert.strictEqual(first.code, 0, first.stderr)
         for (const { name } of resources) {
           const records = yield* searched(name)
           assert.isNotEmpty(Object.keys(records))
           assert.deepStrictEqual(Object.fromEntries(yield* read(name)), records, `${name} in ${target}`)
         }
-        const second = yield* Command.run(variables, [target, "--progress", "text"])
+        const second = yield* sync(target, "--progress", "text")
         assert.match(second.stdout, /\nIn step: nothing new, after [\d.]+ s\.\n$/)
-        for (const { code, stderr, stdout } of [first, second]) {
-          assert.deepStrictEqual({ code, stderr }, { code: 0, stderr: "" })
+        for (const { stderr, stdout } of [first, second]) {
+          assert.strictEqual(stderr, "")
           for (const secret of [key, password]) assert.notInclude(stdout, secret)
         }
       }
@@ -96,90 +91,55 @@ layer(Layer.merge(Service.layerEmbedded, TestDatabase.layer), options)("sync", (
     })
   )
 
-  it.effect.each(["sqlite:", "ndjson:", "parquet:"])("%s files and folders are their user's alone", (kind) =>
+  it.effect.each([
+    ["sqlite", "SIGINT", 130],
+    ["ndjson", "SIGTERM", 143],
+    ["parquet", "SIGTERM", 143]
+  ] as const)("%s files are their user's alone, and %s ends a sync with %i", ([kind, signal, code]) =>
     Effect.gen(function* () {
-      const folder = yield* Process.temporaryFolder
+      const folder = yield* temporaryFolder
+      const target = `${kind}:${join(folder, "copy")}`
       // The files beside a SQLite file are gone when the command ends.
-      const command = yield* Command.start(yield* environment, [`${kind}${join(folder, "copy")}`, "--watch", "60"])
-      yield* eventually(
-        "the copy",
-        Effect.sync(() => command.stdout().includes('"done"'))
-      )
+      const command = yield* start(yield* environment, ["sync", target, "--watch", "60"])
+      yield* eventually("the copy", () => command.stdout().includes('"done"'))
       const made = readdirSync(folder, { recursive: true, withFileTypes: true })
       assert.isAbove(made.length, 3)
       for (const entry of made) {
         const path = join(entry.parentPath, entry.name)
         assert.strictEqual(statSync(path).mode & 0o777, entry.isDirectory() ? 0o700 : 0o600, path)
       }
-    })
-  )
-
-  it.effect("says by its exit code whether to try again", () =>
-    Effect.gen(function* () {
-      const folder = yield* Process.temporaryFolder
-      const foreign = join(folder, "notes.txt")
-      writeFileSync(foreign, "mine")
-      const target = `sqlite:${join(folder, "copy.db")}`
-      const variables = yield* environment
-      const cases = [
-        { variables: { ...variables, PRACTICE_DATA_API_KEY: "pda_wrong" }, args: [target], code: 1, says: "401" },
-        { variables, args: [folder], code: 1, says: "notes.txt" },
-        {
-          variables: { ...variables, PRACTICE_DATA_API_KEY: "" },
-          args: [target],
-          code: 2,
-          says: "PRACTICE_DATA_API_KEY"
-        },
-        { variables, args: ["copy.db"], code: 2, says: "sqlite:copy.db" },
-        { variables, args: [target, "--resource", "clowns"], code: 2, says: "clowns" },
-        { variables, args: [unanswering], code: 75, says: "127.0.0.1:1" },
-        {
-          variables: { ...variables, PRACTICE_DATA_URL: "http://127.0.0.1:1" },
-          args: [target],
-          code: 75,
-          says: "127.0.0.1:1"
-        }
-      ]
-      yield* Effect.forEach(
-        cases,
-        Effect.fnUntraced(function* (one) {
-          const { code, stderr, stdout } = yield* Command.run(one.variables, one.args)
-          assert.deepStrictEqual({ code, stdout }, { code: one.code, stdout: "" }, stderr)
-          assert.include(stderr, one.says)
-          for (const secret of [key, "pda_wrong", "s3cret"]) assert.notInclude(stderr, secret)
-        }),
-        { concurrency: 2 }
-      )
-      assert.strictEqual(readFileSync(foreign, "utf8"), "mine")
-    })
-  )
-
-  it.effect("copies the resources that were asked for, and the others later", () =>
-    Effect.gen(function* () {
-      const file = join(yield* Process.temporaryFolder, "copy.db")
-      const variables = yield* environment
-      const some = yield* Command.run(variables, [`sqlite:${file}`, "--resource", "pets", "--resource", "charges"])
-      assert.sameMembers(
-        Command.eventsOf(some.stdout).flatMap(({ event, resource }) => (event === "in_step" ? [resource] : [])),
-        ["pets", "charges"]
-      )
-      assert.throws(() => Readers.inSqlite(file, "clinics"), /no such table/)
-      yield* Command.run(variables, [`sqlite:${file}`])
-      assert.deepStrictEqual(Object.fromEntries(Readers.inSqlite(file, "clinics")), yield* searched("clinics"))
-    })
-  )
-
-  it.effect.each([
-    ["SIGINT", 130],
-    ["SIGTERM", 143]
-  ] as const)("ends at %s, with code %i", ([signal, code]) =>
-    Effect.gen(function* () {
-      const file = join(yield* Process.temporaryFolder, "copy.db")
-      const command = yield* Command.start(yield* environment, [`sqlite:${file}`, "--watch", "60"])
-      yield* command.opened
       yield* command.kill(signal)
       assert.strictEqual((yield* command.ended).code, code)
-      assert.strictEqual((yield* Command.run(yield* environment, [`sqlite:${file}`])).code, 0)
+      assert.strictEqual((yield* sync(target)).code, 0)
+    })
+  )
+
+  it.effect("exits with 1 where it is refused, and with 75 where a retry may help", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const target = `sqlite:${join(folder, "copy.db")}`
+      for (const [args, code, reason] of [
+        [[target, "--api-key", "pda_wrong"], 1, "401"],
+        [["."], 1, "that practice-data did not create"],
+        [["postgres://someone:s3cret@127.0.0.1:1/nothing"], 75, "127.0.0.1:1"],
+        [[target, "--url", "http://127.0.0.1:1"], 75, "127.0.0.1:1"]
+      ] as const) {
+        const { stderr, stdout, ...ended } = yield* sync(...args)
+        assert.deepStrictEqual({ code: ended.code, stdout }, { code, stdout: "" }, stderr)
+        assert.include(stderr, reason)
+        for (const secret of [key, "pda_wrong", "s3cret"]) assert.notInclude(stderr, secret)
+      }
+    })
+  )
+
+  it.effect("copies the resources that it is given, and the others later", () =>
+    Effect.gen(function* () {
+      const file = join(yield* temporaryFolder, "copy.db")
+      const { stdout } = yield* sync(`sqlite:${file}`, "--resource", "pets", "--resource", "charges")
+      assert.strictEqual(stdout.match(/"in_step","resource":"(pets|charges)"/g)?.length, 2)
+      assert.throws(() => Readers.inSqlite(file, "clinics"), /no such table/)
+      yield* sync(`sqlite:${file}`)
+      assert.deepStrictEqual(Object.fromEntries(Readers.inSqlite(file, "clinics")), yield* searched("clinics"))
     })
   )
 })

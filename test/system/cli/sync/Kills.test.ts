@@ -11,11 +11,12 @@ import { Reactivity } from "effect/reactivity"
 import { connect } from "../../../../src/database/Database.ts"
 import { resources } from "../../../support/contract/Contract.ts"
 import { options } from "../../../support/Service.ts"
+import { processWith, start } from "../../../support/cli.ts"
+import { eventually } from "../../../support/eventually.ts"
 import * as Process from "../../../support/Process.ts"
 import * as LocalPostgres from "../../../support/LocalPostgres.ts"
 import { settled } from "../../../support/settled.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
-import * as Command from "./command.ts"
 import * as Readers from "../../../integration/cli/sync/readers.ts"
 
 const kills = 4
@@ -83,25 +84,22 @@ const ownPostgres = Effect.gen(function* () {
 }).pipe(Effect.provide(Reactivity.layer))
 
 /** Kills a command again and again, at some point after it has opened its target. */
-const killAgainAndAgain = Effect.fnUntraced(function* (
-  environment: Readonly<Record<string, string>>,
-  args: ReadonlyArray<string>
-) {
+const killAgainAndAgain = Effect.fnUntraced(function* (environment: Process.Environment, args: ReadonlyArray<string>) {
   let killed = 0
   while (killed < kills) {
     const after = yield* Random.nextIntBetween(0, 600)
-    const ended = yield* Effect.scoped(
+    const { code, output, signal } = yield* Effect.scoped(
       Effect.gen(function* () {
-        const command = yield* Command.start(environment, args)
-        yield* Effect.raceFirst(Effect.andThen(command.opened, Effect.sleep(after)), command.ended)
+        const command = yield* start(environment, args)
+        const opened = eventually("its first line", () => command.stdout() !== "")
+        yield* Effect.raceFirst(Effect.andThen(opened, Effect.sleep(after)), command.ended)
         yield* command.kill("SIGKILL")
-        return yield* command.ended
+        return { ...(yield* command.ended), output: command.output() }
       })
     )
     // The service or the database was down when it started.
-    if (ended.code !== 75) assert.strictEqual(ended.signal, "SIGKILL", `${ended.stdout}${ended.stderr}`)
-    else yield* Effect.sleep("200 millis")
-    if (ended.signal !== null) killed += 1
+    if (code !== 75) assert.strictEqual(signal, "SIGKILL", output)
+    if (signal !== null) killed += 1
   }
 })
 
@@ -149,7 +147,7 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
         ).pipe(Effect.forkScoped)
         yield* Effect.forEach(
           targets,
-          ({ flags, target }) => killAgainAndAgain(environment, [target, "--watch", "1", ...flags]),
+          ({ flags, target }) => killAgainAndAgain(environment, ["sync", target, "--watch", "1", ...flags]),
           { concurrency: "unbounded" }
         )
         isOver = true
@@ -158,7 +156,7 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
         yield* service.last
         yield* settled(sql)
         for (const { read, target } of targets) {
-          const ended = yield* Command.run(environment, [target])
+          const ended = yield* processWith({ environment }, ["sync", target])
           assert.strictEqual(ended.code, 0, ended.stderr)
           for (const { name } of resources) {
             const rows = yield* sql<{ id: string; record: string }>`

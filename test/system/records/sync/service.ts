@@ -1,4 +1,4 @@
-/** The program over a Postgres, and clients of it that keep a copy, as the tests of copies need them. */
+/** The program over a Postgres, and clients of it that keep a copy. */
 import { assert } from "@effect/vitest"
 import { Context, Data, Effect, Fiber, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -32,7 +32,7 @@ const make = Effect.gen(function* () {
   const { key } = yield* Effect.provide(ApiKeys.create({ organization, name: "copies" }), layerShared(admin))
   const program = yield* Process.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: "8", DELETION_DELAY: "50 millis" })
   const address = yield* program.address
-  return { address, key: Redacted.value(key), sql, url, ask: connect(address, Redacted.value(key)) }
+  return { address, sql, ask: connect(address, Redacted.value(key)) }
 })
 
 /** The program, an endpoint of it as a client asks it, and a client of its database. */
@@ -42,88 +42,91 @@ export class Copied extends Context.Service<Copied, Effect.Success<typeof make>>
   static readonly layer = Layer.effect(Copied, make).pipe(Layer.provide([TestDatabase.layer, Reactivity.layer]))
 }
 
-const attempt = <A>(work: () => Promise<A>) =>
-  Effect.tryPromise({
-    try: work,
-    catch: (cause) => (cause instanceof Killed ? cause : new Unexpected({ cause }))
-  }).pipe(Effect.catchTag("Unexpected", Effect.die))
-
-/** Asks, and kills the client after more and more responses, before it has applied them. */
-export const mortal = (ask: Ask): Ask => {
-  let [asked, next] = [0, 3]
-  return (path, request) =>
-    ask(path, request).then((response) => {
-      if (++asked < next) return response
+/** Fails after more and more calls, as a client that is killed. */
+const mortal = <Args extends ReadonlyArray<unknown>, A>(call: (...args: Args) => Promise<A>, first: number) => {
+  let [calls, next] = [0, first]
+  return (...args: Args): Promise<A> =>
+    call(...args).then((result) => {
+      if (++calls < next) return result
       next *= 2
       return Promise.reject(new Killed())
     })
 }
 
-/** A client that keeps a copy, and starts again from what it saved where it is killed. */
+const untilAlive = <A>(work: () => Promise<A>) =>
+  Effect.tryPromise({
+    try: work,
+    catch: (cause) => (cause instanceof Killed ? cause : new Unexpected({ cause }))
+  }).pipe(Effect.catchTag("Unexpected", Effect.die), Effect.eventually)
+
+/** A client that keeps a copy of a table, and starts again from what it saved where it is killed. */
 export interface Client {
-  readonly name: string
+  readonly table: string
+  /** True if it also removes what was removed. */
+  readonly seesRemovals: boolean
   /** Brings the copy up to date, once. */
-  readonly sync: Effect.Effect<void>
+  readonly sync: Effect.Effect<unknown>
   readonly records: () => ReadonlyMap<string, Row>
 }
 
-/** One that uses changes. It is also killed while it saves, now and then. */
-export const byChanges = (ask: Ask, resource: string, limit = 1000): Client => {
+/** A client that uses changes, and one that uses search alone. */
+export const clientsOf = (ask: Ask, resource: Resource, limit = 1000): ReadonlyArray<Client> => {
+  const table = resource.name.replaceAll("-", "_")
   let saved: Copy = { records: new Map() }
-  let [saves, next] = [0, 2]
-  const save = (copy: Copy) => {
-    if (++saves === next) {
-      next *= 2
-      return Promise.reject(new Killed())
-    }
+  const save = mortal((copy: Copy) => {
     saved = { ...copy, records: new Map(copy.records) }
     return Promise.resolve()
-  }
-  const run = attempt(() =>
-    syncByChanges(ask, resource, { ...saved, records: new Map(saved.records) }, save, { limit })
-  )
-  return { name: "changes", sync: Effect.asVoid(Effect.eventually(run)), records: () => saved.records }
-}
-
-/** One that uses search alone. */
-export const bySearch = (ask: Ask, resource: Resource, limit = 1000): Client => {
+  }, 2)
+  const asked = mortal(ask, 3)
+  const copyOf = () => ({ ...saved, records: new Map(saved.records) })
   const records = new Map<string, Row>()
   let from: string | undefined
-  const round = attempt(() => syncBySearch(ask, resource, records, from, { limit, margin }))
-  const save = (next: string | undefined) => Effect.sync(() => void (from = next))
-  return { name: "search", sync: Effect.flatMap(Effect.eventually(round), save), records: () => records }
+  return [
+    {
+      table,
+      seesRemovals: true,
+      sync: untilAlive(() => syncByChanges(asked, resource.name, copyOf(), save, { limit })),
+      records: () => saved.records
+    },
+    {
+      table,
+      seesRemovals: false,
+      sync: Effect.map(
+        untilAlive(() => syncBySearch(asked, resource, records, from, { limit, margin })),
+        (next) => (from = next)
+      ),
+      records: () => records
+    }
+  ]
 }
 
-/** The ids of the records that a client's copy does not have as the table has them, once it is brought up to date. */
-const differences = Effect.fnUntraced(function* (client: Client, table: string, seesRemovals: boolean) {
+/** Brings copies up to date, and checks that they are the same as their tables. */
+export const areWhole = Effect.fnUntraced(function* (clients: ReadonlyArray<Client>) {
   const { sql } = yield* Copied
-  yield* settled(sql)
-  yield* client.sync
-  const rows = yield* sql<{ id: string; record: string }>`
-    select id, record from ${sql(table)} where organization_id = ${organization}`
-  const copy = client.records()
-  const wrong = rows.filter(({ id, record }) => json(copy.get(id)) !== record).map(({ id }) => id)
-  const stored = new Set(rows.map(({ id }) => id))
-  const kept = seesRemovals ? [...copy.keys()].filter((id) => !stored.has(id)) : []
-  return [...wrong, ...kept]
-})
-
-/** Checks that a copy is whole. A client that uses search alone does not see what is gone. */
-export const isWhole = Effect.fnUntraced(function* (client: Client, table: string) {
-  assert.deepStrictEqual(yield* differences(client, table, client.name === "changes"), [], client.name)
+  for (const { records, seesRemovals, sync, table } of clients) {
+    yield* settled(sql)
+    yield* sync
+    const rows = yield* sql<{ id: string; record: string }>`
+      select id, record from ${sql(table)} where organization_id = ${organization}`
+    const copy = records()
+    const wrong = rows.filter(({ id, record }) => json(copy.get(id)) !== record).map(({ id }) => id)
+    const stored = new Set(rows.map(({ id }) => id))
+    const kept = seesRemovals ? [...copy.keys()].filter((id) => !stored.has(id)) : []
+    assert.deepStrictEqual({ wrong, kept }, { wrong: [], kept: [] }, table)
+  }
 })
 
 /** Keeps copies in step while writers write, and checks that they are whole in the end. */
 export const inStep = Effect.fnUntraced(function* <E, R>(
-  clients: ReadonlyArray<readonly [table: string, client: Client]>,
+  clients: ReadonlyArray<Client>,
   writers: Effect.Effect<unknown, E, R>
 ) {
   let isOver = false
-  const reading = yield* Effect.forEach(clients, ([, { sync }]) => Effect.repeat(sync, { until: () => isOver }), {
+  const reading = yield* Effect.forEach(clients, ({ sync }) => Effect.repeat(sync, { until: () => isOver }), {
     concurrency: "unbounded"
   }).pipe(Effect.forkScoped)
   yield* writers
   isOver = true
   yield* Fiber.join(reading)
-  yield* Effect.forEach(clients, ([table, client]) => isWhole(client, table))
+  yield* areWhole(clients)
 })
