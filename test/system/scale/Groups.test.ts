@@ -12,8 +12,8 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Clock, Context, Effect, Layer, Schema, Scope } from "effect"
 import { update } from "../../../scripts/scale/maps/update.ts"
-import * as Callers from "./Callers.ts"
-import { headersOf, json, keys, type Organization } from "../../support/Client.ts"
+import * as Callers from "./callers.ts"
+import { json, keys, type Organization } from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Process from "../../support/Process.ts"
 import * as Tools from "../../support/Tools.ts"
@@ -201,17 +201,9 @@ describe.runIf(isInstalled)(named("Groups of organizations behind haproxy"), () 
       assert.strictEqual((yield* send(haproxy.port, delivery("five", ["org_harbor"], "x"))).status, 202)
 
       // A restart and a death, with requests on connections that stay open and on new ones.
-      const plan = {
-        ports: [haproxy.port],
-        requests: [
-          { path: search.path, headers: headersOf("harbor"), body: search.body ?? "" },
-          { path: search.path, headers: headersOf("oakridge"), body: search.body ?? "" }
-        ],
-        pause: 20,
-        patience: 15_000
-      } as const
-      const kept = yield* Callers.start({ ...plan, callers: 6, keepAlive: true })
-      const fresh = yield* Callers.start({ ...plan, callers: 2, keepAlive: false })
+      const asked = [search, ask("/charges/search", { limit: 3 }, "oakridge")] as const
+      const kept = yield* Callers.start(haproxy.port, asked, { callers: 6, keepAlive: true, pause: 20 })
+      const fresh = yield* Callers.start(haproxy.port, asked, { callers: 2, keepAlive: false, pause: 20 })
       yield* running.b1.stop
       yield* running.b1.start
       yield* haproxy.untilUp("group_b", "b1")
@@ -220,7 +212,7 @@ describe.runIf(isInstalled)(named("Groups of organizations behind haproxy"), () 
       yield* running.b2.kill
       yield* Effect.sleep("1 second")
       const report = [...(yield* kept.stop), ...(yield* fresh.stop)]
-      const failed = Callers.unlike(report, Callers.isGood)
+      const failed = report.filter((sample) => !Callers.isGood(sample))
       assert.deepStrictEqual(
         failed.filter(({ at, took }) => at > killed + 100 || at + took < killed),
         []

@@ -1,7 +1,7 @@
 /** haproxy as scripts/scale/haproxy.cfg sets it up, with other addresses and folders than those of the file. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { request } from "node:http"
+import { type Agent, request } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Data, Effect } from "effect"
@@ -44,17 +44,17 @@ export interface Request {
   readonly body?: string
 }
 
-/** Sends a request on a connection of its own. */
-export const send = (port: number, { body = "", headers = [], method = "POST", path }: Request) =>
+/** Sends a request, on a connection of its own unless an agent has one. */
+export const send = (port: number, { body = "", headers = [], method = "POST", path }: Request, agent?: Agent) =>
   Effect.callback<Response, NoResponse>((resume) => {
     const all = [
       ["Host", "practice-data"],
-      ["Connection", "close"],
+      ["Connection", agent === undefined ? "close" : "keep-alive"],
       ["Content-Length", String(body.length)],
       ...headers
     ]
     const sending = request(
-      { host: "127.0.0.1", port, method, path, agent: false, headers: all.flat() },
+      { host: "127.0.0.1", port, method, path, agent: agent ?? false, headers: all.flat() },
       (response) => {
         let received = ""
         response.setEncoding("utf8").on("data", (text: string) => (received += text))
