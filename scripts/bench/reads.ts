@@ -6,16 +6,10 @@
  *
  * Usage: `npm run bench [-- ROUNDS SECONDS]`. BENCH_DATA=FOLDER keeps the data for another run.
  */
-import { PgClient } from "@effect/sql-pg"
-import { Effect } from "effect"
-import * as Statement from "effect/sql/Statement"
 import pg from "pg"
-import { consumptionLogs } from "../../src/api/records/ConsumptionLogs.ts"
-import { askedOf, searchQuery } from "../../src/records/SearchQuery.ts"
 import { ask, type Contender, contenders, normalized, service, startFloor, withProcesses } from "./reads/contenders.ts"
-import { largest, prepare } from "./reads/data.ts"
+import { prepare } from "./reads/data.ts"
 import { load, type Round } from "./reads/load.ts"
-import { loadQuery, pgbench } from "./reads/pgbench.ts"
 import { memoryOf, type Server } from "./reads/processes.ts"
 import * as Work from "./reads/work.ts"
 import { machine, median, startPostgres } from "./support.ts"
@@ -92,28 +86,12 @@ const runnersOf = (servers: Servers, work: Work.Work, connections: number, durat
     run: () => load(server, postgres.pid, work, { connections, seconds: duration })
   }))
 
-/** The least that a page costs: sending bytes from memory, and the query alone. */
-const floor = (server: Server, connections: number): ReadonlyArray<Runner> => {
-  const sql = Statement.make(Effect.never, PgClient.makeCompiler(), [], undefined)
-  const first = { limit: 100, offset: 0 }
-  const asked = askedOf(consumptionLogs, {}, first)
-  const [query] = searchQuery(sql, sql.literal(`'${largest}'`), consumptionLogs, asked, first).statement.compile()
-  const bytes = {
-    name: "floor: node:http",
-    run: () => load(server, postgres.pid, Work.pageOf100, { connections, seconds })
-  }
-  if (pgbench === undefined) return [bytes]
-  const run = () => loadQuery(pgbench ?? "", database, postgres.pid, query, { connections, seconds })
-  return [bytes, { name: "floor: pgbench", run }]
-}
-
 console.log(caption)
 const servers = new Map<Contender, Server>()
 for (const contender of contenders) servers.set(contender, await contender.start(database))
 const [ours] = servers.values()
 if (ours === undefined) throw new Error("this service was not started")
 const bytes = await startFloor(Buffer.from(await ask(ours, Work.pageOf100)))
-if (pgbench === undefined) console.log("pgbench is not installed: its floor is left out")
 
 const withBoth = new Map([...servers, [withProcesses, await withProcesses.start(database)] as const])
 
@@ -129,8 +107,15 @@ for (const work of Work.all) {
 
 for (const work of Work.all) {
   await check(servers, work)
-  const least = work === Work.pageOf100 ? floor(bytes, 16) : []
-  const results = await interleave([...runnersOf(servers, work, 16), ...least])
+  const runners = [...runnersOf(servers, work, 16)]
+  // The least that a page costs: sending bytes from memory.
+  if (work === Work.pageOf100) {
+    runners.push({
+      name: "floor: node:http",
+      run: () => load(bytes, postgres.pid, work, { connections: 16, seconds })
+    })
+  }
+  const results = await interleave(runners)
   table(`${work.name}, 16 connections, ${largestSize} records`, results)
 }
 for (const connections of [1, 16, 64]) {
