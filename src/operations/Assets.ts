@@ -11,7 +11,6 @@ small, .about, summary, label, footer, .tile dt, thead th, .times, .axis { color
 time span { white-space: nowrap }
 time, .number, .tile dd, #live-time { font-variant-numeric: tabular-nums }
 :focus-visible { outline: 2px solid var(--teal); outline-offset: 2px; border-radius: 2px }
-main:focus { outline: none }
 .skip, .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
 .skip:focus { width: auto; height: auto; clip-path: none; background: var(--surface) }
 
@@ -51,7 +50,6 @@ thead th { font-weight: 600; white-space: nowrap }
 thead th a { color: inherit }
 th[aria-sort=descending] a::after { content: " ↓" }
 th[aria-sort=ascending] a::after { content: " ↑" }
-tbody tr:hover, button:hover, .button:hover { background: var(--soft) }
 .number { text-align: right; white-space: nowrap }
 :is(td, th) small { display: block; white-space: nowrap }
 td .text { max-width: 26rem; min-width: 9rem; max-height: 4.5em; overflow: hidden; overflow-wrap: anywhere }
@@ -107,7 +105,6 @@ button, .button { cursor: pointer; font-weight: 600; text-decoration: none }
   form > div, input { width: 100% }
   :is(td, th) .id { max-width: 12rem }
 }
-@media print { header, form, .actions { display: none } }
 `
 
 /**

@@ -50,16 +50,13 @@ export const counted = (value: number, one: string): string => `${count(value)} 
 /** To one decimal below 10. Less than a tenth of something is `<0.1`. */
 const small = (value: number) => (value < 0.1 ? "<0.1" : value < 10 ? value.toFixed(1) : count(value))
 
-/** Requests per second. */
 export const rate = (value: number): string => (value === 0 ? "0" : small(value))
 
-/** A share in percent. */
 export const share = (part: number, whole: number): string => {
   if (whole === 0) return "–"
   return part === 0 ? "0 %" : `${small((100 * part) / whole)} %`
 }
 
-/** A number of bytes. */
 export const bytes = (value: number): string => `${count(value / 1024 ** 2)} MiB`
 
 const names: Readonly<Record<string, string>> = {
@@ -85,5 +82,4 @@ const dependencies: Readonly<Record<string, string>> = {
   processor: "Payment processor"
 }
 
-/** The name of a dependency. */
 export const dependency = (name: string): string => dependencies[name] ?? name

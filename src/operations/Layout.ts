@@ -5,7 +5,6 @@ import * as Format from "./Format.ts"
 /** A note in place of something that cannot be read. */
 export const unreadable = (message: string): Html => h("p", { class: "note problem" })(`${message}.`)
 
-/** Text in small print. */
 export const small = (...text: ReadonlyArray<Content>): Html => h("small")(text)
 
 /** An identifier, which may be long. */
@@ -18,11 +17,9 @@ export const none = (text: string): Html => h("span", { class: "none" })(text)
 /** A text of at most three lines. */
 export const clamped = (text: string | null): Html => h("span", { class: "text" })(text ?? undefined)
 
-/** A link that looks like a button. */
 export const button = (text: string, href: string, kind = ""): Html =>
   h("a", { class: `button ${kind}`.trim(), href })(text)
 
-/** A part of a page under a heading. */
 export const section = (key: string, title: string, ...content: ReadonlyArray<Content>): Html =>
   h("section", { "aria-labelledby": key, "data-key": key })(h("h2", { id: key })(title), content)
 
@@ -82,7 +79,6 @@ export type State = "fine" | "warning" | "problem"
 export const stateOf = (value: number, warning: number, problem: number): State =>
   value > problem ? "problem" : value > warning ? "warning" : "fine"
 
-/** A figure with its meaning. */
 export const tile = (name: string, value: Content, about: Content, state: State = "fine"): Html =>
   h("div", { class: `tile ${state}`, "data-key": name })(
     h("dt")(name),
@@ -97,7 +93,6 @@ export const lagTile = (name: string, seconds: number | undefined, about: string
   return tile(name, href === undefined ? text : h("a", { href })(text), about, stateOf(seconds, 10, 60))
 }
 
-/** A state as a word on a color. */
 export const badge = (kind: State | "quiet", text: string): Html => h("span", { class: `badge ${kind}` })(text)
 
 /** Links to variants of a page, of which one is current. */
@@ -106,7 +101,6 @@ export const tabs = (all: ReadonlyArray<{ text: string; href: string; isCurrent:
     all.map(({ href, isCurrent, text }) => h("li")(h("a", { href, "aria-current": isCurrent && "true" })(text)))
   )
 
-/** A field of a form with its label. */
 export const field = (name: string, label: string, attributes: Parameters<typeof h>[1]): Html =>
   h("div")(h("label", { for: name })(label), h("input", { id: name, name, ...attributes })())
 

@@ -17,7 +17,6 @@ import type { OperatorStore } from "./OperatorStore.ts"
 import * as Deletions from "./pages/Deletions.ts"
 import * as Lists from "./pages/Lists.ts"
 import * as Overview from "./pages/Overview.ts"
-import * as Replay from "./pages/Replay.ts"
 import * as Requests from "./pages/Requests.ts"
 import * as Task from "./pages/Task.ts"
 
@@ -60,8 +59,8 @@ const handlers: ReadonlyArray<
   ["GET", "/ops/requests", Requests.page],
   ["GET", "/ops/deletions", Deletions.page],
   ["GET", "/ops/task", Task.page],
-  ["GET", "/ops/task/replay", Replay.confirm],
-  ["POST", "/ops/task/replay", Replay.replay],
+  ["GET", "/ops/task/replay", Task.confirm],
+  ["POST", "/ops/task/replay", Task.replay],
   ["GET", "/ops/keys", Lists.keys],
   ["GET", "/ops/changes", Lists.changes],
   ["GET", "/ops/audit", Lists.audit],

@@ -1,21 +1,21 @@
-/** `/ops/task`: one task that deletes invoices. */
-import { Effect, Option, Result } from "effect"
+/** `/ops/task`: one task that deletes invoices; and `/ops/task/replay`: its replay, with the operators' token. */
+import { ByteSize, Effect, Option, Redacted, Result, Schema } from "effect"
+import { HttpIncomingMessage, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Outcome } from "../../api/DeletionTasks.ts"
 import { maximumAttempts } from "../../deletions/Task.ts"
 import { mostItems, type ShownTask } from "../../deletions/TaskPages.ts"
-import { notDeleted } from "../../deletions/Tasks.ts"
+import { notDeleted, Replay } from "../../deletions/Tasks.ts"
 import { type Content, h, link } from "../../http/Html.ts"
-import { Token } from "../Access.ts"
+import { addressOf, credentials as ofBasic, refusalOf, Token } from "../Access.ts"
 import type { Entry } from "../AuditLog.ts"
 import * as Format from "../Format.ts"
-import { button, id, none, pairs, section, small, table, unreadable } from "../Layout.ts"
+import { button, clamped, field, id, none, pairs, section, small, table, unreadable } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
 import { inTime, query, respond, shownOr } from "../Page.ts"
-import { stateBadge } from "./Deletions.ts"
+import { linkTo, stateBadge } from "./Deletions.ts"
 import { authorship } from "./Lists.ts"
 
-/** The entry of the navigation for tasks. */
-export const place = "/ops/deletions"
+const place = "/ops/deletions"
 
 const titles = { invoices: "Invoices", invoice_lines: "Lines by themselves" } as const
 
@@ -44,8 +44,8 @@ type Item = Readonly<Record<string, string | null>>
 const items = (title: string, all: number, some: ReadonlyArray<Item>, ...fields: ReadonlyArray<string>): Content => {
   if (some.length === 0) return undefined
   const more = some.length < mostItems ? ", with repeated ones" : `, of which the first ${some.length} are shown`
-  const column = (field: string) => (item: Item) => {
-    const value = item[field] ?? undefined
+  const column = (name: string) => (item: Item) => {
+    const value = item[name] ?? undefined
     return value === undefined ? none("any") : id(value)
   }
   return h("details", { "data-key": title })(
@@ -53,18 +53,16 @@ const items = (title: string, all: number, some: ReadonlyArray<Item>, ...fields:
     table({
       caption: title,
       rows: some,
-      key: (item) => fields.map((field) => item[field] ?? "").join(" "),
-      columns: Object.fromEntries(fields.map((field) => [field, column(field)]))
+      key: (item) => fields.map((name) => item[name] ?? "").join(" "),
+      columns: Object.fromEntries(fields.map((name) => [name, column(name)]))
     })
   )
 }
 
-/** The path of the page that confirms a replay. */
-export const replayLink = (task: ShownTask) =>
-  link("/ops/task/replay", { organization: task.organization_id, id: task.id })
+const replayLink = (task: ShownTask) => link("/ops/task/replay", { organization: task.organization_id, id: task.id })
 
 /** The facts that tell a task from others. */
-export const identity = (task: ShownTask) => ({
+const identity = (task: ShownTask) => ({
   Organization: id(task.organization_id, link(place, { organization: task.organization_id })),
   "Idempotency-Key": id(task.idempotency_key),
   "Task id": id(task.id),
@@ -114,7 +112,7 @@ const replayHint = (task: ShownTask, hasToken: boolean, wasReplayed: boolean) =>
 }
 
 /** The response for a task that does not exist. */
-export const notFound = respond({
+const notFound = respond({
   title: "Deletion not found",
   place,
   isLive: false,
@@ -123,7 +121,7 @@ export const notFound = respond({
 })
 
 /** Reads the task of the request; fails with the response that says why it is not shown. */
-export const requested = Effect.gen(function* () {
+const requested = Effect.gen(function* () {
   const { task } = yield* OperatorStore
   const parameter = yield* query
   const found = yield* inTime(task(parameter("organization") ?? "", parameter("id") ?? ""))
@@ -163,4 +161,88 @@ export const page = Effect.gen(function* () {
       )
     ]
   })
+})
+
+const redirect = (to: string) => HttpServerResponse.redirect(to, { status: 303 })
+const text = (line: string, status = 200) => HttpServerResponse.text(`${line}\n`, { status })
+
+/** The form that confirms a replay, with the name and the problem of the last try. */
+const confirmation = (task: ShownTask, name: string, problem?: string, status = 200) =>
+  respond({
+    title: "Replay this deletion?",
+    place,
+    isLive: false,
+    status,
+    view: () => [
+      problem !== undefined && h("p", { class: "note problem", role: "alert" })(problem),
+      pairs({ ...identity(task), "Last error": clamped(task.last_error ?? "none") }),
+      h("p")(
+        `The task becomes due now, with ${maximumAttempts} new attempts, and deletes its items.`,
+        " The replay is written to the audit log."
+      ),
+      h("form", { class: "confirm", method: "post", action: replayLink(task), autocomplete: "off" })(
+        field("name", "Your name, for the audit log", { required: true, value: name, maxlength: 100 }),
+        field("token", "Operators' token (OPERATIONS_TOKEN)", { required: true, type: "password", maxlength: 255 }),
+        h("p", { class: "actions" })(
+          h("button", { class: "main" })("Replay this deletion"),
+          button("Cancel", linkTo(task))
+        )
+      )
+    ]
+  })
+
+export const confirm = Effect.gen(function* () {
+  const task = yield* requested
+  if (task.state !== "dead") return redirect(linkTo(task))
+  return yield* confirmation(task, (yield* ofBasic)?.name ?? "")
+})
+
+const Form = Schema.Struct({ name: Schema.optional(Schema.String), token: Schema.String })
+
+/** The credentials of the form; without one, those of HTTP Basic. */
+const credentials = Effect.gen(function* () {
+  const form = yield* HttpServerRequest.schemaBodyUrlParams(Form).pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(4)),
+    Effect.option
+  )
+  const given = Option.isSome(form)
+    ? { name: form.value.name ?? "", token: Redacted.make(form.value.token) }
+    : yield* ofBasic
+  if (given === undefined) return undefined
+  const name = given.name.replaceAll(/[\p{Cc}\s]+/gu, " ").trim()
+  return { ...given, name: name.slice(0, 100).toWellFormed() }
+})
+
+export const replay = Effect.gen(function* () {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const token = yield* Token
+  const isForm = request.headers["accept"]?.includes("text/html") === true
+  const given = yield* credentials
+  if (given === undefined) {
+    return text("Send the operators' token with HTTP Basic or in the form.", token.isSet ? 401 : 403)
+  }
+  const { name } = given
+  const source = addressOf(request)
+  const checked = yield* Effect.result(token.check(given.token, source))
+  if (Result.isFailure(checked) && (!isForm || checked.failure._tag === "NotSet")) return refusalOf(checked.failure)
+  const task = yield* requested
+  const unchanged = (status: number, problem: string) =>
+    isForm ? confirmation(task, name, problem, status) : Effect.succeed(text(problem, status))
+  if (Result.isFailure(checked)) {
+    return yield* checked.failure._tag === "TooMany"
+      ? unchanged(429, `Too many wrong tokens. Try again in ${checked.failure.retryAfter} seconds.`)
+      : unchanged(403, "Wrong token. Nothing was changed.")
+  }
+  if (name === "") return yield* unchanged(422, "Enter your name for the audit log. Nothing was changed.")
+  const store = yield* OperatorStore
+  return yield* store.replay({ name, source }, task.organization_id, task.id).pipe(
+    Effect.matchEffect({
+      onFailure: ({ message }) => unchanged(503, `${message}.`),
+      onSuccess: Replay.$match({
+        Replayed: () => Effect.succeed(isForm ? redirect(`${linkTo(task)}&replayed=1`) : text(`Replaying ${task.id}`)),
+        NotDead: ({ state }) => unchanged(409, `This deletion is ${state}. Only a dead one can be replayed.`),
+        NotFound: () => notFound
+      })
+    })
+  )
 })

@@ -167,7 +167,7 @@ layer(listener(Layer.merge(silentFigures, silentStore)))("when nothing answers",
       const asking = yield* Effect.forkChild(shows(path, path === "/ops" ? ["No process answers"] : ["</footer>"]))
       yield* TestClock.adjust("1500 millis")
       yield* TestClock.adjust("400 millis")
-      yield* Fiber.join(asking)
+      yield* TestClock.withLive(Effect.timeout(Fiber.join(asking), "10 seconds"))
     })
   )
 })
