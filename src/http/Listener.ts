@@ -30,7 +30,10 @@ type Drained = Pick<
   "listening" | "open" | "beginDrain" | "hold" | "stopAccepting" | "closeIdle" | "closeAllConnections"
 >
 
-/** Serves for a duration, then accepts no more connections, and returns when all are closed, within `grace`. */
+/**
+ * Serves for a duration, and closes each connection after its response. Then accepts no more connections, and returns
+ * when all are closed, within `grace`.
+ */
 export const drain = Effect.fnUntraced(function* (server: Drained, duration: Duration.Duration) {
   if (!server.listening) return
   server.beginDrain()
@@ -104,10 +107,6 @@ const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number
 export class Listener extends Context.Service<
   Listener,
   {
-    /**
-     * Serves for a duration, and closes each connection after its response. Then accepts no more connections, and returns
-     * when all are closed, within `grace`.
-     */
     readonly drain: (duration: Duration.Duration) => Effect.Effect<void>
   }
 >()("practice-data/http/Listener") {

@@ -7,6 +7,10 @@ import { Data, Duration, Effect, Option, Predicate, Redacted, References, Schedu
 import { HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "effect/http"
 import type { Export, Signal } from "./OtlpConfig.ts"
 
+// Without the annotations of the request that was exported.
+const annotated = (line: Effect.Effect<void>, annotations: Readonly<Record<string, string>>) =>
+  Effect.provideService(line, References.CurrentLogAnnotations, annotations)
+
 /**
  * Logs when a collector begins to fail, and when it responds again: one line for each reason, and not for each signal or
  * export.
@@ -22,21 +26,15 @@ export const makeHealth = (count: (signal: Signal) => void) => {
       Effect.suspend(() => {
         const isKnown = failing.has(signal) || isFailingFor(reason)
         if (!failing.has(signal)) failing.set(signal, reason)
-        return isKnown
-          ? Effect.void
-          : Effect.logWarning("The OpenTelemetry collector fails: what it should have is dropped").pipe(
-              Effect.provideService(References.CurrentLogAnnotations, { signal, cause: reason })
-            )
+        const line = Effect.logWarning("The OpenTelemetry collector fails: what it should have is dropped")
+        return isKnown ? Effect.void : annotated(line, { signal, cause: reason })
       }),
     succeeded: (signal: Signal) =>
       Effect.suspend(() => {
         const reason = failing.get(signal)
         failing.delete(signal)
-        return reason === undefined || isFailingFor(reason)
-          ? Effect.void
-          : Effect.logInfo("The OpenTelemetry collector responds again").pipe(
-              Effect.provideService(References.CurrentLogAnnotations, { signal })
-            )
+        const line = Effect.logInfo("The OpenTelemetry collector responds again")
+        return reason === undefined || isFailingFor(reason) ? Effect.void : annotated(line, { signal })
       })
   }
 }

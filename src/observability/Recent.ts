@@ -8,11 +8,13 @@ import type { RequestFacts } from "./RequestFacts.ts"
 /** The upper ends of the buckets of latencies, in milliseconds. The last bucket has no end. */
 export const bounds = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] as const
 
+/** The number of buckets. */
+const all = bounds.length + 1
+
 const minute = 60_000
-const hour = 60 * minute
 
 /** The two windows: the length of a slot and of all slots, in milliseconds. */
-const lengths = { hour: { step: minute, span: hour }, day: { step: 5 * minute, span: 24 * hour } } as const
+const lengths = { hour: { step: minute, span: 60 * minute }, day: { step: 5 * minute, span: 1440 * minute } } as const
 
 export interface Counts {
   readonly requests: number
@@ -53,12 +55,6 @@ export interface Snapshot {
 /** The facts of a request that are counted. */
 export type Observed = Pick<RequestFacts, "endpoint" | "organization" | "status" | "duration" | "polled" | "refusal">
 
-/** Counts requests. Times are in milliseconds since 1970. */
-export interface Counter {
-  readonly record: (now: number, observed: Observed) => void
-  readonly snapshot: (now: number) => Snapshot
-}
-
 export class Recent extends Context.Service<
   Recent,
   {
@@ -94,7 +90,7 @@ const zero = (): Summed => ({
   requests: 0,
   clientErrors: 0,
   serverErrors: 0,
-  latency: Array.from({ length: bounds.length + 1 }, () => 0)
+  latency: Array.from({ length: all }, () => 0)
 })
 
 const add = (to: Summed, from: Counts) => {
@@ -162,16 +158,11 @@ const windowOf = (step: number, parts: ReadonlyArray<Part>): Window => {
   }
 }
 
-const startOf = (at: number, step: number) => at - (at % step)
-
 /** A copy: a part of a longer text would keep all of it in memory. */
 const shortened = (name: string) =>
   name.length <= longestName ? name : Buffer.from(name.slice(0, longestName)).toString()
 
-const bucketOf = (duration: number) => {
-  const bucket = bounds.findIndex((bound) => duration <= bound)
-  return bucket === -1 ? bounds.length : bucket
-}
+const bucketOf = (duration: number) => (bounds.findIndex((bound) => duration <= bound) + all) % all
 
 const count = (counts: Summed, status: number, bucket: number) => {
   counts.requests += 1
@@ -181,7 +172,7 @@ const count = (counts: Summed, status: number, bucket: number) => {
 }
 
 /** The slots of a window. */
-const makeSlots = (step: number, span: number) => {
+const makeSlots = ({ span, step }: (typeof lengths)["hour" | "day"]) => {
   const begin = (start: number) => ({
     start,
     total: zero(),
@@ -194,7 +185,7 @@ const makeSlots = (step: number, span: number) => {
     const last = slots.at(-1)
     if (last !== undefined && now < last.start + step) return last
     if (last !== undefined) last.organizations = mostActive(last.organizations, mostOrganizations.slot)
-    const slot = begin(startOf(now, step))
+    const slot = begin(now - (now % step))
     slots = [...slots.filter(({ start }) => start > now - span), slot]
     return slot
   }
@@ -215,48 +206,52 @@ const makeSlots = (step: number, span: number) => {
       windowOf(
         step,
         slots
-          .filter(({ start }) => start >= startOf(now, step) - span + step)
+          .filter(({ start }) => start > now - (now % step) - span)
           .map(({ start, total, ...slot }) => ({ ...slot, points: [{ start, ...total }] }))
       )
   }
 }
 
-/** Counts from now on. */
-export const make = (): Counter => {
-  const ofHour = makeSlots(lengths.hour.step, lengths.hour.span)
-  const ofDay = makeSlots(lengths.day.step, lengths.day.span)
+/** Counts from now on. Times are in milliseconds since 1970. */
+export const make = () => {
+  const [hour, day] = [makeSlots(lengths.hour), makeSlots(lengths.day)]
   return {
-    record: (now, observed) => {
-      ofHour.record(now, observed)
-      ofDay.record(now, observed)
+    record: (now: number, observed: Observed): void => {
+      hour.record(now, observed)
+      day.record(now, observed)
     },
-    snapshot: (now) => ({ at: now, hour: ofHour.window(now), day: ofDay.window(now) })
+    snapshot: (now: number): Snapshot => ({ at: now, hour: hour.window(now), day: day.window(now) })
   }
 }
 
+const partOf = ({ endpoints, organizations, points, refused }: Window): Part => ({
+  points,
+  endpoints: Object.entries(endpoints),
+  organizations: Object.entries(organizations),
+  refused: Object.entries(refused)
+})
+
 /** The snapshot of several processes together. */
-export const merge = (snapshots: ReadonlyArray<Snapshot>): Snapshot => {
-  const merged = (name: keyof typeof lengths) =>
-    windowOf(
-      lengths[name].step,
-      snapshots.map(({ [name]: { endpoints, organizations, points, refused } }) => ({
-        points,
-        endpoints: Object.entries(endpoints),
-        organizations: Object.entries(organizations),
-        refused: Object.entries(refused)
-      }))
-    )
-  return { at: Math.max(0, ...snapshots.map(({ at }) => at)), hour: merged("hour"), day: merged("day") }
-}
+export const merge = (snapshots: ReadonlyArray<Snapshot>): Snapshot => ({
+  at: Math.max(0, ...snapshots.map(({ at }) => at)),
+  hour: windowOf(
+    lengths.hour.step,
+    snapshots.map(({ hour }) => partOf(hour))
+  ),
+  day: windowOf(
+    lengths.day.step,
+    snapshots.map(({ day }) => partOf(day))
+  )
+})
 
 /**
  * A quantile of latencies, in milliseconds: linear within a bucket. Infinity in the last bucket, undefined without any
  * request.
  */
 export const quantile = (counts: ReadonlyArray<number>, share: number): number | undefined => {
-  const all = counts.reduce((sum, each) => sum + each, 0)
-  if (all === 0) return undefined
-  const rank = share * all
+  const requests = counts.reduce((sum, each) => sum + each, 0)
+  if (requests === 0) return undefined
+  const rank = share * requests
   let before = 0
   for (const [bucket, inBucket] of counts.entries()) {
     if (inBucket > 0 && before + inBucket >= rank) {
