@@ -1,18 +1,17 @@
 /** Reading the deletion tasks of an organization, from both stores. Decisions: "Changes", invoice deletions. */
 import { assert, layer } from "@effect/vitest"
-import { Array, DateTime, Duration, Effect, Fiber, Layer, Result, Struct } from "effect"
+import { Array, DateTime, Effect, Fiber, Layer, Result, Struct } from "effect"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { State } from "../../../src/api/DeletionTasks.ts"
 import { TaskNotFound, TaskStoreDown, type Unauthorized } from "../../../src/api/Errors.ts"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
-import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { type Criteria, type OwnedTask, TaskReads } from "../../../src/deletions/TaskReads.ts"
 import { eventually } from "../../support/eventually.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
-import { delay, delivery, onDatabase } from "../../support/deletions/support.ts"
+import { delay, onDatabase } from "../../support/deletions/support.ts"
 
 const at = (second: number) => DateTime.makeUnsafe(Date.UTC(2026, 0, 31, 9, 30, second))
 
@@ -165,16 +164,12 @@ const rules: ReadonlyArray<
       const id = taskIdOf("org_a", "waits")
       const ids = [
         taskIdOf("org_b", "waits"),
-        taskIdOf("org_a", "nobody's"),
+        taskIdOf("org_a", "none"),
         "",
-        "none",
         `{${id}}`,
-        id.replaceAll("-", ""),
         ` ${id}`,
         `${id}0`,
-        id.slice(1),
-        "é".repeat(36),
-        "x".repeat(1_000_000)
+        "é".repeat(36)
       ]
       for (const each of ids) {
         assert.deepStrictEqual(yield* Effect.result(get(each)), Result.fail(new TaskNotFound()))
@@ -188,43 +183,14 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
     it.effect.each(rules)(`%s (${store})`, ([, check]) => Effect.provide(as("org_a")(check), Layer.fresh(reads)))
   }
 
-  it.effect("show what the scheduler and a worker wrote, with microseconds cut off", () =>
+  it.effect("cut microseconds off", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      yield* sql`truncate deletion_tasks, invoices, invoice_lines`
-      const scheduler = yield* Scheduler
-      const given = delivery("lived", {
-        invoices: [{ invoice_id: "nobody's" }],
-        invoice_lines: [{ invoice_line_id: "x" }]
-      })
-      const before = DateTime.toEpochMillis(yield* DateTime.now)
-      yield* scheduler.schedule(given)
-      const [scheduled] = yield* search()
-      assert.deepInclude(scheduled, {
-        state: "scheduled",
-        attempts: 0,
-        started_at: null,
-        finished_at: null,
-        outcome: null
-      })
-      const claims = yield* scheduler.claim({ due: 1 }, delay)
-      assert.deepInclude(yield* get(given.taskId), { state: "running", attempts: 1, outcome: null })
-      yield* scheduler.run(claims)
-      yield* sql`update deletion_tasks set finished_at = date_trunc('second', finished_at) + interval '999999 microseconds'`
-      const task = yield* get(given.taskId)
-      assert.deepInclude(task, {
-        idempotency_key: "lived",
-        state: "completed",
-        attempts: 1,
-        invoices_count: 1,
-        invoice_lines_count: 1,
-        outcome: outcomeOf({ invoices: { not_found: 1 }, invoice_lines: { not_found: 1 } })
-      })
-      assert.strictEqual(task.finished_at === null ? 0 : DateTime.toEpochMillis(task.finished_at) % 1000, 999)
-      for (const time of [task.received_at, task.scheduled_for, task.started_at]) {
-        assert.isAtLeast(time === null ? 0 : DateTime.toEpochMillis(time), before)
-      }
-    }).pipe(as("org_a"), Effect.provide([Scheduler.layer(Duration.zero), TaskReads.layer]))
+      yield* fill
+      yield* sql`update deletion_tasks set finished_at = '2026-01-31 09:30:42.999999+00'`
+      const { finished_at } = yield* get(taskIdOf("org_a", "done"))
+      assert.deepStrictEqual(finished_at, DateTime.makeUnsafe("2026-01-31T09:30:42.999Z"))
+    }).pipe(as("org_a"), Effect.provide(TaskReads.layer))
   )
 
   it.effect(

@@ -34,26 +34,6 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
     })
   )
 
-  it.effect("lists what an operator looks for first: whose it is, how often it was tried, and why it failed", () =>
-    Effect.gen(function* () {
-      const { dead } = yield* Made
-      const [task] = yield* Tasks.list({ ...everything, state: "dead" })
-      assert.deepStrictEqual(task, {
-        organization_id: "org_a",
-        id: dead,
-        idempotency_key: "dead",
-        state: "dead",
-        received_at: task?.received_at ?? "",
-        scheduled_for: task?.scheduled_for ?? "",
-        due_at: null,
-        finished_at: task?.finished_at ?? "",
-        attempts: maximumAttempts,
-        last_error: reason,
-        outcome: null
-      })
-    })
-  )
-
   it.effect("shows everything about a task: its times, attempts, error, outcome and payload", () =>
     Effect.gen(function* () {
       const { dead, completed } = yield* Made

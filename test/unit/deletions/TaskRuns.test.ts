@@ -11,7 +11,7 @@ import { report, runMetrics } from "../../../src/deletions/TaskRuns.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 
 /** Runs an effect, and gives what was logged of tasks. */
-const told = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+const logged = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
     const runs: Array<Readonly<Record<string, unknown>>> = []
     return effect.pipe(
@@ -31,12 +31,12 @@ const told = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 const linesOf = (runs: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
   runs.map(({ logLevel, result }) => `${String(logLevel)} ${String(result)}`)
 
-it.effect("a task that runs is told once, with what it deleted, how long it took and how late it was", () =>
+it.effect("a task that runs is logged once, with its counts, duration and delay", () =>
   withRuns(() =>
     Effect.gen(function* () {
       const [taskId = ""] = yield* scheduledAll("one")
       yield* TestClock.adjust("61 seconds")
-      const runs = yield* told(oneRound())
+      const runs = yield* logged(oneRound())
       assert.deepStrictEqual(linesOf(runs), ["Info completed"])
       assert.deepInclude(runs[0], {
         task_id: taskId,
@@ -51,13 +51,13 @@ it.effect("a task that runs is told once, with what it deleted, how long it took
   )
 )
 
-it.effect("a task that fails is told each time with the reason, and as dead at last", () =>
+it.effect("a task that fails is logged each time with the reason, and as dead at last", () =>
   withRuns(
     () =>
       Effect.gen(function* () {
         yield* scheduledAll("one")
         yield* TestClock.adjust(delay)
-        const runs = yield* told(
+        const runs = yield* logged(
           Effect.repeat(Effect.andThen(oneRound(), TestClock.adjust("10 minutes")), { times: maximumAttempts + 1 })
         )
         const failures = Array.from({ length: maximumAttempts - 1 }, () => "failed")
@@ -68,21 +68,21 @@ it.effect("a task that fails is told each time with the reason, and as dead at l
   )
 )
 
-it.effect("an attempt that an outage ended is told as given back", () =>
+it.effect("an attempt that an outage ended is logged as released", () =>
   withRuns(() =>
     Effect.gen(function* () {
       yield* scheduledAll("one")
       yield* TestClock.adjust(delay)
       const down = withFaults({ around: (call, effect) => (call === "run" ? unavailable : effect) })
-      assert.deepStrictEqual(linesOf(yield* told(down(oneRound()))), ["Info released"])
+      assert.deepStrictEqual(linesOf(yield* logged(down(oneRound()))), ["Info released"])
     })
   )
 )
 
-it.effect("a task that was taken over says so", () =>
+it.effect("a takeover is logged", () =>
   Effect.gen(function* () {
     const { first, second } = yield* takenOver("one")
-    const runs = yield* told(
+    const runs = yield* logged(
       Effect.andThen(report(first, { result: "superseded" }), report(second, { result: "completed" }))
     )
     assert.deepStrictEqual(

@@ -51,8 +51,6 @@ const losing = (call: Call, times: number): Faults => {
 
 const takeovers = [
   { count: 1, takes: 0, load: 0 },
-  { count: 64, takes: 0, load: 0 },
-  { count: 64, takes: 100, load: 0 },
   { count: 64, takes: 100, load: 20 }
 ]
 
@@ -113,10 +111,13 @@ it.effect("tasks that expire while a worker runs others start before those of it
   })
 )
 
-it.effect("an outage uses up no attempt, however often a task meets one", () =>
+it.effect.each([
+  ["running them", ["run"]],
+  ["all but claiming them", ["run", "release", "renew"]]
+] as const)("an outage of %s uses up no attempt of tasks, however long", ([, calls]) =>
   withRuns((runs) =>
     Effect.gen(function* () {
-      const { state, faults } = outage("run")
+      const { state, faults } = outage(...calls)
       yield* scheduledAll("1", "2")
       yield* withFaults(faults)(startWorker)
       yield* TestClock.adjust("5 minutes")
@@ -129,25 +130,6 @@ it.effect("an outage uses up no attempt, however often a task meets one", () =>
         [1, 1]
       )
       yield* isIdle
-    })
-  )
-)
-
-it.effect("an outage in which nothing can be released either uses up no attempt", () =>
-  withRuns((runs) =>
-    Effect.gen(function* () {
-      const { state, faults } = outage("run", "release", "renew")
-      yield* scheduledAll("1")
-      yield* withFaults(faults)(startWorker)
-      yield* TestClock.adjust("1 hour")
-      assert.isAbove(state.failures, 1000)
-      assert.isEmpty(runs)
-      state.isDown = false
-      yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(
-        runs.map(({ attempt }) => attempt),
-        [1]
-      )
     })
   )
 )
@@ -214,23 +196,45 @@ it.effect("an outage in the last attempt uses up no attempt either, when another
   )
 )
 
+const killedBy = (poison: string | undefined): Faults => ({
+  around: (_, effect) => effect,
+  task: ({ taskId }: Claim) => (taskId === poison ? Effect.interrupt : Effect.void)
+})
+
+/** A process whose task kills it, and the end of its leases. */
+const killedProcess = (poison: string | undefined) =>
+  withFaults(killedBy(poison))(oneRound({ ...options, concurrency: 1 })).pipe(
+    Effect.exit,
+    Effect.andThen(TestClock.adjust(options.lease))
+  )
+
 it.effect("a task that kills its process is dead after 8 attempts, and takes none of its batch with it", () =>
   withRuns((runs) =>
     Effect.gen(function* () {
       const [poison, ...others] = yield* scheduledAll("1", "2", "3", "4")
       yield* TestClock.adjust(delay)
-      const kills: Faults = {
-        around: (_, effect) => effect,
-        task: ({ taskId }: Claim) => (taskId === poison ? Effect.interrupt : Effect.void)
-      }
-      for (let process = 1; process <= 3 * maximumAttempts; process++) {
-        yield* Effect.exit(withFaults(kills)(oneRound({ ...options, concurrency: 1 })))
-        yield* TestClock.adjust(options.lease)
-      }
+      yield* Effect.replicateEffect(killedProcess(poison), 3 * maximumAttempts)
       yield* isIdle
       assert.sameMembers(
         runs.map(({ taskId }) => taskId),
         others
+      )
+    })
+  )
+)
+
+it.effect("a task that killed four processes runs when its worker holds no other", () =>
+  withRuns((runs) =>
+    Effect.gen(function* () {
+      const [poison] = yield* scheduledAll("1")
+      yield* TestClock.adjust(delay)
+      yield* Effect.replicateEffect(killedProcess(poison), 4)
+      yield* scheduledAll("2", "3")
+      yield* TestClock.adjust(delay)
+      yield* killedProcess(poison)
+      assert.deepStrictEqual(
+        runs.map(({ attempt }) => attempt),
+        [1, 1]
       )
     })
   )
