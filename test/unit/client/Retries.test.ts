@@ -5,6 +5,7 @@ import {
   AuthenticationError,
   ConnectionError,
   type Fetch,
+  PracticeData,
   PracticeDataError,
   RateLimitError,
   type RequestOptions,
@@ -122,6 +123,20 @@ describe("a retry", () => {
     assert.lengthOf((await timed([broken])).at, 4)
     assert.lengthOf((await timed([broken], { maxRetries: 0 })).at, 1)
     assert.lengthOf((await timed([broken], { maxRetries: 1 })).at, 2)
+  })
+
+  it("is made 4 times by default, each after a timeout of 30 seconds", async () => {
+    vi.spyOn(Math, "random").mockReturnValue(0)
+    const at: Array<number> = []
+    const began = Date.now()
+    const { fetch } = steps((sent) => {
+      at.push(Date.now() - began)
+      return silent(sent)
+    })
+    const failed = failureOf(new PracticeData({ baseUrl, apiKey: "key", fetch }).charges.search())
+    await vi.runAllTimersAsync()
+    assert.instanceOf(await failed, TimeoutError)
+    assert.deepStrictEqual(at, [0, 30_000, 60_000, 90_000, 120_000])
   })
 
   it("succeeds after a response that broke off, and one that hung", async () => {
