@@ -13,7 +13,7 @@ layer(InProcess.layer(), { excludeTestServices: true })("an error of the service
       const { charges, psp } = clientOf(fetch)
       const clinic = "clinic_oakridge_02"
       const cases = [
-        [charges.search({ limit: 1001 }), Client.BadRequestError, 400],
+        [charges.search({ limit: 0 }), Client.BadRequestError, 400],
         [charges.get(" "), Client.BadRequestError, 400],
         [collect(charges.changes("nonsense")), Client.BadRequestError, 400],
         [collect(psp.charges.all({ clinic })), Client.BadRequestError, 400],
