@@ -4,35 +4,27 @@
  * @module-tag long
  */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
-import { connect } from "../../../src/database/Database.ts"
+import { Effect } from "effect"
 import * as SessionSettings from "../../../src/database/SessionSettings.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
 
 const asked = { TimeZone: "UTC", statement_timeout: "5000", enable_seqscan: "off", lock_timeout: "800" }
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })("The settings of sessions", (it) => {
   it.effect("are given to logins that are members of our roles, once, and leave what someone has set", () =>
     Effect.gen(function* () {
-      const { sql, url } = yield* TestDatabase
-      const name = `settings_${process.pid}`
+      const { sql } = yield* TestDatabase
+      const { name, url } = yield* newLogin("api")
       const [database] = yield* sql<{ name: string }>`select current_database() as name`
-      yield* Effect.acquireRelease(
-        sql.unsafe(`create role ${name} login password 'secret' in role practice_data_api`),
-        () => Effect.orDie(sql.unsafe(`drop role ${name}`))
-      )
       yield* sql.unsafe(`alter role ${name} in database ${database?.name ?? ""} set enable_bitmapscan = 'on'`)
-      const login = Object.assign(new URL(url), { username: name, password: "secret" }).href
       // As a pooler has it: nothing is asked for.
       const lost = Effect.gen(function* () {
-        const bare = { applicationName: "test", maxConnections: 1, statementTimeout: 0 } as const
-        const session = yield* connect({ ...bare, url: Redacted.make(login), settings: {} })
+        const session = yield* clientOf(url)
         yield* session`reset statement_timeout`
         yield* session`set session timezone to default`
         const found = yield* SessionSettings.lost(session, asked)
         return { found, statements: yield* SessionSettings.statementsFor(session, found) }
-      }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+      }).pipe(Effect.scoped)
       const before = yield* lost
       assert.include(SessionSettings.describe(before.found), "enable_seqscan is on instead of off")
       assert.include(
@@ -47,6 +39,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("The settings 
         where setrole = (select oid from pg_roles where rolname = ${name})`
       assert.include(kept?.config, "enable_bitmapscan=on")
       assert.include(kept?.config, "statement_timeout=60000")
-    })
+    }).pipe(Effect.scoped)
   )
 })

@@ -5,11 +5,11 @@
  */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Redacted } from "effect"
+import { Effect, Fiber } from "effect"
 import { clinics } from "../../../src/api/records/Clinics.ts"
-import { connect, type Database } from "../../../src/database/Database.ts"
-import { Reactivity } from "effect/reactivity"
+import type { Database } from "../../../src/database/Database.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
+import { clientOf } from "../../support/TestDatabase.ts"
 import * as Cluster from "../../support/Cluster.ts"
 import * as Follower from "../../support/Follower.ts"
 import * as Tools from "../../support/Tools.ts"
@@ -61,17 +61,8 @@ const tellsChanges = Effect.fnUntraced(function* (
 })
 
 const databaseOf = (cluster: Cluster.Cluster, name: string) => {
-  const url = new URL(cluster.url)
-  url.pathname = name
-  return Effect.map(
-    connect({
-      url: Redacted.make(url.href),
-      applicationName: "practice-data-faults",
-      maxConnections: 4,
-      statementTimeout: "1 minute"
-    }),
-    (sql) => ({ url: url.href, sql })
-  ).pipe(Effect.provide(Reactivity.layer))
+  const url = Object.assign(new URL(cluster.url), { pathname: name }).href
+  return Effect.map(clientOf(url, { maxConnections: 4 }), (sql) => ({ url, sql }))
 }
 
 const columns = "organization_id, id, name, created_at, updated_at, change_position"
