@@ -6,7 +6,10 @@ import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { beginning, charge, charges, opening, page } from "./fixture.ts"
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (it) => {
-  it.effect("is unavailable when its server ends the session, and has nothing of the page", () =>
+  it.effect.each([
+    ["ends the session", "perform pg_terminate_backend(pg_backend_pid()); return new;"],
+    ["is stopping", "raise exception using errcode = '57P01';"]
+  ] as const)("is unavailable when its server %s, and has nothing of the page", ([, statements]) =>
     Effect.gen(function* () {
       const { sql, url } = yield* TestDatabase
       const settings = { url: Redacted.make(url), database: "postgres://db", schema: "ended", concurrency: 1 }
@@ -14,9 +17,10 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
       const state = yield* Effect.scoped(
         Effect.flatMap(target.open(opening()), (copy) => copy.apply(charges, beginning, page([charge("a", "1")])))
       )
-      yield* sql`create function ended.end_session() returns trigger language plpgsql as
-        'begin perform pg_terminate_backend(pg_backend_pid()); return new; end'`
-      yield* sql`create trigger ends before insert on ended.charges for each row execute function ended.end_session()`
+      yield* sql.unsafe(
+        `create or replace function end_session() returns trigger language plpgsql as $$ begin ${statements} end $$`
+      )
+      yield* sql`create trigger ends before insert on ended.charges for each row execute function end_session()`
       const error = yield* Effect.flip(
         Effect.scoped(
           Effect.flatMap(target.open(opening()), (copy) => copy.apply(charges, state, page([charge("b", "1")])))
@@ -27,6 +31,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
       const kept = yield* Effect.scoped(Effect.flatMap(target.open(opening()), (copy) => copy.stateOf(charges)))
       assert.deepStrictEqual(kept, state)
       assert.deepStrictEqual(yield* sql`select id from ended.charges`, [{ id: "a" }])
+      yield* sql`drop schema ended cascade`
     })
   )
 })
