@@ -135,7 +135,7 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
     })
   )
 
-  const places = ["", "x", '["a"]', '["","",""]', '["2026-01-01 00:00:00+00","o","no uuid"]', `["now()","o","${uuid}"]`]
+  const places = ["", "x", '["a"]', '["","",""]', '["2026-01-01 00:00:00+00","o","no uuid"]', `["soon","o","${uuid}"]`]
 
   it.effect.each(places)("begins a list at its beginning for the place %s", (place) =>
     Effect.gen(function* () {
