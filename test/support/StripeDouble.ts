@@ -3,8 +3,8 @@
  * rules, fails on demand, and counts its sockets.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { Socket } from "node:net"
 import { Context, Effect, Layer } from "effect"
+import * as Listening from "./Listening.ts"
 import type { Fault } from "./stripe/faults.ts"
 import { answerTo, type Rules } from "./stripe/rules.ts"
 
@@ -30,7 +30,6 @@ const seenOf = ({ url = "/", headers }: IncomingMessage): Seen => {
 
 const make = (rules: Rules) =>
   Effect.gen(function* () {
-    const sockets = new Set<Socket>()
     const faults: Array<Fault> = []
     const broken = new Map<string | undefined, Fault>()
     let seen: Array<Seen> = []
@@ -49,30 +48,11 @@ const make = (rules: Rules) =>
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))
     }
 
-    const server = createServer({ keepAliveTimeout: 0 }, respond).on("connection", (socket) => {
-      sockets.add(socket)
-      socket.on("error", () => socket.destroy())
-      socket.once("close", () => sockets.delete(socket))
-    })
-
-    const url = yield* Effect.acquireRelease(
-      Effect.callback<URL>((resume) => {
-        server.listen(0, "127.0.0.1", () => {
-          const address = server.address()
-          const port = address === null || typeof address === "string" ? 0 : address.port
-          resume(Effect.succeed(new URL(`http://127.0.0.1:${port}`)))
-        })
-      }),
-      () =>
-        Effect.callback<void>((resume) => {
-          server.close(() => resume(Effect.void))
-          for (const socket of sockets) socket.destroy()
-        })
-    )
+    const { port, sockets } = yield* Listening.on(createServer({ keepAliveTimeout: 0 }, respond))
 
     return {
-      /** Where it listens. */
-      url,
+      /** Its address. */
+      url: new URL(`http://127.0.0.1:${port}`),
       /** Fails the next requests, one each. */
       fail: (...next: ReadonlyArray<Fault>) => Effect.sync(() => void faults.push(...next)),
       /** Fails all requests for an account from now on, or none any more. */

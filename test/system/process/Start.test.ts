@@ -3,10 +3,11 @@
  *
  * @module-tag long
  */
-import { createServer, type Server } from "node:net"
+import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventually } from "../../support/eventually.ts"
+import * as Listening from "../../support/Listening.ts"
 import * as Process from "../../support/Process.ts"
 import * as Program from "../../support/Program.ts"
 
@@ -43,14 +44,7 @@ describe.concurrent("An invalid start", () => {
 
   it.live.each(["PORT", "OPERATIONS_PORT"])("names %s where the port is in use", (name) =>
     Effect.gen(function* () {
-      const server = yield* Effect.acquireRelease(
-        Effect.callback<Server>((resume) => {
-          const listening = createServer().listen(0, "127.0.0.1", () => resume(Effect.succeed(listening)))
-        }),
-        (listening) => Effect.sync(() => listening.close())
-      )
-      const address = server.address()
-      const port = String(typeof address === "object" ? address?.port : address)
+      const port = String((yield* Listening.on(createServer())).port)
       const end = yield* Process.startToEnd({ DATABASE_URL: unreachable, [name]: port })
       isReadable(end, /in use/i)
       for (const word of [name, port]) assert.include(end.output, word)
