@@ -77,7 +77,7 @@ describe.concurrent("A collector", () => {
       )
       assert.isTrue(searches.flatMap(childrenOf).some(({ attributes }) => "db.query.text" in attributes))
       assert.isAbove((yield* metrics).get("practice_data_http_requests_total") ?? 0, 0)
-      assert.isTrue((yield* logged).some(({ text }) => text?.startsWith("Listening on") === true))
+      assert.isTrue((yield* logged).some(({ text }) => text.startsWith("Listening on")))
       assert.deepStrictEqual(yield* faults, [])
     }).pipe(Effect.provide(services))
   )
