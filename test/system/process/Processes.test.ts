@@ -35,7 +35,9 @@ const started = Effect.fnUntraced(function* (processes: number, environment: Pro
     haveListened,
     children: () => Process.childrenOf(program.pid),
     // On a connection of its own, which may come to any of the processes.
-    isAnswered: Effect.flatMap(Client.make(program.url), ({ ask }) => ask("/charges/search", { limit: 1 })).pipe(
+    isAnswered: Effect.flatMap(Client.make(program.url), (client) =>
+      Client.patient(client).ask("/charges/search", { limit: 1 })
+    ).pipe(
       Effect.map(({ status }) => assert.strictEqual(status, 200)),
       Effect.scoped
     )
