@@ -41,9 +41,7 @@ const mutants = globSync("test/mutants/*.txt", { cwd: root })
   .filter(({ file, rule }) => `${file} ${rule}`.includes(wanted))
 
 const copy = mkdtempSync(join(tmpdir(), "practice-data-mutants-"))
-for (const name of ["README.md", "package.json", "scripts", "src", "test", "tsconfig.json"]) {
-  cpSync(join(root, name), join(copy, name), { recursive: true, filter: (path) => !path.endsWith("node_modules") })
-}
+cpSync(root, copy, { recursive: true, filter: (path) => !/\/(node_modules|\.git|\.data)(\/|$)/.test(path) })
 symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
 
 const vitest =
