@@ -85,7 +85,10 @@ export const lines = <Row>(
     Object.keys(columns).map(printable),
     ...rows.map((row) => read.map((of) => printable(textOf(typeof of === "function" ? of(row) : row[of]))))
   ]
-  const widths = read.map((_, index) => Math.max(...cells.map((line) => CliOutput.displayWidth(line[index] ?? ""))))
+  // Not one call of `Math.max`: a list may have more lines than a call takes arguments.
+  const widths = read.map((_, index) =>
+    cells.reduce((widest, line) => Math.max(widest, CliOutput.displayWidth(line[index] ?? "")), 0)
+  )
   return cells.map((line) => {
     const padded = line.map((text, index) => pad(text, widths[index] ?? 0))
     return cut(padded.join(gap).trimEnd(), width)
