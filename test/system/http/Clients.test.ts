@@ -11,6 +11,7 @@ import { eventually } from "../../support/eventually.ts"
 import * as Program from "../../support/Program.ts"
 import * as Raw from "../../support/Raw.ts"
 import { options } from "../../support/Service.ts"
+import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const timeouts = { HEADERS_TIMEOUT: "2 seconds", BODY_TIMEOUT: "2 seconds", IDLE_TIMEOUT: "3 seconds" }
@@ -164,7 +165,8 @@ const decodePage = Schema.decodeEffect(Schema.fromJsonString(Schema.Struct({ cur
 test.live("MAX_CONNECTIONS bounds those that are open, and readers that wait for changes leave others served", () =>
   Effect.gen(function* () {
     const most = 200
-    const { url: database } = yield* TestDatabase
+    const { sql, url: database } = yield* TestDatabase
+    yield* settled(sql)
     const { client, output, url } = yield* Program.start({ DATABASE_URL: database, MAX_CONNECTIONS: String(most) })
     const { cursor } = yield* decodePage((yield* Client.patient(client).ask("/pets/changes")).text)
     const readers = yield* Effect.forEach(Array.range(2, most), () => Raw.open(url), { concurrency: 20 })

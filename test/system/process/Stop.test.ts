@@ -11,6 +11,7 @@ import { inTime } from "../../support/inTime.ts"
 import * as Process from "../../support/Process.ts"
 import * as Program from "../../support/Program.ts"
 import * as Raw from "../../support/Raw.ts"
+import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
 
@@ -140,7 +141,8 @@ describe.concurrent("While it drains, a program", long, () => {
 
   it.live("answers readers that wait for changes at once", () =>
     Effect.gen(function* () {
-      const { url } = yield* TestDatabase
+      const { sql, url } = yield* TestDatabase
+      yield* settled(sql)
       const program = yield* draining("1 second", { DATABASE_URL: url })
       const { ask } = Client.patient(program.client)
       const { cursor } = yield* decodeCursor((yield* ask("/pets/changes")).text)
