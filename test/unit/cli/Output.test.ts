@@ -33,8 +33,3 @@ it("Text from elsewhere stays in its line and is no command to the terminal", ()
 it("A time is shown to the second", () => {
   assert.strictEqual(Table.second("2026-01-31T09:30:00.123Z"), "2026-01-31 09:30:00")
 })
-
-it("A table may be longer than the arguments that a call takes", () => {
-  const rows = Array.from({ length: 200_000 }, () => ({ name: "a", note: null }))
-  assert.lengthOf(Table.lines(columns, rows), rows.length + 1)
-})
