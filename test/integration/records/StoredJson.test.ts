@@ -64,8 +64,11 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the stored JS
             const targets = rows.filter(({ organization }) => organization === owners[1])
             const [source] = sources
             if (source === undefined) return
-            // An update that leaves the time of the last change alone stamps it.
-            yield* sql.unsafe(`update ${table} set ${orderedBy} = '1970-01-01' where organization_id = $1`, [owners[1]])
+            // An update that leaves the time of the last change alone stamps it: no record has this one.
+            yield* sql.unsafe(
+              `update ${table} set ${orderedBy} = '1970-01-02 03:04:05.678' where organization_id = $1`,
+              [owners[1]]
+            )
             yield* sql.unsafe(
               `update ${table} set (${columns}) = (select ${columns} from ${table} where organization_id = $1 and id = $2)
                where organization_id = $3`,
