@@ -6,7 +6,7 @@ export default defineConfig({
     // A test of another package.
     exclude: ["test/system/package/project/**"],
     globalSetup: ["seed", "runFolder", "hung", "postgresServer"].map((name) => `test/support/${name}.ts`),
-    setupFiles: ["test/support/seeded.ts"],
+    setupFiles: ["test/support/errors.ts", "test/support/seeded.ts"],
     tags: [
       {
         name: "long",
