@@ -5,7 +5,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { HttpServer } from "effect/http"
 import * as Server from "../../../src/app/Server.ts"
-import { compact } from "../../http/inProcess.ts"
+import { compact } from "../../support/inProcess.ts"
 import { deletions, layerMemory, path } from "../../support/deletions/intake.ts"
 import { delay } from "../../support/deletions/support.ts"
 

@@ -1,7 +1,7 @@
 /** Which requests are sampled, by sampler, and who has a say in it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Sent, send } from "../../http/inProcess.ts"
+import { type Sent, send } from "../../support/inProcess.ts"
 import { OtlpCollector } from "../../support/OtlpCollector.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"

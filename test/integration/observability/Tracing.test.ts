@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { key, send } from "../../http/inProcess.ts"
+import { key, send } from "../../support/inProcess.ts"
 import { OtlpCollector, type Span } from "../../support/OtlpCollector.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
 import * as Faults from "../../support/stripe/faults.ts"

@@ -2,8 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Fiber, Layer } from "effect"
 import { eventually } from "../../support/eventually.ts"
-import * as Http from "../../http/inProcess.ts"
-import { services, store } from "../../http/postgres.ts"
+import * as Http from "../../support/inProcess.ts"
+import { services, store } from "../../support/inProcessPostgres.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const server = Layer.unwrap(

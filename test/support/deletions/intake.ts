@@ -6,7 +6,7 @@ import type { Delivery } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as Server from "../../../src/app/Server.ts"
-import { InProcess, send, type Sent } from "../../http/inProcess.ts"
+import { InProcess, send, type Sent } from "../../support/inProcess.ts"
 import { delay } from "./support.ts"
 
 /** In memory, without any signing secret. */

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Endpoint, endpoints } from "../../support/contract/Contract.ts"
-import { InProcess, organization, send } from "../../http/inProcess.ts"
+import { InProcess, organization, send } from "../../support/inProcess.ts"
 
 const has = (...names: ReadonlyArray<string>) =>
   endpoints.filter(({ request }) => names.every((name) => name in request))

@@ -2,7 +2,7 @@
 import { inspect } from "node:util"
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import * as Client from "../../../src/client/index.ts"
-import { InProcess } from "../../http/inProcess.ts"
+import { InProcess } from "../../support/inProcess.ts"
 import { baseUrl, broken, clientOf, collect, failureOf, json, over, refused, type Step, steps } from "./support.ts"
 
 const { InvoiceDeletions, PracticeData } = Client

@@ -9,7 +9,7 @@ import { RecordNotFound } from "../../../src/api/Errors.ts"
 import * as Source from "../../../src/cli/sync/Source.ts"
 import { Refused } from "../../../src/cli/Usage.ts"
 import * as Client from "../../../src/client/index.ts"
-import { InProcess, key } from "../../http/inProcess.ts"
+import { InProcess, key } from "../../support/inProcess.ts"
 import { long } from "../../support/tries.ts"
 import { baseUrl, clientOf, collect, failureOf, inProcess, json, refused, type Step, steps } from "./support.ts"
 

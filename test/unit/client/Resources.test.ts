@@ -5,7 +5,7 @@ import { NotFoundError, resources } from "../../../src/client/index.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { TaskReads } from "../../../src/deletions/TaskReads.ts"
 import { accounts } from "../../../src/demo/DemoProcessor.ts"
-import { demo, InProcess, layerDemo, organization, other } from "../../http/inProcess.ts"
+import { demo, InProcess, layerDemo, organization, other } from "../../support/inProcess.ts"
 import { clientOf, collect, failureOf, idOf, over } from "./support.ts"
 
 const at = (minute: number) => DateTime.makeUnsafe(Date.UTC(2026, 0, 1, 0, minute))

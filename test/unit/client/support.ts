@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { marked } from "../../../src/api/Errors.ts"
 import { type ClientOptions, type Fetch, PracticeData } from "../../../src/client/index.ts"
-import { InProcess, key } from "../../http/inProcess.ts"
+import { InProcess, key } from "../../support/inProcess.ts"
 
 export const baseUrl = "http://service.test"
 

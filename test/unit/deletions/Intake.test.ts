@@ -7,7 +7,7 @@ import { type Delivery, taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as SchedulerMemory from "../../../src/deletions/SchedulerMemory.ts"
 import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
-import { send } from "../../http/inProcess.ts"
+import { send } from "../../support/inProcess.ts"
 import { deliver, layerIntake, layerMemory, newKey, path, recording } from "../../support/deletions/intake.ts"
 import { delay, start } from "../../support/deletions/support.ts"
 

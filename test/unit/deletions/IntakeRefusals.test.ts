@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Fault, faults, patternMismatch, stringTooLong, tooLong } from "../../../src/api/Faults.ts"
-import type { Sent } from "../../http/inProcess.ts"
+import type { Sent } from "../../support/inProcess.ts"
 import { deliver, deletions, layerIntake, layerMemory, newKey, path } from "../../support/deletions/intake.ts"
 
 type Item = readonly [loc: ReadonlyArray<string | number>, fault: Fault]

@@ -3,7 +3,7 @@ import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { VersionOneApi } from "../../../src/api/IntakeApi.ts"
-import { compact, send } from "../../http/inProcess.ts"
+import { compact, send } from "../../support/inProcess.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 
 const document = OpenApi.fromApi(VersionOneApi)

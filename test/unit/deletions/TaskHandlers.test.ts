@@ -4,7 +4,7 @@ import { DateTime, Effect, Layer } from "effect"
 import { TaskIdRequired, TaskNotFound, TaskStoreDown } from "../../../src/api/Errors.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { type OwnedTask, TaskReads } from "../../../src/deletions/TaskReads.ts"
-import { InProcess, layerDemo, organization, other, send, taskPaths } from "../../http/inProcess.ts"
+import { InProcess, layerDemo, organization, other, send, taskPaths } from "../../support/inProcess.ts"
 import { outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 
 const at = (time: string) => DateTime.makeUnsafe(`2026-01-31T${time}Z`)

@@ -5,7 +5,7 @@ import { HttpServerRequest } from "effect/http"
 
 import { faults } from "../../../src/api/Faults.ts"
 import { Budget, readBody } from "../../../src/http/JsonBodyServer.ts"
-import { expectAnswer, InProcess, invalid, paths, send, type Sent } from "../../http/inProcess.ts"
+import { expectAnswer, InProcess, invalid, paths, send, type Sent } from "../../support/inProcess.ts"
 
 const bytes = (...values: ReadonlyArray<number>) => new Uint8Array(values)
 const ascii = (text: string) => [...new TextEncoder().encode(text)]

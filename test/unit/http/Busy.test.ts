@@ -12,7 +12,7 @@ import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import * as PspHandlers from "../../../src/psp/Handlers.ts"
 import * as RecordHandlers from "../../../src/records/Handlers.ts"
 import { faults } from "../../../src/api/Faults.ts"
-import { expectAnswer, InProcess, layerDemo } from "../../http/inProcess.ts"
+import { expectAnswer, InProcess, layerDemo } from "../../support/inProcess.ts"
 
 const handlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, tasks).pipe(
   Layer.provideMerge([

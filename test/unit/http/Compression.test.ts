@@ -2,7 +2,7 @@
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { compact, InProcess, key, type Sent } from "../../http/inProcess.ts"
+import { compact, InProcess, key, type Sent } from "../../support/inProcess.ts"
 
 const decoders = {
   zstd: zstdDecompressSync,

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { faults } from "../../../src/api/Faults.ts"
-import { type Answer, expectAnswer, InProcess, invalid, send } from "../../http/inProcess.ts"
+import { type Answer, expectAnswer, InProcess, invalid, send } from "../../support/inProcess.ts"
 
 const path = "/api/v3/consumption-logs/search"
 

@@ -14,7 +14,7 @@ import {
   paths,
   send,
   taskPaths
-} from "../../http/inProcess.ts"
+} from "../../support/inProcess.ts"
 
 const get = "/api/v3/charges/get"
 const gets = paths.filter((path) => path.endsWith("/get") && !path.includes("/organization/"))

@@ -15,7 +15,7 @@ import {
   type Sent,
   taskPaths,
   withDemoRecords
-} from "../../http/inProcess.ts"
+} from "../../support/inProcess.ts"
 
 const clinic = "clinic_oakridge_01"
 const endpoints = [...paths, ...taskPaths]

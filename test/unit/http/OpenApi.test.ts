@@ -3,7 +3,7 @@ import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
-import { compact, InProcess, paths, processorPaths, send, taskPaths } from "../../http/inProcess.ts"
+import { compact, InProcess, paths, processorPaths, send, taskPaths } from "../../support/inProcess.ts"
 
 const document = OpenApi.fromApi(DataApi)
 

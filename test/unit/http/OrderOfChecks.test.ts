@@ -14,8 +14,8 @@ import {
 } from "../../../src/api/Errors.ts"
 import { faults } from "../../../src/api/Faults.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
-import { expectAnswer, InProcess, invalid, layerDemo, layerDemoBut, other, type Sent } from "../../http/inProcess.ts"
-import { services, store } from "../../http/postgres.ts"
+import { expectAnswer, InProcess, invalid, layerDemo, layerDemoBut, other, type Sent } from "../../support/inProcess.ts"
+import { services, store } from "../../support/inProcessPostgres.ts"
 
 const get = "/api/v3/charges/get"
 const query = "/api/v3/charges/search?a=b"

@@ -5,7 +5,7 @@ import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effe
 import { demoKeys } from "../../../src/demo/DemoData.ts"
 import * as PublicPages from "../../../src/http/PublicPages.ts"
 import * as Server from "../../../src/app/Server.ts"
-import { InProcess, layerDemo, send } from "../../http/inProcess.ts"
+import { InProcess, layerDemo, send } from "../../support/inProcess.ts"
 
 interface Options {
   readonly served: PublicPages.Served

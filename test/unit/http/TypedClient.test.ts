@@ -21,7 +21,7 @@ import {
   other,
   type ServiceLayer,
   withDemoRecords
-} from "../../http/inProcess.ts"
+} from "../../support/inProcess.ts"
 
 const handlersOver = (services: ServiceLayer) =>
   RecordHandlers.layer.pipe(

@@ -9,7 +9,7 @@ import * as Client from "../../../src/api/Client.ts"
 import { CredentialStoreDown, OrgMismatch, responses, Unauthorized } from "../../../src/api/Errors.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
-import { InProcess, key, layerDemo, organization, other, paths, send, taskPaths } from "../../http/inProcess.ts"
+import { InProcess, key, layerDemo, organization, other, paths, send, taskPaths } from "../../support/inProcess.ts"
 
 const refused: ReadonlyArray<readonly [name: string, authorization: string | undefined]> = [
   ["no Authorization header", undefined],

@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { TooManyRequests } from "../../../src/api/Errors.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
-import { InProcess, layerDemo, other, send, type ServiceLayer } from "../../http/inProcess.ts"
+import { InProcess, layerDemo, other, send, type ServiceLayer } from "../../support/inProcess.ts"
 
 const limited = (services: ServiceLayer) =>
   Layer.unwrap(

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
-import { InProcess, key, layerDemo, layerDemoBut, send, type Sent, type ServiceLayer } from "../../http/inProcess.ts"
+import { InProcess, key, layerDemo, layerDemoBut, send, type Sent, type ServiceLayer } from "../../support/inProcess.ts"
 import { Recorded, textOf } from "../../support/Recorded.ts"
 
 const dying = layerDemoBut(["charges"], {

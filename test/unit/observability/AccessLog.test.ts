@@ -9,7 +9,7 @@ import { formats } from "../../../src/observability/Logging.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { deliver, layerIntake, layerMemory } from "../../support/deletions/intake.ts"
-import { InProcess, key, layerDemo, layerDemoBut, other, send, type Sent } from "../../http/inProcess.ts"
+import { InProcess, key, layerDemo, layerDemoBut, other, send, type Sent } from "../../support/inProcess.ts"
 import { logged, parse } from "./logged.ts"
 
 /** The one line of a request, without what differs each time. */

@@ -2,7 +2,7 @@
 import { assert, it, layer, test } from "@effect/vitest"
 import { Effect, Layer, Tracer } from "effect"
 import * as Logging from "../../../src/observability/Logging.ts"
-import { InProcess, key, layerDemoBut, send, type Sent } from "../../http/inProcess.ts"
+import { InProcess, key, layerDemoBut, send, type Sent } from "../../support/inProcess.ts"
 import { logged, parse } from "./logged.ts"
 
 const line = (effect: Effect.Effect<void>, format: "json" | "logfmt" = "json") =>

@@ -7,7 +7,7 @@ import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
 import * as RequestMetrics from "../../../src/observability/RequestMetrics.ts"
 import * as Series from "../../../src/observability/Series.ts"
 import * as Server from "../../../src/app/Server.ts"
-import { key as apiKey, layerDemo } from "../../http/inProcess.ts"
+import { key as apiKey, layerDemo } from "../../support/inProcess.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
 const charges = "/api/v3/charges/search"

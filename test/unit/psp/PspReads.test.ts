@@ -8,7 +8,7 @@ import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import * as Psp from "../../../src/psp/PspPage.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
-import { layerPsp } from "../../http/inProcess.ts"
+import { layerPsp } from "../../support/inProcess.ts"
 import { Recorded } from "../../support/Recorded.ts"
 import { type Answer, clinic, organization, readsOver } from "./fakes.ts"
 

@@ -5,7 +5,7 @@ import type { PspKind } from "../../../src/api/Psp.ts"
 import { memory, PspClient } from "../../../src/psp/PspClient.ts"
 import type { Page, PageRequest, PspError } from "../../../src/psp/PspPage.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
-import { layerPsp } from "../../http/inProcess.ts"
+import { layerPsp } from "../../support/inProcess.ts"
 import type { Collections } from "../../support/stripe/rules.ts"
 
 /** A call of the processor. `at` is in milliseconds. */

@@ -12,7 +12,7 @@ import {
 import { accounts } from "../../src/demo/DemoProcessor.ts"
 import { PspClient } from "../../src/psp/PspClient.ts"
 import * as App from "../../src/app/App.ts"
-import { TestDatabase } from "../support/TestDatabase.ts"
+import { TestDatabase } from "./TestDatabase.ts"
 
 /** How many statements each client was asked for. */
 export class Statements extends Context.Service<Statements, { records: number; credentials: number; tasks: number }>()(

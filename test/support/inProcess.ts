@@ -15,7 +15,7 @@ import { searchable } from "../../src/api/records/index.ts"
 import { Repositories, type Repository } from "../../src/records/Repository.ts"
 import * as Server from "../../src/app/Server.ts"
 import type * as App from "../../src/app/App.ts"
-import { kinds } from "../support/stripe/rules.ts"
+import { kinds } from "./stripe/rules.ts"
 
 const [oakridge, harbor] = organizations
 
