@@ -62,6 +62,13 @@ it.effect.prop(
   { arbitrary: { runs: 40, size: 30, maxShrinks: 100 } }
 )
 
+it("leaves two connections of its pool to the intake and to claims", () => {
+  assert.deepStrictEqual(
+    [1, 3, 10].map((poolSize) => Worker.optionsFor(poolSize).concurrency),
+    [1, 1, 8]
+  )
+})
+
 it.effect("looks for work every second, so that a task without delay runs a second late at most", () =>
   withRuns(
     (runs) =>
