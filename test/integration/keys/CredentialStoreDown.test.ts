@@ -64,13 +64,16 @@ const changed = (change: (url: URL) => void) =>
     return url.href
   })
 
+const unreachable = new CredentialStoreDown()
+const refuses = new CredentialStoreDown({ detail: "The credential store refuses the service" })
+
 const stores = [
-  ["refuses connections", changed((url) => (url.port = "1"))],
-  ["has no such host", changed((url) => (url.hostname = "credentials.invalid"))],
-  ["takes connections and does not answer", Effect.map(silentServer, ({ url }) => url)],
-  ["refuses the service's own password", changed((url) => (url.password = "wrong"))],
-  ["has no such database", changed((url) => (url.pathname = "no_such_database"))],
-  ["lacks the table", changed((url) => (url.pathname = "postgres"))]
+  ["refuses connections", changed((url) => (url.port = "1")), unreachable],
+  ["has no such host", changed((url) => (url.hostname = "credentials.invalid")), unreachable],
+  ["takes connections and does not answer", Effect.map(silentServer, ({ url }) => url), unreachable],
+  ["refuses the service's own password", changed((url) => (url.password = "wrong")), unreachable],
+  ["has no such database", changed((url) => (url.pathname = "no_such_database")), unreachable],
+  ["lacks the table", changed((url) => (url.pathname = "postgres")), refuses]
 ] as const
 
 const insertKey = Effect.gen(function* () {
@@ -103,11 +106,11 @@ const isDown = <R>(
   })
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a credential store that", (it) => {
-  it.effect.each(stores)("%s is down, within 2 seconds, for each of many at once", ([, storeUrl]) =>
+  it.effect.each(stores)("%s is down, within 2 seconds, for each of many at once", ([, storeUrl, error]) =>
     Effect.gen(function* () {
       const resolve = yield* resolverAt(yield* storeUrl)
       const keys = [key, "pda_live_unknown", "", "k".repeat(10_000)]
-      yield* Effect.forEach(keys, (given) => isDown(resolve(given)), { concurrency: "unbounded" })
+      yield* Effect.forEach(keys, (given) => isDown(resolve(given), error), { concurrency: "unbounded" })
     })
   )
 
