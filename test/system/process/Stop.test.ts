@@ -3,7 +3,7 @@ import { createServer } from "node:net"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Array, Config, Effect, Exit, Fiber, Layer, Schema } from "effect"
+import { Array, Config, Effect, Exit, Fiber, Layer, Schedule, Schema } from "effect"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Gate from "../../support/Gate.ts"
@@ -145,7 +145,13 @@ describe.concurrent("While it drains, a program", long, () => {
       yield* settled(sql)
       const program = yield* draining("1 second", { DATABASE_URL: url })
       const { ask } = Client.patient(program.client)
-      const { cursor } = yield* decodeCursor((yield* ask("/pets/changes")).text)
+      // The end of a first load would be told at once.
+      const loaded = yield* Effect.repeat(ask("/pets/changes"), {
+        until: (response) => response.headers["x-changes-complete"] === "true",
+        schedule: Schedule.spaced("100 millis"),
+        times: 200
+      })
+      const { cursor } = yield* decodeCursor(loaded.text)
       const waiting = yield* Effect.forkChild(ask("/pets/changes", { cursor, wait: 20 }), { startImmediately: true })
       yield* Effect.sleep("300 millis")
       assert.isUndefined(waiting.pollUnsafe())
