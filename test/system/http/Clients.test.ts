@@ -5,7 +5,7 @@
  * @module-tag long
  */
 import { assert, it as test, layer } from "@effect/vitest"
-import { Array, Context, Effect, Layer, Schema } from "effect"
+import { Array, Context, Effect, Layer, Schedule, Schema } from "effect"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
 import * as Program from "../../support/Program.ts"
@@ -168,7 +168,13 @@ test.live("MAX_CONNECTIONS bounds those that are open, and readers that wait for
     const { sql, url: database } = yield* TestDatabase
     yield* settled(sql)
     const { client, output, url } = yield* Program.start({ DATABASE_URL: database, MAX_CONNECTIONS: String(most) })
-    const { cursor } = yield* decodePage((yield* Client.patient(client).ask("/pets/changes")).text)
+    // The end of a first load would be told at once.
+    const loaded = yield* Effect.repeat(Client.patient(client).ask("/pets/changes"), {
+      until: (response) => response.headers["x-changes-complete"] === "true",
+      schedule: Schedule.spaced("100 millis"),
+      times: 200
+    })
+    const { cursor } = yield* decodePage(loaded.text)
     const readers = yield* Effect.forEach(Array.range(2, most), () => Raw.open(url), { concurrency: 20 })
     for (let times = 0; times < 3; times++) assert.strictEqual(yield* Raw.exchange(url, Raw.get("/unknown")), "")
     yield* eventually("a line", () => output().includes(`MAX_CONNECTIONS=${most}`))
