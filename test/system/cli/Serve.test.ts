@@ -3,14 +3,11 @@
  *
  * @module-tag long
  */
-import { execFile } from "node:child_process"
 import { createServer, type Server } from "node:net"
-import { join } from "node:path"
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Client from "../../support/Client.ts"
 import { start } from "../../support/cli.ts"
-import { node, root } from "../../support/Process.ts"
 import { options } from "../../support/Service.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -67,21 +64,5 @@ describe.concurrent("The command line", () => {
       yield* command.kill(signal)
       assert.deepStrictEqual(yield* command.ended, { code, signal: null })
     }).pipe(Effect.scoped)
-  )
-
-  test.live("completes its words in bash", () =>
-    Effect.gen(function* () {
-      const script = `
-        source <(${node} ${join(root, "src/cli.ts")} --completions bash)
-        complete_as() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMPREPLY=()
-          _practice_data practice-data "\${COMP_WORDS[COMP_CWORD]}" "\${COMP_WORDS[COMP_CWORD-1]}"; echo "\${COMPREPLY[@]}"; }
-        complete_as practice-data ke
-        complete_as practice-data tasks list --state de
-        complete_as practice-data search con`
-      const words = yield* Effect.callback<string>((resume) => {
-        execFile("bash", ["-c", script], (_, stdout) => resume(Effect.succeed(stdout)))
-      })
-      assert.deepStrictEqual(words.trim().split("\n"), ["keys", "dead", "consumption-logs"])
-    })
   )
 })

@@ -123,22 +123,6 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
     }).pipe(Effect.scoped)
   )
 
-  it.effect("takes turns with many others and with the requests of the service", () =>
-    Effect.gen(function* () {
-      const visits = Effect.forEach(
-        Array.from({ length: 30 }, (_, index) => index),
-        (index) =>
-          Effect.scoped(Effect.flatMap(guest, (other) => other`insert into notes values ('many', ${String(index)})`)),
-        { concurrency: "unbounded" }
-      )
-      let served = 0
-      const requests = Effect.forever(Effect.tap(request("a caller"), () => Effect.sync(() => served++)))
-      yield* Effect.raceFirst(visits, requests)
-      assert.lengthOf(yield* notesOf("many"), 30)
-      assert.isAbove(served, 10)
-    })
-  )
-
   it.effect("speaks as a client of Postgres does, or is cut off", () =>
     Effect.gen(function* () {
       const { folder, sql } = yield* Owner

@@ -10,9 +10,6 @@ import * as Cluster from "../../support/Cluster.ts"
 import * as Follower from "../../support/Follower.ts"
 import * as Writers from "../../support/Writers.ts"
 
-const orders = ({ sql }: Cluster.Cluster) =>
-  sql`select token from change_feeds union all select token from change_marks`
-
 const subscribe = Effect.fnUntraced(function* (publication: string) {
   const publisher = yield* Cluster.make()
   const subscriber = yield* Cluster.make({ isNew: true })
@@ -67,39 +64,5 @@ it.live("What is replicated into the tables is told: the first copy, the stream,
     yield* reader.drain(far)
     yield* Follower.assertEqual(reader, publisher.sql)
     assert.strictEqual(reader.gone(), 1)
-  })
-)
-
-it.live("A publication for all tables replicates the records, and the subscriber keeps an order of its own", () =>
-  Effect.gen(function* () {
-    const { far, isLevel, near, publisher, subscriber } = yield* subscribe("for all tables")
-    const reader = Follower.make()
-    const there = Follower.make()
-    yield* isLevel
-    const writing = yield* Effect.forkChild(Writers.write(publisher.sql))
-    for (let step = 0; step < 60; step++) {
-      yield* reader.step(far, 1 + (step % 6))
-      yield* there.step(near)
-      yield* Effect.sleep(25)
-    }
-    yield* Fiber.interrupt(writing)
-    yield* isLevel
-    yield* Follower.settled(reader, far)
-    yield* Follower.assertEqual(reader, publisher.sql)
-    assert.strictEqual(reader.gone(), 0)
-    const [here, elsewhere] = [yield* orders(publisher), yield* orders(subscriber)].map((rows) =>
-      rows.map(({ token }) => token)
-    )
-    assert.isTrue(here?.every((token) => elsewhere?.includes(token) === false))
-    const [furthest] = yield* subscriber.sql<{ is: boolean }>`
-      select max(change_position) < change_horizon() as is from removals`
-    assert.isTrue(furthest?.is, "the removals have positions of the subscriber")
-    // The list of migrations is there already, and its copy is tried again and again.
-    const unfinished = subscriber.sql<{ table: string }>`
-      select srrelid::regclass::text as table from pg_subscription_rel where srsubstate <> 'r'`
-    yield* eventually(
-      "the copies of all other tables",
-      Effect.map(unfinished, (rows) => rows.length === 1 && rows[0]?.table === "migrations")
-    )
   })
 )

@@ -3,7 +3,6 @@
  *
  * @module-tag long
  */
-import { spawnSync } from "node:child_process"
 import { chmodSync, chownSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
@@ -186,31 +185,5 @@ layer(TlsPostgres.layer, { excludeTestServices: true })("To a Postgres with TLS 
         select from pg_stat_activity where state = 'active' and query like '%sleep(60)' and pid <> pg_backend_pid()`
       assert.lengthOf(yield* active, 0)
     }).pipe(Effect.scoped)
-  )
-
-  can("agrees with psql about each mode", () =>
-    Effect.gen(function* () {
-      const { folder, port } = yield* TlsPostgres
-      const psql = (url: string) =>
-        Effect.sync(() => {
-          const env = { ...process.env, HOME: folder }
-          const statement =
-            "select case when ssl then 'encrypted' else 'plain' end from pg_stat_ssl where pid = pg_backend_pid()"
-          const text = url.replaceAll("PORT", port).replaceAll("FOLDER", folder)
-          const { status, stdout } = spawnSync("psql", ["-XAtc", statement, `postgres://${text}`], {
-            env,
-            encoding: "utf8"
-          })
-          return status === 0 ? stdout.trim() : "refused"
-        })
-      if ((yield* psql(server)) === "refused") return
-      for (const mode of ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]) {
-        for (const root of ["", `&${known}`, `&${unknown}`]) {
-          const url = `${unnamed}?sslmode=${mode}${root}`
-          const ours = /encrypted|plain/.exec(yield* session(url))?.[0] ?? "refused"
-          assert.strictEqual(ours, yield* psql(url), url)
-        }
-      }
-    })
   )
 })

@@ -37,16 +37,6 @@ const opened = Effect.gen(function* () {
   return { cluster, sql, service, reader, check }
 })
 
-it.live("After TRUNCATE the cursors of that resource are gone, and no others", () =>
-  Effect.gen(function* () {
-    const { check, sql } = yield* opened
-    yield* sql`truncate pets`
-    yield* check(1)
-    yield* sql.unsafe(insert(50, 60))
-    yield* check(1)
-  })
-)
-
 it.live("TRUNCATE that is rolled back, to a savepoint or as a whole, ends no cursor", () =>
   Effect.gen(function* () {
     const { check, sql } = yield* opened

@@ -5,7 +5,7 @@
  * @module-tag long
  */
 import { assert, layer } from "@effect/vitest"
-import { Array, Context, DateTime, Effect, Fiber, Layer, Schedule } from "effect"
+import { Context, DateTime, Effect, Fiber, Layer } from "effect"
 import { eventually } from "../../support/eventually.ts"
 import * as Gate from "../../support/Gate.ts"
 import { inTime } from "../../support/inTime.ts"
@@ -13,7 +13,6 @@ import * as Ledger from "../../support/Ledger.ts"
 import * as Program from "../../support/Program.ts"
 import * as Sender from "../../support/Sender.ts"
 import { options } from "../../support/Service.ts"
-import * as TcpProxy from "../../support/TcpProxy.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** A worker that takes over, when it may. */
@@ -105,63 +104,6 @@ layer(Successor.layer, options)("A worker", (it) => {
       yield* ranOnce(task, 2)
       assert.deepStrictEqual(yield* sql`select * from deletion_tasks where id = ${task}`, completed)
     }).pipe(Effect.ensuring(resumed))
-  )
-
-  it.effect("whose connection breaks before the response to a commit uses up no attempt", () =>
-    Effect.gen(function* () {
-      const { sql, url: direct } = yield* TestDatabase
-      const { proxy, url } = yield* TcpProxy.through(direct)
-      const worker = yield* Ledger.start("worker", url)
-      for (const [gate, committed] of [
-        ["claim", "running"],
-        ["deletion", "completed"]
-      ] as const) {
-        const { release, task } = yield* heldAt(gate, Effect.succeed(worker))
-        yield* proxy.cut("swallow")
-        yield* release
-        yield* Ledger.reaches(sql, task, committed)
-        yield* proxy.cut("reset")
-        yield* proxy.mend
-        yield* Ledger.reaches(sql, task, "completed")
-        yield* ranOnce(task, 1)
-      }
-    }).pipe(Effect.ensuring(resumed))
-  )
-
-  it.effect(
-    "killed with 64 tasks of 0.1 s leaves them to another, which is done in a few seconds, beside 20 more a second",
-    () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        yield* sql.unsafe(`create function take_a_while() returns trigger language plpgsql as $$ begin
-        perform pg_sleep(0.1);
-        return new;
-      end $$`)
-        yield* sql.unsafe(
-          "create trigger take_a_while before update on invoices for each row execute function take_a_while()"
-        )
-        const victim = yield* startWorker
-        yield* paused
-        const tasks = yield* Ledger.scheduleAll(
-          sql,
-          Array.makeBy(64, () => ++scheduled)
-        )
-        const ids = tasks.map(({ id }) => id)
-        const none = (state: string) =>
-          eventually(
-            `no task of the batch is ${state}`,
-            Effect.map(
-              sql`select from deletion_tasks where state = ${state} and ${sql.in("id", ids)}`,
-              ({ length }) => length === 0
-            )
-          )
-        yield* none("scheduled")
-        yield* Effect.forkScoped(Effect.repeat(newTask, Schedule.spaced("50 millis")))
-        yield* resumed
-        yield* Program.kill(victim)
-        // One after the other they would take 6.4 s, and two seconds are promised on a machine that has nothing else to do.
-        assert.isBelow(yield* Program.secondsOf(Effect.andThen(none("running"), none("scheduled"))), inTime(3))
-      }).pipe(Effect.ensuring(resumed))
   )
 })
 

@@ -11,7 +11,6 @@ import * as IntakeSecrets from "../../../src/deletions/IntakeSecrets.ts"
 import { layerShared } from "../../../src/database/Database.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Client from "../../support/Client.ts"
-import { eventually } from "../../support/eventually.ts"
 import * as Process from "../../support/Process.ts"
 import { options } from "../../support/Service.ts"
 
@@ -108,64 +107,4 @@ layer(Started.layer, options)("A sender", (it) => {
         })
     )
   }
-
-  it.effect("learns with its API key that items of a delivery were not deleted, and why", () =>
-    Effect.gen(function* () {
-      const { client } = yield* Started
-      const headers = {
-        "content-type": "application/json",
-        "x-organization-id": "org_oakridge",
-        "idempotency-key": "does not fit"
-      }
-      const delivered = yield* client.call({
-        path: "/api/v1/invoice-deletions",
-        headers,
-        body: Client.json({
-          invoices: [
-            { invoice_id: "invoice_oakridge_0001", clinic_id: "clinic_of_another" },
-            { invoice_id: "invoice_oakridge_0002", client_id: "client_of_another" },
-            { invoice_id: "invoice_oakridge_0003" },
-            { invoice_id: "invoice_harbor_0001" }
-          ],
-          invoice_lines: [{ invoice_line_id: "line_oakridge_0004_1", invoice_id: "invoice_oakridge_0005" }]
-        })
-      })
-      assert.strictEqual(delivered.status, 202, delivered.text)
-      const get = (body: object, owner?: Client.Organization) =>
-        Effect.flatMap(client.ask("/invoice-deletions/get", body, owner), ({ status, text }) =>
-          Effect.map(Client.parse(text), (task) => ({ status, text, task }))
-        )
-      const byKey = get({ idempotency_key: "does not fit" })
-      yield* eventually(
-        "a completed task",
-        Effect.map(byKey, ({ text }) => text.includes(`"state":"completed"`))
-      )
-      const { status, task, text } = yield* byKey
-      assert.strictEqual(status, 200)
-      assert.deepInclude(task, {
-        idempotency_key: "does not fit",
-        state: "completed",
-        attempts: 1,
-        invoices_count: 4,
-        invoice_lines_count: 1,
-        outcome: {
-          invoices: { deleted: 1, not_found: 1, clinic_mismatch: 1, client_mismatch: 1 },
-          invoice_lines: { deleted: 0, not_found: 0, invoice_mismatch: 1, clinic_mismatch: 0 },
-          lines_of_invoices: 3
-        }
-      })
-      const receipt = yield* Client.parse(delivered.text)
-      const [, id = ""] = /"task_id":"([^"]+)"/.exec(delivered.text) ?? []
-      for (const name of ["task_id", "idempotency_key", "received_at", "scheduled_for", "invoices_count"]) {
-        assert.deepStrictEqual(Object(task)[name], Object(receipt)[name], name)
-      }
-      assert.strictEqual((yield* get({ task_id: id })).text, text)
-      assert.strictEqual(
-        (yield* client.ask("/invoice-deletions/search", { scheduled_since: Object(receipt).scheduled_for })).text,
-        `{"body":[${text}]}`
-      )
-      assert.strictEqual((yield* get({ task_id: id }, "harbor")).status, 404)
-      assert.notInclude((yield* client.ask("/invoice-deletions/search", {}, "harbor")).text, id)
-    })
-  )
 })

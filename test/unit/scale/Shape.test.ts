@@ -4,7 +4,6 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Deletion from "../../../src/deletions/Deletion.ts"
 import { recordAll } from "../../../scripts/scale/citus/operations.ts"
 import * as Recorder from "../../../scripts/scale/citus/Recorder.ts"
 import { tablesOf, unowned } from "../../../scripts/scale/citus/Shape.ts"
@@ -37,26 +36,4 @@ describe("the statements for a distributed database", () => {
       assert.sameMembers([...seen], [...byOrganization(resources.map(({ table }) => table))])
     }).pipe(Effect.scoped)
   )
-
-  it("would be found otherwise", () => {
-    assert.deepStrictEqual(unowned(Deletion.one.deletion), [])
-    assert.includeMembers([...unowned(Deletion.several.deletion)], ["deletion_tasks", "invoices", "invoice_lines"])
-    for (const [sql, tables] of [
-      ["select 1 from invoices t where t.organization_id = $1 and t.id = $2", []],
-      ["select 1 from invoices t where t.organization_id = k.organization_id", ["invoices"]],
-      ["select 1 from invoices t where t.id = $1", ["invoices"]],
-      ["select 1 from invoices t where u.organization_id = $1", ["invoices"]],
-      ["select 1 from invoices t where t.id in (select id from pets t where t.organization_id = $1)", ["invoices"]],
-      ["(select 1 from pets t where t.organization_id = $1) union all (select 1 from pets t)", ["pets"]],
-      ["select 1 from pets t where t.organization_id = $1 union all select 1 from pets t", ["pets"]],
-      ["select 1 from pets t join invoices i on i.organization_id = $1 and i.pet = t.id", ["pets"]],
-      ["update pets set name = 'organization_id = $1' where id = $1", ["pets"]],
-      ["insert into audit_log (organization_id, id) values ($1, $2)", []],
-      ["insert into audit_log (id, organization_id) values ($1, $2)", ["audit_log"]],
-      ["select a, b from audit_log a order by a.at", ["audit_log"]],
-      ["select 1 from api_keys where key_hash = $1", []]
-    ] as const) {
-      assert.deepStrictEqual([...unowned(sql)], [...tables], sql)
-    }
-  })
 })
