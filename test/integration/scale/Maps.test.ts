@@ -58,7 +58,10 @@ it.live.skipIf(folderWith("bin/psql") === undefined)(
         assert.include(readFileSync(join(folder, "organizations.map"), "utf8"), `${hashOf("org_harbor")} ${of}\n`)
 
       assert.deepStrictEqual(yield* maps(), { keys: 2, organizations: 2 })
-      assert.deepStrictEqual([groupsIn("keys"), groupsIn("organizations")], [1, 2].map(() => ["group_a", "group_b"]))
+      assert.deepStrictEqual(
+        [groupsIn("keys"), groupsIn("organizations")],
+        [1, 2].map(() => ["group_a", "group_b"])
+      )
       isMapped("group_b")
 
       yield* copyRows(b.url, a.url, "org_harbor")
