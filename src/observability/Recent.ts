@@ -2,7 +2,7 @@
  * The requests of the last hour, by minute, and of the last day, by five minutes: for the operators' page, also where
  * nobody collects metrics. It takes at most 8 MB, whatever is requested.
  */
-import { Clock, Context, Effect, Layer, type Types } from "effect"
+import { Clock, Context, Effect, Layer, Record, type Types } from "effect"
 import type { RequestFacts } from "./RequestFacts.ts"
 
 /** The upper ends of the buckets of latencies, in milliseconds. The last bucket has no end. */
@@ -37,20 +37,15 @@ export interface Window {
   readonly step: number
   /** The slots that had requests, the oldest first. */
   readonly points: ReadonlyArray<Point>
-  readonly endpoints: Readonly<Record<string, Counts>>
+  readonly endpoints: { readonly [name: string]: Counts }
   /** The most active ones, and `others` for the rest. */
-  readonly organizations: Readonly<Record<string, Counts>>
+  readonly organizations: { readonly [name: string]: Counts }
   /** Refused requests by reason. */
-  readonly refused: Readonly<Record<string, number>>
+  readonly refused: { readonly [reason: string]: number }
 }
 
 /** Plain JSON. */
-export interface Snapshot {
-  /** Milliseconds since 1970. */
-  readonly at: number
-  readonly hour: Window
-  readonly day: Window
-}
+export type Snapshot = { readonly [Name in keyof typeof lengths]: Window }
 
 /** The facts of a request that are counted. */
 export type Observed = Pick<RequestFacts, "endpoint" | "organization" | "status" | "duration" | "polled" | "refusal">
@@ -172,7 +167,7 @@ const count = (counts: Summed, status: number, bucket: number) => {
 }
 
 /** The slots of a window. */
-const makeSlots = ({ span, step }: (typeof lengths)["hour" | "day"]) => {
+const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
   const begin = (start: number) => ({
     start,
     total: zero(),
@@ -214,13 +209,12 @@ const makeSlots = ({ span, step }: (typeof lengths)["hour" | "day"]) => {
 
 /** Counts from now on. Times are in milliseconds since 1970. */
 export const make = () => {
-  const [hour, day] = [makeSlots(lengths.hour), makeSlots(lengths.day)]
+  const windows = Record.map(lengths, makeSlots)
   return {
     record: (now: number, observed: Observed): void => {
-      hour.record(now, observed)
-      day.record(now, observed)
+      for (const { record } of Object.values(windows)) record(now, observed)
     },
-    snapshot: (now: number): Snapshot => ({ at: now, hour: hour.window(now), day: day.window(now) })
+    snapshot: (now: number): Snapshot => Record.map(windows, ({ window }) => window(now))
   }
 }
 
@@ -232,17 +226,13 @@ const partOf = ({ endpoints, organizations, points, refused }: Window): Part => 
 })
 
 /** The snapshot of several processes together. */
-export const merge = (snapshots: ReadonlyArray<Snapshot>): Snapshot => ({
-  at: Math.max(0, ...snapshots.map(({ at }) => at)),
-  hour: windowOf(
-    lengths.hour.step,
-    snapshots.map(({ hour }) => partOf(hour))
-  ),
-  day: windowOf(
-    lengths.day.step,
-    snapshots.map(({ day }) => partOf(day))
+export const merge = (snapshots: ReadonlyArray<Snapshot>): Snapshot =>
+  Record.map(lengths, ({ step }, name) =>
+    windowOf(
+      step,
+      snapshots.map((each) => partOf(each[name]))
+    )
   )
-})
 
 /**
  * A quantile of latencies, in milliseconds: linear within a bucket. Infinity in the last bucket, undefined without any

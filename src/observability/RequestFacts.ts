@@ -77,17 +77,11 @@ export class Account {
     this.address = address
   }
 
-  readonly note = (noted: Noted): void => {
-    this.database += noted.database ?? 0
-    this.waited += noted.waited ?? 0
-    this.polled += noted.polled ?? 0
-    this.organization = noted.organization ?? this.organization
-    this.keyPrefix = noted.keyPrefix ?? this.keyPrefix
-    this.rows = noted.rows ?? this.rows
-    this.refusal = noted.refusal ?? this.refusal
-    this.idempotencyKey = noted.idempotencyKey ?? this.idempotencyKey
-    this.taskId = noted.taskId ?? this.taskId
-    this.outcome = noted.outcome ?? this.outcome
+  readonly note = ({ database = 0, polled = 0, waited = 0, ...others }: Noted): void => {
+    this.database += database
+    this.waited += waited
+    this.polled += polled
+    Object.assign(this, others)
   }
 }
 

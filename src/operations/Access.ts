@@ -7,6 +7,7 @@ import { Clock, Context, Data, Effect, Layer, Option, Redacted } from "effect"
 import { HttpApiBuilder, HttpApiSecurity } from "effect/http-api"
 import { HttpMiddleware, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { secured } from "../http/Html.ts"
+import { isLoopback } from "./Config.ts"
 
 /** A token is refused. `retryAfter`, in seconds: after too many wrong ones. */
 export type Refused = Data.TaggedEnum<{ NotSet: {}; Wrong: {}; TooMany: { readonly retryAfter: number } }>
@@ -52,9 +53,6 @@ export class Token extends Context.Service<
     })
 }
 
-/** Tells whether an address to listen on is reachable from this machine only. */
-export const isLoopback = (host: string): boolean =>
-  host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host)
 
 type Request = HttpServerRequest.HttpServerRequest
 

@@ -133,3 +133,7 @@ export const config = Effect.gen(function* () {
 export type Role = (typeof roles)[number]
 
 export type Settings = Effect.Success<typeof config>
+
+/** True of an address to listen on that only this machine reaches. */
+export const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host)

@@ -101,35 +101,24 @@ const truths = new Map(
 export const boolean = (name: string) =>
   variable(name, "a boolean such as true or false", (given) => truths.get(given.toLowerCase()))
 
-/** The number of letters to add, drop, replace or swap with the next one that makes one word of another. */
-const distance = (one: string, other: string): number => {
-  const rows: Array<Array<number>> = []
-  const at = (line: number, column: number) =>
-    line === 0 || column === 0 ? line + column : (rows[line]?.[column] ?? Infinity)
-  for (let line = 1; line <= one.length; line++) {
-    const row: Array<number> = []
-    rows[line] = row
-    for (let column = 1; column <= other.length; column++) {
-      const [letter, wanted] = [one[line - 1], other[column - 1]]
-      const isSwapped = letter === other[column - 2] && wanted === one[line - 2]
-      row[column] = Math.min(
-        at(line - 1, column) + 1,
-        at(line, column - 1) + 1,
-        at(line - 1, column - 1) + (letter === wanted ? 0 : 1),
-        isSwapped ? at(line - 2, column - 2) + 1 : Infinity
-      )
-    }
-  }
-  return at(one.length, other.length)
+/** True if so many letters, at most, to add, drop, replace or swap with the next one make one word of another. */
+const isNear = (one: string, other: string, most: number): boolean => {
+  if (one === other || most === 0) return one === other
+  let same = 0
+  while (one[same] === other[same]) same++
+  const [left, right] = [one.slice(same), other.slice(same)]
+  const isSwapped = left[0] === right[1] && left[1] === right[0]
+  return (
+    isNear(left.slice(1), right, most - 1) ||
+    isNear(left, right.slice(1), most - 1) ||
+    isNear(left.slice(1), right.slice(1), most - 1) ||
+    (isSwapped && isNear(left.slice(2), right.slice(2), most - 1))
+  )
 }
 
 /** The nearest known word that is at most so many letters away. */
 export const nearest = (word: string, known: ReadonlyArray<string>, most = 2): string | undefined =>
-  known
-    .filter((each) => Math.abs(each.length - word.length) <= most)
-    .map((each) => ({ each, away: distance(word, each) }))
-    .filter(({ away }) => away <= most)
-    .toSorted((one, other) => one.away - other.away)[0]?.each
+  most === 0 ? undefined : (nearest(word, known, most - 1) ?? known.find((each) => isNear(word, each, most)))
 
 /** Shorter names, or names near to them, may belong to anything. */
 export const shortest = 6
@@ -163,12 +152,8 @@ export const namesOf = Effect.fnUntraced(function* (config: Config.Config<unknow
 
 /** The known name that a name nothing reads is a slip of. */
 export const meantBy = (name: string, known: ReadonlyArray<string>): string | undefined => {
-  if (known.includes(name)) return undefined
-  return nearest(
-    name,
-    known.filter(({ length }) => length >= shortest),
-    1
-  )
+  const long = known.filter(({ length }) => length >= shortest)
+  return known.includes(name) ? undefined : nearest(name, long, 1)
 }
 
 /** Fails if a variable is set whose name is a slip of one that a configuration reads. */

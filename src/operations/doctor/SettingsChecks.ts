@@ -4,8 +4,7 @@ import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import * as OtlpConfig from "../../observability/OtlpConfig.ts"
 import * as Failure from "../../process/Failure.ts"
 import * as Variable from "../../process/Variable.ts"
-import { isLoopback } from "../Access.ts"
-import { type Settings, variables } from "../Config.ts"
+import { isLoopback, type Settings, variables } from "../Config.ts"
 import { type Fact, fail, ok, warn } from "./Check.ts"
 
 /** The text of a value: of a secret that is the URL of a Postgres, without its password and parameters. */
