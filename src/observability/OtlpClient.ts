@@ -12,29 +12,25 @@ const annotated = (line: Effect.Effect<void>, annotations: Readonly<Record<strin
   Effect.provideService(line, References.CurrentLogAnnotations, annotations)
 
 /**
- * Logs when a collector begins to fail, and when it responds again: one line for each reason, and not for each signal or
- * export.
+ * Logs when the collector begins to fail, and when it responds again to every signal that had failed.
  *
  * @param count counts a try that failed
  */
 export const makeHealth = (count: (signal: Signal) => void) => {
-  const failing = new Map<Signal, string>()
-  const isFailingFor = (reason: string) => Array.from(failing.values()).includes(reason)
+  const failing = new Set<Signal>()
   return {
     tryFailed: count,
     failed: (signal: Signal, reason: string) =>
       Effect.suspend(() => {
-        const isKnown = failing.has(signal) || isFailingFor(reason)
-        if (!failing.has(signal)) failing.set(signal, reason)
         const line = Effect.logWarning("The OpenTelemetry collector fails: what it should have is dropped")
-        return isKnown ? Effect.void : annotated(line, { signal, cause: reason })
+        const isFirst = failing.size === 0
+        failing.add(signal)
+        return isFirst ? annotated(line, { signal, cause: reason }) : Effect.void
       }),
     succeeded: (signal: Signal) =>
       Effect.suspend(() => {
-        const reason = failing.get(signal)
-        failing.delete(signal)
-        const line = Effect.logInfo("The OpenTelemetry collector responds again")
-        return reason === undefined || isFailingFor(reason) ? Effect.void : annotated(line, { signal })
+        const isLast = failing.delete(signal) && failing.size === 0
+        return isLast ? annotated(Effect.logInfo("The OpenTelemetry collector responds again"), { signal }) : Effect.void
       })
   }
 }

@@ -53,7 +53,6 @@ export class Token extends Context.Service<
     })
 }
 
-
 type Request = HttpServerRequest.HttpServerRequest
 
 /** Tells whether `Host` names this machine. Another name that resolves to it would make a foreign page one of ours. */

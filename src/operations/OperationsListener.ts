@@ -2,6 +2,7 @@
  * The operators' listener: metrics, health and the operators' pages on a server of their own. It opens before the service
  * is ready, to show why it is not, and closes last.
  */
+import { readFileSync } from "node:fs"
 import { Context, Duration, Effect, Function, Layer, type Option, type Redacted, Schema } from "effect"
 import { HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { cacheable } from "../http/Html.ts"
@@ -10,7 +11,6 @@ import { unexpectedErrors } from "../http/Middleware.ts"
 import * as Exposition from "../observability/Exposition.ts"
 import { version } from "../process/Package.ts"
 import { guard, Token } from "./Access.ts"
-import { script, style } from "./Assets.ts"
 import { type Dependency, Figures, type Seen, Watch } from "./Figures.ts"
 import { iso } from "./Format.ts"
 import type { OperatorStore } from "./OperatorStore.ts"
@@ -19,6 +19,7 @@ import * as Lists from "./pages/Lists.ts"
 import * as Overview from "./pages/Overview.ts"
 import * as Requests from "./pages/Requests.ts"
 import * as Task from "./pages/Task.ts"
+import { style } from "./Style.ts"
 
 const checkOf = ({ last, name, problem, since }: Dependency) => [
   name,
@@ -43,6 +44,8 @@ const healthReport = ({ dependencies, processes, silent }: Seen) => {
     silent: silent.map(({ pid, process, silent: output }) => ({ process, pid, output }))
   }
 }
+
+const script = readFileSync(new URL("live.js", import.meta.url), "utf8")
 
 const asset = (contentType: string, text: string) => cacheable(HttpServerResponse.text(text, { contentType }))
 
