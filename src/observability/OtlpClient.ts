@@ -30,7 +30,9 @@ export const makeHealth = (count: (signal: Signal) => void) => {
     succeeded: (signal: Signal) =>
       Effect.suspend(() => {
         const isLast = failing.delete(signal) && failing.size === 0
-        return isLast ? annotated(Effect.logInfo("The OpenTelemetry collector responds again"), { signal }) : Effect.void
+        return isLast
+          ? annotated(Effect.logInfo("The OpenTelemetry collector responds again"), { signal })
+          : Effect.void
       })
   }
 }
