@@ -7,7 +7,7 @@
  *    the field. It locks the table (ACCESS EXCLUSIVE): it waits at most 200 ms, and retries after a second.
  * 2. A transaction for each 1,000 rows renders the older rows. Rows that a writer holds come later, so that no batch waits
  *    for a writer, and there is no deadlock.
- * 3. The indexes are built concurrently, and the check of the column's values is validated.
+ * 3. The indexes are built concurrently.
  *
  * A service of the version before keeps running: it reads each row without the field or with it. The new version is ready
  * once all rows have it. The migration is idempotent, and may run in any number of processes at once.
@@ -15,9 +15,10 @@
  * With 1,000,000 pets (`npm run bench:add-field`) it took 35 s, in which a reader waited 33 ms at most and a writer 90 ms.
  * A rewrite of the table took 21 s, in which both waited to its end.
  */
-import { Data, Effect, Schedule } from "effect"
+import { Data, Effect, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
+import { rowsOf } from "../Columns.ts"
 import * as Distribution from "../Distribution.ts"
 import { codeOf } from "../SqlFailure.ts"
 import { compileRecord } from "./compileRecord.ts"
@@ -30,8 +31,6 @@ export interface Field {
   readonly column: string
   /** The type of the column, with a constant default if it has one: `boolean not null default false`. */
   readonly type: string
-  /** The domain whose check the values must pass, such as `api_decimal`. As the `type`, it would rewrite the table. */
-  readonly domain?: string
   /**
    * The table's function that renders, with the new column as an argument, as `create or replace function`. It may be SQL
    * with a `return`, of which `compileRecord` makes PL/pgSQL.
@@ -91,37 +90,36 @@ const unhurried = (statement: string) =>
     yield* run(statement)
   }).pipe(Effect.scoped)
 
-const constraintOf = ({ column, table }: Field) => `${table}_${column}_fits`
-
-const checks = (added: Field) =>
-  added.domain === undefined
-    ? ""
-    : `alter table ${added.table} add constraint ${constraintOf(added)}
-         check (${added.column}::${added.domain} is not distinct from ${added.column}) not valid;`
-
 const keyOf = ({ field }: Field) => `,"${field}":`
 
-/** Renders the rows that are written from here on with the field, unless that is done. */
-const renderNewRows = Effect.fnUntraced(function* (added: Field) {
-  const { column, field, record, table, type } = added
-  const sql = yield* SqlClient.SqlClient
-  const functions = sql<{
-    signature: string
-    name: string
-    columns: ReadonlyArray<string>
-    values: string
-    isNew: boolean
-  }>`
+const functions = rowsOf(
+  Schema.Struct({
+    signature: Schema.String,
+    name: Schema.String,
+    columns: Schema.Array(Schema.String),
+    values: Schema.String,
+    isNew: Schema.Boolean
+  })
+)
+
+/** The functions that render a table, and whether they render the field. */
+const functionsOf = (sql: SqlClient.SqlClient, added: Field) =>
+  functions(sql`
     select oid::regprocedure::text as signature, pronamespace::regnamespace || '.' || proname as name,
       proargnames as columns, (
         -- Of exactly these types: no overload fits better.
         select string_agg(format('new.%I::%s', proargnames[n], type::regtype), ', ' order by n)
         from unnest(proargtypes) with ordinality a (type, n)
       ) as values, strpos(pg_get_functiondef(oid), ${keyOf(added)}) > 0 as "isNew"
-    from pg_proc where proname = ${`${table}_record`} and pronamespace = current_schema()::regnamespace`
-  const file = sql<{ file: number }>`select pg_relation_filenode(${table}::regclass)::int as file`
+    from pg_proc where proname = ${`${added.table}_record`} and pronamespace = current_schema()::regnamespace`)
 
-  if ((yield* functions).some(({ isNew }) => isNew)) return
+const files = rowsOf(Schema.Struct({ file: Schema.Int }))
+
+/** Renders the rows that are written from here on with the field, unless that is done. */
+const renderNewRows = Effect.fnUntraced(function* (added: Field) {
+  const { column, field, record, table, type } = added
+  const sql = yield* SqlClient.SqlClient
+  if ((yield* functionsOf(sql, added)).some(({ isNew }) => isNew)) return
   if (yield* Distribution.ask(sql, table)) {
     return yield* new FieldRefused({
       message: `The table ${table} is distributed, and Citus cannot change its column record. Run: select undistribute_table('${table}'). Then migrate, and then distribute.`
@@ -129,12 +127,13 @@ const renderNewRows = Effect.fnUntraced(function* (added: Field) {
   }
   yield* sql.unsafe(record)
   yield* compileRecord(table)
-  const all = yield* functions
-  const [render, ...others] = all.filter(({ isNew }) => isNew)
-  if (render === undefined || others.length > 0 || !render.columns.includes(column)) {
+  const all = yield* functionsOf(sql, added)
+  const render = all.find(({ columns, isNew }) => isNew && columns.includes(column))
+  if (render === undefined) {
     return yield* new FieldRefused({ message: `No ${table}_record renders ${field} from an argument ${column}` })
   }
-  const [before] = yield* file
+  const file = files(sql`select pg_relation_filenode(${table}::regclass)::int as file`)
+  const before = yield* file
   yield* script(`
     create or replace function ${table}_render() returns trigger language plpgsql as $render$
     begin
@@ -144,7 +143,6 @@ const renderNewRows = Effect.fnUntraced(function* (added: Field) {
 
     lock table ${table} in access exclusive mode;
     alter table ${table} add column if not exists ${column} ${type};
-    ${checks(added)}
     alter table ${table} alter column record drop expression if exists;
     -- Triggers fire in the order of their names: this one comes last, and renders the changes of others.
     create or replace trigger zz_render before insert or update on ${table}
@@ -152,29 +150,24 @@ const renderNewRows = Effect.fnUntraced(function* (added: Field) {
     -- Rows that logical replication writes are rendered too.
     alter table ${table} enable always trigger zz_render;
     ${all.flatMap(({ isNew, signature }) => (isNew ? [] : [`drop function ${signature};`])).join("\n")}`)
-  const [after] = yield* file
-  if (after?.file !== before?.file) {
+  if ((yield* file)[0]?.file !== before[0]?.file) {
     return yield* new FieldRefused({ message: `The column ${column} ${type} would rewrite the table ${table}` })
   }
 })
 
 /** A page: its last row, and the numbers of rows that lacked the field and that have it now. */
-interface Page {
-  readonly organization_id: string
-  readonly id: string
-  readonly lacking: number
-  readonly rendered: number
-}
+const pages = rowsOf(
+  Schema.Struct({ organization_id: Schema.String, id: Schema.String, lacking: Schema.Int, rendered: Schema.Int })
+)
 
 /** Renders the rows that lack the field. Fails if writers held some of them. */
 const renderOldRows = Effect.fnUntraced(function* (added: Field) {
   const { field, table } = added
   const sql = yield* SqlClient.SqlClient
-  const counts = { lacking: 0, rendered: 0 }
-  let last: Pick<Page, "organization_id" | "id"> | undefined = { organization_id: "", id: "" }
-  while (last !== undefined) {
-    const [page]: ReadonlyArray<Page> = yield* sql.unsafe<Page>(
-      `with page as materialized (
+  const pageAfter = (organization: string, id: string) =>
+    pages(
+      sql.unsafe(
+        `with page as materialized (
          select organization_id, id, strpos(record, $3) = 0 as lacks from ${table}
          where (organization_id, id) > ($1, $2) order by organization_id, id limit ${batch}
        ), free as materialized (
@@ -189,17 +182,18 @@ const renderOldRows = Effect.fnUntraced(function* (added: Field) {
        select organization_id, id, (select count(*)::int from page where lacks) as lacking,
          (select count(*)::int from rendered) as rendered
        from page order by organization_id desc, id desc limit 1`,
-      [last.organization_id, last.id, keyOf(added)]
+        [organization, id, keyOf(added)]
+      )
     )
-    counts.lacking += page?.lacking ?? 0
-    counts.rendered += page?.rendered ?? 0
-    last = page
+  let [held, rendered] = [0, 0]
+  let [page] = yield* pageAfter("", "")
+  while (page !== undefined) {
+    held += page.lacking - page.rendered
+    rendered += page.rendered
+    ;[page] = yield* pageAfter(page.organization_id, page.id)
   }
-  const { lacking, rendered } = counts
   if (rendered > 0) yield* Effect.log(`${rendered} rows of ${table} have the new field ${field}`)
-  if (lacking > rendered) {
-    return yield* new RowsLocked({ message: `Writers hold ${lacking - rendered} rows of ${table}` })
-  }
+  if (held > 0) return yield* new RowsLocked({ message: `Writers hold ${held} rows of ${table}` })
 })
 
 /** The bytes of a table whose index is built within milliseconds, so that its writers may wait. */
@@ -243,9 +237,6 @@ export const addField = (added: Field) => ({
   online: Effect.gen(function* () {
     yield* retried(locking(added.table, renderNewRows(added)))
     yield* retried(renderOldRows(added))
-    if (added.domain !== undefined) {
-      yield* retried(unhurried(`alter table ${added.table} validate constraint ${constraintOf(added)}`))
-    }
     for (const [name, columns] of Object.entries(added.indexes ?? {})) {
       yield* retried(buildIndex(added.table, name, columns))
     }

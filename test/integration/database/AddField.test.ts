@@ -16,7 +16,6 @@ const weight: Field = {
   field: "weight",
   column: "weight",
   type: "numeric",
-  domain: "api_decimal",
   record: `
     create or replace function pets_record(
       id text, name text, species text, breed text, sex text, date_of_birth date, clinic text, client_id text,
@@ -120,7 +119,7 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
     })
   )
 
-  it.effect("several processes add several fields at once, and a value must pass the check of its domain", () =>
+  it.effect("several processes add several fields at once", () =>
     Effect.gen(function* () {
       const sql = yield* withPets
       const before = yield* recordsOf(sql)
@@ -133,10 +132,6 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
       )
       const [index] = yield* sql`select indisvalid from pg_index where indexrelid = 'pets_microchip_number'::regclass`
       assert.deepStrictEqual(index, { indisvalid: true })
-      yield* sql`update pets set weight = 4.50 where id = 'pet_1'`
-      assert.include((yield* recordsOf(sql))[0], '"weight":4.5}')
-      const error = yield* Effect.flip(sql`update pets set weight = 'NaN' where id = 'pet_1'`)
-      assert.strictEqual(error.reason._tag, "ConstraintError")
       assert.lengthOf(yield* sql`select from pg_proc where proname = 'pets_record'`, 1)
     })
   )
