@@ -1,8 +1,9 @@
 /** The form of API keys, and their look-up in the table `api_keys`. */
 import { Buffer } from "node:buffer"
 import { hash } from "node:crypto"
-import { Duration, Effect, Predicate, Redacted } from "effect"
+import { Duration, Effect, Redacted, Schema } from "effect"
 import type { Constructor } from "effect/sql/Statement"
+import { Unauthorized } from "../api/Errors.ts"
 import type { Database } from "../database/Database.ts"
 import { unaccounted } from "../database/Store.ts"
 import * as Throttle from "../observability/Throttle.ts"
@@ -34,23 +35,14 @@ export const likely = `Bearer ${ours}`
 /** True if a key may be one of this service. Any other is likely unknown. */
 export const isLikely = (key: Redacted.Redacted): boolean => Redacted.value(key).startsWith(ours)
 
-/** The statement that finds the row of a valid key, by its hash or by a placeholder of it. */
+/**
+ * The statement that finds the row of a valid key, by its hash or by a placeholder of it. Its `key` is the organization,
+ * behind `!` if this is the key's first use today, otherwise behind `=`.
+ */
 export const keyRow = (sql: Constructor, keyHash: Uint8Array | string) => sql`
-  select organization_id, last_used_on is distinct from (now() at time zone 'UTC')::date as is_first_use_today
+  select organization_id, case when last_used_on is distinct from (now() at time zone 'UTC')::date then '!' else '=' end
+    || organization_id as key
   from api_keys where key_hash = ${keyHash} and revoked_at is null`
-
-/** Decodes the row of a valid key. By hand: a request waits for it. */
-export const decodeKey = (row: unknown) => {
-  if (
-    !Predicate.hasProperty(row, "organization_id") ||
-    !Predicate.isString(row.organization_id) ||
-    !Predicate.hasProperty(row, "is_first_use_today") ||
-    !Predicate.isBoolean(row.is_first_use_today)
-  ) {
-    throw new TypeError("The row of an API key has another form")
-  }
-  return { organization: row.organization_id, isFirstUseToday: row.is_first_use_today }
-}
 
 /** The fairness key of a statement that looks up a key. */
 export const shareOf = (keyHash: Uint8Array): string =>
@@ -62,7 +54,21 @@ export const within = Duration.millis(1500)
 const notRecorded = Throttle.make("The use of an API key was not recorded")
 
 /** Records in the background that a key was used today. The request does not wait for it. */
-export const recordUse = (sql: Database, keyHash: Uint8Array) =>
+const recordUse = (sql: Database, keyHash: Uint8Array) =>
   sql
     .run({ key: shareOf(keyHash), within, unavailable: ({ reason }) => reason }, sql`select touch_api_key(${keyHash})`)
     .pipe(Effect.catch(notRecorded), unaccounted, Effect.forkDetach)
+
+// Made once: a stack trace costs more than the rest of the response.
+export const unauthorized = new Unauthorized()
+
+const decodeRow = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
+
+/** The organization of the row of a key. Without a row, the key is not valid. */
+export const organizationOf = (sql: Database, keyHash: Uint8Array, row: unknown): Effect.Effect<string, Unauthorized> =>
+  row === undefined
+    ? Effect.fail(unauthorized)
+    : Effect.flatMap(Effect.orDie(decodeRow(row)), ({ key }) => {
+        const organization = Effect.succeed(key.slice(1))
+        return key.startsWith("!") ? Effect.andThen(recordUse(sql, keyHash), organization) : organization
+      })

@@ -4,12 +4,9 @@
  */
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { CredentialDatabase, isSameDatabase, RecordDatabase } from "../database/Database.ts"
-import { CredentialStoreDown, Unauthorized } from "../api/Errors.ts"
+import { CredentialStoreDown, type Unauthorized } from "../api/Errors.ts"
 import * as Tracing from "../observability/Tracing.ts"
-import { decodeKey, hashOf, keyRow, recordUse, shareOf, within } from "./KeyLookup.ts"
-
-// Made once: a stack trace costs more than the rest of the response.
-const unauthorized = new Unauthorized()
+import { hashOf, keyRow, organizationOf, shareOf, unauthorized, within } from "./KeyLookup.ts"
 
 export class OrgResolver extends Context.Service<
   OrgResolver,
@@ -45,15 +42,8 @@ export class OrgResolver extends Context.Service<
       const look = (keyHash: Uint8Array) => {
         const request = { key: shareOf(keyHash), within, unavailable: CredentialStoreDown.from }
         const values = [keyHash]
-        return Effect.flatMap(
-          sql.runShort(request, [text, values], () => sql.unsafe(text, values)),
-          ([row]) => {
-            if (row === undefined) return Effect.fail(unauthorized)
-            const { isFirstUseToday, organization } = decodeKey(row)
-            const found = Effect.succeed(organization)
-            return isFirstUseToday ? Effect.andThen(recordUse(sql, keyHash), found) : found
-          }
-        )
+        const rows = sql.runShort(request, [text, values], () => sql.unsafe(text, values))
+        return Effect.flatMap(rows, ([row]) => organizationOf(sql, keyHash, row))
       }
       const resolveHash = (keyHash: Uint8Array) => {
         const isLearnt = Option.isNone(beside) || distribution.isDistributed() !== undefined

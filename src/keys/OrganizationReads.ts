@@ -7,16 +7,13 @@ import { Array, Context, type Duration, Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Constructor, Fragment, Statement } from "effect/sql/Statement"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import { CredentialStoreDown, RecordStoreDown, Unauthorized } from "../api/Errors.ts"
+import { CredentialStoreDown, RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
 import type { Share } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"
 import type * as Store from "../database/Store.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
-import { keyRow, recordUse, shareOf } from "./KeyLookup.ts"
-
-// Made once: a stack trace costs more than the rest of the response.
-const unauthorized = new Unauthorized()
+import { keyRow, organizationOf, shareOf, unauthorized } from "./KeyLookup.ts"
 
 type LookUp = (keyHash: Uint8Array) => Effect.Effect<string, Unauthorized | CredentialStoreDown>
 
@@ -68,11 +65,6 @@ export interface Read<Row> {
 /** The owner of a query that is run `withKey`. */
 export const ownerOfKey = "k.organization_id"
 
-type Keyed<Row> = Row & {
-  /** Of the first row: `!` if this is the key's first use today, otherwise `=`; then the organization. */
-  readonly key: string | null
-}
-
 /**
  * The statement of a query, with a look-up of the key whose organization is its owner. Its first row is the key's, and
  * has nulls for the columns of the query, whose rows follow. For an invalid key there is no row.
@@ -85,15 +77,15 @@ export const withKey = <Row extends object>(
   const nulls = sql.literal(columns.map((name) => `null as ${name}`).join(", "))
   const found = sql.literal(columns.map((name) => `r.${name}`).join(", "))
   // Not a column of every row: each would cost as much as a tenth of the row.
-  return sql<Keyed<Row>>`
+  return sql<Row>`
   with k as materialized (${keyRow(sql, keyHash)})
-  select case when k.is_first_use_today then '!' else '=' end || k.organization_id as key, ${nulls} from k
+  select k.key, ${nulls} from k
   union all
   select null, ${found} from k cross join lateral (${statement}) r`
 }
 
 /** A statement with its values, as it is sent. */
-export interface Made {
+interface Made {
   readonly query: Store.Query
   /** True if the plan does not depend on the values, so that it is made once. */
   readonly isPlannedOnce: boolean
@@ -142,11 +134,14 @@ export const make = (sql: Database) => {
   const templates = makeTemplates()
 
   const run = <Row extends object, E>(
-    { isShort, share, within }: Pick<Read<never>, "isShort" | "share" | "within">,
+    { isShort, share, shaped, within }: Omit<Read<Row>, "queryOf">,
     key: string,
-    { isPlannedOnce, query }: Made,
+    owner: string | Uint8Array,
+    statementOf: Make,
     onError: (error: SqlError) => Effect.Effect<unknown, E | SqlError>
   ) => {
+    const shape = shaped && `${typeof owner} ${shaped.shape}`
+    const { isPlannedOnce, query } = templates(shape, [owner, ...(shaped?.values ?? [])], statementOf)
     const request = { key, share, within, unavailable: RecordStoreDown.from }
     const alone = () => {
       const statement = sql.unsafe<Row>(...query)
@@ -156,12 +151,11 @@ export const make = (sql: Database) => {
   }
 
   const readKnown = <Row extends object>(read: Read<Row>, id: string) => {
-    const { queryOf, shaped } = read
-    const made = templates(shaped && `known ${shaped.shape}`, [id, ...(shaped?.values ?? [])], ([owner, ...values]) => {
-      const { isPlannedOnce, statement } = queryOf(sql`${owner}`, values)
+    const statementOf: Make = ([owner = "", ...values]) => {
+      const { isPlannedOnce, statement } = read.queryOf(sql`${owner}`, values)
       return { query: statement.compile(), isPlannedOnce }
-    })
-    return run<Row, never>(read, `organization ${id}`, made, () => Effect.void)
+    }
+    return run<Row, never>(read, `organization ${id}`, id, statementOf, () => Effect.void)
   }
 
   /** After a statement that waited for a lock too long: finds out whether it is the keys that are locked. */
@@ -173,32 +167,27 @@ export const make = (sql: Database) => {
         )
       : Effect.void
 
-  /** The rows of a statement that looks the key up, behind the key's own. */
-  const rowsOf = <Row>(
-    rows: ReadonlyArray<Keyed<Row>>,
-    keyHash: Uint8Array
-  ): Effect.Effect<ReadonlyArray<Row>, Unauthorized> => {
-    const key = rows[0]?.key
-    if (key == null) return Effect.fail(unauthorized)
-    const own = Effect.as(note({ organization: key.slice(1) }), rows.slice(1))
-    return key.startsWith("!") ? Effect.andThen(recordUse(sql, keyHash), own) : own
-  }
-
+  /** The rows behind the key's own. */
   const readByKey = <Row extends object>(read: Read<Row>, key: UnresolvedKey) => {
-    const { queryOf, shaped } = read
     const { keyHash } = key
     key.isUsed = true
-    const made = templates(shaped?.shape, [keyHash, ...(shaped?.values ?? [])], ([hash = "", ...values]) => {
-      const query = queryOf(keyOwner, values)
+    const statementOf: Make = ([hash = "", ...values]) => {
+      const query = read.queryOf(keyOwner, values)
       return { query: withKey(sql, hash, query).compile(), isPlannedOnce: query.isPlannedOnce }
-    })
-    const keyed = run<Keyed<Row>, Unauthorized | CredentialStoreDown>(
+    }
+    const keyed = run<Row, Unauthorized | CredentialStoreDown>(
       read,
       shareOf(keyHash),
-      made,
+      keyHash,
+      statementOf,
       lookUpAlone(keyHash)
     )
-    return Effect.flatMap(keyed, (rows) => rowsOf(rows, keyHash))
+    return Effect.flatMap(keyed, ([row, ...rows]) =>
+      organizationOf(sql, keyHash, row).pipe(
+        Effect.flatMap((organization) => note({ organization })),
+        Effect.as(rows)
+      )
+    )
   }
 
   return <Row extends object>(read: Read<Row>) =>
