@@ -56,13 +56,8 @@ const isUnavailable = ({ status, headers, text }: Http.Answer, seconds = "1") =>
 
 const faults: ReadonlyArray<readonly [name: string, faults: ReadonlyArray<Faults.Fault>, seconds?: string]> = [
   ["fails", [Faults.internal]],
-  ["answers a page for people", [Faults.html(502)]],
   ["answers text", [Faults.answer(200, `"${Faults.processorText}"`)]],
-  ["cuts its answer short", [Faults.truncated]],
-  ["breaks the connection", [Faults.reset]],
   ["does not know our key", [Faults.unknownKey]],
-  ["refuses an account", [Faults.error(403, { type: "invalid_request_error" })]],
-  ["limits the rate twice", [Faults.rateLimit("0.1"), Faults.rateLimit("0.1")]],
   ["limits the rate for a minute", [Faults.rateLimit("60")], "60"]
 ]
 
@@ -78,16 +73,6 @@ layer(services, { excludeTestServices: true })("a read from a processor", (it) =
       yield* haveNoSecret([answer])
       // A success leaves every circuit closed.
       assert.strictEqual((yield* search()).status, 200)
-    })
-  )
-
-  it.effect("that limits the rate once is retried", () =>
-    Effect.gen(function* () {
-      const double = yield* StripeDouble
-      yield* double.fail(Faults.rateLimit("0.1"))
-      yield* double.seen
-      assert.strictEqual((yield* search()).status, 200)
-      assert.strictEqual((yield* double.seen).length, 2)
     })
   )
 

@@ -9,7 +9,6 @@ import { Effect, Fiber } from "effect"
 import { clinics } from "../../../src/api/records/Clinics.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
-import { clientOf } from "../../support/TestDatabase.ts"
 import * as Cluster from "../../support/Cluster.ts"
 import * as Follower from "../../support/Follower.ts"
 import * as Tools from "../../support/Tools.ts"
@@ -60,54 +59,6 @@ const tellsChanges = Effect.fnUntraced(function* (
   yield* Effect.forEach(readers, (reader) => goesOn(reader, from, sql, 0))
 })
 
-const databaseOf = (cluster: Cluster.Cluster, name: string) => {
-  const url = Object.assign(new URL(cluster.url), { pathname: name }).href
-  return Effect.map(clientOf(url, { maxConnections: 4 }), (sql) => ({ url, sql }))
-}
-
-const columns = "organization_id, id, name, created_at, updated_at, change_position"
-
-it.live(
-  "What was copied with the positions of another cluster is there at once, old cursors are gone, and changes are told",
-  () =>
-    Effect.gen(function* () {
-      const source = yield* Cluster.make()
-      yield* fill(source)
-      const old = yield* readAll(yield* Follower.service(source))
-      // Both servers run as the same user.
-      const { folder } = source
-
-      yield* source.sql.unsafe(`copy change_feeds to '${join(folder, "feeds")}'`)
-      yield* source.sql.unsafe(`copy removals to '${join(folder, "removals")}'`)
-      yield* source.sql.unsafe(`copy pets (${columns}) to '${join(folder, "pets")}'`)
-
-      const target = yield* Cluster.make({ isNew: true })
-      yield* target.sql.withTransaction(
-        Effect.gen(function* () {
-          const { unsafe } = target.sql
-          const triggers = yield* unsafe<{ definition: string; name: string }>(
-            `select tgname as name, pg_get_triggerdef(oid) as definition from pg_trigger where tgrelid = 'pets'::regclass`
-          )
-          for (const { name } of triggers) yield* unsafe(`drop trigger ${name} on pets`)
-          yield* unsafe(`truncate change_feeds`)
-          yield* unsafe(`copy change_feeds from '${join(folder, "feeds")}'`)
-          yield* unsafe(`copy removals from '${join(folder, "removals")}'`)
-          yield* unsafe(`copy pets (${columns}) from '${join(folder, "pets")}'`)
-          for (const { definition, name } of triggers) {
-            yield* unsafe(definition)
-            yield* unsafe(`alter table pets enable always trigger ${name}`)
-          }
-        })
-      )
-      const service = yield* Follower.service(target)
-      const reader = Follower.make()
-      yield* goesOn(reader, service, target.sql, 0)
-      assert.isAbove(reader.state().copy.size, 200)
-      yield* goesOn(old, service, target.sql, 1)
-      yield* tellsChanges([reader, old], service, target.sql)
-    })
-)
-
 const withTools = it.live.skipIf(Tools.binaries === undefined)
 const made = Cluster.make({ binaries: Tools.binaries })
 
@@ -133,29 +84,6 @@ withTools(Tools.named("pg_restore --jobs=4 into a fresh cluster beside a running
     yield* early.drain(service)
     yield* Follower.assertEqual(early, target.sql)
     yield* tellsChanges([reader, old, early], service, target.sql)
-  })
-)
-
-withTools(Tools.named("pg_restore into another database of the same cluster"), () =>
-  Effect.gen(function* () {
-    const source = yield* made
-    yield* fill(source)
-    const here = yield* Follower.service(source)
-    const old = yield* readAll(here)
-    const kept = old.state()
-    const file = join(yield* LocalPostgres.enterableFolder, "dump")
-    yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-f", file)
-    yield* source.sql`create database other`
-    const other = yield* databaseOf(source, "other")
-    yield* Tools.run("pg_restore", "-d", other.url, file)
-    const there = yield* Follower.service(other)
-    const reader = Follower.make()
-    yield* goesOn(reader, there, other.sql, 0)
-    yield* goesOn(old, there, other.sql, 1)
-    yield* tellsChanges([reader, old], there, other.sql)
-    // The first one goes on as it was.
-    old.restore(kept)
-    yield* tellsChanges([old], here, source.sql)
   })
 )
 

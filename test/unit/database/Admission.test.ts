@@ -59,22 +59,6 @@ describe("the connections of a pool", () => {
     assert.deepStrictEqual([flood(admission, "a", 5), flood(admission, "b", 5)], [...others])
   })
 
-  it("serve each waiter once where it gives its connection back at once", () => {
-    const admission = make(1)
-    let served = 0
-    for (let index = 0; index < 900; index++) {
-      const key = `key ${index % 20}`
-      const start = () => {
-        if (++served > 1000) throw new Error("A waiter was served again")
-        admission.release(key)
-      }
-      admission.request({ key, share: Admission.fair, start })
-    }
-    admission.release("key 0")
-    assert.strictEqual(served, 899)
-    assert.deepStrictEqual(admission.stats(), { free: 1, waiting: 0, keys: 0 })
-  })
-
   const Step = Schema.Struct({
     what: Schema.Literals(["request", "request", "release", "withdraw"]),
     key: Schema.Literals(["a", "b", "c", "d", "e"]),
