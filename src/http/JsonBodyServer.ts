@@ -2,7 +2,7 @@
 import { isUtf8 } from "node:buffer"
 import { IncomingMessage } from "node:http"
 import { Bytes, ByteSize, Context, Effect, Layer, Schema, type Scope, Stream } from "effect"
-import { HttpClientRequest, HttpIncomingMessage, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpIncomingMessage, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
 import { EncodingUnsupported, marked, PayloadTooLarge, RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
@@ -154,12 +154,12 @@ const decoder = new TextDecoder()
 
 /** Turns an error of the endpoint's schema into a 422 that lists the faults of the headers or the body. */
 const refuse =
-  (body: Uint8Array) =>
+  (text: string) =>
   <E>(error: E): Effect.Effect<never, E | RequestInvalid> => {
     if (!isRefusal(error)) return Effect.fail(error)
     const { issue } = error.cause
     if (error.kind === "Headers") return Effect.fail(invalidRequest(validationErrors(issue, ["header"])))
-    return Effect.flatMap(Effect.fromResult(parse(decoder.decode(body))), () =>
+    return Effect.flatMap(Effect.fromResult(parse(text)), () =>
       Effect.fail(invalidRequest(validationErrors(issue, ["body"])))
     )
   }
@@ -167,12 +167,6 @@ const refuse =
 /** The request with the text that was read of it. Its stream would cost a sixth of a single record's CPU time. */
 const withText = (request: HttpServerRequest.HttpServerRequest, text: string): typeof request =>
   Object.create(request, { text: { value: Effect.succeed(text) } })
-
-/** The request with another body. */
-const withBody = ({ headers, url }: HttpServerRequest.HttpServerRequest, body: Uint8Array) =>
-  HttpServerRequest.fromClientRequest(
-    HttpClientRequest.post(url).pipe(HttpClientRequest.bodyUint8Array(body, "application/json"))
-  ).modify({ headers })
 
 const serviceBusy = Effect.succeed(
   HttpServerResponse.jsonUnsafe(
@@ -205,26 +199,22 @@ export const layer = ({ maxBytes, isRaw = false, budget = sharedBudget, busy = s
     JsonBody,
     JsonBody.of((httpEffect, { endpoint }) => {
       const wanted = wantedBy(payloadOf(endpoint))
-      const respond = (body: Uint8Array) => Effect.catch(httpEffect, refuse(body))
-      const respondTo = (request: HttpServerRequest.HttpServerRequest, body: Uint8Array) =>
-        Effect.provideService(respond(body), HttpServerRequest.HttpServerRequest, withBody(request, body))
+      const respond = (text: string, request: HttpServerRequest.HttpServerRequest) =>
+        Effect.provideService(
+          Effect.catch(httpEffect, refuse(text)),
+          HttpServerRequest.HttpServerRequest,
+          withText(request, text)
+        )
       const respondPruned = (request: HttpServerRequest.HttpServerRequest, body: Uint8Array) =>
         Effect.matchEffect(LargeBodies.run<typeof JsonPruning>(pruning, { body, wanted }), {
           onFailure: () => answerBusy,
           onSuccess: (pruned) =>
-            "detail" in pruned
-              ? Effect.fail(new RequestInvalid(pruned))
-              : respondTo(request, new TextEncoder().encode(pruned.value))
+            "detail" in pruned ? Effect.fail(new RequestInvalid(pruned)) : respond(pruned.value, request)
         })
       const handle = (request: HttpServerRequest.HttpServerRequest) => (body: Uint8Array) => {
         if (!isUtf8(body)) return Effect.fail(notUtf8)
-        if (isRaw) return Effect.provideService(respond(body), ReceivedBody, body)
-        if (body.length > smallBody) return respondPruned(request, body)
-        return Effect.provideService(
-          respond(body),
-          HttpServerRequest.HttpServerRequest,
-          withText(request, decoder.decode(body))
-        )
+        if (isRaw) return Effect.provideService(Effect.catch(httpEffect, refuse("")), ReceivedBody, body)
+        return body.length > smallBody ? respondPruned(request, body) : respond(decoder.decode(body), request)
       }
       return Effect.contextWith(
         (context: Context.Context<HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams>) => {
