@@ -87,11 +87,12 @@ describe("A connection", () => {
 
   it.live("has one request worked on, and the next when its answer is finished, in their order", () =>
     Effect.gen(function* () {
-      const { begun, port } = yield* listening
+      const { begun, port, server } = yield* listening
       const socket = yield* connected(port)
       socket.write(get("/1") + get("/2") + get("/3"))
       for (const expected of [["/1"], ["/1", "/2"], ["/1", "/2", "/3"]]) {
         yield* until("the next request", () => begun.length === expected.length)
+        assert.strictEqual(server.inFlight, 1)
         yield* passes(port, begun)
         assert.deepStrictEqual(urls(begun), expected)
         begun.at(-1)?.end("done")

@@ -1,12 +1,12 @@
 /**
- * Every endpoint of the started program, held against the contract's tables: its records, its refusals, and that no
- * organization sees a byte of another's.
+ * Every endpoint of the started program, held against the contract's tables: its records, and that no organization sees a
+ * byte of another's. The rules of requests are tested in this process, in `unit/api` and `unit/http`.
  */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Order, Schema } from "effect"
-import { type Endpoint, endpoints, everything, searchable } from "../../support/contract/Contract.ts"
+import { endpoints, everything, searchable } from "../../support/contract/Contract.ts"
 import type { FieldType, Filter, Resource } from "../../support/contract/Resource.ts"
-import { type Answer, type Call, type Client, headersOf, json, type Organization, parse } from "../../support/Client.ts"
+import { type Answer, type Client, json, type Organization } from "../../support/Client.ts"
 import { options, Service } from "../../support/Service.ts"
 import { anyRequest } from "./anyRequest.ts"
 
@@ -74,49 +74,6 @@ const hasRecords = Effect.fnUntraced(function* (client: Client, resource: Resour
   }
 })
 
-const wrong = {
-  string: [5, "string_type", "Input should be a valid string"],
-  boolean: ["true", "bool_type", "Input should be a valid boolean"],
-  integer: ["100", "int_type", "Input should be a valid integer"],
-  "date-time": [1769851800, "datetime_type", "Input should be a valid datetime"]
-} as const
-
-/** A body with a fault in every field of an endpoint and in one that it does not have; and its response. */
-const everyFault = ({ request }: Endpoint) => {
-  const fields = Object.entries(request).map(([name, type]) => [name, ...wrong[type]] as const)
-  const faults = fields.map(([name, , type, msg]) => ({ loc: ["body", name], msg, type }))
-  const extra = { loc: ["body", "no_such_field"], msg: "Extra inputs are not permitted", type: "extra_forbidden" }
-  return {
-    body: { no_such_field: 1, ...Object.fromEntries(fields.map(([name, value]) => [name, value])) },
-    detail: [...faults, extra]
-  }
-}
-
-/** The requests that every endpoint refuses, with the status and a part of the response. */
-const refused = (endpoint: Endpoint): ReadonlyArray<readonly [status: number, part: string, call: Partial<Call>]> => {
-  const headers = headersOf("oakridge")
-  const { body, detail } = everyFault(endpoint)
-  const withKey = (authorization: string) => ({ headers: { ...headers, authorization } })
-  return [
-    [401, "www-authenticate", withKey("")],
-    [401, "www-authenticate", withKey("Bearer pda_demo_unknown")],
-    [401, "www-authenticate", { ...withKey("Bearer pda_demo_oakridgex"), body: json(body) }],
-    [400, "organization", { body: json({ ...endpoint.least, organization: "org_harbor" }) }],
-    [422, json({ detail }), { body: json(body) }],
-    [422, '"loc":["query","limit"]', { path: "?limit=1" }],
-    [422, '"loc":["header","content-type"]', { headers: { ...headers, "content-type": "text/plain" } }],
-    [413, "detail", { body: `{${" ".repeat(1024 * 1024)}` }],
-    [415, "identity", { headers: { ...headers, "content-encoding": "gzip" } }],
-    [405, '"allow":"POST"', { method: "PUT" }]
-  ]
-}
-
-const isRefused = ({ headers, status, text: body }: Answer, expected: number, part: string) => {
-  assert.strictEqual(status, expected, body)
-  assert.include(`${json(headers)} ${body}`, part)
-  assert.match(body, status === 422 ? /^\{"detail":\[\{"loc":\[/ : /^\{"detail":"[^"]+"\}$/)
-}
-
 const others = { oakridge: "harbor", harbor: "oakridge" } as const
 
 const owned = searchable.flatMap((resource) =>
@@ -138,49 +95,8 @@ const valuesOf = (
 }
 
 layer(Service.layerPostgres, options)("The program", (it) => {
-  it.effect.each(endpoints)(
-    "$path refuses what every endpoint refuses, with the same statuses and bodies",
-    (endpoint) =>
-      Effect.gen(function* () {
-        const { call } = yield* Service
-        for (const [status, part, { path = "", ...sent }] of refused(endpoint)) {
-          isRefused(
-            yield* call({ body: json(endpoint.least), ...sent, path: `/api/v3${endpoint.path}${path}` }),
-            status,
-            part
-          )
-        }
-      })
-  )
-
   it.effect.each(searchable)("/$name/search and /get return its records, in order, with all fields", (resource) =>
     Effect.flatMap(Service, (client) => hasRecords(client, resource))
-  )
-
-  it.effect.each(endpoints)("$path returns compact JSON, with its type, its length and a request id", (endpoint) =>
-    Effect.gen(function* () {
-      const { ask } = yield* Service
-      const { headers, text: body } = yield* ask(endpoint.path, endpoint.least)
-      assert.strictEqual(headers["content-type"], "application/json")
-      assert.strictEqual(Number(headers["content-length"]), Buffer.byteLength(body))
-      assert.match(String(headers["x-request-id"]), /^[\x21-\x7e]{1,128}$/)
-      assert.deepStrictEqual([headers["cache-control"], headers["x-content-type-options"]], ["no-store", "nosniff"])
-      assert.strictEqual(body, json(yield* parse(body)))
-    })
-  )
-
-  it.effect.each(["/api/v1/health", "/api/v1/health/ready", "/api/v1/openapi.json", "/api/v3/docs"])(
-    "%s is for GET and HEAD, without a key",
-    (path) =>
-      Effect.gen(function* () {
-        const { call } = yield* Service
-        const got = yield* call({ path, method: "GET", headers: {} })
-        const head = yield* call({ path, method: "HEAD", headers: {} })
-        const posted = yield* call({ path, headers: {}, body: "{}" })
-        assert.deepStrictEqual([got.status, head.status, head.text], [200, 200, ""])
-        assert.strictEqual(head.headers["content-type"], got.headers["content-type"])
-        assert.deepStrictEqual([posted.status, posted.headers["allow"]], [405, "GET, HEAD"])
-      })
   )
 
   it.effect.each(owned)("shows $organization nothing of another in /$name, whatever it filters by", (own) =>

@@ -1,6 +1,6 @@
-/** Around every request: its id, unknown paths and methods, headers, unexpected errors, and the form of its response. */
+/** Around every request: its id, unknown paths and methods, headers, and unexpected errors. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Logger, Schema } from "effect"
+import { Effect, Layer, Logger } from "effect"
 import { RecordStoreDown } from "../../../src/api/Errors.ts"
 import { faults } from "../../../src/api/Faults.ts"
 import {
@@ -8,13 +8,11 @@ import {
   expectAnswer,
   InProcess,
   layerDemoBut,
-  organization,
   paths,
   processorPaths,
   send,
   type Sent,
-  taskPaths,
-  withDemoRecords
+  taskPaths
 } from "../../support/inProcess.ts"
 
 const clinic = "clinic_oakridge_01"
@@ -67,8 +65,6 @@ const answers: ReadonlyArray<readonly [status: number, sent: Sent]> = [
   [422, { raw: "{" }],
   [200, { path: "/api/v3/openapi.json", method: "GET" }]
 ]
-
-const isPage = Schema.is(Schema.Struct({ body: Schema.Array(Schema.Struct({ id: Schema.String })) }))
 
 layer(InProcess.layer())("a request", (it) => {
   it.effect.each(unknown)("to an unknown path is 404: %s", (path) =>
@@ -158,26 +154,6 @@ layer(InProcess.layer())("a request", (it) => {
         assert.match(headers["content-type"] ?? "", /^application\/json\b/)
         assert.strictEqual(headers["content-length"], String(Buffer.byteLength(text)))
       }
-    })
-  )
-
-  it.effect.each(withDemoRecords)("for $name has a page of compact JSON, or one record of it", ({ name, record }) =>
-    Effect.gen(function* () {
-      const { json, status, text } = yield* send({ path: `/api/v3/${name}/search`, json: { limit: 1 } })
-      assert.strictEqual(status, 200)
-      assert.strictEqual(text, yield* compact(json))
-      assert(isPage(json))
-      const [first] = json.body
-      assert.deepStrictEqual(Object.keys(first ?? {}), Object.keys(record.fields))
-      const one = yield* send({ path: `/api/v3/${name}/get`, json: { id: first?.id } })
-      assert.strictEqual(`{"body":[${one.text}]}`, text)
-    })
-  )
-
-  it.effect("for the organization has the key's own, and for nothing an empty page", () =>
-    Effect.gen(function* () {
-      assert.deepInclude((yield* send({ path: "/api/v3/organization/get" })).json, { id: organization })
-      yield* expectAnswer({ json: { id: "none" } }, 200, { body: [] })
     })
   )
 })

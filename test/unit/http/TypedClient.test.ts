@@ -9,19 +9,9 @@ import * as Errors from "../../../src/api/Errors.ts"
 import * as JsonBodyServer from "../../../src/http/JsonBodyServer.ts"
 import { Authorization } from "../../../src/api/Authorization.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
-import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import * as RecordHandlers from "../../../src/records/Handlers.ts"
 import { faults } from "../../../src/api/Faults.ts"
-import {
-  demo,
-  invalid,
-  key,
-  layerDemo,
-  layerDemoBut,
-  other,
-  type ServiceLayer,
-  withDemoRecords
-} from "../../support/inProcess.ts"
+import { demo, invalid, key, layerDemo, other, type ServiceLayer, withDemoRecords } from "../../support/inProcess.ts"
 
 const handlersOver = (services: ServiceLayer) =>
   RecordHandlers.layer.pipe(
@@ -155,20 +145,3 @@ layer(handlersOver(layerDemo))("the typed client", (it) => {
     })
   )
 })
-
-const recordsDown = () => Effect.fail(new Errors.RecordStoreDown())
-const outages = [
-  [layerDemoBut(["charges"], { search: recordsDown, get: recordsDown }), new Errors.RecordStoreDown({ retryAfter: 1 })],
-  [Layer.merge(layerDemo, OrgResolver.layerDown), new Errors.CredentialStoreDown({ retryAfter: 1 })]
-] as const
-
-for (const [services, error] of outages) {
-  layer(handlersOver(services))("the typed client in an outage", (it) => {
-    it.effect(`fails with ${error._tag}`, () =>
-      Effect.gen(function* () {
-        const api = yield* client
-        assert.deepStrictEqual(yield* Effect.flip(api.charges.search({ payload: {} })), error)
-      })
-    )
-  })
-}
