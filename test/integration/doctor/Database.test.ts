@@ -4,11 +4,12 @@
  * @module-tag long
  */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Effect, Redacted } from "effect"
 import * as Migrations from "../../../src/database/Migrations.ts"
 import type { Finding } from "../../../src/operations/doctor/Check.ts"
-import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
-import { examined, has, isFine } from "./examined.ts"
+import { sessionSettingsLost } from "../../../src/operations/doctor/DatabaseChecks.ts"
+import { clientOf, emptyDatabase, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
+import { begun, examined, has, isFine } from "./examined.ts"
 
 const area = "DATABASE_URL"
 
@@ -18,18 +19,6 @@ const of = (url: string, environment: Environment = {}) =>
   Effect.map(examined({ DATABASE_URL: url, ...environment }), (findings) =>
     findings.filter((finding) => finding.area === area)
   )
-
-let logins = 0
-
-/** The URL of the database for a new login, which is dropped when the scope closes. */
-const login = Effect.fnUntraced(function* (options: string) {
-  const { url, sql } = yield* TestDatabase
-  const name = `doctor_${process.pid}_${++logins}`
-  yield* Effect.acquireRelease(sql.unsafe(`create role ${name} login password 'secret' ${options}`), () =>
-    Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${name}`), sql.unsafe(`drop role ${name}`)))
-  )
-  return { name, url: Object.assign(new URL(url), { username: name, password: "secret" }).href }
-})
 
 /** Runs statements, and others when the scope closes: the tests share the database, one after the other. */
 const during = (statements: string, undone: string) =>
@@ -45,12 +34,6 @@ const ofKeys = (url: string) =>
     findings.filter((finding) => finding.area === "CREDENTIALS_DATABASE_URL")
   )
 
-/** A database whose order of changes has begun: that of a copy of another has not. */
-const database = Layer.tap(TestDatabase.layer, (context) => {
-  const { sql } = Context.get(context, TestDatabase)
-  return sql`select change_begin()`
-})
-
 const task = (id: string, state: string, due: string) => `
   insert into deletion_tasks (organization_id, id, idempotency_key, fingerprint, payload, invoices_count,
     invoice_lines_count, received_at, scheduled_for, state, due_at)
@@ -64,7 +47,6 @@ const shadowed = "-c search_path=public,pg_catalog"
 const clockAhead = (by: string) =>
   `create function clock_timestamp() returns timestamptz language sql return pg_catalog.clock_timestamp() + interval '${by}'`
 const dropClock = "drop function public.clock_timestamp"
-const excess = "may do more than it should: DELETE on pets."
 
 const hiddenIn = (findings: ReadonlyArray<Finding>) =>
   findings.find(({ message }) => message.includes("This login cannot see since when"))
@@ -83,26 +65,6 @@ const broken: ReadonlyArray<Broken> = [
     "insert into migrations (migration_id, name) values (99, 'of_tomorrow')",
     "delete from migrations where migration_id = 99",
     [["warn", "00099_of_tomorrow"]]
-  ],
-  [
-    "roles with too many privileges",
-    "grant delete on pets to practice_data_api, practice_data_worker",
-    "revoke delete on pets from practice_data_api, practice_data_worker",
-    [
-      ["warn", `The role practice_data_api ${excess}`],
-      ["warn", `The role practice_data_worker ${excess}`]
-    ]
-  ],
-  [
-    "a role without privileges",
-    "revoke select on all tables in schema public from practice_data_intake",
-    "grant select on deletion_tasks, intake_secrets, migrations to practice_data_intake; grant select (organization_id) on organizations to practice_data_intake",
-    [
-      [
-        "fail",
-        "The role practice_data_intake lacks SELECT on deletion_tasks, SELECT on intake_secrets, SELECT on migrations, SELECT on organizations."
-      ]
-    ]
   ],
   [
     "late and dead deletions",
@@ -141,10 +103,17 @@ const broken: ReadonlyArray<Broken> = [
     dropClock,
     [["fail", /^Its clock is .+ s ahead of this machine's/]],
     shadowed
+  ],
+  [
+    "a server that is far away",
+    "create function clock_timestamp() returns timestamptz language sql return (select pg_catalog.clock_timestamp() from pg_sleep(0.02))",
+    dropClock,
+    [["warn", /^It is far away: each statement takes \d+ ms/]],
+    shadowed
   ]
 ]
 
-layer(database, { excludeTestServices: true })("about a database the doctor", (it) => {
+layer(begun, { excludeTestServices: true })("about a database the doctor", (it) => {
   it.effect("warns of a superuser, and of nothing else if all is well", () =>
     Effect.gen(function* () {
       const findings = yield* of((yield* TestDatabase).url)
@@ -186,7 +155,7 @@ layer(database, { excludeTestServices: true })("about a database the doctor", (i
 
   it.effect("reports the abilities that the roles of the process need and the login lacks", () =>
     Effect.gen(function* () {
-      const { name, url } = yield* login("in role practice_data_intake")
+      const { name, url } = yield* newLogin("intake")
       const all = yield* of(url)
       has(all, "fail", /cannot read records, which this process does: it lacks SELECT on api_keys/)
       has(all, "fail", "cannot run deletions")
@@ -202,9 +171,9 @@ layer(database, { excludeTestServices: true })("about a database the doctor", (i
 
   it.effect("checks the keys alone of a database for keys", () =>
     Effect.gen(function* () {
-      const { url, name } = yield* login("in role practice_data_intake")
+      const { url, name } = yield* newLogin("intake")
       has(yield* ofKeys(url), "fail", `The login ${name} cannot look API keys up`)
-      const own = yield* login("in role practice_data_api")
+      const own = yield* newLogin("api")
       yield* during("alter table pets rename to away", "alter table away rename to pets")
       isFine(yield* ofKeys(own.url))
     })
@@ -220,15 +189,29 @@ layer(database, { excludeTestServices: true })("about a database the doctor", (i
           - current_setting('reserved_connections')::int as all`
       const third = Math.floor((room?.all ?? 0) / 3)
       has(yield* poolOf(third), "warn", /needs \d+ connections; \d+ of \d+ are free/)
-      const limited = yield* login("superuser connection limit 5")
+      const limited = yield* newLogin("api")
+      yield* sql.unsafe(`alter role ${limited.name} connection limit 5`)
       has(yield* of(limited.url), "fail", `the login ${limited.name} may open 5`)
+    })
+  )
+
+  it.effect("reports the settings that a pooler keeps from sessions, and the statements that set them", () =>
+    Effect.gen(function* () {
+      const { name, url } = yield* newLogin("api")
+      const sql = yield* clientOf(url)
+      yield* sql`set statement_timeout = 0`
+      const asked = { applicationName: "doctor", maxConnections: 1, statementTimeout: "1 minute" } as const
+      const pool = { ...asked, url: Redacted.make(url) }
+      const [lost] = yield* sessionSettingsLost({ variable: "DATABASE_URL", pool, sql })
+      assert.include(lost?.message, "statement_timeout is 0 instead of 60000. A connection pooler swallows them.")
+      assert.include(lost?.advice, `alter role ${name} in database`)
     })
   )
 
   it.effect("reports hidden transactions, and the grant that shows them", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const { name, url } = yield* login("in role practice_data_api")
+      const { name, url } = yield* newLogin("api")
       const held = Effect.andThen(sql`select pg_current_xact_id()::text`, of(url, { ROLES: "data-api" }))
       const hidden = hiddenIn(yield* sql.withTransaction(held))
       assert.strictEqual(hidden?.advice, `grant pg_read_all_stats to ${name}`)

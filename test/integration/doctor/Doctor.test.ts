@@ -1,5 +1,4 @@
 /** The findings of the doctor about variables, the route to a database, the processor and the service. */
-import { createServer } from "node:net"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it as test, layer } from "@effect/vitest"
@@ -14,7 +13,6 @@ import * as Faults from "../../support/stripe/faults.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
 import { examined, has } from "./examined.ts"
-import * as Pooler from "./Pooler.ts"
 
 const secret = "s3cret-passw0rd"
 const nowhere = `postgres://someone:${secret}@127.0.0.1:1/nothing`
@@ -96,27 +94,6 @@ describe.concurrent("the doctor", () => {
       assert.isFalse(findings.some(({ message, status }) => status === "warn" && message.includes("OPERATIONS_HOST")))
     )
   )
-
-  test.live("does not follow the redirect of another program on the port", () =>
-    Effect.gen(function* () {
-      const port = yield* Effect.acquireRelease(
-        Effect.callback<number>((resume) => {
-          const health = `HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{"version":"9","checks":{}}`
-          const redirect = "HTTP/1.1 307 Temporary Redirect\r\nConnection: close\r\nLocation: /elsewhere\r\n\r\n"
-          const server = createServer((socket) => {
-            socket.once("data", (request) => socket.end(request.includes("/elsewhere") ? health : redirect))
-          }).listen(0, "127.0.0.1", () => {
-            const address = server.address()
-            resume(Effect.succeed(address === null || typeof address === "string" ? 0 : address.port))
-          })
-          server.unref()
-        }),
-        () => Effect.void
-      )
-      const taken = yield* examined({ DATABASE_URL: nowhere, HOST: "127.0.0.1", PORT: String(port) })
-      has(taken, "warn", `Another program listens on port ${port}`, "Service")
-    })
-  )
 })
 
 const key = "sk_test_of_the_double"
@@ -136,22 +113,6 @@ layer(TestDatabase.layerDemo, { excludeTestServices: true })("the doctor", (it) 
         for (const area of ["DATABASE_URL", "READ_DATABASE_URL"]) has(findings, "fail", /cannot be/, area)
         has(findings, "ok", "PORT=0")
         assert.isBelow(Duration.toSeconds(took), inTime(15))
-      }),
-    long
-  )
-
-  it.effect(
-    "reports a pooler that swallows settings, that refuses them, and that is far away",
-    () =>
-      Effect.gen(function* () {
-        const { url } = yield* TestDatabase
-        const far = yield* examined({ DATABASE_URL: yield* Pooler.before(url, { parameters: "swallowed", delay: 25 }) })
-        has(far, "fail", "statement_timeout is 0 instead of 60000", "DATABASE_URL")
-        has(far, "fail", "enable_seqscan is on instead of off", "DATABASE_URL")
-        has(far, "warn", "It is far away", "DATABASE_URL")
-        const refused = yield* examined({ DATABASE_URL: yield* Pooler.before(url, { parameters: "refused" }) })
-        has(refused, "warn", "A connection pooler refuses to be asked for settings", "DATABASE_URL")
-        has(refused, "fail", "enable_seqscan is on instead of off", "DATABASE_URL")
       }),
     long
   )

@@ -4,27 +4,19 @@
  * @module-tag long
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { eventually } from "../../support/eventually.ts"
+import { clientOf } from "../../support/TestDatabase.ts"
 import * as Cluster from "../../support/Cluster.ts"
 import { examined, has } from "./examined.ts"
-
-const client = (url: string) =>
-  connect({
-    url: Redacted.make(url),
-    applicationName: "practice-data-test",
-    maxConnections: 1,
-    statementTimeout: "1 minute"
-  })
 
 it.live("The doctor tells of replicas that cannot be written, and that follow no more, and of missing roles", () =>
   Effect.gen(function* () {
     const primary = yield* Cluster.make()
     const replica = yield* Cluster.standbyOf(primary)
-    const [onPrimary, onReplica] = [yield* client(primary.url), yield* client(replica.url)]
+    const [onPrimary, onReplica] = [yield* clientOf(primary.url), yield* clientOf(replica.url)]
     yield* migrate(onPrimary)
     yield* eventually(
       "the replica has the tables",

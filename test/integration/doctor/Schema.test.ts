@@ -5,23 +5,16 @@
  */
 import { readFileSync } from "node:fs"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { made } from "../../../scripts/doctor/made.ts"
 import { script } from "../../../src/database/migrations/script.ts"
 import { changes } from "../../../src/operations/doctor/DatabaseChecks.ts"
 import * as MigrationsCheck from "../../../src/operations/doctor/MigrationsCheck.ts"
 import * as RolesCheck from "../../../src/operations/doctor/RolesCheck.ts"
-import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
-import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
-
-/** A database whose order of changes has begun: that of a copy of another has not. */
-const database = Layer.tap(TestDatabase.layer, (context) => {
-  const { sql } = Context.get(context, TestDatabase)
-  return sql`select change_begin()`
-})
+import { clientOf, emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
+import { begun } from "./examined.ts"
 
 const problems = Effect.gen(function* () {
   const { sql } = yield* TestDatabase
@@ -127,7 +120,7 @@ const broken: Readonly<Record<string, readonly [object: string, statements: stri
   ]
 }
 
-layer(database, { excludeTestServices: true })("The doctor names", (it) => {
+layer(begun, { excludeTestServices: true })("The doctor names", (it) => {
   const cases = Object.entries(broken).map(([message, [object, statements]]) => [object, statements, message] as const)
 
   it.effect.each(cases)("%s, and the statement that mends it", ([, statements, message]) =>
@@ -210,13 +203,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("What the doctor knows 
 
   it.effect("is true in another schema as well", () =>
     Effect.gen(function* () {
-      const sql = yield* connect({
-        url: Redacted.make(yield* emptyDatabase),
-        applicationName: "practice-data-test",
-        maxConnections: 1,
-        statementTimeout: "1 minute",
-        settings: { search_path: "practice" }
-      })
+      const sql = yield* clientOf(yield* emptyDatabase, { settings: { search_path: "practice" } })
       yield* sql`create schema practice`
       yield* migrate(sql)
       const all = { needed: Object.values(RolesCheck.roles) }
@@ -231,6 +218,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("What the doctor knows 
       assert.deepStrictEqual(others, [])
       yield* sql.unsafe(index?.advice ?? "")
       assert.deepStrictEqual(yield* problemsThere, [])
-    }).pipe(Effect.provide(Reactivity.layer))
+    })
   )
 })

@@ -1,11 +1,18 @@
 /** The findings of the doctor, for tests. */
 import { assert } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
-import { ConfigProvider, Effect, Layer } from "effect"
+import { ConfigProvider, Context, Effect, Layer } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { Finding } from "../../../src/operations/doctor/Check.ts"
 import * as Doctor from "../../../src/operations/doctor/Doctor.ts"
 import * as HttpClient from "../../../src/process/HttpClient.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+/** A database whose order of changes has begun: that of a copy of another has not. */
+export const begun = Layer.tap(
+  TestDatabase.layer,
+  (context) => Context.get(context, TestDatabase).sql`select change_begin()`
+)
 
 const services = Layer.mergeAll(NodeServices.layer, Reactivity.layer, HttpClient.layer)
 

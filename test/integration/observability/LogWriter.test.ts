@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as LogWriter from "../../../src/observability/LogWriter.ts"
+import { eventually } from "../../support/eventually.ts"
 import { temporaryFolder } from "../../support/Process.ts"
 import { long } from "../../support/tries.ts"
 
@@ -59,7 +60,13 @@ const numbersOf = (text: string) =>
     .map((each) => Number(each.split(" ")[0]))
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
 
-const settled = Effect.sleep("150 millis")
+/** All that is read until it has a text. */
+const readUntil = (read: () => string, wanted: string) =>
+  Effect.suspend(() => {
+    let text = ""
+    const hasCome = () => (text += read()).includes(wanted)
+    return Effect.map(eventually(wanted, hasCome), () => text)
+  })
 
 it.live("the first line is written at once, those after it together, and one that is urgent with all before it", () =>
   Effect.gen(function* () {
@@ -73,8 +80,7 @@ it.live("the first line is written at once, those after it together, and one tha
     assert.deepStrictEqual(numbersOf(read()), [1, 2, 3])
     writer.write(line(4))
     assert.strictEqual(read(), "")
-    yield* settled
-    assert.deepStrictEqual(numbersOf(read()), [4])
+    assert.deepStrictEqual(numbersOf(yield* readUntil(read, "\n")), [4])
   })
 )
 
@@ -85,13 +91,9 @@ it.live("a reader that hangs costs memory up to a bound, and then lines, of whic
     const dropped = writer.dropped()
     // What the pipe holds, and what is kept.
     assert.isTrue(dropped > 10_000 - 2800 && dropped < 10_000 - 2000, `${dropped} were dropped`)
-    let text = ""
-    while (!text.includes("dropped")) {
-      text += read()
-      yield* Effect.sleep("10 millis")
-    }
+    const told = yield* readUntil(read, "dropped")
     writer.write(line(10_000), true)
-    text += read()
+    const text = told + read()
     const [before = "", after = ""] = text.split(notice(dropped))
     assert.deepStrictEqual(numbersOf(before), range(0, 10_000 - dropped))
     assert.deepStrictEqual(numbersOf(after), [10_000])
@@ -107,13 +109,8 @@ it.live("lines that come while there is no reader wait for the next one, and a l
     writer.write(line(0, 200_000), true)
     closeSync(first)
     for (const number of range(1, 10)) writer.write(line(number), true)
-    yield* settled
     const reader = yield* opened(path, O_RDONLY)
-    let text = ""
-    while (!text.includes("\n9 ")) {
-      text += readAll(reader)
-      yield* Effect.sleep("10 millis")
-    }
+    const text = yield* readUntil(() => readAll(reader), "\n9 ")
     assert.deepStrictEqual(numbersOf(text).slice(1), range(1, 10))
     assert.strictEqual(writer.dropped(), 0)
   })

@@ -5,7 +5,7 @@ import { type Sent, send } from "../../support/inProcess.ts"
 import { OtlpCollector } from "../../support/OtlpCollector.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { callerOf, delivery, isOfUse, round, traced, traceOf } from "./traced.ts"
+import { callerOf, delivery, exported, isOfUse, round, traced, traceOf } from "./traced.ts"
 
 const live = { excludeTestServices: true, timeout: "1 minute" } as const
 
@@ -41,7 +41,7 @@ layer(traced({ OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0.
     Effect.gen(function* () {
       for (const { headers, ...request } of [{}, ...strangers])
         for (let times = 0; times < 5; times++) yield* send({ ...request, headers: { ...headers, ...chosen } })
-      yield* Effect.sleep("50 millis")
+      yield* exported
       const { spans } = yield* OtlpCollector
       assert.deepStrictEqual(yield* spans, [])
     })
@@ -77,7 +77,7 @@ layer(traced({ OTEL_TRACES_SAMPLER: "always_off" }), live)("without sampling", (
         { trace_parent: null }
       ])
       assert.match(String((yield* stripe.seen)[0]?.traceParent), /^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/)
-      yield* Effect.sleep("50 millis")
+      yield* exported
       const { spans } = yield* OtlpCollector
       assert.deepStrictEqual(yield* spans, [])
     })

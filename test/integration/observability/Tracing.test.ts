@@ -7,7 +7,7 @@ import { OtlpCollector, type Span } from "../../support/OtlpCollector.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
 import * as Faults from "../../support/stripe/faults.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { callerOf, delivery, round, secrets, spansWith, traced, traceOf, treeOf } from "./traced.ts"
+import { callerOf, delivery, exported, round, secrets, spansWith, traced, traceOf, treeOf } from "./traced.ts"
 
 const live = { excludeTestServices: true, timeout: "1 minute" } as const
 
@@ -265,7 +265,7 @@ layer(traced({ OTEL_EXPORTER_OTLP_PROTOCOL: "http/json", OTEL_EXPORTER_OTLP_COMP
         const [run] = (yield* spansWith("the run", ({ name }) => name === "process deletion_tasks")).filter(
           ({ name }) => name === "process deletion_tasks"
         )
-        yield* Effect.sleep("100 millis")
+        yield* exported
         const line = (yield* lines).find(({ attributes }) => attributes["idempotency_key"] === "logged")
         assert.deepStrictEqual([line?.level, line?.traceId, line?.spanId], ["Info", run?.traceId, run?.spanId])
         assert.strictEqual(line?.resource["service.name"], "practice-data")

@@ -1,10 +1,10 @@
 /**
- * The program beside a collector: several processes, a collector that fails, and a stop.
+ * The program beside a collector: several processes, and a stop.
  *
  * @module-tag long
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { OtlpCollector, type Span } from "../../support/OtlpCollector.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Client from "../../support/Client.ts"
@@ -42,8 +42,6 @@ const stopsWithin = Effect.fnUntraced(function* (program: Process.Process, most:
   assert.isBelow(seconds, inTime(most))
 })
 
-const lines = (output: string) => output.split("\n").filter((line) => line.includes("OpenTelemetry collector"))
-
 const services = Layer.fresh(Layer.merge(OtlpCollector.layer, TestDatabase.layerDemo))
 
 describe.concurrent("A collector", () => {
@@ -79,29 +77,6 @@ describe.concurrent("A collector", () => {
       assert.isAbove((yield* metrics).get("practice_data_http_requests_total") ?? 0, 0)
       assert.isTrue((yield* logged).some(({ text }) => text.startsWith("Listening on")))
       assert.deepStrictEqual(yield* faults, [])
-    }).pipe(Effect.provide(services))
-  )
-
-  it.live("that never responds keeps nobody waiting, and is told of once", () =>
-    Effect.gen(function* () {
-      const { answer, requests } = yield* OtlpCollector
-      yield* answer(() => undefined)
-      const program = yield* started({})
-      yield* eventually(
-        "the line",
-        Effect.andThen(
-          program.isAnswered,
-          Effect.sync(() => lines(program.output()).length > 0)
-        )
-      )
-      // Each signal fails once by now, and is off for a minute.
-      yield* Effect.sleep("1500 millis")
-      const before = yield* requests
-      const [took] = yield* Effect.timed(Effect.repeat(program.isAnswered, { times: 20 }))
-      assert.isBelow(Duration.toMillis(took), 5000)
-      assert.strictEqual(yield* requests, before)
-      yield* stopsWithin(program, 3)
-      assert.strictEqual(lines(program.output()).length, 1, program.output())
     }).pipe(Effect.provide(services))
   )
 })

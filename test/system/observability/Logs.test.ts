@@ -7,7 +7,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Array, Effect, Layer, Schema } from "effect"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
-import { inTime } from "../../support/inTime.ts"
 import * as Program from "../../support/Program.ts"
 import * as Raw from "../../support/Raw.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -65,25 +64,5 @@ describe.concurrent("The log of the program", () => {
         )
         assert.strictEqual(new Set(ofDelivery.map((line) => line["task_id"])).size, 1)
       }).pipe(Effect.provide(Layer.fresh(TestDatabase.layerDemo)))
-  )
-
-  it.live("costs lines, and no answer, while the reader of standard output hangs", () =>
-    Effect.gen(function* () {
-      const { client, read, stdout } = yield* started
-      yield* read(false)
-      const longText = "x".repeat(250)
-      const requests = 9000
-      const ask = client.call({ path: `/${longText}`, method: "GET", headers: { "user-agent": longText } })
-      yield* Effect.replicateEffect(ask, requests, { concurrency: 16, discard: true })
-      assert.isBelow(yield* Program.secondsOf(client.ask("/charges/search")), inTime(1))
-      yield* read(true)
-      yield* eventually("the line of what was dropped", () => stdout().includes("Log lines were dropped"))
-      yield* client.ask("/clinics/search")
-      yield* eventually("a line after it", () => stdout().includes("/api/v3/clinics/search"))
-      const lines = yield* linesOf(stdout().slice(0, stdout().lastIndexOf("\n") + 1))
-      const dropped = Number(lines.find((line) => "lines" in line)?.["lines"])
-      assert.isAbove(dropped, 0)
-      assert.strictEqual(lines.filter(({ message }) => message === "Request").length + dropped, requests + 2)
-    }).pipe(Effect.provide(Layer.fresh(TestDatabase.layerDemo)))
   )
 })

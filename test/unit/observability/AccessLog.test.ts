@@ -6,10 +6,9 @@ import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
 import { formats } from "../../../src/observability/Logging.ts"
-import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { deliver, layerIntake, layerMemory } from "../../support/deletions/intake.ts"
-import { InProcess, key, layerDemo, layerDemoBut, other, send, type Sent } from "../../support/inProcess.ts"
+import { InProcess, key, layerDemo, layerDemoBut, send, type Sent } from "../../support/inProcess.ts"
 import { logged, parse } from "./logged.ts"
 
 /** The one line of a request, without what differs each time. */
@@ -124,24 +123,6 @@ layer(InProcess.layer(down).pipe(Layer.provide(refusing.layer)))("the line of a 
         })
       )
     )
-  )
-})
-
-const limited = logged(options)
-const withLimit = Layer.unwrap(
-  Effect.map(Layer.build(AuthorizationServer.layerLimit(1)), (context) =>
-    InProcess.layer(layerDemo).pipe(Layer.provide([Layer.succeedContext(context), limited.layer]))
-  )
-)
-layer(withLimit)("the line of a request past the limit of its organization", (it) => {
-  it.effect("says 429, and whose limit it is", () =>
-    Effect.gen(function* () {
-      const theirs = { headers: { authorization: `Bearer ${other.key}` } }
-      yield* send(theirs)
-      const line = yield* asked(limited.lines, theirs)
-      const whose = { organization: "org_harbor", key: "pda_demo_" }
-      assert.deepStrictEqual(line, { ...search, status: 429, ...whose, refusal: "limit" })
-    })
   )
 })
 
