@@ -39,30 +39,17 @@ const lineOf = ({ begin, end, plain, text }: Format) => {
     end
 }
 
-const printable = (text: string) => withoutSecrets(text).replace(/[^\x20-\x7e]/g, "?")
-
-/** A line for a person. */
-const pretty = (facts: RequestFacts, level: LogLevel.LogLevel, time: number) => {
-  const parts = [
-    `[${isoTime(time).slice(11, 23)}]`,
-    level.toUpperCase(),
-    printable(facts.method),
-    printable(facts.path),
-    String(facts.status),
-    `${rounded(facts.duration)} ms`,
-    facts.database > 0 ? `(database ${rounded(facts.database)} ms)` : undefined,
-    `${facts.bytes} bytes`,
-    facts.rows === undefined ? undefined : `${facts.rows} rows`,
-    ...[facts.organization, facts.refusal, facts.outcome, facts.id].map((text) => text && printable(text))
-  ]
-  return `${parts.filter((part) => part !== undefined).join(" ")}\n`
+/** The same fields for a person, after the time of day. */
+const pretty: Format = {
+  ...formats.logfmt,
+  begin: (time, level, message) => `[${isoTime(time).slice(11, 23)}] ${level.toUpperCase()} ${message}`
 }
 
 /** An observer of requests that logs each of them. */
 export const make = Effect.fnUntraced(function* ({ format, level }: Options) {
   const clock = yield* Clock.Clock
   const { write } = yield* LogWriter
-  const line = format === "pretty" ? pretty : lineOf(formats[format])
+  const line = lineOf(format === "pretty" ? pretty : formats[format])
   return (facts: RequestFacts) => {
     const own = isProbe(facts) ? "Debug" : "Info"
     if (LogLevel.isLessThan(own, level)) return

@@ -12,13 +12,11 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { cli } from "../../support/cli.ts"
 import { makeDead } from "../../support/deletions/taskFixture.ts"
 import { namesOf, samplesOf } from "../../support/metrics.ts"
-import { inTime } from "../../support/inTime.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { eventually } from "../../support/eventually.ts"
 import type * as Process from "../../support/Process.ts"
 import * as Program from "../../support/Program.ts"
 import { hasPromtool, operationsOf, promtool } from "../../support/scraper.ts"
-import * as TcpProxy from "../../support/TcpProxy.ts"
 
 const token = "correct-horse-battery"
 
@@ -123,20 +121,6 @@ describe.concurrent("The operators' listener", () => {
       assert.include(stdout, '"actor":"alice"')
       assert.include(stdout, '"result":"replayed"')
       assert.notInclude(stdout, token)
-    }).pipe(Effect.provide(services))
-  )
-
-  it.live("shows each page in time while the database hangs, and says that it does", () =>
-    Effect.gen(function* () {
-      const { proxy, url } = yield* TcpProxy.through((yield* TestDatabase).url)
-      const { operators } = yield* started({ DATABASE_URL: url })
-      yield* proxy.cut("swallow")
-      for (const path of paths) {
-        const [took, { status, text }] = yield* Effect.timed(get(`${operators}${path}`))
-        assert.strictEqual(status, 200, path)
-        assert.isBelow(Duration.toSeconds(took), inTime(2), path)
-        if (path !== "/ops/requests") assert.match(text, /does not answer|cannot be reached|no answer in time/i, path)
-      }
     }).pipe(Effect.provide(services))
   )
 })

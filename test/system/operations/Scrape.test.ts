@@ -3,9 +3,8 @@
  *
  * @module-tag long
  */
-import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Fiber, Layer, Schema } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
 import { hasPromtool, promtool, scraper } from "../../support/scraper.ts"
@@ -16,18 +15,6 @@ import { samplesOf } from "../../support/metrics.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
-
-const through = Effect.fnUntraced(function* (database: string) {
-  const url = new URL(database)
-  const proxy = yield* TcpProxy.make({ host: url.hostname, port: Number(url.port) })
-  url.host = `${proxy.host}:${proxy.port}`
-  return { proxy, url: url.href }
-})
-
-const childrenOf = (pid: number) =>
-  Effect.sync(() => readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number))
-
-const decodeChanges = Schema.decodeEffect(Schema.fromJsonString(Schema.Struct({ cursor: Schema.String })))
 
 type Samples = Readonly<Record<string, number>>
 
@@ -72,62 +59,11 @@ const startTime = (process: number) => `process_start_time_seconds{process="${pr
 const lag = "practice_data_changes_lag_seconds"
 
 describe.concurrent("/metrics", () => {
-  it.live("counts deliveries and what became of them, and not the time that readers of changes choose to wait", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const { client, read, untilSamples } = yield* started({ DATABASE_URL: url })
-      const headers = {
-        "content-type": "application/json",
-        "idempotency-key": "a delivery",
-        "x-organization-id": "org_oakridge"
-      }
-      const deliver = client.call({
-        path: "/api/v1/invoice-deletions",
-        headers,
-        body: Client.json({ invoices: [{ invoice_id: "invoice_oakridge_0001" }, { invoice_id: "nowhere" }] })
-      })
-      // A program that has just started may be too busy for the first ones.
-      const statuses: Array<number> = []
-      yield* eventually(
-        "a delivery that is known to be stored",
-        Effect.map(deliver, ({ status }) => {
-          statuses.push(status)
-          return status === 200
-        })
-      )
-      const answered = (status: number) => statuses.filter((each) => each === status).length
-      yield* untilSamples(
-        "a task that was completed",
-        (samples) => samples['practice_data_task_runs_total{outcome="completed"}'] === 1
-      )
-      assert.deepInclude(yield* read, {
-        'practice_data_deliveries_total{outcome="scheduled"}': answered(202),
-        'practice_data_deliveries_total{outcome="duplicate"}': 1,
-        'practice_data_deliveries_total{outcome="unavailable"}': answered(503),
-        'practice_data_task_items_total{kind="invoices",verdict="deleted"}': 1,
-        'practice_data_task_items_total{kind="invoices",verdict="not_found"}': 1,
-        'practice_data_task_items_total{kind="lines_of_invoices",verdict="deleted"}': 3,
-        practice_data_task_delay_seconds_count: 1
-      })
-
-      const page = yield* client.ask("/clinics/changes")
-      const { cursor } = yield* decodeChanges(page.text)
-      const waiting = yield* Effect.forkChild(client.ask("/clinics/changes", { cursor, wait: 2 }), {
-        startImmediately: true
-      })
-      yield* untilSamples("a reader that waits", (samples) => samples["practice_data_changes_waiting"] === 1)
-      yield* Fiber.join(waiting)
-      const endpoint = '{endpoint="/api/v3/clinics/changes"}'
-      const after = yield* read
-      assert.strictEqual(after[`practice_data_http_request_duration_seconds_count${endpoint}`], 2)
-      assert.isBelow(after[`practice_data_http_request_duration_seconds_sum${endpoint}`] ?? Infinity, 1.9)
-    }).pipe(Effect.provide(ownDatabase))
-  )
-
   it.live("is there, and says which database is not, while one of them refuses connections or hangs", () =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
-      const stores = { records: yield* through(url), credentials: yield* through(url), tasks: yield* through(url) }
+      const through = TcpProxy.through(url)
+      const stores = { records: yield* through, credentials: yield* through, tasks: yield* through }
       const { read, untilSamples } = yield* started({
         DATABASE_URL: stores.tasks.url,
         READ_DATABASE_URL: stores.records.url,
@@ -179,7 +115,7 @@ describe.concurrent("/metrics", () => {
       assert.isFalse(Object.keys(before).some((key) => !key.includes('process="')))
       if (hasPromtool) assert.strictEqual(promtool((yield* scrape).text), "")
 
-      const [first = 0, second = 0] = yield* childrenOf(program.pid)
+      const [first = 0, second = 0] = Process.childrenOf(program.pid)
       // One that hangs costs a second, and its last figures are not shown again.
       process.kill(second, "SIGSTOP")
       const hung = yield* read
