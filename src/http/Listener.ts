@@ -3,6 +3,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Duration, Effect, Layer, Schedule } from "effect"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as Series from "../observability/Series.ts"
+import * as Throttle from "../observability/Throttle.ts"
 import { type Limits, OrderedServer } from "./OrderedServer.ts"
 import type { Refused } from "./Refusal.ts"
 
@@ -54,22 +55,11 @@ export const drain = Effect.fnUntraced(function* (server: Drained, duration: Dur
   )
 })
 
-/** Logs the start and the end of refused connections. */
+/** Warns of refused connections. */
 const reportRefusals = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
-  let refused = 0
-  let before = 0
-  server.on("drop", () => {
-    refused += 1
-  })
-  yield* Effect.suspend(() => {
-    const [now, last] = [refused, before]
-    before = now
-    if (last === 0 && now > 0)
-      return Effect.logWarning(`Connections are refused: MAX_CONNECTIONS=${most} of them are open`)
-    if (last === 0 || now > last) return Effect.void
-    refused = before = 0
-    return Effect.log(`Connections are no longer refused, ${now} were`)
-  }).pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
+  const fork = Effect.runForkWith(yield* Effect.context())
+  const warn = Throttle.make("Connections are refused")
+  server.on("drop", () => fork(warn(`MAX_CONNECTIONS=${most} of them are open`)))
 })
 
 const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout", 413: "too_large", 431: "too_large" }
