@@ -74,7 +74,7 @@ export const distribute = Command.make(
       "CannotDistribute",
       ({ message }) => new Refused({ message })
     )
-    const { configured, copied, distributed, granted, refused } = done
+    const { copied, distributed, granted, refused } = done
     if (json) yield* Output.record(done)
     else {
       yield* printNamed(`Distributed ${Output.counted(distributed.length, "table")} by organization`, distributed)
@@ -82,8 +82,7 @@ export const distribute = Command.make(
       if (distributed.length + copied.length === 0) yield* Output.print("All tables are distributed")
       for (const privileges of granted) yield* Output.print(`Granted ${privileges}`)
       const set = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
-      const added = configured.length === 0 ? "" : `; new on ${configured.join(", ")}`
-      yield* Output.print(`Sessions of this database have ${set.join(", ")}${added}`)
+      yield* Output.print(`Sessions of this database have ${set.join(", ")}`)
     }
     if (distributed.length > 0) {
       yield* Output.note(

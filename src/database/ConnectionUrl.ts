@@ -26,19 +26,6 @@ export const environment = {
   sslkey: "PGSSLKEY"
 } as const
 
-/** Parameters that are not supported, with the values that ask for the default behavior. */
-const needless: Readonly<Record<string, RegExp>> = {
-  channel_binding: /^(disable|prefer)$/,
-  client_encoding: /^(utf-?8|auto)$/i,
-  gssencmode: /^(disable|prefer)$/,
-  keepalives: /^1$/,
-  load_balance_hosts: /^disable$/,
-  ssl: /^(true|false)$/,
-  sslcompression: /^0$/,
-  sslnegotiation: /^postgres$/,
-  sslsni: /^1$/
-}
-
 const decode = (text: string, what: string) =>
   Result.try({ try: () => decodeURIComponent(text), catch: () => `the percent-encoding of ${what} is wrong` })
 
@@ -148,7 +135,7 @@ export const parse = (text: string, defaults: Readonly<Record<string, string>> =
       /** True where a pooler may give each transaction another session: `pgbouncer`, which Prisma reads as well. */
       sharesSessions: pooler === undefined ? undefined : pooler === "true",
       /** Parameters that are not supported. The last field, since the others take theirs. */
-      ignored: [...left].flatMap(([name, value]) => (needless[name]?.test(value) === true ? [] : [shown(name)]))
+      ignored: [...left.keys()].filter((name) => name !== "ssl").map(shown)
     }
   })
 

@@ -123,8 +123,6 @@ export interface Done {
   readonly copied: ReadonlyArray<string>
   /** The privileges that were granted, as GRANT has them. */
   readonly granted: ReadonlyArray<string>
-  /** The servers that were sent the settings, as HOST:PORT. The coordinator always gets them. */
-  readonly configured: ReadonlyArray<string>
   /** The servers that did not take the settings, and why. */
   readonly refused: ReadonlyArray<string>
 }
@@ -202,29 +200,21 @@ const moving = (sql: PgClient.PgClient, ...statements: ReadonlyArray<Effect.Effe
     ])
   )
 
-const replies = rowsOf(Schema.Struct({ server: Schema.String, success: Schema.Boolean, result: Schema.String }))
-
-/** Runs a statement on the servers beside this one. */
-const onWorkers = (sql: PgClient.PgClient, statement: string) =>
-  replies(sql`select nodename || ':' || nodeport as server, success, result from run_command_on_workers(${statement})`)
-
-/** Gives the sessions of each server their settings: this one's first, which newer versions of Citus pass on. */
+/** Gives the sessions of each server their settings. Returns the servers that did not take them. */
 const configure = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const [database = { text: "" }] = yield* texts(sql`select quote_ident(current_database()) as text`)
   const commands = Object.entries(settings).map(
     ([key, value]) => `alter database ${database.text} set ${key} = '${value}'`
   )
-  for (const command of commands) yield* sql.unsafe(command)
-  const wanted = Object.entries(settings).map(([key, value]) => `'${key}=${value}'`)
-  const found = yield* onWorkers(
-    sql,
-    `select count(*) from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
-    where d.datname = current_database() and s.setrole = 0 and s.setconfig @> array[${wanted.join(", ")}]`
+  const refused = yield* Effect.forEach(commands, (command) =>
+    Effect.andThen(
+      sql.unsafe(command),
+      texts(sql`
+        select nodename || ':' || nodeport || ': ' || result as text from run_command_on_workers(${command})
+        where not success`)
+    )
   )
-  const configured = found.flatMap(({ result, server, success }) => (success && result === "1" ? [] : [server]))
-  const answers = yield* Effect.forEach(configured.length > 0 ? commands : [], (command) => onWorkers(sql, command))
-  const refused = answers.flat().flatMap(({ result, server, success }) => (success ? [] : [`${server}: ${result}`]))
-  return { configured, refused: Array.dedupe(refused) }
+  return Array.dedupe(refused.flat().map(({ text }) => text))
 })
 
 /**
@@ -257,5 +247,5 @@ export const distribute = Effect.fn("Distribution.distribute")(function* (
   }
   const granted = yield* lackingGrants(sql)
   for (const privileges of granted) yield* sql.unsafe(`grant ${privileges}`)
-  return { distributed: left, copied, granted, ...(yield* configure(sql)) }
+  return { distributed: left, copied, granted, refused: yield* configure(sql) }
 })

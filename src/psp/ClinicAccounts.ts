@@ -1,5 +1,6 @@
 /** The processor account that is connected to a clinic of the current organization. */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { rowsOf } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import { RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
@@ -11,9 +12,7 @@ export interface ClinicAccount {
   readonly account: string | null
 }
 
-const decodeRows = Schema.decodeUnknownEffect(
-  Schema.Array(Schema.Struct({ processor_account: Schema.NullOr(Schema.String) }))
-)
+const accounts = rowsOf(Schema.Struct({ processor_account: Schema.NullOr(Schema.String) }))
 
 export class ClinicAccounts extends Context.Service<
   ClinicAccounts,
@@ -32,11 +31,10 @@ export class ClinicAccounts extends Context.Service<
       return ClinicAccounts.of({
         find: Effect.fn("ClinicAccounts.find")(function* (clinic) {
           const id = yield* CurrentOrganization.id
-          const rows = yield* sql.run(
+          const [found] = yield* sql.run(
             { key: `organization ${id}`, within: Duration.seconds(2), unavailable: RecordStoreDown.from },
-            sql`select processor_account from clinics where organization_id = ${id} and id = ${clinic}`
+            accounts(sql`select processor_account from clinics where organization_id = ${id} and id = ${clinic}`)
           )
-          const [found] = yield* Effect.orDie(decodeRows(rows))
           return found?.processor_account
         })
       })
@@ -44,14 +42,14 @@ export class ClinicAccounts extends Context.Service<
   )
 
   /** The fake. */
-  static readonly layerMemory = (accounts: ReadonlyArray<ClinicAccount> = []) =>
+  static readonly layerMemory = (clinics: ReadonlyArray<ClinicAccount> = []) =>
     Layer.succeed(
       ClinicAccounts,
       ClinicAccounts.of({
         find: (clinic) =>
           Effect.map(
             CurrentOrganization.id,
-            (id) => accounts.find((known) => known.organization === id && known.clinic === clinic)?.account
+            (id) => clinics.find((known) => known.organization === id && known.clinic === clinic)?.account
           )
       })
     )

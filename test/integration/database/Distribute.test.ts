@@ -69,7 +69,6 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
         distributed: byOrganization,
         copied: Distribution.references,
         granted: ["insert (state, attempts) on deletion_tasks to practice_data_intake"],
-        configured: ["worker:5432"],
         refused: []
       })
       assert.isTrue(yield* Distribution.ask(sql))

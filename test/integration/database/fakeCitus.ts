@@ -44,8 +44,6 @@ create function public.run_command_on_workers(command text)
 returns table (nodename text, nodeport integer, success boolean, result text) language sql
 begin atomic
   insert into public.commands (command) values (command);
-  select 'worker', 5432, true, case when command like 'select%' then (
-    select count(*)::text from public.commands c where c.command like 'alter database%'
-  ) else 'ALTER DATABASE' end;
+  select 'worker', 5432, true, 'ALTER DATABASE';
 end;
 `).pipe(Effect.provideService(SqlClient.SqlClient, sql))

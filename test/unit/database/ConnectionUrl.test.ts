@@ -37,7 +37,7 @@ describe("the URL of a Postgres", () => {
     ["postgres://h?ssl=true", { sslMode: "require" }],
     ["postgres://h?ssl=true&sslmode=verify-ca", { sslMode: "verify-ca" }],
     [
-      "postgres://h?schema=public&connection_limit=5&gssencmode=disable&keepalives=1&channel_binding=require",
+      "postgres://h?schema=public&connection_limit=5&channel_binding=require",
       { ignored: ["schema", "connection_limit", "channel_binding"] }
     ],
     ["postgres://h?pgbouncer=true&sslmode=require&ssl=true", { ignored: [], sharesSessions: true }],
