@@ -1,6 +1,6 @@
 /** `doctor`. */
 import { Effect, Layer } from "effect"
-import { Command, TerminalCapabilities } from "effect/cli"
+import { Command } from "effect/cli"
 import { Reactivity } from "effect/reactivity"
 import * as Doctor from "../operations/doctor/Doctor.ts"
 import type { Finding } from "../operations/doctor/Check.ts"
@@ -9,7 +9,6 @@ import * as Output from "./Output.ts"
 import { documented, Refused } from "./Usage.ts"
 
 const marks = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const
-const colors: Readonly<Record<string, number>> = { "ok  ": 32, warn: 33, FAIL: 31 }
 
 const linesOf = (findings: ReadonlyArray<Finding>) =>
   [...Map.groupBy(findings, ({ area }) => area)].flatMap(([area, found]) => [
@@ -20,10 +19,6 @@ const linesOf = (findings: ReadonlyArray<Finding>) =>
     ])
   ])
 
-/** Colors the mark that a line begins with. */
-const paint = (line: string) =>
-  line.replace(/(?<=^ {2})(ok {2}|warn|FAIL)(?= {2})/, (mark) => `\u001b[${colors[mark]}m${mark}\u001b[39m`)
-
 /** Fails if a check does. */
 export const doctor = Command.make(
   "doctor",
@@ -31,10 +26,7 @@ export const doctor = Command.make(
   Effect.fn(function* ({ json }) {
     const findings = yield* Effect.scoped(Doctor.examine())
     if (json) yield* Effect.forEach(findings, Output.record, { discard: true })
-    else {
-      const { canColor } = yield* TerminalCapabilities.TerminalCapabilities
-      yield* Output.print(linesOf(findings), canColor ? paint : undefined)
-    }
+    else yield* Output.print(linesOf(findings))
     const count = (status: Finding["status"]) => findings.filter((finding) => finding.status === status).length
     const summary = `${count("fail")} failed, ${count("warn")} to look at, ${count("ok")} fine.`
     if (count("fail") > 0) return yield* new Refused({ message: summary })

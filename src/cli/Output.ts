@@ -3,7 +3,7 @@
  * `--json`, each record is a line of JSON. A table has aligned columns under titles.
  */
 import { Effect, Schema, Stdio, Terminal } from "effect"
-import { CliOutput, Flag, TerminalCapabilities } from "effect/cli"
+import { CliOutput, Flag } from "effect/cli"
 import type { AnyRecord } from "../client/index.ts"
 import { note, print, printable } from "../process/Printed.ts"
 
@@ -113,10 +113,7 @@ interface Options<Row> {
 export const rows = Effect.fnUntraced(function* <Row>(found: ReadonlyArray<Row>, options: Options<Row>) {
   if (found.length === 0) return yield* note(options.none)
   if (options.json) return yield* Effect.forEach(found, record, { discard: true })
-  const { canColor } = yield* TerminalCapabilities.TerminalCapabilities
-  yield* print(lines(options.columns, found, yield* width), (line, index) =>
-    canColor && index === 0 ? `\u001b[1m${line}\u001b[22m` : line
-  )
+  yield* print(lines(options.columns, found, yield* width))
 })
 
 /** A name with its values, of which there may be none. */

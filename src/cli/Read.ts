@@ -117,30 +117,15 @@ const read = ({ all, live = false }: AnyResource, filters: object, limit: number
   return Stream.take(Stream.unwrap(pages), limit)
 }
 
-/** The fields that fit beside each other, at least one of them. */
-const fitting = (fields: ReadonlyArray<string>, rows: ReadonlyArray<AnyRecord>, width: number) => {
-  const fits = fields.findIndex((_, index) => {
-    const [head = ""] = Output.lines(Output.columnsOf(fields.slice(0, index + 1)), rows)
-    return head.length > width
-  })
-  return fits === -1 ? fields : fields.slice(0, Math.max(1, fits))
-}
-
+/** Prints rows, each cut to the width of the terminal. */
 const printTable = Effect.fnUntraced(function* (
   rows: ReadonlyArray<AnyRecord>,
   chosen: ReadonlyArray<string>,
   isFirst: boolean
 ) {
-  const width = yield* Output.width
-  const all = chosen.length === 0 ? Object.keys(rows[0] ?? {}) : chosen
-  const fields = fitting(all, rows, width)
-  const lines = Output.lines(Output.columnsOf(fields), rows, width)
+  const fields = chosen.length === 0 ? Object.keys(rows[0] ?? {}) : chosen
+  const lines = Output.lines(Output.columnsOf(fields), rows, yield* Output.width)
   yield* Output.print(lines.slice(isFirst ? 0 : 1))
-  if (isFirst && fields.length < all.length) {
-    yield* Output.note(
-      `${all.length - fields.length} more fields do not fit: choose some with --fields, or use --json.`
-    )
-  }
 })
 
 export const search = Command.make(

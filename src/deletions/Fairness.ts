@@ -1,4 +1,4 @@
-/** The bounds of an organization's backlog. The scheduler in memory and the one over Postgres share them. */
+/** The bounds of an organization's backlog. */
 import { Clock, Duration, Effect } from "effect"
 
 /** Limits for tasks, and for bytes of payload as they are stored. */

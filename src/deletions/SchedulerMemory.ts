@@ -1,9 +1,8 @@
-/** The fake of the scheduler: tasks in memory, by the same rules as the database. */
+/** The fake of the scheduler: tasks in memory, by the same rules as the database, but without a bound of a backlog. */
 import { Array, Clock, DateTime, Duration, Effect, Equal, Order } from "effect"
 import { noItems, type Outcome, type State } from "../api/DeletionTasks.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import type { Deletions, Delivery } from "./Delivery.ts"
-import * as Fairness from "./Fairness.ts"
 import {
   attemptsBesideOthers,
   type Claim,
@@ -36,8 +35,6 @@ const mustBeAlone = (task: MemoryTask) => task.attempts >= attemptsBesideOthers
 
 const isDead = (task: MemoryTask) => task.attempts >= maximumAttempts
 
-const sizeOf = ({ deletions }: Delivery) => JSON.stringify(deletions).length
-
 const keyOf = ({ organization, taskId }: Pick<Claim, "organization" | "taskId">) =>
   JSON.stringify([organization, taskId])
 
@@ -55,13 +52,11 @@ const inTurns = (tasks: ReadonlyArray<MemoryTask>) => {
 /** A scheduler over tasks in memory. */
 export const make = (
   delay: Duration.Duration,
-  runTask: (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed> = () => Effect.succeed(noItems),
-  bounds: Fairness.Bounds = Fairness.bounds
+  runTask: (deletions: Deletions, claim: Claim) => Effect.Effect<Outcome, TaskFailed> = () => Effect.succeed(noItems)
 ) =>
   Effect.sync(() => {
     const tasks = new Map<string, MemoryTask>()
     let claims = 0
-    const hasRoom = Fairness.makeRoom(bounds)
 
     const change = (task: MemoryTask, fields: Partial<MemoryTask>) => {
       tasks.set(keyOf(task.delivery), { ...task, ...fields })
@@ -80,17 +75,6 @@ export const make = (
       Effect.map(Clock.currentTimeMillis, (now) => {
         const task = held(claim)
         if (task !== undefined) change(task, fields(task, now))
-      })
-
-    /** No organization has a row here. */
-    const pendingOf = (organization: string) =>
-      Effect.sync((): Fairness.Pending => {
-        const theirs = openTasks("scheduled").filter(({ delivery }) => delivery.organization === organization)
-        return {
-          tasks: theirs.length,
-          bytes: theirs.reduce((sum, { delivery }) => sum + sizeOf(delivery), 0),
-          isKnown: false
-        }
       })
 
     const take = (task: MemoryTask, leaseEnd: number): Taken => {
@@ -117,14 +101,12 @@ export const make = (
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const traceParent = yield* Tracing.currentTraceParent
-          const isFull = !(yield* hasRoom(delivery.organization, sizeOf(delivery), pendingOf(delivery.organization)))
           const known = tasks.get(keyOf(delivery))
           if (known !== undefined) {
             return Equal.equals([...known.delivery.fingerprint], [...delivery.fingerprint])
               ? ScheduleOutcome.Duplicate({ receipt: known.receipt })
               : ScheduleOutcome.KeyReused()
           }
-          if (isFull) return ScheduleOutcome.Full()
           const { invoiceLinesCount, invoicesCount, taskId } = delivery
           const dueAt = now + Duration.toMillis(delay)
           const [receivedAt, scheduledFor] = [DateTime.makeUnsafe(now), DateTime.makeUnsafe(dueAt)]

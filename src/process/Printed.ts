@@ -10,18 +10,8 @@ const short: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t"
 export const printable = (text: string): string =>
   text.replace(hidden, (character) => short[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
-/**
- * Prints a line, or several, to standard output.
- *
- * @param paint adds colors to a line that is escaped
- */
-export const print = (text: string | ReadonlyArray<string>, paint = (line: string, _index: number): string => line) =>
-  Console.log(
-    [text]
-      .flat()
-      .map((line, index) => paint(printable(line), index))
-      .join("\n")
-  )
+/** Prints a line, or several, to standard output. */
+export const print = (text: string | ReadonlyArray<string>) => Console.log([text].flat().map(printable).join("\n"))
 
 /** Prints a line, or several, to standard error. */
 export const note = (text: string | ReadonlyArray<string>) => Console.error([text].flat().map(printable).join("\n"))

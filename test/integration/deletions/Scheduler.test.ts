@@ -5,7 +5,6 @@ import { TestClock } from "effect/testing"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import type * as Fairness from "../../../src/deletions/Fairness.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import * as SchedulerMemory from "../../../src/deletions/SchedulerMemory.ts"
 import * as SchedulerPostgres from "../../../src/deletions/SchedulerPostgres.ts"
 import { maximumAttempts, type Receipt, ScheduleOutcome } from "../../../src/deletions/Task.ts"
 import {
@@ -124,7 +123,6 @@ const postgres = (given: Fairness.Bounds, distribution?: Distribution.Distributi
   emptied(Layer.effect(Scheduler, SchedulerPostgres.make({ delay, bounds: given, distribution })))
 
 const stores = [
-  ["in memory", (given: Fairness.Bounds) => Layer.effect(Scheduler, SchedulerMemory.make(delay, undefined, given))],
   ["over Postgres", postgres],
   ["one organization at a time", (given: Fairness.Bounds) => postgres(given, Distribution.distributed)]
 ] as const

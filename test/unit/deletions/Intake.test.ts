@@ -5,11 +5,10 @@ import { TestClock } from "effect/testing"
 import { faults } from "../../../src/api/Faults.ts"
 import { type Delivery, taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import * as SchedulerMemory from "../../../src/deletions/SchedulerMemory.ts"
-import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
+import { ScheduleOutcome, SchedulerUnavailable } from "../../../src/deletions/Task.ts"
 import { send } from "../../support/inProcess.ts"
 import { deliver, layerIntake, layerMemory, newKey, path, recording } from "../../support/deletions/intake.ts"
-import { delay, start } from "../../support/deletions/support.ts"
+import { start } from "../../support/deletions/support.ts"
 
 /** The receipt of a delivery of an invoice at the start, its fields in the contract's order. */
 const receipt = (status: string, key: string, receivedAt: string | null) =>
@@ -112,30 +111,26 @@ layer(layerIntake(Layer.merge(layerMemory, recording(deliveries))))("a delivery"
   )
 })
 
-const bound = { tasks: 1, bytes: 1e6 }
-const bounded = Layer.effect(Scheduler, SchedulerMemory.make(delay, undefined, { known: bound, unknown: bound }))
+const scheduling = (schedule: Scheduler["Service"]["schedule"]) =>
+  Layer.effect(
+    Scheduler,
+    Effect.map(Scheduler, (scheduler) => ({ ...scheduler, schedule }))
+  ).pipe(Layer.provide(layerMemory))
 
-layer(layerIntake(Layer.merge(layerMemory, bounded)))("a delivery beyond the bound of its organization", (it) => {
-  it.effect("is 503 with Retry-After and a receipt, and a duplicate is 200", () =>
+const full = scheduling(() => Effect.succeed(ScheduleOutcome.Full()))
+
+layer(layerIntake(Layer.merge(layerMemory, full)))("a delivery beyond the bound of its organization", (it) => {
+  it.effect("is 503 with Retry-After and a receipt", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(start)
-      const first = { "idempotency-key": "first" }
-      assert.strictEqual((yield* deliver({ headers: first })).status, 202)
       const response = yield* deliver({ headers: { "idempotency-key": "again" } })
       assert.deepStrictEqual([response.status, response.headers["retry-after"]], [503, "5"])
       assert.strictEqual(response.text, receipt("error", "again", null))
-      assert.strictEqual((yield* deliver({ headers: first })).status, 200)
     })
   )
 })
 
-const down = Layer.effect(
-  Scheduler,
-  Effect.map(Scheduler, (scheduler) => ({
-    ...scheduler,
-    schedule: () => Effect.fail(new SchedulerUnavailable({ message: "secret text of the store" }))
-  }))
-).pipe(Layer.provide(layerMemory))
+const down = scheduling(() => Effect.fail(new SchedulerUnavailable({ message: "secret text of the store" })))
 
 layer(layerIntake(Layer.merge(layerMemory, down)))("a delivery while the store is down", (it) => {
   it.effect("is 503 with Retry-After and a receipt, and 422 if it is not valid", () =>
