@@ -9,26 +9,6 @@ import type { deliveries, refusals } from "./Metrics.ts"
 /** Why a request was refused, other than for its content. */
 export type Refusal = Exclude<(typeof refusals)[number], "invalid" | "bug">
 
-/** Facts that handlers note. Times are in milliseconds, and add up; of any other fact, the last note counts. */
-export interface Noted {
-  readonly organization?: string
-  /** The first characters of the API key, as in lists of keys; never more. */
-  readonly keyPrefix?: string | undefined
-  /** The number of records in the response. */
-  readonly rows?: number
-  readonly refusal?: Refusal
-  /** Of a delivery to the intake. */
-  readonly idempotencyKey?: string
-  readonly taskId?: string
-  readonly outcome?: Exclude<(typeof deliveries)[number], "invalid">
-  /** Time in statements. */
-  readonly database?: number
-  /** Time in which statements waited for a connection. */
-  readonly waited?: number
-  /** Time in which a request for changes waited for one, as its client chose. */
-  readonly polled?: number
-}
-
 const longest = 256
 
 const shortened = (text: string) => withoutSecrets(text.length <= longest ? text : text.slice(0, longest))
@@ -54,16 +34,22 @@ export class Account {
   bytes = 0
   /** From the request to its response. */
   duration = 0
+  /** In statements. */
   database = 0
+  /** While statements waited for a connection. */
   waited = 0
+  /** While a request for changes waited for one, as its client chose. */
   polled = 0
-  organization: Noted["organization"]
-  keyPrefix: Noted["keyPrefix"]
-  rows: Noted["rows"]
-  refusal: Noted["refusal"]
-  idempotencyKey: Noted["idempotencyKey"]
-  taskId: Noted["taskId"]
-  outcome: Noted["outcome"]
+  organization: string | undefined
+  /** The first characters of the API key, as in lists of keys; never more. */
+  keyPrefix: string | undefined
+  /** The number of records in the response. */
+  rows: number | undefined
+  refusal: Refusal | undefined
+  /** Of a delivery to the intake. */
+  idempotencyKey: string | undefined
+  taskId: string | undefined
+  outcome: Exclude<(typeof deliveries)[number], "invalid"> | undefined
   /** The span of a sampled request. */
   trace: Tracer.AnySpan | undefined
 
@@ -77,6 +63,7 @@ export class Account {
     this.address = address
   }
 
+  /** Takes facts of handlers. Times add up; of any other fact, the last note counts. */
   readonly note = ({ database = 0, polled = 0, waited = 0, ...others }: Noted): void => {
     this.database += database
     this.waited += waited
@@ -84,6 +71,8 @@ export class Account {
     Object.assign(this, others)
   }
 }
+
+type Noted = Partial<Omit<Account, keyof ConstructorParameters<typeof Account>[0] | "status" | "bytes" | "note">>
 
 /** The facts of a request with its response. */
 export type RequestFacts = Readonly<Omit<Account, "note">>
