@@ -1,6 +1,6 @@
 /** The changes that operators can make. A change and its entry in the audit log are one transaction. */
 import { userInfo } from "node:os"
-import { Effect, Option, Result } from "effect"
+import { type Context, Effect, Option, Result } from "effect"
 import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import * as Tasks from "../deletions/Tasks.ts"
@@ -28,18 +28,19 @@ export const commandLine: Effect.Effect<Actor> = Effect.sync(() => {
 type Change = readonly [organization: string, target: string, result: string]
 
 /**
- * Makes a change and logs it.
+ * Makes a change in a database and logs it there.
  *
  * @param changeOf the change of a result; undefined where nothing changed
  */
-const audited = <A, E, R>(
-  sql: Database,
+const audited = Effect.fn("Commands.audited")(function* <I, A, E, R>(
+  database: Context.Key<I, Database>,
   actor: Actor,
   action: "key.create" | "key.revoke" | "secret.add" | "secret.revoke" | "task.replay",
   change: Effect.Effect<A, E, R>,
   changeOf: (result: A) => Change | undefined
-) =>
-  sql.withTransaction(
+) {
+  const sql = yield* database
+  return yield* sql.withTransaction(
     Effect.gen(function* () {
       const made = yield* change
       const [organization_id, target, result] = changeOf(made) ?? []
@@ -48,51 +49,40 @@ const audited = <A, E, R>(
       return made
     })
   )
+})
 
 /** Makes an API key. */
-export const createKey = Effect.fn("Commands.createKey")(function* (
-  actor: Actor,
-  options: Parameters<typeof ApiKeys.create>[0]
-) {
-  const sql = yield* CredentialDatabase
-  return yield* audited(sql, actor, "key.create", ApiKeys.create(options), ({ id }) => [
+export const createKey = (actor: Actor, options: Parameters<typeof ApiKeys.create>[0]) =>
+  audited(CredentialDatabase, actor, "key.create", ApiKeys.create(options), ({ id }) => [
     options.organization,
     id,
     "created"
   ])
-})
 
 /** Revokes an API key, as `ApiKeys.revoke` does. */
-export const revokeKey = Effect.fn("Commands.revokeKey")(function* (actor: Actor, id: string) {
-  const sql = yield* CredentialDatabase
-  return yield* audited(sql, actor, "key.revoke", ApiKeys.revoke(id), (organization) =>
+export const revokeKey = (actor: Actor, id: string) =>
+  audited(CredentialDatabase, actor, "key.revoke", ApiKeys.revoke(id), (organization) =>
     Option.isNone(organization) ? undefined : [organization.value, id, "revoked"]
   )
-})
 
 /** Makes a signing secret. */
-export const addSecret = Effect.fn("Commands.addSecret")(function* (actor: Actor, organization: string) {
-  const sql = yield* TaskDatabase
-  return yield* audited(sql, actor, "secret.add", IntakeSecrets.create(organization), ({ id }) => [
+export const addSecret = (actor: Actor, organization: string) =>
+  audited(TaskDatabase, actor, "secret.add", IntakeSecrets.create(organization), ({ id }) => [
     organization,
     id,
     "created"
   ])
-})
 
 /** Revokes a signing secret, as `IntakeSecrets.revoke` does. */
-export const revokeSecret = Effect.fn("Commands.revokeSecret")(function* (actor: Actor, id: string) {
-  const sql = yield* TaskDatabase
-  return yield* audited(sql, actor, "secret.revoke", IntakeSecrets.revoke(id), (revoked) =>
+export const revokeSecret = (actor: Actor, id: string) =>
+  audited(TaskDatabase, actor, "secret.revoke", IntakeSecrets.revoke(id), (revoked) =>
     Option.isNone(revoked) ? undefined : [revoked.value.organization, id, "revoked"]
   )
-})
 
 /** Replays a task, as `Tasks.replay` does. An attempt on a task that is not dead is logged, too. */
-export const replayTask = Effect.fn("Commands.replayTask")(function* (actor: Actor, identity: Tasks.Identity) {
-  const sql = yield* TaskDatabase
-  return yield* audited(
-    sql,
+export const replayTask = (actor: Actor, identity: Tasks.Identity) =>
+  audited(
+    TaskDatabase,
     actor,
     "task.replay",
     Tasks.replay(identity),
@@ -102,4 +92,3 @@ export const replayTask = Effect.fn("Commands.replayTask")(function* (actor: Act
       NotFound: () => undefined
     })
   )
-})
