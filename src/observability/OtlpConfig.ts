@@ -123,6 +123,12 @@ const below = (base: Redacted.Redacted<URL>, signal: Signal) => {
   return Redacted.make(found)
 }
 
+const firstOf = <A>(own: Option.Option<A>, common: Option.Option<A>, byDefault: NoInfer<A>) =>
+  Option.getOrElse(
+    Option.orElse(own, () => common),
+    () => byDefault
+  )
+
 const noHeaders: Readonly<Record<string, string>> = {}
 
 /** The exports and their settings; none of a signal that has no endpoint. */
@@ -141,23 +147,11 @@ export const config = Config.map(
         Option.filter(target, () => !common.disabled && exporter === "otlp"),
         (found) => ({
           url: found,
-          headers: Option.getOrElse(
-            Option.orElse(ownHeaders, () => common.headers),
-            () => Redacted.make(noHeaders)
-          ),
+          headers: firstOf(ownHeaders, common.headers, Redacted.make(noHeaders)),
           // The most that an export may take, with all its tries.
-          timeout: Option.getOrElse(
-            Option.orElse(timeout, () => common.timeout),
-            () => Duration.seconds(10)
-          ),
-          compression: Option.getOrElse(
-            Option.orElse(compression, () => common.compression),
-            () => compressions[1]
-          ),
-          protocol: Option.getOrElse(
-            Option.orElse(protocol, () => common.protocol),
-            () => protocols[0]
-          )
+          timeout: firstOf(timeout, common.timeout, Duration.seconds(10)),
+          compression: firstOf(compression, common.compression, "none"),
+          protocol: firstOf(protocol, common.protocol, "http/protobuf")
         })
       )
     }

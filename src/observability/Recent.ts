@@ -14,7 +14,10 @@ const all = bounds.length + 1
 const minute = 60_000
 
 /** The two windows: the length of a slot and of all slots, in milliseconds. */
-const lengths = { hour: { step: minute, span: 60 * minute }, day: { step: 5 * minute, span: 1440 * minute } } as const
+export const lengths = {
+  hour: { step: minute, span: 60 * minute },
+  day: { step: 5 * minute, span: 1440 * minute }
+} as const
 
 export interface Counts {
   readonly requests: number
@@ -33,8 +36,6 @@ export interface Point extends Counts {
 
 /** A span of time until now. */
 export interface Window {
-  /** The length of a slot, in milliseconds. */
-  readonly step: number
   /** The slots that had requests, the oldest first. */
   readonly points: ReadonlyArray<Point>
   readonly endpoints: { readonly [name: string]: Counts }
@@ -134,7 +135,7 @@ interface Part {
 }
 
 /** The window of parts that may overlap. */
-const windowOf = (step: number, parts: ReadonlyArray<Part>): Window => {
+const windowOf = (parts: ReadonlyArray<Part>): Window => {
   const points = new Map<number, Summed>()
   const [endpoints, organizations]: [Rows, Rows] = [new Map(), new Map()]
   const refused = new Map<string, number>()
@@ -145,7 +146,6 @@ const windowOf = (step: number, parts: ReadonlyArray<Part>): Window => {
     for (const [reason, count] of part.refused) increase(refused, reason, count)
   }
   return {
-    step,
     points: Array.from(points, ([start, counts]) => ({ start, ...counts })).toSorted((a, b) => a.start - b.start),
     endpoints: Object.fromEntries(endpoints),
     organizations: Object.fromEntries(mostActive(organizations, mostOrganizations.window)),
@@ -199,7 +199,6 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
     },
     window: (now: number) =>
       windowOf(
-        step,
         slots
           .filter(({ start }) => start > now - (now % step) - span)
           .map(({ start, total, ...slot }) => ({ ...slot, points: [{ start, ...total }] }))
@@ -227,12 +226,7 @@ const partOf = ({ endpoints, organizations, points, refused }: Window): Part => 
 
 /** The snapshot of several processes together. */
 export const merge = (snapshots: ReadonlyArray<Snapshot>): Snapshot =>
-  Record.map(lengths, ({ step }, name) =>
-    windowOf(
-      step,
-      snapshots.map((each) => partOf(each[name]))
-    )
-  )
+  Record.map(lengths, (_, name) => windowOf(snapshots.map((each) => partOf(each[name]))))
 
 /**
  * A quantile of latencies, in milliseconds: linear within a bucket. Infinity in the last bucket, undefined without any

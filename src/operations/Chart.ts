@@ -1,11 +1,9 @@
 /** Bar charts of requests and latencies as SVG, each with its figures as a table. */
 import { type Content, h, type Html, link } from "../http/Html.ts"
-import { none, type Point, quantile, type Snapshot, type Window } from "../observability/Recent.ts"
+import { lengths, none, type Point, quantile, type Snapshot } from "../observability/Recent.ts"
 import * as Format from "./Format.ts"
 import { table, tabs } from "./Layout.ts"
 import type { Query } from "./Page.ts"
-
-const lengths = { hour: 3_600_000, day: 86_400_000 } as const
 
 type WindowName = keyof typeof lengths
 
@@ -123,10 +121,11 @@ const latencies: Chart = {
 }
 
 /** All slots of a window until now, with those without requests. */
-const slotsOf = ({ points, step }: Window, length: number, now: number): ReadonlyArray<Point> => {
-  const byStart = new Map(points.map((point) => [point.start, point]))
-  const first = now - (now % step) - length + step
-  return Array.from({ length: length / step }, (_, index) => {
+const slotsOf = (recent: Snapshot, window: WindowName, now: number): ReadonlyArray<Point> => {
+  const { span, step } = lengths[window]
+  const byStart = new Map(recent[window].points.map((point) => [point.start, point]))
+  const first = now - (now % step) - span + step
+  return Array.from({ length: span / step }, (_, index) => {
     const start = first + index * step
     return byStart.get(start) ?? { start, ...none }
   })
@@ -140,7 +139,7 @@ export const charts = (
   path: string,
   parameters: Readonly<Record<string, string>> = {}
 ): Content => {
-  const slots = slotsOf(recent[window], lengths[window], now)
+  const slots = slotsOf(recent, window, now)
   const tab = (text: string, name: WindowName) => ({
     text,
     href: link(path, { ...parameters, window: name }),

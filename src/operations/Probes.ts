@@ -10,10 +10,9 @@ import {
 import type { Failure, Request } from "../database/Store.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import * as Series from "../observability/Series.ts"
+import type { Role } from "./Config.ts"
 import { HealthChecks } from "./HealthChecks.ts"
 import * as Replica from "./Replica.ts"
-
-type Role = "data-api" | "intake" | "worker"
 
 /** The longest time for which the figures of a busy database are kept, in milliseconds. */
 const longestKept = 15_000

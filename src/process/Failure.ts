@@ -19,22 +19,13 @@ const configuration = ({ cause }: ConfigError) =>
 const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.message : String(cause))
 
 /** An error whose message is meant for the user as it is. */
-interface Explained<Tag extends string> {
-  readonly _tag: Tag
+interface Explained {
+  readonly _tag: "CannotListen" | "EmbeddedDatabaseError" | "NotMigrated" | "Refused" | "Unavailable"
   readonly message: string
 }
 
 /** A reason why a process cannot start, or a command fails. */
-export type Failure =
-  | ConfigError
-  | Explained<"CannotListen">
-  | Explained<"EmbeddedDatabaseError">
-  | Explained<"NotMigrated">
-  | Explained<"Refused">
-  | Explained<"Unavailable">
-  | MigrationError
-  | ServeError
-  | SqlError
+export type Failure = ConfigError | Explained | MigrationError | ServeError | SqlError
 
 const database = "The database (of DATABASE_URL or CREDENTIALS_DATABASE_URL, or the embedded one)"
 
@@ -51,12 +42,6 @@ export const explain = (failure: Failure): string => {
   switch (failure._tag) {
     case "ConfigError":
       return `The configuration is wrong. ${configuration(failure)}`
-    case "CannotListen":
-    case "EmbeddedDatabaseError":
-    case "NotMigrated":
-    case "Refused":
-    case "Unavailable":
-      return failure.message
     case "MigrationError":
       return `${failure.message}: ${reasonOf(failure.cause)}`
     case "ServeError":
@@ -65,6 +50,8 @@ export const explain = (failure: Failure): string => {
       return `The server cannot listen: ${reasonOf(failure.cause)}. Choose another address with HOST and PORT.`
     case "SqlError":
       return sqlFailure(failure)
+    default:
+      return failure.message
   }
 }
 
