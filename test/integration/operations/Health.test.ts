@@ -1,11 +1,9 @@
 /** `GET /api/v1/health` and readiness, over databases that answer, refuse, hang, or are empty. */
-import { assert, describe, it as test, layer } from "@effect/vitest"
-import { Effect, Fiber, Layer, Redacted, Schema } from "effect"
-import { OpenApi } from "effect/http-api"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { TestClock } from "effect/testing"
 import packageJson from "../../../package.json" with { type: "json" }
-import { OperationsApi } from "../../../src/api/OperationsApi.ts"
 import {
   connect,
   CredentialDatabase,
@@ -182,18 +180,4 @@ layer(layerIntake(layerMemory))("health", (it) => {
       }
     })
   )
-})
-
-describe("the OpenAPI description of health", () => {
-  const { paths } = OpenApi.fromApi(OperationsApi)
-
-  test("has both paths, provisional, with every status", () => {
-    const isProvisional = Schema.is(Schema.Struct({ "x-provisional": Schema.Literal(true) }))
-    assert.isTrue(Object.values(paths).every(({ get: operation }) => isProvisional(operation)))
-    const statuses = Object.entries(paths).map(([path, item]) => [path, Object.keys(item.get?.responses ?? {})])
-    assert.deepStrictEqual(statuses, [
-      ["/health", ["200"]],
-      ["/health/ready", ["200", "503"]]
-    ])
-  })
 })

@@ -5,14 +5,14 @@
  */
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
-import { Config, Context, Effect, Layer, Redacted } from "effect"
+import { Config, Context, Effect, Layer } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { loadDemoData } from "../../../src/demo/Load.ts"
 import * as Client from "../../support/Client.ts"
 import * as Process from "../../support/Process.ts"
 import * as Tools from "../../support/Tools.ts"
+import { clientOf } from "../../support/TestDatabase.ts"
 import { snippetsOf } from "../../support/snippets.ts"
 import { run, succeed } from "../../support/run.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
@@ -35,14 +35,6 @@ const shell = Effect.fnUntraced(function* (commands: string, cwd: string, env: R
   return yield* succeed("sh", ["-ec", commands], { cwd, env: { PATH, ...env } })
 })
 
-const client = (url: string) =>
-  connect({
-    url: Redacted.make(url),
-    applicationName: "runbook",
-    maxConnections: 2,
-    statementTimeout: "1 minute"
-  }).pipe(Effect.provide(Reactivity.layer))
-
 /** A Postgres with the demo data, of the version that the machine has tools of. */
 class Filled extends Context.Service<Filled, { readonly url: string }>()(
   "practice-data/test/system/operations/Filled"
@@ -51,7 +43,7 @@ class Filled extends Context.Service<Filled, { readonly url: string }>()(
     Filled,
     Effect.gen(function* () {
       const { url } = yield* LocalPostgres.make({ binaries: Tools.binaries ?? "", settings: { fsync: "off" } })
-      const sql = yield* client(url)
+      const sql = yield* clientOf(url)
       yield* Effect.provide(Effect.andThen(migrate(sql), loadDemoData(sql)), Reactivity.layer)
       return { url }
     })
@@ -71,6 +63,9 @@ const statusOf = (address: string, key: string) =>
     Effect.scoped
   )
 
+const chargesOf = (url: string) =>
+  Effect.flatMap(clientOf(url), (sql) => sql`select count(*)::integer as n from charges`).pipe(Effect.scoped)
+
 const name = Tools.named("the README's commands for operators")
 
 layer(Tools.binaries === undefined ? Layer.succeed(Filled, { url: "" }) : Filled.layer, { excludeTestServices: true })(
@@ -84,9 +79,7 @@ layer(Tools.binaries === undefined ? Layer.succeed(Filled, { url: "" }) : Filled
         const fresh = yield* LocalPostgres.make({ binaries: Tools.binaries ?? "", settings: { fsync: "off" } })
         const { stdout } = yield* shell(blockOf('psql --dbname="$NEW'), cwd, { NEW_DATABASE_URL: fresh.url })
         assert.notMatch(stdout, /failed/)
-        const count = (of: string) =>
-          Effect.flatMap(client(of), (sql) => sql`select count(*)::integer as n from charges`).pipe(Effect.scoped)
-        assert.deepStrictEqual(yield* count(fresh.url), yield* count(url))
+        assert.deepStrictEqual(yield* chargesOf(fresh.url), yield* chargesOf(url))
         const service = yield* Process.start({ DATABASE_URL: fresh.url })
         assert.strictEqual(yield* statusOf(yield* service.address, "pda_demo_oakridge"), 200)
       }).pipe(Effect.scoped)
@@ -100,7 +93,7 @@ layer(Tools.binaries === undefined ? Layer.succeed(Filled, { url: "" }) : Filled
         const cli = `${node} ${join(root, "src/cli.ts")}`
         const key = yield* shell(`${cli} keys create --organization org_1 --name old`, cwd, env)
         yield* shell(`${cli} secrets add --organization org_1`, cwd, env)
-        const sql = yield* client(url)
+        const sql = yield* clientOf(url)
         const [ids] = yield* sql<{ OLD_KEY_ID: string; OLD_SECRET_ID: string }>`
           select k.id as "OLD_KEY_ID", s.id as "OLD_SECRET_ID" from api_keys k, intake_secrets s
           where k.organization_id = 'org_1' and s.organization_id = 'org_1'`
