@@ -31,7 +31,6 @@ const seenOf = ({ url = "/", headers }: IncomingMessage): Seen => {
 const make = (rules: Rules) =>
   Effect.gen(function* () {
     const faults: Array<Fault> = []
-    const broken = new Map<string | undefined, Fault>()
     let seen: Array<Seen> = []
     let count = 0
     let underWay = 0
@@ -41,7 +40,7 @@ const make = (rules: Rules) =>
       underWay += 1
       response.once("close", () => (underWay -= 1))
       response.setHeader("request-id", `req_${++count}`)
-      const fault = faults.shift() ?? broken.get(request.headers["stripe-account"]?.toString())
+      const fault = faults.shift()
       if (fault !== undefined) return fault(response)
       const { method = "GET", url = "/", headers } = request
       const { status, body } = answerTo(rules, { method, url, headers })
@@ -55,9 +54,6 @@ const make = (rules: Rules) =>
       url: new URL(`http://127.0.0.1:${port}`),
       /** Fails the next requests, one each. */
       fail: (...next: ReadonlyArray<Fault>) => Effect.sync(() => void faults.push(...next)),
-      /** Fails all requests for an account from now on, or none any more. */
-      breakAccount: (account: string, fault: Fault | undefined) =>
-        Effect.sync(() => void (fault === undefined ? broken.delete(account) : broken.set(account, fault))),
       /** The requests since the last time of asking. */
       seen: Effect.sync(() => {
         const all = seen

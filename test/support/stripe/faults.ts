@@ -35,9 +35,6 @@ export const rateLimit = (retryAfter?: string): Fault =>
 /** Fails on its side. */
 export const internal = error(500, { type: "api_error" })
 
-/** Says that another request is in the way. */
-export const conflict = error(409, { type: "invalid_request_error", code: "lock_timeout" })
-
 /** Does not know our key, as Stripe says it: in words alone. */
 export const unknownKey = answer(
   401,

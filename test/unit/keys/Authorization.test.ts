@@ -166,11 +166,22 @@ class PingApi extends HttpApi.make("ping").add(
     .middleware(Authorization)
 ) {}
 
-const pings = HttpApiBuilder.group(PingApi, "ping", (handlers) =>
-  handlers.handle("ping", () => Effect.succeed("pong")).handle("read", () => Effect.fail(new OrgMismatch()))
-).pipe(
-  Layer.provideMerge(AuthorizationServer.layer),
-  Layer.provide(Layer.succeed(OrgResolver, OrgResolver.of({ resolve: stranger, resolveHash: stranger })))
+const pingsOver = (resolver: Layer.Layer<OrgResolver>) =>
+  HttpApiBuilder.group(PingApi, "ping", (handlers) =>
+    handlers.handle("ping", () => Effect.succeed("pong")).handle("read", () => Effect.fail(new OrgMismatch()))
+  ).pipe(Layer.provideMerge(AuthorizationServer.layer), Layer.provide(resolver))
+
+const pings = pingsOver(Layer.succeed(OrgResolver, OrgResolver.of({ resolve: stranger, resolveHash: stranger })))
+
+test.effect(
+  "a request without a key is refused by an endpoint of a server of one's own, also while the store is down",
+  () =>
+    Effect.gen(function* () {
+      const client = yield* HttpApiTest.groups(PingApi, ["ping"]).pipe(
+        Effect.provide([pingsOver(OrgResolver.layerDown), Client.layerKey(Redacted.make("")), HttpServer.layerServices])
+      )
+      assert.deepStrictEqual(yield* Effect.flip(client.ping.ping()), new Unauthorized())
+    })
 )
 
 test.effect("a key that is not valid is refused by an endpoint that reads nothing, and by one whose read fails", () =>
