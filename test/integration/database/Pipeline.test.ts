@@ -1,6 +1,6 @@
 /** Short reads share connections: what they answer, and what happens to those behind a statement that takes long. */
 import { assert, layer } from "@effect/vitest"
-import { Array, Context, Duration, Effect, Fiber, References, Tracer } from "effect"
+import { Array, Duration, Effect, Fiber } from "effect"
 import type { Database } from "../../../src/database/Database.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -88,38 +88,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
         found.map(({ value }) => value),
         [1, 2, 3]
       )
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("have the span that a statement of a client has, where they are traced, and none where they are not", () =>
-    Effect.gen(function* () {
-      const sql = yield* open
-      yield* answers(sql, 1)
-      const spans: Array<Tracer.NativeSpan> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          const span = new Tracer.NativeSpan(options)
-          spans.push(span)
-          return span
-        }
-      })
-      const parent = Tracer.externalSpan({ traceId: "0".repeat(32), spanId: "1".repeat(16), sampled: true })
-      const tracing = Context.make(Tracer.Tracer, tracer).pipe(Context.add(Tracer.ParentSpan, parent))
-      const traced = (enabled: boolean) =>
-        Effect.provideContext(Context.add(tracing, References.TracerEnabled, enabled))
-      yield* traced(false)(short(sql, backend, 1))
-      assert.deepStrictEqual(spans, [])
-      yield* traced(true)(short(sql, backend, 1))
-      yield* traced(true)(sql.unsafe(backend, [1]))
-      yield* traced(true)(Effect.exit(short(sql, "select 1 / $1::int", 0)))
-      const [shared, own, failed, alone] = spans.map(({ attributes, kind, name, status }) => {
-        const { "db.client.connection.wait_time_ms": _, ...said } = Object.fromEntries(attributes)
-        return { name, kind, said, isOver: status._tag === "Ended" && status.exit._tag }
-      })
-      assert.deepStrictEqual(shared, own)
-      assert.strictEqual(shared?.isOver, "Success")
-      assert.strictEqual(failed?.isOver, "Failure")
-      assert.deepStrictEqual(failed, alone)
     }).pipe(Effect.scoped)
   )
 })

@@ -1,14 +1,8 @@
 /** The changes of rows by a deletion: their times, in one transaction, for the worker that holds the task. */
 import { assert, layer } from "@effect/vitest"
-import { Clock, DateTime, Duration, Effect, Fiber, Schema } from "effect"
+import { Clock, DateTime, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
-import { invoiceLines } from "../../../src/api/records/InvoiceLines.ts"
-import { invoices } from "../../../src/api/records/Invoices.ts"
-import { RecordDatabase } from "../../../src/database/Database.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import * as Pages from "../../../src/records/Pages.ts"
-import * as Postgres from "../../../src/records/Postgres.ts"
 import { deleted, deletedIds, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import {
@@ -23,19 +17,10 @@ import {
   onDatabase,
   overPostgres,
   runOne,
-  scheduled,
-  start
+  scheduled
 } from "../../support/deletions/support.ts"
 import { eventually } from "../../support/eventually.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-
-const Shown = { id: Schema.String, is_deleted: Schema.Boolean, deleted_at: Schema.NullOr(Schema.String) }
-
-const readBody = Schema.decodeEffect(
-  Schema.fromJsonString(Schema.Struct({ body: Schema.Array(Schema.Struct({ ...Shown, updated_at: Schema.String })) }))
-)
-
-const timeOf = (millis: number) => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
 const i1 = { invoices: [{ invoice_id: "i1" }] }
 const all = ["i1", "i1a", "i1b"]
@@ -84,30 +69,6 @@ overPostgres("a deletion", (it) => {
         [after, after, after]
       )
     }).pipe(inItsOwnTime)
-  )
-
-  it.effect("is found by a client that syncs, with include_deleted, after its last timestamp", () =>
-    Effect.gen(function* () {
-      yield* seedInvoices
-      yield* deleted({ ...i1, invoice_lines: [{ invoice_line_id: "loose" }] })
-      const at = timeOf(start + 60_000)
-      const page = { limit: 100, offset: 0 }
-      for (const [resource, ids] of [
-        [invoices, ["i1"]],
-        [invoiceLines, ["i1a", "i1b", "loose"]]
-      ] as const) {
-        const { search } = Postgres.make(yield* RecordDatabase, resource)
-        const synced = yield* search({ include_deleted: true, updated_at_since: timeOf(start) }, page)
-        const { body } = yield* readBody(Pages.toText(synced))
-        assert.deepStrictEqual(
-          body,
-          ids.map((id) => ({ id, is_deleted: true, deleted_at: at, updated_at: at }))
-        )
-        const others = (yield* readBody(Pages.toText(yield* search({}, page)))).body
-        assert.isNotEmpty(others)
-        assert.isTrue(others.every((row) => !row.is_deleted))
-      }
-    }).pipe(inItsOwnTime, Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a")))
   )
 
   it.effect("that fails changes nothing, and gives a code as its reason", () =>

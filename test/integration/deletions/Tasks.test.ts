@@ -2,7 +2,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Array, Clock, DateTime, Effect, Option, Order } from "effect"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { State } from "../../../src/api/DeletionTasks.ts"
 import { maximumAttempts } from "../../../src/deletions/Task.ts"
 import * as Tasks from "../../../src/deletions/Tasks.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -20,17 +19,6 @@ layer(Made.layer, { excludeTestServices: true })("Tasks", (it) => {
       const { dead, completed, running, scheduled } = yield* Made
       assert.deepStrictEqual(idsOf(yield* Tasks.list(everything)), [scheduled, running, completed, dead])
       assert.deepStrictEqual(idsOf(yield* Tasks.list({ ...everything, limit: 2 })), [scheduled, running])
-    })
-  )
-
-  it.effect.each(State.literals)("lists the tasks that are %s, of an organization where one is given", (state) =>
-    Effect.gen(function* () {
-      const tasks = yield* Made
-      assert.deepStrictEqual(idsOf(yield* Tasks.list({ ...everything, state })), [tasks[state]])
-      for (const organization of ["org_a", "org_b"]) {
-        const expected = owners[state] === organization ? [tasks[state]] : []
-        assert.deepStrictEqual(idsOf(yield* Tasks.list({ ...everything, state, organization })), expected)
-      }
     })
   )
 

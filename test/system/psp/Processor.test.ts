@@ -97,16 +97,3 @@ test.live("Stripe's client reads the clinic's account, and stops calling one tha
     for (const secret of [secretKey, "acct_demo", Faults.processorText]) assert.notInclude(output(), secret)
   }).pipe(Effect.provide(own))
 )
-
-test.live("A Postgres without a key of Stripe answers every live read with 503, and is healthy", () =>
-  Effect.gen(function* () {
-    const { url } = yield* TestDatabase
-    const { client } = yield* Program.start({ DATABASE_URL: url, STRIPE_SECRET_KEY: "", STRIPE_API_URL: "" })
-    for (const endpoint of processorEndpoints) {
-      const answer = yield* client.ask(endpoint.path, { clinic })
-      is(answer, 503, "The payment processor is not configured")
-      assert.match(String(answer.headers["retry-after"]), /^[1-9]\d*$/)
-    }
-    assert.deepStrictEqual(yield* health(client), ["pass", "pass"])
-  }).pipe(Effect.provide(Layer.fresh(TestDatabase.layerDemo)))
-)

@@ -73,27 +73,6 @@ layer(InProcess.layer())("the API key of a request", (it) => {
   )
 })
 
-const valid = new Set<string>([key])
-const revocable = Layer.succeed(
-  OrgResolver,
-  OrgResolver.of({
-    resolve: (given) =>
-      Effect.suspend(() =>
-        valid.has(Redacted.value(given)) ? Effect.succeed(organization) : Effect.fail(new Unauthorized())
-      )
-  })
-)
-
-layer(InProcess.layer(Layer.merge(layerDemo, revocable)))("a key that is revoked between two requests", (it) => {
-  it.effect("is refused at the second: nothing remembers it", () =>
-    Effect.gen(function* () {
-      assert.strictEqual((yield* send()).status, 200)
-      valid.delete(key)
-      assert.strictEqual((yield* send()).status, 401)
-    })
-  )
-})
-
 layer(InProcess.layer(Layer.merge(layerDemo, OrgResolver.layerDown)))("a credential store that is down", (it) => {
   it.effect.each([key, "pda_live_unknown", "\u00e9", "k".repeat(10_000)])(
     "is 503, never 401, for the key %s",
