@@ -5,6 +5,7 @@
  */
 import { Cause, Clock, Context, Effect, Exit, type Fiber, Option, Predicate, References, Tracer } from "effect"
 import { Hex } from "effect/encoding"
+import { Headers, HttpTraceContext } from "effect/http"
 import { isSqlError } from "effect/sql/SqlError"
 
 /** The samplers of OpenTelemetry: the values of `OTEL_TRACES_SAMPLER`. */
@@ -55,21 +56,11 @@ export const CallerTraceId = Context.Reference<string | undefined>(
   { defaultValue: () => undefined }
 )
 
-const traceParentShape = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
-
-/** A later version may append a little to the four fields. */
-const longestTraceParent = 256
-
-const isZero = (id: string) => /^0+$/.test(id)
-
-/** The span of a header `traceparent` of W3C Trace Context. An invalid header is ignored, as the specification says. */
-export const parseTraceParent = (header: string | null | undefined): Tracer.ExternalSpan | undefined => {
-  if (header == null || header.length > longestTraceParent) return undefined
-  const [, version = "ff", traceId = "", spanId = "", flags = "", rest] = traceParentShape.exec(header) ?? []
-  if (version === "ff" || (version === "00" && rest !== undefined) || isZero(traceId) || isZero(spanId))
-    return undefined
-  return Tracer.externalSpan({ traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 })
-}
+/** The span of a `traceparent` of W3C Trace Context. An invalid one, or one of another version, is ignored. */
+export const parseTraceParent = (traceparent: string | null | undefined): Tracer.ExternalSpan | undefined =>
+  traceparent == null
+    ? undefined
+    : Option.getOrUndefined(HttpTraceContext.w3c(Headers.fromRecordUnsafe({ traceparent })))
 
 /** The header `traceparent` of a span. */
 export const traceParentOf = (span: Pick<Tracer.AnySpan, "traceId" | "spanId" | "sampled">): string =>

@@ -1,4 +1,4 @@
-/** Which requests are sampled, and which headers name a caller's span. */
+/** Which requests are sampled, and which span a caller names. */
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Effect, References, Tracer } from "effect"
 import { Hex } from "effect/encoding"
@@ -53,42 +53,17 @@ describe("a sampler", () => {
 })
 
 describe("a traceparent", () => {
-  it.each([
-    [`00-${traceId}-${spanId}-01`, true],
-    [`00-${traceId}-${spanId}-00`, false],
-    [`00-${traceId}-${spanId}-03`, true],
-    [`cc-${traceId}-${spanId}-01`, true],
-    [`cc-${traceId}-${spanId}-01-what-the-future-will-be-like`, true]
-  ])("%s names a span", (header, sampled) => {
+  it.each([true, false])("is read as it is written, sampled: %s", (sampled) => {
+    const header = `00-${traceId}-${spanId}-0${sampled ? 1 : 0}`
     const found = Tracing.parseTraceParent(header)
-    assert.deepStrictEqual([found?.traceId, found?.spanId, found?.sampled], [traceId, spanId, sampled])
+    assert.deepInclude(found, { traceId, spanId, sampled })
+    assert.strictEqual(found && Tracing.traceParentOf(found), header)
   })
 
-  it.each([
-    "",
-    "garbage",
-    `ff-${traceId}-${spanId}-01`,
-    `00-${traceId}-${spanId}-01-more`,
-    `00-${traceId.toUpperCase()}-${spanId}-01`,
-    `00-${"0".repeat(32)}-${spanId}-01`,
-    `00-${traceId}-${"0".repeat(16)}-01`,
-    `00-${traceId}-${spanId}-1`,
-    `00-${traceId}-${spanId}`,
-    `00-${traceId.slice(1)}-${spanId}-01`,
-    ` 00-${traceId}-${spanId}-01`,
-    `00-${traceId}-${spanId}-01, 00-${traceId}-${spanId}-01`,
-    `cc-${traceId}-${spanId}-01.more`,
-    `cc-${traceId}-${spanId}-01-${"x".repeat(100_000)}`,
-    `00-${traceId}-${spanId}-01\n`
-  ])("%s is as if there were none", (header) => {
-    assert.isUndefined(Tracing.parseTraceParent(header))
-  })
-
-  it("is written as it is read", () => {
-    const header = `00-${traceId}-${spanId}-01`
-    const found = Tracing.parseTraceParent(header)
-    assert.strictEqual(found === undefined ? undefined : Tracing.traceParentOf(found), header)
-  })
+  it.each([undefined, null, "", "garbage", `00-${"0".repeat(32)}-${spanId}-01`, `00-${traceId}-${spanId}`])(
+    "that is %j is as if there were none",
+    (header) => assert.isUndefined(Tracing.parseTraceParent(header))
+  )
 })
 
 describe("a run within a trace", () => {
