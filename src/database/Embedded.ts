@@ -26,14 +26,6 @@ class Taken extends Schema.TaggedError<Taken>()("Taken", {}) {}
 /** The contents of a data folder. A volume may have the last one; a killed process leaves a journal of the lock. */
 const ours = ["postgres", "made", "lock", "lock-journal", "lock.sock", "lost+found"]
 
-/** Makes a folder private: a cluster has signing secrets. True if it was not. A volume may belong to another user. */
-const close = Effect.fnUntraced(function* (folder: string) {
-  const fs = yield* FileSystem.FileSystem
-  const { mode } = yield* fs.stat(folder)
-  if (process.getuid === undefined || (mode & 0o077) === 0) return false
-  return yield* Effect.isSuccess(fs.chmod(folder, 0o700))
-})
-
 /** Prepares the folder of the cluster. One that was cut short while it was made lacks its mark, and is made again. */
 const clusterIn = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
@@ -43,10 +35,8 @@ const clusterIn = Effect.fnUntraced(function* (folder: string) {
   if (!(yield* fs.exists(marker))) yield* fs.remove(cluster, { recursive: true, force: true })
   yield* fs.makeDirectory(cluster, { recursive: true, mode: 0o700 })
   const isOwn = (yield* fs.readDirectory(folder)).every((name) => ours.includes(name))
-  const closed = yield* Effect.forEach(isOwn ? [folder, cluster] : [cluster], close)
-  if (closed.includes(true)) {
-    yield* Effect.log(`Other users could read the data folder ${folder}. Now its owner alone can`)
-  }
+  // Private, since a cluster has signing secrets. A volume may belong to another user.
+  yield* Effect.forEach(isOwn ? [folder, cluster] : [cluster], (each) => Effect.ignore(fs.chmod(each, 0o700)))
   return { cluster, made: fs.writeFileString(marker, "The cluster beside this file is whole.\n") }
 })
 
