@@ -18,14 +18,9 @@ const unreachable = `postgres://someone:${secret}@127.0.0.1:1/nothing`
 const invalid: ReadonlyArray<readonly [says: RegExp, environment: Process.Environment]> = [
   [/HOST/, { DATABASE_URL: unreachable, HOST: "203.0.113.7" }],
   [/DATABASE_URL/, { PROCESSES: "2" }],
-  [/DATABASE_URL/, { DATABASE_URL: `postgres://someone:${secret}@127.0.0.1:99999/db` }],
-  [/DATABASE_URL/, { DATABASE_URL: `postgres://someone:${secret}@[bad/db` }],
   [/DATA_DIR/, { DATA_DIR: "/dev/null/data" }],
   [/127\.0\.0\.1:1/, { DATABASE_URL: unreachable, MIGRATE: "true", LOG_FORMAT: "logfmt" }],
-  [
-    /^The configuration is wrong\. DELETION_DELAY: expected a duration of at most 366 days, such as 1 minute, got "5"$/,
-    { DATABASE_URL: unreachable, DELETION_DELAY: "5" }
-  ]
+  [/^The configuration is wrong\. DELETION_DELAY: expected/, { DATABASE_URL: unreachable, DELETION_DELAY: "5" }]
 ]
 
 /** A start that failed: an exit code, and one line without a secret or a stack. */
