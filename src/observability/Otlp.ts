@@ -1,9 +1,16 @@
 /** Exports traces, metrics and logs to a collector, with the exporters of effect. */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
-import { Duration, Effect, Layer, Option, Predicate, Redacted, Tracer } from "effect"
+import { Duration, Effect, Layer, Option, Redacted, Tracer } from "effect"
 import { HttpClient } from "effect/http"
-import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
+import {
+  OtlpExporter,
+  OtlpLogger,
+  OtlpMetrics,
+  type OtlpResource,
+  OtlpSerialization,
+  OtlpTracer
+} from "effect/observability"
 import { SpanPropagationEnabled } from "effect/sql/Statement"
 import * as NoRedirects from "../process/HttpClient.ts"
 import { version } from "../process/Package.ts"
@@ -16,22 +23,57 @@ import * as Tracing from "./Tracing.ts"
 /** The most characters of an exported text. */
 const longest = 4096
 
-/** Texts are bounded and without secrets. A span that did not fail has no status, which is for people to say. */
-const shown = (name: string, value: unknown) => {
-  if (name === "stringValue") return safe(String(value), longest)
-  return name === "status" && Predicate.hasProperty(value, "code") && value.code === 1 ? { code: 0 } : value
+/** A value whose texts are bounded and without secrets. */
+const bounded = (value: OtlpResource.AnyValue): OtlpResource.AnyValue => {
+  if (typeof value.stringValue === "string") return { stringValue: safe(value.stringValue, longest) }
+  if (value.arrayValue !== undefined) return { arrayValue: { values: value.arrayValue.values.map(bounded) } }
+  return value.kvlistValue === undefined ? value : { kvlistValue: { values: allBounded(value.kvlistValue.values) } }
 }
 
-// oxlint-disable-next-line effecttsgo/prefer-schema-over-json -- plain JSON of effect's exporters
-const allShown = <A>(data: A): A => JSON.parse(JSON.stringify(data), shown)
+const allBounded = (attributes: ReadonlyArray<OtlpResource.KeyValue>) =>
+  attributes.map(({ key, value }) => {
+    // A statement without the indentation of our source.
+    const text = key === "db.query.text" ? value.stringValue?.replace(/\s+/g, " ").trim() : undefined
+    return { key, value: bounded(text === undefined ? value : { stringValue: text }) }
+  })
+
+// Effect's exporter marks every span that did not fail as ok, which is for people to say.
+const [unset, ok] = [0, 1] as const
 
 const serialization = (protocol: Export["protocol"]) =>
   Layer.effect(
     OtlpSerialization.OtlpSerialization,
     Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) => ({
       metrics,
-      traces: (data) => traces(allShown(data)),
-      logs: (data) => logs(allShown(data))
+      traces: ({ resourceSpans }) =>
+        traces({
+          resourceSpans: resourceSpans.map(({ scopeSpans, ...source }) => ({
+            ...source,
+            scopeSpans: scopeSpans.map(({ spans, ...scope }) => ({
+              ...scope,
+              spans: spans.map((span) => ({
+                ...span,
+                attributes: allBounded(span.attributes),
+                events: span.events.map((event) => ({ ...event, attributes: allBounded(event.attributes) })),
+                status: span.status.code === ok ? { code: unset } : span.status
+              }))
+            }))
+          }))
+        }),
+      logs: ({ resourceLogs }) =>
+        logs({
+          resourceLogs: resourceLogs.map(({ scopeLogs, ...source }) => ({
+            ...source,
+            scopeLogs: scopeLogs.map(({ logRecords = [], ...scope }) => ({
+              ...scope,
+              logRecords: logRecords.map(({ attributes, body = {}, ...line }) => ({
+                ...line,
+                body: bounded(body),
+                attributes: allBounded(attributes)
+              }))
+            }))
+          }))
+        })
     }))
   ).pipe(Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf))
 

@@ -140,11 +140,7 @@ class DescribedSpan extends Tracer.NativeSpan {
   override end(time: bigint, exit: Exit.Exit<unknown, unknown>) {
     const shown = described(this, exit)
     super.end(time, exit)
-    for (const [name, value] of this.attributes) {
-      // A statement without the indentation of our source.
-      const isStatement = name === "db.query.text"
-      this.#exported.attribute(name, isStatement ? String(value).replace(/\s+/g, " ").trim() : value)
-    }
+    for (const [name, value] of this.attributes) this.#exported.attribute(name, value)
     for (const event of this.events) this.#exported.event(...event)
     this.#exported.end(time, shown)
   }
