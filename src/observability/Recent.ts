@@ -176,12 +176,13 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
     refused: new Map<string, number>()
   })
   let slots: Array<ReturnType<typeof begin>> = []
+  const keptAt = (now: number) => slots.filter(({ start }) => start > now - (now % step) - span)
   const slotOf = (now: number) => {
     const last = slots.at(-1)
     if (last !== undefined && now < last.start + step) return last
     if (last !== undefined) last.organizations = mostActive(last.organizations, mostOrganizations.slot)
     const slot = begin(now - (now % step))
-    slots = [...slots.filter(({ start }) => start > now - span), slot]
+    slots = [...keptAt(now), slot]
     return slot
   }
   return {
@@ -198,11 +199,7 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
       if (refusal !== undefined) increase(refused, refusal, 1)
     },
     window: (now: number) =>
-      windowOf(
-        slots
-          .filter(({ start }) => start > now - (now % step) - span)
-          .map(({ start, total, ...slot }) => ({ ...slot, points: [{ start, ...total }] }))
-      )
+      windowOf(keptAt(now).map(({ start, total, ...slot }) => ({ ...slot, points: [{ start, ...total }] })))
   }
 }
 
