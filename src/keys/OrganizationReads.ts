@@ -10,6 +10,7 @@ import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { CredentialStoreDown, RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
 import type { Share } from "../database/Admission.ts"
 import type { Database } from "../database/Database.ts"
+import type * as Store from "../database/Store.ts"
 import { retryOvertaken } from "../database/SqlFailure.ts"
 import { note } from "../observability/RequestFacts.ts"
 import { keyRow, organizationOf, shareOf, unauthorized } from "./KeyLookup.ts"
@@ -44,7 +45,7 @@ export interface Query<Row> {
   readonly isPlannedOnce: boolean
 }
 
-/** The values of a query. Of two that have the same shape, only the values differ. */
+/** A query by its shape: of two that have the same shape, only the values differ. */
 export interface Shaped {
   readonly shape: string
   readonly values: ReadonlyArray<string>
@@ -53,6 +54,7 @@ export interface Shaped {
 /** A read, and how it shares the connections with others. */
 export interface Read<Row> {
   readonly queryOf: (owner: Fragment, values: ReadonlyArray<string>) => Query<Row>
+  /** Present where the text of the statement is kept. */
   readonly shaped?: Shaped | undefined
   readonly share: Share
   readonly within: Duration.Duration
@@ -82,24 +84,79 @@ export const withKey = <Row extends object>(
   select null, ${found} from k cross join lateral (${statement}) r`
 }
 
+/** A statement with its values, as it is sent. */
+interface Made {
+  readonly query: Store.Query
+  /** True if the plan does not depend on the values, so that it is made once. */
+  readonly isPlannedOnce: boolean
+}
+
+/** Makes a statement from its values, which it leaves as they are. */
+export type Make = (values: ReadonlyArray<string>) => Made
+
+type Template = (values: ReadonlyArray<unknown>) => Made
+
+/** Limits and offsets are in the texts, so there can be any number of them. */
+const maximumTexts = 500
+
+const templateOf = (count: number, make: Make): Template => {
+  const placeholders = Array.makeBy(count, (index) => `\0${index}`)
+  const { isPlannedOnce, query } = make(placeholders)
+  const [text, made] = query
+  const places = made.map((value) => placeholders.findIndex((placeholder) => placeholder === value))
+  return (values) => ({
+    isPlannedOnce,
+    // A value that has no place is the statement's own.
+    query: [text, made.map((own, index) => values[places[index] ?? -1] ?? own)]
+  })
+}
+
+/**
+ * Keeps the texts of statements that have a shape: those of one shape differ in their values alone. Making a text costs
+ * as much as sending it.
+ */
+export const makeTemplates = () => {
+  const templates = new Map<string, Template>()
+  return (shape: string | undefined, values: ReadonlyArray<unknown>, make: Make): Made => {
+    if (shape === undefined) return templateOf(values.length, make)(values)
+    const known = templates.get(shape)
+    if (known !== undefined) return known(values)
+    if (templates.size >= maximumTexts) templates.clear()
+    const template = templateOf(values.length, make)
+    templates.set(shape, template)
+    return template(values)
+  }
+}
+
 /** Reads for the current organization from the database of the records. */
 export const make = (sql: Database) => {
   const keyOwner = sql.literal(ownerOfKey)
+  const templates = makeTemplates()
 
   const run = <Row extends object, E>(
-    { isShort, share, within }: Read<Row>,
+    { isShort, share, shaped, within }: Omit<Read<Row>, "queryOf">,
     key: string,
-    { isPlannedOnce, statement }: Pick<Query<Row>, "isPlannedOnce" | "statement">,
+    owner: string | Uint8Array,
+    statementOf: Make,
     onError: (error: SqlError) => Effect.Effect<unknown, E | SqlError>
   ) => {
+    const shape = shaped && `${typeof owner} ${shaped.shape}`
+    const { isPlannedOnce, query } = templates(shape, [owner, ...(shaped?.values ?? [])], statementOf)
     const request = { key, share, within, unavailable: RecordStoreDown.from }
-    const alone = () =>
-      Effect.tapErrorTag(retryOvertaken(isPlannedOnce ? statement : statement.unprepared), "SqlError", onError)
-    return isPlannedOnce && isShort ? sql.runShort(request, statement.compile(), alone) : sql.run(request, alone())
+    const alone = () => {
+      const statement = sql.unsafe<Row>(...query)
+      return Effect.tapErrorTag(retryOvertaken(isPlannedOnce ? statement : statement.unprepared), "SqlError", onError)
+    }
+    return isPlannedOnce && isShort ? sql.runShort(request, query, alone) : sql.run(request, alone())
   }
 
-  const readKnown = <Row extends object>(read: Read<Row>, id: string) =>
-    run<Row, never>(read, `organization ${id}`, read.queryOf(sql`${id}`, read.shaped?.values ?? []), () => Effect.void)
+  const readKnown = <Row extends object>(read: Read<Row>, id: string) => {
+    const statementOf: Make = ([owner = "", ...values]) => {
+      const { isPlannedOnce, statement } = read.queryOf(sql`${owner}`, values)
+      return { query: statement.compile(), isPlannedOnce }
+    }
+    return run<Row, never>(read, `organization ${id}`, id, statementOf, () => Effect.void)
+  }
 
   /** After a statement that waited for a lock too long: finds out whether it is the keys that are locked. */
   const lookUpAlone = (keyHash: Uint8Array) => (error: SqlError) =>
@@ -114,13 +171,21 @@ export const make = (sql: Database) => {
   const readByKey = <Row extends object>(read: Read<Row>, key: UnresolvedKey) => {
     const { keyHash } = key
     key.isUsed = true
-    const query = read.queryOf(keyOwner, read.shaped?.values ?? [])
-    const keyed = { ...query, statement: withKey(sql, keyHash, query) }
-    const rows = run<Row, Unauthorized | CredentialStoreDown>(read, shareOf(keyHash), keyed, lookUpAlone(keyHash))
-    return Effect.flatMap(rows, ([row, ...others]) =>
+    const statementOf: Make = ([hash = "", ...values]) => {
+      const query = read.queryOf(keyOwner, values)
+      return { query: withKey(sql, hash, query).compile(), isPlannedOnce: query.isPlannedOnce }
+    }
+    const keyed = run<Row, Unauthorized | CredentialStoreDown>(
+      read,
+      shareOf(keyHash),
+      keyHash,
+      statementOf,
+      lookUpAlone(keyHash)
+    )
+    return Effect.flatMap(keyed, ([row, ...rows]) =>
       organizationOf(sql, keyHash, row).pipe(
         Effect.flatMap((organization) => note({ organization })),
-        Effect.as(others)
+        Effect.as(rows)
       )
     )
   }
