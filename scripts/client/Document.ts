@@ -125,13 +125,16 @@ const resourceOf = (document: Document, name: string, endpoints: Endpoints): Res
   }
 }
 
+/** The path of the feed of all resources. */
+export const feedPath = "/changes"
+
 /** The resources of a document, in its order. */
 export const resourcesOf = (document: Document): ReadonlyArray<Resource> =>
-  Object.entries(Array.groupBy([...endpointsOf(document)], ([path]) => path.split("/")[1] ?? "")).map(
-    ([name, endpoints]) =>
-      resourceOf(
-        document,
-        name,
-        Object.fromEntries(endpoints.map(([path, endpoint]) => [path.split("/")[2], endpoint]))
-      )
+  Object.entries(
+    Array.groupBy(
+      [...endpointsOf(document)].filter(([path]) => path !== feedPath),
+      ([path]) => path.split("/")[1] ?? ""
+    )
+  ).map(([name, endpoints]) =>
+    resourceOf(document, name, Object.fromEntries(endpoints.map(([path, endpoint]) => [path.split("/")[2], endpoint])))
   )

@@ -9,7 +9,17 @@ import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../src/api/IntakeApi.ts"
 import { version } from "../../src/process/Package.ts"
-import { decode, type Document, endpointsOf, fail, pspItem, type Resource, resolve, resourcesOf } from "./Document.ts"
+import {
+  decode,
+  type Document,
+  endpointsOf,
+  fail,
+  feedPath,
+  pspItem,
+  type Resource,
+  resolve,
+  resourcesOf
+} from "./Document.ts"
 import { declaration, type JsonSchema, referencesOf, type Side } from "./JsonSchema.ts"
 import { clientClass, infoOf, listOf } from "./resources.ts"
 
@@ -57,6 +67,19 @@ const requests = Array.dedupeWith(
   (a, b) => a.request.name === b.request.name
 ).map(({ request: { name, schema } }) => declaration(name, schema, "filters"))
 
+const feed = endpointsOf(data).get(feedPath) ?? fail("no feed")
+
+/** The types of the feed of all resources: its page, and the changes in it. */
+const feedTypes = () => {
+  const [page = "", ...changes] = closure(data, [feed.response]).filter((name) => !responses.includes(name))
+  const { properties = {}, required = [], ...described } = resolve(data, { $ref: page })
+  const { lag = {} } = headers.properties ?? {}
+  return [
+    declaration(page, { ...described, properties: { ...properties, lag }, required: [...required, "lag"] }, "response"),
+    ...declared(data, "response", changes)
+  ]
+}
+
 /** A page of items of any kind. */
 const pageOf = (name: string, description: string, response: JsonSchema, items: string, more: JsonSchema = {}) => {
   const { properties = {}, required = [] } = resolve(data, response)
@@ -79,7 +102,7 @@ const headers: JsonSchema = {
   properties: {
     lag: {
       type: "integer",
-      description: "The delay in seconds of changes behind an open transaction; 0 if there are none."
+      description: "The delay in seconds of a replica behind an open transaction; 0 if there is none."
     },
     complete: {
       type: "boolean",
@@ -110,6 +133,7 @@ export const source = (): Readonly<Record<string, string>> => {
       ...declared(data, "response", responses),
       ...unnamedPspItem,
       pageOf("ChangesPage", "A page of changes.", first("changes", "records"), "body", headers),
+      ...feedTypes(),
       pageOf("LivePage", "A page of objects of the payment processor.", first("search", "live"), "data"),
       ...declared(data, "response", ["ValidationError"]),
       ...requests,

@@ -9,6 +9,7 @@ import { JsonBody } from "./JsonBody.ts"
 import { documentation, errorStatus, internalError, type Status } from "./openapi/Document.ts"
 import { requiring } from "./openapi/JsonSchemas.ts"
 import { pspGroups } from "./Psp.ts"
+import { allChanges } from "./records/Changes.ts"
 import { resources } from "./records/index.ts"
 import { syncDescription } from "./Sync.ts"
 
@@ -91,7 +92,7 @@ const statuses = (path: string): Readonly<Record<string, Status>> => ({
 
 /** The practice data API, version 3: read-only, every call a POST with a JSON body, relative to `/api/v3`. */
 export class DataApi extends HttpApi.make("practice-data")
-  .add(...Array.map(resources, ({ group }) => group), ...Record.values(pspGroups), deletionTasks)
+  .add(allChanges, ...Array.map(resources, ({ group }) => group), ...Record.values(pspGroups), deletionTasks)
   .middleware(JsonBody)
   .middleware(Authorization)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })

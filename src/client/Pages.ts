@@ -1,10 +1,9 @@
 /** Walks page after page: all records of a search, all objects of a live read, and changes. */
 import { PracticeDataError } from "./Errors.ts"
-import type { ChangesPage } from "./generated/types.ts"
 import type { RequestOptions } from "./Options.ts"
 import { pause } from "./Request.ts"
-import type { AllOptions, AnyRecord, ChangesOptions, ResourceInfo } from "./Resource.ts"
-import { type Read, readBody, readChanges, readLive } from "./Response.ts"
+import type { AllChangesOptions, AllOptions, AnyRecord, ResourceInfo } from "./Resource.ts"
+import { type Read, readBody, readLive } from "./Response.ts"
 
 export type Post = <A>(path: string, body: object, read: Read<A>, options?: RequestOptions, held?: number) => Promise<A>
 
@@ -112,23 +111,32 @@ const longestWait = 20
 /** In milliseconds. A service that is stopping does not hold responses back. */
 const shortestRound = 1000
 
-export async function* changes<Item>(
+/** A page of any feed. */
+interface FeedPage {
+  readonly body: ReadonlyArray<unknown>
+  readonly removed?: ReadonlyArray<string>
+  readonly cursor: string
+  readonly has_more: boolean
+}
+
+export async function* changes<Page extends FeedPage>(
   post: Post,
-  { name }: ResourceInfo,
+  path: string,
+  read: Read<Page>,
   from: string | null | undefined,
-  options: ChangesOptions
-): AsyncGenerator<ChangesPage<Item>, void, undefined> {
+  { resources, ...options }: AllChangesOptions
+): AsyncGenerator<Page, void, undefined> {
   const { follow = false, limit, signal } = options
   const wait = options.wait ?? (follow ? longestWait : 0)
   if (follow && wait < 1)
     throw new RangeError(`wait must be from 1 to ${longestWait} seconds where changes are followed`)
   for (let cursor = from; ;) {
     const began = Date.now()
-    const request = { cursor, limit, wait }
-    const page = await post(`/${name}/changes`, request, readChanges<Item>, options, wait * 1000)
-    const isEmpty = page.body.length === 0 && page.removed.length === 0
+    const request = { cursor, limit, wait, resources }
+    const page = await post(path, request, read, options, wait * 1000)
+    const isEmpty = page.body.length === 0 && (page.removed ?? []).length === 0
     if (page.cursor === cursor && (page.has_more || !isEmpty)) {
-      throw new PracticeDataError(`/${name}/changes responds with changes, and a cursor that does not move`)
+      throw new PracticeDataError(`${path} responds with changes, and a cursor that does not move`)
     }
     cursor = page.cursor
     yield page

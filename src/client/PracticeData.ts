@@ -1,10 +1,20 @@
 /** The client of the data API. */
 import { Resources, resources } from "./generated/resources.ts"
+import type { AllChanges } from "./generated/types.ts"
 import { type ClientOptions, type RequestOptions, settingsOf } from "./Options.ts"
 import { changes, type Post, walk, walkLive } from "./Pages.ts"
 import { send } from "./Request.ts"
-import type { AnyRecord, AnyResource, LiveResource, Make, ResourceInfo, Searchable } from "./Resource.ts"
-import { readBody, readLive, readRecord } from "./Response.ts"
+import type {
+  AllChangesOptions,
+  AnyRecord,
+  AnyResource,
+  ChangesOptions,
+  LiveResource,
+  Make,
+  ResourceInfo,
+  Searchable
+} from "./Resource.ts"
+import { readAllChanges, readBody, readChanges, readLive, readRecord } from "./Response.ts"
 
 /** Options of the client of the data API. */
 export interface PracticeDataOptions extends ClientOptions {
@@ -41,13 +51,18 @@ const getting =
   (request: object, options?: RequestOptions) =>
     post(`/${name}/get`, request, readRecord<Item>(id), options)
 
+const changesOf =
+  <Item>(post: Post, { name }: ResourceInfo) =>
+  (cursor?: string | null, options: ChangesOptions = {}) =>
+    changes(post, `/${name}/changes`, readChanges<Item>, cursor, options)
+
 /** Makes resources that read by `post`. */
 const makeWith = (post: Post): Make => ({
   own: <Item>(info: ResourceInfo) => ({ get: (options) => getting<Item>(post, info)({}, options) }),
   records: <Item, Search extends object>(info: ResourceInfo) => ({
     ...searching<Item, Search>(post, info),
     get: (id, options) => getting<Item>(post, info)({ id }, options),
-    changes: (cursor, options = {}) => changes<Item>(post, info, cursor, options)
+    changes: changesOf<Item>(post, info)
   }),
   live: (info) => live(post, info),
   keyed: <Item, Search extends object>(info: ResourceInfo) => ({
@@ -83,6 +98,21 @@ export class PracticeData extends Resources {
     this.#post = post
   }
 
+  /**
+   * The changes of all resources after a cursor, in one order, page after page; without a cursor, all records first. It
+   * ends when there are no more changes yet, unless `follow` is set.
+   *
+   * Apply the changes of a page in their order: insert or replace a `record` by its `id`, delete a `removed` id; after a
+   * `reset`, what does not follow until `has_more` is false is gone. Save the copy and `cursor` in one transaction. Where
+   * `is_consistent` is true, the copy equals a state that the database had.
+   *
+   * @example
+   * for await (const page of client.changes(cursor)) await save(page.body, page.cursor)
+   */
+  changes(cursor?: string | null, options: AllChangesOptions = {}): AsyncGenerator<AllChanges, void, undefined> {
+    return changes(this.#post, "/changes", readAllChanges, cursor, options)
+  }
+
   /** A resource by its name in the API's paths, such as `consumption-logs`. `resources` has all names. */
   resource(name: string): AnyResource {
     const info = resources.find((resource) => resource.name === name)
@@ -97,7 +127,7 @@ export class PracticeData extends Resources {
         get: (key: string | object = {}, options) => get(typeof key === "string" ? { [id]: key } : key, options)
       }),
       ...(verbs.includes("changes") && {
-        changes: (cursor, options = {}) => changes<AnyRecord>(post, info, cursor, options)
+        changes: changesOf<AnyRecord>(post, info)
       })
     }
   }

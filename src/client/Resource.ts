@@ -28,12 +28,18 @@ export interface AllOptions extends RequestOptions {
 
 /** Options of changes. */
 export interface ChangesOptions extends RequestOptions {
-  /** The most changes of a page, `body` and `removed` together; by default 1000. */
+  /** The most changes of a page, records and removals together; by default 1000. */
   readonly limit?: number | undefined
   /** The seconds, at most 20, for which the service waits for a change; by default 0, with `follow` 20. */
   readonly wait?: number | undefined
   /** Continues when there are no more changes yet, until the loop is left or the signal is aborted. */
   readonly follow?: boolean | undefined
+}
+
+/** Options of the changes of all resources. */
+export interface AllChangesOptions extends ChangesOptions {
+  /** The names of resources, as in the API's paths; by default all. One that is new to the cursor begins with a reset. */
+  readonly resources?: ReadonlyArray<string> | undefined
 }
 
 /** The filters of a search without those that a walk of all its pages sets itself. */

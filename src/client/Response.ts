@@ -1,6 +1,6 @@
 /** Reads responses: results, and errors by their status. */
 import * as Errors from "./Errors.ts"
-import type { ChangesPage, ValidationError } from "./generated/types.ts"
+import type { AllChanges, ChangesPage, ValidationError } from "./generated/types.ts"
 
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -151,4 +151,15 @@ export const readChanges = <Item>(json: unknown, headers: Headers): ChangesPage<
   // An older service has no such header: a load is certainly complete only while nothing is held back.
   const complete = (headers.get("x-changes-complete") ?? `${lag === 0}`) === "true"
   return { body, removed, cursor, has_more, lag, complete }
+}
+
+// The service is trusted to give changes that are as its OpenAPI document says.
+const isChange = (value: unknown): value is AllChanges["body"][number] =>
+  isObject(value) && isText(value["resource"]) && ("record" in value || "removed" in value || "reset" in value)
+
+export const readAllChanges = (json: unknown, headers: Headers): AllChanges | undefined => {
+  const { body, cursor, has_more, is_consistent, schema } = isObject(json) ? json : {}
+  if (!isListOf(body, isChange) || !isText(cursor) || !isText(schema)) return undefined
+  if (typeof has_more !== "boolean" || typeof is_consistent !== "boolean") return undefined
+  return { body, cursor, has_more, is_consistent, schema, lag: Number(headers.get("x-changes-lag") ?? 0) }
 }

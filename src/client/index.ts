@@ -6,6 +6,7 @@ export { InvoiceDeletions, type InvoiceDeletionsOptions, type SendOptions } from
 export type { ClientOptions, Fetch, RequestOptions } from "./Options.ts"
 export { PracticeData, type PracticeDataOptions } from "./PracticeData.ts"
 export type {
+  AllChangesOptions,
   AllOptions,
   AnyRecord,
   AnyResource,

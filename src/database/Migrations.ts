@@ -22,6 +22,7 @@ import lessForWrites from "./migrations/00011_less_for_writes.ts"
 import marksOfRuns from "./migrations/00012_marks_of_runs.ts"
 import searchPaths from "./migrations/00013_search_paths.ts"
 import fairIntake from "./migrations/00014_fair_intake.ts"
+import removalsOrder from "./migrations/00015_removals_order.ts"
 import type { AddFieldError } from "./migrations/addField.ts"
 import { codeOf } from "./SqlFailure.ts"
 
@@ -54,7 +55,8 @@ export const all: Migrations = {
   "00011_less_for_writes": lessForWrites,
   "00012_marks_of_runs": marksOfRuns,
   "00013_search_paths": searchPaths,
-  "00014_fair_intake": fairIntake
+  "00014_fair_intake": fairIntake,
+  "00015_removals_order": removalsOrder
 }
 
 const lock = 7_240_618_273

@@ -176,13 +176,12 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
     refused: new Map<string, number>()
   })
   let slots: Array<ReturnType<typeof begin>> = []
-  const keptAt = (now: number) => slots.filter(({ start }) => start > now - (now % step) - span)
   const slotOf = (now: number) => {
     const last = slots.at(-1)
     if (last !== undefined && now < last.start + step) return last
     if (last !== undefined) last.organizations = mostActive(last.organizations, mostOrganizations.slot)
     const slot = begin(now - (now % step))
-    slots = [...keptAt(now), slot]
+    slots = [...slots.filter(({ start }) => start > now - span), slot]
     return slot
   }
   return {
@@ -199,7 +198,11 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
       if (refusal !== undefined) increase(refused, refusal, 1)
     },
     window: (now: number) =>
-      windowOf(keptAt(now).map(({ start, total, ...slot }) => ({ ...slot, points: [{ start, ...total }] })))
+      windowOf(
+        slots
+          .filter(({ start }) => start > now - (now % step) - span)
+          .map(({ start, total, ...slot }) => ({ ...slot, points: [{ start, ...total }] }))
+      )
   }
 }
 

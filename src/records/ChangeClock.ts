@@ -19,18 +19,16 @@ import {
 import type { SqlError } from "effect/sql/SqlError"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Series from "../observability/Series.ts"
-import { Progress } from "./Cursor.ts"
+import { horizonOf, isHeldBack, Progress, readableIn, shownBy } from "./Cursor.ts"
+import { progressMembers } from "./FeedQuery.ts"
+import { lowestEnded, type Snapshot } from "./Walk.ts"
 
-/** The position that a reader has reached. */
+/** The changes that a reader who waits has seen. */
 export interface Seen {
-  readonly table: string
   readonly organization: string
-  readonly position: number
-  readonly id: string
-  /** The horizon up to which there is nothing more. */
-  readonly horizon: number
-  /** As in a cursor: the horizon that completes the reader's first load. */
-  readonly target: number
+  readonly tables: ReadonlyArray<string>
+  /** The transactions of which there is nothing more. */
+  readonly snapshot: Snapshot
 }
 
 /** The number of readers that may wait at once: of the process, and of one organization. */
@@ -59,7 +57,7 @@ export class ChangeClock extends Context.Service<
   {
     /** Restarts the order where that is due, and writes a mark. Does nothing where a database does not answer. */
     readonly keep: Effect.Effect<void>
-    /** The seconds for which the horizon has been held back; 0 only if all changes are below it. */
+    /** The seconds for which changes are held back: of a standby, by its horizon. */
     readonly lag: (progress: Progress) => Effect.Effect<number>
     /** The lag when the clock last ticked. */
     readonly lastLag: Effect.Effect<number>
@@ -105,7 +103,7 @@ const query = <A>(
 
 interface Waiter extends Seen {
   readonly woken: Deferred.Deferred<void>
-  horizon: number
+  snapshot: Snapshot
 }
 
 const wake = (woken: Iterable<Waiter>) =>
@@ -134,31 +132,36 @@ const makeWaiters = (records: Database, count: Series.Gauge, limits: Limits) => 
     )
   })
 
-  /** The indexes of the waiters of a table for whom there are changes. */
-  const findWoken = (table: string, given: ReadonlyArray<Waiter>) => {
-    const isAfter = records`t.organization_id = w.organization and (t.change_position, t.id) > (w.position, w.id)
-      and t.change_position < change_horizon()`
+  /** The indexes of the waiters with a change in a transaction that ended since they read, or began after. */
+  const findWoken = (given: ReadonlyArray<Waiter>, now: Snapshot) => {
+    const tables = Array.dedupe(given.flatMap((waiter) => waiter.tables)).toSorted()
+    const bitsOf = (waiter: Waiter) => waiter.tables.reduce((sum, table) => sum + 2 ** tables.indexOf(table), 0)
+    const isNew = records`t.organization_id = w.organization and t.change_position >= w.lowest and t.change_position < ${now.next}`
+    const hasChanges = tables.map(
+      (table, index) => records`(w.tables & ${2 ** index}::bigint <> 0 and (
+        exists (select from ${records.literal(table)} t where ${isNew})
+        or exists (select from removals t where ${isNew} and t.table_name = ${table})))`
+    )
     return records`
       select (w.number - 1)::int as index
       from unnest(
         ${given.map(({ organization }) => organization)}::text[],
-        ${given.map(({ position }) => position)}::bigint[],
-        ${given.map(({ id }) => id)}::text[]
-      ) with ordinality as w (organization, position, id, number)
-      where exists (select from ${records.literal(table)} t where ${isAfter})
-        or exists (select from removals t where t.table_name = ${table} and ${isAfter})`
+        ${given.map(({ snapshot }) => lowestEnded(snapshot, now))}::bigint[],
+        ${given.map(bitsOf)}::bigint[]
+      ) with ordinality as w (organization, lowest, tables, number)
+      where ${records.or(hasChanges)}`
   }
 
-  /** Wakes the readers for whom the horizon has passed a change, or the end of their first load. */
-  const advance = Effect.fnUntraced(function* (horizon: number) {
-    const behind = [...waiters].filter((waiter) => waiter.horizon < horizon)
-    for (const [table, group] of Object.entries(Array.groupBy(behind, (waiter) => waiter.table))) {
-      const found = yield* query(records, WaiterIndex, findWoken(table, group))
-      if (found === undefined) continue
-      for (const waiter of group) waiter.horizon = horizon
-      yield* wake(found.flatMap(({ index }) => group[index] ?? []))
-      yield* wake(group.filter(({ target }) => target > 0 && target <= horizon))
-    }
+  let tokens: string | undefined
+  /** Wakes the readers for whom there may be changes; all of them where a feed has ended. */
+  const advance = Effect.fnUntraced(function* (now: Snapshot, feeds: string) {
+    if (tokens !== undefined && tokens !== feeds) yield* wake(waiters)
+    tokens = feeds
+    const behind = [...waiters].filter(({ snapshot }) => lowestEnded(snapshot, now) < Infinity)
+    const found = behind.length === 0 ? [] : yield* query(records, WaiterIndex, findWoken(behind, now))
+    if (found === undefined) return
+    for (const waiter of behind) waiter.snapshot = now
+    yield* wake(found.flatMap(({ index }) => behind[index] ?? []))
   })
 
   const stop = Effect.suspend(() => {
@@ -168,7 +171,12 @@ const makeWaiters = (records: Database, count: Series.Gauge, limits: Limits) => 
   return { wait, advance, stop }
 }
 
-const ServerProgress = Schema.Struct({ ...Progress.fields, system: Schema.String })
+const ServerProgress = Schema.Struct({
+  progress: Progress,
+  system: Schema.String,
+  /** The tokens of the feeds. */
+  tokens: Schema.String
+})
 
 /** The next transaction id of the primary, at a time. */
 interface Sample {
@@ -178,7 +186,7 @@ interface Sample {
 
 const maxSamples = 1000
 
-const nextOf = ({ ceiling, inFlight }: Progress) => ceiling + inFlight
+const nextOf = (progress: Progress) => shownBy(progress).next + progress.inFlight
 
 /**
  * A clock over databases.
@@ -199,7 +207,8 @@ export const make = (
   let keeping: Fiber.Fiber<void> | undefined
 
   const heldFor = Effect.fnUntraced(function* (progress: Progress) {
-    const { ceiling, horizon, isStandby } = progress
+    const { isStandby } = progress
+    const horizon = horizonOf(progress)
     const newest = samples.at(-1)
     const next = Math.max(nextOf(progress), isStandby ? (newest?.next ?? Infinity) : 0)
     const now = yield* Clock.currentTimeMillis
@@ -208,11 +217,10 @@ export const make = (
     const seconds = Math.floor((now - (before?.at ?? now)) / 1000)
     // A standby that has all that its primary had, a second ago.
     if (horizon >= next) return Math.max(0, seconds - 1)
-    return horizon >= ceiling && !isStandby ? seconds : Math.max(1, seconds)
+    return Math.max(1, seconds)
   })
 
-  const lag = (progress: Progress) =>
-    !progress.isStandby && progress.horizon >= nextOf(progress) ? Effect.succeed(0) : heldFor(progress)
+  const lag = (progress: Progress) => (isHeldBack(progress) ? heldFor(progress) : Effect.succeed(0))
 
   const sample = Effect.fnUntraced(function* (next: number, horizon: number) {
     const kept = samples.filter((_, index) => (samples[index + 1]?.next ?? Infinity) > horizon)
@@ -243,19 +251,20 @@ export const make = (
       database,
       ServerProgress,
       database`
-        select change_horizon()::float8 as horizon, change_ceiling()::float8 as ceiling,
-          change_in_flight() as "inFlight", pg_is_in_recovery() as "isStandby", system_identifier::text as system
+        select json_build_object(${database.literal(progressMembers)}) as progress, system_identifier::text as system,
+          (select coalesce(string_agg(token, '' order by table_name), '') from change_feeds) as tokens
         from pg_control_system()`
     ).pipe(Effect.map((rows) => rows?.[0]))
 
   const look = Effect.gen(function* () {
     const read = records.distribution.isDistributed() === true ? undefined : yield* progressOf(records)
     if (read === undefined) return gauges.lag.set(undefined)
-    const primary = read.isStandby && databases.length > 1 ? yield* progressOf(tasks) : read
-    if (primary?.system === read.system) yield* sample(nextOf(primary), read.horizon)
-    last = yield* lag(read)
+    const primary = read.progress.isStandby && databases.length > 1 ? yield* progressOf(tasks) : read
+    const { progress } = read
+    if (primary?.system === read.system) yield* sample(nextOf(primary.progress), horizonOf(progress))
+    last = yield* lag(progress)
     gauges.lag.set(last)
-    yield* waiters.advance(read.horizon)
+    yield* waiters.advance(readableIn(progress), read.tokens)
   })
 
   return {

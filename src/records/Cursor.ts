@@ -1,39 +1,27 @@
-/** The cursor of a change feed: the position of a reader, as a short opaque text; and whether a server can resume it. */
+/** The cursor of a change feed: the walk of a reader, as an opaque text; and whether a server can resume it. */
 import { hash } from "node:crypto"
-import { Schema } from "effect"
-import type { ChangesPage } from "./Pages.ts"
+import { Option, Schema } from "effect"
+import * as Walk from "./Walk.ts"
 
-/** The place of a change in the order of a feed. */
-export interface Place {
-  readonly position: number
-  readonly id: string
-}
-
-export interface Cursor extends Place {
-  /** The token of the order that the position belongs to. */
-  readonly feed: string
+export interface Cursor {
+  /** The token of the order that the positions belong to. */
+  readonly order: string
   /** The token of the newest mark that the reader's database had. */
   readonly mark: string
-  /** The reader's snapshots saw no position at or above it. */
+  /** The changes that the reader has seen are below it. */
   readonly ceiling: number
-  /** The byte of the write-ahead log that lies behind everything that the reader's snapshots saw. */
+  /** The byte of the write-ahead log that lies behind the changes that the reader has seen. */
   readonly wal: number
-  /** Until the first load is complete: the ceiling of the snapshot that it began with; then 0. */
-  readonly target: number
-  /**
-   * Removals below it are of records that the reader never had: the lowest horizon of its pages. 0 once the reader has
-   * passed it.
-   */
-  readonly floor: number
+  /** The walk of each resource. Resources that were loaded at the same time share one. */
+  readonly walks: ReadonlyArray<Walk.Walk>
 }
 
+/** The owner of a cursor. */
 export interface Owner {
   readonly organization: string
+  /** The resource; `*` for the feed of all. */
   readonly resource: string
 }
-
-/** The place of a reader without a cursor. */
-export const start = { position: -1, id: "" } as const
 
 const radix = 36
 
@@ -50,67 +38,128 @@ const textOf = (cursor: string): string => Buffer.from(cursor.slice(0, -checksum
 /** True if a cursor was given out to an owner. */
 export const isOf = (cursor: string, owner: Owner): boolean => sealed(textOf(cursor), owner) === cursor
 
-/**
- * The text of a cursor. Version 2 is of a first load. After that it is version 1, which the release before reads as well:
- * there the first number was the timeline of the mark, which no release has as 0.
- */
-export const encode = ({ ceiling, feed, floor, id, mark, position, target, wal }: Cursor, owner: Owner): string => {
-  const [version, numbers] =
-    target === 0 && floor === 0 ? [1, [0, ceiling, wal, position]] : [2, [target, floor, ceiling, wal, position]]
-  return sealed([version, feed, mark, ...numbers.map((number) => number.toString(radix)), id].join("."), owner)
+/** Begins the text of walks where a cursor that is a place alone has an id: the release before takes all of it for an id. */
+const walksBegin = "~\u0001"
+
+const Position = Schema.Int.check(Schema.isBetween({ minimum: -1, maximum: Number.MAX_SAFE_INTEGER - 1 }))
+const isPosition = Schema.is(Position)
+
+// Postgres has no text with U+0000.
+const Text = Schema.String.check(Schema.makeFilter((text: string) => !text.includes("\0")))
+
+const Place = Schema.Struct({ position: Position, id: Text, branch: Text })
+
+/** At most as many transactions as a cursor has room for. */
+export const maximumRunning = 1000
+
+const Walks = Schema.fromJsonString(
+  Schema.Array(
+    Schema.Struct({
+      feeds: Schema.Record(Schema.String, Schema.String),
+      place: Place,
+      /** Each as the difference to the one before. */
+      running: Schema.Array(Schema.Int).check(Schema.isMaxLength(2 * maximumRunning)),
+      partial: Schema.optional(Place),
+      floor: Schema.optional(Position),
+      target: Schema.optional(Position)
+    })
+  ).check(Schema.isMaxLength(100))
+)
+const decodeWalks = Schema.decodeOption(Walks)
+
+/** A walk with each running transaction as the difference to the one before. */
+const differences = (walk: Walk.Walk): Walk.Walk => ({
+  ...walk,
+  running: walk.running.map((position, index, all) => position - (all[index - 1] ?? 0))
+})
+
+const sums = (walk: Walk.Walk): Walk.Walk => {
+  let sum = 0
+  return { ...walk, running: walk.running.map((difference) => (sum += difference)) }
 }
 
-const token = /^[0-9a-f]{8}$/
+/**
+ * The text of a cursor. It begins as in the release before, which resumes there too: version 2 is of a first load, and its
+ * place is before each change that the reader has not seen.
+ */
+export const encode = ({ ceiling, mark, order, wal, walks }: Cursor, owner: Owner): string => {
+  const [{ floor = 0, partial, place, running, target = 0 } = { place: Walk.start, running: [] }] = walks
+  const lowest = Math.min(partial?.position ?? Infinity, running[0] ?? Infinity, place.position + 1) - 1
+  const isPlain = walks.length === 1 && lowest === place.position && owner.resource !== "*"
+  const [version, loading] = target === 0 && floor === 0 ? [1, [0]] : [2, [target, floor]]
+  const numbers = [...loading, ceiling, wal, lowest].map((number) => number.toString(radix))
+  const coded = isPlain ? place.id : walksBegin + JSON.stringify(walks.map(differences))
+  return sealed([version, order, mark, ...numbers, coded].join("."), owner)
+}
+
+const tokenForm = /^[0-9a-f]{8}$/
 
 const digits = /^(?:-1|[0-9a-z]{1,10})$/
 
-/** The cursor of a text; undefined if it is none. */
-export const decode = (cursor: string): Cursor | undefined => {
-  const [version = "", feed = "", mark = "", ...rest] = textOf(cursor).split(".")
+/**
+ * The cursor of a text; undefined if it is none.
+ *
+ * @param resource the resource of the feed
+ */
+export const decode = (cursor: string, resource: string): Cursor | undefined => {
+  const [version = "", order = "", mark = "", ...rest] = textOf(cursor).split(".")
   const given = rest.splice(0, version === "1" ? 4 : 5)
   const id = rest.join(".")
   const isWhole =
-    /^[12]$/.test(version) && token.test(feed) && token.test(mark) && given.every((text) => digits.test(text))
-  // Postgres has no text with U+0000.
+    /^[12]$/.test(version) && tokenForm.test(order) && tokenForm.test(mark) && given.every((text) => digits.test(text))
   if (!isWhole || rest.length === 0 || id.includes("\0")) return undefined
   const numbers = given.map((text) => Number.parseInt(text, radix))
   const [position = 0, wal = 0, ceiling = 0, ...loading] = numbers.toReversed()
-  // Version 1 of the release before has a timeline here, and no target: a load began at or below the ceiling.
+  const found = { order, mark, ceiling, wal }
+  if (id.startsWith(walksBegin)) {
+    const walks = Option.getOrUndefined(decodeWalks(id.slice(walksBegin.length)))?.map(sums)
+    return walks?.every(({ running }) => running.every(isPosition)) === true ? { ...found, walks } : undefined
+  }
+  // Version 1 of an old release has a timeline here, and no target: a load began at or below the ceiling.
   const [floor = 0, target = 0] = version === "1" ? [0, loading[0] === 0 ? 0 : ceiling] : loading
-  return { feed, mark, ceiling, wal, position, id, target, floor }
+  const place = { position, id, branch: Walk.lastBranch }
+  return {
+    ...found,
+    walks: [
+      { feeds: { [resource]: order }, place, running: [], floor: floor || undefined, target: target || undefined }
+    ]
+  }
 }
 
 /** The progress of the transactions of a server. */
 export const Progress = Schema.Struct({
-  /** All changes below it are complete. */
-  horizon: Schema.Int,
-  /** The snapshot sees no change at or above it. */
-  ceiling: Schema.Int,
-  /** The number of transactions with an id at or above the ceiling. */
+  /** The position of the transaction id 0. */
+  base: Schema.Int,
+  /** As Postgres writes it: `10:20:10,14`. */
+  snapshot: Schema.String,
+  /** The number of transactions with an id at or above the end of the snapshot. */
   inFlight: Schema.Int,
-  /** True for a standby, which does not know what its primary has done since. */
+  /** True for a standby, which does not know what its primary has done since, nor which transactions are running. */
   isStandby: Schema.Boolean
 })
 export type Progress = typeof Progress.Type
 
-/** The feed of a resource in the snapshot of the statement that reads it. */
+/** The feeds in the snapshot of the statement that reads them. */
 export const FeedSnapshot = Schema.Struct({
   ...Progress.fields,
   organization: Schema.String,
-  token: Schema.String,
+  /** The token of the feed of each table. */
+  tokens: Schema.Record(Schema.String, Schema.String),
   /** The token of the newest mark; empty where there is none. */
   mark: Schema.String,
-  /** Identifies the table and the run of the server. */
+  /** Every transaction below it had ended when the newest mark was written. */
+  marked: Schema.Int,
+  /** Identifies the tables and the run of the server. */
   run: Schema.String,
   /** The byte of the write-ahead log that lies behind everything that the snapshot sees. */
   wal: Schema.Int
 })
 export type FeedSnapshot = typeof FeedSnapshot.Type
 
-/** The state of a feed, as far as it decides about a cursor. */
+/** The state of the feeds, as far as it decides about a cursor. */
 export const FeedState = Schema.Struct({
   snapshot: FeedSnapshot,
-  /** True if the table is the one for which the order began. */
+  /** True if the tables are those for which the order began. */
   isInPlace: Schema.Boolean,
   /** True if the newest mark is of this run of the server; on a standby, if there is one. */
   isMarked: Schema.Boolean,
@@ -121,17 +170,49 @@ export const FeedState = Schema.Struct({
 })
 export type FeedState = typeof FeedState.Type
 
+/** The transactions that a server shows, in positions. */
+export const shownBy = ({ base, snapshot }: Pick<Progress, "base" | "snapshot">): Walk.Snapshot => {
+  const [, next = "", running = ""] = snapshot.split(":")
+  return {
+    next: base + Number(next),
+    running: running === "" ? [] : running.split(",").map((id) => base + Number(id))
+  }
+}
+
+/** The lowest id that is not known to have ended: of a standby, that of its snapshot. */
+export const horizonOf = ({ base, snapshot }: Progress): number => base + Number(snapshot.split(":", 1)[0])
+
 /**
- * True if the snapshot alone shows that a cursor can be resumed: nothing has changed since the feed was settled, and the
- * cursor is of this order and mark.
+ * True if the feed is read below the horizon only: a standby does not know which transactions are running, and a cursor has
+ * no room for more of them.
  */
-export const isUnchanged = (settled: FeedSnapshot, now: FeedSnapshot, cursor: Cursor | undefined) =>
+export const isHeldBack = (progress: Progress): boolean =>
+  progress.isStandby || shownBy(progress).running.length > maximumRunning
+
+/** The transactions whose changes a reader gets. */
+export const readableIn = (progress: Progress): Walk.Snapshot =>
+  isHeldBack(progress) ? { next: horizonOf(progress), running: [] } : shownBy(progress)
+
+const isBelow = ({ walks }: Cursor, ceiling: number) => walks.every(({ place }) => place.position < ceiling)
+
+/**
+ * True if the snapshot alone shows that a cursor can be resumed: nothing has changed since the feeds were settled, and the
+ * cursor is of this order and mark.
+ *
+ * @param order the token of the order
+ */
+export const isUnchanged = (
+  settled: FeedSnapshot,
+  now: FeedSnapshot,
+  order: string | undefined,
+  cursor: Cursor | undefined
+) =>
   settled.run === now.run &&
-  settled.token === now.token &&
   settled.mark === now.mark &&
   settled.isStandby === now.isStandby &&
+  Object.entries(now.tokens).every(([table, token]) => settled.tokens[table] === token) &&
   (cursor === undefined ||
-    (cursor.feed === now.token && cursor.mark === now.mark && (now.isStandby || cursor.position < now.ceiling)))
+    (cursor.order === order && cursor.mark === now.mark && (now.isStandby || isBelow(cursor, shownBy(now).next))))
 
 /**
  * The verdict about a cursor, or about a reader without one.
@@ -145,37 +226,16 @@ export type Verdict = "Readable" | "Behind" | "Expired" | "Unsettled"
 
 export const verdictOf = (
   { durableUntil, isInPlace, isMarked, proven, snapshot }: FeedState,
+  order: string | undefined,
   cursor: Cursor | undefined
 ): Verdict => {
-  const { ceiling, isStandby, mark, token: feed } = snapshot
   if (!isInPlace || !isMarked) return "Unsettled"
   if (cursor === undefined) return "Readable"
-  if (cursor.feed !== feed) return "Expired"
+  if (cursor.order !== order) return "Expired"
+  const { isStandby, mark } = snapshot
   // Only a database that was set back to an earlier state has not reached a position that a reader has seen.
-  if (cursor.mark === mark) return !isStandby && cursor.position >= ceiling ? "Expired" : "Readable"
+  if (cursor.mark === mark) return isStandby || isBelow(cursor, shownBy(snapshot).next) ? "Readable" : "Expired"
   if (proven === null) return isStandby ? "Behind" : "Expired"
   const hasSurvived = cursor.ceiling <= proven || (durableUntil !== null && cursor.wal <= durableUntil)
   return hasSurvived ? "Readable" : "Expired"
-}
-
-/** The cursor after a page, for a reader that had one or was at the start. */
-export const cursorAfter = (
-  before: Cursor | undefined,
-  { hasMore, last }: Pick<ChangesPage, "hasMore" | "last">,
-  { ceiling, horizon, mark, token: feed, wal }: FeedSnapshot
-): Cursor => {
-  const had = before ?? { ...start, target: ceiling, floor: horizon, ceiling: 0, wal: 0 }
-  const floor = last === undefined ? had.floor : Math.min(had.floor, horizon)
-  const hasPassed = !hasMore && horizon >= floor
-  const { id, position } = last ?? had
-  return {
-    feed,
-    mark,
-    ceiling: Math.max(ceiling, had.ceiling),
-    wal: Math.max(wal, had.wal),
-    target: !hasMore && horizon >= had.target ? 0 : had.target,
-    floor: hasPassed ? 0 : floor,
-    // A record at the last position below the floor whose id is not ASCII may come once more.
-    ...(hasPassed && position < floor - 1 ? { position: floor - 1, id: "~" } : { position, id })
-  }
 }

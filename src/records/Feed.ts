@@ -1,278 +1,245 @@
-/** Reads the change feed of a resource from Postgres. */
-import { Clock, Duration, Effect, Schema, Semaphore } from "effect"
-import type { Constructor, Fragment } from "effect/sql/Statement"
+/** A feed of changes: decides whether a cursor is resumed, reads a page, and waits for changes where there are none. */
+import { Clock, Duration, Effect, Record, Semaphore } from "effect"
 import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import { ChangesNotServed, CursorExpired, CursorInvalid, RecordStoreDown } from "../api/Errors.ts"
-import type { Resource } from "../api/records/Resource.ts"
-import type { Database } from "../database/Database.ts"
-import { bytesOf } from "../database/Columns.ts"
-import type { Query, Read, Shaped } from "../keys/OrganizationReads.ts"
+import { type ChangesNotServed, CursorExpired, CursorInvalid, RecordStoreDown } from "../api/Errors.ts"
 import { polling } from "../observability/RequestFacts.ts"
 import type { ChangeClock, Seen } from "./ChangeClock.ts"
 import * as Cursor from "./Cursor.ts"
-import { type ChangeRow, changesPage, changesResponse } from "./Pages.ts"
+import { type ChangeRow, type Kind, placeOf, tableOf } from "./FeedPages.ts"
 import type { Changes, ChangesRequest, ReadError } from "./Repository.ts"
+import * as Walk from "./Walk.ts"
 
-const snapshotJson = (sql: Constructor, owner: Fragment, table: Fragment) => sql`
-  json_build_object('token', f.token, 'mark', coalesce((select token from change_marks order by timeline desc limit 1), ''),
-    'isStandby', pg_is_in_recovery(), 'run', concat_ws('|', pg_relation_filepath(${table}), pg_postmaster_start_time()),
-    'horizon', change_horizon(), 'ceiling', change_ceiling(), 'inFlight', change_in_flight(),
-    'wal', change_wal(case
-      when not pg_is_in_recovery() then pg_current_wal_flush_lsn()
-      when pg_last_wal_receive_lsn() >= pg_last_wal_replay_lsn() then pg_last_wal_receive_lsn()
-      -- From an archive. What a record did is seen before it counts as replayed.
-      else pg_last_wal_replay_lsn() + 16777216 end),
-    'organization', ${owner}::text)`
-
-/** The SQL of the snapshot of a resource's feed, for an owner: one row, JSON. */
-export const snapshotQuery = (sql: Constructor, owner: Fragment, { table }: Resource) => {
-  const name = sql.literal(`'${table}'`)
-  return sql`select ${snapshotJson(sql, owner, name)}::text from change_feeds f where f.table_name = ${name}`
+/** Changes, and the snapshot of the statement that read them. */
+export interface Found {
+  readonly snapshot: Cursor.FeedSnapshot
+  /** One more than the limit if there are more. */
+  readonly rows: ReadonlyArray<ChangeRow>
 }
 
-/** The SQL of the state of a resource's feed, for an owner: one row, JSON. */
-const stateQuery = (sql: Constructor, owner: Fragment, { table }: Resource, cursor: Cursor.Cursor | undefined) => {
-  const name = sql.literal(`'${table}'`)
-  return sql`
-    select json_build_object(
-      'snapshot', ${snapshotJson(sql, owner, name)}, 'isInPlace', f.place = change_place(f.table_name),
-      'isMarked', coalesce((
-        select pg_is_in_recovery() or (timeline = change_timeline() and started_at = pg_postmaster_start_time())
-        from change_marks order by timeline desc limit 1
-      ), false),
-      'proven', m.proven, 'durableUntil', change_wal(m.durable_until)
-    )::text
-    from change_feeds f left join change_marks m on m.token = ${cursor?.mark ?? ""} where f.table_name = ${name}`
-}
-
-const maximumBigint = "9223372036854775807"
-
-/**
- * The values of `changesQuery` for a cursor: the place that records come after, and the place that removals come after.
- * Without a cursor, all records and no removals.
- */
-export const placesOf = (cursor: Cursor.Cursor | undefined): ReadonlyArray<string> => {
-  if (cursor === undefined) return [String(Cursor.start.position), Cursor.start.id, maximumBigint, ""]
-  const { floor, id, position } = cursor
-  const place = [String(position), id]
-  return [...place, ...(floor > position ? [String(floor), ""] : place)]
-}
-
-/**
- * The query of up to `limit` changes, and one more if there are more. Both branches are read in the order of an index, and
- * merged as they are read.
- *
- * @param first the SQL of the first row, which has it as its `removal`, and no `position`
- * @param places the values of `placesOf`
- */
-export const changesQuery = (
-  sql: Constructor,
-  owner: Fragment,
-  resource: Resource,
-  limit: number,
-  first: Fragment,
-  [position = "", id = "", removalPosition = "", removalId = ""]: ReadonlyArray<string>
-): Query<ChangeRow> => {
-  const table = sql.literal(resource.table)
-  const name = sql.literal(`'${resource.table}'`)
-  const bounds = sql.literal(`limit ${limit + 1}`)
-  // Hidden from the planner, so that one plan serves all cursors.
-  const isAfter = (place: string, of: string) =>
-    sql`(t.change_position, t.id) > ((select ${place}::bigint), (select ${of}::text)) and t.change_position < change_horizon()`
-  // In the snapshot of the page: another server, or a later moment, may have another answer. Not `exists`, for which a plan
-  // may read all records of the owner.
-  const existing = sql`(select '+' from ${table} t where t.organization_id = ${owner} and t.id = p.id)`
-  return {
-    isPlannedOnce: true,
-    columns: ["record", "removal", "position"],
-    statement: sql<ChangeRow>`
-      select null::bpchar as record, s.text as removal, null::float8 as position
-      from (${first}) s (text)
-      union all
-      select ${sql.literal(bytesOf("p.record"))}, case when p.record is null then coalesce(${existing}, '-') || p.id end,
-        p.change_position::float8
-      from (
-        (
-          select t.record, t.id, t.change_position from ${table} t
-          where t.organization_id = ${owner} and ${isAfter(position, id)} order by t.change_position, t.id ${bounds}
-        )
-        union all
-        (
-          select null, t.id, t.change_position from removals t
-          where t.organization_id = ${owner} and t.table_name = ${name} and ${isAfter(removalPosition, removalId)}
-          order by t.change_position, t.id ${bounds}
-        )
-        order by change_position, id ${bounds}
-      ) p`
-  }
+/** The store of a feed, for the organization of the request. */
+export interface Store {
+  /** Fails where the store has no order of changes. */
+  readonly check: Effect.Effect<void, ChangesNotServed | RecordStoreDown>
+  /** Reads up to `limit` changes of walks, and one more. */
+  readonly read: (
+    walks: ReadonlyArray<Walk.Walk>,
+    limit: number
+  ) => Effect.Effect<Found, ReadError, CurrentOrganization>
+  /** Reads the state of the feed, for a cursor with a mark. */
+  readonly state: (mark: string) => Effect.Effect<Cursor.FeedState, ReadError, CurrentOrganization>
+  readonly clock: Pick<ChangeClock["Service"], "hasMark" | "keep" | "lag" | "wait">
+  /** The number of records above which a page is large. */
+  readonly largePage: number
 }
 
 const cursorInvalid = new CursorInvalid()
 const cursorExpired = new CursorExpired()
-const notServed = new ChangesNotServed()
-
-const decode = <S extends Schema.Codec<unknown, unknown>>(schema: S) => {
-  const decodeText = Schema.decodeEffect(Schema.fromJsonString(schema))
-  return (text: string) => Effect.orDie(decodeText(text))
-}
-const decodeSnapshot = decode(Cursor.FeedSnapshot)
-const decodeState = decode(Cursor.FeedState)
+const busy = new RecordStoreDown({ detail: "The record store is busy" })
 
 const wokenAtOnce = 16
 
+/** How often a page is read, where the feed has to be settled first or a table is truncated. */
+const attempts = 5
+
+/** A request for changes with the walks that it continues. */
 interface Asked {
   readonly given: string | undefined
   readonly cursor: Cursor.Cursor | undefined
   readonly limit: number
+  readonly names: ReadonlyArray<string>
+  readonly walks: ReadonlyArray<Walk.Walk>
+  /** The resources that are read from their beginning, by a reader who has a copy of others. */
+  readonly resets: ReadonlyArray<string>
 }
 
-const askedOf = (given: string | undefined, limit: number): Asked => ({
-  given,
-  limit,
-  cursor: given === undefined ? undefined : Cursor.decode(given)
-})
-
-/** Reads up to `limit` rows for the current organization. */
-export type ReadRows = <Row extends object>(
-  limit: number,
-  queryOf: Read<Row>["queryOf"],
-  shaped?: Shaped
-) => Effect.Effect<ReadonlyArray<Row>, ReadError, CurrentOrganization>
-
-/**
- * The feed of a resource.
- *
- * @param largePage the number of records above which a page is read on a dedicated connection
- */
-export const make = (
-  sql: Database,
-  clock: ChangeClock["Service"],
-  resource: Resource,
-  read: ReadRows,
-  largePage: number
-) => {
-  /** The snapshot of the feed when it was last examined. */
-  let settled: Cursor.FeedSnapshot | undefined
-  const turns = Semaphore.makeUnsafe(wokenAtOnce)
-
-  /** Fails unless all records are on one server: a position in the order means nothing on another. */
-  const requireSingle = Effect.gen(function* () {
-    yield* sql.distribution.refresh
-    const isDistributed = sql.distribution.isDistributed()
-    if (isDistributed === undefined) return yield* new RecordStoreDown()
-    if (isDistributed) return yield* notServed
+/** A request for some resources. Those that no walk has, or whose feed has ended, are read from their beginning. */
+const askedOf = (
+  { cursor, given, limit, names }: Pick<Asked, "cursor" | "given" | "limit" | "names">,
+  ended: ReadonlyArray<string> = []
+): Asked => {
+  const known = (cursor?.walks ?? []).flatMap((walk) => {
+    const feeds = Object.entries(walk.feeds).filter(([name]) => names.includes(name) && !ended.includes(name))
+    return feeds.length === 0 ? [] : [{ ...walk, feeds: Object.fromEntries(feeds) }]
   })
+  const others = names.filter((name) => !known.some(({ feeds }) => name in feeds))
+  const feeds = Object.fromEntries(others.map((name) => [name, ""]))
+  const opened = others.length === 0 ? [] : [Walk.opened(feeds)]
+  return { cursor, given, limit, names, walks: [...known, ...opened], resets: cursor === undefined ? [] : others }
+}
 
-  const readSome = (limit: number, { cursor }: Asked) =>
-    read(
-      limit,
-      (owner, places) => changesQuery(sql, owner, resource, limit, snapshotQuery(sql, owner, resource), places),
-      { shape: `changes ${limit}`, values: placesOf(cursor) }
-    )
+const isComplete = (walks: ReadonlyArray<Walk.Walk> | undefined) => walks?.every(({ target }) => target === undefined)
+
+/** A feed over a store. */
+export const make = (kind: Kind, { check, clock, largePage, read, state }: Store) => {
+  const { lengthOf, name, ordered, render, resources } = kind
+  const tables = new Map(resources.map((resource) => [resource.name, resource.table]))
+  const byTable = new Map(resources.map((resource) => [resource.table, resource.name]))
+  const turns = Semaphore.makeUnsafe(wokenAtOnce)
+  /** The snapshot of the feed when its state was last read. */
+  let settled: Cursor.FeedSnapshot | undefined
+
+  const tokenOf = ({ tokens }: Cursor.FeedSnapshot, resource: string) => tokens[tables.get(resource) ?? ""] ?? ""
 
   /** Reads changes. Most readers with a cursor have seen all: a short statement shows it at half the cost of a large page. */
-  const readChanges = (asked: Asked) =>
-    asked.cursor === undefined || asked.limit <= largePage
-      ? readSome(asked.limit, asked)
+  const readChanges = ({ cursor, limit, walks }: Asked) =>
+    cursor === undefined || limit <= largePage
+      ? read(walks, limit)
       : Effect.filterOrElse(
-          readSome(0, asked),
-          (rows) => rows.length === 1,
-          () => readSome(asked.limit, asked)
+          read(walks, 0),
+          ({ rows }) => rows.length === 0,
+          () => read(walks, limit)
         )
 
-  /** Reads changes behind the whole state of the feed. */
-  const readWithState = ({ cursor, limit }: Asked) =>
-    read(limit, (owner) =>
-      changesQuery(sql, owner, resource, limit, stateQuery(sql, owner, resource, cursor), placesOf(cursor))
-    )
+  const requireOwn = ({ given }: Asked, { organization }: Cursor.FeedSnapshot) =>
+    given === undefined || Cursor.isOf(given, { organization, resource: name })
+      ? Effect.void
+      : Effect.fail(cursorInvalid)
 
-  const ownerOf = ({ organization }: Cursor.FeedSnapshot) => ({ organization, resource: resource.name })
-
-  const requireOwn = ({ given }: Asked, snapshot: Cursor.FeedSnapshot) =>
-    given === undefined || Cursor.isOf(given, ownerOf(snapshot)) ? Effect.void : Effect.fail(cursorInvalid)
-
-  /** A page, and the position that its reader has reached. */
-  const outcome = (
-    page: Changes,
-    { horizon, organization }: Cursor.FeedSnapshot,
-    { id, position, target }: Pick<Cursor.Cursor, "id" | "position" | "target">
-  ): { readonly page: Changes; readonly seen: Seen } => ({
-    page,
-    seen: { table: resource.table, organization, horizon, position, id, target }
-  })
-
-  const respond = Effect.fnUntraced(function* (
-    { cursor, given, limit }: Asked,
-    snapshot: Cursor.FeedSnapshot,
-    changes: ReadonlyArray<ChangeRow>
-  ) {
-    const page = changesPage(changes, limit)
-    const next = Cursor.cursorAfter(cursor, page, snapshot)
-    const isSameLoad = cursor === undefined || (cursor.target === next.target && cursor.floor === next.floor)
-    // The reader of an empty page has seen nothing more that may not survive a failover: it keeps its cursor.
-    const isSame = page.last === undefined && isSameLoad && cursor?.mark === next.mark
-    const response = changesResponse(page, {
-      cursor: given !== undefined && isSame ? given : Cursor.encode(next, ownerOf(snapshot)),
-      isComplete: next.target === 0,
-      lag: yield* clock.lag(snapshot)
+  /** The rows of a page, and the walks after it. */
+  const advance = ({ limit, walks }: Asked, { rows: found, snapshot }: Found) => {
+    const hasMore = found.length > limit
+    const rows = hasMore ? found.slice(0, lengthOf(found, limit)) : found
+    const seen = Cursor.readableIn(snapshot)
+    const indexOf = ({ branch }: ChangeRow) =>
+      resources.length === 1 ? 0 : walks.findIndex(({ feeds }) => (byTable.get(tableOf(branch ?? "")) ?? "") in feeds)
+    const lasts = new Map(rows.map((row) => [indexOf(row), row]))
+    const cut = hasMore ? Math.max(...lasts.keys()) : Infinity
+    const after = walks.map((before, index) => {
+      const feeds = Record.map(before.feeds, (_, resource) => tokenOf(snapshot, resource))
+      const walk = { ...before, feeds }
+      const row = lasts.get(index)
+      const last = row && placeOf(row)
+      if (index < cut) return Walk.exhausted(walk, seen, last, snapshot.marked)
+      return index === cut && last !== undefined ? Walk.cutAt(walk, seen, last) : walk
     })
-    return outcome({ ...response, isEmpty: response.isEmpty && isSameLoad }, snapshot, next)
+    const isOne = !hasMore && after.length > 1 && !Cursor.isHeldBack(snapshot)
+    return { hasMore, rows, walks: isOne ? [Walk.merge(after, seen)] : after }
+  }
+
+  /** A page, and what its reader has seen. */
+  const outcome = (page: Changes, snapshot: Cursor.FeedSnapshot, names: ReadonlyArray<string>) => {
+    const seen: Seen = {
+      organization: snapshot.organization,
+      tables: names.flatMap((resource) => tables.get(resource) ?? []),
+      snapshot: Cursor.readableIn(snapshot)
+    }
+    return { page, seen }
+  }
+
+  const respond = Effect.fnUntraced(function* (asked: Asked, found: Found) {
+    const { cursor, names, resets } = asked
+    const { snapshot } = found
+    const { hasMore, rows, walks } = advance(asked, found)
+    const { next: ceiling } = Cursor.shownBy(snapshot)
+    const had = cursor ?? { ceiling: 0, wal: 0 }
+    // The reader of an empty page has seen nothing more that may not survive a failover.
+    const reached =
+      rows.length === 0 ? had : { ceiling: Math.max(ceiling, had.ceiling), wal: Math.max(snapshot.wal, had.wal) }
+    const { mark, organization } = snapshot
+    const order = snapshot.tokens[ordered] ?? ""
+    const text = Cursor.encode(
+      { ceiling: reached.ceiling, mark, order, wal: reached.wal, walks },
+      { organization, resource: name }
+    )
+    const isConsistent = !hasMore && (!Cursor.isHeldBack(snapshot) || Cursor.horizonOf(snapshot) >= ceiling)
+    const page: Changes = {
+      json: render({ rows, resets, cursor: text, hasMore, isConsistent }),
+      cursor: text,
+      lag: yield* clock.lag(snapshot),
+      isComplete: isComplete(walks) === true,
+      rows: rows.length,
+      isEmpty:
+        rows.length + resets.length === 0 &&
+        !hasMore &&
+        (cursor === undefined || isComplete(cursor.walks) === isComplete(walks))
+    }
+    return outcome(page, snapshot, names)
   })
 
   /** The response of a standby that is behind the cursor: nothing yet. */
-  const respondBehind = Effect.fnUntraced(function* ({ cursor, given = "" }: Asked, snapshot: Cursor.FeedSnapshot) {
+  const respondBehind = Effect.fnUntraced(function* (
+    { cursor, given = "", names }: Asked,
+    snapshot: Cursor.FeedSnapshot
+  ) {
     // A mark of a server that was promoted and is gone never arrives.
     if (cursor !== undefined && !(yield* clock.hasMark(cursor.mark))) return yield* cursorExpired
-    const lag = Math.max(yield* clock.lag(snapshot), 1)
-    const page = changesResponse(changesPage([], 0), { cursor: given, isComplete: cursor?.target === 0, lag })
-    return outcome(page, snapshot, cursor ?? { ...Cursor.start, target: 0 })
-  })
-
-  /** Responds by the whole state of the feed. Undefined where it has to be settled first. */
-  const examine = Effect.fnUntraced(function* (asked: Asked) {
-    const [first, ...changes] = yield* readWithState(asked)
-    if (first?.removal == null) return undefined
-    const state = yield* decodeState(first.removal)
-    yield* requireOwn(asked, state.snapshot)
-    switch (Cursor.verdictOf(state, asked.cursor)) {
-      case "Unsettled":
-        return undefined
-      case "Expired":
-        return yield* cursorExpired
-      case "Behind":
-        return yield* respondBehind(asked, state.snapshot)
-      case "Readable":
-        settled = state.snapshot
-        return yield* respond(asked, state.snapshot, changes)
+    const page: Changes = {
+      json: render({ rows: [], resets: [], cursor: given, hasMore: false, isConsistent: false }),
+      cursor: given,
+      lag: Math.max(yield* clock.lag(snapshot), 1),
+      isComplete: isComplete(cursor?.walks) === true,
+      rows: 0,
+      isEmpty: true
     }
+    return outcome(page, snapshot, names)
   })
 
-  const next = Effect.fnUntraced(function* (asked: Asked) {
-    if (settled !== undefined) {
-      const [first, ...changes] = yield* readChanges(asked)
-      const snapshot = first?.removal == null ? undefined : yield* decodeSnapshot(first.removal)
-      if (snapshot !== undefined && Cursor.isUnchanged(settled, snapshot, asked.cursor)) {
-        yield* requireOwn(asked, snapshot)
-        return yield* respond(asked, snapshot, changes)
+  /** The resources whose feed has ended since the cursor was given out: their tables were truncated. */
+  const endedIn = ({ walks }: Asked, snapshot: Cursor.FeedSnapshot) =>
+    walks
+      .flatMap(({ feeds }) => Object.entries(feeds))
+      .flatMap(([resource, token]) => (token === "" || token === tokenOf(snapshot, resource) ? [] : [resource]))
+
+  const next = Effect.fnUntraced(function* (given: Asked) {
+    let asked = given
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      const found = settled === undefined ? undefined : yield* readChanges(asked)
+      const order = found?.snapshot.tokens[ordered]
+      if (
+        settled !== undefined &&
+        found !== undefined &&
+        Cursor.isUnchanged(settled, found.snapshot, order, asked.cursor)
+      ) {
+        yield* requireOwn(asked, found.snapshot)
+        const ended = endedIn(asked, found.snapshot)
+        if (ended.length === 0) return yield* respond(asked, found)
+        asked = askedOf(asked, ended)
+        continue
+      }
+      const { cursor } = asked
+      const whole = yield* state(cursor?.mark ?? "")
+      const { proven, snapshot } = whole
+      yield* requireOwn(asked, snapshot)
+      switch (Cursor.verdictOf(whole, snapshot.tokens[ordered], cursor)) {
+        case "Unsettled":
+          yield* Effect.timeoutOption(clock.keep, "3 seconds")
+          break
+        case "Expired":
+          return yield* cursorExpired
+        case "Behind":
+          return yield* respondBehind(asked, snapshot)
+        case "Readable":
+          settled = snapshot
+          // Ids above those that the mark proves may have been given out again.
+          if (cursor !== undefined && cursor.mark !== snapshot.mark && proven !== null) {
+            const walks = cursor.walks.map((walk) => Walk.setBack(walk, proven))
+            asked = askedOf({ ...asked, cursor: { ...cursor, mark: snapshot.mark, walks } })
+          }
       }
     }
-    const response = yield* examine(asked)
-    if (response !== undefined) return response
-    yield* Effect.timeoutOption(clock.keep, "3 seconds")
-    return (yield* examine(asked)) ?? (yield* new RecordStoreDown({ detail: "The record store is busy" }))
+    return yield* busy
   })
 
-  return Effect.fnUntraced(function* ({ cursor, limit, wait = Duration.zero }: ChangesRequest) {
-    if (sql.distribution.isDistributed() !== false) yield* requireSingle
-    const asked = askedOf(cursor, limit)
-    if (cursor !== undefined && asked.cursor === undefined) return yield* cursorInvalid
+  const ask = (given: string | undefined, limit: number, names: ReadonlyArray<string>) => {
+    const cursor = given === undefined ? undefined : Cursor.decode(given, name)
+    return given !== undefined && cursor === undefined
+      ? Effect.fail(cursorInvalid)
+      : Effect.succeed(askedOf({ given, cursor, limit, names }))
+  }
+
+  return Effect.fnUntraced(function* (
+    { cursor, limit, wait = Duration.zero }: ChangesRequest,
+    names: ReadonlyArray<string> = resources.map((resource) => resource.name)
+  ) {
+    yield* check
     const begun = Duration.isZero(wait) ? 0 : yield* Clock.currentTimeMillis
-    let { page, seen } = yield* next(asked)
+    let { page, seen } = yield* next(yield* ask(cursor, limit, names))
     while (page.isEmpty && !Duration.isZero(wait)) {
       const left = Duration.toMillis(wait) - ((yield* Clock.currentTimeMillis) - begun)
       if (left <= 0 || !(yield* polling(clock.wait(seen, Duration.millis(left))))) break
       // One change may wake all readers: each reads a small page, on a shared connection, in its turn.
-      ;({ page, seen } = yield* turns.withPermit(next(askedOf(page.cursor, Math.min(limit, largePage)))))
+      const woken = Effect.flatMap(ask(page.cursor, Math.min(limit, largePage), names), next)
+      ;({ page, seen } = yield* turns.withPermit(woken))
     }
     return page
   })

@@ -1,11 +1,12 @@
 /** Serves the endpoints of the records: check the request, read, send the JSON as it is. */
-import { Context, Duration, Effect, Layer, type Schema } from "effect"
+import { Array, Context, Duration, Effect, Layer, type Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Authorization } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { DataApi } from "../api/DataApi.ts"
 import { IdRequired } from "../api/Errors.ts"
+import { allChanges } from "../api/records/Changes.ts"
 import { searchable } from "../api/records/index.ts"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
@@ -24,19 +25,25 @@ import { JsonBody } from "../api/JsonBody.ts"
 import { pruneContext } from "../http/Middleware.ts"
 import { note } from "../observability/RequestFacts.ts"
 import type { Json } from "./Pages.ts"
-import { type Criteria, Repositories, type Repository } from "./Repository.ts"
+import { type Changes, type Criteria, Repositories, type Repository } from "./Repository.ts"
 
 const json = (bytes: Json) => HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })
 
 type ChangesPayload = Schema.Struct.Type<typeof changesFields>
 
-const changesOf = ({ cursor, limit, wait }: ChangesPayload) =>
+const changesRequest = ({ cursor, limit, wait }: ChangesPayload) =>
   Effect.flatMapEager(between("limit", limit ?? maximumChanges, 1, maximumChanges), (most) =>
     Effect.mapEager(between("wait", wait ?? 0, 0, longestWait), (seconds) => ({
       cursor: cursor ?? undefined,
       limit: most,
       wait: Duration.seconds(seconds)
     }))
+  )
+
+const changesResponse = (changes: Changes, headers: Readonly<Record<string, string>> = {}) =>
+  Effect.as(
+    note({ rows: changes.rows }),
+    HttpServerResponse.setHeaders(json(changes.json), { [lagHeader]: String(changes.lag), ...headers })
   )
 
 const idOf = ({ id }: { readonly id: string }) =>
@@ -60,15 +67,9 @@ export const handlersOf = <R extends Resource>(repository: Repository<R>) => ({
     ),
   changes: ({ payload }: Request<R, "changes", ChangesPayload>) =>
     Effect.flatMapEager(CurrentOrganization.check(payload), () =>
-      Effect.flatMapEager(changesOf(payload), (request) =>
+      Effect.flatMapEager(changesRequest(payload), (request) =>
         Effect.flatMap(repository.changes(request), (changes) =>
-          Effect.as(
-            note({ rows: changes.rows }),
-            HttpServerResponse.setHeaders(json(changes.json), {
-              [lagHeader]: String(changes.lag),
-              [completeHeader]: String(changes.isComplete)
-            })
-          )
+          changesResponse(changes, { [completeHeader]: String(changes.isComplete) })
         )
       )
     )
@@ -86,8 +87,24 @@ const organizationLayer = HttpApiBuilder.group(DataApi, organization.name, (hand
   })
 )
 
+const changesLayer = HttpApiBuilder.group(DataApi, allChanges.identifier, (handlers) =>
+  Effect.map(Repositories, ({ changes }) =>
+    handlers.handleAll({
+      changes: Effect.fnUntraced(function* ({ payload }) {
+        yield* CurrentOrganization.check(payload)
+        const request = yield* changesRequest(payload)
+        return yield* Effect.flatMap(
+          changes(request, payload.resources ? Array.dedupe(payload.resources) : undefined),
+          changesResponse
+        )
+      })
+    })
+  )
+)
+
 const layers = Layer.mergeAll(
   organizationLayer,
+  changesLayer,
   ...searchable.map((resource) =>
     HttpApiBuilder.group(DataApi, resource.name, (handlers) =>
       Effect.map(Repositories, (repositories) => handlers.handleAll(handlersOf(repositories.of(resource))))

@@ -1,14 +1,17 @@
 /** Reads records that are held in memory, by the same rules as the database. */
-import { Array, Duration, Effect, Order } from "effect"
+import { Array, Effect, Order } from "effect"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
-import { CursorInvalid, RecordNotFound } from "../api/Errors.ts"
+import { RecordNotFound } from "../api/Errors.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { note } from "../observability/RequestFacts.ts"
-import * as Cursor from "./Cursor.ts"
+import type { FeedSnapshot } from "./Cursor.ts"
+import * as Feed from "./Feed.ts"
+import { type Kind, ofResource } from "./FeedPages.ts"
 import * as Pages from "./Pages.ts"
-import type { Repository } from "./Repository.ts"
+import type { AllChanges, Repository } from "./Repository.ts"
 import type { Row } from "./Rows.ts"
 import { conditionsOf, instantOf } from "./SearchQuery.ts"
+import { type Place, rangesOf } from "./Walk.ts"
 
 const encoder = new TextEncoder()
 const byBytes = Order.mapInput(Order.Array(Order.Number), (text: string) => [...encoder.encode(text)])
@@ -20,10 +23,77 @@ const inOrder = (column: string) =>
     byId
   )
 
-const recordOf = ({ json }: Row) => ({ record: Pages.fromText(json), removal: null, position: 0 })
+const byPlace = Order.combineAll([
+  Order.mapInput(Order.Number, ({ position }: Place) => position),
+  Order.mapInput(byBytes, ({ id }: Place) => id),
+  Order.mapInput(Order.String, ({ branch }: Place) => branch)
+])
 
-/** The feed is every record, once, in the order of the ids: nothing changes here. */
-const feed = { feed: "00000000", mark: "00000000", ceiling: 0, wal: 0, floor: 0 } as const
+/** All records were written by one transaction, and nothing has changed since. */
+const position = 0
+
+const token = "00000000"
+
+/** The changes of rows, by the name of their resource. */
+export const makeChanges = (kind: Kind, rows: ReadonlyMap<string, ReadonlyArray<Row>>): AllChanges => {
+  const changes = Array.sort(
+    kind.resources.flatMap(({ name, table }) =>
+      (rows.get(name) ?? []).map(({ id, json, organization }) => {
+        const place: Place = { position, id, branch: table }
+        return { ...place, name, place, organization, record: Pages.fromText(json), removal: null }
+      })
+    ),
+    Order.mapInput(byPlace, (change: { readonly place: Place }) => change.place)
+  )
+  const tokens = Object.fromEntries(
+    [kind.ordered, ...kind.resources.map(({ table }) => table)].map((table) => [table, token])
+  )
+  const snapshot = Effect.map(CurrentOrganization.id, (organization): FeedSnapshot => ({
+    base: 0,
+    snapshot: "1:1:",
+    inFlight: 0,
+    isStandby: false,
+    organization,
+    tokens,
+    mark: token,
+    marked: 0,
+    run: "",
+    wal: 0
+  }))
+  return Feed.make(kind, {
+    check: Effect.void,
+    largePage: Infinity,
+    read: (walks, limit) =>
+      Effect.map(snapshot, (now) => {
+        const found = walks.flatMap((walk) =>
+          rangesOf(walk).flatMap((range) =>
+            changes.filter(
+              ({ name, organization, place }) =>
+                organization === now.organization &&
+                name in walk.feeds &&
+                position < range.high &&
+                Order.isGreaterThan(byPlace)(place, range)
+            )
+          )
+        )
+        return { snapshot: now, rows: found.slice(0, limit + 1) }
+      }),
+    state: () =>
+      Effect.map(snapshot, (now) => ({
+        snapshot: now,
+        isInPlace: true,
+        isMarked: true,
+        proven: null,
+        durableUntil: null
+      })),
+    clock: {
+      hasMark: () => Effect.succeed(true),
+      keep: Effect.void,
+      lag: () => Effect.succeed(0),
+      wait: (_, timeout) => Effect.as(Effect.sleep(timeout), false)
+    }
+  })
+}
 
 /** A repository over rows of any number of organizations. */
 export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>): Repository<R> => {
@@ -35,7 +105,9 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
       Effect.flatMap(owned, (all) => {
         const conditions = conditionsOf(resource, criteria)
         const matching = all.filter(({ columns }) => conditions.every(({ holds }) => holds(columns)))
-        return Pages.searchPage(matching.slice(offset, offset + limit).map(recordOf))
+        return Pages.searchPage(
+          matching.slice(offset, offset + limit).map(({ json }) => ({ record: Pages.fromText(json) }))
+        )
       }),
     get: (id) =>
       Effect.flatMap(owned, (all) => {
@@ -44,21 +116,6 @@ export const make = <R extends Resource>(resource: R, rows: ReadonlyArray<Row>):
           ? Effect.fail(new RecordNotFound())
           : Effect.as(note({ rows: 1 }), Pages.fromText(row.json))
       }),
-    changes: Effect.fnUntraced(function* ({ cursor: given, limit, wait = Duration.zero }) {
-      const owner = { organization: yield* CurrentOrganization.id, resource: resource.name }
-      const cursor = given === undefined ? undefined : Cursor.decode(given)
-      if (given !== undefined && (cursor === undefined || !Cursor.isOf(given, owner))) return yield* new CursorInvalid()
-      const before = cursor ?? Cursor.start
-      const after = Array.sort(yield* owned, byId).filter(({ id }) => Order.isGreaterThan(byBytes)(id, before.id))
-      if (after.length === 0) yield* Effect.sleep(wait)
-      const page = Pages.changesPage(after.slice(0, limit + 1).map(recordOf), limit)
-      const target = page.hasMore && cursor?.target !== 0 ? 1 : 0
-      const { id, position } = page.last ?? before
-      return Pages.changesResponse(page, {
-        cursor: Cursor.encode({ ...feed, target, id, position }, owner),
-        isComplete: target === 0,
-        lag: 0
-      })
-    })
+    changes: makeChanges(ofResource(resource), new Map([[resource.name, rows]]))
   }
 }

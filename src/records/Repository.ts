@@ -5,11 +5,12 @@
 import { Context, type Duration, Effect, Layer } from "effect"
 import type { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import type * as Errors from "../api/Errors.ts"
-import { type Records, resources } from "../api/records/index.ts"
+import { type Records, resources, searchable } from "../api/records/index.ts"
 import type { Resource, Stored } from "../api/records/Resource.ts"
 import type { Page } from "../api/records/Requests.ts"
 import { RecordDatabase } from "../database/Database.ts"
 import { ChangeClock } from "./ChangeClock.ts"
+import * as FeedPages from "./FeedPages.ts"
 import * as Memory from "./Memory.ts"
 import type { Json } from "./Pages.ts"
 import * as Postgres from "./Postgres.ts"
@@ -31,7 +32,7 @@ export interface ChangesRequest {
 }
 
 export interface Changes {
-  /** The page: `{"body":[...],"removed":[...],"cursor":"...","has_more":...}`. */
+  /** The page, as its feed renders it. */
   readonly json: Json
   /** The seconds for which changes have been held back. */
   readonly lag: number
@@ -45,19 +46,26 @@ export interface Changes {
 /** The failures of a read. The statement that reads may look up the key as well. */
 export type ReadError = Errors.Unauthorized | Errors.CredentialStoreDown | Errors.RecordStoreDown
 
+/** The failures of a read of changes. */
+export type ChangesError = Errors.CursorInvalid | Errors.CursorExpired | Errors.ChangesNotServed | ReadError
+
+/**
+ * Reads the changes of all resources for the current organization, in one order.
+ *
+ * @param names the resources; by default, all
+ */
+export type AllChanges = (
+  request: ChangesRequest,
+  names?: ReadonlyArray<string>
+) => Effect.Effect<Changes, ChangesError, CurrentOrganization>
+
 /** Reads the records of one resource for the current organization. */
 export interface Repository<R extends Resource = Resource> {
   readonly resource: R
   /** A page: `{"body":[...]}`, the records in the resource's order. */
   readonly search: (criteria: Criteria<R>, page: Page) => Effect.Effect<Json, ReadError, CurrentOrganization>
   readonly get: (id: string) => Effect.Effect<Json, Errors.RecordNotFound | ReadError, CurrentOrganization>
-  readonly changes: (
-    request: ChangesRequest
-  ) => Effect.Effect<
-    Changes,
-    Errors.CursorInvalid | Errors.CursorExpired | Errors.ChangesNotServed | ReadError,
-    CurrentOrganization
-  >
+  readonly changes: (request: ChangesRequest) => Effect.Effect<Changes, ChangesError, CurrentOrganization>
 }
 
 export class Repositories extends Context.Service<
@@ -65,6 +73,7 @@ export class Repositories extends Context.Service<
   {
     /** Makes the repository of a resource: call it when a layer is built, not for each request. */
     readonly of: <R extends Resource>(resource: R) => Repository<R>
+    readonly changes: AllChanges
   }
 >()("practice-data/records/Repository") {
   /** Reads the resources' tables in the record database. */
@@ -73,7 +82,10 @@ export class Repositories extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* RecordDatabase
       const clock = yield* ChangeClock
-      return Repositories.of({ of: (resource) => Postgres.make(sql, resource, { clock }) })
+      return Repositories.of({
+        of: (resource) => Postgres.make(sql, resource, { clock }),
+        changes: Postgres.makeChanges(sql, FeedPages.ofAll(searchable), clock)
+      })
     })
   )
 
@@ -93,7 +105,10 @@ export class Repositories extends Context.Service<
             return Effect.map(rowsOf(resource, records), (all) => [resource.name, all] as const)
           })
         )
-        return Repositories.of({ of: (resource) => Memory.make(resource, rows.get(resource.name) ?? []) })
+        return Repositories.of({
+          of: (resource) => Memory.make(resource, rows.get(resource.name) ?? []),
+          changes: Memory.makeChanges(FeedPages.ofAll(searchable), rows)
+        })
       })
     )
 }

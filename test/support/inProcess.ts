@@ -61,8 +61,9 @@ export const layerDemoBut = (names: ReadonlyArray<string>, methods: Pick<Reposit
     layerDemo,
     Layer.effect(
       Repositories,
-      Effect.map(Repositories, ({ of }) =>
+      Effect.map(Repositories, ({ changes, of }) =>
         Repositories.of({
+          changes,
           of: (resource) =>
             names.includes(resource.name) ? { ...methods, resource, changes: of(resource).changes } : of(resource)
         })
@@ -73,6 +74,7 @@ export const layerDemoBut = (names: ReadonlyArray<string>, methods: Pick<Reposit
 /** The path of every endpoint of records. */
 export const paths = [
   "/api/v3/organization/get",
+  "/api/v3/changes",
   ...searchable.flatMap(({ name }) => [`/api/v3/${name}/search`, `/api/v3/${name}/get`, `/api/v3/${name}/changes`])
 ]
 

@@ -78,7 +78,7 @@ const exampleCursor = "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vY
 export const changesFields = {
   cursor: Filter.optional(Filter.Text("The `cursor` of the previous response. Without one, you get every record.")),
   limit: Filter.optional(
-    integer("The most changes to return, `body` and `removed` together.", {
+    integer("The most changes to return, records and removals together.", {
       minimum: 1,
       maximum: maximumChanges,
       default: maximumChanges
@@ -97,6 +97,15 @@ export const lagHeader = "x-changes-lag"
 
 export const completeHeader = "x-changes-complete"
 
+export const cursorField = Schema.String.annotate({
+  description: "The position for the next request. Save it together with the records of this response.",
+  examples: [exampleCursor]
+})
+
+export const hasMoreField = Schema.Boolean.annotate({ description: "True if there are more changes already." })
+
+export const lagField = Schema.Int.annotate({ description: "The seconds for which changes have been held back." })
+
 /** A response of a change feed: its body and its headers, which a typed client gets as one value. */
 export const changesOf = <Fields extends Schema.Struct.Fields>(
   record: Schema.Struct<Fields>,
@@ -110,13 +119,10 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(
       description: "The ids of deleted records. Ignore those that you never had.",
       examples: [[]]
     }),
-    cursor: Schema.String.annotate({
-      description: "The position for the next request. Save it together with the records of this response.",
-      examples: [exampleCursor]
-    }),
-    has_more: Schema.Boolean.annotate({ description: "True if there are more changes already." })
+    cursor: cursorField,
+    has_more: hasMoreField
   }).annotate(annotations)
-  const lag = Schema.Int.annotate({ description: "The seconds for which changes have been held back." })
+  const lag = lagField
   const complete = Schema.Boolean
   return Schema.toType(Schema.Struct({ ...body.fields, lag, complete })).pipe(
     HttpApiSchema.encodeToWithHeaders(
@@ -134,4 +140,4 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(
 
 export const changesDescription = `The changes after \`cursor\`; without one, every record. See "By changes" in the introduction.
 
-\`${lagHeader}\` is the delay in seconds: changes behind an open transaction arrive once it ends. \`${completeHeader}\` is \`true\` once you have every record that existed when you began without a cursor, except those changed since, which arrive as changes. 410 means that the order of changes has restarted: start again without a cursor, with an empty copy.`
+\`${lagHeader}\` is the delay in seconds of a replica behind an open transaction; a primary has none. \`${completeHeader}\` is \`true\` once you have every record that existed when you began without a cursor, except those changed since, which arrive as changes. 410 means that the order of changes has restarted: start again without a cursor, with an empty copy.`

@@ -1292,10 +1292,136 @@ export interface ChangesPage<Item> {
   cursor: string
   /** True if there are more changes already. */
   has_more: boolean
-  /** The delay in seconds of changes behind an open transaction; 0 if there are none. */
+  /** The delay in seconds of a replica behind an open transaction; 0 if there is none. */
   lag: number
   /** True once the first load is complete: you have every record that existed when you began, except those changed since. */
   complete: boolean
+}
+
+/** Changes of several resources. Provisional: its shape may still change. */
+export interface AllChanges {
+  /** The changes, in the order in which to apply them. */
+  body: Array<ClinicsWritten | ProductsWritten | InvoicesWritten | InvoiceLinesWritten | ConsumptionLogsWritten | PetBenefitsWritten | ChargesWritten | ChargePaymentsWritten | ChargeAdjustmentsWritten | ChargeRefundsWritten | PaymentPlansWritten | PaymentIntentsWritten | CancellationPaymentIntentsWritten | PetsWritten | SubscriptionsWritten | RecordRemoved | ResourceReset>
+  /**
+   * The position for the next request. Save it together with the records of this response.
+   * @example "MS41YjBjOWQxZS4yZjdhNmM0MC4xLnhjLmh2MDVjLm5oLmNoYXJnZV9vYWtyaWRnZV8wMDEw919jq159"
+   */
+  cursor: string
+  /** True if there are more changes already. */
+  has_more: boolean
+  /** True if a copy that has applied every response up to this one equals a state that the database had: an invoice with all its lines, a payment with its charge. */
+  is_consistent: boolean
+  /**
+   * A version of the records' fields. It changes when a field or a resource is added.
+   * @example "a1b2c3d4"
+   */
+  schema: string
+  /** The delay in seconds of a replica behind an open transaction; 0 if there is none. */
+  lag: number
+}
+
+/** Provisional: its shape may still change. */
+export interface ClinicsWritten {
+  resource: "clinics"
+  record: Clinic
+}
+
+/** Provisional: its shape may still change. */
+export interface ProductsWritten {
+  resource: "products"
+  record: Product
+}
+
+/** Provisional: its shape may still change. */
+export interface InvoicesWritten {
+  resource: "invoices"
+  record: Invoice
+}
+
+/** Provisional: its shape may still change. */
+export interface InvoiceLinesWritten {
+  resource: "invoice-lines"
+  record: InvoiceLine
+}
+
+/** Provisional: its shape may still change. */
+export interface ConsumptionLogsWritten {
+  resource: "consumption-logs"
+  record: ConsumptionLog
+}
+
+/** Provisional: its shape may still change. */
+export interface PetBenefitsWritten {
+  resource: "pet-benefits"
+  record: PetBenefit
+}
+
+/** Provisional: its shape may still change. */
+export interface ChargesWritten {
+  resource: "charges"
+  record: Charge
+}
+
+/** Provisional: its shape may still change. */
+export interface ChargePaymentsWritten {
+  resource: "charge-payments"
+  record: ChargePayment
+}
+
+/** Provisional: its shape may still change. */
+export interface ChargeAdjustmentsWritten {
+  resource: "charge-adjustments"
+  record: ChargeAdjustment
+}
+
+/** Provisional: its shape may still change. */
+export interface ChargeRefundsWritten {
+  resource: "charge-refunds"
+  record: ChargeRefund
+}
+
+/** Provisional: its shape may still change. */
+export interface PaymentPlansWritten {
+  resource: "payment-plans"
+  record: PaymentPlan
+}
+
+/** Provisional: its shape may still change. */
+export interface PaymentIntentsWritten {
+  resource: "payment-intents"
+  record: PaymentIntent
+}
+
+/** Provisional: its shape may still change. */
+export interface CancellationPaymentIntentsWritten {
+  resource: "cancellation-payment-intents"
+  record: CancellationPaymentIntent
+}
+
+/** Provisional: its shape may still change. */
+export interface PetsWritten {
+  resource: "pets"
+  record: Pet
+}
+
+/** Provisional: its shape may still change. */
+export interface SubscriptionsWritten {
+  resource: "subscriptions"
+  record: Subscription
+}
+
+/** Provisional: its shape may still change. */
+export interface RecordRemoved {
+  resource: "clinics" | "products" | "invoices" | "invoice-lines" | "consumption-logs" | "pet-benefits" | "charges" | "charge-payments" | "charge-adjustments" | "charge-refunds" | "payment-plans" | "payment-intents" | "cancellation-payment-intents" | "pets" | "subscriptions"
+  /** The id of a deleted record. Ignore it if you never had the record. */
+  removed: string
+}
+
+/** Provisional: its shape may still change. */
+export interface ResourceReset {
+  resource: "clinics" | "products" | "invoices" | "invoice-lines" | "consumption-logs" | "pet-benefits" | "charges" | "charge-payments" | "charge-adjustments" | "charge-refunds" | "payment-plans" | "payment-intents" | "cancellation-payment-intents" | "pets" | "subscriptions"
+  /** What you have of this resource, and what does not follow until `has_more` is false, is gone. */
+  reset: true
 }
 
 /** A page of objects of the payment processor. */

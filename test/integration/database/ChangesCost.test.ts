@@ -5,27 +5,16 @@ import { charges } from "../../../src/api/records/Charges.ts"
 import { invoices } from "../../../src/api/records/Invoices.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
-import { eventually } from "../../support/eventually.ts"
+import { searchable } from "../../../src/api/records/index.ts"
+import { ofAll, ofResource } from "../../../src/records/FeedPages.ts"
+import * as Walk from "../../../src/records/Walk.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { changesCostOf, fill, organization } from "./cost.ts"
 
 const rows = 4000
 
-/** Waits until no transaction of another test holds the changes back. */
-const untold = Effect.gen(function* () {
-  const { sql } = yield* TestDatabase
-  const [written] = yield* sql<{ next: string }>`select change_position()::text as next`
-  yield* eventually(
-    "changes that nobody holds back",
-    Effect.map(
-      sql<{ is: boolean }>`select change_horizon() > ${written?.next ?? ""}::bigint as is`,
-      ([row]) => row?.is === true
-    )
-  )
-})
-
-/** The places of some changes, from the first to one after the last. */
-const places = Effect.fnUntraced(function* ({ table }: Resource) {
+/** Walks that have come to some changes, from the first to one after the last, with transactions that had not ended. */
+const walks = Effect.fnUntraced(function* ({ table }: Resource) {
   const { sql } = yield* TestDatabase
   const found = yield* sql<{ position: number; id: string }>`
     select change_position::float8 as position, id from (
@@ -35,22 +24,27 @@ const places = Effect.fnUntraced(function* ({ table }: Resource) {
         select change_position, id from removals where organization_id = ${organization} and table_name = ${table}
       ) t
     ) t where n % 997 = 1 order by n`
-  const order = { feed: "00000000", mark: "00000000", ceiling: 0, wal: 0, target: 0, floor: 0 }
-  return [undefined, ...found.map((place) => ({ ...order, ...place })), { ...order, position: 2 ** 50, id: "" }]
+  const feeds = Object.fromEntries(searchable.map(({ name }) => [name, ""]))
+  const places = [...found, { position: 2 ** 50, id: "" }].map((place): Walk.Place => ({ ...place, branch: "~" }))
+  return [
+    Walk.opened(feeds),
+    ...places.map((place): Walk.Walk => ({ feeds, place, running: [3, 5, 1000, place.position - 1] }))
+  ]
 })
 
 const check = Effect.fnUntraced(function* (resource: Resource) {
-  yield* untold
   let told = 0
-  for (const cursor of yield* places(resource)) {
-    for (const limit of [1, 100, 1000]) {
-      for (const cost of yield* changesCostOf(resource, cursor, limit)) {
-        const message = `${resource.name} ${limit} ${Formatter.format(cursor)} costs ${Formatter.format(cost)}`
-        // Of a removal, also whether there is a record again.
-        assert.isAtMost(cost.rows, 2 * limit + 50, message)
-        assert.isFalse(cost.scans.includes(`Seq Scan ${resource.table}`), message)
-        assert.isFalse(cost.scans.includes("Seq Scan removals"), message)
-        told += cost.told
+  for (const kind of [ofResource(resource), ofAll(searchable)]) {
+    for (const walk of yield* walks(resource)) {
+      for (const limit of [1, 100, 1000]) {
+        for (const cost of yield* changesCostOf(kind, walk, limit)) {
+          const message = `${kind.name} ${limit} ${Formatter.format(walk)} costs ${Formatter.format(cost)}`
+          // Of a removal, also whether there is a record again. Each resource has a first row of each range.
+          assert.isAtMost(cost.rows, 2 * limit + 50 + 10 * kind.resources.length, message)
+          assert.isFalse(cost.scans.includes(`Seq Scan ${resource.table}`), message)
+          assert.isFalse(cost.scans.includes("Seq Scan removals"), message)
+          told += cost.told
+        }
       }
     }
   }

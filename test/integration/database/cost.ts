@@ -2,8 +2,9 @@
 import { hash } from "node:crypto"
 import { Effect, Schema } from "effect"
 import { inOrder } from "../../../src/database/Database.ts"
-import { changesQuery, placesOf, snapshotQuery } from "../../../src/records/Feed.ts"
-import type { Cursor } from "../../../src/records/Cursor.ts"
+import type { Kind } from "../../../src/records/FeedPages.ts"
+import { changesQuery, rangesText, snapshotQuery } from "../../../src/records/FeedQuery.ts"
+import type { Walk } from "../../../src/records/Walk.ts"
 import { ownerOfKey, withKey } from "../../../src/keys/OrganizationReads.ts"
 import { askedOf, searchQuery } from "../../../src/records/SearchQuery.ts"
 import type { Criteria, Page } from "../../../src/records/Repository.ts"
@@ -104,33 +105,18 @@ const rowsOf = (nodes: ReadonlyArray<Plan>) =>
   )
 
 /**
- * What a page of changes reads: rows of all tables, and by which kinds of scan, for any cursor and for this one, where
+ * What a page of changes reads: rows of all tables, and by which kinds of scan, for any walk and for this one, where
  * the organization is known and where it is looked up by its key.
  */
-export const changesCostOf = Effect.fnUntraced(function* (
-  resource: Resource,
-  cursor: Cursor | undefined,
-  limit: number,
-  owner = organization
-) {
+export const changesCostOf = Effect.fnUntraced(function* (kind: Kind, walk: Walk, limit: number, owner = organization) {
   const { sql } = yield* TestDatabase
   const keyHash = hash("sha256", owner, "buffer")
   yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
              values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
-  const known = changesQuery(
-    sql,
-    sql`${owner}`,
-    resource,
-    limit,
-    snapshotQuery(sql, sql`${owner}`, resource),
-    placesOf(cursor)
-  )
+  const ranges = rangesText(kind, [walk])
+  const known = changesQuery(sql, sql`${owner}`, kind, limit, snapshotQuery(sql, sql`${owner}`, kind), ranges)
   const ofKey = sql.literal(ownerOfKey)
-  const keyed = withKey(
-    sql,
-    keyHash,
-    changesQuery(sql, ofKey, resource, limit, snapshotQuery(sql, ofKey, resource), placesOf(cursor))
-  )
+  const keyed = withKey(sql, keyHash, changesQuery(sql, ofKey, kind, limit, snapshotQuery(sql, ofKey, kind), ranges))
   const plans = yield* Effect.forEach([known.statement.compile(), keyed.compile()], ([text, values]) =>
     Effect.all([explain(text, values, true), explain(text, values, false)])
   )

@@ -141,18 +141,6 @@ layer(Layer.merge(OtlpCollector.layer, HttpClient.layer), live)("an export", (it
   )
 })
 
-layer(OtlpCollector.layer, live)("an exported text", (it) => {
-  it.effect("has at most 4,096 characters, and no secret", () =>
-    Effect.gen(function* () {
-      const logged = Effect.annotateLogs(Effect.log("x".repeat(5000)), "said", "Bearer abc.def-ghi")
-      yield* Effect.provide(logged, exporting())
-      const [line] = (yield* (yield* OtlpCollector).lines).filter(({ text }) => text.startsWith("xxx"))
-      assert.strictEqual(line?.text, `${"x".repeat(4096)}… (5000 characters)`)
-      assert.strictEqual(line?.attributes["said"], "Bearer …")
-    })
-  )
-})
-
 layer(OtlpCollector.layer, live)("a stop", (it) => {
   it.effect(
     "waits for a collector that hangs for two seconds, for all signals together",

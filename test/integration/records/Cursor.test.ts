@@ -6,6 +6,7 @@ import { CursorInvalid } from "../../../src/api/Errors.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
+import * as Walk from "../../../src/records/Walk.ts"
 import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { tries } from "../../support/tries.ts"
@@ -39,7 +40,7 @@ const reader = Effect.gen(function* () {
   yield* sql`insert into pets (organization_id, id) values (${owner.organization}, 'a') on conflict do nothing`
   yield* settled(sql)
   const { cursor } = yield* read()
-  const given = yield* Effect.fromNullishOr(Cursor.decode(cursor))
+  const given = yield* Effect.fromNullishOr(Cursor.decode(cursor, owner.resource))
   return { read, cursor, given }
 })
 
@@ -51,7 +52,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a cursor", (it) => {
       ({ forgery: { id, isOfHere, numbers, odd, version } }) =>
         Effect.gen(function* () {
           const { given, read } = yield* reader
-          const tokens = isOfHere ? [given.feed, given.mark] : ["0123abcd", "0123abcd"]
+          const tokens = isOfHere ? [given.order, given.mark] : ["0123abcd", "0123abcd"]
           const cursor = forged(version, ...tokens, ...numbers.slice(version === "1" ? 2 : 1), odd, id)
           const outcome = yield* Effect.match(read(cursor), {
             onSuccess: () => "resumed",
@@ -65,22 +66,42 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a cursor", (it) => {
   it.effect.each(["a\0", "\0"])("with U+0000 in its id is refused: %j", (id) =>
     Effect.gen(function* () {
       const { given, read } = yield* reader
-      const refused = yield* Effect.flip(read(forged("1", given.feed, given.mark, "0", "0", "0", "0", id)))
+      const refused = yield* Effect.flip(read(forged("1", given.order, given.mark, "0", "0", "0", "0", id)))
       assert.deepStrictEqual(refused, new CursorInvalid())
     })
   )
 
-  it.effect("of the previous release is resumed, its load complete once all that it saw is below the horizon", () =>
+  it.effect("of the release before is resumed, and that release can resume ours", () =>
     Effect.gen(function* () {
       const { cursor, given, read } = yield* reader
-      const { ceiling, feed, mark, position, wal } = given
-      const numbers = [1, ceiling, wal, position].map((number) => number.toString(36))
-      const previous = forged("1", feed, mark, ...numbers, "a")
-      assert.deepStrictEqual(Cursor.decode(previous), { ...given, id: "a", target: ceiling })
+      const { ceiling, mark, order, wal } = given
+      const position = given.walks[0]?.place.position ?? 0
+      const place = { position, id: "a", branch: Walk.lastBranch }
+      const walks = [{ feeds: { pets: order }, place, running: [], floor: undefined, target: undefined }]
+      const previous = forged(
+        "1",
+        order,
+        mark,
+        ...[0, ceiling, wal, position].map((number) => number.toString(36)),
+        "a"
+      )
+      assert.deepStrictEqual(Cursor.decode(previous, owner.resource), { ...given, walks })
       assert.isTrue((yield* read(previous)).isComplete)
-      // And the previous release can resume ours.
-      assert.match(Buffer.from(cursor, "base64url").toString(), /^1\./)
-      assert.strictEqual(given.target, 0)
+      const text = Buffer.from(cursor, "base64url").toString()
+      assert.isTrue(/^[12]\./.test(text) && !text.includes("\u0001"))
+    })
+  )
+
+  it.effect.each([
+    '~\u0001[{"feeds":{"pets":"x"},"place":{"position":1e300,"id":"","branch":""},"running":[]}]',
+    '~\u0001[{"feeds":{"pets":"x"},"place":{"position":1,"id":"\\u0000","branch":""},"running":[]}]',
+    '~\u0001[{"feeds":{"pets":"x"},"place":{"position":1,"id":"","branch":""},"running":[9e15,9e15]}]',
+    "~\u0001[{}]"
+  ])("with walks that no feed has given out is refused: %s", (walks) =>
+    Effect.gen(function* () {
+      const { given, read } = yield* reader
+      const refused = yield* Effect.flip(read(forged("1", given.order, given.mark, "0", "0", "0", "0", walks)))
+      assert.deepStrictEqual(refused, new CursorInvalid())
     })
   )
 })

@@ -67,9 +67,6 @@ layer(TestDatabase.layer, options)("histories", (it) => {
 const altered = (statement: (table: string) => string) => tables.map(statement)
 
 for (const [rule, statements] of Object.entries({
-  "the horizon": [
-    "create or replace function change_horizon() returns bigint language sql stable parallel restricted return 1e15::bigint"
-  ],
   "the triggers of removals": altered((table) => `alter table ${table} disable trigger removed, disable trigger moved`),
   "triggers that fire always": altered((table) => `alter table ${table} enable trigger user`)
 })) {
@@ -85,7 +82,7 @@ for (const [rule, statements] of Object.entries({
           const byChanges = found?.outcomes.filter(({ manner }) => manner === "changes") ?? []
           assert.isTrue(byChanges.some(({ lost, stale }) => lost + stale > 0))
         }),
-      rule === "the horizon" ? {} : long
+      long
     )
   })
 }

@@ -30,7 +30,7 @@ interface Described {
   readonly path: string
   readonly stability: Stability
   /** The fields of its request, in order. */
-  readonly request: Readonly<Record<string, "string" | "integer" | "boolean" | "date-time">>
+  readonly request: Readonly<Record<string, "string" | "integer" | "boolean" | "date-time" | "strings">>
   /** A request with nothing but the required fields. */
   readonly least: Readonly<Record<string, string>>
   readonly required: ReadonlyArray<string>
@@ -56,7 +56,12 @@ export interface TaskEndpoint extends Described {
   readonly kind: "search tasks" | "get task"
 }
 
-export type Endpoint = RecordEndpoint | ProcessorEndpoint | TaskEndpoint
+/** The feed of all resources. */
+export interface FeedEndpoint extends Described {
+  readonly kind: "feed"
+}
+
+export type Endpoint = RecordEndpoint | FeedEndpoint | ProcessorEndpoint | TaskEndpoint
 
 const page = { organization: "string", limit: "integer", offset: "integer" } as const
 
@@ -67,6 +72,8 @@ const common = {
   decided: ["413", "415", "429", "500"]
 } as const
 const found = { ...common, decided: ["404", ...common.decided] }
+
+const changesRequest = { cursor: "string", limit: "integer", wait: "integer", organization: "string" } as const
 
 const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
   const { filters, get: stability, name, search } = resource
@@ -89,10 +96,20 @@ const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
       kind: "changes",
       stability: "provisional",
       resource,
-      request: { cursor: "string", limit: "integer", wait: "integer", organization: "string" },
+      request: changesRequest,
       decided: ["410", ...common.decided, "501"]
     }
   ]
+}
+
+/** The feed of all resources, as it was decided. */
+export const feedEndpoint: FeedEndpoint = {
+  ...common,
+  path: "/changes",
+  kind: "feed",
+  stability: "provisional",
+  request: { ...changesRequest, resources: "strings" },
+  decided: ["410", ...common.decided, "501"]
 }
 
 /** Every endpoint of records. */
@@ -158,4 +175,9 @@ export const taskFields = {
 } as const
 
 /** Every endpoint. */
-export const endpoints: ReadonlyArray<Endpoint> = [...recordEndpoints, ...processorEndpoints, ...taskEndpoints]
+export const endpoints: ReadonlyArray<Endpoint> = [
+  feedEndpoint,
+  ...recordEndpoints,
+  ...processorEndpoints,
+  ...taskEndpoints
+]

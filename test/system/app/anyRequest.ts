@@ -38,7 +38,8 @@ const valid = {
   string: weighted([1, asJson(cleanText)], [1, asJson(element(...hostile))]),
   boolean: element("true", "false"),
   integer: element("1", "1e2", "1000", "100.0", "1E+1", "7"),
-  "date-time": asJson(element("2026-01-10", "2026-01-10T08:00", "2026-01-10 08:00:00.123456789", "0001-01-01"))
+  "date-time": asJson(element("2026-01-10", "2026-01-10T08:00", "2026-01-10 08:00:00.123456789", "0001-01-01")),
+  strings: element('["pets"]', '["invoices","invoice-lines","invoices"]')
 } as const
 
 const wrongTexts = `0 -1 1.5 1e400 2147483648 -0 01 +1 .5 0x10 "\\u0000" "\\ud800" "\\x" "open [ { undefined NaN '1' "1769851800"
@@ -105,6 +106,7 @@ const statusesOf = (endpoint: Endpoint) =>
   ({
     search: [200],
     changes: [200, 400],
+    feed: [200, 400],
     get: "id" in endpoint.request ? [200, 400, 404] : [200],
     processor: [200, 400, 422],
     "search tasks": [200],

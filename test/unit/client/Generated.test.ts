@@ -11,7 +11,7 @@ it.each(Object.entries(source()))("src/client/generated/%s is up to date", (name
 
 it("the client has every endpoint of the document", () => {
   assert.sameMembers(
-    resources.flatMap(({ name, verbs }) => verbs.map((verb) => `/${name}/${verb}`)),
+    ["/changes", ...resources.flatMap(({ name, verbs }) => verbs.map((verb) => `/${name}/${verb}`))],
     Object.keys(data.paths)
   )
 })

@@ -1,59 +1,43 @@
-/** The cursors that a feed resumes, after a restore, on a standby and after a failover; and the cursors that it gives out. */
+/** The cursors that a feed resumes, after a restore, on a standby and after a failover; and the text of a cursor. */
 import { assert, it } from "@effect/vitest"
-import {
-  type Cursor,
-  cursorAfter,
-  decode,
-  encode,
-  type FeedSnapshot,
-  type FeedState,
-  isOf,
-  isUnchanged,
-  type Place,
-  type Verdict,
-  verdictOf
-} from "../../../src/records/Cursor.ts"
+import * as Cursor from "../../../src/records/Cursor.ts"
+import * as Walk from "../../../src/records/Walk.ts"
 
-const cursor: Cursor = {
-  feed: "feed0000",
-  mark: "mark0001",
-  ceiling: 100,
-  wal: 5000,
-  target: 0,
-  floor: 0,
-  position: 90,
-  id: "a"
-}
+const walk: Walk.Walk = { feeds: { pets: "feed0000" }, place: { position: 90, id: "a", branch: "~" }, running: [] }
 
-const here: FeedSnapshot = {
-  token: "feed0000",
-  mark: "mark0001",
-  isStandby: false,
-  run: "run",
-  horizon: 120,
-  ceiling: 120,
+const cursor: Cursor.Cursor = { order: "feed0000", mark: "mark0001", ceiling: 100, wal: 5000, walks: [walk] }
+
+const here: Cursor.FeedSnapshot = {
+  base: 0,
+  snapshot: "120:120:",
   inFlight: 0,
-  wal: 6000,
-  organization: "org"
+  isStandby: false,
+  organization: "org",
+  tokens: { pets: "feed0000" },
+  mark: "mark0001",
+  marked: 120,
+  run: "run",
+  wal: 6000
 }
 
-const state: FeedState = { snapshot: here, isInPlace: true, isMarked: true, proven: 95, durableUntil: null }
+const state: Cursor.FeedState = { snapshot: here, isInPlace: true, isMarked: true, proven: 95, durableUntil: null }
 
 /** The difference to a primary that gave the cursor out. */
-type But = Partial<FeedState> & Partial<FeedSnapshot>
+type But = Partial<Omit<Cursor.FeedState, "snapshot">> & Partial<Cursor.FeedSnapshot>
 
 const standby: But = { isStandby: true }
 const promoted: But = { mark: "mark0002" }
+const restarted: But = { tokens: { pets: "another0" } }
 
-const verdicts: ReadonlyArray<readonly [string, Verdict, But, Cursor?]> = [
+const verdicts: ReadonlyArray<readonly [string, Cursor.Verdict, But, Cursor.Cursor?]> = [
   ["is resumed where it was given out", "Readable", {}, cursor],
   ["may be missing", "Readable", {}],
-  ["is resumed on a standby, which may lag", "Readable", { ...standby, ceiling: 50 }, cursor],
+  ["is resumed on a standby, which may lag", "Readable", { ...standby, snapshot: "50:50:" }, cursor],
   ["waits until the order has restarted in a replaced table", "Unsettled", { isInPlace: false }, cursor],
   ["waits for the first mark of the run of a server", "Unsettled", { isMarked: false }, cursor],
-  ["is expired where the order has restarted", "Expired", { token: "another0" }, cursor],
-  ["is resumed just below the ceiling of its primary", "Readable", { ceiling: 91 }, cursor],
-  ["is expired on a primary that was set back to its position", "Expired", { ceiling: 90 }, cursor],
+  ["is expired where the order has restarted", "Expired", restarted, cursor],
+  ["is resumed just below the ceiling of its primary", "Readable", { snapshot: "91:91:" }, cursor],
+  ["is expired on a primary that was set back to its position", "Expired", { snapshot: "90:90:" }, cursor],
   ["is resumed after a failover if the last mark proves its ceiling", "Readable", { ...promoted, proven: 100 }, cursor],
   ["is expired after a failover beyond the last mark", "Expired", { ...promoted, proven: 99 }, cursor],
   ["is resumed after a switchover up to its end", "Readable", { ...promoted, durableUntil: 5000 }, cursor],
@@ -62,71 +46,78 @@ const verdicts: ReadonlyArray<readonly [string, Verdict, But, Cursor?]> = [
   ["is behind if a standby does not know its mark", "Behind", { ...standby, ...promoted, proven: null }, cursor]
 ]
 
-it.for(verdicts)("a cursor %s", ([, verdict, but, given]) =>
-  assert.strictEqual(verdictOf({ ...state, ...but, snapshot: { ...here, ...but } }, given), verdict)
-)
+const orderOf = ({ tokens }: Cursor.FeedSnapshot) => tokens["pets"]
 
-const examined: ReadonlyArray<readonly [string, Partial<FeedSnapshot>, Partial<Cursor>?]> = [
+it.for(verdicts)("a cursor %s", ([, verdict, { snapshot: text = here.snapshot, ...but }, given]) => {
+  const snapshot = { ...here, ...but, snapshot: text }
+  assert.strictEqual(Cursor.verdictOf({ ...state, ...but, snapshot }, orderOf(snapshot), given), verdict)
+})
+
+const examined: ReadonlyArray<readonly [string, Partial<Cursor.FeedSnapshot>, Partial<Cursor.Cursor>?]> = [
   ["of another run of the server, or another table", { run: "another" }],
-  ["of another order", { token: "another0" }],
-  ["of a server with another mark", promoted],
-  ["of a server that was promoted", standby],
-  ["of a cursor of another order", {}, { feed: "another0" }],
+  ["of another order", restarted],
+  ["of a server with another mark", { mark: "mark0002" }],
+  ["of a server that was promoted", { isStandby: true }],
+  ["of a cursor of another order", {}, { order: "another0" }],
   ["of a cursor with another mark", {}, { mark: "mark0002" }],
-  ["of a cursor at the ceiling", { ceiling: 90 }, {}]
+  ["of a cursor at the ceiling", { snapshot: "90:90:" }, {}]
 ]
 
 it.for(examined)("the whole state is examined %s", ([, but, given]) => {
   const at = given && { ...cursor, ...given }
-  assert.isTrue(isUnchanged(here, here, at && cursor))
-  assert.isFalse(isUnchanged(here, { ...here, ...but }, at))
+  assert.isTrue(Cursor.isUnchanged(here, here, orderOf(here), at && cursor))
+  assert.isFalse(Cursor.isUnchanged(here, { ...here, ...but }, orderOf(here), at))
 })
 
-it("the ceiling of a standby says nothing about a cursor", () =>
-  assert.isTrue(isUnchanged({ ...here, ...standby }, { ...here, ...standby, ceiling: 90 }, cursor)))
-
-const page = (hasMore: boolean, last?: Place) => ({ hasMore, last })
-
-it("a cursor has the order and the mark of its last server, and the highest ceiling and log of all servers", () => {
-  const last = { position: 95, id: "b" }
-  const ahead = cursorAfter(cursor, page(true, last), { ...here, ...promoted, token: "another0" })
-  assert.deepStrictEqual(ahead, { ...cursor, ...last, feed: "another0", mark: "mark0002", ceiling: 120, wal: 6000 })
-  const behind = cursorAfter(cursor, page(true, last), { ...here, horizon: 96, ceiling: 97, wal: 4000 })
-  assert.deepStrictEqual(behind, { ...cursor, ...last })
+it("the ceiling of a standby says nothing about a cursor", () => {
+  const there = { ...here, isStandby: true }
+  assert.isTrue(Cursor.isUnchanged(there, { ...there, snapshot: "90:90:" }, orderOf(here), cursor))
 })
 
-/** A load that began at a horizon of 100, with transactions up to 120 in progress, after a page. */
-const loading = cursorAfter(undefined, page(true, { position: 40, id: "a" }), { ...here, horizon: 100, ceiling: 120 })
-
-it("a first load is complete after a last page at or above the ceiling of its beginning", () => {
-  assert.deepInclude(loading, { target: 120, floor: 100, ceiling: 120, position: 40 })
-  const last = cursorAfter(loading, page(false), { ...here, horizon: 119, ceiling: 150 })
-  assert.strictEqual(last.target, 120)
-  assert.strictEqual(cursorAfter(last, page(true), { ...here, horizon: 120, ceiling: 160 }).target, 120)
-  assert.strictEqual(cursorAfter(last, page(false), { ...here, horizon: 120, ceiling: 160 }).target, 0)
+it("a standby, and a server with more running transactions than a cursor holds, is read below its horizon", () => {
+  const running = Array.from({ length: Cursor.maximumRunning + 1 }, (_, index) => 100 + index)
+  const busy = { ...here, snapshot: `100:2000:${running.join(",")}` }
+  assert.deepStrictEqual(Cursor.readableIn(busy), { next: 100, running: [] })
+  assert.deepStrictEqual(Cursor.readableIn({ ...here, isStandby: true, snapshot: "7:9:" }), { next: 7, running: [] })
+  const fewer = { ...here, base: 1000, snapshot: `100:2000:${running.slice(1).join(",")}` }
+  assert.strictEqual(Cursor.readableIn(fewer).running.length, Cursor.maximumRunning)
+  assert.strictEqual(Cursor.readableIn(fewer).next, 3000)
 })
 
-it("removals from before the first load are skipped, and none that follow, whichever server answers", () => {
-  const passed = cursorAfter(loading, page(false), { ...here, horizon: 100 })
-  assert.deepInclude(passed, { position: 99, id: "~", floor: 0 })
-  const ofOneBehind = cursorAfter(loading, page(true, { position: 60, id: "b" }), { ...here, horizon: 70 })
-  assert.deepInclude(ofOneBehind, { position: 60, floor: 70 })
-  const nothingOfOneBehind = cursorAfter(loading, page(false), { ...here, horizon: 99 })
-  assert.deepInclude(nothingOfOneBehind, { position: 40, floor: 100 })
-  const beyond = cursorAfter(loading, page(false, { position: 99, id: "c" }), { ...here, horizon: 100 })
-  assert.deepInclude(beyond, { position: 99, id: "c", floor: 0 })
-})
+const partial: Walk.Place = { position: 3, id: ".", branch: "" }
+const lines: Walk.Walk = { ...walk, partial, floor: 5, target: 7 }
 
-it("the text of a cursor keeps all of it, and is of one organization and resource", () => {
+it.each<readonly [string, ReadonlyArray<Walk.Walk>]>([
+  ["a place", [walk]],
+  ["an id with dots", [{ ...walk, place: { ...walk.place, id: "a.b" } }]],
+  ["an empty id", [{ ...walk, place: { ...walk.place, id: "" } }]],
+  ["the start", [{ ...walk, place: { ...walk.place, position: -1 } }]],
+  ["a load", [{ ...walk, floor: 95, target: 97 }]],
+  ["running transactions", [{ ...walk, running: [7, 8, 80] }]],
+  [
+    "a transaction that is read in part",
+    [{ ...walk, running: [8], partial: { position: 7, id: "\u0001", branch: "~" } }]
+  ],
+  ["several walks", [walk, lines]]
+])("the text of a cursor keeps %s, and is of one organization and resource", (_, walks) => {
   const owner = { organization: "org", resource: "pets" }
-  for (const id of ["a", "a.b", ""]) {
-    const given = { ...cursor, feed: "0123abcd", mark: "89abcdef", id }
-    for (const each of [given, { ...given, target: 7, floor: 5 }, { ...given, position: -1, target: 1 }]) {
-      const text = encode(each, owner)
-      assert.deepStrictEqual(decode(text), each)
-      assert.isTrue(isOf(text, owner))
-      assert.isFalse(isOf(text, { ...owner, resource: "charges" }))
-      assert.isFalse(isOf(text, { ...owner, organization: "another" }))
-    }
-  }
+  const given = { ...cursor, order: "feed0000", mark: "89abcdef", walks }
+  const own = { ...given, order: "0123abcd", walks: walks.map((one) => ({ ...one, feeds: { pets: "0123abcd" } })) }
+  const text = Cursor.encode(own, owner)
+  assert.deepStrictEqual(JSON.parse(JSON.stringify(Cursor.decode(text, "pets"))), own)
+  assert.isTrue(Cursor.isOf(text, owner))
+  assert.isFalse(Cursor.isOf(text, { ...owner, resource: "charges" }))
+  assert.isFalse(Cursor.isOf(text, { ...owner, organization: "another" }))
+})
+
+it("the release before finds a place before every change that the reader has not seen", () => {
+  const owner = { organization: "org", resource: "pets" }
+  const text = Cursor.encode({ ...cursor, walks: [{ ...walk, running: [40, 60] }] }, owner)
+  const [version, order, mark, ...numbers] = Buffer.from(text, "base64url").toString().split(".", 8)
+  assert.deepStrictEqual([version, order, mark], ["1", "feed0000", "mark0001"])
+  assert.deepStrictEqual(
+    numbers.slice(0, 4).map((number) => Number.parseInt(number, 36)),
+    [0, 100, 5000, 39]
+  )
+  assert.isTrue(numbers[4]?.startsWith("~"))
 })

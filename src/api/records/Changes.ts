@@ -1,0 +1,124 @@
+/** The feed of the changes of all resources, in one order. */
+import { Array, Schema, Struct } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { ReadsByKey } from "../Authorization.ts"
+import * as Errors from "../Errors.ts"
+import { refuse } from "../Faults.ts"
+import { annotations, typeName } from "../openapi/Endpoint.ts"
+import * as Filter from "./Filter.ts"
+import { searchable } from "./index.ts"
+import { changesFields, cursorField, hasMoreField, lagField, lagHeader } from "./Requests.ts"
+import { down, type Resource } from "./Resource.ts"
+
+const names = Array.map(searchable, ({ name }) => name)
+const known = new Set<string>(names)
+
+const Name = Schema.Literals(names)
+
+const RequestedName = Schema.String.check(
+  Schema.makeFilter(
+    (name: string) =>
+      known.has(name)
+        ? undefined
+        : refuse({ type: "literal_error", msg: `Input should be one of: ${names.join(", ")}` }),
+    { toJsonSchema: () => ({ enum: names }) }
+  )
+)
+
+const RequestedNames = Schema.Array(RequestedName).check(
+  Schema.makeFilter(
+    (list: ReadonlyArray<string>) =>
+      list.length > 0
+        ? undefined
+        : refuse({ type: "too_short", msg: "List should have at least 1 item after validation, not 0" }),
+    { toJsonSchema: () => ({ minItems: 1 }) }
+  )
+)
+
+type WrittenOf<R> =
+  R extends Resource<infer N, infer Fields>
+    ? Schema.Struct<{ readonly resource: Schema.Literal<N>; readonly record: Schema.Struct<Fields> }>
+    : never
+
+interface Written extends Struct.Lambda {
+  <R extends Resource>(resource: R): WrittenOf<R>
+  readonly "~lambda.out": WrittenOf<this["~lambda.in"]>
+}
+
+/** A new or changed record of a resource. */
+const writtenOf = Struct.lambda<Written>(({ name, record }) =>
+  Schema.Struct({ resource: Schema.Literal(name), record }).annotate({ identifier: `${typeName(name)}Written` })
+)
+
+const Removed = Schema.Struct({
+  resource: Name,
+  removed: Schema.String.annotate({ description: "The id of a deleted record. Ignore it if you never had the record." })
+}).annotate({ identifier: "RecordRemoved" })
+
+const Reset = Schema.Struct({
+  resource: Name,
+  reset: Schema.Literal(true).annotate({
+    description: "What you have of this resource, and what does not follow until `has_more` is false, is gone."
+  })
+}).annotate({ identifier: "ResourceReset" })
+
+const body = Schema.Struct({
+  body: Schema.Array(Schema.Union([...Array.map(searchable, writtenOf), Removed, Reset])).annotate({
+    description: "The changes, in the order in which to apply them."
+  }),
+  cursor: cursorField,
+  has_more: hasMoreField,
+  is_consistent: Schema.Boolean.annotate({
+    description:
+      "True if a copy that has applied every response up to this one equals a state that the database had: an invoice with all its lines, a payment with its charge."
+  }),
+  schema: Schema.String.annotate({
+    description: "A version of the records' fields. It changes when a field or a resource is added.",
+    examples: ["a1b2c3d4"]
+  })
+}).annotate({ identifier: "AllChanges", description: "Changes of several resources." })
+
+const success = Schema.toType(Schema.Struct({ ...body.fields, lag: lagField })).pipe(
+  HttpApiSchema.encodeToWithHeaders(
+    { body, headers: { [lagHeader]: lagField } },
+    {
+      decode: ({ body: page, headers }) => ({ ...page, lag: headers[lagHeader] }),
+      encode: ({ lag, ...page }) => ({ body: page, headers: { [lagHeader]: lag } })
+    }
+  )
+)
+
+const description = `The changes of all resources after \`cursor\`, in one order; without a cursor, every record. See "By changes" in the introduction.
+
+Changes of one transaction are not cut apart where they fit into a response. Add or leave out names in \`resources\` at any time: the others go on, and one that is new to the cursor begins with a \`reset\`. 410 means that the order of changes has restarted: start again without a cursor.`
+
+const changes = HttpApiEndpoint.post("changes", "/changes", {
+  payload: Schema.Struct({
+    ...changesFields,
+    resources: Filter.optional(RequestedNames.annotate({ description: "The names of resources; all by default." }))
+  }).annotate({ identifier: "AllChangesRequest" }),
+  success,
+  error: Errors.responses(
+    Errors.OrgMismatch,
+    Errors.OutOfRange,
+    Errors.CursorInvalid,
+    Errors.CursorExpired,
+    Errors.ChangesNotServed,
+    ...down
+  )
+})
+  .annotate(ReadsByKey, true)
+  .annotateMerge(
+    annotations({
+      operation: ["changes", "all"],
+      stability: "provisional",
+      summary: "Changes of all resources",
+      description,
+      request: { resources: ["invoices", "invoice-lines"], limit: 10 }
+    })
+  )
+
+/** The group of the feed: `POST /changes`. */
+export const allChanges = HttpApiGroup.make("changes")
+  .annotateMerge(OpenApi.annotations({ description: "The changes of all resources, in one order." }))
+  .add(changes)

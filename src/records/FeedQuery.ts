@@ -1,0 +1,160 @@
+/** The statements that read a feed of changes. */
+import { type Constructor, type Fragment, join } from "effect/sql/Statement"
+import type { Resource } from "../api/records/Resource.ts"
+import { bytesOf } from "../database/Columns.ts"
+import type { Query } from "../keys/OrganizationReads.ts"
+import { maximumRunning } from "./Cursor.ts"
+import { type ChangeRow, type Kind, removalMark } from "./FeedPages.ts"
+import { rangesOf, type Walk } from "./Walk.ts"
+
+const unionAll = join(" union all ", false)
+const spaces = join(" ", false)
+
+/** The SQL of the progress of a server: the members of a JSON object. */
+export const progressMembers = `'base', change_base(), 'snapshot', pg_current_snapshot()::text,
+  'inFlight', change_in_flight(), 'isStandby', pg_is_in_recovery()`
+
+const tablesOf = ({ ordered, resources }: Kind) => [...new Set([ordered, ...resources.map(({ table }) => table)])]
+
+const quoted = (text: string) => `'${text}'`
+
+const snapshotJson = (sql: Constructor, owner: Fragment, kind: Kind) => sql`
+  json_build_object(${sql.literal(progressMembers)}, 'tokens', coalesce(f.tokens, '{}'),
+    'mark', coalesce(n.token, ''), 'marked', coalesce(n.proven, 0),
+    'run', concat_ws('|', pg_postmaster_start_time(), ${sql.literal(
+      tablesOf(kind)
+        .map((table) => `pg_relation_filepath('${table}')`)
+        .join(", ")
+    )}),
+    'wal', change_wal(case
+      when not pg_is_in_recovery() then pg_current_wal_flush_lsn()
+      when pg_last_wal_receive_lsn() >= pg_last_wal_replay_lsn() then pg_last_wal_receive_lsn()
+      -- From an archive. What a record did is seen before it counts as replayed.
+      else pg_last_wal_replay_lsn() + 16777216 end),
+    'organization', ${owner}::text)`
+
+/** The feeds of the tables of a kind, and the newest mark. */
+const feeds = (sql: Constructor, kind: Kind) => sql`
+  (
+    select json_object_agg(table_name, token) as tokens, bool_and(place = change_place(table_name)) as is_in_place
+    from change_feeds where table_name in (${sql.literal(tablesOf(kind).map(quoted).join(", "))})
+  ) f left join lateral (
+    select token, proven, timeline, started_at from change_marks order by timeline desc limit 1
+  ) n on true`
+
+/** The SQL of the snapshot of a feed, for an owner: one row, JSON. */
+export const snapshotQuery = (sql: Constructor, owner: Fragment, kind: Kind) =>
+  sql`select ${snapshotJson(sql, owner, kind)}::text from ${feeds(sql, kind)}`
+
+/** A query of one row, which has a text as its `removal`. */
+const textRow = (sql: Constructor, text: Fragment, others: Fragment = sql``) =>
+  sql<ChangeRow>`select null::bpchar as record, s.text as removal, null::float8 as position${others} from (${text}) s (text)`
+
+/** The query of the state of a feed, for an owner: one row, which has it as its `removal`. */
+export const stateQuery = (sql: Constructor, owner: Fragment, kind: Kind, mark: string): Query<ChangeRow> => ({
+  isPlannedOnce: false,
+  columns: ["record", "removal", "position"],
+  statement: textRow(
+    sql,
+    sql`
+      select json_build_object(
+        'snapshot', ${snapshotJson(sql, owner, kind)}, 'isInPlace', coalesce(f.is_in_place, false),
+        'isMarked', coalesce(
+          pg_is_in_recovery() and n.token is not null
+            or (n.timeline = change_timeline() and n.started_at = pg_postmaster_start_time()),
+          false),
+        'proven', m.proven, 'durableUntil', change_wal(m.durable_until)
+      )::text
+      from ${feeds(sql, kind)} left join change_marks m on m.token = ${mark}`
+  )
+})
+
+/** The ranges of walks as a JSON text. Each has the tables whose records and removals are read in it. */
+export const rangesText = ({ resources }: Kind, walks: ReadonlyArray<Walk>): string =>
+  JSON.stringify(
+    walks.flatMap((walk) => {
+      const read = resources.flatMap(({ name, table }, index) =>
+        name in walk.feeds ? [{ table, bit: 2 ** index }] : []
+      )
+      const tables = read.reduce((sum, { bit }) => sum + bit, 0)
+      const removed = read.map(({ table }) => table)
+      return rangesOf(walk).map(({ isLoad, ...range }) => ({ ...range, tables, removed: isLoad ? [] : removed }))
+    })
+  )
+
+/**
+ * The query of up to `limit` changes, and one more if there are more, in the order of the ranges. Each table is read in the
+ * order of an index, and merged as it is read. A standby, and a server with very many running transactions, is read below
+ * its horizon. A transaction that is still running is passed over.
+ *
+ * @param first the SQL of the first row, which has it as its `removal`, and no `position`
+ * @param ranges as `rangesText` makes them
+ */
+export const changesQuery = (
+  sql: Constructor,
+  owner: Fragment,
+  { resources }: Kind,
+  limit: number,
+  first: Fragment,
+  ranges: string
+): Query<ChangeRow> => {
+  const bounds = sql.literal(`limit ${limit + 1}`)
+  const [only] = resources.length === 1 ? resources : []
+  const also = (column: string) => sql.literal(only === undefined ? `, ${column}` : "")
+  const branch = (columns: string, table: string, name: string, isIn: string) => {
+    const place = sql.literal(`t.change_position, t.id, ${name}`)
+    return sql`(
+      select ${sql.literal(columns)}, t.id, t.change_position, ${sql.literal(name)} as branch from ${sql.literal(`${table} t`)}
+      where t.organization_id = ${owner} and ${sql.literal(isIn)}
+        and (${place}) > (r.position, r.id, r.branch) and t.change_position < r.high
+      order by t.change_position, t.id ${bounds}
+    )`
+  }
+  const branches = unionAll([
+    ...resources.map(({ table }, index) =>
+      branch("t.record as record", table, `'${table}'::text collate "C"`, `r.tables & ${2 ** index} <> 0`)
+    ),
+    // Of one table, by an index that has its name before the order.
+    branch(
+      "null::text",
+      "removals",
+      `t.table_name || '${removalMark}'`,
+      only === undefined ? "t.table_name = any(r.removed)" : `t.table_name = '${only.table}' and r.removed <> '{}'`
+    )
+  ])
+  // In the snapshot of the page: another server, or a later moment, may have another answer. Not `exists`, for which a plan
+  // may read all records of the owner.
+  const existingIn = ({ table }: Resource) =>
+    sql`(select '+' from ${sql.literal(table)} e where e.organization_id = ${owner} and e.id = c.id)`
+  const existing =
+    only === undefined
+      ? sql`case c.branch ${spaces(
+          resources.map(
+            (resource) => sql`when ${sql.literal(`'${resource.table}${removalMark}'`)} then ${existingIn(resource)}`
+          )
+        )} end`
+      : existingIn(only)
+  return {
+    isPlannedOnce: true,
+    columns: ["record", "removal", "position", ...(only === undefined ? ["branch" as const] : [])],
+    statement: sql<ChangeRow>`
+      ${textRow(sql, first, also("null::text as branch"))}
+      union all
+      select ${sql.literal(bytesOf("c.record"))}, case when c.record is null then coalesce(${existing}, '-') || c.id end,
+        c.change_position::float8${also("c.branch")}
+      from (select c.* from (
+        select g.position, g.id, g.branch, g.tables, g.removed,
+          case when b.is_held_back then least(g.high, change_horizon()) else g.high end as high
+        from (
+          select pg_is_in_recovery()
+            or (select count(*) from pg_snapshot_xip(pg_current_snapshot())) > ${sql.literal(String(maximumRunning))}
+        ) b (is_held_back), json_to_recordset(${ranges}::json)
+          as g (position bigint, id text, branch text, high bigint, tables bigint, removed text[])
+        where g.high > g.position + 1 or case
+          when g.position < change_horizon() then true
+          else pg_visible_in_snapshot((g.position - change_base())::text::xid8, pg_current_snapshot()) end
+      ) r cross join lateral (
+        ${branches} order by change_position, id${also("branch")} ${bounds}
+      ) c ${bounds}) c`
+  }
+}

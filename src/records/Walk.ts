@@ -1,0 +1,167 @@
+/**
+ * The walk of a reader through the changes: what it has not seen yet.
+ *
+ * The position of a change is the id of its transaction. Transactions do not end in the order of their ids, so a walk is a
+ * place in the order, and the transactions before that place that were still running when their changes were to be read.
+ * A place is always one of a change that was read, or is below a mark: so a crash never gives out an id below it again.
+ */
+import { Array, Order } from "effect"
+
+/** The place of a change in the order: by position, then id, then branch. */
+export interface Place {
+  readonly position: number
+  readonly id: string
+  /** The table, with `-` behind it for a removal. */
+  readonly branch: string
+}
+
+/** The place before all changes of a position. */
+export const before = (position: number): Place => ({ position, id: "", branch: "" })
+
+/** The place before all changes. */
+export const start = before(-1)
+
+/** Greater than each branch. */
+export const lastBranch = "~"
+
+/** The place after all changes below a position. One whose id is not ASCII may come once more. */
+const below = (position: number): Place => ({ position: position - 1, id: "~", branch: lastBranch })
+
+/** The transactions whose changes a statement sees: those below `next` that are not running. */
+export interface Snapshot {
+  readonly next: number
+  /** Ascending. */
+  readonly running: ReadonlyArray<number>
+}
+
+export interface Walk {
+  /** The token of the feed of each resource. */
+  readonly feeds: Readonly<Record<string, string>>
+  /** Changes after it have not been read. */
+  readonly place: Place
+  /** The transactions before the place whose changes have not been read, ascending. */
+  readonly running: ReadonlyArray<number>
+  /** The place in a transaction whose changes have been read in part. */
+  readonly partial?: Place | undefined
+  /** Removals below it are of records that the reader never had: the lowest horizon of the pages of its first load. */
+  readonly floor?: number | undefined
+  /** Until the first load is complete: the end of the snapshot of its first page, below which all changes are to be read. */
+  readonly target?: number | undefined
+}
+
+const maximumPosition = Number.MAX_SAFE_INTEGER
+
+/** The walk of a reader who has nothing. */
+export const opened = (feeds: Walk["feeds"]): Walk => ({
+  feeds,
+  place: start,
+  running: [],
+  floor: maximumPosition,
+  target: maximumPosition
+})
+
+/** All transactions below it have ended. */
+export const horizonOf = ({ next, running }: Snapshot): number => running[0] ?? next
+
+const isSeen = ({ next, running }: Snapshot, position: number) => position < next && !running.includes(position)
+
+/** The lowest transaction that has ended since a snapshot, or may have; infinite if there is none. */
+export const lowestEnded = (since: Snapshot, now: Snapshot): number =>
+  Math.min(...since.running.filter((position) => isSeen(now, position)), now.next > since.next ? since.next : Infinity)
+
+/** Changes after a place, and below a position. */
+export interface Range extends Place {
+  readonly high: number
+  /** True for the range of a load, whose removals are left out. */
+  readonly isLoad: boolean
+}
+
+const rest = (place: Place, high: number, isLoad = false): Range => ({ ...place, high, isLoad })
+
+/** The ranges that a walk has not read, in the order in which they are read. No change is in two of them. */
+export const rangesOf = ({ floor, partial, place, running }: Walk): ReadonlyArray<Range> => [
+  ...(partial === undefined ? [] : [rest(partial, partial.position + 1)]),
+  ...running.map((position) => rest(before(position), position + 1)),
+  ...(floor === undefined
+    ? [rest(place, maximumPosition)]
+    : [rest(place, floor, true), rest(before(floor), maximumPosition)])
+]
+
+const isAfter = Order.isGreaterThan(
+  Order.combineAll([
+    Order.mapInput(Order.Number, ({ position }: Place) => position),
+    Order.mapInput(Order.String, ({ id }: Place) => id),
+    Order.mapInput(Order.String, ({ branch }: Place) => branch)
+  ])
+)
+
+/** The place that is further in the order. */
+const furthest = (one: Place, another: Place): Place => (isAfter(one, another) ? one : another)
+
+const unseen = (seen: Snapshot, place: Place, ...positions: ReadonlyArray<ReadonlyArray<number>>) =>
+  Array.sort(
+    Array.dedupe(positions.flat().filter((position) => position < place.position && !isSeen(seen, position))),
+    Order.Number
+  )
+
+/** The first load after a page that was read up to a position. */
+const loadAfter = ({ floor, target }: Walk, seen: Snapshot, position: number, read: number) => {
+  const lowest = floor === undefined ? position : Math.min(floor, horizonOf(seen))
+  const end = target === maximumPosition ? seen.next : target
+  return {
+    floor: lowest > position + 1 ? lowest : undefined,
+    target: end === undefined || read >= end ? undefined : end
+  }
+}
+
+/** The walk after a page that ends at a place, with more behind it. */
+export const cutAt = (walk: Walk, seen: Snapshot, last: Place): Walk => {
+  const { partial, place, running } = walk
+  // A transaction that this server does not show yet is read as a whole once it does.
+  const hidden = partial !== undefined && !isSeen(seen, partial.position) ? [partial.position] : []
+  if (last.position === partial?.position || running.includes(last.position)) {
+    const left = last.position === partial?.position ? running : running.filter((position) => position > last.position)
+    const kept = Array.sort(Array.dedupe([...left, ...unseen(seen, place, running, hidden)]), Order.Number)
+    return { ...walk, partial: last, running: kept, ...loadAfter(walk, seen, place.position, place.position) }
+  }
+  const left = unseen(seen, last, running, hidden, seen.running)
+  const { position } = last
+  return { ...walk, place: last, partial: undefined, running: left, ...loadAfter(walk, seen, position, position) }
+}
+
+/**
+ * The walk after a page that has read all that a server shows.
+ *
+ * @param last the place of the last change of the page
+ * @param durable all transactions below it have ended, and their ids are not given out again
+ */
+export const exhausted = (walk: Walk, seen: Snapshot, last: Place | undefined, durable: number): Walk => {
+  const { feeds, partial, running } = walk
+  const reached = last === undefined ? walk.place : furthest(walk.place, last)
+  const place = furthest(reached, below(Math.min(durable, horizonOf(seen))))
+  const hidden = partial === undefined ? [] : [partial.position]
+  const left = unseen(seen, place, running, hidden, seen.running)
+  const { position } = place
+  return { feeds, place, running: left, ...loadAfter(walk, seen, position, Math.max(position, seen.next)) }
+}
+
+/** One walk of several that have read all that a snapshot shows. */
+export const merge = (walks: ReadonlyArray<Walk>, seen: Snapshot): Walk => {
+  const place = walks.map((walk) => walk.place).reduce(furthest, start)
+  const feeds: Record<string, string> = Object.assign({}, ...walks.map((walk) => walk.feeds))
+  const floor = Math.max(...walks.map((walk) => walk.floor ?? 0))
+  return {
+    feeds,
+    place,
+    running: unseen(seen, place, seen.running),
+    floor: floor > place.position && walks.every((walk) => walk.floor !== undefined) ? floor : undefined
+  }
+}
+
+/** The walk whose changes from a position on are read again: their transactions may not be those that it has seen. */
+export const setBack = (walk: Walk, position: number): Walk => ({
+  ...walk,
+  place: walk.place.position < position ? walk.place : below(position),
+  running: walk.running.filter((one) => one < position),
+  partial: walk.partial !== undefined && walk.partial.position < position ? walk.partial : undefined
+})
