@@ -8,11 +8,9 @@ import { Authorization, bearer, ReadsByKey } from "../api/Authorization.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import { mayBeLarge } from "../api/JsonBody.ts"
 import { Note, note } from "../observability/RequestFacts.ts"
-import { hashOf, isLikely, likely, prefixOf } from "./KeyLookup.ts"
+import { hashOf, isLikely, likely, prefixOf, unauthorized } from "./KeyLookup.ts"
 import { UnresolvedKey } from "./OrganizationReads.ts"
 import { OrgResolver } from "./OrgResolver.ts"
-
-const unauthorized = new Unauthorized()
 
 /** The response to a stranger, encoded once. */
 const unauthorizedResponse = HttpServerResponse.jsonUnsafe(
