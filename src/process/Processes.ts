@@ -100,6 +100,12 @@ const longestPause = Duration.seconds(30)
 /** A child that has run for this long has not failed to start. */
 const stable = Duration.minutes(1)
 
+/** The pause before another child starts, by the one before it: it doubles, and begins anew after a stable child. */
+export const pauseAfter = (before: Duration.Duration, lived: Duration.Duration) =>
+  Duration.isGreaterThan(lived, stable)
+    ? shortestPause
+    : Duration.clamp(Duration.times(before, 2), { minimum: shortestPause, maximum: longestPause })
+
 /** Fails unless a server can listen on the address. */
 export const assertIsFree = ({ host, port }: Address) =>
   Effect.callback<void, ServeError>((resume) => {
@@ -121,7 +127,7 @@ export const supervise = Effect.fnUntraced(function* ({ host, port: wanted, stop
   /** Runs a child, and another one whenever it ends. Returns if the very first child ends before it listens. */
   const keep = Effect.fnUntraced(function* (place: Place, wantedPort: number) {
     let port = wantedPort
-    let pause = shortestPause
+    let pause = Duration.zero
     while (true) {
       const [lived, reason] = yield* Effect.gen(function* () {
         const { address, ended } = yield* start(place, port, places.length, stopTimeout)
@@ -138,10 +144,9 @@ export const supervise = Effect.fnUntraced(function* ({ host, port: wanted, stop
         Effect.timed
       )
       if (reason === undefined) return
-      if (Duration.isGreaterThan(lived, stable)) pause = shortestPause
+      pause = pauseAfter(pause, lived)
       yield* Effect.logWarning(`A process ended with ${reason}. Another one starts in ${Duration.format(pause)}`)
       yield* Effect.sleep(pause)
-      pause = Duration.min(Duration.times(pause, 2), longestPause)
     }
   })
   const [first, ...others] = places

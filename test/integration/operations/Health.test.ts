@@ -83,7 +83,7 @@ const serverOver = (given: Given) =>
 const answered = Effect.fnUntraced(function* <A, E, R>(asking: Effect.Effect<A, E, R>) {
   const fiber = yield* Effect.forkScoped(asking, { startImmediately: true })
   for (let round = 0; round < 4 && fiber.pollUnsafe() === undefined; round++) {
-    yield* TestClock.withLive(Effect.timeoutOption(Fiber.await(fiber), "400 millis"))
+    yield* TestClock.withLive(Effect.timeoutOption(Fiber.await(fiber), "1500 millis"))
     if (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("500 millis")
   }
   return yield* TestClock.withLive(Effect.timeout(Fiber.join(fiber), "20 seconds"))

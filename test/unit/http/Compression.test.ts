@@ -67,13 +67,4 @@ layer(InProcess.layer())("an answer", (it) => {
       assert.deepStrictEqual([answer.status, answer.encoding], [status, null])
     })
   )
-
-  it.effect.prop("is the same whatever Accept-Encoding says", { words: Schema.Array(Schema.String) }, ({ words }) =>
-    Effect.gen(function* () {
-      const acceptEncoding = words.join(",").replace(/[^\x20-\x7e]/g, "")
-      const { status, text } = yield* ask(acceptEncoding)
-      assert.strictEqual(status, 200)
-      assert.strictEqual(text, (yield* ask(undefined)).text)
-    })
-  )
 })
