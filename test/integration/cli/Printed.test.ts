@@ -41,16 +41,19 @@ interface Reply {
 }
 
 /** A service that responds with the reply that it is given. */
-class Liar extends Context.Service<Liar, { readonly url: string; reply: Reply }>()(
+class Liar extends Context.Service<Liar, { readonly url: string; reply: Reply; asked: string }>()(
   "practice-data/test/integration/cli/Printed/Liar"
 ) {
   static readonly layer = Layer.effect(
     Liar,
     Effect.gen(function* () {
-      const liar = Liar.of({ url: "", reply: { status: 200, body: "{}" } })
-      const server = createServer((_, response) => {
+      const liar = Liar.of({ url: "", reply: { status: 200, body: "{}" }, asked: "" })
+      const server = createServer((request, response) => {
+        liar.asked = ""
+        request.setEncoding("utf8").on("data", (text: string) => (liar.asked += text))
         const { body, status, ...others } = liar.reply
-        response.writeHead(status, { "content-type": "application/json", connection: "close", ...others }).end(body)
+        const headers = { "content-type": "application/json", connection: "close", ...others }
+        request.once("end", () => response.writeHead(status, headers).end(body))
       })
       yield* Effect.acquireRelease(
         Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
@@ -73,6 +76,15 @@ const says = (reply: Reply, ...command: ReadonlyArray<string>) =>
   })
 
 layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it) => {
+  it.effect("a search has sent each filter with its type", () =>
+    Effect.gen(function* () {
+      const filters = ["-f", "include_deleted=false", "-f", "client_id=5"]
+      yield* says({ status: 200, body: json({ body: [] }) }, "search", "invoices", ...filters)
+      const { asked } = yield* Liar
+      assert.deepInclude(yield* parse(asked), { include_deleted: false, client_id: "5" })
+    })
+  )
+
   for (const { often, options } of tries({ few: 10, many: 100 })) {
     it.effect.prop(
       `no control but the command's own line ends is printed${often}`,
