@@ -124,9 +124,9 @@ export const isMigrated = (sql: PgClient.PgClient) => Effect.map(missing(sql), (
  */
 export const openSchema = (sql: PgClient.PgClient) =>
   Effect.map(
-    sql<{ schema: string }>`
+    rowsOf(Schema.Struct({ schema: Schema.String }))(sql`
       select pg_catalog.quote_ident(schema) as schema from pg_catalog.text(pg_catalog.current_schema()) schema
-      where pg_catalog.has_schema_privilege('public'::pg_catalog.name, schema, 'CREATE')`,
+      where pg_catalog.has_schema_privilege('public'::pg_catalog.name, schema, 'CREATE')`),
     ([open]) =>
       open && {
         message: `Every login may create objects in the schema ${open.schema}, such as functions that others call in error.`,
