@@ -44,6 +44,9 @@ const walksBegin = "~\u0001"
 const Position = Schema.Int.check(Schema.isBetween({ minimum: -1, maximum: Number.MAX_SAFE_INTEGER - 1 }))
 const isPosition = Schema.is(Position)
 
+/** A bound of a load, which is the maximum until its first page. */
+const Bound = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
+
 // Postgres has no text with U+0000.
 const Text = Schema.String.check(Schema.makeFilter((text: string) => !text.includes("\0")))
 
@@ -60,8 +63,8 @@ const Walks = Schema.fromJsonString(
       /** Each as the difference to the one before. */
       running: Schema.Array(Schema.Int).check(Schema.isMaxLength(2 * maximumRunning)),
       partial: Schema.optional(Place),
-      floor: Schema.optional(Position),
-      target: Schema.optional(Position)
+      floor: Schema.optional(Bound),
+      target: Schema.optional(Bound)
     })
   ).check(Schema.isMaxLength(100))
 )
@@ -94,7 +97,7 @@ export const encode = ({ ceiling, mark, order, wal, walks }: Cursor, owner: Owne
 
 const tokenForm = /^[0-9a-f]{8}$/
 
-const digits = /^(?:-1|[0-9a-z]{1,10})$/
+const digits = /^(?:-1|[0-9a-z]{1,11})$/
 
 /**
  * The cursor of a text; undefined if it is none.

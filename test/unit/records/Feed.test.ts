@@ -121,3 +121,15 @@ it("the release before finds a place before every change that the reader has not
   )
   assert.isTrue(numbers[4]?.startsWith("~"))
 })
+
+it("a cursor has walks that have read nothing yet, in any order", () => {
+  const begun: Walk.Walk = { feeds: { charges: "0a0a0a0a" }, place: Walk.before(7), running: [] }
+  const opened = Walk.opened({ products: "0b0b0b0b" })
+  for (const walks of [
+    [begun, opened],
+    [opened, begun]
+  ]) {
+    const text = Cursor.encode({ ...cursor, walks, mark: "00000002" }, { organization: "org_a", resource: "*" })
+    assert.deepStrictEqual(Cursor.decode(text, "*")?.walks, walks)
+  }
+})
