@@ -2,12 +2,16 @@
  * What a load costs: COPY of 200,000 consumption logs into their table as it is, beside a bare one, which has the same
  * columns in plain types, the primary key and the index of the order, and neither the rendered record nor the position of
  * a change. Once more as a first load, which makes the indexes afterwards. In interleaved rounds, on a Postgres of its own.
+ * Then the first load of `practice-data sync` of the largest organization's logs, beside `\copy` of the same rows by psql.
  * Linux.
  *
  * Usage: `npm run bench:copy [-- ROWS ROUNDS]`
  */
+import { execFileSync, spawnSync } from "node:child_process"
+import { join } from "node:path"
 import pg from "pg"
-import { prepare } from "./reads/data.ts"
+import { service } from "./reads/contenders.ts"
+import { key, prepare } from "./reads/data.ts"
 import { cpuOf } from "./reads/processes.ts"
 import { machine, median, startPostgres } from "./support.ts"
 
@@ -22,7 +26,8 @@ const postgres = await startPostgres(undefined, {
   checkpoint_timeout: "1h",
   autovacuum: "off"
 })
-const client = new pg.Client(await prepare(postgres.url, rows))
+const database = await prepare(postgres.url, rows)
+const client = new pg.Client(database)
 await client.connect()
 
 const [text] = (
@@ -107,5 +112,41 @@ console.table([
   compared("table and indexes, MB", ({ megabytes }) => megabytes),
   compared("WAL, MB", ({ wal }) => wal)
 ])
+
+const hasPsql = spawnSync("psql", ["--version"]).status === 0
+if (!hasPsql) console.log("\nThere is no psql: a first load of sync is not compared with it.")
+else {
+  await client.query("create database copy")
+  const copy = Object.assign(new URL(postgres.url), { pathname: "/copy" }).href
+  const dumped = join(text.folder, "dumped")
+  const psql = (command: string) => execFileSync("psql", [copy, "--quiet", "--command", command])
+  const server = await service.start(database)
+  const sync = () =>
+    execFileSync(process.execPath, ["src/cli.ts", "sync", copy, "--resource", "consumption-logs"], {
+      cwd: join(import.meta.dirname, "../.."),
+      env: { ...process.env, PRACTICE_DATA_URL: server.url, PRACTICE_DATA_API_KEY: key }
+    })
+  const timed = (work: () => unknown) => {
+    const begun = performance.now()
+    work()
+    return (performance.now() - begun) / 1000
+  }
+  const seconds = { sync: new Array<number>(), copy: new Array<number>() }
+  for (let round = 0; round < rounds; round++) {
+    psql("drop schema public cascade; create schema public")
+    seconds.sync.push(timed(sync))
+    psql(`\\copy consumption_logs to '${dumped}'`)
+    psql("create table bare (like consumption_logs including all)")
+    seconds.copy.push(timed(() => psql(`\\copy bare from '${dumped}'`)))
+  }
+  await server.stop()
+  const { rows: counts } = await client.query<{ count: string }>(
+    "select count(*) from consumption_logs where organization_id = 'org_0'"
+  )
+  const count = Number(counts[0]?.count)
+  const [load, bare] = [median(seconds.sync), median(seconds.copy)]
+  console.log(`\nFirst load of ${count} consumption logs into Postgres, rows/s`)
+  console.table([{ sync: figure(count / load), "\\copy": figure(count / bare), "time / \\copy": figure(load / bare) }])
+}
 await client.end()
 await postgres.stop()
