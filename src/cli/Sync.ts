@@ -13,7 +13,7 @@ import { documented } from "./Usage.ts"
 
 const names = tables.map(({ resource }) => resource)
 
-const reports = { text: Progress.text, json: () => Progress.json, none: () => Effect.succeed(Progress.quiet) }
+const reports = { text: Progress.text, json: Progress.json, none: () => Progress.quiet }
 
 /** Has the files that are made be readable by their user alone, and those made after it be as before. */
 const layerPrivateFiles = Layer.effectDiscard(
@@ -41,13 +41,15 @@ export const sync = Command.make(
       Flag.withDescription("The schema of a Postgres, public by default. It is made if there is none")
     ),
     compact: Output.flag("compact", "Rewrite the files of NDJSON to the last state of each record"),
-    concurrency: Flag.withDefault(
-      Output.integer("concurrency", 1, 32, "How many resources are read at the same time, 4 by default"),
-      4
+    softDelete: Output.flag(
+      "soft-delete",
+      "Postgres and SQLite: mark removed rows with the time in _removed_at, in place of deleting them"
     ),
+    // Without effect since all resources are in one feed. Scripts may have it.
+    concurrency: Flag.withHidden(Flag.optional(Flag.Int("concurrency"))),
     progress: Flag.Literals("progress", ["text", "json", "none"]).pipe(
       Flag.optional,
-      Flag.withDescription("What is told: text with bars on a terminal, JSON lines otherwise")
+      Flag.withDescription("The report: sentences on a terminal, JSON lines otherwise, or notes alone")
     ),
     ...connection,
     allowNewUrl: Output.flag(
@@ -63,14 +65,13 @@ export const sync = Command.make(
       )
       const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
       const progress = Option.getOrElse(options.progress, () => (canAnimate ? "text" : "json"))
-      const report = yield* reports[progress](wanted.length)
+      const report = reports[progress](wanted.map(({ resource }) => resource))
       yield* Effect.sync(endAtSecondSignal)
       yield* Sync.run({
         source,
         target: yield* targetOf(options.target, options),
         report,
         tables: wanted,
-        concurrency: options.concurrency,
         watch: Option.getOrUndefined(Option.map(options.watch, Duration.seconds)),
         allowNewUrl: options.allowNewUrl
       })
@@ -97,8 +98,10 @@ export const sync = Command.make(
     ],
     `Keep a copy of the records in Postgres, SQLite, NDJSON or Parquet, in step with the service.
 
-The first run copies everything, a table or file for each resource. Each later run, or --watch, applies what has changed since. What was applied and how far it is are kept together, so that a run can be killed at any point; the next one goes on from there. A target that has something else under the same names is not touched. The files that it makes are readable by their user alone.
+The first run copies everything, a table or file for each resource. Each later run, or --watch, applies what has changed since. In Postgres and SQLite, changes become visible in one transaction, so that a query sees a state that the service had: an invoice with its lines. _synced_at is the time at which a row was written.
 
-Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable, or an open transaction holds back records of a load for more than a minute: try again later; 130 and 143 stopped by a signal. With --watch, these are waited out, and a table that was dropped is loaded again.`
+You can kill a run at any point; the next one resumes there. A target that has something else under the same names is not touched. The files that it makes are readable by their user alone.
+
+Exit codes: 0 in step; 1 refused, such as for the API key or the target; 2 not understood; 75 the service or the target is unavailable: try again later; 130 and 143 stopped by a signal. With --watch, these are waited out, and a table that was dropped is loaded again.`
   )
 )

@@ -1,20 +1,23 @@
 /** The lines of an NDJSON file. Each is a change; the last one of a record counts. */
 import { Effect, Stream } from "effect"
-import type { AnyRecord } from "../../client/index.ts"
 import type { Files } from "./Files.ts"
 import * as Sqlite from "./SqliteTarget.ts"
-import type { Page, Place } from "./Target.ts"
+import type { Change, Place } from "./Target.ts"
 
-type Change = { readonly op: "upsert"; readonly record: AnyRecord } | { readonly op: "remove"; readonly id: string }
+type Line = { readonly op: "upsert"; readonly record: object } | { readonly op: "remove"; readonly id: string }
 
-const textOf = (changes: ReadonlyArray<Change>): Uint8Array =>
-  Buffer.from(changes.map((change) => `${JSON.stringify(change)}\n`).join(""))
+const textOf = (lines: ReadonlyArray<Line>): Uint8Array =>
+  Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(""))
 
 const removalsOf = (ids: ReadonlyArray<string>) => textOf(ids.map((id) => ({ op: "remove", id })))
 
-/** The lines of a page. */
-export const linesOf = ({ body, removed }: Page) =>
-  Buffer.concat([removalsOf(removed), textOf(body.map((record) => ({ op: "upsert", record })))])
+const lineOf = (change: Change): ReadonlyArray<Line> => {
+  if ("record" in change) return [{ op: "upsert", record: change.record }]
+  return "removed" in change ? [{ op: "remove", id: change.removed }] : []
+}
+
+/** The lines of changes. A reset has none. */
+export const linesOf = (changes: ReadonlyArray<Change>) => textOf(changes.flatMap(lineOf))
 
 /** The lines in the first bytes of a file, each with the position of its first byte. */
 const read = ({ fs }: Files, file: string, bytesToRead: number) =>
@@ -50,7 +53,7 @@ export const index = Effect.fnUntraced(function* ({ name }: Place, files: Files,
   yield* Stream.runForEachArray(read(files, file, bytes), (lines) =>
     attempt(() => {
       for (const { at, text } of lines) {
-        const change: Change = JSON.parse(text)
+        const change = JSON.parse(text)
         if (change.op === "upsert") put.run(String(change.record["id"]), at)
         else drop.run(change.id)
       }

@@ -1,5 +1,5 @@
 /** A copy in a folder: a file for each resource, to which changes are appended. */
-import { DateTime, Effect, Schema, Semaphore, Stream } from "effect"
+import { DateTime, Effect, Schema, Stream } from "effect"
 import { Refused } from "../Usage.ts"
 import * as Files from "./Files.ts"
 import * as Lines from "./Lines.ts"
@@ -11,8 +11,7 @@ import * as Target from "./Target.ts"
 const FileState = Schema.Struct({
   /** The bytes of the file that count. Any more were being written when the process was killed. */
   bytes: Schema.Int,
-  cursor: Schema.NullOr(Schema.String),
-  /** During a second load: the position at which it began. */
+  /** While the resource is loaded again: the position at which this began. */
   reload_from: Schema.NullOr(Schema.Int),
   /** The time at which the copy was last in step. */
   in_step_at: Schema.NullOr(Schema.String),
@@ -21,7 +20,7 @@ const FileState = Schema.Struct({
 })
 type FileState = typeof FileState.Type
 
-const empty: FileState = { bytes: 0, cursor: null, reload_from: null, in_step_at: null, compacted: null }
+const empty: FileState = { bytes: 0, reload_from: null, in_step_at: null, compacted: null }
 
 /** The state of a folder, with the origin of the copy. */
 const FolderState = Schema.fromJsonString(
@@ -29,6 +28,8 @@ const FolderState = Schema.fromJsonString(
     format: Schema.Int,
     organization: Schema.String,
     url: Schema.String,
+    /** Missing in a copy of the first format, which has a cursor for each resource: it is loaded again. */
+    state: Schema.optional(Target.State),
     resources: Schema.Record(Schema.String, FileState)
   }),
   { space: 2 }
@@ -54,7 +55,7 @@ export const make = Effect.fnUntraced(function* (given: string, compact: boolean
   const compactingOf = (table: Table) => `${fileOf(table)}.compacting`
 
   const readState = Effect.fnUntraced(function* ({ origin }: Target.OpenOptions) {
-    if (!(yield* fs.exists(stateFile))) return { format: Target.formatVersion, ...origin, resources: {} }
+    if (!(yield* fs.exists(stateFile))) return { ...origin, format: Target.formatVersion, resources: {} }
     return yield* Effect.mapError(
       decode(yield* fs.readFileString(stateFile)),
       () => new Refused({ message: `${stateFile} is damaged. Choose ${elsewhere}, or remove this one.` })
@@ -89,24 +90,25 @@ export const make = Effect.fnUntraced(function* (given: string, compact: boolean
     yield* Sqlite.lock(place, path.join(folder, `${Files.ownPrefix}.lock`))
     const found = yield* readState(opening)
     yield* Target.checkMark(place, found, opening)
-    let folderState: typeof FolderState.Type = { ...found, url: opening.origin.url }
+    let folderState: typeof FolderState.Type = { ...found, format: Target.formatVersion, url: opening.origin.url }
+    let state: Target.State = found.state ?? { resources: [] }
 
-    const write = Effect.gen(function* () {
+    const stateOf = ({ resource }: Table) => folderState.resources[resource] ?? empty
+    const save = Effect.fnUntraced(function* (states: Readonly<Record<string, FileState>>) {
+      folderState = { ...folderState, state, resources: { ...folderState.resources, ...states } }
       const text = yield* Effect.orDie(encode(folderState))
       yield* files.write(`${stateFile}.next`, Stream.make(Buffer.from(`${text}\n`)))
       yield* files.replace(`${stateFile}.next`, stateFile)
     })
-    const oneAtATime = Semaphore.makeUnsafe(1)
-    const stateOf = ({ resource }: Table) => folderState.resources[resource] ?? empty
-    const save = ({ resource }: Table, state: FileState) =>
-      Effect.suspend(() => {
-        folderState = { ...folderState, resources: { ...folderState.resources, [resource]: state } }
-        return write
-      }).pipe(Semaphore.withPermit(oneAtATime))
 
     // Before any data file, so that a folder with data is known as ours.
-    yield* write
-    for (const table of opening.tables) yield* save(table, yield* recover(table, found.resources[table.resource]))
+    yield* save({})
+    for (const table of opening.tables) {
+      const { resource } = table
+      const recovered = yield* recover(table, found.resources[resource])
+      if (recovered === empty) state = { ...state, resources: state.resources.filter((one) => one !== resource) }
+      yield* save({ [resource]: recovered })
+    }
 
     /** Appends removals of the records that have not come again since a position. */
     const removeUnseen = Effect.fnUntraced(function* (table: Table, bytes: number, since: number) {
@@ -117,45 +119,47 @@ export const make = Effect.fnUntraced(function* (given: string, compact: boolean
     const compactedTo = new Map<string, number>()
     const compactFile = Effect.fnUntraced(function* (table: Table) {
       const compacting = compactingOf(table)
-      const state = stateOf(table)
-      if (state.reload_from !== null || state.bytes === compactedTo.get(table.resource)) return
-      const { last } = yield* Lines.index(place, files, fileOf(table), state.bytes)
+      const before = stateOf(table)
+      if (before.bytes === compactedTo.get(table.resource)) return
+      const { last } = yield* Lines.index(place, files, fileOf(table), before.bytes)
       const compacted = yield* files.write(compacting, last)
-      yield* save(table, { ...state, compacted })
+      yield* save({ [table.resource]: { ...before, compacted } })
       yield* files.replace(compacting, fileOf(table))
-      yield* save(table, { ...state, bytes: compacted, compacted: null })
+      yield* save({ [table.resource]: { ...before, bytes: compacted, compacted: null } })
       compactedTo.set(table.resource, compacted)
     }, Effect.scoped)
 
-    const apply = Effect.fnUntraced(function* (table: Table, state: Target.State, page: Target.Page) {
-      const next = Target.after(state, page)
+    /** Appends the changes of a resource, and ends its load at the end of a round. */
+    const append = Effect.fnUntraced(function* (table: Table, changes: ReadonlyArray<Target.Change>, isLast: boolean) {
       const before = stateOf(table)
-      let bytes = before.bytes + (yield* files.writeAt(fileOf(table), before.bytes, Stream.make(Lines.linesOf(page))))
-      const isLoaded = next.load === "done"
-      if (before.reload_from !== null && isLoaded) bytes += yield* removeUnseen(table, bytes, before.reload_from)
-      yield* save(table, {
-        ...before,
-        bytes,
-        cursor: page.cursor,
-        reload_from: isLoaded ? null : before.reload_from,
-        in_step_at: Target.isInStep(next, page) ? DateTime.formatIso(yield* DateTime.now) : before.in_step_at
-      })
-      return next
+      const reset = changes.findLastIndex((change) => "reset" in change)
+      const from = reset === -1 ? before.reload_from : before.bytes
+      const lines = Lines.linesOf(changes.slice(reset + 1))
+      let { bytes } = before
+      if (lines.length > 0) bytes += yield* files.writeAt(fileOf(table), bytes, Stream.make(lines))
+      if (isLast && from !== null && from > 0) bytes += yield* removeUnseen(table, bytes, from)
+      return { ...before, bytes, reload_from: isLast ? null : from }
+    })
+
+    const apply = Effect.fnUntraced(function* (page: Target.Page, resources: ReadonlyArray<string>) {
+      const changes = Map.groupBy(page.body, ({ resource }) => resource)
+      const isLast = Target.endsRound(page)
+      const now = yield* DateTime.now
+      const at = DateTime.formatIso(DateTime.subtract(now, { seconds: page.is_consistent ? 0 : page.lag }))
+      const states: Record<string, FileState> = {}
+      for (const table of opening.tables) {
+        const appended = yield* append(table, changes.get(table.resource) ?? [], isLast)
+        const isInStep = !page.has_more && resources.includes(table.resource)
+        states[table.resource] = isInStep ? { ...appended, in_step_at: at } : appended
+      }
+      state = { cursor: page.cursor, resources }
+      yield* save(states)
+      return state
     })
 
     const copy: Target.Copy = {
-      stateOf: (table) =>
-        Effect.sync(() => {
-          const { cursor, in_step_at, reload_from } = stateOf(table)
-          const load = reload_from !== null ? "again" : in_step_at === null ? "first" : "done"
-          return { cursor: cursor ?? undefined, load }
-        }),
-      apply: (table, state, page) => asTarget(apply(table, state, page)),
-      restart: Effect.fnUntraced(function* (table) {
-        const state = stateOf(table)
-        yield* asTarget(save(table, { ...state, cursor: null, reload_from: state.bytes }))
-        return Target.reload
-      }),
+      state: Effect.sync(() => state),
+      apply: (page, resources) => asTarget(apply(page, resources)),
       finish: compact ? asTarget(Effect.forEach(opening.tables, compactFile, { discard: true })) : Effect.void
     }
     return copy

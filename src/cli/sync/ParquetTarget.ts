@@ -84,21 +84,26 @@ export const make = Effect.fnUntraced(function* (given: string) {
     const copy = yield* copyTarget.open(opening)
     const database = yield* Sqlite.open(name, store)
     const attempt = <A>(work: () => A) => Sqlite.attempt(name, work)
-    // The cursor for which the file of a resource was written.
+    // The version of a table of which its file was written. The column was for a cursor once.
     yield* attempt(() =>
       database.exec("create table if not exists _practice_data_sync_files (resource text primary key, cursor text)")
     )
+    const versionOf = (resource: string) =>
+      attempt(() => {
+        const select = "select version from _practice_data_sync_resources where resource = ?"
+        return String(database.prepare(select).get(resource)?.["version"])
+      })
 
     const writeFile = Effect.fnUntraced(function* (table: Table) {
       const file = path.join(folder, `${table.name}.parquet`)
       const next = `${file}.next`
-      const { cursor, load } = yield* copy.stateOf(table)
+      const version = yield* versionOf(table.resource)
       const written = yield* attempt(() =>
         database.prepare("select cursor from _practice_data_sync_files where resource = ?").get(table.resource)
       )
       const exists = yield* fs.exists(file)
       if (exists && written === undefined) return yield* Target.notOurs(`file ${file}`, place)
-      if (load !== "done" || cursor === undefined || (exists && written?.["cursor"] === cursor)) return
+      if (exists && written?.["cursor"] === version) return
       yield* files.remove(next)
       yield* attempt(() =>
         writeRows(next, table, database.prepare(`select * from ${quoteName(table.name)} order by id`).iterate())
@@ -111,7 +116,7 @@ export const make = Effect.fnUntraced(function* (given: string) {
       // The file is known as ours before it exists.
       yield* record(null)
       yield* files.replace(next, file)
-      yield* record(cursor)
+      yield* record(version)
     })
 
     return { ...copy, finish: asTarget(Effect.forEach(opening.tables, writeFile, { discard: true })) }

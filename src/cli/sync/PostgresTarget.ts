@@ -1,14 +1,10 @@
 /** A copy in a schema of a Postgres. */
-import { PgClient } from "@effect/sql-pg"
-import { Effect, type Redacted, Schedule, Schema } from "effect"
-import { Reactivity } from "effect/reactivity"
-import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { Duration, Effect, Predicate, Redacted, Schedule } from "effect"
+import type { Client } from "pg"
 import * as Route from "../../database/Route.ts"
-import * as SqlFailure from "../../database/SqlFailure.ts"
-import { sqlReason } from "../../process/Failure.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import * as SqlCopy from "./SqlCopy.ts"
-import type { Table } from "./Table.ts"
+import type { Column, ColumnType } from "./Table.ts"
 import * as Target from "./Target.ts"
 
 export interface Options {
@@ -17,46 +13,96 @@ export interface Options {
   /** The servers and the database, without a user. */
   readonly database: string
   readonly schema: string
-  /** The pages applied at the same time. */
-  readonly concurrency: number
+  readonly softDelete: boolean
 }
 
-const reasonOf = (error: SqlError) => {
-  const text = sqlReason(error)
-  return text === "" ? error.reason._tag : text
-}
-
-/** The codes of a Postgres that is stopping or starting. */
-const stopping = "57P"
+/** A failed connection, a short resource, a deadlock or a timeout, a server that stops or has become a standby. */
+const isTemporary = /^(08|40|53|57|25006|55P03)/
 
 const failureOf =
   (name: string) =>
-  (error: SqlError): Failed =>
-    error.reason._tag === "ConnectionError" || SqlFailure.isBusy(error) || SqlFailure.codeOf(error).startsWith(stopping)
-      ? new Unavailable({ message: `${name} does not respond: ${reasonOf(error)}` })
-      : new Refused({ message: `${name} refuses: ${reasonOf(error)}` })
+  (cause: unknown): Failed => {
+    const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
+    const message = Predicate.isError(cause) && cause.message !== "" ? cause.message : code
+    const isRefusal = /^[\dA-Z]{5}$/.test(code) ? !isTemporary.test(code) : message.startsWith("SASL")
+    return isRefusal
+      ? new Refused({ message: `${name} refuses: ${message}` })
+      : new Unavailable({ message: `${name} does not respond: ${message}` })
+  }
 
-/** A definition for `jsonb_to_recordset`. */
-const shapeOf = ({ columns }: Table) => columns.map(({ name, type }) => `${SqlCopy.quoteName(name)} ${type}`).join(", ")
+const escapes: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" }
 
-const isFailed = Schema.is(Schema.Union([Refused, Unavailable]))
+const escape = (text: string) =>
+  /[\\\n\r\t]/.test(text) ? text.replaceAll(/[\\\n\r\t]/g, (character) => escapes[character] ?? "") : text
 
-const isFailure = (defect: unknown) => isSqlError(defect) || isFailed(defect)
+const elementOf = (value: unknown) =>
+  Predicate.isString(value) ? `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"` : "NULL"
 
-/** Takes a schema, in a session of its own. A process that was killed holds its lock until the server notices. */
-const lock = Effect.fnUntraced(function* (sql: PgClient.PgClient, schema: string) {
-  const session = yield* sql.reserve
-  const statement = "select pg_try_advisory_lock(hashtextextended('practice-data sync ' || $1, 0)) as taken"
-  const attempt = Effect.map(
-    session.executeUnprepared(statement, [schema], undefined),
-    ([row]) => row?.["taken"] === true
-  )
-  return yield* Effect.repeat(attempt, {
-    until: (isTaken) => isTaken,
-    schedule: Schedule.spaced("250 millis"),
-    times: 20
+/** A value as COPY takes it. */
+const fieldOf = (value: unknown, type?: ColumnType) => {
+  if (Predicate.isNullish(value)) return String.raw`\N`
+  if (type === "text[]" && Array.isArray(value)) return escape(`{${value.map(elementOf).join(",")}}`)
+  return escape(Predicate.isString(value) && type !== "jsonb" ? value : JSON.stringify(value))
+}
+
+const lineOf = (columns: ReadonlyArray<Column>, row: ReadonlyArray<unknown>) => {
+  let line = fieldOf(row[0])
+  for (let index = 1; index < columns.length; index += 1) line += `\t${fieldOf(row[index], columns[index]?.type)}`
+  return `${line}\n`
+}
+
+/** Opens a session on the server of a route, until the scope closes. */
+const connect = Effect.fnUntraced(function* (url: Redacted.Redacted, toFailure: (cause: unknown) => Failed) {
+  const route = yield* Route.make(url, {
+    applicationName: "practice-data-sync",
+    connectTimeout: "10 seconds",
+    startupParameters: {}
   })
+  yield* route.find
+  // Other targets do not load it.
+  const { Client } = yield* Effect.promise(() => import("pg"))
+  const config = route.configOf({})
+  const password = Effect.isEffect(config.password) ? yield* config.password : config.password
+  const client = new Client({
+    host: config.host,
+    port: config.port,
+    user: config.username,
+    database: config.database,
+    password: () => Promise.resolve(password === undefined ? "" : Redacted.value(password)),
+    ssl: config.ssl,
+    application_name: config.applicationName,
+    options: config.startupOptions,
+    connectionTimeoutMillis: Duration.toMillis(config.connectTimeout ?? "10 seconds"),
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 30_000
+  })
+  // The statement that runs, and each one after it, fails too.
+  client.on("error", () => {})
+  yield* Effect.acquireRelease(Effect.tryPromise({ try: () => client.connect(), catch: toFailure }), () =>
+    Effect.ignore(
+      Effect.timeout(
+        Effect.tryPromise(() => client.end()),
+        "2 seconds"
+      )
+    )
+  )
+  return client
 })
+
+/** Copies lines into a table by a session. */
+const copyIn = (client: Client, statement: string, lines: Uint8Array, toFailure: (cause: unknown) => Failed) =>
+  Effect.callback<void, Failed>((resume) =>
+    client.query({
+      submit: (connection) => connection.query(statement),
+      handleCopyInResponse: (connection) => {
+        connection.sendCopyFromChunk(lines)
+        connection.endCopyFrom()
+      },
+      handleCommandComplete: () => {},
+      handleReadyForQuery: () => resume(Effect.void),
+      handleError: (error) => resume(Effect.fail(toFailure(error)))
+    })
+  )
 
 /** The target of a `postgres://` URL. */
 export const make = (options: Options): Target.Target => {
@@ -66,53 +112,49 @@ export const make = (options: Options): Target.Target => {
   }
   const schema = SqlCopy.quoteName(options.schema)
   const quote = (table: string) => `${schema}.${SqlCopy.quoteName(table)}`
-  const toTargetError = failureOf(place.name)
+  const toFailure = failureOf(place.name)
 
   const open = Effect.fnUntraced(function* (opening: Target.OpenOptions) {
-    const sql = yield* Route.make(options.url, {
-      applicationName: "practice-data-sync",
-      connectTimeout: "10 seconds",
-      startupParameters: {},
-      // Poolers that share sessions do not keep prepared statements.
-      prepare: false
-    }).pipe(
-      Effect.flatMap((route) => PgClient.make(route.configOf({ maxConnections: options.concurrency + 1 }))),
-      Effect.provideServiceEffect(Reactivity.Reactivity, Reactivity.make),
-      Effect.mapError(toTargetError)
+    const client = yield* Effect.catchTag(connect(options.url, toFailure), "SqlError", ({ reason }) =>
+      Effect.fail(toFailure(reason.cause))
     )
-    const run: SqlCopy.Dialect["run"] = (statement, params) =>
-      Effect.mapError(sql.unsafe<Readonly<Record<string, unknown>>>(statement, params).unprepared, toTargetError)
+    const run: SqlCopy.Dialect["run"] = (statement, params = []) =>
+      Effect.map(
+        Effect.tryPromise({ try: () => client.query(statement, params), catch: toFailure }),
+        ({ rows }) => rows
+      )
 
     // A user who may not make schemas can have one made.
     const [found] = yield* run("select to_regnamespace($1) is not null as exists", [schema])
     if (found?.["exists"] !== true) yield* run(`create schema if not exists ${schema}`)
-    if (!(yield* Effect.mapError(lock(sql, options.schema), toTargetError))) return yield* Target.inUse(place)
+    // A process that was killed holds its lock until the server notices.
+    const taken = yield* Effect.repeat(
+      run("select pg_try_advisory_lock(hashtextextended('practice-data sync ' || $1, 0)) as taken", [options.schema]),
+      { until: ([row]) => row?.["taken"] === true, schedule: Schedule.spaced("250 millis"), times: 20 }
+    )
+    if (taken[0]?.["taken"] !== true) return yield* Target.inUse(place)
     return yield* SqlCopy.open(
       {
         ...place,
         quote,
         typeOf: (type) => type,
+        position: "bigint generated always as identity",
+        begin: "begin",
+        beginStaging: "begin; set local synchronous_commit = off",
         run,
-        transaction: (work) =>
-          sql.withTransaction(work).pipe(
-            // If a connection breaks, the rollback fails too, and both failures come as defects.
-            Effect.catchDefect((defect) => (isFailure(defect) ? Effect.fail(defect) : Effect.die(defect))),
-            Effect.catchTag("SqlError", (error) => Effect.fail(toTargetError(error)))
-          ),
         columnsOf: (table) =>
           run(
             `select attname as name from pg_attribute
              where attrelid = to_regclass($1) and attnum > 0 and not attisdropped`,
             [quote(table)]
           ),
-        idsIn: (param) => `jsonb_array_elements_text(${param}::text::jsonb) given (id)`,
-        upsert: (table, records) =>
-          run(
-            `insert into ${quote(table.name)} (${SqlCopy.namesOf(table.columns)})
-             select ${SqlCopy.namesOf(table.columns)} from jsonb_to_recordset($1::text::jsonb) given (${shapeOf(table)})
-             ${SqlCopy.onConflict(table)}`,
-            [JSON.stringify(records)]
-          )
+        append: (table, columns, rows) => {
+          const statement = `copy ${quote(table)} (${SqlCopy.namesOf(columns)}) from stdin`
+          const lines = Buffer.from(rows.map((row) => lineOf(columns, row)).join(""))
+          return copyIn(client, statement, lines, toFailure)
+        },
+        truncate: (tables) => run(`truncate ${tables.join(", ")}`),
+        softDelete: options.softDelete
       },
       opening
     )

@@ -3,7 +3,7 @@ import { Effect, Schema, Stream } from "effect"
 import * as Client from "../../client/index.ts"
 import { messageOf } from "../Connection.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
-import type { Page } from "./Target.ts"
+import { type Change, endsRound, type Page } from "./Target.ts"
 
 /** The cursor is of an order of changes that has ended: all records are to be read again. */
 export class CursorExpired extends Schema.TaggedError<CursorExpired>()("CursorExpired", {}) {}
@@ -14,11 +14,26 @@ export interface Source {
   readonly url: string
   /** The id of the organization. */
   readonly organization: Effect.Effect<string, Failed>
-  /** The pages of changes after a cursor, or from the beginning. The last one has `has_more` false. */
-  readonly changes: (resource: string, cursor: string | undefined) => Stream.Stream<Page, Failed | CursorExpired>
+  /** The pages of changes of resources after a cursor, or from the beginning. The last one has `has_more` false. */
+  readonly changes: (
+    cursor: string | undefined,
+    resources: ReadonlyArray<string>
+  ) => Stream.Stream<Page, Failed | CursorExpired>
 }
 
+/** The position in the feed, and the record of the organization, which has no feed. */
+const Cursor = Schema.fromJsonString(
+  Schema.Struct({ feed: Schema.optional(Schema.String), own: Schema.optional(Schema.String) })
+)
+const decode = Schema.decodeEffect(Cursor)
+const encode = Schema.encodeEffect(Cursor)
+
+const ownResource = "organization"
+
 const pageSize = 1000
+
+/** The page for no resource that has a feed. */
+const nothing: Page = { body: [], cursor: undefined, has_more: false, is_consistent: true, lag: 0 }
 
 /** The status of what a service does not do at all. */
 const notImplemented = 501
@@ -53,25 +68,36 @@ export const make = (given: string, client: Client.PracticeData): Source => {
         : failureOf(cause)
   })
 
-  /** The organization has no feed of changes: its JSON is its cursor. */
-  const ownPage = (before: string | undefined) =>
-    Effect.map(own, (record): Page => {
-      const cursor = JSON.stringify(record)
-      const body = cursor === before ? [] : [{ ...record }]
-      return { body, removed: [], cursor, has_more: false, complete: true, lag: 0 }
-    })
+  /** Adds the record of the organization to the end of a round, if it has changed. */
+  const withOwn = Effect.fnUntraced(function* (page: Page, before: string | undefined, isFirst: boolean) {
+    const [record, after] = yield* Effect.map(own, (found) => [found, JSON.stringify(found)] as const)
+    const reset: ReadonlyArray<Change> = isFirst ? [] : [{ resource: ownResource, reset: true }]
+    const added = before === undefined ? reset : []
+    const body = after === before ? page.body : [...page.body, ...added, { resource: ownResource, record }]
+    return { ...page, body, cursor: yield* Effect.orDie(encode({ feed: page.cursor, own: after })) }
+  })
+
+  const read = Effect.fnUntraced(function* (from: string | undefined, resources: ReadonlyArray<string>) {
+    const position = from === undefined ? {} : yield* Effect.mapError(decode(from), () => new CursorExpired())
+    const hasOwn = resources.includes(ownResource)
+    const before = hasOwn ? position.own : undefined
+    const others = resources.filter((resource) => resource !== ownResource)
+    const signal = yield* Effect.abortSignal
+    const options = { resources: others, limit: pageSize, signal }
+    const pages: Stream.Stream<Page, Failed | CursorExpired> =
+      others.length > 0
+        ? Stream.fromAsyncIterable(client.changes(position.feed, options), changesFailure)
+        : Stream.make(nothing)
+    return Stream.mapEffect(pages, (page) =>
+      hasOwn && endsRound(page)
+        ? withOwn(page, before, from === undefined)
+        : Effect.map(Effect.orDie(encode({ feed: page.cursor, own: before })), (cursor) => ({ ...page, cursor }))
+    )
+  })
 
   return {
     url,
     organization: Effect.map(own, ({ id }) => id),
-    changes: (resource, from) => {
-      const { changes } = client.resource(resource)
-      if (changes === undefined) return Stream.fromEffect(ownPage(from))
-      return Stream.unwrap(
-        Effect.map(Effect.abortSignal, (signal) =>
-          Stream.fromAsyncIterable(changes(from, { limit: pageSize, signal }), changesFailure)
-        )
-      )
-    }
+    changes: (from, resources) => Stream.unwrap(read(from, resources))
   }
 }

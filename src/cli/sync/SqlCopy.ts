@@ -1,6 +1,8 @@
-/** A copy in a SQL database: a table for each resource, and tables that record the origin and the state of the copy. */
+/**
+ * A copy in a SQL database: a table for each resource, and beside it one for changes that are staged. They are invisible
+ * to readers of the copy until their round ends. One transaction then moves them into the tables.
+ */
 import { DateTime, Effect, Predicate, Schema } from "effect"
-import type { AnyRecord } from "../../client/index.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
 import type { Column, ColumnType, Table } from "./Table.ts"
 import * as Target from "./Target.ts"
@@ -12,19 +14,32 @@ export interface Dialect extends Target.Place {
   /** A table's name as it stands in a statement. */
   readonly quote: (table: string) => string
   readonly typeOf: (type: ColumnType) => string
+  /** The type of a column that counts rows in their order. */
+  readonly position: string
+  readonly begin: string
+  /** Begins a transaction that a crash of the database may undo, as a whole. */
+  readonly beginStaging: string
   readonly run: (statement: string, params?: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, Failed>
-  readonly transaction: <A>(work: Effect.Effect<A, Failed>) => Effect.Effect<A, Failed>
   /** The names of the columns of a table, each as `name`; none if there is nothing of this name. */
   readonly columnsOf: (table: string) => Effect.Effect<ReadonlyArray<Row>, Failed>
-  /** Rows with a column `id`, of a parameter that is a list of ids as JSON. */
-  readonly idsIn: (param: string) => string
-  /** Inserts or replaces records, no two of which have the same id. */
-  readonly upsert: (table: Table, records: ReadonlyArray<AnyRecord>) => Effect.Effect<unknown, Failed>
+  /** Appends rows of the API's values to a table. */
+  readonly append: (
+    table: string,
+    columns: ReadonlyArray<Column>,
+    rows: ReadonlyArray<ReadonlyArray<unknown>>
+  ) => Effect.Effect<unknown, Failed>
+  /** Empties tables that had the changes of many pages. */
+  readonly truncate: (tables: ReadonlyArray<string>) => Effect.Effect<unknown, Failed>
+  /** Marks rows as removed in place of deleting them. */
+  readonly softDelete: boolean
 }
 
 const markTable = "_practice_data_sync"
-const statesTable = "_practice_data_sync_resources"
-const seenTable = "_practice_data_sync_seen"
+const resourcesTable = "_practice_data_sync_resources"
+const stagedTable = ({ name }: Table) => `_practice_data_sync_staged_${name}`
+
+/** Of a staged change: true for a removal. A reset has neither this nor an id. */
+const isRemoved: Column = { name: "_removed", type: "boolean" }
 
 /** A name in quotes, which keep its capitals. */
 export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
@@ -32,140 +47,220 @@ export const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 /** The names of columns, separated by commas. */
 export const namesOf = (columns: ReadonlyArray<Column>) => columns.map(({ name }) => quoteName(name)).join(", ")
 
-/** The clause of an insert that replaces a row with the same id. */
-export const onConflict = ({ columns }: Table) => {
-  const others = columns.filter(({ name }) => name !== "id").map(({ name }) => quoteName(name))
-  return `on conflict (id) do update set ${others.map((name) => `${name} = excluded.${name}`).join(", ")}`
+const Mark = Schema.Struct({ format: Schema.Int, organization: Schema.String, url: Schema.String })
+
+/** The committed state of the copy, and that of the pages staged after it. */
+const Progress = Schema.fromJsonString(Schema.Struct({ ...Target.State.fields, staged: Schema.optional(Target.State) }))
+type Progress = typeof Progress.Type
+
+const beginning = '{"resources":[]}'
+
+const decodeMark = Schema.decodeUnknownEffect(Mark)
+const decodeProgress = Schema.decodeUnknownEffect(Progress)
+const encodeProgress = Schema.encodeEffect(Progress)
+
+/** The values of a staged change, in the order of its columns. */
+const valuesOf = ({ columns }: Table, change: Target.Change): ReadonlyArray<unknown> => {
+  if ("record" in change) {
+    const { record } = change
+    return Predicate.isReadonlyObject(record) ? [...columns.map(({ name }) => record[name]), false] : []
+  }
+  return "removed" in change ? [change.removed, ...columns.slice(1).map(() => null), true] : []
 }
-
-const listOf = (ids: Iterable<string>) => JSON.stringify([...ids])
-
-const decodeMark = Schema.decodeUnknownEffect(
-  Schema.Struct({ format: Schema.Int, organization: Schema.String, url: Schema.String })
-)
 
 /** Takes a database, and makes or checks the tables of the copy, all or none of them. */
 export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Target.OpenOptions) {
-  const { columnsOf, elsewhere, name: databaseName, quote, run, transaction } = dialect
-  const [mark, states, seen] = [quote(markTable), quote(statesTable), quote(seenTable)]
-  const declare = ({ name, type }: Column) =>
-    name === "id" ? "id text primary key" : `${quoteName(name)} ${dialect.typeOf(type)}`
-  const forget = (table: Table) => run(`delete from ${seen} where resource = $1`, [table.resource])
+  const { columnsOf, elsewhere, name: databaseName, quote, run, softDelete } = dialect
+  const [mark, resources] = [quote(markTable), quote(resourcesTable)]
+  const instant = dialect.typeOf("timestamptz")
+
+  const transaction = <A>(begin: string, work: Effect.Effect<A, Failed>) =>
+    Effect.acquireUseRelease(
+      run(begin),
+      () => work,
+      (_, exit) => (exit._tag === "Success" ? run("commit") : Effect.ignore(run("rollback")))
+    )
+
+  const damaged = () =>
+    new Refused({
+      message: `The table ${markTable} in ${databaseName} does not have what practice-data writes. Choose ${elsewhere}.`
+    })
+
+  /** Makes a table, or adds the columns that it lacks. Returns the names of those that it had. */
+  const ensure = Effect.fnUntraced(function* (table: string, columns: Readonly<Record<string, string>>) {
+    const had = new Set((yield* columnsOf(table)).map(({ name }) => name))
+    const missing = Object.entries(columns).filter(([name]) => !had.has(name))
+    const declared = missing.map(([name, type]) => `${quoteName(name)} ${type}`)
+    if (had.size === 0) yield* run(`create table ${quote(table)} (${declared.join(", ")})`)
+    else for (const column of declared) yield* run(`alter table ${quote(table)} add column ${column}`)
+    return had
+  })
 
   const takeMark = Effect.gen(function* () {
     const { organization, url } = options.origin
-    if ((yield* columnsOf(markTable)).length === 0) {
-      const instant = dialect.typeOf("timestamptz")
-      yield* run(`create table ${mark} (format integer not null, organization text not null, url text not null)`)
-      yield* run(
-        `create table ${states} (resource text primary key, cursor text, is_reload integer not null, in_step_at ${instant})`
-      )
-      yield* run(`create table ${seen} (resource text not null, id text not null, primary key (resource, id))`)
-      yield* run(`insert into ${mark} values ($1, $2, $3)`, [Target.formatVersion, organization, url])
-      return
+    const text = "text not null"
+    const had = yield* ensure(markTable, {
+      format: "integer not null",
+      organization: text,
+      url: text,
+      progress: "text"
+    })
+    const version = "integer not null default 0"
+    yield* ensure(resourcesTable, { resource: "text primary key", in_step_at: instant, version })
+    if (had.size === 0) {
+      const values = [Target.formatVersion, organization, url, beginning]
+      yield* run(`insert into ${mark} values ($1, $2, $3, $4)`, values)
     }
     const [row] = yield* run(`select format, organization, url from ${mark}`)
-    const message = `The table ${markTable} in ${databaseName} does not have what practice-data writes. Choose ${elsewhere}.`
-    const found = yield* Effect.mapError(decodeMark(row), () => new Refused({ message }))
+    const found = yield* Effect.mapError(decodeMark(row), damaged)
     yield* Target.checkMark(dialect, found, options)
     if (found.url !== url) yield* run(`update ${mark} set url = $1`, [url])
+    if (found.format === Target.formatVersion) return
+    // Each resource had a cursor: everything is loaded again, over the rows.
+    yield* run(`update ${mark} set format = ${Target.formatVersion}, progress = '${beginning}'`)
+    yield* run(`drop table ${quote("_practice_data_sync_seen")}`)
+    for (const column of ["cursor", "is_reload"]) yield* run(`alter table ${resources} drop column ${column}`)
   })
 
+  /** The resources whose tables mark removed rows, or have rows that an earlier run has marked. */
+  const marking = new Set<string>()
+
+  /** Makes or checks the tables of a resource. Returns true if they have what the copy's state says. */
   const readyTable = Effect.fnUntraced(function* (table: Table) {
     const { columns, name, resource } = table
-    const isOurs = (yield* run(`select 1 as one from ${states} where resource = $1`, [resource])).length > 0
-    const existing = new Set((yield* columnsOf(name)).map((column) => column["name"]))
-    if (existing.size === 0) {
-      yield* run(`create table ${quote(name)} (${columns.map(declare).join(", ")})`)
-      yield* run(`delete from ${states} where resource = $1`, [resource])
-      yield* forget(table)
-      yield* run(`insert into ${states} values ($1, null, 0, null)`, [resource])
-      return
+    const isOurs = (yield* run(`select 1 as one from ${resources} where resource = $1`, [resource])).length > 0
+    if (!isOurs && (yield* columnsOf(name)).length > 0) {
+      return yield* Target.notOurs(`table ${name} in ${databaseName}`, dialect)
     }
-    if (!isOurs) return yield* Target.notOurs(`table ${name} in ${databaseName}`, dialect)
-    const missing = columns.filter((column) => !existing.has(column.name))
-    for (const column of missing) yield* run(`alter table ${quote(name)} add column ${declare(column)}`)
-    if (missing.length > 0) {
-      yield* forget(table)
-      yield* run(`update ${states} set cursor = null, is_reload = 1 where resource = $1`, [resource])
-    }
-  })
-
-  yield* transaction(Effect.andThen(takeMark, Effect.forEach(options.tables, readyTable, { discard: true })))
-
-  /** Records the next state, if the copy is still at the one before. */
-  const advance = Effect.fnUntraced(function* (table: Table, from: Target.State, to: Target.State, isInStep: boolean) {
-    const inStepAt = isInStep ? DateTime.formatIso(yield* DateTime.now) : null
-    const moved = yield* run(
-      `update ${states} set cursor = $1, is_reload = $2, in_step_at = coalesce($3, in_step_at)
-       where resource = $4 and cursor is not distinct from $5 returning resource`,
-      [to.cursor ?? null, to.load === "again" ? 1 : 0, inStepAt, table.resource, from.cursor ?? null]
-    )
-    if (moved.length === 0) {
-      return yield* new Refused({
-        message: `Another process has changed the copy of ${table.resource} in ${databaseName}. Let only one keep it in step.`
-      })
-    }
-  })
-
-  /** Fails if a table is gone. It is made again when the target is opened. */
-  const present = Effect.fnUntraced(function* (table: string) {
-    if ((yield* columnsOf(table)).length > 0) return
-    return yield* new Unavailable({ message: `The table ${table} in ${databaseName} is gone` })
-  })
-
-  const orGone = <A>({ name }: Table, work: Effect.Effect<A, Failed>) =>
-    Effect.tapErrorTag(work, "Refused", () =>
-      Effect.forEach([markTable, statesTable, seenTable, name], present, { discard: true })
-    )
-
-  const stateOf = Effect.fnUntraced(function* (table: Table): Effect.fn.Return<Target.State, Failed> {
-    yield* present(table.name)
-    const [row] = yield* run(`select cursor, is_reload, in_step_at from ${states} where resource = $1`, [
-      table.resource
-    ])
-    const cursor = row?.["cursor"]
-    return {
-      cursor: Predicate.isString(cursor) ? cursor : undefined,
-      load: row?.["is_reload"] === 1 ? "again" : Predicate.isNullish(row?.["in_step_at"]) ? "first" : "done"
-    }
-  })
-
-  const apply = Effect.fnUntraced(function* (table: Table, state: Target.State, page: Target.Page) {
-    const next = Target.after(state, page)
-    const copied = quote(table.name)
-    const isReload = state.load === "again"
-    const latest = new Map(page.body.map((record) => [String(record["id"]), record]))
-    yield* advance(table, state, next, Target.isInStep(next, page))
-    if (page.removed.length > 0) {
-      const ids = dialect.idsIn("$1")
-      yield* run(`delete from ${copied} where id in (select id from ${ids})`, [listOf(page.removed)])
-    }
-    if (latest.size > 0) yield* dialect.upsert(table, [...latest.values()])
-    if (isReload && latest.size > 0) {
-      yield* run(`insert into ${seen} select $1, id from ${dialect.idsIn("$2")} where true on conflict do nothing`, [
-        table.resource,
-        listOf(latest.keys())
-      ])
-    }
-    if (isReload && next.load === "done") {
+    const types = Object.fromEntries(columns.map((column) => [column.name, dialect.typeOf(column.type)]))
+    const removedAt = softDelete && { _removed_at: instant }
+    const had = yield* ensure(name, { ...types, id: "text primary key", ...removedAt, _synced_at: instant })
+    const staged = { _position: dialect.position, ...types, [isRemoved.name]: dialect.typeOf(isRemoved.type) }
+    const hadStaged = yield* ensure(stagedTable(table), staged)
+    if (softDelete || had.has("_removed_at")) marking.add(resource)
+    if (had.size === 0) {
       yield* run(
-        `delete from ${copied} where not exists
-           (select 1 from ${seen} seen where seen.resource = $1 and seen.id = ${copied}.id)`,
-        [table.resource]
+        `insert into ${resources} (resource) values ($1)
+         on conflict (resource) do update set in_step_at = null, version = ${resources}.version + 1`,
+        [resource]
       )
-      yield* forget(table)
+      yield* run(`delete from ${quote(stagedTable(table))}`)
+    }
+    return columns.every((column) => had.has(column.name) && hadStaged.has(column.name))
+  })
+
+  /** Records the progress, if the copy is still at the one before. */
+  const advance = Effect.fnUntraced(function* (before: Progress, after: Progress) {
+    const texts = [yield* Effect.orDie(encodeProgress(after)), yield* Effect.orDie(encodeProgress(before))]
+    const moved = yield* run(`update ${mark} set progress = $1 where progress = $2 returning format`, texts)
+    if (moved.length > 0) return after
+    return yield* new Refused({
+      message: `Another process has changed the copy in ${databaseName}. Let only one keep it in step.`
+    })
+  })
+
+  const opened = Effect.gen(function* () {
+    yield* takeMark
+    const [row] = yield* run(`select progress from ${mark}`)
+    const found = yield* Effect.mapError(decodeProgress(row?.["progress"]), damaged)
+    const changed = new Set<string>()
+    for (const table of options.tables) if (!(yield* readyTable(table))) changed.add(table.resource)
+    const without = (state: Target.State) => ({
+      ...state,
+      resources: state.resources.filter((resource) => !changed.has(resource))
+    })
+    const { staged } = found
+    return yield* advance(found, { ...without(found), ...(staged && { staged: without(staged) }) })
+  })
+  let progress = yield* transaction(dialect.begin, opened)
+
+  const present = Effect.forEach(
+    [markTable, resourcesTable, ...options.tables.map(({ name }) => name)],
+    Effect.fnUntraced(function* (table) {
+      if ((yield* columnsOf(table)).length > 0) return
+      return yield* new Unavailable({ message: `The table ${table} in ${databaseName} is gone` })
+    }),
+    { discard: true }
+  )
+
+  /** Fails as unavailable if a table is gone. It is made again when the target is opened. */
+  const orGone = <A>(work: Effect.Effect<A, Failed>) => Effect.tapErrorTag(work, "Refused", () => present)
+
+  /** Moves the staged changes of a resource into its table. */
+  const merge = Effect.fnUntraced(function* (table: Table, now: string) {
+    const [copied, staged] = [quote(table.name), quote(stagedTable(table))]
+    const [row] = yield* run(
+      `select count(*) as changes, count(id) - count(distinct id) as superseded,
+         coalesce(max(case when id is null then _position end), 0) as reset from ${staged}`
+    )
+    const [changes = 0, superseded, reset = 0] = [row?.["changes"], row?.["superseded"], row?.["reset"]].map(Number)
+    if (changes === 0) return
+    const latest =
+      superseded === 0
+        ? `${staged} where _position > ${reset} and`
+        : `${staged} join (select max(_position) as _position from ${staged}
+             where _position > ${reset} group by id) latest using (_position) where`
+    const isEmpty = (yield* run(`select 1 as one from ${copied} limit 1`)).length === 0
+    const gone =
+      reset > 0
+        ? `select id from ${copied} except select id from ${latest} not _removed`
+        : `select id from ${latest} _removed`
+    if (!isEmpty && softDelete) {
+      yield* run(
+        `update ${copied} set _removed_at = cast($1 as ${instant}), _synced_at = cast($2 as ${instant})
+         where _removed_at is null and id in (${gone})`,
+        [now, now]
+      )
+    } else if (!isEmpty) yield* run(`delete from ${copied} where id in (${gone})`)
+    const names = namesOf(table.columns)
+    const replaced = [...table.columns.slice(1).map(({ name }) => quoteName(name)), "_synced_at"]
+    const sets = replaced.map((name) => `${name} = excluded.${name}`)
+    if (marking.has(table.resource)) sets.push("_removed_at = null")
+    yield* run(
+      `insert into ${copied} (${names}, _synced_at) select ${names}, cast($1 as ${instant}) from ${latest} not _removed
+       ${isEmpty ? "" : `on conflict (id) do update set ${sets.join(", ")}`}`,
+      [now]
+    )
+    yield* run(`update ${resources} set version = version + 1 where resource = $1`, [table.resource])
+  })
+
+  const apply = Effect.fnUntraced(function* (page: Target.Page, wanted: ReadonlyArray<string>) {
+    const state: Target.State = { cursor: page.cursor, resources: wanted }
+    const changes = Map.groupBy(page.body, ({ resource }) => resource)
+    const { staged, ...committed } = progress
+    const isLast = Target.endsRound(page)
+    const next = yield* advance(progress, isLast ? state : { ...committed, staged: state })
+    const touched = options.tables.filter(({ resource }) => changes.has(resource))
+    for (const table of touched) {
+      const rows = (changes.get(table.resource) ?? []).map((change) => valuesOf(table, change))
+      yield* dialect.append(stagedTable(table), [...table.columns, isRemoved], rows)
+    }
+    if (!isLast) return next
+    const now = yield* DateTime.now
+    const moved = staged === undefined ? touched : options.tables
+    for (const table of moved) yield* merge(table, DateTime.formatIso(now))
+    const tables = moved.map((table) => quote(stagedTable(table)))
+    if (staged !== undefined) yield* dialect.truncate(tables)
+    else for (const table of tables) yield* run(`delete from ${table}`)
+    if (!page.has_more) {
+      const inStep = wanted.map((resource) => `'${resource}'`).join(", ")
+      // Changes behind an open transaction are not in the copy.
+      const at = DateTime.formatIso(DateTime.subtract(now, { seconds: page.is_consistent ? 0 : page.lag }))
+      yield* run(`update ${resources} set in_step_at = cast($1 as ${instant}) where resource in (${inStep})`, [at])
     }
     return next
   })
 
   const copy: Target.Copy = {
-    stateOf: (table) => orGone(table, stateOf(table)),
-    apply: (table, state, page) => orGone(table, transaction(apply(table, state, page))),
-    restart: (table, state) => {
-      const restarted = Effect.andThen(advance(table, state, Target.reload, false), forget(table))
-      return orGone(table, Effect.as(transaction(restarted), Target.reload))
-    },
+    state: orGone(Effect.map(present, () => progress.staged ?? progress)),
+    apply: (page, wanted) =>
+      Effect.map(
+        orGone(transaction(Target.endsRound(page) ? dialect.begin : dialect.beginStaging, apply(page, wanted))),
+        (next) => {
+          progress = next
+          return next.staged ?? next
+        }
+      ),
     finish: Effect.void
   }
   return copy

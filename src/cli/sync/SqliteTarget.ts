@@ -1,12 +1,12 @@
 /** SQLite, as Node brings it: files, and a copy in a file. */
 import { statSync } from "node:fs"
 import type { DatabaseSync } from "node:sqlite"
-import { Effect, Predicate, type Scope, Semaphore } from "effect"
+import { Effect, Predicate, type Scope } from "effect"
 import * as FileLock from "../../process/FileLock.ts"
 import { type Failed, Unavailable } from "../Usage.ts"
 import * as Files from "./Files.ts"
 import * as SqlCopy from "./SqlCopy.ts"
-import type { ColumnType, Table } from "./Table.ts"
+import type { ColumnType } from "./Table.ts"
 import * as Target from "./Target.ts"
 
 /** True for SQLITE_IOERR and SQLITE_FULL, in the last byte of an extended result code. */
@@ -58,19 +58,17 @@ const valueOf = (value: unknown) => {
   return Predicate.isNullish(value) ? null : JSON.stringify(value)
 }
 
-const upsertOf = (table: Table) => {
-  const params = table.columns.map(() => "?").join(", ")
-  return `insert into ${SqlCopy.quoteName(table.name)} (${SqlCopy.namesOf(table.columns)}) values (${params}) ${SqlCopy.onConflict(table)}`
-}
-
-const openCopy = Effect.fnUntraced(function* (place: Target.Place, file: string, opening: Target.OpenOptions) {
+const openCopy = Effect.fnUntraced(function* (
+  place: Target.Place,
+  file: string,
+  softDelete: boolean,
+  opening: Target.OpenOptions
+) {
   yield* lock(place, `${file}.sync-lock`)
   const database = yield* open(place.name, file)
   const run = <A>(work: () => A) => attempt(place.name, work)
-  const execute = (statement: string) => run(() => database.exec(statement))
   // Readers of the copy do not wait for a write, nor writes for readers.
-  yield* execute("pragma journal_mode = wal; pragma synchronous = normal")
-  const oneAtATime = Semaphore.makeUnsafe(1)
+  yield* run(() => database.exec("pragma journal_mode = wal; pragma synchronous = normal"))
   const inodeOf = () => statSync(file, { throwIfNoEntry: false })?.ino
   const inode = inodeOf()
   return yield* SqlCopy.open(
@@ -78,31 +76,31 @@ const openCopy = Effect.fnUntraced(function* (place: Target.Place, file: string,
       ...place,
       quote: SqlCopy.quoteName,
       typeOf,
+      position: "integer primary key",
+      begin: "begin immediate",
+      beginStaging: "begin immediate",
       // Node 22 takes no numbers of parameters.
       run: (statement, params = []) =>
         run(() => database.prepare(statement.replaceAll(/\$\d/g, "?")).all(...params.map(valueOf))),
-      transaction: (work) =>
-        Effect.acquireUseRelease(
-          execute("begin immediate"),
-          () => work,
-          (_, exit) => (exit._tag === "Success" ? execute("commit") : Effect.ignore(execute("rollback")))
-        ).pipe(Semaphore.withPermit(oneAtATime)),
       // A file that was removed can still be written, and nobody would see it.
       columnsOf: (table) =>
         run(() => (inodeOf() === inode ? database.prepare("select name from pragma_table_info(?)").all(table) : [])),
-      idsIn: (param) => `(select value as id from json_each(${param}))`,
-      upsert: (table, records) =>
+      append: (table, columns, rows) =>
         run(() => {
-          const statement = database.prepare(upsertOf(table))
-          for (const record of records) statement.run(...table.columns.map((column) => valueOf(record[column.name])))
-        })
+          const params = columns.map(() => "?").join(", ")
+          const into = `${SqlCopy.quoteName(table)} (${SqlCopy.namesOf(columns)})`
+          const statement = database.prepare(`insert into ${into} values (${params})`)
+          for (const row of rows) statement.run(...columns.map((_, index) => valueOf(row[index])))
+        }),
+      truncate: (tables) => run(() => database.exec(tables.map((table) => `delete from ${table};`).join(" "))),
+      softDelete
     },
     opening
   )
 })
 
 /** The target of a file, which is made if there is none. */
-export const make = (file: string, place: Target.Place): Target.Target => ({
+export const make = (file: string, place: Target.Place, softDelete = false): Target.Target => ({
   name: place.name,
-  open: (opening) => openCopy(place, file, opening)
+  open: (opening) => openCopy(place, file, softDelete, opening)
 })

@@ -1,11 +1,24 @@
 /** The place of a copy. Each kind of target implements this, and survives a kill at any point. */
-import { Effect, type Scope } from "effect"
-import type { AnyRecord, ChangesPage } from "../../client/index.ts"
+import { Effect, Schema, type Scope } from "effect"
 import { type Failed, Refused } from "../Usage.ts"
 import type { Table } from "./Table.ts"
 
-/** A page of changes of a resource. */
-export type Page = ChangesPage<AnyRecord>
+/** A change of a resource. After a reset, records of the copy that do not come until the round ends are gone. */
+export type Change = { readonly resource: string } & (
+  | { readonly record: object }
+  | { readonly removed: string }
+  | { readonly reset: true }
+)
+
+/** A page of changes. Undefined as its cursor: the feed is still to be read from the beginning. */
+export interface Page {
+  readonly body: ReadonlyArray<Change>
+  readonly cursor: string | undefined
+  readonly has_more: boolean
+  readonly is_consistent: boolean
+  /** The delay in seconds of changes behind an open transaction. */
+  readonly lag: number
+}
 
 /** The source of a copy. A target has the copy of one organization of the service at one address. */
 export interface Origin {
@@ -13,25 +26,25 @@ export interface Origin {
   readonly url: string
 }
 
-/** The progress of the copy of a resource. */
-export interface State {
-  /** The start of the next page. Undefined at the beginning. */
-  readonly cursor: string | undefined
-  /** The load of all records. A second load runs over a copy, and removes at its end what did not come again. */
-  readonly load: "first" | "again" | "done"
-}
+/** The progress of a copy. */
+export const State = Schema.Struct({
+  /** The start of the next page. Missing: the feed is to be read from the beginning. */
+  cursor: Schema.optional(Schema.String),
+  /** The resources that are whole at the cursor. Others are to be loaded again. */
+  resources: Schema.Array(Schema.String)
+})
+export type State = typeof State.Type
 
 /** The copy in an open target. */
 export interface Copy {
-  readonly stateOf: (table: Table) => Effect.Effect<State, Failed>
+  readonly state: Effect.Effect<State, Failed>
   /**
-   * Applies a page together with its cursor, or nothing of it. Fails if the copy is not at `state` any more, as another
-   * process has changed it.
+   * Applies a page together with its cursor, or nothing of it. Fails if another process has changed the copy.
+   *
+   * @param resources the resources that the page was read for
    */
-  readonly apply: (table: Table, state: State, page: Page) => Effect.Effect<State, Failed>
-  /** Begins a load of all records, over the existing copy. */
-  readonly restart: (table: Table, state: State) => Effect.Effect<State, Failed>
-  /** Called each time that all resources have been read. */
+  readonly apply: (page: Page, resources: ReadonlyArray<string>) => Effect.Effect<State, Failed>
+  /** Called each time that the copy is in step. */
   readonly finish: Effect.Effect<void, Failed>
 }
 
@@ -56,20 +69,20 @@ export interface Target {
   readonly open: (options: OpenOptions) => Effect.Effect<Copy, Failed, Scope.Scope>
 }
 
-/** The version of what targets keep beside the records. */
-export const formatVersion = 1
+/** The version of what targets keep beside the records. In the first one, each resource had a cursor. */
+export const formatVersion = 2
 
-/** The state at the beginning of a second load. */
-export const reload: State = { cursor: undefined, load: "again" }
+/** True if the copy after this page is a state of the service's database, or as close to one as it gets. */
+export const endsRound = ({ has_more, is_consistent }: Page) => is_consistent || !has_more
 
-/** The state after a page. A load ends once it is complete: before, an open transaction may hold records back. */
-export const after = ({ load }: State, { complete, cursor, has_more }: Page): State => ({
-  cursor,
-  load: complete && !has_more ? "done" : load
+/** The page that begins a load: what does not come again until the round ends is gone. */
+export const resets = (resources: ReadonlyArray<string>): Page => ({
+  body: resources.map((resource) => ({ resource, reset: true })),
+  cursor: undefined,
+  has_more: true,
+  is_consistent: false,
+  lag: 0
 })
-
-/** True if a copy with this state after a page is in step. */
-export const isInStep = ({ load }: State, { has_more }: Page): boolean => load === "done" && !has_more
 
 /** The refusal of a target that another process has taken. */
 export const inUse = ({ elsewhere, name }: Place) =>

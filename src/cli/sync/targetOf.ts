@@ -10,19 +10,20 @@ import * as SqliteTarget from "./SqliteTarget.ts"
 export interface Options {
   readonly schema: Option.Option<string>
   readonly compact: boolean
-  readonly concurrency: number
+  readonly softDelete: boolean
 }
 
 const refuse = (message: string) => misused(["sync"], message)
 
 /** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER`, `ndjson:FOLDER` or the path of a folder. */
-export const targetOf = Effect.fnUntraced(function* (text: string, { compact, concurrency, schema }: Options) {
+export const targetOf = Effect.fnUntraced(function* (text: string, { compact, schema, softDelete }: Options) {
   const isPostgres = /^postgres(ql)?:/i.test(text)
   const [prefix = "", kind = ""] = /^(sqlite|parquet|ndjson):/.exec(text) ?? []
   const path = text.slice(prefix.length)
   if (Option.isSome(schema) && !isPostgres) return yield* refuse("--schema is for a postgres:// target.")
   if (compact && (isPostgres || /sqlite|parquet/.test(kind)))
     return yield* refuse("--compact is for a folder of NDJSON.")
+  if (softDelete && !isPostgres && kind !== "sqlite") return yield* refuse("--soft-delete is for Postgres and SQLite.")
   if (isPostgres) {
     const parsed = ConnectionUrl.parse(text)
     if (Result.isFailure(parsed)) {
@@ -33,12 +34,12 @@ export const targetOf = Effect.fnUntraced(function* (text: string, { compact, co
       url: Redacted.make(text),
       database: ConnectionUrl.format({ ...parsed.success, user: undefined }),
       schema: Option.getOrElse(schema, () => inUrl),
-      concurrency
+      softDelete
     })
   }
   if (path === "") return yield* refuse("The target has no path.")
   if (kind === "parquet") return yield* ParquetTarget.make(path)
-  if (kind === "sqlite") return SqliteTarget.make(path, { name: text, elsewhere: "another file" })
+  if (kind === "sqlite") return SqliteTarget.make(path, { name: text, elsewhere: "another file" }, softDelete)
   if (kind === "" && /\.(db|sqlite3?)$/i.test(text)) {
     return yield* refuse(`For a SQLite file write sqlite:${text}, for a folder ndjson:${text}.`)
   }

@@ -144,7 +144,7 @@ describe("a response of another server", () => {
       const source = Source.make(baseUrl, client)
       const failures = [
         yield* Effect.flip(source.organization),
-        yield* Effect.flip(Stream.runDrain(source.changes("charges", undefined)))
+        yield* Effect.flip(Stream.runDrain(source.changes(undefined, ["charges"])))
       ]
       for (const { message } of failures) assert.include(message, `404 from ${baseUrl}/api/v3/`)
       assert.instanceOf(failures[0], Refused)

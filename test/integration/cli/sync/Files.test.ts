@@ -8,11 +8,13 @@ import * as Files from "../../../../src/cli/sync/Files.ts"
 import * as Sqlite from "../../../../src/cli/sync/SqliteTarget.ts"
 import { targetOf } from "../../../../src/cli/sync/targetOf.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
-import { beginning, charge, charges, opening, page } from "./fixture.ts"
+import { charge, origin, page, syncWith, tableOf } from "./fixture.ts"
+
+const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")] }
 
 const open = (text: string) =>
-  targetOf(text, { schema: Option.none(), compact: false, concurrency: 1 }).pipe(
-    Effect.flatMap((target) => target.open(opening())),
+  targetOf(text, { schema: Option.none(), compact: false, softDelete: false }).pipe(
+    Effect.flatMap((target) => target.open(opening)),
     Effect.scoped,
     Effect.provide(NodeServices.layer)
   )
@@ -61,9 +63,9 @@ it.effect.each([
 ] as const)("a copy in NDJSON %s", ([, name, change, refusal]) =>
   Effect.gen(function* () {
     const folder = join(yield* temporaryFolder, "copy")
-    const target = yield* targetOf(folder, { schema: Option.none(), compact: false, concurrency: 1 })
-    const opened = target.open(opening())
-    yield* Effect.scoped(Effect.flatMap(opened, (copy) => copy.apply(charges, beginning, page([charge("a", "1")]))))
+    const target = yield* targetOf(folder, { schema: Option.none(), compact: false, softDelete: false })
+    const opened = target.open(opening)
+    yield* syncWith(target, () => page(1, [charge("a", "1")]), { resources: ["charges"] })
     const file = join(folder, name)
     const before = readFileSync(file, "utf8")
     writeFileSync(file, change(before))

@@ -70,20 +70,23 @@ const fromSqlite = (value: SQLOutputValue | undefined, type: FieldType): unknown
   }
 }
 
-/** The rows of a table in a SQLite file. */
-export const inSqlite = (file: string, resource: string): Rows => {
+/** The rows of a query in a SQLite file. */
+export const query = (file: string, statement: string) => {
   const database = new DatabaseSync(file, { readOnly: true })
   try {
-    const rows = database.prepare(`select * from "${tableOf(resource)}"`).all()
-    return byId(
-      rows.map((row) =>
-        Object.fromEntries(fieldsOf(resource).map(([name, type]) => [name, fromSqlite(row[name], type)]))
-      )
-    )
+    return database.prepare(statement).all()
   } finally {
     database.close()
   }
 }
+
+/** The rows of a table in a SQLite file. */
+export const inSqlite = (file: string, resource: string): Rows =>
+  byId(
+    query(file, `select * from "${tableOf(resource)}"`).map((row) =>
+      Object.fromEntries(fieldsOf(resource).map(([name, type]) => [name, fromSqlite(row[name], type)]))
+    )
+  )
 
 // Its own one takes U+FEFF from the beginning of a text.
 const parsers = {

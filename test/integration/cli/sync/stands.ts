@@ -1,10 +1,11 @@
 /** A target of each kind, empty and of the test's own, with a reader of the copy in it. */
-import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { NodeServices } from "@effect/platform-node"
 import { Effect, Redacted, type Scope } from "effect"
 import * as NdjsonTarget from "../../../../src/cli/sync/NdjsonTarget.ts"
+import * as ParquetTarget from "../../../../src/cli/sync/ParquetTarget.ts"
 import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
 import * as SqliteTarget from "../../../../src/cli/sync/SqliteTarget.ts"
 import type { Target } from "../../../../src/cli/sync/Target.ts"
@@ -12,31 +13,52 @@ import { temporaryFolder } from "../../../support/Process.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import * as Readers from "./readers.ts"
 
+type Rows = ReadonlyArray<Readonly<Record<string, unknown>>>
+type Run = (statement: string) => Effect.Effect<Rows>
+
 export interface Stand {
   readonly target: Target
   readonly rowsOf: (resource: string) => Effect.Effect<Readers.Rows>
-  /** The time at which the copy of charges was last in step; null before it was. */
-  readonly inStepAt: Effect.Effect<unknown>
+  /** The time at which a resource was last in step; null before it was. */
+  readonly inStepAt: (resource: string) => Effect.Effect<unknown>
   /** Makes something else with the name of charges. */
   readonly occupy: Effect.Effect<void>
   /** Removes the copy of charges. */
   readonly drop: Effect.Effect<void>
-  /** Takes a column from the copy of charges, as if it had been made before the field was added. */
-  readonly forget: ((column: string) => Effect.Effect<void>) | undefined
+  /** Turns the copy into one of the first format, which had a cursor for each resource. */
+  readonly age: Effect.Effect<void>
+  /** The tables of the copy, if its readers query it. */
+  readonly tables?: {
+    readonly softDeleting: Target
+    /** Runs a statement in which `@` stands before the name of a table. */
+    readonly run: Run
+  }
 }
 
-type Run = (statement: string) => Effect.Effect<ReadonlyArray<Readonly<Record<string, unknown>>>>
+const ageTables = [
+  "create table @_practice_data_sync_seen (resource text not null, id text not null, primary key (resource, id))",
+  "update @_practice_data_sync set format = 1",
+  "alter table @_practice_data_sync drop column progress",
+  "alter table @_practice_data_sync_resources drop column version",
+  "alter table @_practice_data_sync_resources add column cursor text",
+  "alter table @_practice_data_sync_resources add column is_reload integer not null default 0",
+  "alter table @charges drop column _synced_at",
+  "drop table @_practice_data_sync_staged_charges",
+  "drop table @_practice_data_sync_staged_charge_refunds"
+]
 
-const inSql = (target: Target, rowsOf: Stand["rowsOf"], prefix: string, run: Run): Stand => ({
+const inSql = (target: Target, softDeleting: Target, rowsOf: Stand["rowsOf"], run: Run): Stand => ({
   target,
   rowsOf,
-  inStepAt: Effect.map(
-    run(`select cast(in_step_at as text) as at from ${prefix}_practice_data_sync_resources`),
-    ([row]) => row?.["at"]
-  ),
-  occupy: Effect.asVoid(run(`create table ${prefix}charges (id text)`)),
-  drop: Effect.asVoid(run(`drop table ${prefix}charges`)),
-  forget: (column) => Effect.asVoid(run(`alter table ${prefix}charges drop column "${column}"`))
+  inStepAt: (resource) =>
+    Effect.map(
+      run(`select cast(in_step_at as text) as at from @_practice_data_sync_resources where resource = '${resource}'`),
+      ([row]) => row?.["at"]
+    ),
+  occupy: Effect.asVoid(run("create table @charges (id text)")),
+  drop: Effect.asVoid(run("drop table @charges")),
+  age: Effect.forEach(ageTables, run, { discard: true }),
+  tables: { softDeleting, run }
 })
 
 let schemas = 0
@@ -44,40 +66,75 @@ let schemas = 0
 const postgres = Effect.gen(function* () {
   const { sql, url } = yield* TestDatabase
   const schema = `Copy ${++schemas}`
-  const run: Run = (statement) => Effect.orDie(sql.unsafe(statement))
-  const target = PostgresTarget.make({ url: Redacted.make(url), database: "postgres://db", schema, concurrency: 2 })
-  const stand = inSql(target, (name) => Effect.orDie(Readers.inPostgres(sql, schema, name)), `"${schema}".`, run)
+  const run: Run = (statement) => Effect.orDie(sql.unsafe(statement.replaceAll("@", `"${schema}".`)))
+  const make = (softDelete: boolean) =>
+    PostgresTarget.make({ url: Redacted.make(url), database: "postgres://db", schema, softDelete })
+  const stand = inSql(make(false), make(true), (name) => Effect.orDie(Readers.inPostgres(sql, schema, name)), run)
   return { ...stand, occupy: Effect.andThen(run(`create schema "${schema}"`), stand.occupy) }
 })
 
-const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
-  const file = join(folder, "copy.db")
-  const run: Run = (statement) =>
+const runIn =
+  (file: string): Run =>
+  (statement) =>
     Effect.sync(() => {
       const database = new DatabaseSync(file)
-      const rows = database.prepare(statement).all()
+      const rows = database.prepare(statement.replaceAll("@", "")).all()
       database.close()
       return rows
     })
-  const target = SqliteTarget.make(file, { name: "sqlite:copy.db", elsewhere: "another file" })
-  return inSql(target, (name) => Effect.sync(() => Readers.inSqlite(file, name)), "", run)
+
+const sqlite = Effect.map(temporaryFolder, (folder): Stand => {
+  const file = join(folder, "copy.db")
+  const place = { name: "sqlite:copy.db", elsewhere: "another file" }
+  return inSql(
+    SqliteTarget.make(file, place),
+    SqliteTarget.make(file, place, true),
+    (name) => Effect.sync(() => Readers.inSqlite(file, name)),
+    runIn(file)
+  )
 })
+
+/** Makes a folder that has a file of somebody else. */
+const occupy = (folder: string, file: string) =>
+  Effect.sync(() => {
+    mkdirSync(folder)
+    writeFileSync(join(folder, file), "")
+  })
+
+const ageFile = (file: string) => {
+  const { state, ...found } = JSON.parse(readFileSync(file, "utf8"))
+  for (const resource of state.resources) found.resources[resource].cursor = "old"
+  writeFileSync(file, JSON.stringify({ ...found, format: 1 }))
+}
 
 const ndjson = Effect.gen(function* () {
   const folder = join(yield* temporaryFolder, "copy")
-  const file = join(folder, "charges.ndjson")
   const stand: Stand = {
     target: yield* NdjsonTarget.make(folder, true),
     rowsOf: (resource) => Effect.sync(() => Readers.inFolder(folder, resource)),
-    inStepAt: Effect.sync(() => Readers.stateIn(folder).resources.charges.in_step_at),
-    occupy: Effect.sync(() => {
-      mkdirSync(folder)
-      writeFileSync(file, "")
-    }),
-    drop: Effect.sync(() => rmSync(file)),
-    forget: undefined
+    inStepAt: (resource) => Effect.sync(() => Readers.stateIn(folder).resources[resource].in_step_at),
+    occupy: occupy(folder, "charges.ndjson"),
+    drop: Effect.sync(() => rmSync(join(folder, "charges.ndjson"))),
+    age: Effect.sync(() => ageFile(join(folder, "_practice_data_sync.json")))
   }
   return stand
+}).pipe(Effect.provide(NodeServices.layer))
+
+const parquet = Effect.gen(function* () {
+  const folder = join(yield* temporaryFolder, "copy")
+  const run = runIn(join(folder, "_practice_data_sync.db"))
+  const target = yield* ParquetTarget.make(folder)
+  const rowsOf = (name: string) => Effect.promise(() => Readers.inParquet(folder, name))
+  const stand = inSql(target, target, rowsOf, run)
+  const result: Stand = {
+    target,
+    rowsOf,
+    inStepAt: stand.inStepAt,
+    drop: stand.drop,
+    occupy: occupy(folder, "charges.parquet"),
+    age: Effect.andThen(stand.age, run("update _practice_data_sync_files set cursor = 'old'"))
+  }
+  return result
 }).pipe(Effect.provide(NodeServices.layer))
 
 /** The kinds of target. */
@@ -87,5 +144,6 @@ export const stands: ReadonlyArray<{
 }> = [
   { kind: "Postgres", make: postgres },
   { kind: "SQLite", make: sqlite },
-  { kind: "a folder", make: ndjson }
+  { kind: "NDJSON", make: ndjson },
+  { kind: "Parquet", make: parquet }
 ]

@@ -1,6 +1,7 @@
 /**
- * Copies beside writers, deletions and an order of changes that begins anew, by commands that are killed 4 times each, from a
- * service that is killed as well, into a database that is restarted. In the end they are the same as the service's tables.
+ * Copies beside writers, deletions and resets, by commands that are killed 4 times each, from a service that is killed as
+ * well, into a database that is restarted. Whoever queries them at any time finds whole transactions of the service's
+ * database. In the end they are the same as its tables.
  *
  * @module-tag long
  */
@@ -48,6 +49,7 @@ const writers = Effect.gen(function* () {
     const tail = `%${round % 10}`
     yield* sql`insert into consumption_logs (organization_id, id, qty_consumed, product_name)
       select ${owner}, 'new_' || ${round}::int || '_' || n, n / 8.0, 'é "' || n from generate_series(1, 60) n`
+    yield* sql`update clinics set name = ${`round ${round}`} where organization_id = ${owner}`
     yield* sql`update charges set status = ${`round ${round}`}, net_paid = random()::numeric(12, 6)
       where organization_id = ${owner} and id like ${tail}`
     yield* sql`delete from consumption_logs where organization_id = ${owner} and id like ${`new_%${tail}`}`
@@ -61,7 +63,7 @@ const writers = Effect.gen(function* () {
     select ${owner}, 'many_' || n % 40 || '_' || n / 40, n from generate_series(1, 12000) n`
   const write = Effect.gen(function* () {
     yield* sql.withTransaction(transaction)
-    // The order of changes begins anew.
+    // The resource is reset.
     if (round % 60 === 0) {
       yield* sql`truncate products`
       yield* sql`insert into products (organization_id, id) select ${owner}, n from generate_series(1, 3000) n`
@@ -70,6 +72,18 @@ const writers = Effect.gen(function* () {
   })
   return { write }
 })
+
+type Found = ReadonlyArray<Readonly<Record<string, unknown>>>
+
+/** The transaction that a copy is at: by the names of its clinics, and by its logs, with the function that finds a text. */
+const atRound = (find: string) => `
+  select (select min(name) || max(name) from clinics) as clinics, number, count(*) as logs
+  from (select substr(id, 5, ${find}(substr(id, 5), '_') - 1) as number from consumption_logs where id like 'new!_%' escape '!') new
+  group by number order by cast(number as integer) desc limit 1`
+
+/** The torn states of a copy. A transaction adds 60 logs, takes away 6 of them, and names all clinics after itself. */
+const tornIn = (rows: Found) =>
+  rows.filter(({ clinics, logs, number }) => Number(logs) !== 54 || clinics !== `round ${String(number)}`.repeat(2))
 
 const ownPostgres = Effect.gen(function* () {
   // A process that is killed loses nothing that the system was given to write.
@@ -88,10 +102,12 @@ const killAgainAndAgain = Effect.fnUntraced(function* (environment: Process.Envi
   let killed = 0
   while (killed < kills) {
     const after = yield* Random.nextIntBetween(0, 600)
+    // Early in a round, and after the copy was in step.
+    const seen = killed % 2 === 0 ? "" : '"done"'
     const { code, output, signal } = yield* Effect.scoped(
       Effect.gen(function* () {
         const command = yield* start(environment, args)
-        const opened = eventually("its first line", () => command.stdout() !== "")
+        const opened = eventually("its output", () => command.stdout() !== "" && command.stdout().includes(seen))
         yield* Effect.raceFirst(Effect.andThen(opened, Effect.sleep(after)), command.ended)
         yield* command.kill("SIGKILL")
         return { ...(yield* command.ended), output: command.output() }
@@ -118,16 +134,22 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
           {
             flags: [],
             target: warehouse.url,
+            look: Effect.orElseSucceed(warehouse.sql.unsafe<Found[number]>(atRound("strpos")), (): Found => []),
             read: (name: string) => Readers.inPostgres(warehouse.sql, "public", name)
           },
           {
             flags: [],
             target: `sqlite:${file}`,
+            look: Effect.orElseSucceed(
+              Effect.try((): Found => Readers.query(file, atRound("instr"))),
+              (): Found => []
+            ),
             read: (name: string) => Effect.sync(() => Readers.inSqlite(file, name))
           },
           {
             flags: ["--compact"],
             target: `ndjson:${join(folder, "copy")}`,
+            look: Effect.sync((): Found => []),
             read: (name: string) => Effect.sync(() => Readers.inFolder(join(folder, "copy"), name))
           }
         ]
@@ -141,8 +163,24 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
         })
         let isOver = false
         const until = { until: () => isOver }
+        const [seen, torn] = [new Set<string>(), new Array<unknown>()]
+        const query = Effect.forEach(
+          targets,
+          Effect.fnUntraced(function* ({ look, target }) {
+            const rows = yield* look
+            for (const { number } of rows) seen.add(`${target} ${String(number)}`)
+            torn.push(...tornIn(rows).map((row) => ({ target, ...row })))
+            yield* Effect.sleep("20 millis")
+          }),
+          { discard: true }
+        )
         const around = yield* Effect.all(
-          [Effect.repeat(service.life, until), Effect.repeat(write, until), Effect.repeat(restart, until)],
+          [
+            Effect.repeat(service.life, until),
+            Effect.repeat(write, until),
+            Effect.repeat(restart, until),
+            Effect.repeat(query, until)
+          ],
           { concurrency: "unbounded" }
         ).pipe(Effect.forkScoped)
         yield* Effect.forEach(
@@ -152,6 +190,8 @@ layer(TestDatabase.layerDemo, options)("a copy is the same in the end", (it) => 
         )
         isOver = true
         yield* Fiber.join(around)
+        assert.deepStrictEqual(torn, [])
+        assert.isAbove(seen.size, 1)
 
         yield* service.last
         yield* settled(sql)

@@ -6,7 +6,7 @@ import { targetOf } from "../../../../src/cli/sync/targetOf.ts"
 
 /** The name of a target, or the error of a text. */
 const named = (text: string, schema?: string, compact = false) =>
-  targetOf(text, { schema: Option.fromNullishOr(schema), compact, concurrency: 4 }).pipe(
+  targetOf(text, { schema: Option.fromNullishOr(schema), compact, softDelete: false }).pipe(
     Effect.map(({ name }) => name),
     Effect.catch(({ errors }) => Effect.succeed(errors.map(({ message }) => message).join())),
     Effect.provide(NodeServices.layer)
