@@ -1,4 +1,4 @@
-/** The documentation of keeping a copy in step with a resource. */
+/** The documentation of keeping a copy in step. */
 import { Array } from "effect"
 import { completeHeader, lagHeader, longestWait, maximumChanges, maximumLimit } from "./records/Requests.ts"
 import { searchable } from "./records/index.ts"
@@ -28,23 +28,27 @@ export const syncDescription = `
 
 ### By changes
 
-\`POST /X/changes\` is the way to keep a copy of a resource. No change is skipped, whatever writers do with times and transactions.
+\`POST /changes\` is the way to keep a copy: one feed of all resources, in the order of their transactions. No change is skipped, whatever writers do with times and transactions.
 
-1. **Ask** with \`limit\` ${maximumChanges} and the cursor that you saved; the first time without one: you get every record.
-2. **Apply** a 200: delete the ids in \`removed\` from the copy, then insert or replace the records in \`body\` by their \`id\`. Save the copy and \`cursor\` together, in one transaction. After a crash or a restart, resume from what was saved.
+1. **Ask** with \`limit\` ${maximumChanges} and the cursor that you saved; the first time without one: you get every record. \`resources\` limits the feed to some.
+2. **Apply** a 200: take the items of \`body\` in their order. Insert or replace a \`record\` by its \`id\`, delete a \`removed\` id. Save the copy and \`cursor\` together, in one transaction. After a crash or a restart, resume from what was saved.
 3. **Repeat** at once while \`has_more\` is true. When it is false, the copy is up to date: poll again later, or at once with \`wait\` (up to ${longestWait} seconds), and the response arrives as soon as there is a change.
 4. **Try again**, with the same cursor: after 503 or 429 when \`Retry-After\` says, after a timeout or a broken connection a few seconds later.
-5. **Start again** after 410: forget the cursor, empty the copy, and go to step 1. The database was restored, upgraded or emptied, or lost its last commits in a failover.
+5. **Begin a resource again** after an item with \`reset\`: its table was emptied, or you ask for it for the first time. Its records follow in this response and the next ones. When \`has_more\` is false, delete those that did not.
+6. **Start again** after 410: forget the cursor and go to step 1, with an empty copy, or as if each resource had a \`reset\`. The database was restored or upgraded, or lost its last commits in a failover.
 
-A 400 means that the cursor is damaged, or belongs to another resource or organization.
+A 400 means that the cursor is damaged, or belongs to another feed or organization.
 
 Guarantees:
 
-- Whenever \`has_more\` is false and the header \`${lagHeader}\` is 0, the copy is the last committed state of every record (of the replica, if the service reads from one). Otherwise the header is the delay in seconds: changes behind an open transaction arrive once it ends.
-- Once the header \`${completeHeader}\` is \`true\`, you have received every record that existed when you began without a cursor, except those changed since: they arrive as changes. It becomes true even if some transaction is always open.
-- A record may arrive again, but never an older state of it after a newer one.
-- Records that are marked as deleted are in \`body\`. The ids of rows that were deleted since your first request are in \`removed\`, also of records that the copy never had.
+- Whenever \`is_consistent\` is true, the copy equals a state that the database had: each invoice with all its lines, each payment with its charge. Apply the responses up to that one in one transaction, and whoever queries the copy sees nothing else.
+- On a primary, \`is_consistent\` is true whenever \`has_more\` is false, and no open transaction delays the changes of others. A service that reads from a replica shows changes that its replica has, and waits for older transactions: \`${lagHeader}\` is that delay in seconds.
+- A record may arrive again, but never an older state of it after a newer one. A transaction that fits into a response is not cut apart.
+- Records that are marked as deleted have an item with their \`record\`. Rows that were deleted since your first request have one with \`removed\`, also those that the copy never had.
+- \`schema\` changes when a field or a resource is added. The records with the new field follow as changes.
 - Writers that disable the triggers of a table are not covered.
+
+\`POST /X/changes\` is the feed of one resource: records in \`body\`, ids in \`removed\`; step 5 is a 410 there. Once the header \`${completeHeader}\` is \`true\`, you have every record that existed when you began without a cursor, except those changed since, which arrive as changes.
 
 ### By search alone
 

@@ -121,7 +121,7 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
     .annotateMerge(
       documented(resource, "search", {
         summary: `Search ${title(resource)}`,
-        description: `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/${resource.name}/changes\`, or read "By search alone" in the introduction.`,
+        description: `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/changes\`, or read "By search alone" in the introduction.`,
         request: {
           ...Object.fromEntries(
             changedSince(resource)
