@@ -32,7 +32,7 @@ export interface TaskCounts extends Tasks.TaskCounts {
 
 const Text = Schema.NullOr(Schema.String)
 
-/** An open transaction that has written. Changes after it arrive once it ends. */
+/** An open transaction that has written. Readers of a replica get changes after it once it ends. */
 export const Transaction = Schema.Struct({
   pid: Schema.NullOr(Schema.Int),
   prepared: Text,

@@ -131,27 +131,28 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
     const { snapshot } = found
     const { hasMore, rows, walks } = advance(asked, found)
     const { next: ceiling } = Cursor.shownBy(snapshot)
+    const isHeldBack = Cursor.isHeldBack(snapshot)
     const had = cursor ?? { ceiling: 0, wal: 0 }
-    // The reader of an empty page has seen nothing more that may not survive a failover.
-    const reached =
-      rows.length === 0 ? had : { ceiling: Math.max(ceiling, had.ceiling), wal: Math.max(snapshot.wal, had.wal) }
     const { mark, organization } = snapshot
     const order = snapshot.tokens[ordered] ?? ""
-    const text = Cursor.encode(
-      { ceiling: reached.ceiling, mark, order, wal: reached.wal, walks },
-      { organization, resource: name }
-    )
-    const isConsistent = !hasMore && (!Cursor.isHeldBack(snapshot) || Cursor.horizonOf(snapshot) >= ceiling)
+    const isSameLoad = cursor === undefined || isComplete(cursor.walks) === isComplete(walks)
+    const isEmpty = rows.length + resets.length === 0 && !hasMore && isSameLoad
+    // The reader of an empty page has seen nothing more that may not survive a failover, unless newer changes are held
+    // back: where those are lost, the states before them are there again. So its walk stays as it is.
+    const reached =
+      rows.length === 0 && !isHeldBack
+        ? { ceiling: had.ceiling, wal: had.wal }
+        : { ceiling: Math.max(ceiling, had.ceiling), wal: Math.max(snapshot.wal, had.wal) }
+    const next = isEmpty && isHeldBack && cursor !== undefined ? cursor : { ...reached, mark, order, walks }
+    const text = Cursor.encode(next, { organization, resource: name })
+    const isConsistent = !hasMore && (!isHeldBack || Cursor.horizonOf(snapshot) >= ceiling)
     const page: Changes = {
       json: render({ rows, resets, cursor: text, hasMore, isConsistent }),
       cursor: text,
       lag: yield* clock.lag(snapshot),
       isComplete: isComplete(walks) === true,
       rows: rows.length,
-      isEmpty:
-        rows.length + resets.length === 0 &&
-        !hasMore &&
-        (cursor === undefined || isComplete(cursor.walks) === isComplete(walks))
+      isEmpty
     }
     return outcome(page, snapshot, names)
   })

@@ -251,13 +251,13 @@ export const deletions = Effect.fnUntraced(function* (sql: Database) {
   )
 })
 
-/** The longest that a transaction may hold changes back, in seconds. */
+/** The longest that changes may be held back, in seconds. */
 const longestHeld = 60
 
 /** The lag of the changes that a process has measured last, in seconds. */
 export const lag = ({ isDistributed, lag: seconds }: { readonly isDistributed: boolean; readonly lag: number }) => {
   const note = "Not served: the database is distributed over several servers"
-  const held = `Held back for ${seconds} seconds: a transaction that has written is open, or a replica is behind`
+  const held = `Held back for ${seconds} seconds: a replica is behind, or a transaction that has written is open on its primary`
   return Effect.succeed(
     facts(
       isDistributed && { ...ok(note), output: note },
@@ -271,7 +271,7 @@ const Feed = Schema.Struct({ name: Schema.String })
 /** `age`: null where the login may not see it. */
 const Holder = Schema.Struct({ holder: Schema.String, age: Schema.NullOr(Schema.Finite), login: Schema.String })
 
-/** The order of changes, and the transactions that hold it back. */
+/** The order of changes, and the transactions that delay it on a replica. */
 export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   if (yield* Distribution.ask(sql)) {
     return [ok("Changes are not served (501), since the tables are distributed over several servers.")]
@@ -297,13 +297,13 @@ export const changes = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
         ),
     hidden[0] !== undefined &&
       warn(
-        `Transactions of other logins hold back the changes of all records (${hidden.length} now). This login cannot see since when.`,
+        `Transactions of other logins delay what readers of a replica see (${hidden.length} now). This login cannot see since when.`,
         `grant pg_read_all_stats to ${hidden[0].login}`
       ),
     typeof age === "number" &&
       age >= longestHeld &&
       warn(
-        `${holder} has been open for ${Math.round(age)} seconds, and holds back the changes of all records.`,
+        `${holder} has been open for ${Math.round(age)} seconds. It delays what readers of a replica see, and vacuum.`,
         holder.startsWith("The prepared")
           ? "Commit it or roll it back: commit prepared, rollback prepared."
           : "End it, load in smaller parts, and set idle_in_transaction_session_timeout."

@@ -98,7 +98,7 @@ export const changes = page(
         "holders",
         "Open transactions",
         h("p")(
-          "Changes committed after the oldest of these began arrive once it ends.",
+          "Readers of a replica get changes that were committed after the oldest of these began once it ends.",
           " They have written, in any database of the cluster. Oldest first."
         ),
         shownOr(found, (rows) => transactions(rows, now))

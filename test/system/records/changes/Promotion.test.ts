@@ -87,35 +87,42 @@ const session = Effect.fnUntraced(function* ({ sql }: Cluster.Cluster) {
   return (text: string) => reserved.executeUnprepared(text, [], undefined)
 })
 
-it.live("A record whose newer version a reader had skipped, to read it later, is read when that version was lost", () =>
-  Effect.gen(function* () {
-    const primary = yield* Cluster.make()
-    const standby = yield* Cluster.standbyOf(primary)
-    const service = yield* Follower.service(primary)
-    const run = (text: string) => primary.sql.unsafe(text)
-    const reader = Follower.make()
-    yield* run(put("a", "first"))
-    yield* reader.drain(service)
-    yield* run(put("r", "at 40"))
-    yield* run(put("b", "first"))
-    const late = yield* session(primary)
-    yield* late("begin")
-    yield* late(put("late", "at 55"))
-    yield* Cluster.caughtUp(standby, primary)
-    yield* Effect.sleep(1500)
-    yield* Cluster.caughtUp(standby, primary)
-    yield* Cluster.follow(standby, undefined)
-    yield* run(put("r", "at 60"))
-    yield* reader.drain(service)
-    assert.deepStrictEqual([...reader.state().copy.keys()], ["a", "b"])
-    yield* primary.kill
-    yield* Cluster.promote(standby)
-    const after = yield* Follower.service(standby)
-    yield* reader.drain(after)
-    yield* Follower.assertEqual(reader, standby.sql)
-    assert.strictEqual(reader.state().copy.get("r")?.["name"], "at 40")
-  }).pipe(Effect.scoped)
-)
+for (const reads of ["its primary, in the middle of a load", "a standby, to the end"]) {
+  it.live(`A record whose newer version a reader of ${reads} has not read is read when that version was lost`, () =>
+    Effect.gen(function* () {
+      const primary = yield* Cluster.make()
+      const standby = yield* Cluster.standbyOf(primary)
+      const replica = yield* Cluster.standbyOf(primary)
+      const isOnPrimary = reads.startsWith("its primary")
+      const service = yield* Follower.service(primary, isOnPrimary ? primary : replica)
+      const run = (text: string) => primary.sql.unsafe(text)
+      const reader = Follower.make()
+      yield* run(put("a", "first"))
+      yield* Cluster.caughtUp(replica, primary)
+      yield* Follower.settled(reader, service)
+      const late = yield* session(primary)
+      const atMost40 = run(put("r", "at 40"))
+      yield* isOnPrimary ? Effect.andThen(atMost40, run(put("b", "first"))) : atMost40
+      yield* late("begin")
+      yield* late(put("late", "at 55"))
+      yield* Cluster.caughtUp(standby, primary)
+      yield* Effect.sleep(1500)
+      yield* Cluster.caughtUp(standby, primary)
+      yield* Cluster.follow(standby, undefined)
+      yield* run(put("r", "at 60"))
+      yield* Cluster.caughtUp(replica, primary)
+      yield* Effect.sleep(1500)
+      yield* reader.step(service, 1)
+      assert.deepStrictEqual([...reader.state().copy.keys()], isOnPrimary ? ["a", "b"] : ["a"])
+      yield* primary.kill
+      yield* Cluster.promote(standby)
+      const after = yield* Follower.service(standby)
+      yield* reader.drain(after)
+      yield* Follower.assertEqual(reader, standby.sql)
+      assert.strictEqual(reader.state().copy.get("r")?.["name"], "at 40")
+    }).pipe(Effect.scoped)
+  )
+}
 
 it.live("A second standby follows the promoted one: readers of both miss nothing", () =>
   Effect.gen(function* () {
