@@ -40,7 +40,8 @@ const elementOf = (value: unknown) =>
 
 /** A value as COPY takes it. */
 const fieldOf = (value: unknown, type?: ColumnType) => {
-  if (Predicate.isNullish(value)) return String.raw`\N`
+  if (Predicate.isNullish(value)) return "\\N"
+  if (Predicate.isNumber(value) || Predicate.isBoolean(value)) return String(value)
   if (type === "text[]" && Array.isArray(value)) return escape(`{${value.map(elementOf).join(",")}}`)
   return escape(Predicate.isString(value) && type !== "jsonb" ? value : JSON.stringify(value))
 }
