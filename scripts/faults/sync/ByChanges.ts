@@ -1,60 +1,103 @@
-/** Reads by changes: applies each answer, and keeps its cursor. */
+/** Reads by changes, of a resource or of several: applies each answer, and keeps its cursor. */
 import { Effect } from "effect"
-import { type Copy, idOf, type Options, type Reader, textOf } from "./Reader.ts"
-import type { Kind } from "./Room.ts"
-import { changes, type Fields, json, Refused } from "./Service.ts"
+import { type Copy, idOf, type Options, type Reader } from "./Reader.ts"
+import { type Kind, ledgers } from "./Room.ts"
+import { allChanges, changes, type Fields, type Item, json, Refused } from "./Service.ts"
 
 interface State {
+  readonly kinds: ReadonlyArray<Kind>
   readonly copy: Copy
   /** The highest version of each record so far, also of those that were removed. */
   readonly versions: ReadonlyMap<string, number>
   readonly cursor: string | undefined
 }
 
-const empty: State = { copy: new Map(), versions: new Map(), cursor: undefined }
+const versionOf = (kinds: ReadonlyArray<Kind>, resource: string, record: Fields) => {
+  const label = kinds.find((kind) => kind.resource === resource)?.label ?? ""
+  return Number(/^v(\d+)$/.exec(String(record[label]))?.[1] ?? Number.NaN)
+}
 
-const versionOf = (kind: Kind, record: Fields) => Number(/^v(\d+)$/.exec(String(record[kind.label]))?.[1] ?? Number.NaN)
+const without = <A>(map: ReadonlyMap<string, A>, resource: string) =>
+  new Map([...map].filter(([key]) => !key.startsWith(`${resource} `)))
+
+const [first, second] = ledgers
+
+/** The keys of the records that are not alike in both ledgers. */
+const torn = ({ copy, versions }: State) => {
+  const held = (key: string) => (copy.has(key) ? versions.get(key) : undefined)
+  return [...copy.keys()].filter((key) => {
+    const [resource = "", id = ""] = key.split(" ")
+    const other = resource === first.resource ? second : resource === second.resource ? first : undefined
+    return other !== undefined && held(`${other.resource} ${id}`) !== held(key)
+  })
+}
 
 /** A reader, with an empty copy. */
-export const make = ({ ask, key, kind }: Options): Reader => {
+export const make = ({ ask, key, kind, kinds }: Options): Reader => {
+  const empty: State = { kinds: kinds ?? [kind], copy: new Map(), versions: new Map(), cursor: undefined }
   let state = empty
   let saved = empty
+  const keyOf = (resource: string, id: string) => (kinds === undefined ? id : `${resource} ${id}`)
   return {
     copy: () => state.copy,
+    choose: (chosen) => void (state = { ...state, kinds: chosen }),
     save: () => void (saved = state),
     restart: () => void (state = saved),
     page: Effect.fnUntraced(function* (limit, wait) {
-      const { copy: before, cursor, versions: known } = state
+      const { cursor, kinds: asked } = state
       const request = { limit, ...(wait > 0 ? { wait } : {}), ...(cursor === undefined ? {} : { cursor }) }
-      const page = yield* changes(ask, kind.resource, key, request)
+      const resources = asked.map(({ resource }) => resource)
+      const page = yield* kinds === undefined
+        ? changes(ask, kind.resource, key, request)
+        : allChanges(ask, key, { ...request, resources })
       if (page === undefined) {
         state = empty
         return { isDone: false, isCurrent: false, seen: "410" }
       }
-      const { body, has_more: hasMore, lag, removed } = page
-      if (body.length + removed.length > limit) {
-        return yield* new Refused({ message: `${body.length} + ${removed.length} of at most ${limit}` })
+      const { has_more: hasMore, isConsistent, items, lag } = page
+      if (items.filter((item) => !("reset" in item)).length > limit) {
+        return yield* new Refused({ message: `${items.length} of at most ${limit}` })
       }
       if (hasMore && page.cursor === cursor)
         return yield* new Refused({ message: "There is more, and the cursor stays" })
-      const copy = new Map(before)
-      const versions = new Map(known)
-      for (const id of removed) copy.delete(id)
-      for (const record of body) {
-        const id = idOf(record)
-        if (removed.includes(id)) return yield* new Refused({ message: `${id} is there and removed` })
-        const version = versionOf(kind, record)
-        if (version < (versions.get(id) ?? 0)) {
-          return yield* new Refused({ message: `${id} came as v${version} after v${versions.get(id)}` })
+      // A resource that was left out begins anew when it joins again.
+      let copy = new Map(
+        [...state.copy].filter(([at]) => kinds === undefined || resources.includes(at.split(" ")[0] ?? ""))
+      )
+      let versions = new Map(state.versions)
+      const removed = new Set<string>()
+      const words: Array<string> = []
+      const apply = Effect.fnUntraced(function* (item: Item) {
+        const { resource } = item
+        if ("reset" in item) {
+          copy = without(copy, resource)
+          versions = without(versions, resource)
+          return words.push(`${resource} reset`)
         }
-        versions.set(id, version)
-        copy.set(id, yield* json(record))
-      }
-      state = { copy, versions, cursor: page.cursor }
+        const at = keyOf(resource, "record" in item ? idOf(item.record) : item.removed)
+        if ("removed" in item) {
+          copy.delete(at)
+          removed.add(at)
+          return words.push(`-${at}`)
+        }
+        if (removed.has(at)) return yield* new Refused({ message: `${at} is there and removed` })
+        const version = versionOf(asked, resource, item.record)
+        if (!(version >= (versions.get(at) ?? 0))) {
+          return yield* new Refused({ message: `${at} came as v${version} after v${versions.get(at)}` })
+        }
+        versions.set(at, version)
+        copy.set(at, yield* json(item.record))
+        return words.push(`${at}=v${version}`)
+      })
+      for (const item of items) yield* apply(item)
+      state = { kinds: asked, copy, versions, cursor: page.cursor }
+      const unlike = isConsistent === true ? torn(state) : []
+      if (unlike.length > 0) return yield* new Refused({ message: `Consistent, but torn: ${unlike.join()}` })
+      const ends = `${hasMore ? "more" : "no more"}, lag ${lag}${isConsistent === true ? ", consistent" : ""}`
       return {
         isDone: !hasMore,
-        isCurrent: !hasMore && lag === 0,
-        seen: `${textOf(kind, body)} removed ${removed.join(" ")}; ${hasMore ? "more" : "no more"}, lag ${lag}`
+        isCurrent: isConsistent ?? (!hasMore && lag === 0),
+        seen: `${words.join(" ")}; ${ends}`
       }
     })
   }

@@ -3,7 +3,7 @@
  * part of the steps is a history too: who plays it leaves out what has no meaning where it stands.
  */
 import { Data } from "effect"
-import { idOf, type Room } from "./Room.ts"
+import type { Room } from "./Room.ts"
 
 /** What becomes of the time of a written record: left alone, or set so many milliseconds from the clock's. */
 export type Stamp = "left" | "now()" | number
@@ -22,6 +22,8 @@ export type Change = Data.TaggedEnum<{
   Delete: { readonly ids?: ReadonlyArray<string> }
   /** A delete and an insert. */
   Replace: { readonly ids: ReadonlyArray<string>; readonly stamp: Stamp }
+  /** Writes the same version of records into both ledgers of the organization, or deletes them from both. */
+  Pair: { readonly ids: ReadonlyArray<string>; readonly isDelete: boolean }
   Rename: { readonly from: string; readonly to: string; readonly stamp: Stamp }
   /** Gives a record to the other organization. */
   Move: { readonly id: string; readonly stamp: Stamp }
@@ -53,6 +55,8 @@ export type Step = Data.TaggedEnum<{
   Deliver: { readonly room: number; readonly invoices: ReadonlyArray<string>; readonly lines: ReadonlyArray<string> }
   /** Reads a page, which may take seconds to wait for a change. The others do not wait for one that is read beside them. */
   Page: { readonly reader: number; readonly limit: number; readonly isBeside: boolean; readonly wait: number }
+  /** A reader of all resources leaves out the resource of a room from now on, or none. */
+  Choose: { readonly reader: number; readonly without: number | undefined }
   Save: { readonly reader: number }
   /** Ends a reader, which begins again from what it saved last. */
   Kill: { readonly reader: number }
@@ -62,16 +66,18 @@ export const Step = Data.taggedEnum<Step>()
 
 /**
  * How a reader reads. By changes: of the first service, of the second one, which reads a replica, or of both in turn. By
- * search: from before the last time seen, with pages that overlap, or page after page by offset.
+ * search: from before the last time seen, with pages that overlap.
  */
-export type Manner = "changes" | "replica" | "both" | "margin" | "offset"
+export type Manner = "changes" | "replica" | "both" | "margin"
 
 /** Whether a reader reads by changes. */
-export const isByChanges = (manner: Manner) => manner !== "margin" && manner !== "offset"
+export const isByChanges = (manner: Manner) => manner !== "margin"
 
 export interface Reader {
   readonly manner: Manner
   readonly room: number
+  /** True for a reader of the changes of all resources of the room's organization. */
+  readonly isOfAll: boolean
 }
 
 export interface History {
@@ -88,64 +94,3 @@ export interface History {
   /** How far from the clock writers stamp at most, in milliseconds; not at all within a margin where it is undefined. */
   readonly reach: number | undefined
 }
-
-const some = (ids: ReadonlyArray<string> | undefined) => (ids === undefined ? "all" : ids.join(","))
-
-const stampText = (stamp: Stamp) => (typeof stamp === "number" ? `clock ${stamp < 0 ? "" : "+"}${stamp} ms` : stamp)
-
-const changeText: (change: Change) => string = Change.$match({
-  Insert: ({ ids, stamp, onConflict }) => `insert ${some(ids)}, time ${stampText(stamp)}, on conflict ${onConflict}`,
-  Copy: ({ ids, stamp }) => `copy ${some(ids)}, time ${stampText(stamp)}`,
-  Update: ({ ids, stamp }) => `update ${some(ids)}, time ${stampText(stamp)}`,
-  Nest: ({ ids, stamp }) => `update ${some(ids)} in many subtransactions, time ${stampText(stamp)}`,
-  Touch: ({ ids }) => `update ${some(ids)} to what it is`,
-  Mark: ({ ids, stamp }) => `mark ${some(ids)}, time ${stampText(stamp)}`,
-  Delete: ({ ids }) => `delete ${some(ids)}`,
-  Replace: ({ ids, stamp }) => `delete and insert ${some(ids)}, time ${stampText(stamp)}`,
-  Rename: ({ from, to, stamp }) => `rename ${from} to ${to}, time ${stampText(stamp)}`,
-  Move: ({ id, stamp }) => `give ${id} to the other organization, time ${stampText(stamp)}`,
-  Truncate: () => "truncate"
-})
-
-const roomText = ({ organization, kind }: Room) => `${kind.table} of ${organization === 0 ? "A" : "B"}`
-
-/** A step in words. */
-export const stepText = ({ readers, rooms }: Pick<History, "readers" | "rooms">, step: Step): string => {
-  const room = (at: number) => {
-    const found = rooms[at]
-    return found === undefined ? "?" : roomText(found)
-  }
-  const reader = (at: number) => {
-    const found = readers[at]
-    return found === undefined ? "?" : `reader ${at} (${found.manner}, ${room(found.room)})`
-  }
-  return Step.$match(step, {
-    Begin: ({ writer, isolation, isAsynchronous, isReplicating }) =>
-      `writer ${writer}: begin, ${isolation}${isAsynchronous ? ", asynchronous" : ""}${isReplicating ? ", as a replica" : ""}`,
-    Commit: ({ writer }) => `writer ${writer}: commit`,
-    Rollback: ({ writer }) => `writer ${writer}: rollback`,
-    Savepoint: ({ writer }) => `writer ${writer}: savepoint`,
-    RollbackTo: ({ writer }) => `writer ${writer}: rollback to savepoint`,
-    Prepare: ({ writer }) => `writer ${writer}: prepare`,
-    Finish: ({ writer, isCommit }) => `writer ${writer}: ${isCommit ? "commit" : "rollback"} prepared`,
-    Write: ({ writer, room: at, change }) => `writer ${writer}: ${room(at)}: ${changeText(change)}`,
-    Deliver: ({ room: at, invoices, lines }) =>
-      `delivery: ${room(at)}: invoices ${some(invoices)}; lines ${some(lines)}`,
-    Page: ({ reader: at, limit, isBeside, wait }) =>
-      `${reader(at)}: page of ${limit}${isBeside ? ", beside" : ""}${wait > 0 ? `, waits ${wait} s` : ""}`,
-    Save: ({ reader: at }) => `${reader(at)}: save`,
-    Kill: ({ reader: at }) => `${reader(at)}: killed`,
-    Pause: ({ millis }) => `pause of ${millis} ms`
-  })
-}
-
-/** A history in words, but for its steps. */
-export const heading = ({ seed, number, rooms, counts, writers, readers, margin, reach }: History) =>
-  [
-    `history ${number} of seed ${seed}: ${writers} writers`,
-    ...rooms.map(
-      (room, at) => `room ${at}: ${roomText(room)}, ${counts[at] ?? 0} records (${idOf(1)}, ${idOf(2)}, ...)`
-    ),
-    `readers: ${readers.map(({ manner, room }) => `${manner} of room ${room}`).join("; ")}`,
-    `margin ${margin} ms; ${reach === undefined ? "writers stamp any time" : `writers stamp at most ${reach} ms off`}`
-  ].join("\n")

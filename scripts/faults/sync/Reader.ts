@@ -6,7 +6,7 @@ import type { Effect } from "effect"
 import type { Kind } from "./Room.ts"
 import type { Ask, Fields, Refused } from "./Service.ts"
 
-/** A copy: the JSON of each record, by id. */
+/** A copy: the JSON of each record, by id; of all resources, by resource and id. */
 export type Copy = ReadonlyMap<string, string>
 
 /** What a page came to. */
@@ -23,12 +23,16 @@ export interface Reader {
   readonly copy: () => Copy
   /** Reads a page; one of changes waits so many seconds for something new. */
   readonly page: (limit: number, wait: number) => Effect.Effect<Read, Refused>
+  /** Reads these resources from now on. */
+  readonly choose?: (kinds: ReadonlyArray<Kind>) => void
   readonly save: () => void
   readonly restart: () => void
 }
 
 export interface Options {
   readonly kind: Kind
+  /** All kinds, of a reader of the changes of all resources. */
+  readonly kinds?: ReadonlyArray<Kind>
   readonly key: string
   readonly ask: Ask
   /** How many milliseconds before the last time seen to start. */

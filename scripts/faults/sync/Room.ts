@@ -48,6 +48,12 @@ export const lines: Kind = {
   also: { invoice: "'r' || (1 + abs(hashtext(id)) % 3)" }
 }
 
+/** Tables that are written as a pair: in every state of the database both have the same versions. */
+export const ledgers = [
+  { resource: "payment-plans", table: "payment_plans", label: "status", time: updated },
+  { resource: "subscriptions", table: "subscriptions", label: "status", time: updated }
+] as const satisfies ReadonlyArray<Kind>
+
 /** The records of one organization in one table. */
 export interface Room {
   readonly organization: 0 | 1

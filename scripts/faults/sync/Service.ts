@@ -25,13 +25,19 @@ const Records = Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
 
 const Found = Schema.fromJsonString(Schema.Struct({ body: Records }))
 
-const Changed = Schema.fromJsonString(
-  Schema.Struct({
-    body: Records,
-    removed: Schema.Array(Schema.String),
-    cursor: Schema.String,
-    has_more: Schema.Boolean
-  })
+const state = { cursor: Schema.String, has_more: Schema.Boolean }
+
+const Changed = Schema.fromJsonString(Schema.Struct({ body: Records, removed: Schema.Array(Schema.String), ...state }))
+
+const Item = Schema.Union([
+  Schema.Struct({ resource: Schema.String, record: Schema.Record(Schema.String, Schema.Unknown) }),
+  Schema.Struct({ resource: Schema.String, removed: Schema.String }),
+  Schema.Struct({ resource: Schema.String, reset: Schema.Literal(true) })
+])
+export type Item = typeof Item.Type
+
+const AllChanged = Schema.fromJsonString(
+  Schema.Struct({ body: Schema.Array(Item), is_consistent: Schema.Boolean, schema: Schema.String, ...state })
 )
 
 const unlike = (what: string) => (answer: { readonly message: string }) =>
@@ -39,6 +45,7 @@ const unlike = (what: string) => (answer: { readonly message: string }) =>
 
 const found = Schema.decodeUnknownEffect(Found, { onExcessProperty: "error" })
 const changed = Schema.decodeUnknownEffect(Changed, { onExcessProperty: "error" })
+const allChanged = Schema.decodeUnknownEffect(AllChanged, { onExcessProperty: "error" })
 
 const asked = Effect.fnUntraced(function* (ask: Ask, path: string, key: string, request: object) {
   const body = yield* json(request)
@@ -54,10 +61,26 @@ export const search = Effect.fnUntraced(function* (ask: Ask, resource: string, k
   return body
 })
 
-/** A page of changes; nothing where the order began anew. */
-export const changes = Effect.fnUntraced(function* (ask: Ask, resource: string, key: string, request: object) {
-  const { headers, status, text } = yield* asked(ask, `/api/v3/${resource}/changes`, key, request)
+/** A page of the changes of a resource; nothing where the order began anew. */
+export const changes = Effect.fnUntraced(function* (ask: Ask, name: string, key: string, request: object) {
+  const { headers, status, text } = yield* asked(ask, `/api/v3/${name}/changes`, key, request)
   if (status === 410) return undefined
-  const page = yield* Effect.mapError(changed(text), unlike("A page of changes"))
-  return { ...page, lag: Number(headers["x-changes-lag"]) }
+  const { body, removed, ...page } = yield* Effect.mapError(changed(text), unlike("A page of changes"))
+  const items: ReadonlyArray<Item> = [
+    ...removed.map((id) => ({ resource: name, removed: id })),
+    ...body.map((record) => ({ resource: name, record }))
+  ]
+  return { ...page, items, isConsistent: undefined, lag: Number(headers["x-changes-lag"]) }
+})
+
+/** A page of the changes of resources, whose order never begins anew. */
+export const allChanges = Effect.fnUntraced(function* (ask: Ask, key: string, request: object) {
+  const { headers, status, text } = yield* asked(ask, "/api/v3/changes", key, request)
+  if (status === 410) return yield* new Refused({ message: `The changes of all: ${text}` })
+  const {
+    body: items,
+    is_consistent: isConsistent,
+    ...page
+  } = yield* Effect.mapError(allChanged(text), unlike("A page of the changes of all"))
+  return { ...page, items, isConsistent, lag: Number(headers["x-changes-lag"]) }
 })

@@ -123,6 +123,7 @@ const drawChange = (ids: number, reach: number | undefined, kind: Kind, isMultip
     [1, Effect.map(either, (drawn) => Change.Delete(optional(drawn)))],
     [2, Effect.map(Effect.all({ ids: few, stamp }), Change.Replace)],
     [2, Effect.map(Effect.all({ from: id, to: id, stamp }), Change.Rename)],
+    [4, Effect.map(Effect.all({ ids: few, isDelete: chance(0.2) }), Change.Pair)],
     [1, Effect.map(either, (drawn) => Change.Touch(optional(drawn)))],
     [1, Effect.map(Effect.all({ ids: few, stamp }), Change.Nest)],
     [1, Effect.map(Effect.all({ id, stamp }), Change.Move)],
@@ -133,14 +134,15 @@ const drawChange = (ids: number, reach: number | undefined, kind: Kind, isMultip
 }
 
 const readersOf = (room: number, { hasReplica }: Options) =>
-  Effect.map(below(2), (drawn): ReadonlyArray<Reader> => {
-    const manners: ReadonlyArray<Manner> = [
+  Effect.map(Effect.all([chance(0.5), chance(0.5)]), (drawn): ReadonlyArray<Reader> => {
+    const [ofOne, ofAll] = drawn.map((isReplica): ReadonlyArray<Manner> => [
       "changes",
-      ...(hasReplica ? [drawn === 0 ? ("replica" as const) : ("both" as const)] : []),
-      "margin",
-      "offset"
+      ...(hasReplica ? [isReplica ? ("replica" as const) : ("both" as const)] : [])
+    ])
+    return [
+      ...[...(ofOne ?? []), "margin" as const].map((manner) => ({ manner, room, isOfAll: false })),
+      ...(ofAll ?? []).map((manner) => ({ manner, room, isOfAll: true }))
     ]
-    return manners.map((manner) => ({ manner, room }))
   })
 
 /** The history of a number. */
@@ -196,6 +198,7 @@ export const generate = (seed: number, number: number, options: Options): Effect
       [30, Effect.map(Effect.all({ reader, limit, isBeside: chance(0.35), wait }), Step.Page)],
       [8, Effect.map(reader, (of) => Step.Save({ reader: of }))],
       [3, Effect.map(reader, (of) => Step.Kill({ reader: of }))],
+      [5, Effect.map(Effect.all({ reader, without: below(rooms.length + 1) }), Step.Choose)],
       [isDelivering ? 6 : 0, deliver],
       [
         isDelivering ? 16 : 1,

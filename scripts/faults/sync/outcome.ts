@@ -7,6 +7,8 @@ import type { Room } from "./Room.ts"
 export interface Outcome {
   readonly manner: Manner
   readonly room: Room
+  /** Whether the reader reads all resources. */
+  readonly isOfAll: boolean
   /** How many records there are. */
   readonly records: number
   /** Records that are not in the copy, and, for changes, those in the copy that are no more. */
@@ -30,8 +32,8 @@ export interface Played {
 }
 
 /** Whether a reader that promises to lose nothing did. */
-export const isBroken = ({ isWithin, lost, manner, stale, trouble }: Outcome) =>
-  trouble !== undefined || (manner !== "offset" && isWithin && lost + stale > 0)
+export const isBroken = ({ isWithin, lost, stale, trouble }: Outcome) =>
+  trouble !== undefined || (isWithin && lost + stale > 0)
 
 /** Whether a reader by changes, or by search within its margin, lost anything. */
 export const isFailed = ({ outcomes }: Played) => outcomes.some(isBroken)

@@ -1,19 +1,23 @@
 /** Plays a history: takes its steps, lets all transactions end, lets every reader read on, and compares. */
-import { Effect, Fiber } from "effect"
+import { Array, Effect, Fiber } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { type History, heading, isByChanges, type Manner, Step, stepText } from "./History.ts"
+import { type History, isByChanges, type Manner, Step } from "./History.ts"
 import { compare, type Outcome, type Played } from "./outcome.ts"
 import type { Reader } from "./Reader.ts"
-import { make as readerOf } from "./readers.ts"
-import type { Organizations, Room } from "./Room.ts"
-import type { Ask, Refused } from "./Service.ts"
+import * as ByChanges from "./ByChanges.ts"
+import * as ByMargin from "./ByMargin.ts"
+import { type Kind, ledgers, type Organizations, type Room } from "./Room.ts"
+import { type Ask, json, type Refused } from "./Service.ts"
 import type { Stand } from "./Stand.ts"
 import { statementsOf } from "./statements.ts"
 import * as Writers from "./Writers.ts"
 
-const truthOf = Effect.fnUntraced(function* ({ observer }: Stand, { kind }: Room, organization: string) {
+const truthOf = Effect.fnUntraced(function* ({ observer }: Stand, { kinds, organization, room }: Reading) {
+  const tables = kinds?.map(({ resource, table }) => ({ id: `'${resource} ' || id`, table }))
   const rows: ReadonlyArray<{ readonly id?: string; readonly record?: string }> = yield* observer.run(
-    `select id, record from ${kind.table} where organization_id = $1`,
+    (tables ?? [{ id: "id", table: room.kind.table }])
+      .map(({ id, table }) => `select ${id} as id, record from ${table} where organization_id = $1`)
+      .join(" union all "),
     [organization]
   )
   return new Map(rows.map(({ id = "", record = "" }) => [id, record]))
@@ -34,7 +38,7 @@ const prepare = Effect.fnUntraced(function* (
     [organizations]
   )
   for (const [at, room] of rooms.entries()) {
-    const ids = Array.from({ length: counts[at] ?? 0 }, (_, number) => `r${number + 1}`)
+    const ids = Array.makeBy(counts[at] ?? 0, (number) => `r${number + 1}`)
     if (ids.length === 0) continue
     const insert = statementsOf(room, organizations, {
       _tag: "Insert",
@@ -60,6 +64,8 @@ interface Reading {
   readonly manner: Manner
   readonly room: Room
   readonly organization: string
+  /** What a reader of all resources reads now. */
+  kinds: ReadonlyArray<Kind> | undefined
   pages: number
   trouble: string | undefined
   /** A page that is read while the history goes on. */
@@ -78,19 +84,22 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
   const deliveries: Array<Fiber.Fiber<void, Refused>> = []
 
   yield* prepare(stand, history, organizations)
-  const readings = history.readers.flatMap(({ manner, room: at }): ReadonlyArray<Reading> => {
+  const allKinds = [...Array.dedupe(history.rooms.map(({ kind }) => kind)), ...ledgers]
+  const readings = history.readers.flatMap(({ isOfAll, manner, room: at }): ReadonlyArray<Reading> => {
     const room = history.rooms[at]
     if (room === undefined) return []
     const organization = organizations[room.organization]
+    const kinds = isOfAll ? allKinds : undefined
     let turns = 0
     const inTurn: Ask = (...request) => (turns++ % 2 === 0 ? stand.primary(...request) : replica(...request))
-    const reader = readerOf(manner, {
+    const reader = (manner === "margin" ? ByMargin : ByChanges).make({
       kind: room.kind,
+      ...(kinds && { kinds }),
       key: keyOf(organization),
       ask: manner === "replica" ? replica : manner === "both" ? inTurn : stand.primary,
       margin: history.margin
     })
-    return [{ reader, manner, room, organization, pages: 0, trouble: undefined, beside: undefined }]
+    return [{ reader, manner, room, organization, kinds, pages: 0, trouble: undefined, beside: undefined }]
   })
 
   /** Reads a page, and checks what the service says of it where nothing else happens meanwhile. */
@@ -108,12 +117,9 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     )
     reading.pages++
     if (isQuiet && isCurrent && reading.manner === "changes") {
-      const { gone, missing, stale } = compare(
-        yield* truthOf(stand, reading.room, reading.organization),
-        reading.reader.copy()
-      )
+      const { gone, missing, stale } = compare(yield* truthOf(stand, reading), reading.reader.copy())
       if (gone.length + missing.length + stale.length > 0) {
-        reading.trouble = `x-changes-lag is 0, but missing ${missing.join()}; stale ${stale.join()}; gone ${gone.join()}`
+        reading.trouble = `It has all, but missing ${missing.join()}; stale ${stale.join()}; gone ${gone.join()}`
       }
     }
     return { seen, isDone }
@@ -153,6 +159,22 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     return ""
   })
 
+  const choose = (reading: Reading, without?: Kind) => {
+    if (reading.kinds === undefined) return
+    reading.kinds = allKinds.filter((kind) => kind !== without)
+    reading.reader.choose?.(reading.kinds)
+  }
+
+  /** What a reader does, unless it is reading. */
+  const within = (at: number, work: (reading: Reading) => void) =>
+    Effect.sync(() => {
+      const reading = readings[at]
+      const isReading = reading?.beside !== undefined && reading.beside.pollUnsafe() === undefined
+      if (reading === undefined || isReading) return "left out"
+      work(reading)
+      return ""
+    })
+
   const take: (step: Step) => Effect.Effect<string, SqlError> = Step.$match({
     Begin: ({ writer, ...options }) => writers.begin(writer, options),
     Commit: ({ writer }) => writers.commit(writer),
@@ -170,15 +192,9 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
     },
     Deliver: ({ room, invoices, lines }) => deliver(room, invoices, lines),
     Page: ({ reader, limit, isBeside, wait }) => read(reader, limit, isBeside, wait),
-    Save: ({ reader: at }) =>
-      Effect.sync(() => {
-        const reading = readings[at]
-        if (reading === undefined || (reading.beside !== undefined && reading.beside.pollUnsafe() === undefined)) {
-          return "left out"
-        }
-        reading.reader.save()
-        return ""
-      }),
+    Choose: ({ reader: at, without }) =>
+      within(at, (reading) => choose(reading, without === undefined ? undefined : history.rooms[without]?.kind)),
+    Save: ({ reader: at }) => within(at, ({ reader }) => reader.save()),
     Kill: ({ reader: at }) =>
       Effect.gen(function* () {
         const reading = readings[at]
@@ -186,13 +202,15 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
         if (reading.beside !== undefined) yield* Fiber.interrupt(reading.beside)
         reading.beside = undefined
         reading.reader.restart()
+        // A reader that is started again reads what is configured now.
+        if (reading.kinds !== undefined) reading.reader.choose?.(reading.kinds)
         return ""
       }),
     Pause: ({ millis }) => Effect.as(Effect.sleep(millis), "")
   })
 
   for (const [at, step] of history.steps.entries()) {
-    happened.push([`${at}. ${stepText(history, step)}`, yield* take(step)])
+    happened.push([`${at}. ${yield* json(step)}`, yield* take(step)])
   }
 
   yield* writers.settle
@@ -202,6 +220,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
 
   const drain = Effect.fnUntraced(function* (reading: Reading, at: number) {
     yield* untilRead(reading)
+    choose(reading)
     const limit = drainLimits[(history.number + at) % drainLimits.length] ?? 1000
     // A search that was under way has to come to its end before one begins that sees everything.
     const times = isByChanges(reading.manner) ? 1 : 2
@@ -220,8 +239,8 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
   const isTimely = history.reach !== undefined && writers.longest() + history.reach + clockError < history.margin
   const outcomes = yield* Effect.forEach(readings, (reading, at) =>
     Effect.gen(function* () {
-      const { manner, organization, pages, reader, room, trouble } = reading
-      const truth = yield* truthOf(stand, room, organization)
+      const { kinds, manner, pages, reader, room, trouble } = reading
+      const truth = yield* truthOf(stand, reading)
       const { gone, missing, stale } = compare(truth, reader.copy())
       happened.push([
         `reader ${at} (${manner}, ${room.kind.table})`,
@@ -230,6 +249,7 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
       const outcome: Outcome = {
         manner,
         room,
+        isOfAll: kinds !== undefined,
         records: truth.size,
         lost: missing.length + (isByChanges(manner) ? gone.length : 0),
         stale: stale.length,
@@ -241,11 +261,12 @@ export const play = Effect.fnUntraced(function* (stand: Stand, history: History)
       return outcome
     })
   )
+  const heading = yield* json({ ...history, steps: [] })
   const result: Played = {
     outcomes,
     story: () =>
       [
-        heading(history),
+        heading,
         `longest transaction ${writers.longest()} ms`,
         ...happened.map(([what, seen]) => (seen === "" ? what : `${what} -> ${seen}`))
       ].join("\n")

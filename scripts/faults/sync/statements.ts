@@ -1,6 +1,6 @@
 /** The statements of changes. */
 import { Change, type Stamp } from "./History.ts"
-import type { Organizations, Room } from "./Room.ts"
+import { ledgers, type Organizations, type Room } from "./Room.ts"
 
 /** A statement with its parameters. */
 export interface Statement {
@@ -18,6 +18,10 @@ const version = `'v' || nextval('${sequence}')`
 
 const stampOf = (stamp: Exclude<Stamp, "left">) =>
   stamp === "now()" ? stamp : `clock_timestamp() + interval '${stamp} milliseconds'`
+
+const upsert = (ledger: string) =>
+  `insert into ${ledger} (organization_id, id, status) select $1, id, version from versions
+   on conflict (organization_id, id) do update set status = excluded.status`
 
 /**
  * The statements of a change, for the organization `$1` of a room. A version is taken while its row is locked, so that higher
@@ -98,6 +102,15 @@ export const statementsOf = (
     Mark: ({ ids, stamp }) => [update(`is_deleted = not is_deleted, ${assigned(stamp)}`, ids)],
     Delete: ({ ids }) => [remove(ids)],
     Replace: ({ ids, stamp }) => [remove(ids), insert(ids, stamp, "")],
+    Pair: ({ ids, isDelete }) => [
+      {
+        text: isDelete
+          ? `with one as (delete from ${ledgers[0].table} ${where(ids)}) delete from ${ledgers[1].table} ${where(ids)}`
+          : `with versions as materialized (select id, ${version} as version from unnest($2::text[]) id),
+              one as (${upsert(ledgers[0].table)}) ${upsert(ledgers[1].table)}`,
+        params: params(ids)
+      }
+    ],
     Rename: ({ from, to, stamp }) => [
       {
         text: `update ${table} set id = $3, ${assigned(stamp)} where organization_id = $1 and id = $2`,

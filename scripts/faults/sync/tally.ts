@@ -28,30 +28,12 @@ const empty = (): Row => ({
   failed: new Set()
 })
 
-const nameOf = ({ isWithin, manner }: Outcome, isEmbedded: boolean) => {
-  switch (manner) {
-    case "changes":
-      return isEmbedded ? "changes, embedded" : "changes"
-    case "replica":
-      return "changes, replica"
-    case "both":
-      return "changes, primary and replica in turn"
-    case "margin":
-      return isWithin ? "search with a margin" : "the same, beyond its margin"
-    case "offset":
-      return "search by offset"
-  }
-}
+const servers = { changes: "", replica: ", replica", both: ", primary and replica in turn" }
 
-const order = [
-  "changes",
-  "changes, replica",
-  "changes, primary and replica in turn",
-  "changes, embedded",
-  "search with a margin",
-  "the same, beyond its margin",
-  "search by offset"
-]
+const nameOf = ({ isOfAll, isWithin, manner }: Outcome, isEmbedded: boolean) => {
+  if (manner === "margin") return isWithin ? "search with a margin" : "the same, beyond its margin"
+  return `${isOfAll ? "changes of all" : "changes"}${isEmbedded ? ", embedded" : servers[manner]}`
+}
 
 /** Adds a history. */
 export const add = (tally: Tally, number: number, { outcomes }: Played, isEmbedded: boolean) => {
@@ -78,12 +60,19 @@ const count = (value: number) => value.toLocaleString("en")
 
 /** As Markdown. */
 export const table = (tally: Tally) => {
-  const rows = order.flatMap((name) => {
-    const row = tally.get(name)
-    if (row === undefined) return []
-    const { failed, histories, lost, pages, readers, records, stale, troubled, unseen } = row
-    return [[name, histories, readers, records, pages, lost, stale, unseen, troubled, failed.size]]
-  })
+  const sorted = [...tally].toSorted(([one], [other]) => (one < other ? -1 : 1))
+  const rows = sorted.map(([name, { failed, histories, lost, pages, readers, records, stale, troubled, unseen }]) => [
+    name,
+    histories,
+    readers,
+    records,
+    pages,
+    lost,
+    stale,
+    unseen,
+    troubled,
+    failed.size
+  ])
   const cells = rows.map((row) => row.map((cell) => (typeof cell === "number" ? count(cell) : cell)))
   const head = [
     "reader",
