@@ -138,10 +138,10 @@ const makeWaiters = (records: Database, count: Series.Gauge, limits: Limits) => 
     const bitsOf = (waiter: Waiter) => waiter.tables.reduce((sum, table) => sum + 2 ** tables.indexOf(table), 0)
     const isNew = records`t.organization_id = w.organization and t.change_position >= w.lowest and t.change_position < ${now.next}`
     const hasChanges = tables.map(
-      (table, index) => records`(w.tables & ${2 ** index}::bigint <> 0 and (
-        exists (select from ${records.literal(table)} t where ${isNew})
-        or exists (select from removals t where ${isNew} and t.table_name = ${table})))`
+      (table, index) => records`(w.tables & ${2 ** index}::bigint <> 0
+        and exists (select from ${records.literal(table)} t where ${isNew}))`
     )
+    const hasRemovals = records`exists (select from removals t where ${isNew} and t.table_name = any(${tables}::text[]))`
     return records`
       select (w.number - 1)::int as index
       from unnest(
@@ -149,7 +149,7 @@ const makeWaiters = (records: Database, count: Series.Gauge, limits: Limits) => 
         ${given.map(({ snapshot }) => lowestEnded(snapshot, now))}::bigint[],
         ${given.map(bitsOf)}::bigint[]
       ) with ordinality as w (organization, lowest, tables, number)
-      where ${records.or(hasChanges)}`
+      where ${records.or([...hasChanges, hasRemovals])}`
   }
 
   let tokens: string | undefined

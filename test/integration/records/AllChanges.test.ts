@@ -1,6 +1,6 @@
 /** The feed of the changes of all resources. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Redacted, Schema } from "effect"
+import { Duration, Effect, Fiber, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { searchable } from "../../../src/api/records/index.ts"
 import { connect } from "../../../src/database/Database.ts"
@@ -35,11 +35,12 @@ const reader = Effect.gen(function* () {
   const { sql, url } = yield* TestDatabase
   yield* sql`select change_begin()`
   yield* sql`select change_mark()`
-  const changes = Postgres.makeChanges(sql, ofAll(searchable), ChangeClock.make(sql, sql))
+  const clock = ChangeClock.make(sql, sql)
+  const changes = Postgres.makeChanges(sql, ofAll(searchable), clock)
   const organization = `org_${++organizations}`
   let cursor: string | undefined
-  const read = Effect.fnUntraced(function* (limit = 1000, resources?: ReadonlyArray<string>) {
-    const { json, lag } = yield* asKnown(organization)(changes({ cursor, limit }, resources))
+  const read = Effect.fnUntraced(function* (limit = 1000, resources?: ReadonlyArray<string>, wait = Duration.zero) {
+    const { json, lag } = yield* asKnown(organization)(changes({ cursor, limit, wait }, resources))
     const page = yield* decodePage(Pages.toText(json))
     cursor = page.cursor
     const seen = page.body.map(({ record, removed, reset, resource }) => {
@@ -61,7 +62,7 @@ const reader = Effect.gen(function* () {
         discard: true
       })
   }).pipe(Effect.provide(Reactivity.layer))
-  return { read, run, session, sql }
+  return { clock, read, run, session, sql }
 })
 
 const invoice = (id: string) => `insert into invoices (organization_id, id) values ($, '${id}')`
@@ -178,6 +179,24 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
         "invoice-lines a2",
         "invoice-lines a4"
       ])
+    })
+  )
+
+  it.effect("come to a reader who waits as soon as a transaction with one has ended, or a table is truncated", () =>
+    Effect.gen(function* () {
+      const { clock, read, run, session } = yield* reader
+      yield* Effect.forkScoped(clock.watch)
+      yield* read()
+      const open = yield* session
+      yield* open(`begin; ${invoice("open")}`)
+      yield* run(line("seen"))
+      yield* read()
+      const waiting = yield* Effect.forkScoped(read(1000, undefined, Duration.seconds(20)))
+      yield* open("commit")
+      assert.deepStrictEqual((yield* Fiber.join(waiting)).seen, ["invoices open"])
+      const another = yield* Effect.forkScoped(read(1000, undefined, Duration.seconds(20)))
+      yield* run("truncate charge_refunds")
+      assert.deepStrictEqual((yield* Fiber.join(another)).seen, ["charge-refunds reset"])
     })
   )
 })
