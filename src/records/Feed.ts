@@ -138,14 +138,19 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
     const isSameLoad = cursor === undefined || isComplete(cursor.walks) === isComplete(walks)
     const isEmpty = rows.length + resets.length === 0 && !hasMore && isSameLoad
     // The reader of an empty page has seen nothing more that may not survive a failover, unless newer changes are held
-    // back: where those are lost, the states before them are there again. So its walk stays as it is.
+    // back: where those are lost, the states before them are there again. So its walk stays as it is. A page of a load
+    // leaves removals out, so it says something where it is empty: a removal that is lost brings its record back.
     const reached =
-      rows.length === 0 && !isHeldBack
+      rows.length === 0 && !isHeldBack && isComplete(asked.walks) === true
         ? { ceiling: had.ceiling, wal: had.wal }
         : { ceiling: Math.max(ceiling, had.ceiling), wal: Math.max(snapshot.wal, had.wal) }
-    const next = isEmpty && isHeldBack && cursor !== undefined ? cursor : { ...reached, mark, order, walks }
+    const next =
+      isEmpty && isHeldBack && cursor !== undefined
+        ? { ...cursor, walks: asked.walks }
+        : { ...reached, mark, order, walks }
     const text = Cursor.encode(next, { organization, resource: name })
-    const isConsistent = !hasMore && (!isHeldBack || Cursor.horizonOf(snapshot) >= ceiling)
+    // A standby that is behind the reader does not show the rest of what the reader has in part.
+    const isConsistent = !hasMore && (!isHeldBack || Cursor.horizonOf(snapshot) >= reached.ceiling)
     const page: Changes = {
       json: render({ rows, resets, cursor: text, hasMore, isConsistent }),
       cursor: text,
@@ -159,16 +164,19 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
 
   /** The response of a standby that is behind the cursor: nothing yet. */
   const respondBehind = Effect.fnUntraced(function* (
-    { cursor, given = "", names }: Asked,
+    { cursor, names, resets, walks }: Asked,
     snapshot: Cursor.FeedSnapshot
   ) {
     // A mark of a server that was promoted and is gone never arrives.
-    if (cursor !== undefined && !(yield* clock.hasMark(cursor.mark))) return yield* cursorExpired
+    if (cursor === undefined || !(yield* clock.hasMark(cursor.mark))) return yield* cursorExpired
+    // A resource that has left begins anew when it joins again.
+    const kept = walks.filter(({ feeds }) => !resets.some((resource) => resource in feeds))
+    const text = Cursor.encode({ ...cursor, walks: kept }, { organization: snapshot.organization, resource: name })
     const page: Changes = {
-      json: render({ rows: [], resets: [], cursor: given, hasMore: false, isConsistent: false }),
-      cursor: given,
+      json: render({ rows: [], resets: [], cursor: text, hasMore: false, isConsistent: false }),
+      cursor: text,
       lag: Math.max(yield* clock.lag(snapshot), 1),
-      isComplete: isComplete(cursor?.walks) === true,
+      isComplete: isComplete(cursor.walks) === true,
       rows: 0,
       isEmpty: true
     }

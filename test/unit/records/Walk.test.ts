@@ -1,0 +1,191 @@
+/**
+ * A reader of the changes of two tables, by the feed's own functions, over a model of a database: whatever happens between
+ * its pages, its copy is a state of the database wherever a page is consistent.
+ */
+import { assert, it } from "@effect/vitest"
+import { Arbitrary, Effect, Record, Schema } from "effect"
+import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import * as Pages from "../../../src/records/Pages.ts"
+import { long, tries } from "../../support/tries.ts"
+import * as Model from "./feedModel.ts"
+
+interface Reader {
+  readonly cursor: string | undefined
+  readonly copy: Readonly<Record<string, number>>
+  /** The highest version of each record that it has had. */
+  readonly known: Readonly<Record<string, number>>
+}
+
+const nobody: Reader = { cursor: undefined, copy: {}, known: {} }
+
+const Page = Schema.fromJsonString(
+  Schema.Struct({
+    body: Schema.Array(
+      Schema.Struct({
+        resource: Schema.String,
+        record: Schema.optional(Schema.Struct({ id: Schema.String, version: Schema.Int })),
+        removed: Schema.optional(Schema.String)
+      })
+    ),
+    cursor: Schema.String,
+    has_more: Schema.Boolean,
+    is_consistent: Schema.Boolean
+  })
+)
+const decode = Schema.decodeEffect(Page)
+const json = Schema.encodeUnknownEffect(Schema.fromJsonString(Schema.Unknown))
+
+const committed = ({ rows }: Model.Server, read: ReadonlyArray<string>) =>
+  Record.filter(
+    Record.mapEntries(rows, ({ version }, key) => {
+      const [table = "", id] = key.split(" ")
+      return [`${Model.nameOf.get(table)} ${id}`, version]
+    }),
+    (_, key) => read.some((name) => key.startsWith(`${name} `))
+  )
+
+/** The reader after a page. */
+const readPage = Effect.fnUntraced(function* (
+  { copy, cursor, known }: Reader,
+  feed: ReturnType<typeof Model.feedOf>,
+  truth: Model.Server,
+  limit: number,
+  read: ReadonlyArray<string> = Model.names
+) {
+  const asked = Effect.provideService(feed({ cursor, limit }, read), CurrentOrganization, CurrentOrganization.known(""))
+  const answer = yield* Effect.catchTag(asked, "CursorExpired", () => Effect.undefined)
+  if (answer === undefined) return nobody
+  const page = yield* decode(Pages.toText(answer.json))
+  const isRead = (key: string) => read.some((name) => key.startsWith(`${name} `))
+  const now = Record.filter(copy, (_, key) => isRead(key))
+  const versions = { ...known }
+  for (const { record, removed, resource } of page.body) {
+    const key = `${resource} ${record?.id ?? removed}`
+    if (record !== undefined) {
+      assert.isAtLeast(record.version, versions[key] ?? 0, `${key} is older than before`)
+      now[key] = versions[key] = record.version
+    } else if (removed !== undefined) delete now[key]
+    else {
+      for (const held of Object.keys(versions)) {
+        if (!held.startsWith(`${resource} `)) continue
+        delete now[held]
+        delete versions[held]
+      }
+    }
+  }
+  if (page.is_consistent) assert.deepStrictEqual(now, committed(truth, read))
+  return { cursor: page.cursor, copy: now, known: versions }
+})
+
+const { end, write } = Model
+
+/** Three transactions, each of two writes. */
+const plans: ReadonlyArray<ReadonlyArray<(server: Model.Server) => Model.Server>> = [
+  [(s) => write(s, 0, "invoices a", false), (s) => write(s, 0, "invoice_lines a", false), (s) => end(s, 0, true)],
+  [(s) => write(s, 1, "invoices b", true), (s) => write(s, 1, "invoices b", false), (s) => end(s, 1, true)],
+  [(s) => write(s, 2, "invoice_lines c", true), (s) => write(s, 2, "invoices a", false), (s) => end(s, 2, true)]
+]
+
+/** Plays every interleaving, with a page anywhere. */
+const interleave = (limit: number) =>
+  Effect.gen(function* () {
+    const model: Model.Model = { primary: Model.initial, standby: Model.initial }
+    const feed = Model.feedOf(model, "primary")
+    const known = new Set<string>()
+    const left = [{ server: Model.initial, reader: nobody, plans }]
+    for (let state = left.pop(); state !== undefined; state = left.pop()) {
+      const { plans: rest, reader, server } = state
+      const key = yield* json([server, reader, rest.map(({ length }) => length)])
+      if (known.has(key)) continue
+      known.add(key)
+      model.primary = server
+      left.push({ ...state, reader: yield* readPage(reader, feed, server, limit) })
+      for (const [writer, [move, ...after]] of rest.entries()) {
+        if (move !== undefined) left.push({ server: move(server), reader, plans: rest.with(writer, after) })
+      }
+    }
+  })
+
+for (const [limit, options] of [[2], [1, long]] as const)
+  it.effect(
+    `every interleaving of three transactions, with a page of ${limit} anywhere`,
+    () => interleave(limit),
+    options
+  )
+
+const kinds = "write write write delete commit commit rollback page page page".split(" ")
+const faults = ["page of standby", "catch up", "mark", "crash", "failover", "truncate", "choose"]
+
+const Step = Schema.Struct({
+  kind: Schema.Literals([...kinds, ...faults]),
+  writer: Schema.Literals([0, 1, 2]),
+  key: Schema.Literals(["invoices a", "invoices b", "invoice_lines a", "invoice_lines c"]),
+  limit: Schema.Literals([1, 2, 3])
+})
+const steps = Arbitrary.array(Arbitrary.schema(Step), { minLength: 5, maxLength: 30 })
+
+const play = Effect.fnUntraced(function* (history: ReadonlyArray<typeof Step.Type>) {
+  const model: Model.Model = { primary: Model.initial, standby: Model.initial }
+  const feeds = { primary: Model.feedOf(model, "primary"), standby: Model.feedOf(model, "standby") }
+  let reader = nobody
+  let chosen = Model.names
+  let runs = 0
+  const page = Effect.fnUntraced(function* (role: "primary" | "standby", limit: number) {
+    reader = yield* readPage(reader, feeds[role], model[role], limit, chosen)
+  })
+  for (const { key, kind, limit, writer } of history) {
+    const { primary } = model
+    if (kind === "write" || kind === "delete") model.primary = Model.write(primary, writer, key, kind === "delete")
+    if (kind === "commit" || kind === "rollback") model.primary = Model.end(primary, writer, kind === "commit")
+    if (kind === "page") yield* page("primary", limit)
+    if (kind === "page of standby") yield* page("standby", limit)
+    if (kind === "catch up") model.standby = primary
+    if (kind === "mark") model.primary = Model.mark(primary)
+    if (kind === "crash") model.primary = Model.restart(primary, ++runs)
+    // Until its first mark has reached it, a standby of the new primary cannot tell that commits were lost.
+    if (kind === "failover") model.standby = model.primary = Model.mark(Model.restart(model.standby, ++runs))
+    if (kind === "truncate") model.primary = Model.truncate(primary, key.split(" ")[0] ?? "")
+    if (kind === "choose") chosen = [Model.names, ["invoices"], ["invoice-lines"]][writer] ?? Model.names
+  }
+  chosen = Model.names
+  for (const role of ["primary", "standby"] as const) {
+    for (const writer of [0, 1, 2]) model.primary = Model.end(model.primary, writer, true)
+    model.standby = model.primary
+    for (let pages = 0; pages < 40; pages++) yield* page(role, 2)
+    assert.deepStrictEqual(reader.copy, committed(model[role], chosen))
+  }
+})
+
+const step = (kind: string, rest: Partial<typeof Step.Type> = {}): typeof Step.Type => ({
+  kind,
+  writer: 0,
+  key: "invoice_lines c",
+  limit: 1,
+  ...rest
+})
+const onlyInvoices = step("choose", { writer: 1 })
+const onlyLines = step("choose", { writer: 2 })
+
+it.effect.each<readonly [string, ReadonlyArray<typeof Step.Type>]>([
+  ["a resource leaves on a standby", [step("page", { limit: 3 }), onlyInvoices, step("page of standby")]],
+  [
+    "a resource leaves on a standby that is behind",
+    [step("crash"), step("page", { limit: 3 }), onlyInvoices, step("page of standby")]
+  ],
+  [
+    "a standby does not show the rest of what is read in part",
+    [step("write", { key: "invoices b" }), step("commit"), step("page"), step("page of standby")]
+  ],
+  [
+    "a failover loses a removal that left a first load empty",
+    [step("delete"), step("commit"), onlyLines, step("page"), step("failover")]
+  ]
+])("nothing is lost where %s", ([, history]) => play(history))
+
+for (const { often, options } of tries({ few: 200, many: 10_000, size: 60, maxShrinks: 500 }))
+  it.effect.prop(
+    `any history of servers and a reader${often}`,
+    { steps },
+    ({ steps: history }) => play(history),
+    options
+  )

@@ -1,0 +1,227 @@
+/** A model of a database as the feed of changes sees it: transactions, marks, crashes, a standby and failovers. No SQL. */
+import { Array, Effect, Order, Record } from "effect"
+import { invoiceLines } from "../../../src/api/records/InvoiceLines.ts"
+import { invoices } from "../../../src/api/records/Invoices.ts"
+import * as Cursor from "../../../src/records/Cursor.ts"
+import * as Feed from "../../../src/records/Feed.ts"
+import { type ChangeRow, ofAll, placeOf, removalMark, tableOf } from "../../../src/records/FeedPages.ts"
+import * as Pages from "../../../src/records/Pages.ts"
+import { type Place, rangesOf, type Walk } from "../../../src/records/Walk.ts"
+
+const kind = ofAll([invoices, invoiceLines])
+/** The resources of the model. */
+export const names = kind.resources.map(({ name }) => name)
+/** The resource of each table. */
+export const nameOf = new Map<string, string>(kind.resources.map(({ name, table }) => [table, name]))
+
+interface Transaction {
+  readonly position: number
+  /** The version of each record; null for a removal. */
+  readonly writes: Readonly<Record<string, number | null>>
+  readonly removed: ReadonlyArray<string>
+}
+
+interface Mark {
+  readonly token: string
+  readonly run: number
+  readonly proven: number
+  readonly durableUntil: number
+}
+
+/** A server, whose records and removals have keys such as `invoices a`. */
+export interface Server {
+  readonly next: number
+  /** The lowest id that a crash gives out again. */
+  readonly durable: number
+  /** The number of versions that were written. */
+  readonly versions: number
+  /** The number of commits. */
+  readonly wal: number
+  readonly run: number
+  readonly begunAt: number
+  readonly open: Readonly<Record<string, Transaction>>
+  readonly rows: Readonly<Record<string, { readonly version: number; readonly position: number }>>
+  readonly removals: Readonly<Record<string, number>>
+  readonly tokens: Readonly<Record<string, string>>
+  /** The newest first. */
+  readonly marks: ReadonlyArray<Mark>
+}
+
+const runningIn = ({ open }: Server) =>
+  Array.sort(
+    Object.values(open).map(({ position }) => position),
+    Order.Number
+  )
+
+/** Writes or deletes a record; does nothing where it would wait for another transaction. */
+export const write = (server: Server, writer: number, key: string, isDelete: boolean): Server => {
+  const { next, open, rows, versions } = server
+  const { [writer]: own = { position: next, writes: {}, removed: [] }, ...others } = open
+  const exists = key in own.writes ? own.writes[key] !== null : key in rows
+  if (Object.values(others).some(({ writes }) => key in writes) || (isDelete && !exists)) return server
+  const writes = { ...own.writes, [key]: isDelete ? null : versions + 1 }
+  const removed = isDelete ? [...own.removed, key] : own.removed
+  return {
+    ...server,
+    versions: versions + 1,
+    next: Math.max(next, own.position + 1),
+    open: { ...others, [writer]: { ...own, writes, removed } }
+  }
+}
+
+/** Commits a transaction, or rolls it back. */
+export const end = (server: Server, writer: number, isCommit: boolean): Server => {
+  const { [writer]: own, ...open } = server.open
+  if (own === undefined || !isCommit) return { ...server, open }
+  const { position, removed, writes } = own
+  const written = Record.map(writes, (version) => (version === null ? null : { version, position }))
+  return {
+    ...server,
+    open,
+    durable: Math.max(server.durable, position + 1),
+    wal: server.wal + 1,
+    rows: Record.filter({ ...server.rows, ...written }, (row) => row !== null),
+    removals: { ...server.removals, ...Object.fromEntries(removed.map((key) => [key, position])) }
+  }
+}
+
+/** Writes a mark, as the clock of the changes does. */
+export const mark = (server: Server): Server => {
+  const {
+    begunAt,
+    marks: [newest, ...older],
+    next: own,
+    run
+  } = server
+  const [lowest = own + 1] = runningIn(server)
+  const wal = server.wal + 1
+  const written = { token: run.toString(16).padStart(8, "0"), run, proven: lowest, durableUntil: wal }
+  const ended = newest === undefined ? [] : [{ ...newest, durableUntil: Math.max(newest.durableUntil, begunAt) }]
+  const marks = newest?.run === run ? [written, ...older] : [written, ...ended, ...older]
+  return { ...server, next: own + 1, durable: own + 1, wal, marks }
+}
+
+/** The server after a crash, or after the promotion of a standby. Ids of transactions that did not commit are given again. */
+export const restart = (server: Server, run: number): Server => ({
+  ...server,
+  open: {},
+  next: server.durable,
+  begunAt: server.wal,
+  run
+})
+
+/** Empties a table where no transaction is open. */
+export const truncate = (server: Server, table: string): Server => {
+  if (Object.keys(server.open).length > 0) return server
+  const isLeft = (_: unknown, key: string) => !key.startsWith(`${table} `)
+  const { next, wal } = server
+  const tokens = { ...server.tokens, [table]: next.toString(16).padStart(8, "0") }
+  const [rows, removals] = [Record.filter(server.rows, isLeft), Record.filter(server.removals, isLeft)]
+  return { ...server, rows, removals, tokens, next: next + 1, durable: next + 1, wal: wal + 1 }
+}
+
+const token = "00000000"
+/** A server with an invoice and a line. */
+export const initial = mark({
+  next: 3,
+  durable: 3,
+  versions: 0,
+  wal: 0,
+  run: 0,
+  begunAt: 0,
+  open: {},
+  rows: { "invoices b": { version: 0, position: 1 }, "invoice_lines c": { version: 0, position: 2 } },
+  removals: {},
+  tokens: { organizations: token, invoices: token, invoice_lines: token },
+  marks: []
+})
+
+const snapshotOf = (server: Server, isStandby: boolean): Cursor.FeedSnapshot => {
+  const {
+    marks: [newest],
+    next,
+    run,
+    tokens,
+    wal
+  } = server
+  const running = runningIn(server)
+  const snapshot = `${running[0] ?? next}:${next}:${running.join(",")}`
+  const { proven: marked = 0, token: named = "" } = newest ?? {}
+  return {
+    base: 0,
+    snapshot,
+    inFlight: 0,
+    isStandby,
+    organization: "",
+    tokens,
+    mark: named,
+    marked,
+    run: `${run}`,
+    wal
+  }
+}
+
+const changesOf = ({ removals, rows }: Server): ReadonlyArray<ChangeRow> => {
+  const written = Object.entries(rows).map(([key, { position, version }]) => {
+    const [branch = "", id] = key.split(" ")
+    return { record: Pages.fromText(JSON.stringify({ id, version })), removal: null, position, branch }
+  })
+  const removed = Object.entries(removals).map(([key, position]) => {
+    const [table = "", id = ""] = key.split(" ")
+    return { record: null, removal: `${key in rows ? "+" : "-"}${id}`, position, branch: `${table}${removalMark}` }
+  })
+  return [...written, ...removed].toSorted((one, other) => (isAfter(placeOf(one), placeOf(other)) ? 1 : -1))
+}
+
+const isAfter = Order.isGreaterThan(
+  Order.combineAll([
+    Order.mapInput(Order.Number, ({ position }: Place) => position),
+    Order.mapInput(Order.String, ({ id }: Place) => id),
+    Order.mapInput(Order.String, ({ branch }: Place) => branch)
+  ])
+)
+
+/** Servers that change between the pages of a reader. */
+export interface Model {
+  primary: Server
+  standby: Server
+}
+
+/** The feed of a server of a model, as the service serves it. */
+export const feedOf = (model: Model, role: "primary" | "standby") => {
+  const isStandby = role === "standby"
+  const foundIn = (server: Server, walks: ReadonlyArray<Walk>, limit: number) => {
+    const snapshot = snapshotOf(server, isStandby)
+    const horizon = Cursor.isHeldBack(snapshot) ? Cursor.horizonOf(snapshot) : Infinity
+    const changes = changesOf(server)
+    const rows = walks.flatMap((walk) =>
+      rangesOf(walk).flatMap((range) =>
+        changes.filter((row) => {
+          const { position, branch } = placeOf(row)
+          const isRead = (nameOf.get(tableOf(branch)) ?? "") in walk.feeds && !(range.isLoad && row.record === null)
+          return isRead && isAfter(placeOf(row), range) && position < Math.min(range.high, horizon)
+        })
+      )
+    )
+    return { snapshot, rows: rows.slice(0, limit + 1) }
+  }
+  return Feed.make(kind, {
+    check: Effect.void,
+    largePage: 250,
+    read: (walks, limit) => Effect.sync(() => foundIn(model[role], walks, limit)),
+    state: (of) =>
+      Effect.sync(() => {
+        const { marks, run } = model[role]
+        const found = marks.find((one) => one.token === of)
+        const isMarked = isStandby || marks[0]?.run === run
+        const { durableUntil = null, proven = null } = found ?? {}
+        return { snapshot: snapshotOf(model[role], isStandby), isInPlace: true, isMarked, proven, durableUntil }
+      }),
+    clock: {
+      hasMark: (of) => Effect.sync(() => model.primary.marks.some((one) => one.token === of)),
+      keep: Effect.sync(() => (model.primary = mark(model.primary))),
+      lag: () => Effect.succeed(0),
+      wait: () => Effect.succeed(false)
+    }
+  })
+}
