@@ -1,6 +1,6 @@
 /** The pages of the feeds of changes: of one resource, and of all. */
 import { hash } from "node:crypto"
-import { Array } from "effect"
+import { Buffer } from "node:buffer"
 import { organization } from "../api/records/Organizations.ts"
 import type { Resource } from "../api/records/Resource.ts"
 import { concat, fromText, type Json, toText } from "./Pages.ts"
@@ -92,13 +92,16 @@ const wholeTransactions = (rows: ReadonlyArray<ChangeRow>, limit: number) => {
 const schemaOf = (resources: ReadonlyArray<Resource>) =>
   hash("sha256", JSON.stringify(resources.map(({ name, record }) => [name, Object.keys(record.fields)]))).slice(0, 8)
 
+const textItem = (item: object) => fromText(`,${JSON.stringify(item)}`)
+
 /** The feed of several resources: `{"body":[{"resource":"...","record":{...}},...],"cursor":"...",...}`. */
 export const ofAll = (resources: ReadonlyArray<Resource>): Kind => {
   const schema = schemaOf(resources)
+  // Each item begins with the comma that separates it from the one before.
   const openings = new Map(
     resources.map(({ name, table }) => [
       table,
-      { resource: name, opening: fromText(`{"resource":"${name}","record":`) }
+      { resource: name, opening: fromText(`,{"resource":"${name}","record":`) }
     ])
   )
   const closing = fromText("}")
@@ -106,8 +109,8 @@ export const ofAll = (resources: ReadonlyArray<Resource>): Kind => {
     const found = openings.get(tableOf(row.branch ?? ""))
     if (found === undefined) return []
     const { opening, resource } = found
-    if (row.record !== null) return [Buffer.concat([opening, row.record, closing])]
-    return isRemoval(row) ? [fromText(JSON.stringify({ resource, removed: idOf(row) }))] : []
+    if (row.record !== null) return [opening, row.record, closing]
+    return isRemoval(row) ? [textItem({ resource, removed: idOf(row) })] : []
   }
   return {
     name: "*",
@@ -115,12 +118,17 @@ export const ofAll = (resources: ReadonlyArray<Resource>): Kind => {
     ordered: organization.table,
     lengthOf: wholeTransactions,
     render: ({ cursor, hasMore, isConsistent, resets, rows }) => {
-      const items = [
-        ...resets.map((resource) => fromText(JSON.stringify({ resource, reset: true }))),
-        ...Array.flatMap(rows, itemOf)
+      const [first, ...items] = [
+        ...resets.map((resource) => textItem({ resource, reset: true })),
+        ...rows.flatMap(itemOf)
       ]
       const state = { cursor, has_more: hasMore, is_consistent: isConsistent, schema }
-      return concat('{"body":[', items, `],${JSON.stringify(state).slice(1)}`)
+      return Buffer.concat([
+        fromText('{"body":['),
+        ...(first === undefined ? [] : [first.subarray(1)]),
+        ...items,
+        fromText(`],${JSON.stringify(state).slice(1)}`)
+      ])
     }
   }
 }
