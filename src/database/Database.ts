@@ -61,9 +61,10 @@ export interface Options {
 
 /**
  * The planner's settings for searches: rows are read in the order of an index, and never gathered and sorted. Sorting is
- * fine for few rows and far too slow for many, and a plan that is made for all organizations cannot know which it is.
+ * fine for few rows and far too slow for many, and a plan that is made for all organizations cannot know which it is. Nor
+ * is a plan compiled: a page of 1,000 changes of all resources took 250 ms for 20.
  */
-export const inOrder = { enable_bitmapscan: "off", enable_seqscan: "off" } as const
+export const inOrder = { enable_bitmapscan: "off", enable_seqscan: "off", jit: "off" } as const
 
 /**
  * The milliseconds that a statement of the data API waits for a lock. A read resolves the key as well: where the keys are

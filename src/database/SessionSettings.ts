@@ -24,6 +24,7 @@ const ofLogins: Readonly<Record<string, string>> = {
   client_connection_check_interval: "500",
   enable_bitmapscan: "off",
   enable_seqscan: "off",
+  jit: "off",
   statement_timeout: "60000"
 }
 

@@ -14,7 +14,7 @@ it.each([
   [
     "reads",
     pools.records,
-    { statement_timeout: "5000", lock_timeout: "800", enable_seqscan: "off", enable_bitmapscan: "off" }
+    { statement_timeout: "5000", lock_timeout: "800", enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" }
   ],
   ["keys", pools.credentials, { statement_timeout: "5000", lock_timeout: "800" }],
   // A delivery may name ten thousand invoices. The locks of a worker that was killed are freed within a second.
