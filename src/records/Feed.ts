@@ -38,7 +38,7 @@ const busy = new RecordStoreDown({ detail: "The record store is busy" })
 
 const wokenAtOnce = 16
 
-/** How often a page is read, where the feed has to be settled first or a table is truncated. */
+/** The most reads for a page, where the feed has to be settled first or a table is truncated. */
 const attempts = 5
 
 /** A request for changes with the walks that it continues. */

@@ -2,13 +2,12 @@
 import { Array, Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { ReadsByKey } from "../Authorization.ts"
-import * as Errors from "../Errors.ts"
 import { refuse } from "../Faults.ts"
 import { annotations, typeName } from "../openapi/Endpoint.ts"
 import * as Filter from "./Filter.ts"
 import { searchable } from "./index.ts"
 import { changesFields, cursorField, hasMoreField, lagField, lagHeader } from "./Requests.ts"
-import { down, type Resource } from "./Resource.ts"
+import { changesErrors, type Resource } from "./Resource.ts"
 
 const names = Array.map(searchable, ({ name }) => name)
 const known = new Set<string>(names)
@@ -58,7 +57,8 @@ const Removed = Schema.Struct({
 const Reset = Schema.Struct({
   resource: Name,
   reset: Schema.Literal(true).annotate({
-    description: "What you have of this resource, and what does not follow until `has_more` is false, is gone."
+    description:
+      "The table was emptied, or you have not asked for the resource before: its records follow. When `has_more` is false, delete those that did not."
   })
 }).annotate({ identifier: "ResourceReset" })
 
@@ -98,14 +98,7 @@ const changes = HttpApiEndpoint.post("changes", "/changes", {
     resources: Filter.optional(RequestedNames.annotate({ description: "The names of resources; all by default." }))
   }).annotate({ identifier: "AllChangesRequest" }),
   success,
-  error: Errors.responses(
-    Errors.OrgMismatch,
-    Errors.OutOfRange,
-    Errors.CursorInvalid,
-    Errors.CursorExpired,
-    Errors.ChangesNotServed,
-    ...down
-  )
+  error: changesErrors
 })
   .annotate(ReadsByKey, true)
   .annotateMerge(

@@ -57,6 +57,15 @@ type OrderOf<Fields extends Field.Fields> = Resource["orderedBy"] & Named<Fields
 // The statement that reads the records may look up the key as well.
 export const down = [Errors.RecordStoreDown, Errors.CredentialStoreDown, Errors.ServiceBusy] as const
 
+export const changesErrors = Errors.responses(
+  Errors.OrgMismatch,
+  Errors.OutOfRange,
+  Errors.CursorInvalid,
+  Errors.CursorExpired,
+  Errors.ChangesNotServed,
+  ...down
+)
+
 interface SchemaOf extends Struct.Lambda {
   <S extends Schema.Top>(filter: Filter.Filter<S>): S
   readonly "~lambda.out": this["~lambda.in"] extends Filter.Filter<infer S> ? S : never
@@ -140,14 +149,7 @@ const changes = <const Name extends string, Fields extends Field.Fields>(resourc
       identifier: typeOf(resource, "Changes"),
       description: `Changes of ${title(resource)}.`
     }),
-    error: Errors.responses(
-      Errors.OrgMismatch,
-      Errors.OutOfRange,
-      Errors.CursorInvalid,
-      Errors.CursorExpired,
-      Errors.ChangesNotServed,
-      ...down
-    )
+    error: changesErrors
   })
     .annotate(ReadsByKey, true)
     .annotateMerge(

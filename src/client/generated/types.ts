@@ -1420,7 +1420,7 @@ export interface RecordRemoved {
 /** Provisional: its shape may still change. */
 export interface ResourceReset {
   resource: "clinics" | "products" | "invoices" | "invoice-lines" | "consumption-logs" | "pet-benefits" | "charges" | "charge-payments" | "charge-adjustments" | "charge-refunds" | "payment-plans" | "payment-intents" | "cancellation-payment-intents" | "pets" | "subscriptions"
-  /** What you have of this resource, and what does not follow until `has_more` is false, is gone. */
+  /** The table was emptied, or you have not asked for the resource before: its records follow. When `has_more` is false, delete those that did not. */
   reset: true
 }
 
