@@ -133,3 +133,11 @@ it("a cursor has walks that have read nothing yet, in any order", () => {
     assert.deepStrictEqual(Cursor.decode(text, "*")?.walks, walks)
   }
 })
+
+it("a first load is complete once all that its first page could see is read", () => {
+  const seen: Walk.Snapshot = { next: 9, running: [7] }
+  const cut = Walk.cutAt(Walk.opened({}), seen, { position: 3, id: "a", branch: "~" })
+  assert.deepInclude(cut, { floor: 7, target: 9 })
+  assert.strictEqual(Walk.exhausted(cut, { next: 7, running: [] }, undefined, 7).target, 9)
+  assert.isUndefined(Walk.exhausted(cut, seen, undefined, 7).target)
+})

@@ -225,3 +225,13 @@ export const feedOf = (model: Model, role: "primary" | "standby") => {
     }
   })
 }
+
+/** The version of each record of some resources. */
+export const committed = ({ rows }: Server, read: ReadonlyArray<string>) =>
+  Record.filter(
+    Record.mapEntries(rows, ({ version }, key) => {
+      const [table = "", id] = key.split(" ")
+      return [`${nameOf.get(table)} ${id}`, version]
+    }),
+    (_, key) => read.some((name) => key.startsWith(`${name} `))
+  )
