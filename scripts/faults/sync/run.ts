@@ -61,7 +61,7 @@ export const run = Effect.fnUntraced(function* ({ embedded, isReduced, numbers, 
   const one = Effect.fnUntraced(function* (stand: Stand, number: number) {
     const history = yield* historyOn(stand, seed, number)
     const played = yield* play(stand, history)
-    if (Tally.add(tally, number, played, stand.isSingle)) {
+    if (Tally.add(tally, played, stand.isSingle)) {
       failed.push(number)
       if (failed.length <= told) yield* tell(stand, history, played)
     }

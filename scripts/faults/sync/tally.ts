@@ -1,32 +1,24 @@
 /** What many histories came to. */
+import { Record } from "effect"
 import { isBroken, type Outcome, type Played } from "./outcome.ts"
 
-interface Row {
-  histories: number
-  readers: number
-  records: number
-  lost: number
-  stale: number
-  unseen: number
-  pages: number
-  troubled: number
-  readonly failed: Set<number>
-}
+/** The columns of the table, by what they count. */
+const columns = {
+  histories: "histories",
+  readers: "readers",
+  records: "records",
+  pages: "pages",
+  lost: "lost",
+  stale: "stale",
+  unseen: "removals unseen",
+  troubled: "other faults",
+  failed: "histories with any"
+} as const
+
+type Row = { -readonly [Name in keyof typeof columns]: number }
 
 /** By the names of readers. */
 export type Tally = Map<string, Row>
-
-const empty = (): Row => ({
-  histories: 0,
-  readers: 0,
-  records: 0,
-  lost: 0,
-  stale: 0,
-  unseen: 0,
-  pages: 0,
-  troubled: 0,
-  failed: new Set()
-})
 
 const servers = { changes: "", replica: ", replica", both: ", primary and replica in turn" }
 
@@ -36,56 +28,30 @@ const nameOf = ({ isOfAll, isWithin, manner }: Outcome, isEmbedded: boolean) => 
 }
 
 /** Adds a history. */
-export const add = (tally: Tally, number: number, { outcomes }: Played, isEmbedded: boolean) => {
-  const counted = new Set<string>()
-  for (const outcome of outcomes) {
-    const name = nameOf(outcome, isEmbedded)
-    const row = tally.get(name) ?? empty()
+export const add = (tally: Tally, { outcomes }: Played, isEmbedded: boolean) => {
+  for (const [name, all] of Map.groupBy(outcomes, (outcome) => nameOf(outcome, isEmbedded))) {
+    const row: Row = tally.get(name) ?? Record.map(columns, () => 0)
     tally.set(name, row)
-    if (!counted.has(name)) row.histories++
-    counted.add(name)
-    row.readers++
-    row.records += outcome.records
-    row.lost += outcome.lost
-    row.stale += outcome.stale
-    row.unseen += outcome.unseen
-    row.pages += outcome.pages
-    if (outcome.trouble !== undefined) row.troubled++
-    if (outcome.lost + outcome.stale > 0 || outcome.trouble !== undefined) row.failed.add(number)
+    row.histories++
+    row.readers += all.length
+    for (const sum of ["records", "pages", "lost", "stale", "unseen"] as const) {
+      for (const outcome of all) row[sum] += outcome[sum]
+    }
+    const troubled = all.filter(({ trouble }) => trouble !== undefined).length
+    row.troubled += troubled
+    if (troubled > 0 || all.some(({ lost, stale }) => lost + stale > 0)) row.failed++
   }
   return outcomes.some(isBroken)
 }
 
-const count = (value: number) => value.toLocaleString("en")
-
 /** As Markdown. */
 export const table = (tally: Tally) => {
   const sorted = [...tally].toSorted(([one], [other]) => (one < other ? -1 : 1))
-  const rows = sorted.map(([name, { failed, histories, lost, pages, readers, records, stale, troubled, unseen }]) => [
+  const counts = sorted.map(([name, row]) => [
     name,
-    histories,
-    readers,
-    records,
-    pages,
-    lost,
-    stale,
-    unseen,
-    troubled,
-    failed.size
+    ...Record.keys(columns).map((key) => row[key].toLocaleString("en"))
   ])
-  const cells = rows.map((row) => row.map((cell) => (typeof cell === "number" ? count(cell) : cell)))
-  const head = [
-    "reader",
-    "histories",
-    "readers",
-    "records",
-    "pages",
-    "lost",
-    "stale",
-    "removals unseen",
-    "other faults",
-    "histories with any"
-  ]
-  const lines = [head, head.map((_, at) => (at === 0 ? "---" : "---:")), ...cells]
+  const head = ["reader", ...Object.values(columns)]
+  const lines = [head, head.map((_, at) => (at === 0 ? "---" : "---:")), ...counts]
   return lines.map((line) => `| ${line.join(" | ")} |`).join("\n")
 }

@@ -91,7 +91,7 @@ const answered = Effect.fnUntraced(function* <A, E, R>(asking: Effect.Effect<A, 
 
 const reach = "Cannot be reached"
 const slow = "Does not answer in time"
-const held = "Held back for 61 seconds: a transaction that has written is open, or a replica is behind"
+const held = "Held back for 61 seconds: a replica is behind, or a transaction that has written is open on its primary"
 
 const cases: ReadonlyArray<readonly [state: string, Given, warnings: Readonly<Record<string, string>>]> = [
   ["all is well", {}, {}],

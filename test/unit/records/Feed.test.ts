@@ -141,3 +141,28 @@ it("a first load is complete once all that its first page could see is read", ()
   assert.strictEqual(Walk.exhausted(cut, { next: 7, running: [] }, undefined, 7).target, 9)
   assert.isUndefined(Walk.exhausted(cut, seen, undefined, 7).target)
 })
+
+const seen = (next: number, ...running: ReadonlyArray<number>): Walk.Snapshot => ({ next, running })
+
+it("an idle walk advances no further than ids that no crash gives out again, and that have ended", () => {
+  const positionAfter = (snapshot: Walk.Snapshot, durable: number) =>
+    Walk.exhausted(walk, snapshot, undefined, durable).place.position
+  assert.strictEqual(positionAfter(seen(200), 150), 149)
+  assert.strictEqual(positionAfter(seen(200, 120), 150), 119)
+  assert.deepStrictEqual(Walk.exhausted(walk, seen(200), undefined, 50).place, walk.place)
+})
+
+it("a transaction that was read in part on another server is read as a whole where it is not seen yet", () => {
+  const part = { ...walk, partial: { position: 40, id: "a", branch: "" } }
+  assert.deepStrictEqual(Walk.exhausted(part, seen(40), undefined, 0).running, [40])
+  assert.deepStrictEqual(Walk.exhausted(part, seen(200), undefined, 0).running, [])
+})
+
+it("a walk is set back to what a mark proves, with what it had not read below that", () => {
+  const part = { position: 60, id: "a", branch: "" }
+  const given = { ...walk, running: [40, 70], partial: part }
+  const back = Walk.setBack(given, 50)
+  assert.deepStrictEqual([back.place.position, back.running, back.partial], [49, [40], undefined])
+  assert.deepStrictEqual(Walk.setBack(given, 65).partial, part)
+  assert.deepStrictEqual(Walk.setBack(given, 91), given)
+})
