@@ -66,7 +66,7 @@ const Walks = Schema.fromJsonString(
       floor: Schema.optional(Bound),
       target: Schema.optional(Bound)
     })
-  ).check(Schema.isMaxLength(100))
+  ).check(Schema.isMaxLength(20))
 )
 const decodeWalks = Schema.decodeOption(Walks)
 
@@ -95,6 +95,9 @@ export const encode = ({ ceiling, mark, order, wal, walks }: Cursor, owner: Owne
   return sealed([version, order, mark, ...numbers, coded].join("."), owner)
 }
 
+/** The longest text that is read, so that one that nobody gave out costs no more than any other. */
+const longest = 128 * 1024
+
 const tokenForm = /^[0-9a-f]{8}$/
 
 const digits = /^(?:-1|[0-9a-z]{1,11})$/
@@ -105,6 +108,7 @@ const digits = /^(?:-1|[0-9a-z]{1,11})$/
  * @param resource the resource of the feed
  */
 export const decode = (cursor: string, resource: string): Cursor | undefined => {
+  if (cursor.length > longest) return undefined
   const [version = "", order = "", mark = "", ...rest] = textOf(cursor).split(".")
   const given = rest.splice(0, version === "1" ? 4 : 5)
   const id = rest.join(".")

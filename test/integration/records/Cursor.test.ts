@@ -96,8 +96,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a cursor", (it) => {
     '~\u0001[{"feeds":{"pets":"x"},"place":{"position":1e300,"id":"","branch":""},"running":[]}]',
     '~\u0001[{"feeds":{"pets":"x"},"place":{"position":1,"id":"\\u0000","branch":""},"running":[]}]',
     '~\u0001[{"feeds":{"pets":"x"},"place":{"position":1,"id":"","branch":""},"running":[9e15,9e15]}]',
-    "~\u0001[{}]"
-  ])("with walks that no feed has given out is refused: %s", (walks) =>
+    "~\u0001[{}]",
+    `~\u0001[${" ".repeat(128 * 1024)}]`
+  ])("with walks that no feed has given out, or a text of more than 128 KiB, is refused (%#)", (walks) =>
     Effect.gen(function* () {
       const { given, read } = yield* reader
       const refused = yield* Effect.flip(read(forged("1", given.order, given.mark, "0", "0", "0", "0", walks)))

@@ -186,7 +186,7 @@ it.effect.each<readonly [string, ReadonlyArray<typeof Step.Type>]>([
   ]
 ])("nothing is lost where %s", ([, history]) => play(history))
 
-for (const { often, options } of tries({ few: 200, many: 10_000, size: 60, maxShrinks: 500 }))
+for (const { often, options } of tries({ few: 200, many: 3000, size: 60, maxShrinks: 500 }))
   it.effect.prop(
     `any history of servers and a reader${often}`,
     { steps },
