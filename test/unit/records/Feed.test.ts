@@ -1,5 +1,10 @@
 /** The cursors that a feed resumes, after a restore, on a standby and after a failover; and the text of a cursor. */
 import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
+import { pets } from "../../../src/api/records/Pets.ts"
+import * as Feed from "../../../src/records/Feed.ts"
+import { ofResource } from "../../../src/records/FeedPages.ts"
 import * as Cursor from "../../../src/records/Cursor.ts"
 import * as Walk from "../../../src/records/Walk.ts"
 
@@ -166,3 +171,39 @@ it("a walk is set back to what a mark proves, with what it had not read below th
   assert.deepStrictEqual(Walk.setBack(given, 65).partial, part)
   assert.deepStrictEqual(Walk.setBack(given, 91), given)
 })
+
+it.effect("a reader who comes to another run of the server reads again what its mark does not prove", () =>
+  Effect.gen(function* () {
+    const [order, mark] = ["0123abcd", "89abcdef"]
+    const place = { position: 90, id: "a", branch: "~" }
+    const given = {
+      order,
+      mark: "01234567",
+      ceiling: 40,
+      wal: 0,
+      walks: [{ feeds: { pets: order }, place, running: [] }]
+    }
+    const snapshot = { ...here, mark, tokens: { pets: order } }
+    const places: Array<number | undefined> = []
+    const changes = Feed.make(ofResource(pets), {
+      check: Effect.void,
+      largePage: 1000,
+      read: (walks) => {
+        places.push(walks[0]?.place.position)
+        return Effect.succeed({ snapshot, rows: [] })
+      },
+      state: () => Effect.succeed({ snapshot, isInPlace: true, isMarked: true, proven: 50, durableUntil: null }),
+      clock: {
+        hasMark: () => Effect.succeed(true),
+        keep: Effect.void,
+        lag: () => Effect.succeed(0),
+        wait: () => Effect.succeed(false)
+      }
+    })
+    const text = Cursor.encode(given, { organization: here.organization, resource: "pets" })
+    yield* changes({ cursor: text, limit: 10 }).pipe(
+      Effect.provideService(CurrentOrganization, CurrentOrganization.known(here.organization))
+    )
+    assert.deepStrictEqual(places, [49])
+  })
+)
