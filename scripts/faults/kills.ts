@@ -78,7 +78,7 @@ export const kills = Effect.fnUntraced(function* ({ empty, power, seed }: Ground
   const database = yield* empty
   const { sql, url } = database
   yield* Ledger.open(sql, invoiceOf(deliveries))
-  const environment = { DELETION_DELAY: "1 second" }
+  const environment = { DELETION_DELAY: "1s" }
   const ports = [yield* freePort, yield* freePort] as const
   const intake = (port: number) => keep("intake", url, { ...environment, PORT: String(port) })
   const worker = keep("worker", url, environment)

@@ -24,14 +24,16 @@ const httpOrigin = (name: string) =>
 
 const isTerminal = isatty(0) || isatty(1)
 
-type Length = `${number} ${Duration.Unit}`
-
-const duration = (name: string, [minimum, maximum]: readonly [Length | undefined, Length], value: Length) =>
+const duration = (
+  name: string,
+  [minimum, maximum]: readonly [Variable.Length | undefined, Variable.Length],
+  value: Variable.Length
+) =>
   Variable.duration(name, { ...(minimum !== undefined && { minimum }), maximum, example: value }).pipe(
-    Config.withDefault(Duration.fromInputUnsafe(value))
+    Config.withDefault(Variable.durationOf(value))
   )
 
-const timeout = (name: string, value: Length) => duration(name, ["100 millis", "1 hour"], value)
+const timeout = (name: string, value: Variable.Length) => duration(name, ["100ms", "1h"], value)
 
 const integer = (name: string, [minimum, maximum]: readonly [number, number], value: number) =>
   Variable.integer(name, { minimum, maximum, example: value }).pipe(Config.withDefault(value))
@@ -50,17 +52,17 @@ const headerText = (name: string) =>
 export const variables = {
   host: Config.option(Variable.text("HOST", "an address to listen on, such as 127.0.0.1", 255)),
   port: integer("PORT", [0, 65535], 3000),
-  drain: Variable.duration("DRAIN", { maximum: "10 minutes", example: "2 seconds" }).pipe(
+  drain: Variable.duration("DRAIN", { maximum: "10m", example: "2s" }).pipe(
     Config.withDefault(isTerminal ? Duration.zero : Duration.seconds(2))
   ),
   maxConnections: integer("MAX_CONNECTIONS", [1, 1_000_000], 2000),
-  headersTimeout: timeout("HEADERS_TIMEOUT", "10 seconds"),
-  bodyTimeout: timeout("BODY_TIMEOUT", "15 seconds"),
-  idleTimeout: timeout("IDLE_TIMEOUT", "75 seconds"),
+  headersTimeout: timeout("HEADERS_TIMEOUT", "10s"),
+  bodyTimeout: timeout("BODY_TIMEOUT", "15s"),
+  idleTimeout: timeout("IDLE_TIMEOUT", "75s"),
   processes: integer("PROCESSES", [1, 256], 1),
   roles: Variable.choices("ROLES", roles, "data-api,intake").pipe(Config.withDefault(roles)),
-  deletionDelay: duration("DELETION_DELAY", [undefined, "366 days"], "1 minute"),
-  taskRetention: duration("TASK_RETENTION", [undefined, "36500 days"], "90 days"),
+  deletionDelay: duration("DELETION_DELAY", [undefined, "366d"], "1m"),
+  taskRetention: duration("TASK_RETENTION", [undefined, "36500d"], "90d"),
   requireSignatures: flag("REQUIRE_SIGNATURES"),
   databaseUrl: Config.option(ConnectionUrl.variable("DATABASE_URL")),
   readDatabaseUrl: Config.option(ConnectionUrl.variable("READ_DATABASE_URL")),

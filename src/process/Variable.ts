@@ -59,21 +59,30 @@ export const integer = (
     return /^-?\d+$/.test(given) && value >= minimum && value <= maximum ? value : undefined
   })
 
-type Length = `${number} ${Duration.Unit}`
+const units = { ms: "millis", s: "seconds", m: "minutes", h: "hours", d: "days" } as const
+
+/** A length of time such as `500ms`, `3s` or `1m`. */
+export type Length = `${number}${keyof typeof units}`
+
+const isUnit = (text: string): text is keyof typeof units => Object.hasOwn(units, text)
+
+const decodeDuration = Schema.decodeOption(Schema.DurationFromString)
+
+/** Effect has longer units: `3 seconds`, which are taken as well. */
+const parsed = (given: string) =>
+  decodeDuration(given.replace(/(?<=^[\d.]+)[a-z]+$/, (unit) => (isUnit(unit) ? ` ${units[unit]}` : unit)))
+
+export const durationOf = (length: Length) => Option.getOrThrow(parsed(length))
 
 /** A duration of a range, both ends included. The minimum is 0 by default. */
 export const duration = (
   name: string,
-  { minimum, maximum, example }: { readonly minimum?: Length; readonly maximum: Length; readonly example: Length }
+  { example, maximum, minimum }: { readonly minimum?: Length; readonly maximum: Length; readonly example: Length }
 ) => {
   const range = minimum === undefined ? `of at most ${maximum}` : `from ${minimum} to ${maximum}`
-  const between = Duration.between({
-    minimum: Duration.fromInputUnsafe(minimum ?? 0),
-    maximum: Duration.fromInputUnsafe(maximum)
-  })
-  const read = Schema.decodeOption(Schema.DurationFromString)
+  const between = Duration.between({ minimum: durationOf(minimum ?? "0s"), maximum: durationOf(maximum) })
   return variable(name, `a duration ${range}, such as ${example}`, (given) =>
-    Option.getOrUndefined(Option.filter(read(given), between))
+    Option.getOrUndefined(Option.filter(parsed(given), between))
   )
 }
 

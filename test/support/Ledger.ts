@@ -39,7 +39,7 @@ export const start = (
   environment: Process.Environment = {}
 ) =>
   Program.start(
-    { ROLES: role, DATABASE_URL: databaseUrl, DELETION_DELAY: "100 millis", ...environment },
+    { ROLES: role, DATABASE_URL: databaseUrl, DELETION_DELAY: "100ms", ...environment },
     { connections: 32 }
   )
 

@@ -91,7 +91,7 @@ export const startCommand = Effect.fnUntraced(function* (command: Command, envir
           NODE_COMPILE_CACHE: compileCache,
           HOST: "127.0.0.1",
           PORT: "0",
-          DRAIN: "0 seconds",
+          DRAIN: "0s",
           ...environment
         },
         stdio: ["ignore", "pipe", "pipe"]

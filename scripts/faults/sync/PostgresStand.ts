@@ -69,7 +69,7 @@ export const make = Effect.fnUntraced(function* (databaseUrl: string | undefined
     ? own
     : Effect.succeed({ url: databaseUrl, replicaUrl: undefined })
   const version = yield* ready(url)
-  const environment = { DATABASE_URL: url, DATABASE_POOL_SIZE: "8", DELETION_DELAY: "10 millis" }
+  const environment = { DATABASE_URL: url, DATABASE_POOL_SIZE: "8", DELETION_DELAY: "10ms" }
   const observer = yield* Session.open(url)
   const sessions = yield* Effect.all(Array.from({ length: 5 }, () => Session.open(url)))
   const primary = yield* HttpService.start(environment)

@@ -17,7 +17,7 @@ const slowly = 150_000
 
 const service = Effect.gen(function* () {
   const environment = { DATA_DIR: join(yield* usedFolder, ".data") }
-  const process = yield* Process.start({ ...environment, DELETION_DELAY: "1 second" })
+  const process = yield* Process.start({ ...environment, DELETION_DELAY: "1s" })
   const address = yield* process.address
   const client = Client.patient(yield* Client.make(address))
   const command = (...args: ReadonlyArray<string>) => runWith(environment, args)

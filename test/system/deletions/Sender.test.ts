@@ -33,7 +33,7 @@ class Started extends Context.Service<
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
       const { secret } = yield* IntakeSecrets.create(organization)
-      const { address } = yield* Process.start({ DATABASE_URL: url, DELETION_DELAY: "0 seconds" })
+      const { address } = yield* Process.start({ DATABASE_URL: url, DELETION_DELAY: "0s" })
       const client = yield* Client.make(yield* address)
       const { text } = yield* client.call({ path: "/api/v1/openapi.json", method: "GET", headers: {} })
       const { description } = (yield* Schema.decodeEffect(Document)(text)).info

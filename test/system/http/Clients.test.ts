@@ -14,7 +14,7 @@ import { options } from "../../support/Service.ts"
 import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-const timeouts = { HEADERS_TIMEOUT: "2 seconds", BODY_TIMEOUT: "2 seconds", IDLE_TIMEOUT: "3 seconds" }
+const timeouts = { HEADERS_TIMEOUT: "2s", BODY_TIMEOUT: "2s", IDLE_TIMEOUT: "3s" }
 
 class Impatient extends Context.Service<Impatient, Program.Program>()(
   "practice-data/test/system/http/Clients/Impatient"

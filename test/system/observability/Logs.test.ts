@@ -16,7 +16,7 @@ const decode = Schema.decodeEffect(Schema.fromJsonString(Schema.Record(Schema.St
 const linesOf = (output: string) => Effect.forEach(output.split("\n").slice(0, -1), (line) => decode(line))
 
 const started = Effect.flatMap(TestDatabase, ({ url }) =>
-  Program.start({ DATABASE_URL: url, LOG_FORMAT: "json", DELETION_DELAY: "0 seconds", BODY_TIMEOUT: "1 second" })
+  Program.start({ DATABASE_URL: url, LOG_FORMAT: "json", DELETION_DELAY: "0s", BODY_TIMEOUT: "1s" })
 )
 
 const requestId = (id: string) => ({ ...Client.headersOf("oakridge"), "x-request-id": id })

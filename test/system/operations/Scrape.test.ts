@@ -20,7 +20,7 @@ type Samples = Readonly<Record<string, number>>
 
 /** A running program, and its samples, which come within a second whatever is broken. */
 const started = Effect.fnUntraced(function* (environment: Process.Environment) {
-  const program = yield* Process.start({ OPERATIONS_PORT: "0", DELETION_DELAY: "0 seconds", ...environment })
+  const program = yield* Process.start({ OPERATIONS_PORT: "0", DELETION_DELAY: "0s", ...environment })
   const client = yield* Client.make(yield* program.address)
   const { scrape } = yield* scraper(program)
   const read = Effect.map(scrape, ({ status, text, took }) => {

@@ -85,7 +85,7 @@ layer(TestDatabase.layerDemo, { ...options, concurrent: true })("PROCESSES", (it
 
   it.effect("a process that drains for longer than one may hang is not killed", () =>
     Effect.gen(function* () {
-      const { children, haveListened, output } = yield* started(2, { DRAIN: "4 seconds" })
+      const { children, haveListened, output } = yield* started(2, { DRAIN: "4s" })
       process.kill(children()[0] ?? 0, "SIGTERM")
       yield* haveListened(3)
       assert.include(output(), "A process ended with code 0")

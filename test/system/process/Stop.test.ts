@@ -119,7 +119,7 @@ const decodeCursor = Schema.decodeEffect(Schema.fromJsonString(Schema.Struct({ c
 describe.concurrent("While it drains, a program", long, () => {
   it.live("answers everything, is not ready, and closes the connection of each answer", () =>
     Effect.gen(function* () {
-      const { client, ended, isDraining, kill, output, url } = yield* draining("4 seconds")
+      const { client, ended, isDraining, kill, output, url } = yield* draining("4s")
       const before = yield* Effect.forEach(calls, client.call)
       for (const answer of before) assert.notStrictEqual(connectionOf(answer), "close")
       yield* kill("SIGTERM")

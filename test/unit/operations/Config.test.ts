@@ -14,7 +14,7 @@ type Wrong = readonly [variable: string, expected: string, values: ReadonlyArray
 
 const address = "an address to listen on, such as 127.0.0.1"
 const boolean = "a boolean such as true or false"
-const timeout = "a duration from 100 millis to 1 hour, such as"
+const timeout = "a duration from 100ms to 1h, such as"
 const integers = ["abc", "1.5", "80 ", "1e3", "0x50", "-1", "65536", "9".repeat(400), long]
 
 /** Variables whose complaints repeat the value. */
@@ -27,10 +27,14 @@ const open: ReadonlyArray<Wrong> = [
   ["OPERATIONS_HOST", address, [" ", long]],
   ["ACCESS_LOG", boolean, ["maybe"]],
   ["METRICS_BY_ORGANIZATION", boolean, ["some"]],
-  ["DRAIN", "a duration of at most 10 minutes, such as 2 seconds", ["5", "11 minutes", "-1 second"]],
-  ["HEADERS_TIMEOUT", `${timeout} 10 seconds`, ["0 seconds", "2 hours"]],
-  ["BODY_TIMEOUT", `${timeout} 15 seconds`, ["1", "Infinity"]],
-  ["IDLE_TIMEOUT", `${timeout} 75 seconds`, ["0 seconds", "soon"]],
+  [
+    "DRAIN",
+    "a duration of at most 10m, such as 2s",
+    ["5", "s", ".s", "3 s", "3x", "3constructor", "11m", "-1s", "-1 second"]
+  ],
+  ["HEADERS_TIMEOUT", `${timeout} 10s`, ["0 seconds", "2 hours"]],
+  ["BODY_TIMEOUT", `${timeout} 15s`, ["1", "Infinity"]],
+  ["IDLE_TIMEOUT", `${timeout} 75s`, ["0 seconds", "soon"]],
   ["DATABASE_POOL_SIZE", "an integer from 1 to 1000, such as 10", ["0", "1001"]],
   ["RATE_LIMIT", "an integer from 1 to 1000000, such as 100", ["0", "1000001"]],
   ["DATA_DIR", "a folder such as .data, or memory", [" ", long]],
@@ -41,10 +45,10 @@ const open: ReadonlyArray<Wrong> = [
   ],
   [
     "DELETION_DELAY",
-    "a duration of at most 366 days, such as 1 minute",
+    "a duration of at most 366d, such as 1m",
     ["5", "soon", "x minutes", "1 fortnight", "-1 minute", "367 days", "Infinity", "-Infinity", long]
   ],
-  ["TASK_RETENTION", "a duration of at most 36500 days, such as 90 days", ["90", "-1 minute", "Infinity", long]],
+  ["TASK_RETENTION", "a duration of at most 36500d, such as 90d", ["90", "-1 minute", "Infinity", long]],
   ["REQUIRE_SIGNATURES", boolean, ["maybe", " "]],
   ["MIGRATE", boolean, ["maybe", "constructor", " "]],
   ["LOG_LEVEL", "All, Fatal, Error, Warn, Info, Debug, Trace or None, such as Debug", ["loud", "5", " ", long]],
@@ -136,7 +140,7 @@ describe("the configuration", () => {
         LOG_FORMAT: "JSON",
         MIGRATE: "Yes",
         ROLES: "worker, intake,intake",
-        DELETION_DELAY: "90 seconds",
+        DELETION_DELAY: "90s",
         DATABASE_URL: url
       })
       assert.deepInclude(settings, { logLevel: "Debug", logFormat: "json", migrate: Option.some(true) })
@@ -144,6 +148,10 @@ describe("the configuration", () => {
       assert.strictEqual(Duration.toMillis(settings.deletionDelay), 90_000)
       assert.strictEqual(Redacted.value(Option.getOrThrow(settings.databaseUrl)), url)
     })
+  )
+
+  it.effect.each(["3s", "3000ms", "0.05m", "3 seconds", "3000 millis"])("a duration may be %s", (DRAIN) =>
+    Effect.map(read({ DRAIN }), ({ drain }) => assert.strictEqual(Duration.toMillis(drain), 3000))
   )
 
   it.effect("the defaults are those of the operators' guide", () =>

@@ -30,7 +30,7 @@ const make = Effect.gen(function* () {
     statementTimeout: "1 minute"
   })
   const { key } = yield* Effect.provide(ApiKeys.create({ organization, name: "copies" }), layerShared(admin))
-  const program = yield* Process.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: "8", DELETION_DELAY: "50 millis" })
+  const program = yield* Process.start({ DATABASE_URL: url, DATABASE_POOL_SIZE: "8", DELETION_DELAY: "50ms" })
   const address = yield* program.address
   return { address, sql, ask: connect(address, Redacted.value(key)) }
 })
