@@ -64,7 +64,7 @@ const units = { ms: "millis", s: "seconds", m: "minutes", h: "hours", d: "days" 
 /** A length of time such as `500ms`, `3s` or `1m`. */
 export type Length = `${number}${keyof typeof units}`
 
-const isUnit = (text: string): text is keyof typeof units => Object.hasOwn(units, text)
+const isUnit = (word: string): word is keyof typeof units => Object.hasOwn(units, word)
 
 const decodeDuration = Schema.decodeOption(Schema.DurationFromString)
 
