@@ -41,9 +41,9 @@ export class Html {
     return new Html(voidElements.includes(name) ? start : `${start}${content.map(textOf).join("")}</${name}>`)
   }
 
-  /** A stylesheet of our own, as it is. */
-  static style(css: string): Html {
-    return new Html(`<style>${css}</style>`)
+  /** Markup of our own, as it is. */
+  static markup(text: string): Html {
+    return new Html(text)
   }
 }
 

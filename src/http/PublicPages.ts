@@ -59,7 +59,7 @@ const demoSection = (demo: ReadonlyArray<DemoKey>, host: string) =>
 const landingPage = (shown: ReadonlyArray<Api>, demo: ReadonlyArray<DemoKey>, host: string) =>
   document(
     "Practice Data",
-    Html.style(style),
+    Html.markup(`<style>${style}</style>`),
     h("h1")("Practice Data"),
     h("p")("The data of a veterinary wellness-plan business, for its partners."),
     shown.map(({ about, documentation, name, openapi }) =>

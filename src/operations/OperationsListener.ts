@@ -15,6 +15,7 @@ import { type Dependency, Figures, type Seen, Watch } from "./Figures.ts"
 import { iso } from "./Format.ts"
 import type { OperatorStore } from "./OperatorStore.ts"
 import * as Deletions from "./pages/Deletions.ts"
+import * as Documents from "./pages/Documents.ts"
 import * as Lists from "./pages/Lists.ts"
 import * as Overview from "./pages/Overview.ts"
 import * as Requests from "./pages/Requests.ts"
@@ -67,6 +68,8 @@ const handlers: ReadonlyArray<
   ["GET", "/ops/keys", Lists.keys],
   ["GET", "/ops/changes", Lists.changes],
   ["GET", "/ops/audit", Lists.audit],
+  ["GET", "/ops/runbook", Documents.runbook],
+  ["GET", "/ops/guide", Documents.guide],
   ["GET", "/ops/style.css", asset("text/css; charset=utf-8", style)],
   ["GET", "/ops/live.js", asset("text/javascript; charset=utf-8", script)],
   [

@@ -13,7 +13,9 @@ const navigation = {
   "/ops/deletions": "Deletions",
   "/ops/keys": "API keys",
   "/ops/changes": "Changes",
-  "/ops/audit": "Audit log"
+  "/ops/audit": "Audit log",
+  "/ops/runbook": "Runbook",
+  "/ops/guide": "Guide"
 } as const
 
 export type Place = keyof typeof navigation

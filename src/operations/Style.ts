@@ -95,6 +95,12 @@ button, .button { cursor: pointer; font-weight: 600; text-decoration: none }
 .tabs a { text-decoration: none; color: var(--text); background: var(--surface) }
 .tabs a[aria-current] { border-color: var(--teal); box-shadow: inset 0 0 0 1px var(--teal); font-weight: 600 }
 
+main > ul, main > ol, main li > ul { display: block; list-style: revert; padding-left: 1.5rem }
+main li { max-width: 90ch; margin: .25rem 0 }
+main > table { display: block; overflow-x: auto }
+main > table td:first-child code { overflow-wrap: normal }
+tr:has(:target), :target { background: var(--soft) }
+
 @media (max-width: 45rem) {
   header, main, footer { padding-left: 1rem; padding-right: 1rem }
   header nav { order: 3; width: 100%; overflow-x: auto }

@@ -103,7 +103,7 @@ export const changes = page(
         ),
         shownOr(found, (rows) => transactions(rows, now))
       ),
-      h("p")(small("To end one, follow Changes in src/operations/README.md."))
+      h("p")(small("To end one, follow ", h("a", { href: "/ops/guide#changes" })("Changes in the guide"), "."))
     ]
   })
 )

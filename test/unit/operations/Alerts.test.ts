@@ -37,7 +37,13 @@ it("each alert links to its row in the runbook", () => {
   const anchors = alerts.map((name) => name.toLowerCase())
   assert.strictEqual(new Set(alerts).size, alerts.length)
   assert.sameMembers(matches(textOf("src/operations/RUNBOOK.md"), /<a id="(practicedata\w+)">/g), anchors)
-  assert.deepStrictEqual(matches(rules, /runbook_url: 'src\/operations\/RUNBOOK\.md#(\w+)'/g), anchors)
+  assert.deepStrictEqual(matches(rules, /operations_url }}\/ops\/runbook#(\w+)'/g), anchors)
+})
+
+it("each alert that Alertmanager inhibits, or inhibits others by, exists", () => {
+  const named = matches(textOf("scripts/operations/alertmanager.yaml"), /alertname =~? "?PracticeData([\w(|]+)/g)
+  const names = named.flatMap((some) => some.replace("(", "").split("|")).map((name) => `PracticeData${name}`)
+  assert.includeMembers(alerts, [...new Set(names)])
 })
 
 it("each alert has a fault that fires it", () => {

@@ -12,6 +12,7 @@ import { ask, basic, listener, token } from "./pages.ts"
 const now = Effect.runSync(Clock.currentTimeMillis)
 
 const paths = ["/ops", "/ops/requests", "/ops/deletions", "/ops/keys", "/ops/changes", "/ops/audit"]
+const documents = ["/ops/runbook", "/ops/guide"]
 
 const dead = taskOf("org_oakridge", "delivery-1", "dead", now)
 const another = taskOf("org_oakridge", "delivery-3", "dead", now)
@@ -37,7 +38,7 @@ const shows = Effect.fnUntraced(function* (path: string, words: ReadonlyArray<st
 })
 
 layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })("the operators' pages", (it) => {
-  it.effect.each(paths)("%s is a whole page that loads nothing from elsewhere", (path) =>
+  it.effect.each([...paths, ...documents])("%s is a whole page that loads nothing from elsewhere", (path) =>
     Effect.gen(function* () {
       const { headers, status, text } = yield* ask(path)
       assert.strictEqual(status, 200)
@@ -46,6 +47,23 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
       assert.notMatch(text, /(src|href)="(https?:)?\/\/|\sstyle=|\son\w+=|javascript:/)
       assert.strictEqual(headers.get("cache-control"), "no-store")
       assert.include(headers.get("content-security-policy") ?? "", "frame-ancestors 'none'")
+    })
+  )
+
+  it.effect("the links of the runbook and the guide lead to places in them", () =>
+    Effect.gen(function* () {
+      const pages = yield* Effect.forEach(documents, (path) => Effect.map(ask(path), ({ text }) => ({ path, text })))
+      const places = pages.flatMap(({ path, text }) =>
+        Array.from(text.matchAll(/ id="([^"]+)"/g), ([, id = ""]) => `${path}#${id}`)
+      )
+      const linked = pages.flatMap(({ path, text }) =>
+        Array.from(text.matchAll(/ href="((?:\/ops\/\w+)?#[^"]+)"/g), ([, href = ""]) =>
+          href.startsWith("#") ? `${path}${href}` : href
+        )
+      )
+      assert.includeMembers(places, ["/ops/runbook#practicedatadown", "/ops/guide#the-operators-page"])
+      assert.include(linked, "/ops/guide#changes")
+      assert.includeMembers(places, linked)
     })
   )
 
