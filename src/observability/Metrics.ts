@@ -286,6 +286,9 @@ export const metrics = {
 type Metrics = typeof metrics
 export type Name = keyof Metrics
 
+/** The unit of a metric, as OTLP names it. */
+export const unitOf = (name: string) => (/_seconds/.test(name) ? "s" : /_bytes/.test(name) ? "By" : "1")
+
 /** The names of the metrics of a kind. */
 export type NameOf<Kind extends Definition["kind"]> = {
   readonly [Each in Name]: Metrics[Each]["kind"] extends Kind ? Each : never

@@ -15,6 +15,7 @@ import { SpanPropagationEnabled } from "effect/sql/Statement"
 import * as NoRedirects from "../process/HttpClient.ts"
 import { version } from "../process/Package.ts"
 import { safe } from "./Logging.ts"
+import { unitOf } from "./Metrics.ts"
 import * as OtlpClient from "./OtlpClient.ts"
 import { type Export, type OtlpSettings, type Signal, signals } from "./OtlpConfig.ts"
 import * as Series from "./Series.ts"
@@ -44,7 +45,16 @@ const serialization = (protocol: Export["protocol"]) =>
   Layer.effect(
     OtlpSerialization.OtlpSerialization,
     Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) => ({
-      metrics,
+      metrics: ({ resourceMetrics }) =>
+        metrics({
+          resourceMetrics: resourceMetrics.map(({ scopeMetrics, ...source }) => ({
+            ...source,
+            scopeMetrics: scopeMetrics.map(({ metrics: all, ...scope }) => ({
+              ...scope,
+              metrics: all.map((metric) => ({ ...metric, unit: unitOf(metric.name) }))
+            }))
+          }))
+        }),
       traces: ({ resourceSpans }) =>
         traces({
           resourceSpans: resourceSpans.map(({ scopeSpans, ...source }) => ({

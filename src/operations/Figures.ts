@@ -1,5 +1,6 @@
 /** Figures of the processes of this host: their metrics, and the state of their dependencies over time. */
-import { Clock, Context, Effect, Layer, Metric, Option, Predicate, Record, Schedule } from "effect"
+import { Clock, Context, Effect, Layer, Metric, Option, Predicate, Schedule } from "effect"
+import type { Health } from "../api/OperationsApi.ts"
 import * as Exposition from "../observability/Exposition.ts"
 import { ProcessRuntime } from "../observability/ProcessRuntime.ts"
 import * as Recent from "../observability/Recent.ts"
@@ -21,8 +22,8 @@ export interface ProcessSnapshot {
   readonly metrics: string
   readonly recent: Recent.Snapshot
   readonly ready: boolean
-  /** The problem of each dependency by its name; null without one. */
-  readonly checks: Readonly<Record<string, string | null>>
+  /** The state of each dependency by its name. */
+  readonly checks: Health["checks"]
   /** Resident memory, in bytes. */
   readonly memory: number
   /** The 99th percentile, in milliseconds. */
@@ -62,7 +63,7 @@ const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
       metrics: yield* metrics,
       recent: yield* recent.snapshot,
       ready,
-      checks: Record.map(checks, ({ output = "", status }) => (status === "warn" ? output : null)),
+      checks,
       memory: memory(),
       eventLoopDelay: eventLoopDelay(0.99) * 1000
     }
@@ -138,10 +139,9 @@ export class Figures extends Context.Service<
 }
 
 /** A dependency of a process. Times are in milliseconds since 1970. */
-export interface Dependency {
+export interface Dependency extends Readonly<Health["checks"][string]> {
   readonly process: number
   readonly name: string
-  readonly problem: string | null
   /** The start of the current state, or of watching. */
   readonly since: number
   /** The last problem, also once it is over. */
@@ -154,11 +154,11 @@ export interface Seen extends Processes {
 }
 
 const tracked = (before: ReadonlyArray<Dependency>, { checks, process }: ProcessSnapshot, at: number) =>
-  Object.entries(checks).map(([name, problem]): Dependency => {
+  Object.entries(checks).map(([name, check]): Dependency => {
+    const { output = "", status } = check
     const known = before.find((one) => one.process === process && one.name === name)
-    const isSame = known !== undefined && (known.problem === null) === (problem === null)
-    const last = problem === null ? (known?.last ?? null) : { problem, at }
-    return { process, name, problem, since: isSame ? known.since : at, last }
+    const last = status === "pass" ? (known?.last ?? null) : { problem: output, at }
+    return { process, name, ...check, since: known?.status === status ? known.since : at, last }
   })
 
 /** Watches the figures, and tracks when each dependency changed state. */

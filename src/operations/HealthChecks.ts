@@ -81,7 +81,7 @@ export class HealthChecks extends Context.Service<
             changes: Effect.flatMap(changes.lastLag, (lag) =>
               stateOf(Checks.lag, { lag, isDistributed: records.distribution.isDistributed() === true })
             ),
-            processor: Effect.flatMap(psp.isUp, (isUp) => stateOf(Checks.circuit, { isUp }))
+            processor: Effect.flatMap(psp.state, (state) => stateOf(Checks.circuit, { state }))
           },
           { concurrency: "unbounded" }
         ),

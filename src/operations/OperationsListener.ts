@@ -22,12 +22,12 @@ import * as Requests from "./pages/Requests.ts"
 import * as Task from "./pages/Task.ts"
 import { style } from "./Style.ts"
 
-const checkOf = ({ last, name, problem, since }: Dependency) => [
+const checkOf = ({ last, name, output, since, status }: Dependency) => [
   name,
   {
-    status: problem === null ? "pass" : "warn",
+    status,
     since: iso(since),
-    ...(problem !== null && { output: problem }),
+    ...(output !== undefined && { output }),
     ...(last !== null && { last_problem: { output: last.problem, at: iso(last.at) } })
   }
 ]
@@ -36,7 +36,7 @@ const checkOf = ({ last, name, problem, since }: Dependency) => [
 const healthReport = ({ dependencies, processes, silent }: Seen) => {
   const isReady = silent.length === 0 && processes.every(({ ready }) => ready)
   return {
-    status: isReady && dependencies.every(({ problem }) => problem === null) ? "pass" : "warn",
+    status: isReady && dependencies.every(({ status }) => status === "pass") ? "pass" : "warn",
     version,
     processes: processes.map(({ pid, process, ready, roles, startedAt, version: own }) => {
       const checks = Object.fromEntries(dependencies.filter((one) => one.process === process).map(checkOf))

@@ -56,8 +56,8 @@ export class PspReads extends Context.Service<
       clinic: string,
       page: PageRequest
     ) => Effect.Effect<Page, PspReadError, CurrentOrganization>
-    /** True while the circuit breaker of the PSP is closed. */
-    readonly isUp: Effect.Effect<boolean>
+    /** `down` while the circuit breaker of the PSP is open. */
+    readonly state: Effect.Effect<"up" | "down" | "none">
   }
 >()("practice-data/psp/PspReads") {
   static readonly layer = Layer.effect(
@@ -128,7 +128,7 @@ export class PspReads extends Context.Service<
       }
 
       return PspReads.of({
-        isUp: circuits.isUp,
+        state: Effect.map(circuits.isUp, (isUp) => (client.isMissing === true ? "none" : isUp ? "up" : "down")),
         read: Effect.fn("PspReads.read")(function* (kind, clinic, page): Effect.fn.Return<
           Page,
           PspReadError,

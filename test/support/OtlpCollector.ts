@@ -75,7 +75,11 @@ const Sum = Schema.Struct({
   dataPoints: Schema.Array(Schema.Struct({ asDouble: Schema.optionalKey(Schema.Finite) })),
   aggregationTemporality: Schema.Literal("AGGREGATION_TEMPORALITY_CUMULATIVE")
 })
-const Metric = Schema.Struct({ name: Schema.String, sum: Schema.optionalKey(Sum) })
+const Metric = Schema.Struct({
+  name: Schema.String,
+  unit: Schema.optionalKey(Schema.String),
+  sum: Schema.optionalKey(Sum)
+})
 const Metrics = Schema.Struct({
   resourceMetrics: Schema.Array(
     Schema.Struct({ scopeMetrics: Schema.Array(Schema.Struct({ metrics: Schema.Array(Metric) })) })
@@ -143,10 +147,11 @@ const linesOf = (found: unknown) =>
 const metricsOf = (found: unknown) =>
   decodeMetrics(found)
     .resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
-    .map(({ name, sum }): [string, number] => [
+    .map(({ name, sum, unit }) => ({
       name,
-      sum?.dataPoints.reduce((total, { asDouble = 0 }) => total + asDouble, 0) ?? Number.NaN
-    ])
+      unit,
+      total: sum?.dataPoints.reduce((total, { asDouble = 0 }) => total + asDouble, 0) ?? Number.NaN
+    }))
 
 /** A request that came in. `isWhole`: its body is what the definitions make of it when they have read it. */
 export interface Seen {
@@ -173,7 +178,7 @@ const make = Effect.gen(function* () {
   const seen: Array<Seen> = []
   const spans: Array<Span> = []
   const lines: Array<ReturnType<typeof linesOf>[number]> = []
-  const metrics = new Map<string, number>()
+  const metrics = new Map<string, ReturnType<typeof metricsOf>[number]>()
   const faults: Array<unknown> = []
   let behaviour: Behaviour = takes
   let requests = 0
@@ -190,7 +195,7 @@ const make = Effect.gen(function* () {
     const found = type.toObject(message, options)
     if (path === "/v1/traces") spans.push(...spansOf(found))
     else if (path === "/v1/logs") lines.push(...linesOf(found))
-    else for (const [name, total] of metricsOf(found)) metrics.set(name, total)
+    else for (const metric of metricsOf(found)) metrics.set(metric.name, metric)
   }
 
   const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {

@@ -11,7 +11,7 @@ import { counts, mostCounted } from "../../deletions/Tasks.ts"
 import { invocation } from "../../process/Package.ts"
 import { isLoopback, type Settings } from "../Config.ts"
 import * as Replica from "../Replica.ts"
-import { fail, facts, listed, ok, warn } from "./Check.ts"
+import { type Fact, fail, facts, listed, ok, warn } from "./Check.ts"
 
 /** The only row of a statement. */
 const row = <A>(schema: Schema.Decoder<A>) => {
@@ -100,13 +100,6 @@ export interface Reached<E = string> {
   readonly request: Request<E>
 }
 
-/** Any answer, in time. */
-export const answers = ({ request, sql }: Reached) =>
-  Effect.match(sql.run(request, sql`select 1`), {
-    onSuccess: () => [],
-    onFailure: (output) => [{ ...fail(`${output}.`, "Look at the database."), output }]
-  })
-
 /** The replication from the primary. A primary that does not answer is a problem of its own. */
 export const replication = ({ primary, request, sql }: Reached) =>
   primary === undefined
@@ -153,6 +146,16 @@ const clock = ({ ahead, took }: { readonly ahead: number; readonly took: number 
     "Let both follow the same time server: leases and due times of deletions compare clocks."
   )
 }
+
+/** An answer in time, of a server whose clock is about right. */
+export const answers = ({ request, sql }: Reached) =>
+  Effect.match(sql.run(request, timed(sql)), {
+    onSuccess: (measured): ReadonlyArray<Fact> => {
+      const fact = clock(measured)
+      return fact.status === "fail" ? [{ ...fact, output: fact.message.replace(/\.$/, "") }] : []
+    },
+    onFailure: (output) => [{ ...fail(`${output}.`, "Look at the database."), output }]
+  })
 
 const Server = Schema.Struct({
   version: Schema.String,

@@ -6,6 +6,7 @@ import type { Database } from "../../database/Database.ts"
 import { version } from "../../process/Package.ts"
 import { assertIsFree } from "../../process/Processes.ts"
 import type { PspError } from "../../psp/PspPage.ts"
+import type { PspReads } from "../../psp/PspReads.ts"
 import * as Stripe from "../../psp/StripeClient.ts"
 import type { Settings } from "../Config.ts"
 import { type Fact, fail, facts, ok, warn } from "./Check.ts"
@@ -40,9 +41,14 @@ export interface Processor {
 }
 
 /** The circuit breaker of a running process. */
-export const circuit = ({ isUp }: { readonly isUp: boolean }) => {
+export const circuit = ({ state }: { readonly state: Effect.Success<PspReads["Service"]["state"]> }) => {
   const output = "Cannot be reached"
-  return Effect.succeed(isUp ? [] : [{ ...fail(output, "Check the way to the processor."), output }])
+  return Effect.succeed(
+    facts(
+      state === "none" && { ...ok("It is not configured."), output: "None" },
+      state === "down" && { ...fail(output, "Check the way to the processor."), output }
+    )
+  )
 }
 
 const Account = Schema.Struct({ account: Schema.String })

@@ -69,18 +69,19 @@ const dependencies = ({ dependencies: all }: Seen, now: number) =>
     rows: Array.from(
       Map.groupBy(all, ({ name }) => name),
       ([name, each]) => {
-        const failing = each.filter(({ problem }) => problem !== null)
+        const failing = each.filter(({ status }) => status === "warn")
         const since = Math.max(...(failing.length > 0 ? failing : each).map((one) => one.since))
         const [last] = each.flatMap((one) => one.last ?? []).toSorted((one, two) => two.at - one.at)
-        return { name, failing, isAll: failing.length === each.length, since, last }
+        const { output } = each.find((one) => one.output !== undefined) ?? {}
+        return { name, failing, isAll: failing.length === each.length, since, last, output }
       }
     ),
     key: ({ name }) => name,
     empty: "No process has reported its dependencies.",
     columns: {
       Dependency: ({ name }) => Format.dependency(name),
-      State: ({ failing, isAll }) => {
-        if (failing.length === 0) return badge("fine", "fine")
+      State: ({ failing, isAll, output }) => {
+        if (failing.length === 0) return output === undefined ? badge("fine", "fine") : none(output)
         const numbers = failing.map(({ process }) => process).join(", ")
         return [badge("problem", "problem"), " ", !isAll && small(`in process ${numbers} only`)]
       },

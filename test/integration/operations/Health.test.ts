@@ -1,6 +1,6 @@
 /** `GET /api/v1/health` and readiness, over databases that answer, refuse, hang, or are empty. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Layer, Redacted } from "effect"
+import { Clock, Effect, Fiber, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { TestClock } from "effect/testing"
 import packageJson from "../../../package.json" with { type: "json" }
@@ -48,7 +48,9 @@ interface Given {
   /** The seconds for which changes are held back. */
   readonly lag?: number
   readonly isDistributed?: boolean
-  readonly isProcessorUp?: boolean
+  readonly processor?: "up" | "down" | "none"
+  /** The hours that this machine's clock is ahead. */
+  readonly ahead?: number
 }
 
 /** The checks over databases at these places. */
@@ -62,7 +64,7 @@ const checksOver = (given: Given) => {
   ).pipe(Layer.provide(ChangeClock.layer))
   const psp = Layer.effect(
     PspReads,
-    PspReads.useSync((reads) => PspReads.of({ ...reads, isUp: Effect.succeed(given.isProcessorUp ?? true) }))
+    PspReads.useSync((reads) => PspReads.of({ ...reads, state: Effect.succeed(given.processor ?? "up") }))
   ).pipe(Layer.provide(PspReads.layer), Layer.provide([ClinicAccounts.layerMemory(), PspClient.layerNotConfigured]))
   return HealthChecks.layer.pipe(
     Layer.provide([changes, psp]),
@@ -74,10 +76,12 @@ const checksOver = (given: Given) => {
   )
 }
 
-const serverOver = (given: Given) =>
-  Effect.map(Layer.build(checksOver(given)), (context) =>
-    layerIntake(Layer.merge(layerMemory, Layer.succeedContext(context)))
-  )
+const serverOver = Effect.fnUntraced(function* (given: Given) {
+  const now = yield* TestClock.withLive(Clock.currentTimeMillis)
+  yield* TestClock.setTime(now + (given.ahead ?? 0) * 3_600_000)
+  const context = yield* Layer.build(checksOver(given))
+  return layerIntake(Layer.merge(layerMemory, Layer.succeedContext(context)))
+})
 
 /** Lets virtual time pass until there is an answer: at most two seconds. Databases that answer do so in no virtual time. */
 const answered = Effect.fnUntraced(function* <A, E, R>(asking: Effect.Effect<A, E, R>) {
@@ -93,6 +97,8 @@ const reach = "Cannot be reached"
 const slow = "Does not answer in time"
 const held = "Held back for 61 seconds: a replica is behind, or a transaction that has written is open on its primary"
 
+const behind = "Its clock is an hour behind this machine's"
+
 const cases: ReadonlyArray<readonly [state: string, Given, warnings: Readonly<Record<string, string>>]> = [
   ["all is well", {}, {}],
   ["the records refuse", { records: "refusing" }, { records: reach }],
@@ -105,7 +111,8 @@ const cases: ReadonlyArray<readonly [state: string, Given, warnings: Readonly<Re
   ],
   ["the changes are held back for 60 seconds", { lag: 60 }, {}],
   ["the changes are held back for 61 seconds", { lag: 61 }, { changes: held }],
-  ["the processor is down", { isProcessorUp: false }, { processor: reach }]
+  ["the processor is down", { processor: "down" }, { processor: reach }],
+  ["this machine's clock is an hour ahead", { ahead: 1 }, { records: behind, credentials: behind, tasks: behind }]
 ]
 
 layer(
@@ -114,12 +121,12 @@ layer(
 )((it) => {
   it.effect.each(cases)("health is 200 and has a warning for each problem while %s", ([, given, warnings]) =>
     Effect.gen(function* () {
-      const { json, status } = yield* answered(Effect.provide(get("/health"), yield* serverOver(given)))
+      const { status, text } = yield* answered(Effect.provide(get("/health"), yield* serverOver(given)))
       assert.strictEqual(status, 200)
       const stateOf = (name: string) =>
         name in warnings ? { status: "warn", output: warnings[name] } : { status: "pass" }
       const names = ["records", "credentials", "tasks", "changes", "processor"]
-      assert.deepStrictEqual(json, {
+      assert.deepStrictEqual(JSON.parse(text.replaceAll(/\b(3599|360\d)\.\d s\b/g, "an hour")), {
         status: Object.keys(warnings).length === 0 ? "pass" : "warn",
         version: packageJson.version,
         checks: Object.fromEntries(names.map((name) => [name, stateOf(name)]))
@@ -127,12 +134,17 @@ layer(
     }).pipe(inItsOwnTime)
   )
 
-  it.effect("health passes with a note where the database is distributed: no changes are served", () =>
+  it.effect("health passes with a note where no changes are served, and where there is no processor", () =>
     Effect.gen(function* () {
-      const server = yield* serverOver({ isDistributed: true, lag: 61 })
+      const server = yield* serverOver({ isDistributed: true, lag: 61, processor: "none" })
       const { json } = yield* answered(Effect.provide(get("/health"), server))
       const output = "Not served: the database is distributed over several servers"
-      assert.deepNestedInclude(json, { status: "pass", "checks.changes": { status: "pass", output } })
+      const processor = { status: "pass", output: "None" }
+      assert.deepNestedInclude(json, {
+        status: "pass",
+        "checks.changes": { status: "pass", output },
+        "checks.processor": processor
+      })
     }).pipe(inItsOwnTime)
   )
 

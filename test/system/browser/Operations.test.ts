@@ -9,7 +9,7 @@ import { Clock, Effect, Exit, Layer, Option, Redacted, Schema, Scope } from "eff
 import type { Page } from "playwright-core"
 import * as OperationsListener from "../../../src/operations/OperationsListener.ts"
 import { link } from "../../../src/http/Html.ts"
-import { busy, entryOf, figures, keysOf, processOf, store, taskOf } from "../../unit/operations/fakes.ts"
+import { busy, checksOf, entryOf, figures, keysOf, processOf, store, taskOf } from "../../unit/operations/fakes.ts"
 import { token } from "../../unit/operations/pages.ts"
 import { long } from "../../support/tries.ts"
 import { Chromium, desktop, isInstalled, missing, openPage, type Screen, screens, screenshot } from "./Chromium.ts"
@@ -55,8 +55,8 @@ let problem: string | null = null
 
 const all = Effect.sync(() => ({
   processes: [
-    processOf(now, { recent, checks: { records: null, tasks: problem, processor: null } }),
-    processOf(now, { process: 2, pid: 4243, checks: { records: null, tasks: null, processor: null } })
+    processOf(now, { recent, checks: checksOf({ records: null, tasks: problem, processor: null }) }),
+    processOf(now, { process: 2, pid: 4243, checks: checksOf({ records: null, tasks: null, processor: null }) })
   ],
   silent: [{ process: 3, pid: null, silent: "Not running" }]
 }))

@@ -74,7 +74,13 @@ describe.concurrent("A collector", () => {
         "Records.search"
       )
       assert.isTrue(searches.flatMap(childrenOf).some(({ attributes }) => "db.query.text" in attributes))
-      assert.isAbove((yield* metrics).get("practice_data_http_requests_total") ?? 0, 0)
+      const exported = yield* metrics
+      assert.isAbove(exported.get("practice_data_http_requests_total")?.total ?? 0, 0)
+      const measured = ["http_request_duration_seconds", "http_response_bytes_total", "http_requests_total"]
+      assert.deepStrictEqual(
+        measured.map((name) => exported.get(`practice_data_${name}`)?.unit),
+        ["s", "By", "1"]
+      )
       assert.isTrue((yield* logged).some(({ text }) => text.startsWith("Listening on")))
       assert.deepStrictEqual(yield* faults, [])
     }).pipe(Effect.provide(services))

@@ -6,7 +6,7 @@ import { h, link } from "../../../src/http/Html.ts"
 import { Figures } from "../../../src/operations/Figures.ts"
 import * as Format from "../../../src/operations/Format.ts"
 import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
-import { busy, entryOf, figures, keysOf, processOf, store, taskOf } from "./fakes.ts"
+import { busy, checksOf, entryOf, figures, keysOf, processOf, store, taskOf } from "./fakes.ts"
 import { ask, basic, listener, token } from "./pages.ts"
 
 const now = Effect.runSync(Clock.currentTimeMillis)
@@ -26,7 +26,7 @@ const well = figures(Effect.succeed({ processes: [processOf(now, { recent: busy(
 
 const sick = figures(
   Effect.succeed({
-    processes: [processOf(now, { checks: { tasks: "Cannot be reached", records: null }, ready: false })],
+    processes: [processOf(now, { checks: checksOf({ tasks: "Cannot be reached", records: null }), ready: false })],
     silent: [{ process: 2, pid: 4243, silent: "No answer within a second" }]
   })
 )
@@ -229,7 +229,7 @@ describe("HTML", () => {
       audit: [{ ...entryOf(task, now), actor: text, source: text, result: text, target: text }],
       holders: [{ pid: 1, prepared: text, database: text, user: text, application: text, state: text, since: null }]
     }
-    const own = processOf(now, { checks: { [text]: text }, version: text, roles: [text] })
+    const own = processOf(now, { checks: checksOf({ [text]: text }), version: text, roles: [text] })
     const all = [
       ...paths,
       ...["/ops/task", "/ops/task/replay"].map((path) => ofTask(path, task)),

@@ -1,6 +1,7 @@
 /** Made-up data of the operators' pages: processes, tasks, keys and an audit log. */
-import { Array, Effect, Layer } from "effect"
+import { Array, Effect, Layer, Record } from "effect"
 import type { State } from "../../../src/api/DeletionTasks.ts"
+import type { Health } from "../../../src/api/OperationsApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import type { ShownTask } from "../../../src/deletions/TaskPages.ts"
 import { Replay } from "../../../src/deletions/Tasks.ts"
@@ -74,6 +75,11 @@ export const busy = (now: number, load = 1): Recent.Snapshot => {
   return counter.snapshot(now)
 }
 
+/** Checks by name: the problem of each, or null. */
+export const checksOf = Record.map((problem: string | null): Health["checks"][string] =>
+  problem === null ? { status: "pass" } : { status: "warn", output: problem }
+)
+
 /** A process that is well. */
 export const processOf = (now: number, some: Partial<ProcessSnapshot> = {}): ProcessSnapshot => ({
   process: 1,
@@ -86,7 +92,7 @@ practice_data_changes_waiting 3
 practice_data_replica_lag_seconds{process="1"} 0.4`,
   recent: Recent.make().snapshot(now),
   ready: true,
-  checks: { records: null, credentials: null, tasks: null, changes: null, processor: null },
+  checks: checksOf({ records: null, credentials: null, tasks: null, changes: null, processor: null }),
   memory: 180 * 1024 ** 2,
   eventLoopDelay: 3.2,
   ...some
