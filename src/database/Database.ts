@@ -95,7 +95,7 @@ export const sessionSettings = (options: Options): Readonly<Record<string, strin
 })
 
 /** Lets the spans of statements name their server, where the URL has several. */
-const naming = ({ run, runShort }: Store.Store, { endpoint }: Route.Route): Store.Store => {
+const naming = (store: Store.Store, { endpoint }: Route.Route): Store.Store => {
   const named = Effect.provideService(Statement.CurrentTransformer, (statement, _sql, _fiber, span) => {
     const { host, port } = endpoint()
     span.attribute("server.address", host)
@@ -103,10 +103,14 @@ const naming = ({ run, runShort }: Store.Store, { endpoint }: Route.Route): Stor
     return Effect.succeed(statement)
   })
   return {
-    run: (request, statements) => run(request, named(statements)),
-    runShort: (request, statement, alone) => named(runShort(request, statement, alone))
+    ...store,
+    run: (request, statements) => store.run(request, named(statements)),
+    runShort: (request, statement, alone) => named(store.runShort(request, statement, alone))
   }
 }
+
+/** A connection without use is closed after this time to twice as long. */
+const idleTimeout = "30 seconds"
 
 /** A pool of connections to a Postgres. Connections open on demand, so the service starts while the database is down. */
 export const connect = Effect.fnUntraced(function* (options: Options) {
@@ -120,6 +124,7 @@ export const connect = Effect.fnUntraced(function* (options: Options) {
     route.configOf({
       maxConnections,
       multiplex,
+      idleTimeout,
       maxMessageSize: 256 * 1024 * 1024,
       types: Columns.types,
       spanAttributes: { "db.client.connection.pool.name": name }

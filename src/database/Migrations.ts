@@ -23,6 +23,7 @@ import marksOfRuns from "./migrations/00012_marks_of_runs.ts"
 import searchPaths from "./migrations/00013_search_paths.ts"
 import fairIntake from "./migrations/00014_fair_intake.ts"
 import removalsOrder from "./migrations/00015_removals_order.ts"
+import roles from "./migrations/00016_roles.ts"
 import type { AddFieldError } from "./migrations/addField.ts"
 import { codeOf } from "./SqlFailure.ts"
 
@@ -56,7 +57,8 @@ export const all: Migrations = {
   "00012_marks_of_runs": marksOfRuns,
   "00013_search_paths": searchPaths,
   "00014_fair_intake": fairIntake,
-  "00015_removals_order": removalsOrder
+  "00015_removals_order": removalsOrder,
+  "00016_roles": roles
 }
 
 const lock = 7_240_618_273

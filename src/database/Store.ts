@@ -99,6 +99,8 @@ export interface Store {
     query: Query,
     alone: () => Effect.Effect<ReadonlyArray<A>, E, R>
   ) => Effect.Effect<ReadonlyArray<A>, Own<E> | E1, R>
+  /** The number of successful statements. */
+  readonly successes: () => number
 }
 
 export interface Options {
@@ -347,5 +349,5 @@ export const make = Effect.fnUntraced(function* ({
       })
     })
 
-  return { run, runShort }
+  return { run, runShort, successes: outage.successes }
 })

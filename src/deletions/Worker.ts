@@ -214,12 +214,17 @@ export const makeRound = Effect.fnUntraced(function* (options: Options) {
 export const make = Effect.fnUntraced(function* (options: Options) {
   const scheduler = yield* Scheduler
   const { round, stop } = yield* makeRound(options)
+  const sleep = (left: Duration.Duration = Duration.infinity): Effect.Effect<void, SchedulerUnavailable> =>
+    Effect.andThen(
+      Effect.sleep(Duration.min(left, longestSleep)),
+      Duration.isGreaterThan(left, longestSleep) ? Effect.flatMap(scheduler.untilDue, sleep) : Effect.void
+    )
   // A due task may be locked by another worker.
   const rest = (claimed: number) =>
     claimed > 0
       ? Effect.yieldNow
-      : Effect.flatMap(scheduler.untilDue, (untilDue = longestSleep) =>
-          Effect.sleep(Duration.isZero(untilDue) ? shortestSleep : Duration.min(untilDue, longestSleep))
+      : Effect.flatMap(scheduler.untilDue, (left) =>
+          sleep(left !== undefined && Duration.isZero(left) ? shortestSleep : left)
         )
   const rounds = Effect.uninterruptible(round).pipe(
     Effect.flatMap(rest),

@@ -1,4 +1,4 @@
-/** Probes the databases every few seconds, for the metrics: reachability, the backlog of tasks, the lag of a replica. */
+/** Probes idle databases every few seconds, and reads figures for the metrics: the backlog of tasks, the lag of a replica. */
 import { Clock, Duration, Effect, Layer, Schedule } from "effect"
 import {
   CredentialDatabase,
@@ -56,6 +56,14 @@ const replicaOf = (primary: Database, replica: Database, { gauge }: Series.Serie
   )
 }
 
+/** Probes a database that had no successful statement since the last time. */
+const probe = (sql: Database) => {
+  let before = -1
+  return Effect.suspend(() =>
+    sql.successes() === before ? Effect.ignore(sql.run(request, sql`select 1`)) : Effect.void
+  ).pipe(Effect.andThen(Effect.sync(() => (before = sql.successes()))))
+}
+
 const together = (all: ReadonlyArray<Effect.Effect<unknown>>) =>
   Effect.all(all, { concurrency: "unbounded", discard: true })
 
@@ -68,7 +76,7 @@ export const layer = (roles: ReadonlyArray<Role>) =>
       const series = yield* Series.current
       const [records, credentials, tasks] = [yield* RecordDatabase, yield* CredentialDatabase, yield* TaskDatabase]
       const used = new Set(has("data-api") ? [records, credentials, tasks] : has("worker") ? [records, tasks] : [tasks])
-      const reachability = Array.from(used, (sql) => Effect.ignore(sql.run(request, sql`select 1`)))
+      const reachability = Array.from(used, probe)
       const whenReady = [
         ...(has("intake") || has("worker") ? [tasksOf(tasks, series, yield* Clock.Clock)] : []),
         ...(has("data-api") && !isSameDatabase(records, tasks) ? [replicaOf(tasks, records, series)] : [])

@@ -1,6 +1,6 @@
 /**
- * The clock of the changes. Once a second in each process it restarts the order where that is due, writes a mark, measures
- * the lag of the horizon, and wakes the readers that wait for changes: all of them for one statement a table.
+ * The clock of the changes. Once a second in each process it writes a mark, restarts the order where that is due, measures
+ * the lag of the horizon, and wakes the readers that wait for changes. Where nothing happens, that is one statement.
  */
 import {
   Array,
@@ -175,7 +175,9 @@ const ServerProgress = Schema.Struct({
   progress: Progress,
   system: Schema.String,
   /** The tokens of the feeds. */
-  tokens: Schema.String
+  tokens: Schema.String,
+  /** False where the order of a feed is not what it was, such as after a restore. */
+  isSettled: Schema.Boolean
 })
 
 /** The next transaction id of the primary, at a time. */
@@ -204,7 +206,7 @@ export const make = (
   const waiters = makeWaiters(records, gauges.waiting, limits)
   let samples: ReadonlyArray<Sample> = []
   let last = 0
-  let keeping: Fiber.Fiber<void> | undefined
+  let keeping: Fiber.Fiber<ReadonlyArray<typeof ServerProgress.Type | undefined>> | undefined
 
   const heldFor = Effect.fnUntraced(function* (progress: Progress) {
     const { isStandby } = progress
@@ -228,39 +230,43 @@ export const make = (
     samples = [...fewer, { next, at: yield* Clock.currentTimeMillis }]
   })
 
-  const keepAll = Effect.forEach(
-    databases,
-    Effect.fnUntraced(function* (database) {
-      yield* database.distribution.refresh
-      // A distributed database has no order to keep.
-      if (database.distribution.isDistributed() !== false) return
-      yield* query(database, Schema.Unknown, database`select change_begin()`, restartTimeout)
-      yield* query(database, Schema.Unknown, database`select change_mark()`)
-    }),
-    { discard: true }
-  )
-
-  // Detached: a restart of the order takes longer than the request that waits for it.
-  const keep = Effect.gen(function* () {
-    keeping ??= yield* keepAll.pipe(Effect.ensuring(Effect.sync(() => (keeping = undefined))), Effect.forkDetach)
-    yield* Fiber.await(keeping)
-  })
-
-  const progressOf = (database: Database) =>
+  /** Writes a mark, and reads the progress. */
+  const mark = (database: Database) =>
     query(
       database,
       ServerProgress,
       database`
         select json_build_object(${database.literal(progressMembers)}) as progress, system_identifier::text as system,
-          (select coalesce(string_agg(token, '' order by table_name), '') from change_feeds) as tokens
-        from pg_control_system()`
+          (select coalesce(string_agg(token, '' order by table_name), '') from change_feeds) as tokens,
+          (select coalesce(bool_and(is_settled), true) from change_feed_states()) as "isSettled"
+        from pg_control_system(), change_mark()`
     ).pipe(Effect.map((rows) => rows?.[0]))
 
-  const look = Effect.gen(function* () {
-    const read = records.distribution.isDistributed() === true ? undefined : yield* progressOf(records)
+  const keepOne = Effect.fnUntraced(function* (database: Database) {
+    yield* database.distribution.refresh
+    // A distributed database has no order to keep.
+    if (database.distribution.isDistributed() !== false) return undefined
+    const found = yield* mark(database)
+    if (found === undefined || found.isSettled || found.progress.isStandby) return found
+    yield* query(database, Schema.Unknown, database`select change_begin()`, restartTimeout)
+    return yield* mark(database)
+  })
+
+  // Detached: a restart of the order takes longer than the request that waits for it.
+  const keep = Effect.gen(function* () {
+    keeping ??= yield* Effect.forEach(databases, keepOne).pipe(
+      Effect.ensuring(Effect.sync(() => (keeping = undefined))),
+      Effect.forkDetach
+    )
+    return yield* Fiber.join(keeping)
+  })
+
+  const tick = Effect.gen(function* () {
+    const found = yield* keep
+    const read = found.at(-1)
     if (read === undefined) return gauges.lag.set(undefined)
-    const primary = read.progress.isStandby && databases.length > 1 ? yield* progressOf(tasks) : read
     const { progress } = read
+    const primary = progress.isStandby ? found[0] : read
     if (primary?.system === read.system) yield* sample(nextOf(primary.progress), horizonOf(progress))
     last = yield* lag(progress)
     gauges.lag.set(last)
@@ -268,7 +274,7 @@ export const make = (
   })
 
   return {
-    keep,
+    keep: Effect.asVoid(keep),
     lag,
     lastLag: Effect.sync(() => last),
     hasMark: (token) =>
@@ -279,6 +285,6 @@ export const make = (
       ).pipe(Effect.map((rows) => rows?.[0]?.has ?? true)),
     wait: waiters.wait,
     stopWaiting: waiters.stop,
-    watch: Effect.andThen(keep, look).pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.andThen(Effect.never))
+    watch: tick.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.andThen(Effect.never))
   }
 }

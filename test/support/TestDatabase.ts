@@ -115,7 +115,7 @@ export const clientOf = (url: string, given: Partial<Omit<Options, "url">> = {})
 let logins = 0
 
 /** The name and URL of a new login that has the privileges of a role of the service and no others. */
-export const newLogin = Effect.fnUntraced(function* (role: "api" | "intake" | "worker") {
+export const newLogin = Effect.fnUntraced(function* (role: Parameters<typeof loginOf>[0]) {
   const { sql, url } = yield* TestDatabase
   const name = `login_${role}_${process.pid}_${++logins}`
   yield* Effect.acquireRelease(
@@ -126,4 +126,5 @@ export const newLogin = Effect.fnUntraced(function* (role: "api" | "intake" | "w
 })
 
 /** A client of a new login. */
-export const loginOf = (role: "api" | "intake" | "worker") => Effect.flatMap(newLogin(role), ({ url }) => clientOf(url))
+export const loginOf = (role: "api" | "intake" | "worker" | "writer") =>
+  Effect.flatMap(newLogin(role), ({ url }) => clientOf(url))

@@ -35,6 +35,7 @@ const privileges = {
   "worker INSERT": ["audit_log"],
   "worker SELECT": [
     "audit_log",
+    "change_feeds",
     "deletion_tasks",
     "invoice_lines",
     "invoices",
@@ -45,7 +46,11 @@ const privileges = {
     "deletion_tasks (payload state attempts due_at claim_token started_at finished_at last_error outcome)",
     `invoice_lines ${marks}`,
     `invoices ${marks}`
-  ]
+  ],
+  "writer DELETE": tables,
+  "writer INSERT": tables,
+  "writer SELECT": tables,
+  "writer UPDATE": tables
 }
 
 /** Reads the changes of invoices as soon as no transaction of another test holds them back. */
@@ -75,7 +80,7 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the roles of 
             where attrelid = c.oid and attnum > 0 and not attisdropped and has_column_privilege(r.oid, c.oid, attnum, p)
           ) || ')' end as name
         from pg_roles r, pg_class c, unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'REFERENCES']) p
-        where r.rolname in ('practice_data_api', 'practice_data_intake', 'practice_data_worker')
+        where starts_with(r.rolname, 'practice_data_') and not r.rolcanlogin
           and c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f')
           and case when p in ('DELETE', 'TRUNCATE', 'TRIGGER') then has_table_privilege(r.oid, c.oid, p)
             else has_any_column_privilege(r.oid, c.oid, p) end`
@@ -133,6 +138,19 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the roles of 
       }
       yield* worker`select change_mark()`
       assert.match((yield* changes(sql)).text, /"id":"c"[^}]*"is_deleted":true/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("writer: writes and deletes records, and the feed has it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const writer = yield* loginOf("writer")
+      yield* writer`insert into invoices (organization_id, id) values (${organization}, 'd'), (${organization}, 'e')`
+      yield* writer`update invoices set is_deleted = true where id = 'd'`
+      const first = yield* changes(sql)
+      assert.match(first.text, /"id":"d"[^}]*"is_deleted":true/)
+      yield* writer`delete from invoices where id = 'e'`
+      assert.include((yield* changes(sql, first.cursor)).text, `"removed":["e"]`)
     }).pipe(Effect.scoped)
   )
 

@@ -77,7 +77,7 @@ const feedOf = Effect.fnUntraced(function* (limits = { all: Infinity, perOrganiz
     const before = counts.clock
     return eventually(
       "two ticks",
-      Effect.sync(() => counts.clock >= before + 10)
+      Effect.sync(() => counts.clock >= before + 4)
     )
   })
   return { changes, clock, counts, cursor, insert, organization, ticks, waiting }

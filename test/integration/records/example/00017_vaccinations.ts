@@ -39,6 +39,7 @@ create index vaccinations_search_changed_before_created on vaccinations (organiz
   where updated_at < created_at;
 
 grant select on vaccinations to practice_data_api;
+grant select, insert, update, delete on vaccinations to practice_data_writer;
 
 ${trackChanges({ table: "vaccinations", changedAt: "updated_at" })}
 create index vaccinations_changes on vaccinations ${changesIndex};
