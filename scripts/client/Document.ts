@@ -1,25 +1,8 @@
 /** The OpenAPI documents: their endpoints, and the resources of the data API. */
 import { Array, Option, Schema } from "effect"
 import { searchable } from "../../src/api/records/index.ts"
-import { type JsonSchema, jsonSchema, nameOf } from "./JsonSchema.ts"
-
-const Content = Schema.Struct({ "application/json": Schema.Struct({ schema: jsonSchema }) })
-
-const RequestBody = Schema.Struct({ content: Content })
-
-const Operation = Schema.Struct({
-  requestBody: Schema.optionalKey(Schema.Union([Schema.Struct({ $ref: Schema.String }), RequestBody])),
-  responses: Schema.Record(Schema.String, Schema.Struct({ content: Schema.optionalKey(Content) }))
-})
-
-const Document = Schema.Struct({
-  paths: Schema.Record(Schema.String, Schema.Struct({ post: Schema.optionalKey(Operation) })),
-  components: Schema.Struct({
-    schemas: Schema.Record(Schema.String, jsonSchema),
-    requestBodies: Schema.optionalKey(Schema.Record(Schema.String, RequestBody))
-  })
-})
-export type Document = typeof Document.Type
+import { bodyOf, Document, type JsonSchema, lastOf, type Operation } from "../../src/api/openapi/Parsed.ts"
+import { nameOf } from "./JsonSchema.ts"
 
 /** Reads a document. Throws if it is none. */
 // oxlint-disable-next-line effecttsgo/schema-sync -- a script, whose documents are made beside it
@@ -35,17 +18,16 @@ export const fail = (what: string): never => {
   throw new Error(what)
 }
 
-const lastOf = (path: string) => path.split("/").at(-1) ?? path
-
 /** The schema that one refers to, or itself. */
 export const resolve = ({ components }: Document, schema: JsonSchema): JsonSchema =>
   schema.$ref === undefined ? schema : (components.schemas[lastOf(schema.$ref)] ?? fail(`no schema ${schema.$ref}`))
 
 /** The request of an operation. A schema that only its body has goes by the name of the body. */
-const requestOf = (document: Document, body: { readonly $ref: string } | typeof RequestBody.Type) => {
-  const found = "$ref" in body ? document.components.requestBodies?.[lastOf(body.$ref)] : body
-  const schema = found?.content["application/json"].schema ?? fail("a request without a body")
-  const named = schema.$ref ?? ("$ref" in body ? body.$ref : fail("a request without a name"))
+const requestOf = (document: Document, operation: Operation) => {
+  const schema = bodyOf(document, operation)?.content["application/json"].schema ?? fail("a request without a body")
+  const { requestBody } = operation
+  const isShared = requestBody !== undefined && "$ref" in requestBody
+  const named = schema.$ref ?? (isShared ? requestBody.$ref : fail("a request without a name"))
   return { name: lastOf(named), schema: resolve(document, schema) }
 }
 
@@ -59,7 +41,7 @@ export const endpointsOf = (document: Document): ReadonlyMap<string, Endpoint> =
             [
               path,
               {
-                request: requestOf(document, post.requestBody),
+                request: requestOf(document, post),
                 response: post.responses[200]?.content?.["application/json"].schema ?? fail(`no response of ${path}`)
               }
             ] as const

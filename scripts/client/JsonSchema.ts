@@ -1,38 +1,5 @@
 /** JSON Schema as TypeScript: the part of it that our OpenAPI documents use. */
-import { Schema } from "effect"
-
-const Literal = Schema.Union([Schema.String, Schema.Finite, Schema.Boolean, Schema.Null])
-
-const keywords = {
-  $ref: Schema.optionalKey(Schema.String),
-  type: Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)])),
-  format: Schema.optionalKey(Schema.String),
-  description: Schema.optionalKey(Schema.String),
-  required: Schema.optionalKey(Schema.Array(Schema.String)),
-  enum: Schema.optionalKey(Schema.Array(Literal)),
-  const: Schema.optionalKey(Literal),
-  additionalProperties: Schema.optionalKey(Schema.Unknown),
-  default: Schema.optionalKey(Schema.Unknown),
-  examples: Schema.optionalKey(Schema.Array(Schema.Unknown)),
-  minimum: Schema.optionalKey(Schema.Finite),
-  maximum: Schema.optionalKey(Schema.Finite),
-  "x-provisional": Schema.optionalKey(Schema.Boolean)
-}
-
-export interface JsonSchema extends Schema.Struct.Type<typeof keywords> {
-  readonly properties?: Readonly<Record<string, JsonSchema>>
-  readonly items?: JsonSchema
-  readonly anyOf?: ReadonlyArray<JsonSchema>
-}
-
-const self = Schema.suspend((): Schema.Codec<JsonSchema> => jsonSchema)
-
-export const jsonSchema: Schema.Codec<JsonSchema> = Schema.Struct({
-  ...keywords,
-  properties: Schema.optionalKey(Schema.Record(Schema.String, self)),
-  items: Schema.optionalKey(self),
-  anyOf: Schema.optionalKey(Schema.Array(self))
-})
+import type { JsonSchema } from "../../src/api/openapi/Parsed.ts"
 
 /**
  * The position of a value. Values that are sent may also be undefined. A filter is never null: null counts as absent,

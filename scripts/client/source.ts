@@ -8,19 +8,10 @@ import { Array } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../src/api/IntakeApi.ts"
+import type { Document, JsonSchema } from "../../src/api/openapi/Parsed.ts"
 import { version } from "../../src/process/Package.ts"
-import {
-  decode,
-  type Document,
-  endpointsOf,
-  fail,
-  feedPath,
-  pspItem,
-  type Resource,
-  resolve,
-  resourcesOf
-} from "./Document.ts"
-import { declaration, type JsonSchema, referencesOf, type Side } from "./JsonSchema.ts"
+import { decode, endpointsOf, fail, feedPath, pspItem, type Resource, resolve, resourcesOf } from "./Document.ts"
+import { declaration, referencesOf, type Side } from "./JsonSchema.ts"
 import { clientClass, infoOf, listOf } from "./resources.ts"
 
 /** The document of the data API. */

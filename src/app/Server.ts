@@ -6,6 +6,7 @@ import { DataApi } from "../api/DataApi.ts"
 import { IntakeApi, VersionOneApi } from "../api/IntakeApi.ts"
 import { OperationsApi } from "../api/OperationsApi.ts"
 import * as PublicPages from "../http/PublicPages.ts"
+import * as QuickStart from "../http/QuickStart.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
 import * as DeletionHandlers from "../deletions/Handlers.ts"
@@ -42,7 +43,7 @@ export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.
 export const dataApiRoutes = asRequested(
   Layer.mergeAll(
     HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
-    PublicPages.documentation(DataApi)
+    PublicPages.documentation(DataApi, QuickStart.dataApi)
   ).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)))
 )
 
@@ -69,7 +70,7 @@ export const intakeRoutes = (delay: Duration.Duration) =>
         "/openapi.json",
         Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(VersionOneApi)))
       ),
-      PublicPages.documentation(VersionOneApi)
+      PublicPages.documentation(VersionOneApi, QuickStart.intake)
     ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)))
   )
 

@@ -5,6 +5,7 @@ import { Accounting } from "../database/Store.ts"
 import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ServerSpan from "../observability/ServerSpan.ts"
+import { scriptPath } from "./PublicPages.ts"
 import { requestIdOf, wasRefused } from "./Refusal.ts"
 
 interface Endpoint {
@@ -25,6 +26,7 @@ const reading = ["GET", "HEAD"]
 const pathsBelow = (prefix: string, { groups }: Api): ReadonlyArray<readonly [string, ReadonlyArray<string>]> => [
   [`${prefix}/openapi.json`, reading],
   [`${prefix}/docs`, reading],
+  [`${prefix}${scriptPath}`, reading],
   ...Object.values(groups)
     .flatMap(({ endpoints }) => Object.values(endpoints))
     .map(({ path, method }) => [`${prefix}${path}`, method === "GET" ? reading : [method]] as const)

@@ -1,8 +1,12 @@
 /** The pages at `/` and `/docs`, without a key: where everything is, and the documentation of each API. */
-import { Context, Effect, Function, Layer, Record } from "effect"
-import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type HttpApi, type HttpApiGroup, HttpApiScalar, OpenApi } from "effect/http-api"
-import { baseStyle, cacheable, type Content, document, h, Html, icon, secured } from "./Html.ts"
+import { hash } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { Context, Effect, Record, Schema } from "effect"
+import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
+import { Document } from "../api/openapi/Parsed.ts"
+import * as Documentation from "./Documentation.ts"
+import { baseStyle, cacheable, type Content, document, h, Html, secured } from "./Html.ts"
 
 interface DemoKey {
   readonly organization: string
@@ -38,12 +42,12 @@ const health = { health: "/api/v1/health", ready: "/api/v1/health/ready" }
 
 const style = `${baseStyle}
 body { max-width: 46rem; margin: 0 auto; padding: 1.5rem }
-nav { display: flex; gap: 1.25rem }`
+.links { display: flex; gap: 1.25rem }`
 
 const section = (title: string, ...content: ReadonlyArray<Content>) => h("section")(h("h2")(title), content)
 
 const links = (all: Readonly<Record<string, string>>) =>
-  h("nav")(Object.entries(all).map(([text, href]) => h("a", { href })(text)))
+  h("p", { class: "links" })(Object.entries(all).map(([text, href]) => h("a", { href })(text)))
 
 const demoSection = (demo: ReadonlyArray<DemoKey>, host: string) =>
   section(
@@ -60,13 +64,15 @@ const landingPage = (shown: ReadonlyArray<Api>, demo: ReadonlyArray<DemoKey>, ho
   document(
     "Practice Data",
     Html.markup(`<style>${style}</style>`),
-    h("h1")("Practice Data"),
-    h("p")("The data of a veterinary wellness-plan business, for its partners."),
-    shown.map(({ about, documentation, name, openapi }) =>
-      section(name, h("p")(about), links({ Documentation: documentation, "OpenAPI document": openapi }))
-    ),
-    demo.length > 0 && demoSection(demo, host),
-    section("Health", links({ Health: health.health, Readiness: health.ready }))
+    h("main")(
+      h("h1")("Practice Data"),
+      h("p")("The data of a veterinary wellness-plan business, for its partners."),
+      shown.map(({ about, documentation: path, name, openapi }) =>
+        section(name, h("p")(about), links({ Documentation: path, "OpenAPI document": openapi }))
+      ),
+      demo.length > 0 && demoSection(demo, host),
+      section("Health", links({ Health: health.health, Readiness: health.ready }))
+    )
   )
 
 /** The host of a request, if it is one that may stand on the page. */
@@ -95,34 +101,36 @@ export const landing = (served: Served) =>
     })
   )
 
-const options = {
-  withDefaultFonts: false,
-  // Scalar has more options than effect has types for: no telemetry, no buttons that lead to other hosts.
-  telemetry: false,
-  showDeveloperTools: "never",
-  hideClientButton: true,
-  persistAuth: false,
-  orderSchemaPropertiesBy: "preserve"
-}
+const script = readFileSync(new URL("docs.js", import.meta.url), "utf8")
 
-/** The credentials that are filled in. A scheme that the API does not have would become a query string. */
-const authentication = (token: string | undefined, { components }: OpenApi.OpenAPISpec) => ({
-  preferredSecurityScheme: Object.keys(components.securitySchemes),
-  securitySchemes: token === undefined ? {} : Record.map(components.securitySchemes, () => ({ token }))
+/** The path of the script beside each page of documentation. It changes with the script, and may be kept forever. */
+export const scriptPath = `/docs/${hash("sha256", script, "hex").slice(0, 16)}.js` as const
+
+const scriptResponse = HttpServerResponse.text(script, {
+  contentType: "text/javascript; charset=utf-8",
+  headers: { "cache-control": "public, max-age=31536000, immutable", "x-content-type-options": "nosniff" }
 })
 
-/** Serves the documentation of an API at `/docs`, where requests can be sent. The first demo key is filled in. */
+/**
+ * Serves the documentation of an API at `/docs`, where requests can be sent. The first demo key is filled in.
+ *
+ * @param start the quick start, as markdown
+ */
 export const documentation = <Id extends string, Groups extends HttpApiGroup.Constraint>(
-  api: HttpApi.HttpApi<Id, Groups>
-) => {
-  // The handler of effect returns the same response each time.
-  const prepared = Function.memoize((page: HttpServerResponse.HttpServerResponse) => cacheable(secured(page, "inline")))
-  return Layer.unwrap(
-    Effect.map(DemoKeys, ([demo]) =>
-      HttpApiScalar.layer(api, {
-        path: "/docs",
-        scalar: { ...options, favicon: icon, authentication: authentication(demo?.key, OpenApi.fromApi(api)) }
-      })
-    )
-  ).pipe(Layer.provide(HttpRouter.middleware((page) => Effect.flatMap(page, prepared)).layer))
-}
+  api: HttpApi.HttpApi<Id, Groups>,
+  start: (access?: DemoKey) => string
+) =>
+  HttpRouter.use((router) =>
+    Effect.gen(function* () {
+      const [demo] = yield* DemoKeys
+      const page = yield* Effect.cached(
+        Effect.map(Effect.orDie(Schema.decodeUnknownEffect(Document)(OpenApi.fromApi(api))), (decoded) => {
+          const path = `${decoded.servers[0].url}${scriptPath}`
+          const html = Documentation.render(decoded, start(demo), path, demo?.key)
+          return cacheable(secured(HttpServerResponse.html(html), "inline"))
+        })
+      )
+      yield* router.add("GET", "/docs", Effect.flatten(page))
+      yield* router.add("GET", scriptPath, Effect.succeed(scriptResponse))
+    })
+  )

@@ -2,19 +2,13 @@
 import { readFileSync } from "node:fs"
 import { Marked } from "marked"
 import { Html } from "../../http/Html.ts"
+import { idOf } from "../../http/Markdown.ts"
 import { respond } from "../Page.ts"
 
 const paths = { "RUNBOOK.md": "/ops/runbook", "README.md": "/ops/guide" } as const
 type File = keyof typeof paths
 
 const isFile = (name: string): name is File => Object.hasOwn(paths, name)
-
-/** The id that GitHub gives to a heading. */
-const idOf = (heading: string) =>
-  heading
-    .toLowerCase()
-    .replaceAll(/[^\w\s-]/g, "")
-    .replaceAll(" ", "-")
 
 const markdown = new Marked({
   renderer: {

@@ -1,7 +1,11 @@
 /** The pages for browsers: where everything is, and the documentation. */
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, Layer, type Scope } from "effect"
+import { Effect, Layer, Schema, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
+import { OpenApi } from "effect/http-api"
+import { DataApi } from "../../../src/api/DataApi.ts"
+import { Document } from "../../../src/api/openapi/Parsed.ts"
+import { type Fetch, PracticeData } from "../../../src/client/index.ts"
 import { demoKeys } from "../../../src/demo/DemoData.ts"
 import * as PublicPages from "../../../src/http/PublicPages.ts"
 import * as Server from "../../../src/app/Server.ts"
@@ -28,8 +32,6 @@ const html = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
 
 const get = (path: string, headers: Readonly<Record<string, string | undefined>> = {}) =>
   send({ path, method: "GET", headers: { authorization: undefined, "content-type": undefined, ...headers } })
-
-const policyOf = (headers: Readonly<Record<string, string>>) => headers["content-security-policy"] ?? ""
 
 describe("with demo data", () => {
   layer(layerPages({ served: { dataApi: true, intake: true }, keys: demoKeys }))((it) => {
@@ -84,13 +86,57 @@ describe("with demo data", () => {
       })
     )
 
-    it.effect("the documentation has the first demo key, and runs no script but its own", () =>
+    it.effect("the documentation has the first demo key, and runs no script but its own, which browsers keep", () =>
       Effect.gen(function* () {
         const { headers, text } = yield* get("/api/v3/docs")
-        assert.include(text, `"token":"${demoKeys[0]?.key}"`)
-        assert.match(policyOf(headers), /default-src 'none'; script-src 'sha256-\S+' 'sha256-\S+';/)
-        assert.match(policyOf(headers), /connect-src 'self';/)
-        assert.notMatch(policyOf(headers), /https?:|\*|script-src[^;]*unsafe/)
+        assert.include(text, `data-key="${demoKeys[0]?.key}"`)
+        assert.match(headers["content-security-policy"] ?? "", /default-src 'none'; script-src 'self';/)
+        assert.notMatch(headers["content-security-policy"] ?? "", /https?:|\*|script-src[^;]*unsafe/)
+        const [, path = ""] = /<script src="([^"]+)"/.exec(text) ?? []
+        const script = yield* get(path)
+        assert.strictEqual(script.headers["cache-control"], "public, max-age=31536000, immutable")
+        assert.include(script.text, "document.")
+      })
+    )
+
+    it.effect("the documentation has every operation, field, status and header, in less than 100 kB", () =>
+      Effect.gen(function* () {
+        const { text } = yield* get("/api/v3/docs")
+        assert.isBelow(Buffer.byteLength(text), 100_000)
+        const { components, paths } = yield* Schema.decodeUnknownEffect(Document)(OpenApi.fromApi(DataApi))
+        for (const operation of Object.values(paths).flatMap(({ post }) => post ?? [])) {
+          assert.include(text, `<article id="${operation.operationId}">`)
+          for (const status of Object.keys(operation.responses)) assert.include(text, status)
+        }
+        const fields = Object.values(components.schemas).flatMap(({ properties = {} }) => Object.keys(properties))
+        for (const name of [...fields, ...Object.keys(components.headers)]) {
+          assert.isTrue(text.includes(`<dt>${name} `) || text.includes(`${name}: `), name)
+        }
+      })
+    )
+
+    it.effect("each example of the client sends the body of the example with curl", () =>
+      Effect.gen(function* () {
+        const handle = yield* InProcess
+        const { text } = yield* get("/api/v3/docs")
+        const examples = [
+          ...text.matchAll(/<pre data-request>curl -s "\$PRACTICE_DATA_URL([\s\S]*?)<pre>(.*?)<\/pre>/g)
+        ]
+        assert.isAbove(examples.length, 50)
+        for (const [, curl = "", code] of examples) {
+          const sent: Array<unknown> = []
+          const fetch: Fetch = (url, init) => {
+            sent.push(new URL(url).pathname, init.body)
+            return handle(new Request(url, init))
+          }
+          const client = new PracticeData({ baseUrl: "http://service.test", apiKey: demoKeys[0]?.key ?? "", fetch })
+          const silent = { log: () => {} }
+          const module = `export default async (client, console, cursor) => { ${code?.replaceAll("&gt;", ">")} }`
+          const { default: run } = yield* Effect.promise(() => import(`data:text/javascript,${module}`))
+          yield* Effect.promise(() => run(client, silent))
+          assert.strictEqual(sent[0], /^[^"]*/.exec(curl)?.[0])
+          if (!curl.includes("changes")) assert.strictEqual(sent[1], /-d '(.*)'/.exec(curl)?.[1])
+        }
       })
     )
   })

@@ -1,0 +1,102 @@
+/** OpenAPI documents as data: the parts that ours use. */
+import { Schema } from "effect"
+
+const Literal = Schema.Union([Schema.String, Schema.Finite, Schema.Boolean, Schema.Null])
+
+const keywords = {
+  $ref: Schema.optionalKey(Schema.String),
+  type: Schema.optionalKey(Schema.Union([Schema.String, Schema.Array(Schema.String)])),
+  format: Schema.optionalKey(Schema.String),
+  description: Schema.optionalKey(Schema.String),
+  required: Schema.optionalKey(Schema.Array(Schema.String)),
+  enum: Schema.optionalKey(Schema.Array(Literal)),
+  const: Schema.optionalKey(Literal),
+  additionalProperties: Schema.optionalKey(Schema.Unknown),
+  default: Schema.optionalKey(Schema.Unknown),
+  examples: Schema.optionalKey(Schema.Array(Schema.Unknown)),
+  minimum: Schema.optionalKey(Schema.Finite),
+  maximum: Schema.optionalKey(Schema.Finite),
+  "x-provisional": Schema.optionalKey(Schema.Boolean)
+}
+
+/** A JSON Schema. */
+export interface JsonSchema extends Schema.Struct.Type<typeof keywords> {
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly items?: JsonSchema
+  readonly anyOf?: ReadonlyArray<JsonSchema>
+}
+
+const self = Schema.suspend((): Schema.Codec<JsonSchema> => jsonSchema)
+
+const jsonSchema: Schema.Codec<JsonSchema> = Schema.Struct({
+  ...keywords,
+  properties: Schema.optionalKey(Schema.Record(Schema.String, self)),
+  items: Schema.optionalKey(self),
+  anyOf: Schema.optionalKey(Schema.Array(self))
+})
+
+const Demo = Schema.Struct({ demo: Schema.Struct({ value: Schema.Unknown }) })
+
+const Content = Schema.Struct({
+  "application/json": Schema.Struct({ schema: jsonSchema, examples: Schema.optionalKey(Demo) })
+})
+
+const RequestBody = Schema.Struct({ content: Content })
+
+const Reference = Schema.Struct({ $ref: Schema.String })
+
+const Parameter = Schema.Struct({
+  name: Schema.String,
+  required: Schema.optionalKey(Schema.Boolean),
+  description: Schema.optionalKey(Schema.String),
+  schema: jsonSchema,
+  examples: Schema.optionalKey(Demo)
+})
+
+const Operation = Schema.Struct({
+  operationId: Schema.String,
+  tags: Schema.Array(Schema.String),
+  summary: Schema.optionalKey(Schema.String),
+  description: Schema.optionalKey(Schema.String),
+  parameters: Schema.Array(Parameter),
+  security: Schema.Array(Schema.Unknown),
+  requestBody: Schema.optionalKey(Schema.Union([Reference, RequestBody])),
+  responses: Schema.Record(
+    Schema.String,
+    Schema.Struct({
+      description: Schema.String,
+      headers: Schema.Record(Schema.String, Reference),
+      content: Schema.optionalKey(Content)
+    })
+  ),
+  "x-provisional": Schema.optionalKey(Schema.Boolean)
+})
+
+/** An operation of a document. */
+export type Operation = typeof Operation.Type
+
+/** An OpenAPI document. */
+export const Document = Schema.Struct({
+  info: Schema.Struct({ title: Schema.String, version: Schema.String, description: Schema.String }),
+  servers: Schema.Tuple([Schema.Struct({ url: Schema.String })]),
+  tags: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.optionalKey(Schema.String) })),
+  paths: Schema.Record(
+    Schema.String,
+    Schema.Struct({ get: Schema.optionalKey(Operation), post: Schema.optionalKey(Operation) })
+  ),
+  components: Schema.Struct({
+    schemas: Schema.Record(Schema.String, jsonSchema),
+    requestBodies: Schema.optionalKey(Schema.Record(Schema.String, RequestBody)),
+    headers: Schema.Record(Schema.String, Schema.Struct({ description: Schema.String }))
+  })
+})
+export type Document = typeof Document.Type
+
+/** The last part of a path or a reference. */
+export const lastOf = (path: string): string => path.split("/").at(-1) ?? path
+
+/** The body of an operation's request, which may stand among the components. */
+export const bodyOf = ({ components }: Document, { requestBody }: Operation) =>
+  requestBody !== undefined && "$ref" in requestBody
+    ? components.requestBodies?.[lastOf(requestBody.$ref)]
+    : requestBody
