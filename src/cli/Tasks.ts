@@ -1,6 +1,6 @@
 /** `tasks`, and the text of a deletion task. */
-import { Effect, Option, Schema } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { DateTime, Effect, Option, Record, Schema, Stdio } from "effect"
+import { Argument, Command, Flag, Prompt } from "effect/cli"
 import { type Outcome, State } from "../api/DeletionTasks.ts"
 import { taskIdOf } from "../deletions/Delivery.ts"
 import { maximumAttempts } from "../deletions/Task.ts"
@@ -147,10 +147,58 @@ const show = Command.make(
   )
 )
 
+const instant = (name: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withDescription(`${description}: a time such as 2026-11-23T09:30Z`),
+    Flag.withSchema(Schema.DateTimeUtcFromString),
+    Flag.map(DateTime.formatIso),
+    Flag.optional
+  )
+
+/** The flags of a replay of several tasks. */
+const filter = {
+  reason: Flag.String("reason").pipe(
+    Flag.withDescription("All dead tasks whose last error contains this text"),
+    Flag.withSchema(Schema.NonEmptyString.check(Schema.isMaxLength(Tasks.longestReason))),
+    Flag.optional
+  ),
+  since: instant("since", "All dead tasks that died at this time or later"),
+  before: instant("before", "All dead tasks that died before this time"),
+  yes: Flag.Boolean("yes").pipe(Flag.withDescription("Replay several tasks without asking"), Flag.withDefault(false))
+}
+
+/** Replays dead tasks, after their number was confirmed. */
+const replaySeveral = Effect.fnUntraced(function* (given: Tasks.DeadFilter, isConfirmed: boolean) {
+  // A task that dies while the operator decides is left alone.
+  const chosen = { ...given, before: given.before ?? DateTime.formatIso(yield* DateTime.now) }
+  const count = yield* Tasks.countDead(chosen)
+  const isCut = count > Tasks.mostCounted
+  const all = isCut ? `the first ${Tasks.mostCounted} of more dead tasks` : counted(count, "dead task")
+  if (count === 0) return yield* Output.note("There is no such dead task.")
+  if (!isConfirmed && !(yield* (yield* Stdio.Stdio).stdinIsTerminal)) {
+    return yield* new Refused({ message: `Nothing was changed. Add --yes to replay ${all}.` })
+  }
+  if (!isConfirmed && !(yield* Prompt.Confirm({ message: `Replay ${all}?` }))) {
+    return yield* new Refused({ message: "Nothing was changed." })
+  }
+  const replayed = yield* Commands.replayDead(yield* Commands.commandLine, chosen, Tasks.mostCounted)
+  yield* Output.print(`Replaying ${counted(replayed, "task")}`)
+})
+
 const replay = Command.make(
   "replay",
-  identity,
-  Effect.fn(function* (given) {
+  { ...identity, ...filter },
+  Effect.fn(function* ({ before, reason, since, yes, ...given }) {
+    const bounds = Record.map({ before, organization: given.organization, reason, since }, Option.getOrUndefined)
+    const isOne = Option.isSome(given.id) || Option.isSome(given.idempotencyKey)
+    const isBounded = [before, reason, since].some(Option.isSome)
+    if (isOne ? isBounded : !isBounded && Option.isNone(given.organization)) {
+      return yield* misused(
+        ["tasks", "replay"],
+        "Give either a task-id, or some of --organization, --reason, --since and --before."
+      )
+    }
+    if (!isOne) return yield* replaySeveral(bounds, yes)
     const { name, ...which } = yield* identityOf("replay", given)
     yield* Tasks.Replay.$match(yield* Commands.replayTask(yield* Commands.commandLine, which), {
       Replayed: () => Output.print(`Replaying ${which.id}`),
@@ -160,9 +208,15 @@ const replay = Command.make(
     })
   })
 ).pipe(
-  documented("Run a dead deletion task again, at once and with all its attempts", [
-    ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"]
-  ])
+  documented(
+    "Run dead deletion tasks again, at once and with all their attempts",
+    [
+      ["practice-data tasks replay 6a1f7a52-6f0b-5d8e-9f43-0d7f0f0d2c11"],
+      ["practice-data tasks replay --reason invoices_total_check --before 2026-11-23T09:30Z"],
+      ["practice-data tasks replay --organization org_1 --yes", "All of an organization, without asking"]
+    ],
+    `Run a dead deletion task again, at once and with all its attempts; or all that have an organization, a reason or a time in common, at most ${Tasks.mostCounted}`
+  )
 )
 
 export const tasks = Command.make("tasks").pipe(

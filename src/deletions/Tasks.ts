@@ -2,10 +2,11 @@
  * Tasks as operators see them: one, a list, counts, replays, and the texts of outcomes. The command line, the
  * operators' pages, the doctor, the metrics and the scheduler call this.
  */
-import { Data, DateTime, Effect, Option, Record, Schema, String } from "effect"
+import { Array, Data, DateTime, Effect, Option, Record, Schema, String } from "effect"
 import { Outcome, reasons, State } from "../api/DeletionTasks.ts"
 import { type Database, TaskDatabase } from "../database/Database.ts"
 import { isoTime, rowsOf } from "../database/Columns.ts"
+import { byOrganization } from "./Task.ts"
 
 /** A task. Times are ISO 8601 in UTC. */
 export const Task = Schema.Struct({
@@ -91,27 +92,83 @@ export type Replay = Data.TaggedEnum<{
 }>
 export const Replay = Data.taggedEnum<Replay>()
 
-/** Makes a dead task due at once, with no attempt counted. Its last error stays until it completes. */
-export const replay = Effect.fn("Tasks.replay")(function* ({ id, organization }: Identity) {
+/** Makes dead tasks of an organization due at once, with no attempt counted. Their last error stays until they complete. */
+const revive = Effect.fnUntraced(function* (organization: string, ids: ReadonlyArray<string>) {
   const sql = yield* TaskDatabase
-  // A distributed table is changed by organization.
-  const owner = organization ?? Option.getOrUndefined(yield* show({ id, organization }))?.organization_id
-  if (owner === undefined) return Replay.NotFound()
-  const replayed = yield* sql`
+  const revived = yield* sql`
     update deletion_tasks t
     set state = 'scheduled', attempts = 0, due_at = ${DateTime.formatIso(yield* DateTime.now)}, finished_at = null,
       claim_token = null
-    where t.organization_id = ${owner} and t.id = ${id} and t.state = 'dead'
+    where t.organization_id = ${organization} and t.id = any (${ids}::uuid[]) and t.state = 'dead'
     returning 1`
-  if (replayed.length > 0) return Replay.Replayed({ organization: owner })
+  return revived.length
+})
+
+/** Replays a dead task. */
+export const replay = Effect.fn("Tasks.replay")(function* ({ id, organization }: Identity) {
+  // A distributed table is changed by organization.
+  const owner = organization ?? Option.getOrUndefined(yield* show({ id, organization }))?.organization_id
+  if (owner === undefined) return Replay.NotFound()
+  if ((yield* revive(owner, [id])) > 0) return Replay.Replayed({ organization: owner })
   return Option.match(yield* show({ id, organization: owner }), {
     onNone: () => Replay.NotFound(),
     onSome: ({ state }) => Replay.NotDead({ organization: owner, state })
   })
 })
 
-/** Tasks of a state beyond this are not counted. */
+/** Tasks of a state beyond this are not counted, nor replayed at once. */
 export const mostCounted = 10_000
+
+/** The bounds of dead tasks: their organization, a part of their last error, and when they died, as ISO 8601. */
+export interface DeadFilter {
+  readonly organization: string | undefined
+  readonly reason: string | undefined
+  readonly since: string | undefined
+  readonly before: string | undefined
+}
+
+/** The longest `reason` of a filter. */
+export const longestReason = 200
+
+/** The bounds of a filter in words, without its organization. */
+export const boundsText = ({ before, reason, since }: DeadFilter) =>
+  [
+    "dead",
+    ...(reason === undefined ? [] : [`with "${reason}" in the last error`]),
+    ...(since === undefined ? [] : [`since ${since}`]),
+    ...(before === undefined ? [] : [`before ${before}`])
+  ].join(", ")
+
+const DeadTask = Schema.Struct({ organization: Schema.String, id: Schema.String })
+
+/** The dead tasks of a filter, the first to die first. */
+const dead = Effect.fnUntraced(function* ({ before, organization, reason, since }: DeadFilter, limit: number) {
+  const sql = yield* TaskDatabase
+  return yield* rowsOf(DeadTask)(sql`
+    select t.organization_id as organization, t.id from deletion_tasks t
+    where t.state = 'dead' and ${ownedBy(sql, organization)}
+      and t.finished_at >= ${since ?? "-infinity"}::timestamptz and t.finished_at < ${before ?? "infinity"}::timestamptz
+      and strpos(coalesce(t.last_error, ''), ${reason ?? ""}) > 0
+    order by t.finished_at, t.organization_id, t.id limit ${sql.literal(`${limit}`)}`)
+})
+
+/** Counts the dead tasks of a filter. A count above `mostCounted` means that there are more. */
+export const countDead = (filter: DeadFilter) => Effect.map(dead(filter, mostCounted + 1), ({ length }) => length)
+
+const mostInStatement = 1000
+
+/** Replays the dead tasks of a filter, at most so many, and returns their number. */
+export const replayDead = Effect.fn("Tasks.replayDead")(function* (filter: DeadFilter, most: number) {
+  let replayed = 0
+  for (const [first, ...others] of byOrganization(yield* dead(filter, most))) {
+    const ids = Array.chunksOf(
+      [first, ...others].map(({ id }) => id),
+      mostInStatement
+    )
+    for (const some of ids) replayed += yield* revive(first.organization, some)
+  }
+  return replayed
+})
 
 /** The open and dead tasks. A count above `mostCounted` means that there are more. Times are ISO 8601 in UTC. */
 export const TaskCounts = Schema.Struct({

@@ -35,7 +35,7 @@ type Change = readonly [organization: string, target: string, result: string]
 const audited = Effect.fn("Commands.audited")(function* <I, A, E, R>(
   database: Context.Key<I, Database>,
   actor: Actor,
-  action: "key.create" | "key.revoke" | "secret.add" | "secret.revoke" | "task.replay",
+  action: "key.create" | "key.revoke" | "secret.add" | "secret.revoke" | "task.replay" | "tasks.replay",
   change: Effect.Effect<A, E, R>,
   changeOf: (result: A) => Change | undefined
 ) {
@@ -91,4 +91,10 @@ export const replayTask = (actor: Actor, identity: Tasks.Identity) =>
       NotDead: ({ organization, state }) => [organization, identity.id, `left as it is: ${state}`] as const,
       NotFound: () => undefined
     })
+  )
+
+/** Replays dead tasks, as `Tasks.replayDead` does. Those of all organizations are logged with the organization `*`. */
+export const replayDead = (actor: Actor, filter: Tasks.DeadFilter, most: number) =>
+  audited(TaskDatabase, actor, "tasks.replay", Tasks.replayDead(filter, most), (count) =>
+    count === 0 ? undefined : [filter.organization ?? "*", Tasks.boundsText(filter), `${count} replayed`]
   )

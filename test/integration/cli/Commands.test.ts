@@ -63,6 +63,9 @@ const wrong = [
   ["keys list --everything", "--everything"],
   ["tasks show", "Give either a task-id"],
   ["tasks replay --idempotency-key k", "--organization"],
+  ["tasks replay", "Give either a task-id"],
+  [`tasks replay ${unknownTask} --reason r`, "Give either a task-id"],
+  ["tasks replay --since soon", "--since"],
   ["search chrges", "Did you mean charges?"],
   ["search charges --filter statos=open", "Did you mean status?"],
   ["search charges --limit 3 --all", "either --limit or --all"],
@@ -128,6 +131,21 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       assert.match(changed, new RegExp(`command line +task.replay +replayed +${id} +org_e$`, "m"))
       const refusal = yield* refuses("tasks", "replay", completed)
       assert.strictEqual(refusal, `Task ${completed} is completed. Only a dead task can be replayed.`)
+    })
+  )
+
+  it.effect("`tasks replay` of several asks first, or takes --yes, and logs their bounds and number once", () =>
+    Effect.gen(function* () {
+      yield* makeDead("org_several", "first")
+      yield* makeDead("org_several", "second")
+      const replay = ["tasks", "replay", "--organization", "org_several", "--reason", reason.slice(3)]
+      assert.strictEqual(yield* refuses(...replay), "Nothing was changed. Add --yes to replay 2 dead tasks.")
+      assert.strictEqual(yield* succeeds(...replay, "--yes"), "Replaying 2 tasks\n")
+      assert.include((yield* cli(...replay, "--yes")).stderr, "There is no such dead task.")
+      const log = yield* succeeds("audit", "list", "--limit", "1000")
+      const entries = log.split("\n").filter((line) => line.includes("org_several"))
+      assert.lengthOf(entries, 1)
+      assert.match(entries[0] ?? "", / tasks\.replay +2 replayed +dead, with ".+" in the last error, before /)
     })
   )
 
