@@ -17,6 +17,7 @@ import {
   Schema
 } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Series from "../observability/Series.ts"
 import { horizonOf, isHeldBack, Progress, readableIn, shownBy } from "./Cursor.ts"
@@ -63,6 +64,8 @@ export class ChangeClock extends Context.Service<
     readonly lastLag: Effect.Effect<number>
     /** True if the primary has a mark, or is not reachable. */
     readonly hasMark: (token: string) => Effect.Effect<boolean>
+    /** True if a mark is of the run of the primary, or the primary is not reachable. */
+    readonly isOfRun: (token: string) => Effect.Effect<boolean>
     /** Waits for changes after a position. False on a timeout, where too many wait already, and once the process stops. */
     readonly wait: (seen: Seen, timeout: Duration.Duration) => Effect.Effect<boolean>
     /** Ends all waiting, now and from now on. */
@@ -273,16 +276,20 @@ export const make = (
     yield* waiters.advance(readableIn(progress), read.tokens)
   })
 
+  const isOnPrimary = (condition: Fragment) =>
+    query(
+      tasks,
+      Schema.Struct({ has: Schema.Boolean }),
+      tasks`select exists (select from change_marks where ${condition}) as has where not pg_is_in_recovery()`
+    ).pipe(Effect.map((rows) => rows?.[0]?.has ?? true))
+
   return {
     keep: Effect.asVoid(keep),
     lag,
     lastLag: Effect.sync(() => last),
-    hasMark: (token) =>
-      query(
-        tasks,
-        Schema.Struct({ has: Schema.Boolean }),
-        tasks`select exists (select from change_marks where token = ${token}) as has where not pg_is_in_recovery()`
-      ).pipe(Effect.map((rows) => rows?.[0]?.has ?? true)),
+    hasMark: (token) => isOnPrimary(tasks`token = ${token}`),
+    isOfRun: (token) =>
+      isOnPrimary(tasks`token = ${token} and timeline = change_timeline() and started_at = pg_postmaster_start_time()`),
     wait: waiters.wait,
     stopWaiting: waiters.stop,
     watch: tick.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.andThen(Effect.never))

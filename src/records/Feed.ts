@@ -27,7 +27,7 @@ export interface Store {
   ) => Effect.Effect<Found, ReadError, CurrentOrganization>
   /** Reads the state of the feed, for a cursor with a mark. */
   readonly state: (mark: string) => Effect.Effect<Cursor.FeedState, ReadError, CurrentOrganization>
-  readonly clock: Pick<ChangeClock["Service"], "hasMark" | "keep" | "lag" | "wait">
+  readonly clock: Pick<ChangeClock["Service"], "hasMark" | "isOfRun" | "keep" | "lag" | "wait">
   /** The number of records above which a page is large. */
   readonly largePage: number
 }
@@ -37,6 +37,9 @@ const cursorExpired = new CursorExpired()
 const busy = new RecordStoreDown({ detail: "The record store is busy" })
 
 const wokenAtOnce = 16
+
+/** The time for a mark to arrive on a standby. */
+const replication = "200 millis"
 
 /** The most reads for a page, where the feed has to be settled first or a table is truncated. */
 const attempts = 5
@@ -189,6 +192,15 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
       .flatMap(({ feeds }) => Object.entries(feeds))
       .flatMap(([resource, token]) => (token === "" || token === tokenOf(snapshot, resource) ? [] : [resource]))
 
+  /**
+   * True if a standby may show what its primary wrote after it was started again, without the mark of that run yet: a
+   * cursor with the mark before would expire. A standby that is further behind is read all the same.
+   */
+  const isMarkDue = ({ isStandby, mark, run }: Cursor.FeedSnapshot, attempt: number) =>
+    isStandby && run !== settled?.run && attempt < attempts - 2
+      ? Effect.map(clock.isOfRun(mark), (isOfRun) => !isOfRun)
+      : Effect.succeed(false)
+
   const next = Effect.fnUntraced(function* (given: Asked) {
     let asked = given
     for (let attempt = 0; attempt < attempts; attempt++) {
@@ -209,9 +221,11 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
       const whole = yield* state(cursor?.mark ?? "")
       const { proven, snapshot } = whole
       yield* requireOwn(asked, snapshot)
-      switch (Cursor.verdictOf(whole, snapshot.tokens[ordered], cursor)) {
+      const verdict = Cursor.verdictOf(whole, snapshot.tokens[ordered], cursor)
+      switch (verdict === "Readable" && (yield* isMarkDue(snapshot, attempt)) ? "Unsettled" : verdict) {
         case "Unsettled":
           yield* Effect.timeoutOption(clock.keep, "3 seconds")
+          if (snapshot.isStandby) yield* Effect.sleep(replication)
           break
         case "Expired":
           return yield* cursorExpired

@@ -21,11 +21,13 @@ const quoted = (text: string) => `'${text}'`
 const snapshotJson = (sql: Constructor, owner: Fragment, kind: Kind) => sql`
   json_build_object(${sql.literal(progressMembers)}, 'tokens', coalesce(f.tokens, '{}'),
     'mark', coalesce(n.token, ''), 'marked', coalesce(n.proven, 0),
-    'run', concat_ws('|', pg_postmaster_start_time(), ${sql.literal(
-      tablesOf(kind)
-        .map((table) => `pg_relation_filepath('${table}')`)
-        .join(", ")
-    )}),
+    'run', concat_ws('|', pg_postmaster_start_time(),
+      -- Of a standby, also the connection to its primary, which may be started again.
+      case when pg_is_in_recovery() then (select pid from pg_stat_get_wal_receiver()) end, ${sql.literal(
+        tablesOf(kind)
+          .map((table) => `pg_relation_filepath('${table}')`)
+          .join(", ")
+      )}),
     'wal', change_wal(case
       when not pg_is_in_recovery() then pg_current_wal_flush_lsn()
       when pg_last_wal_receive_lsn() >= pg_last_wal_replay_lsn() then pg_last_wal_receive_lsn()

@@ -88,6 +88,7 @@ export const makeChanges = (kind: Kind, rows: ReadonlyMap<string, ReadonlyArray<
       })),
     clock: {
       hasMark: () => Effect.succeed(true),
+      isOfRun: () => Effect.succeed(true),
       keep: Effect.void,
       lag: () => Effect.succeed(0),
       wait: (_, timeout) => Effect.as(Effect.sleep(timeout), false)

@@ -85,6 +85,8 @@ const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.giv
     url: Redacted.make(postgres.url),
     applicationName: "practice-data-faults",
     maxConnections: 8,
+    // Copying files keeps this process busy.
+    connectTimeout: "20 seconds",
     statementTimeout: "1 minute"
   })
   return {
@@ -195,13 +197,26 @@ export const connectionTo = ({ url }: Cluster) => {
   return `host=${hostname} port=${port} user=${username} password=${password}`
 }
 
-/** Starts a standby that streams from another cluster. */
-export const standbyOf = Effect.fnUntraced(function* (primary: Cluster, settings: Settings = {}) {
+/** The files of a standby that streams from another cluster. */
+const standbyFiles = Effect.fnUntraced(function* (primary: Cluster) {
   const folder = yield* backUp(primary)
   writeFileSync(join(folder, "standby.signal"), "")
   appendFileSync(join(folder, "postgresql.auto.conf"), `primary_conninfo = '${connectionTo(primary)}'\n`)
-  return yield* open(folder, { settings })
+  return folder
 })
+
+/** Starts a standby that streams from another cluster. */
+export const standbyOf = Effect.fnUntraced(function* (primary: Cluster, settings: Settings = {}) {
+  return yield* open(yield* standbyFiles(primary), { settings })
+})
+
+/** Makes a server that does not run a standby of another cluster, on the port that it had. */
+export const rebuild = Effect.fnUntraced(function* (server: Cluster, primary: Cluster) {
+  const files = yield* standbyFiles(primary)
+  rmSync(server.folder, { recursive: true })
+  renameSync(files, server.folder)
+  yield* server.start
+}, Effect.scoped)
 
 /** Has a standby stream from another cluster, or from none. */
 export const follow = ({ sql }: Cluster, primary: Cluster | undefined) =>

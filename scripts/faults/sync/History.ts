@@ -33,6 +33,17 @@ export type Change = Data.TaggedEnum<{
 export type OnConflict = "fail" | "do nothing" | "update"
 export const Change = Data.taggedEnum<Change>()
 
+/** An event of the servers. */
+export type Event =
+  | "crash"
+  | "restart"
+  | "crash of the standby"
+  | "cut off the standby"
+  | "failover"
+  | "copy"
+  | "restore"
+  | "restore into a new timeline"
+
 export type Isolation = "read committed" | "repeatable read" | "serializable"
 
 export type Step = Data.TaggedEnum<{
@@ -51,8 +62,6 @@ export type Step = Data.TaggedEnum<{
   /** Ends the transaction that was prepared first. */
   Finish: { readonly writer: number; readonly isCommit: boolean }
   Write: { readonly writer: number; readonly room: number; readonly change: Change }
-  /** Sends a delivery that names records of the organization of a room. */
-  Deliver: { readonly room: number; readonly invoices: ReadonlyArray<string>; readonly lines: ReadonlyArray<string> }
   /** Reads a page, which may take seconds to wait for a change. The others do not wait for one that is read beside them. */
   Page: { readonly reader: number; readonly limit: number; readonly isBeside: boolean; readonly wait: number }
   /** A reader of all resources leaves out the resource of a room from now on, or none. */
@@ -61,17 +70,12 @@ export type Step = Data.TaggedEnum<{
   /** Ends a reader, which begins again from what it saved last. */
   Kill: { readonly reader: number }
   Pause: { readonly millis: number }
+  Befall: { readonly event: Event }
 }>
 export const Step = Data.taggedEnum<Step>()
 
-/**
- * How a reader reads. By changes: of the first service, of the second one, which reads a replica, or of both in turn. By
- * search: from before the last time seen, with pages that overlap.
- */
-export type Manner = "changes" | "replica" | "both" | "margin"
-
-/** Whether a reader reads by changes. */
-export const isByChanges = (manner: Manner) => manner !== "margin"
+/** The services that a reader reads from: the first one, the second one, which reads a replica, or both in turn. */
+export type Manner = "changes" | "replica" | "both"
 
 export interface Reader {
   readonly manner: Manner
@@ -89,8 +93,4 @@ export interface History {
   readonly writers: number
   readonly readers: ReadonlyArray<Reader>
   readonly steps: ReadonlyArray<Step>
-  /** How many milliseconds before the last time seen an overlapping reader starts. */
-  readonly margin: number
-  /** How far from the clock writers stamp at most, in milliseconds; not at all within a margin where it is undefined. */
-  readonly reach: number | undefined
 }

@@ -1,8 +1,8 @@
-/** A started service as readers and senders ask it. */
+/** A started service as readers ask it. */
 import { Effect, Schedule } from "effect"
 import * as Client from "../../../test/support/Client.ts"
 import * as Process from "../../../test/support/Process.ts"
-import { type Answer, type Ask, json, Refused } from "./Service.ts"
+import { type Answer, type Ask, Refused } from "./Service.ts"
 
 /** How much is told of what a service wrote that does not answer. */
 const shown = 4000
@@ -23,10 +23,5 @@ export const start = Effect.fnUntraced(function* (environment: Process.Environme
     )
   const ask: Ask = (path, key, body) =>
     call({ path, headers: { authorization: `Bearer ${key}`, "content-type": "application/json" }, body })
-  const deliver = Effect.fnUntraced(function* (organization: string, key: string, body: object) {
-    const headers = { "content-type": "application/json", "idempotency-key": key, "x-organization-id": organization }
-    const { status, text } = yield* call({ path: "/api/v1/invoice-deletions", headers, body: yield* json(body) })
-    if (status !== 202) return yield* new Refused({ message: `A delivery: ${status} ${text}` })
-  })
-  return { ask, deliver }
+  return ask
 })

@@ -10,7 +10,7 @@ import * as Embedded from "../../../src/database/Embedded.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import { InProcess } from "../../../test/support/inProcess.ts"
-import { caughtUp } from "./PostgresStand.ts"
+import { settled } from "./PostgresStand.ts"
 import type { Stand } from "./Stand.ts"
 import type { Ask } from "./Service.ts"
 import * as Session from "./Session.ts"
@@ -80,7 +80,8 @@ export const embedded = Effect.gen(function* () {
     observer: session,
     sessions: [session],
     primary: yield* serviceOver(sql),
-    caughtUp: caughtUp(session),
+    reopen: Effect.void,
+    caughtUp: settled(session),
     isSingle: true
   }
   return stand
@@ -97,7 +98,8 @@ export const over = Effect.fnUntraced(function* (url: string, sql: Database) {
     observer,
     sessions: yield* Effect.all(Array.from({ length: 5 }, () => Session.open(url))),
     primary: yield* serviceOver(sql),
-    caughtUp: caughtUp(observer),
+    reopen: Effect.void,
+    caughtUp: settled(observer),
     isSingle: false
   }
   return stand

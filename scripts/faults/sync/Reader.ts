@@ -1,47 +1,123 @@
 /**
- * A reader: it keeps a copy of the records of a room, a page at a time, and can begin again from what it saved last, as
- * after a kill.
+ * A reader by changes, of a resource or of several: it keeps a copy of the records of a room, a page at a time, and can
+ * resume from what it saved last, as after a kill.
  */
-import type { Effect } from "effect"
-import type { Kind } from "./Room.ts"
-import type { Ask, Fields, Refused } from "./Service.ts"
+import { Effect } from "effect"
+import { type Kind, ledgers } from "./Room.ts"
+import { allChanges, type Ask, changes, type Fields, type Item, json, Refused } from "./Service.ts"
 
 /** A copy: the JSON of each record, by id; of all resources, by resource and id. */
 export type Copy = ReadonlyMap<string, string>
 
-/** What a page came to. */
-export interface Read {
-  /** Whether the reader has all that there is now, as far as it can know. */
-  readonly isDone: boolean
-  /** Whether the copy is the last committed state, by the service's own word. */
-  readonly isCurrent: boolean
-  /** In words. */
-  readonly seen: string
-}
-
-export interface Reader {
-  readonly copy: () => Copy
-  /** Reads a page; one of changes waits so many seconds for something new. */
-  readonly page: (limit: number, wait: number) => Effect.Effect<Read, Refused>
-  /** Reads these resources from now on. */
-  readonly choose?: (kinds: ReadonlyArray<Kind>) => void
-  readonly save: () => void
-  readonly restart: () => void
-}
-
-export interface Options {
+interface Options {
   readonly kind: Kind
   /** All kinds, of a reader of the changes of all resources. */
   readonly kinds?: ReadonlyArray<Kind>
   readonly key: string
   readonly ask: Ask
-  /** How many milliseconds before the last time seen to start. */
-  readonly margin: number
 }
 
-/** The id of a record. */
-export const idOf = (record: Fields) => String(record["id"])
+interface State {
+  readonly kinds: ReadonlyArray<Kind>
+  readonly copy: Copy
+  /** The highest version of each record so far, also of those that were removed. */
+  readonly versions: ReadonlyMap<string, number>
+  readonly cursor: string | undefined
+}
 
-/** Records in words: their ids and versions. */
-export const textOf = ({ label }: Kind, records: ReadonlyArray<Fields>) =>
-  records.map((record) => `${idOf(record)}=${String(record[label])}`).join(" ")
+const versionOf = (kinds: ReadonlyArray<Kind>, resource: string, record: Fields) => {
+  const label = kinds.find((kind) => kind.resource === resource)?.label ?? ""
+  return Number(/^v(\d+)$/.exec(String(record[label]))?.[1] ?? Number.NaN)
+}
+
+const without = <A>(map: ReadonlyMap<string, A>, resource: string) =>
+  new Map([...map].filter(([key]) => !key.startsWith(`${resource} `)))
+
+const [first, second] = ledgers
+
+/** The keys of the records that are not alike in both ledgers. */
+const torn = ({ copy, versions }: State) => {
+  const held = (key: string) => (copy.has(key) ? versions.get(key) : undefined)
+  return [...copy.keys()].filter((key) => {
+    const [resource = "", id = ""] = key.split(" ")
+    const other = resource === first.resource ? second : resource === second.resource ? first : undefined
+    return other !== undefined && held(`${other.resource} ${id}`) !== held(key)
+  })
+}
+
+/** A reader, with an empty copy. */
+export const make = ({ ask, key, kind, kinds }: Options) => {
+  const empty: State = { kinds: kinds ?? [kind], copy: new Map(), versions: new Map(), cursor: undefined }
+  let state = empty
+  let saved = empty
+  const keyOf = (resource: string, id: string) => (kinds === undefined ? id : `${resource} ${id}`)
+  return {
+    copy: () => state.copy,
+    /** Reads these resources from now on. */
+    choose: (chosen: ReadonlyArray<Kind>) => void (state = { ...state, kinds: chosen }),
+    save: () => void (saved = state),
+    restart: () => void (state = saved),
+    /** Reads a page, which waits so many seconds for something new. */
+    page: Effect.fnUntraced(function* (limit: number, wait: number) {
+      const { cursor, kinds: asked } = state
+      const request = { limit, ...(wait > 0 ? { wait } : {}), ...(cursor === undefined ? {} : { cursor }) }
+      const resources = asked.map(({ resource }) => resource)
+      const page = yield* kinds === undefined
+        ? changes(ask, kind.resource, key, request)
+        : allChanges(ask, key, { ...request, resources })
+      if (page === undefined) {
+        state = { ...empty, kinds: asked }
+        return { isDone: false, isCurrent: false, isGone: true, seen: "410" }
+      }
+      const { has_more: hasMore, isConsistent, items, lag } = page
+      if (items.filter((item) => !("reset" in item)).length > limit) {
+        return yield* new Refused({ message: `${items.length} of at most ${limit}` })
+      }
+      if (hasMore && page.cursor === cursor)
+        return yield* new Refused({ message: "There is more, and the cursor stays" })
+      // A resource that was left out begins anew when it joins again.
+      let copy = new Map(
+        [...state.copy].filter(([at]) => kinds === undefined || resources.includes(at.split(" ")[0] ?? ""))
+      )
+      let versions = new Map(state.versions)
+      const removed = new Set<string>()
+      const words: Array<string> = []
+      const apply = Effect.fnUntraced(function* (item: Item) {
+        const { resource } = item
+        if ("reset" in item) {
+          copy = without(copy, resource)
+          versions = without(versions, resource)
+          return words.push(`${resource} reset`)
+        }
+        const at = keyOf(resource, "record" in item ? String(item.record["id"]) : item.removed)
+        if ("removed" in item) {
+          copy.delete(at)
+          removed.add(at)
+          return words.push(`-${at}`)
+        }
+        if (removed.has(at)) return yield* new Refused({ message: `${at} is there and removed` })
+        const version = versionOf(asked, resource, item.record)
+        if (!(version >= (versions.get(at) ?? 0))) {
+          return yield* new Refused({ message: `${at} came as v${version} after v${versions.get(at)}` })
+        }
+        versions.set(at, version)
+        copy.set(at, yield* json(item.record))
+        return words.push(`${at}=v${version}`)
+      })
+      for (const item of items) yield* apply(item)
+      state = { kinds: asked, copy, versions, cursor: page.cursor }
+      const unlike = isConsistent === true ? torn(state) : []
+      if (unlike.length > 0) return yield* new Refused({ message: `Consistent, but torn: ${unlike.join()}` })
+      const ends = `${hasMore ? "more" : "no more"}, lag ${lag}${isConsistent === true ? ", consistent" : ""}`
+      return {
+        isDone: !hasMore,
+        /** True if the copy is the last committed state, by the service's own word. */
+        isCurrent: isConsistent ?? (!hasMore && lag === 0),
+        isGone: false,
+        seen: `${words.join(" ")}; ${ends}`
+      }
+    })
+  }
+}
+
+export type Reader = ReturnType<typeof make>

@@ -6,43 +6,41 @@ export interface Kind {
   readonly table: string
   /** A text column and field of the same name. Every write puts a version there that is higher than all before it. */
   readonly label: string
-  /** The time by which a search is ordered, with the filter that takes it. Clinics show none. */
-  readonly time?: { readonly column: "updated_at" | "modified_at"; readonly since: string }
-  /** Whether records are marked as deleted, so that a search leaves them out unless it is told to include them. */
+  /** The column of the time of the last change. Clinics have none. */
+  readonly time?: "updated_at" | "modified_at"
+  /** True if records are marked as deleted. */
   readonly isMarked?: true
   /** What else an insert sets: SQL over `id`, by column. */
   readonly also?: Readonly<Record<string, string>>
 }
 
-const updated = { column: "updated_at", since: "updated_at_since" } as const
-
-export const pets: Kind = { resource: "pets", table: "pets", label: "name", time: updated }
+export const pets: Kind = { resource: "pets", table: "pets", label: "name", time: "updated_at" }
 export const products: Kind = {
   resource: "products",
   table: "products",
   label: "product_name",
-  time: { column: "modified_at", since: "modified_since" }
+  time: "modified_at"
 }
 export const clinics: Kind = { resource: "clinics", table: "clinics", label: "name" }
 export const logs: Kind = {
   resource: "consumption-logs",
   table: "consumption_logs",
   label: "product_name",
-  time: updated,
+  time: "updated_at",
   isMarked: true
 }
 export const invoices: Kind = {
   resource: "invoices",
   table: "invoices",
   label: "status",
-  time: updated,
+  time: "updated_at",
   isMarked: true
 }
 export const lines: Kind = {
   resource: "invoice-lines",
   table: "invoice_lines",
   label: "product_name",
-  time: updated,
+  time: "updated_at",
   isMarked: true,
   // Three invoices have all the lines.
   also: { invoice: "'r' || (1 + abs(hashtext(id)) % 3)" }
@@ -50,8 +48,8 @@ export const lines: Kind = {
 
 /** Tables that are written as a pair: in every state of the database both have the same versions. */
 export const ledgers = [
-  { resource: "payment-plans", table: "payment_plans", label: "status", time: updated },
-  { resource: "subscriptions", table: "subscriptions", label: "status", time: updated }
+  { resource: "payment-plans", table: "payment_plans", label: "status", time: "updated_at" },
+  { resource: "subscriptions", table: "subscriptions", label: "status", time: "updated_at" }
 ] as const satisfies ReadonlyArray<Kind>
 
 /** The records of one organization in one table. */

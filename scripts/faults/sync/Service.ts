@@ -23,8 +23,6 @@ export type Fields = Readonly<Record<string, unknown>>
 
 const Records = Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
 
-const Found = Schema.fromJsonString(Schema.Struct({ body: Records }))
-
 const state = { cursor: Schema.String, has_more: Schema.Boolean }
 
 const Changed = Schema.fromJsonString(Schema.Struct({ body: Records, removed: Schema.Array(Schema.String), ...state }))
@@ -43,7 +41,6 @@ const AllChanged = Schema.fromJsonString(
 const unlike = (what: string) => (answer: { readonly message: string }) =>
   new Refused({ message: `${what} is not as documented: ${answer.message}` })
 
-const found = Schema.decodeUnknownEffect(Found, { onExcessProperty: "error" })
 const changed = Schema.decodeUnknownEffect(Changed, { onExcessProperty: "error" })
 const allChanged = Schema.decodeUnknownEffect(AllChanged, { onExcessProperty: "error" })
 
@@ -54,14 +51,7 @@ const asked = Effect.fnUntraced(function* (ask: Ask, path: string, key: string, 
   return yield* new Refused({ message: `${path} ${body}: ${answer.status} ${answer.text.slice(0, 300)}` })
 })
 
-/** A page of a search. */
-export const search = Effect.fnUntraced(function* (ask: Ask, resource: string, key: string, request: object) {
-  const { text } = yield* asked(ask, `/api/v3/${resource}/search`, key, request)
-  const { body } = yield* Effect.mapError(found(text), unlike("A page of a search"))
-  return body
-})
-
-/** A page of the changes of a resource; nothing where the order began anew. */
+/** A page of the changes of a resource; undefined if the cursor has expired. */
 export const changes = Effect.fnUntraced(function* (ask: Ask, name: string, key: string, request: object) {
   const { headers, status, text } = yield* asked(ask, `/api/v3/${name}/changes`, key, request)
   if (status === 410) return undefined
@@ -73,10 +63,10 @@ export const changes = Effect.fnUntraced(function* (ask: Ask, name: string, key:
   return { ...page, items, isConsistent: undefined, lag: Number(headers["x-changes-lag"]) }
 })
 
-/** A page of the changes of resources, whose order never begins anew. */
+/** A page of the changes of resources; undefined if the cursor has expired. */
 export const allChanges = Effect.fnUntraced(function* (ask: Ask, key: string, request: object) {
   const { headers, status, text } = yield* asked(ask, "/api/v3/changes", key, request)
-  if (status === 410) return yield* new Refused({ message: `The changes of all: ${text}` })
+  if (status === 410) return undefined
   const {
     body: items,
     is_consistent: isConsistent,

@@ -1,7 +1,8 @@
 /** What histories are played on. */
 import type { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Ask, Refused } from "./Service.ts"
+import type { Servers } from "./Servers.ts"
+import type { Ask } from "./Service.ts"
 import type { Session } from "./Session.ts"
 
 export interface Stand {
@@ -11,10 +12,11 @@ export interface Stand {
   readonly primary: Ask
   /** A second service, which reads a replica. */
   readonly replica?: Ask
-  /** Sends a delivery of an organization. */
-  readonly deliver?: (organization: string, key: string, body: object) => Effect.Effect<void, Refused>
+  /** The servers, where they are our own, and what opens all sessions again after an event. */
+  readonly servers?: Servers
+  readonly reopen: Effect.Effect<void, SqlError>
   /** Waits until everything that is committed is there for every reader. */
   readonly caughtUp: Effect.Effect<void, SqlError>
-  /** Whether there is one session in all, so that nobody can read while a transaction is open. */
+  /** True if there is one session in all, so that nobody can read while a transaction is open. */
   readonly isSingle: boolean
 }

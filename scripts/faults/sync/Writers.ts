@@ -2,7 +2,7 @@
  * Writers that take steps in turn, each in a session of its own. A statement that waits for a lock keeps no other writer
  * waiting: the next steps are taken, and those of its own writer are left out until the lock is free.
  */
-import { Clock, Effect, Exit, Fiber } from "effect"
+import { Effect, Exit, Fiber } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Change, Isolation } from "./History.ts"
 import type { Organizations, Room } from "./Room.ts"
@@ -11,16 +11,10 @@ import { type Statement, statementsOf } from "./statements.ts"
 
 interface Writer {
   readonly session: Session
-  /** When its transaction began; none is open where it is undefined. */
-  begunAt: number | undefined
+  isOpen: boolean
   savepoints: number
   /** What it is still waiting for. */
   busy: Fiber.Fiber<unknown, SqlError> | undefined
-}
-
-interface Prepared {
-  readonly name: string
-  readonly begunAt: number
 }
 
 /** How long a statement may take before somebody looks whether it waits for a lock. */
@@ -45,8 +39,8 @@ export interface Writers {
   readonly isOpen: () => boolean
   /** Whether any statement waits for a lock, which may be free at any time where writers meet in a deadlock. */
   readonly isWaiting: () => boolean
-  /** The longest that a transaction took so far, in milliseconds. */
-  readonly longest: () => number
+  /** Begins anew after a crash, in the sessions as they are now: what was prepared is still there. */
+  readonly recover: Effect.Effect<void>
 }
 
 const reasonOf = (error: SqlError) => {
@@ -58,10 +52,9 @@ const skipped = "left out"
 
 /** @param observer a session in which nobody writes */
 export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: string): Writers => {
-  const writers = sessions.map((session): Writer => ({ session, begunAt: undefined, savepoints: 0, busy: undefined }))
-  const prepared: Array<Prepared> = []
+  const writers = sessions.map((session): Writer => ({ session, isOpen: false, savepoints: 0, busy: undefined }))
+  let prepared: Array<string> = []
   let preparedCount = 0
-  let longest = 0
 
   const isBlocked = ({ session: { pid } }: Writer) =>
     pid === undefined
@@ -70,6 +63,8 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
           Effect.map((rows) => rows.length > 0),
           Effect.orDie
         )
+
+  const isBusy = () => writers.some(({ isOpen, busy }) => isOpen || busy !== undefined)
 
   /** Waits until what a writer runs has ended, or waits for a lock. */
   const untilDoneOrBlocked = Effect.fnUntraced(function* (writer: Writer) {
@@ -86,20 +81,12 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
     return "done"
   })
 
-  const endedAt = (begunAt: number) =>
-    Effect.map(Clock.currentTimeMillis, (now) => {
-      longest = Math.max(longest, now - begunAt)
-    })
-
   /** Runs statements one after the other. */
-  const send = Effect.fnUntraced(function* (writer: Writer, statements: ReadonlyArray<Statement>, ends?: number) {
+  const send = Effect.fnUntraced(function* (writer: Writer, statements: ReadonlyArray<Statement>) {
     let failure = ""
     const work = Effect.forEach(statements, ({ text, params }) => writer.session.run(text, params), {
       discard: true
-    }).pipe(
-      Effect.tapError((error) => Effect.sync(() => (failure = `: ${reasonOf(error)}`))),
-      Effect.ensuring(ends === undefined ? Effect.void : endedAt(ends))
-    )
+    }).pipe(Effect.tapError((error) => Effect.sync(() => (failure = `: ${reasonOf(error)}`))))
     writer.busy = yield* Effect.forkChild(work)
     const state = yield* untilDoneOrBlocked(writer)
     return `${state}${failure}`
@@ -114,11 +101,10 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
   }
 
   const end = Effect.fnUntraced(function* (writer: Writer, text: string) {
-    const { begunAt } = writer
-    if (begunAt === undefined) return skipped
-    writer.begunAt = undefined
+    if (!writer.isOpen) return skipped
+    writer.isOpen = false
     writer.savepoints = 0
-    const seen = yield* send(writer, [{ text, params: [] }], begunAt)
+    const seen = yield* send(writer, [{ text, params: [] }])
     yield* letOthersGoOn
     return seen
   })
@@ -131,8 +117,7 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
   const finish = Effect.fnUntraced(function* (session: Session, isCommit: boolean) {
     const first = prepared.shift()
     if (first === undefined) return skipped
-    yield* Effect.orDie(session.run(`${isCommit ? "commit" : "rollback"} prepared '${first.name}'`))
-    yield* endedAt(first.begunAt)
+    yield* Effect.orDie(session.run(`${isCommit ? "commit" : "rollback"} prepared '${first}'`))
     yield* letOthersGoOn
     return "done"
   })
@@ -141,8 +126,8 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
     begin: (at, { isAsynchronous, isolation, isReplicating }) =>
       within(at, (writer) =>
         Effect.gen(function* () {
-          if (writer.begunAt !== undefined) return skipped
-          writer.begunAt = yield* Clock.currentTimeMillis
+          if (writer.isOpen) return skipped
+          writer.isOpen = true
           const settings = [
             ...(isAsynchronous ? ["set local synchronous_commit = off"] : []),
             ...(isReplicating ? ["set local session_replication_role = replica"] : [])
@@ -157,14 +142,14 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
     rollback: (at) => within(at, (writer) => end(writer, "rollback")),
     savepoint: (at) =>
       within(at, (writer) => {
-        if (writer.begunAt === undefined) return Effect.succeed(skipped)
+        if (!writer.isOpen) return Effect.succeed(skipped)
         writer.savepoints++
         return send(writer, [{ text: `savepoint s${writer.savepoints}`, params: [] }])
       }),
     rollbackTo: (at) =>
       within(at, (writer) =>
         Effect.gen(function* () {
-          if (writer.begunAt === undefined || writer.savepoints === 0) return skipped
+          if (!writer.isOpen || writer.savepoints === 0) return skipped
           const seen = yield* send(writer, [{ text: `rollback to savepoint s${writer.savepoints}`, params: [] }])
           yield* letOthersGoOn
           return seen
@@ -173,39 +158,34 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
     prepare: (at) =>
       within(at, (writer) =>
         Effect.gen(function* () {
-          const { begunAt } = writer
-          if (begunAt === undefined) return skipped
+          if (!writer.isOpen) return skipped
           const title = `${name}_${++preparedCount}`
-          writer.begunAt = undefined
+          writer.isOpen = false
           writer.savepoints = 0
           const seen = yield* send(writer, [{ text: `prepare transaction '${title}'`, params: [] }])
           // A transaction that failed before ends as a rollback, whatever was said.
           const rows = yield* Effect.orDie(observer.run("select from pg_prepared_xacts where gid = $1", [title]))
-          if (rows.length > 0) prepared.push({ name: title, begunAt })
+          if (rows.length > 0) prepared.push(title)
           yield* letOthersGoOn
           return seen
         })
       ),
     finish: (at, isCommit) =>
-      within(at, ({ begunAt, session }) =>
-        begunAt === undefined ? finish(session, isCommit) : Effect.succeed(skipped)
-      ),
+      within(at, ({ isOpen, session }) => (isOpen ? Effect.succeed(skipped) : finish(session, isCommit))),
     write: (at, room, organizations, change) =>
       within(at, (writer) =>
         Effect.gen(function* () {
-          const statements = statementsOf(room, organizations, change)
-          const begunAt = writer.begunAt === undefined ? yield* Clock.currentTimeMillis : undefined
-          const seen = yield* send(writer, statements, begunAt)
+          const seen = yield* send(writer, statementsOf(room, organizations, change))
           yield* letOthersGoOn
           return seen
         })
       ),
     settle: Effect.gen(function* () {
       let isCommit = true
-      while (prepared.length > 0 || writers.some(({ begunAt, busy }) => begunAt !== undefined || busy !== undefined)) {
+      while (prepared.length > 0 || isBusy()) {
         for (const writer of writers) {
           if ((yield* untilDoneOrBlocked(writer)) === "waits for a lock") continue
-          if (writer.begunAt !== undefined) {
+          if (writer.isOpen) {
             yield* end(writer, isCommit ? "commit" : "rollback")
             isCommit = !isCommit
           }
@@ -213,9 +193,15 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
         yield* finish(observer, isCommit)
       }
     }),
-    isOpen: () =>
-      prepared.length > 0 || writers.some(({ begunAt, busy }) => begunAt !== undefined || busy !== undefined),
+    isOpen: () => prepared.length > 0 || isBusy(),
     isWaiting: () => writers.some(({ busy }) => busy !== undefined),
-    longest: () => longest
+    recover: Effect.gen(function* () {
+      yield* Effect.forEach(writers, ({ busy }) => (busy === undefined ? Effect.void : Fiber.await(busy)))
+      for (const writer of writers) Object.assign(writer, { isOpen: false, savepoints: 0, busy: undefined })
+      const rows: ReadonlyArray<{ readonly gid?: string }> = yield* Effect.orDie(
+        observer.run("select gid from pg_prepared_xacts order by prepared")
+      )
+      prepared = rows.map(({ gid = "" }) => gid)
+    })
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Random histories of writers and readers, after each of which every copy must equal its table. Ends with code 1 when
- * changes, or searches within their margin, lost anything.
+ * a reader lost anything.
  *
  *     npm run faults -- sync --histories 10000 --seed 7
  *     npm run faults -- sync --seed 7 --only 4711 --reduce
@@ -43,6 +43,10 @@ const flags = {
     Flag.withDescription("Find out which steps of a history that fails are needed for that"),
     Flag.withDefault(false)
   ),
+  events: Flag.Int("events").pipe(
+    Flag.withDescription("In how many percent of the histories servers crash, fail over, and are restored"),
+    Flag.withDefault(10)
+  ),
   database: Flag.String("database").pipe(
     Flag.withDescription("A Postgres to use, as its superuser, with prepared transactions; without a replica"),
     Flag.optional
@@ -71,6 +75,7 @@ export const sync = Command.make(
       numbers,
       stands,
       embedded,
+      events: options.events / 100,
       told: options.told,
       isReduced: options.reduce
     })

@@ -2,8 +2,8 @@
 import { Array, Effect, Random } from "effect"
 import {
   Change,
+  type Event,
   type History,
-  isByChanges,
   type Isolation,
   type Manner,
   type OnConflict,
@@ -49,57 +49,63 @@ export interface Options {
   readonly isMultiple: boolean
   /** Whether there is a second service, which reads a replica. */
   readonly hasReplica: boolean
-  /** Whether there is an intake and a worker. */
-  readonly hasWorker: boolean
+  /** The share of the histories in which servers crash, fail over, and are restored. */
+  readonly events: number
 }
 
-const drawRooms = (hasWorker: boolean) =>
-  Effect.gen(function* () {
-    const organization = Effect.map(below(2), (drawn): 0 | 1 => (drawn === 0 ? 0 : 1))
-    const isDelivering = hasWorker && (yield* chance(0.12))
-    if (isDelivering) {
-      const rooms: ReadonlyArray<Room> = [
-        { organization: 0, kind: invoices },
-        { organization: 0, kind: lines }
-      ]
-      return { isDelivering, rooms }
-    }
-    const kinds = yield* Random.shuffle<Kind>([pets, products, clinics, logs, invoices, lines])
-    const count = yield* Random.nextIntBetween(1, 3)
-    const first = yield* Effect.forEach(kinds.slice(0, count), (kind) =>
-      Effect.map(organization, (of) => ({ organization: of, kind }))
-    )
-    const [one] = first
-    // The same ids in the same table, for somebody else.
-    const isMirrored = one !== undefined && (yield* chance(0.3))
-    const mirrored: ReadonlyArray<Room> = isMirrored
-      ? [{ organization: one.organization === 0 ? 1 : 0, kind: one.kind }]
-      : []
-    const rooms: ReadonlyArray<Room> = [...first.slice(0, 2), ...mirrored]
-    return { isDelivering, rooms }
-  })
+const event = oneOf<Event>(
+  always(4, "crash"),
+  always(1, "restart"),
+  always(1, "crash of the standby"),
+  always(4, "failover"),
+  always(2, "restore"),
+  always(1, "restore into a new timeline")
+)
 
-const drawStamp = (reach: number | undefined): Effect.Effect<Stamp> =>
-  oneOf<Stamp>(
-    always(3, "left"),
-    always(5, "now()"),
-    reach === undefined
-      ? [
-          5,
-          oneOf<number>(
-            [2, Random.nextIntBetween(-5, 5)],
-            [2, Random.nextIntBetween(-10_000, 0)],
-            [1, Random.nextIntBetween(0, 10_000)],
-            always(1, -86_400_000),
-            always(1, 86_400_000)
-          )
-        ]
-      : [2, Random.nextIntBetween(-reach, reach)]
+/** Adds events to steps, with what comes before them: a lag of the standby, or a copy. */
+const withEvents = Effect.fnUntraced(function* (given: ReadonlyArray<Step>) {
+  let steps = given
+  const insert = Effect.fnUntraced(function* (happening: Event, end: number) {
+    const at = yield* below(end)
+    steps = [...steps.slice(0, at), Step.Befall({ event: happening }), ...steps.slice(at)]
+    return at
+  })
+  for (let left = yield* Random.nextIntBetween(1, 3); left > 0; left--) {
+    const drawn = yield* event
+    const at = yield* insert(drawn, steps.length + 1)
+    if (drawn.startsWith("restore")) yield* insert("copy", at + 1)
+    if (drawn === "failover" && (yield* chance(0.8))) yield* insert("cut off the standby", at + 1)
+  }
+  return steps
+})
+
+const drawRooms = Effect.gen(function* () {
+  const organization = Effect.map(below(2), (drawn): 0 | 1 => (drawn === 0 ? 0 : 1))
+  const kinds = yield* Random.shuffle<Kind>([pets, products, clinics, logs, invoices, lines])
+  const count = yield* Random.nextIntBetween(1, 3)
+  const first: ReadonlyArray<Room> = yield* Effect.forEach(kinds.slice(0, count), (kind) =>
+    Effect.map(organization, (of) => ({ organization: of, kind }))
   )
+  // The same ids in the same table, for somebody else.
+  const mirrored = (yield* chance(0.3)) ? first.slice(0, 1) : []
+  return [
+    ...first.slice(0, 2),
+    ...mirrored.map((room): Room => ({ ...room, organization: room.organization === 0 ? 1 : 0 }))
+  ]
+})
+
+const stamp = oneOf<Stamp>(
+  always(3, "left"),
+  always(5, "now()"),
+  [2, Random.nextIntBetween(-5, 5)],
+  [2, Random.nextIntBetween(-10_000, 10_000)],
+  always(1, -86_400_000),
+  always(1, 86_400_000)
+)
 
 const optional = (ids: ReadonlyArray<string> | undefined) => (ids === undefined ? {} : { ids })
 
-const drawChange = (ids: number, reach: number | undefined, kind: Kind, isMultiple: boolean) => {
+const drawChange = (ids: number, kind: Kind, { isMultiple }: Options, isNested: boolean) => {
   const id = Effect.map(below(ids), (drawn) => idOf(drawn + 1))
   const idsUpTo = (most: number) =>
     Effect.flatMap(Random.nextIntBetween(1, most), (count) =>
@@ -107,7 +113,6 @@ const drawChange = (ids: number, reach: number | undefined, kind: Kind, isMultip
     )
   const few = idsUpTo(3)
   const many = idsUpTo(12)
-  const stamp = drawStamp(reach)
   const either = oneOf<ReadonlyArray<string> | undefined>([3, many], always(1, undefined))
   return oneOf<Change>(
     [7, Effect.map(Effect.all({ ids: few, stamp }), Change.Update)],
@@ -125,7 +130,7 @@ const drawChange = (ids: number, reach: number | undefined, kind: Kind, isMultip
     [2, Effect.map(Effect.all({ from: id, to: id, stamp }), Change.Rename)],
     [4, Effect.map(Effect.all({ ids: few, isDelete: chance(0.2) }), Change.Pair)],
     [1, Effect.map(either, (drawn) => Change.Touch(optional(drawn)))],
-    [1, Effect.map(Effect.all({ ids: few, stamp }), Change.Nest)],
+    [isNested ? 1 : 0, Effect.map(Effect.all({ ids: few, stamp }), Change.Nest)],
     [1, Effect.map(Effect.all({ id, stamp }), Change.Move)],
     always(1, Change.Truncate()),
     [isMultiple ? 1 : 0, Effect.map(Effect.all({ ids: few, stamp }), Change.Copy)],
@@ -140,7 +145,7 @@ const readersOf = (room: number, { hasReplica }: Options) =>
       ...(hasReplica ? [isReplica ? ("replica" as const) : ("both" as const)] : [])
     ])
     return [
-      ...[...(ofOne ?? []), "margin" as const].map((manner) => ({ manner, room, isOfAll: false })),
+      ...(ofOne ?? []).map((manner) => ({ manner, room, isOfAll: false })),
       ...(ofAll ?? []).map((manner) => ({ manner, room, isOfAll: true }))
     ]
   })
@@ -148,26 +153,21 @@ const readersOf = (room: number, { hasReplica }: Options) =>
 /** The history of a number. */
 export const generate = (seed: number, number: number, options: Options): Effect.Effect<History> =>
   Effect.gen(function* () {
-    const { rooms, isDelivering } = yield* drawRooms(options.hasWorker)
+    const hasEvents = yield* chance(options.events)
+    const rooms = yield* drawRooms
     const counts = yield* Effect.forEach(rooms, () =>
       oneOf<number>([4, below(9)], [2, Random.nextIntBetween(9, 30)], always(1, 60))
     )
     const writers = options.isMultiple ? yield* Random.nextIntBetween(3, 5) : 1
-    const margin = isDelivering ? 5000 : yield* Random.nextIntBetween(150, 400)
-    const reach = (yield* chance(0.6)) ? Math.floor(margin / 8) : undefined
     const readers = (yield* Effect.forEach(rooms, (_, at) => readersOf(at, options))).flat()
 
     const writer = below(writers)
-    const ofChanges = readers.flatMap(({ manner }, at) => (isByChanges(manner) ? [at] : []))
-    const reader = oneOf<number>(
-      [1, below(readers.length)],
-      [1, Effect.map(below(ofChanges.length), (at) => ofChanges[at] ?? 0)]
-    )
+    const reader = below(readers.length)
     const write = Effect.gen(function* () {
       const at = yield* below(rooms.length)
       const room = rooms[at] ?? { organization: 0, kind: pets }
       const ids = Math.max(6, Math.ceil((counts[at] ?? 0) * 1.2))
-      const change = yield* drawChange(ids, reach, room.kind, options.isMultiple)
+      const change = yield* drawChange(ids, room.kind, options, !hasEvents)
       return Step.Write({ writer: yield* writer, room: at, change })
     })
     const begin = Effect.gen(function* () {
@@ -175,15 +175,8 @@ export const generate = (seed: number, number: number, options: Options): Effect
         writer: yield* writer,
         isolation: yield* isolation,
         isAsynchronous: yield* chance(0.3),
-        // A writer that replicates states every time itself, so it stamps within no margin.
-        isReplicating: reach === undefined && (yield* chance(0.25))
+        isReplicating: yield* chance(0.1)
       })
-    })
-    const deliver = Effect.gen(function* () {
-      const drawn = Effect.flatMap(below(3), (count) =>
-        Effect.all(Array.makeBy(count + 1, () => Effect.map(below(6), (n) => idOf(n + 1))))
-      )
-      return Step.Deliver({ room: 0, invoices: yield* drawn, lines: yield* drawn })
     })
     const wait = Effect.map(chance(0.02), (waits) => (waits ? 1 : 0))
     const step = oneOf<Step>(
@@ -199,14 +192,11 @@ export const generate = (seed: number, number: number, options: Options): Effect
       [8, Effect.map(reader, (of) => Step.Save({ reader: of }))],
       [3, Effect.map(reader, (of) => Step.Kill({ reader: of }))],
       [5, Effect.map(Effect.all({ reader, without: below(rooms.length + 1) }), Step.Choose)],
-      [isDelivering ? 6 : 0, deliver],
-      [
-        isDelivering ? 16 : 1,
-        Effect.map(Random.nextIntBetween(1, isDelivering ? 40 : 3), (millis) => Step.Pause({ millis }))
-      ]
+      [1, Effect.map(Random.nextIntBetween(1, 3), (millis) => Step.Pause({ millis }))]
     )
     const length = yield* Random.nextIntBetween(20, 60)
-    const steps = yield* Effect.all(Array.makeBy(length, () => step))
-    const history: History = { seed, number, rooms, counts, writers, readers, steps, margin, reach }
+    const drawn = yield* Effect.all(Array.makeBy(length, () => step))
+    const steps = hasEvents ? yield* withEvents(drawn) : drawn
+    const history: History = { seed, number, rooms, counts, writers, readers, steps }
     return history
   }).pipe(Random.withSeed(`${seed} ${number}`))

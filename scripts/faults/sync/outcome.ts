@@ -11,15 +11,11 @@ export interface Outcome {
   readonly isOfAll: boolean
   /** How many records there are. */
   readonly records: number
-  /** Records that are not in the copy, and, for changes, those in the copy that are no more. */
+  /** Records that are not in the copy, and those in the copy that are no more. */
   readonly lost: number
   /** Records that are in the copy, and not as they are. */
   readonly stale: number
-  /** Records of the copy that are no more, which a search cannot tell. */
-  readonly unseen: number
   readonly pages: number
-  /** Whether the history keeps to what the reader needs. */
-  readonly isWithin: boolean
   /** What else went wrong, in words. */
   readonly trouble: string | undefined
 }
@@ -31,11 +27,10 @@ export interface Played {
   readonly story: () => string
 }
 
-/** Whether a reader that promises to lose nothing did. */
-export const isBroken = ({ isWithin, lost, stale, trouble }: Outcome) =>
-  trouble !== undefined || (isWithin && lost + stale > 0)
+/** True if a reader lost anything. */
+export const isBroken = ({ lost, stale, trouble }: Outcome) => trouble !== undefined || lost + stale > 0
 
-/** Whether a reader by changes, or by search within its margin, lost anything. */
+/** True if any reader of a history lost anything. */
 export const isFailed = ({ outcomes }: Played) => outcomes.some(isBroken)
 
 /** How a copy differs from the records that there are. */

@@ -15,11 +15,11 @@ const oneInEmbedded = 20
 export const isEmbedded = (number: number) => number % oneInEmbedded === 0
 
 /** The history of a number on a stand. */
-export const historyOn = (stand: Stand, seed: number, number: number): Effect.Effect<History> =>
+export const historyOn = (stand: Stand, seed: number, number: number, events = 0): Effect.Effect<History> =>
   generate(seed, number, {
     isMultiple: !stand.isSingle,
     hasReplica: stand.replica !== undefined,
-    hasWorker: stand.deliver !== undefined
+    events: stand.servers === undefined ? 0 : events
   })
 
 const every = 10_000
@@ -30,6 +30,8 @@ export interface Options {
   /** Stands of real Postgres, each of which plays one history at a time. */
   readonly stands: ReadonlyArray<Stand>
   readonly embedded: Stand
+  /** The share of the histories in which servers crash, fail over, and are restored. */
+  readonly events: number
   /** How many histories that fail are told step by step. */
   readonly told: number
   /** Whether a history that fails is told without the steps that are not needed for that. */
@@ -37,7 +39,7 @@ export interface Options {
 }
 
 /** Plays the histories, tells of those that fail, and counts. */
-export const run = Effect.fnUntraced(function* ({ embedded, isReduced, numbers, seed, stands, told }: Options) {
+export const run = Effect.fnUntraced(function* ({ embedded, events, isReduced, numbers, seed, stands, told }: Options) {
   const tally: Tally.Tally = new Map()
   const failed: Array<number> = []
   const begun = yield* Clock.currentTimeMillis
@@ -59,7 +61,7 @@ export const run = Effect.fnUntraced(function* ({ embedded, isReduced, numbers, 
   })
 
   const one = Effect.fnUntraced(function* (stand: Stand, number: number) {
-    const history = yield* historyOn(stand, seed, number)
+    const history = yield* historyOn(stand, seed, number, events)
     const played = yield* play(stand, history)
     if (Tally.add(tally, played, stand.isSingle)) {
       failed.push(number)

@@ -36,7 +36,7 @@ export const statementsOf = (
   const other = organizations[at === 0 ? 1 : 0]
   const { also = {}, label, table, time } = kind
   const assigned = (stamp: Stamp) =>
-    `${label} = ${version}${time === undefined || stamp === "left" ? "" : `, ${time.column} = ${stampOf(stamp)}`}`
+    `${label} = ${version}${time === undefined || stamp === "left" ? "" : `, ${time} = ${stampOf(stamp)}`}`
   const params = (ids: ReadonlyArray<string> | undefined) => (ids === undefined ? [organization] : [organization, ids])
   const update = (set: string, ids: ReadonlyArray<string> | undefined): Statement => ({
     text: `update ${table} set ${set} ${where(ids)}`,
@@ -47,7 +47,7 @@ export const statementsOf = (
     params: params(ids)
   })
   const insert = (ids: ReadonlyArray<string>, stamp: Stamp, onConflict: string): Statement => {
-    const timed = time === undefined || stamp === "left" ? undefined : { [time.column]: stampOf(stamp) }
+    const timed = time === undefined || stamp === "left" ? undefined : { [time]: stampOf(stamp) }
     const columns = { ...also, ...timed, [label]: version }
     return {
       text: `insert into ${table} (organization_id, id, ${Object.keys(columns).join(", ")})
@@ -77,7 +77,7 @@ export const statementsOf = (
               ${time === undefined || stamp === "left" ? "" : `, (${stampOf(stamp)})::text`}), E'\\n')
               into file from unnest('{${ids.join(",")}}'::text[]) id;
             execute format(
-              'copy ${table} (organization_id, id, ${label}${time === undefined || stamp === "left" ? "" : `, ${time.column}`}) from program %L',
+              'copy ${table} (organization_id, id, ${label}${time === undefined || stamp === "left" ? "" : `, ${time}`}) from program %L',
               'cat <<"END"' || E'\\n' || file || E'\\nEND');
           end $do$`,
         params: []

@@ -10,7 +10,6 @@ const columns = {
   pages: "pages",
   lost: "lost",
   stale: "stale",
-  unseen: "removals unseen",
   troubled: "other faults",
   failed: "histories with any"
 } as const
@@ -22,10 +21,8 @@ export type Tally = Map<string, Row>
 
 const servers = { changes: "", replica: ", replica", both: ", primary and replica in turn" }
 
-const nameOf = ({ isOfAll, isWithin, manner }: Outcome, isEmbedded: boolean) => {
-  if (manner === "margin") return isWithin ? "search with a margin" : "the same, beyond its margin"
-  return `${isOfAll ? "changes of all" : "changes"}${isEmbedded ? ", embedded" : servers[manner]}`
-}
+const nameOf = ({ isOfAll, manner }: Outcome, isEmbedded: boolean) =>
+  `${isOfAll ? "changes of all" : "changes"}${isEmbedded ? ", embedded" : servers[manner]}`
 
 /** Adds a history. */
 export const add = (tally: Tally, { outcomes }: Played, isEmbedded: boolean) => {
@@ -34,12 +31,11 @@ export const add = (tally: Tally, { outcomes }: Played, isEmbedded: boolean) => 
     tally.set(name, row)
     row.histories++
     row.readers += all.length
-    for (const sum of ["records", "pages", "lost", "stale", "unseen"] as const) {
+    for (const sum of ["records", "pages", "lost", "stale"] as const) {
       for (const outcome of all) row[sum] += outcome[sum]
     }
-    const troubled = all.filter(({ trouble }) => trouble !== undefined).length
-    row.troubled += troubled
-    if (troubled > 0 || all.some(({ lost, stale }) => lost + stale > 0)) row.failed++
+    row.troubled += all.filter(({ trouble }) => trouble !== undefined).length
+    if (all.some(isBroken)) row.failed++
   }
   return outcomes.some(isBroken)
 }

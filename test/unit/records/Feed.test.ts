@@ -1,6 +1,7 @@
 /** The cursors that a feed resumes, after a restore, on a standby and after a failover; and the text of a cursor. */
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import * as Feed from "../../../src/records/Feed.ts"
@@ -172,38 +173,61 @@ it("a walk is set back to what a mark proves, with what it had not read below th
   assert.deepStrictEqual(Walk.setBack(given, 91), given)
 })
 
+const order = "0123abcd"
+
+/** Reads by a cursor of another mark, of a server whose marks take their turns. Returns what its primary is asked for. */
+const resumed = Effect.fnUntraced(function* (but: Partial<Cursor.FeedSnapshot>, marks: ReadonlyArray<string>) {
+  const place = { position: 90, id: "a", branch: "~" }
+  const walks = [{ feeds: { pets: order }, place, running: [] }]
+  const given = { order, mark: "01234567", ceiling: 40, wal: 0, walks }
+  const left = [...marks]
+  let mark = ""
+  const places: Array<number | undefined> = []
+  const current = () => ({ ...here, ...but, mark, tokens: { pets: order } })
+  const changes = Feed.make(ofResource(pets), {
+    check: Effect.void,
+    largePage: 1000,
+    read: (read) => {
+      places.push(read[0]?.place.position)
+      return Effect.succeed({ snapshot: current(), rows: [] })
+    },
+    state: () =>
+      Effect.sync(() => {
+        mark = left.shift() ?? mark
+        return { snapshot: current(), isInPlace: true, isMarked: true, proven: 50, durableUntil: null }
+      }),
+    clock: {
+      hasMark: () => Effect.succeed(true),
+      isOfRun: (token) => Effect.succeed(token === "89abcdef"),
+      keep: Effect.void,
+      lag: () => Effect.succeed(0),
+      wait: () => Effect.succeed(false)
+    }
+  })
+  const text = Cursor.encode(given, { organization: here.organization, resource: "pets" })
+  const reading = yield* changes({ cursor: text, limit: 10 }).pipe(
+    Effect.provideService(CurrentOrganization, CurrentOrganization.known(here.organization)),
+    Effect.forkChild
+  )
+  yield* TestClock.adjust("1 second")
+  const page = yield* Fiber.join(reading)
+  return { mark: Cursor.decode(page.cursor, "pets")?.mark, places }
+})
+
 it.effect("a reader who comes to another run of the server reads again what its mark does not prove", () =>
   Effect.gen(function* () {
-    const [order, mark] = ["0123abcd", "89abcdef"]
-    const place = { position: 90, id: "a", branch: "~" }
-    const given = {
-      order,
-      mark: "01234567",
-      ceiling: 40,
-      wal: 0,
-      walks: [{ feeds: { pets: order }, place, running: [] }]
-    }
-    const snapshot = { ...here, mark, tokens: { pets: order } }
-    const places: Array<number | undefined> = []
-    const changes = Feed.make(ofResource(pets), {
-      check: Effect.void,
-      largePage: 1000,
-      read: (walks) => {
-        places.push(walks[0]?.place.position)
-        return Effect.succeed({ snapshot, rows: [] })
-      },
-      state: () => Effect.succeed({ snapshot, isInPlace: true, isMarked: true, proven: 50, durableUntil: null }),
-      clock: {
-        hasMark: () => Effect.succeed(true),
-        keep: Effect.void,
-        lag: () => Effect.succeed(0),
-        wait: () => Effect.succeed(false)
-      }
-    })
-    const text = Cursor.encode(given, { organization: here.organization, resource: "pets" })
-    yield* changes({ cursor: text, limit: 10 }).pipe(
-      Effect.provideService(CurrentOrganization, CurrentOrganization.known(here.organization))
+    assert.deepStrictEqual(yield* resumed({}, ["89abcdef"]), { mark: "89abcdef", places: [49] })
+  })
+)
+
+it.effect("a standby that follows another run of its primary is read once it has the mark of that run", () =>
+  Effect.gen(function* () {
+    const marks = ["0000000a", "0000000a", "89abcdef"]
+    assert.strictEqual((yield* resumed(standby, marks)).mark, "89abcdef")
+    assert.strictEqual(
+      (yield* resumed(standby, ["0000000a"])).mark,
+      "0000000a",
+      "a standby far behind is read as it is"
     )
-    assert.deepStrictEqual(places, [49])
   })
 )

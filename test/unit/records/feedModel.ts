@@ -219,6 +219,7 @@ export const feedOf = (model: Model, role: "primary" | "standby") => {
       }),
     clock: {
       hasMark: (of) => Effect.sync(() => model.primary.marks.some((one) => one.token === of)),
+      isOfRun: () => Effect.succeed(true),
       keep: Effect.sync(() => (model.primary = mark(model.primary))),
       lag: () => Effect.succeed(0),
       wait: () => Effect.succeed(false)

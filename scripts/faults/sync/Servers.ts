@@ -1,0 +1,154 @@
+/** A primary and its standby, and what befalls them: crashes, failovers, and restores of earlier states. */
+import { appendFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Match } from "effect"
+import * as Cluster from "../../../test/support/Cluster.ts"
+import type { Event } from "./History.ts"
+
+/** What a primary writes, until a failover or a restore takes it back to an earlier place. */
+interface Era {
+  readonly parent?: Era
+  /** The place in the write-ahead log up to which it has what its parent wrote. */
+  readonly from: number
+}
+
+/** A state of the database. */
+export interface Moment {
+  readonly era: Era
+  /** A place in the write-ahead log behind the state. */
+  readonly wal: number
+}
+
+const settings = {
+  full_page_writes: "off",
+  max_connections: 60,
+  max_prepared_transactions: 50,
+  shared_buffers: "16MB",
+  wal_keep_size: "32MB",
+  min_wal_size: "32MB",
+  // A crash loses what commits asynchronously.
+  wal_writer_delay: "10s",
+  // Behind enough for readers to meet it.
+  recovery_min_apply_delay: "10ms"
+} as const
+
+const walOf = Effect.fnUntraced(function* ({ sql }: Cluster.Cluster, place: string) {
+  const [row] = yield* sql<{ wal: number }>`select (${sql.literal(place)} - '0/0')::float8 as wal`
+  return row?.wal ?? 0
+})
+
+/** Starts a primary and its standby, which are gone when the scope closes. */
+export const make = Effect.gen(function* () {
+  let primary = yield* Cluster.empty({ settings })
+  // Fewer files to copy.
+  for (const statement of [
+    "update pg_database set datistemplate = false",
+    "drop database template0",
+    "drop database template1"
+  ]) {
+    yield* primary.sql.unsafe(statement).unprepared
+  }
+  let standby = yield* Cluster.standbyOf(primary, settings)
+  const urls = [primary, standby].map(({ url }) => new URL(url).host).join()
+  let era: Era = { from: 0 }
+  let copy: (Moment & { readonly folder: string }) | undefined
+  let isCutOff = false
+  /** Counts the beginnings and ends of events: what spans one may be of either era. */
+  let count = 0
+
+  const rebuildStandby = Effect.gen(function* () {
+    yield* standby.kill
+    yield* Cluster.rebuild(standby, primary)
+    isCutOff = false
+  })
+  const reconnected = Effect.gen(function* () {
+    if (!isCutOff) return
+    yield* Cluster.follow(standby, primary)
+    isCutOff = false
+  })
+  const restore = Effect.fnUntraced(function* (isNewTimeline: boolean) {
+    if (copy === undefined) return false
+    yield* primary.kill
+    yield* primary.putBack(copy.folder)
+    if (isNewTimeline) {
+      writeFileSync(join(primary.folder, "recovery.signal"), "")
+      appendFileSync(join(primary.folder, "postgresql.auto.conf"), "restore_command = 'false'\n")
+    }
+    yield* primary.start
+    yield* Cluster.untilWritable(primary)
+    // A recovery proves what a mark proves, which is less.
+    era = { parent: copy.era, from: isNewTimeline ? 0 : copy.wal }
+    yield* rebuildStandby
+    return true
+  })
+
+  const befall = Match.type<Event>().pipe(
+    Match.when("crash", () => Effect.as(Effect.andThen(primary.kill, primary.start), true)),
+    Match.when("restart", () => Effect.as(Effect.andThen(primary.stop, primary.start), true)),
+    Match.when("crash of the standby", () => Effect.as(Effect.andThen(standby.kill, standby.start), true)),
+    Match.when("cut off the standby", () =>
+      Effect.gen(function* () {
+        if (isCutOff) return false
+        yield* Cluster.follow(standby, undefined)
+        return (isCutOff = true)
+      })
+    ),
+    Match.when("failover", () =>
+      Effect.gen(function* () {
+        yield* primary.kill
+        yield* Cluster.promote(standby)
+        ;[primary, standby] = [standby, primary]
+        era = { parent: era, from: yield* walOf(primary, "pg_last_wal_replay_lsn()") }
+        yield* rebuildStandby
+        return true
+      })
+    ),
+    Match.when("copy", () =>
+      Effect.gen(function* () {
+        const wal = yield* walOf(primary, "pg_current_wal_flush_lsn()")
+        copy = { era, wal, folder: yield* primary.snapshot }
+        return true
+      })
+    ),
+    Match.when("restore", () => restore(false)),
+    Match.when("restore into a new timeline", () => restore(true)),
+    Match.exhaustive
+  )
+
+  return {
+    primaryUrl: `postgres://postgres:postgres@${urls}/postgres?target_session_attrs=read-write`,
+    standbyUrl: `postgres://postgres:postgres@${urls}/postgres?target_session_attrs=standby`,
+    primary: () => primary,
+    standby: () => standby,
+    count: () => count,
+    /** Lets an event happen. False where it has no meaning now. Copies go away with the scope. */
+    befall: (event: Event) =>
+      Effect.gen(function* () {
+        count++
+        const has = yield* befall(event)
+        count++
+        return has
+      }),
+    /** Forgets the copy, and lets the standby follow. */
+    mend: Effect.andThen(
+      reconnected,
+      Effect.sync(() => (copy = undefined))
+    ),
+    /** The state that a reader has seen at most. */
+    moment: Effect.map(
+      Effect.suspend(() => walOf(primary, "pg_current_wal_flush_lsn()")),
+      (wal): Moment => ({ era, wal })
+    ),
+    /** True if the primary still has all that a state has. */
+    has: (moment: Moment) => {
+      let from = Infinity
+      for (let at: Era | undefined = era; at !== undefined; at = at.parent) {
+        if (at === moment.era) return moment.wal <= from
+        from = Math.min(from, at.from)
+      }
+      return false
+    }
+  }
+})
+
+export type Servers = Effect.Success<typeof make>
