@@ -25,6 +25,7 @@ Read-only access to the records of a veterinary wellness-plan business. Every ca
 - **Errors** have a \`detail\`: a text, or for 422 the list of all faults of the request, up to 100. A refusal has at most 64 KiB. Every error of an endpoint carries \`x-service: practice-data\`: a 404 or 410 without it comes from a proxy or another server. 503 means that a store is down, or that a store or the service is busy: try again after \`Retry-After\` seconds.
 - **Connections**: a request that is not HTTP gets 400, headers over 16 KiB get 431, and a request that does not arrive in time gets 408, each with a \`detail\`; then the connection is closed. \`Upgrade\` is ignored, and the request is the last of its connection; with \`Transfer-Encoding\` as well, it gets 411.
 - **Compression**: responses are zstd, br or gzip if \`Accept-Encoding\` allows it.
+- **Browsers**: a page of another origin may call the API only if the operator allows it. Whoever opens a page can read its API key, and with the key all your records: call the API from your server instead.
 - **Invoice deletions** are sent to the intake (\`/api/v1/docs\`). Read their outcome with \`/invoice-deletions/search\` and \`/get\`.
 - Every response carries \`x-request-id\`: that of the request if it has 1 to 128 visible ASCII characters, otherwise a new one.
 

@@ -20,6 +20,7 @@ import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { PspClient } from "../psp/PspClient.ts"
 import * as Notices from "./Notices.ts"
 import * as Server from "./Server.ts"
+import { CrossOrigins } from "../http/CrossOrigin.ts"
 import { IntakeSecrets } from "../deletions/IntakeSecrets.ts"
 import { Scheduler } from "../deletions/Scheduler.ts"
 import { TaskReads } from "../deletions/TaskReads.ts"
@@ -230,7 +231,9 @@ const single = (settings: Settings, references: Context.Context<never>) =>
     // These stop together and first: while requests are drained, the worker begins no task.
     Layer.provideMerge(Layer.merge(draining(settings), background(settings))),
     Layer.provideMerge(
-      Layer.unwrap(Effect.map(Server.appOf(routes(settings)), (app) => Server.serve(app, references)))
+      Layer.unwrap(Effect.map(Server.appOf(routes(settings)), (app) => Server.serve(app, references))).pipe(
+        Layer.provide(Layer.succeed(CrossOrigins, settings.corsOrigins))
+      )
     ),
     Layer.provide(
       Listener.layer({ ...settings, ...(Processes.isChild ? Processes.childListener : {}), isMeasured: true })

@@ -5,6 +5,7 @@ import { HttpApiBuilder, OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
 import { IntakeApi, VersionOneApi } from "../api/IntakeApi.ts"
 import { OperationsApi } from "../api/OperationsApi.ts"
+import * as CrossOrigin from "../http/CrossOrigin.ts"
 import * as PublicPages from "../http/PublicPages.ts"
 import * as QuickStart from "../http/QuickStart.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
@@ -96,7 +97,8 @@ const around = Effect.gen(function* () {
   const gate = yield* AuthorizationServer.gate
   const identify = yield* AuthorizationServer.identify
   const gated = Middleware.below([dataApiPrefix], gate)
-  const everywhere = Middleware.around(paths, { prefix: `${dataApiPrefix}/`, identify })
+  const crossOrigin = CrossOrigin.middleware(yield* CrossOrigin.CrossOrigins)
+  const everywhere = Middleware.around(paths, { prefix: `${dataApiPrefix}/`, identify }, crossOrigin)
   return HttpMiddleware.make((httpEffect) => everywhere(gated(httpEffect)))
 })
 

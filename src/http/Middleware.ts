@@ -94,6 +94,13 @@ const withFacts = <A, E, R>(handled: Effect.Effect<A, E, R>, facts: RequestFacts
     )
   })
 
+/** A middleware that needs the request and adds no error. */
+interface Around {
+  <E, R>(
+    httpEffect: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest>
+  ): Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest>
+}
+
 /** Looks up the key of a request before it is handled. */
 interface Identify {
   <A, E, R>(
@@ -106,8 +113,13 @@ interface Identify {
  * which observers get with the response. Paths match exactly; the router alone would accept several spellings of one.
  *
  * @param keyed the endpoints below the prefix have keys
+ * @param crossOrigin for pages of other origins
  */
-export const around = (paths: Paths, keyed: { readonly prefix: string; readonly identify: Identify }) =>
+export const around = (
+  paths: Paths,
+  keyed: { readonly prefix: string; readonly identify: Identify },
+  crossOrigin?: Around
+) =>
   HttpMiddleware.make((httpEffect) => {
     const handled = unexpectedErrors(httpEffect)
     return Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest>) => {
@@ -129,12 +141,21 @@ export const around = (paths: Paths, keyed: { readonly prefix: string; readonly 
       const started = RequestFacts.now(clock)
       const sampling = ServerSpan.sample(context, request, facts)
       let span: Tracer.Span | undefined
-      const respond = (hasKey: boolean) => {
+      const answer = (hasKey: boolean) => {
         span = hasKey ? sampling?.withKey : sampling?.withoutKey
         facts.trace = span
         return methods?.includes(method) === true
           ? Effect.map(withFacts(ServerSpan.within(span, sampling, handled), facts, id), completed(request, id))
           : Effect.succeed(HttpServerResponse.setHeader(refused(methods), "x-request-id", id))
+      }
+      const respond = (hasKey: boolean) => {
+        if (crossOrigin === undefined || !path.startsWith("/api/")) return answer(hasKey)
+        if (method !== "OPTIONS") return crossOrigin(answer(hasKey))
+        // A preflight has no key.
+        const isPreflight = methods !== undefined && headers["access-control-request-method"] !== undefined
+        return isPreflight
+          ? Effect.map(crossOrigin(answer(false)), HttpServerResponse.setHeader("x-request-id", id))
+          : answer(false)
       }
       const response =
         sampling?.withKey !== sampling?.withoutKey && facts.endpoint.startsWith(keyed.prefix)
@@ -159,13 +180,6 @@ export const alsoObservedBy = (observer: (facts: RequestFacts.RequestFacts) => v
   HttpMiddleware.make((httpEffect) =>
     Effect.updateService(httpEffect, RequestFacts.RequestObservers, (observers) => [...observers, observer])
   )
-
-/** A middleware that needs the request and adds no error. */
-interface Around {
-  <E, R>(
-    httpEffect: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest>
-  ): Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest>
-}
 
 /** The same around the requests below these prefixes, and nothing around any other. */
 export const below = (prefixes: ReadonlyArray<string>, middleware: Around): Around =>

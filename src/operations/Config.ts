@@ -2,6 +2,7 @@
 import { isatty } from "node:tty"
 import { Config, Duration, Effect, LogLevel, Option, Redacted } from "effect"
 import * as ConnectionUrl from "../database/ConnectionUrl.ts"
+import * as CrossOrigin from "../http/CrossOrigin.ts"
 import * as OtlpConfig from "../observability/OtlpConfig.ts"
 import * as Variable from "../process/Variable.ts"
 
@@ -63,6 +64,14 @@ export const variables = {
   roles: Variable.choices("ROLES", roles, "data-api,intake").pipe(Config.withDefault(roles)),
   deletionDelay: duration("DELETION_DELAY", [undefined, "366d"], "1m"),
   taskRetention: duration("TASK_RETENTION", [undefined, "36500d"], "90d"),
+  corsOrigins: Variable.variable(
+    "CORS_ORIGINS",
+    "origins such as https://app.example, separated by commas",
+    (given) => {
+      const origins = given.split(",").map((origin) => origin.trim())
+      return origins.every(CrossOrigin.isOrigin) ? origins : undefined
+    }
+  ).pipe(Config.withDefault([])),
   requireSignatures: flag("REQUIRE_SIGNATURES"),
   databaseUrl: Config.option(ConnectionUrl.variable("DATABASE_URL")),
   readDatabaseUrl: Config.option(ConnectionUrl.variable("READ_DATABASE_URL")),

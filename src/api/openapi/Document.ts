@@ -56,6 +56,9 @@ const headers = {
   }
 }
 
+/** The names of the headers that responses may have. */
+export const headerNames: ReadonlyArray<string> = Object.keys(headers)
+
 interface Response {
   readonly description: string
   readonly content?: OpenApi.OpenApiSpecContent

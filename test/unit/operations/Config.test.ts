@@ -49,6 +49,11 @@ const open: ReadonlyArray<Wrong> = [
     ["5", "soon", "x minutes", "1 fortnight", "-1 minute", "367 days", "Infinity", "-Infinity", long]
   ],
   ["TASK_RETENTION", "a duration of at most 36500d, such as 90d", ["90", "-1 minute", "Infinity", long]],
+  [
+    "CORS_ORIGINS",
+    "origins such as https://app.example, separated by commas",
+    ["*", "null", "https://a.example/", "a.example", "https://a.example,", "https://A.example", "file:///a"]
+  ],
   ["REQUIRE_SIGNATURES", boolean, ["maybe", " "]],
   ["MIGRATE", boolean, ["maybe", "constructor", " "]],
   ["LOG_LEVEL", "All, Fatal, Error, Warn, Info, Debug, Trace or None, such as Debug", ["loud", "5", " ", long]],
