@@ -76,7 +76,7 @@ export const make = Effect.gen(function* () {
     }
     yield* primary.start
     yield* Cluster.untilWritable(primary)
-    // A recovery proves what a mark proves, which is less.
+    // So does a recovery.
     era = { parent: copy.era, from: isNewTimeline ? 0 : copy.wal }
     yield* rebuildStandby
     return true
@@ -98,7 +98,9 @@ export const make = Effect.gen(function* () {
         yield* primary.kill
         yield* Cluster.promote(standby)
         ;[primary, standby] = [standby, primary]
-        era = { parent: era, from: yield* walOf(primary, "pg_last_wal_replay_lsn()") }
+        // One that has received nothing since it was started proves what a mark proves, which is less.
+        const end = "case when pg_last_wal_receive_lsn() is null then '0/0' else pg_last_wal_replay_lsn() end"
+        era = { parent: era, from: yield* walOf(primary, end) }
         yield* rebuildStandby
         return true
       })
