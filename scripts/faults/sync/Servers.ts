@@ -76,7 +76,7 @@ export const make = Effect.gen(function* () {
     }
     yield* primary.start
     yield* Cluster.untilWritable(primary)
-    // So does a recovery.
+    // A recovery proves what a mark proves, which is less.
     era = { parent: copy.era, from: isNewTimeline ? 0 : copy.wal }
     yield* rebuildStandby
     return true
@@ -98,7 +98,7 @@ export const make = Effect.gen(function* () {
         yield* primary.kill
         yield* Cluster.promote(standby)
         ;[primary, standby] = [standby, primary]
-        // One that has received nothing since it was started proves what a mark proves, which is less.
+        // So does a standby that has received nothing since it was started.
         const end = "case when pg_last_wal_receive_lsn() is null then '0/0' else pg_last_wal_replay_lsn() end"
         era = { parent: era, from: yield* walOf(primary, end) }
         yield* rebuildStandby

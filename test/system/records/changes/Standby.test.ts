@@ -5,6 +5,7 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
+import { pets } from "../../../../src/api/records/Pets.ts"
 import * as Cluster from "../../../support/Cluster.ts"
 import * as Follower from "../../../support/Follower.ts"
 import * as Writers from "../../../support/Writers.ts"
@@ -38,5 +39,29 @@ it.live("A reader that goes back and forth between the primary and a lagging sta
     yield* Follower.settled(reader, near)
     yield* Follower.assertEqual(reader, primary.sql)
     assert.deepStrictEqual([reader.gone(), only.gone()], [0, 0])
+  })
+)
+
+it.live("A reader of a standby goes on after a crash of the primary, also before there is a mark of its new run", () =>
+  Effect.gen(function* () {
+    const primary = yield* Cluster.make()
+    const standby = yield* Cluster.standbyOf(primary)
+    const service = yield* Follower.service(primary, standby, false)
+    const changes = service.changesOf(pets)
+    const source = { changesOf: () => changes }
+    const reader = Follower.make()
+    yield* primary.sql.unsafe(Follower.put("a", "first"))
+    yield* Cluster.caughtUp(standby, primary)
+    yield* reader.drain(source)
+    yield* primary.kill
+    yield* primary.start
+    yield* primary.sql.unsafe(Follower.put("a", "second"))
+    yield* Cluster.caughtUp(standby, primary)
+    yield* reader.drain(source)
+    yield* service.clock.keep
+    yield* Cluster.caughtUp(standby, primary)
+    yield* reader.drain(source)
+    yield* Follower.assertEqual(reader, primary.sql)
+    assert.strictEqual(reader.gone(), 0)
   })
 )
