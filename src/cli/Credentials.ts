@@ -58,7 +58,7 @@ const createKey = Command.make(
   {
     organization: Operators.organization,
     name: Flag.String("name").pipe(
-      Flag.withSchema(Operators.Line("what the key is for")),
+      Flag.withSchema(Commands.Line("what the key is for")),
       Flag.withDescription("What the key is for (required)")
     ),
     json: Output.json

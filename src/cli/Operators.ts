@@ -1,6 +1,7 @@
 /** The parts that operators' commands share: the databases of the service, and the flag `--organization`. */
-import { Effect, Layer, Option, Schema } from "effect"
+import { Effect, Layer, Option } from "effect"
 import { Flag } from "effect/cli"
+import * as Commands from "../operations/Commands.ts"
 import { config } from "../operations/Config.ts"
 import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
@@ -49,19 +50,9 @@ export const tasks = migrated("tasks", TaskDatabase)
 /** The databases for commands on API keys. Fails unless that of the keys is migrated. */
 export const keys = migrated("credentials", CredentialDatabase)
 
-const line = /^(?!\s)[^\p{Cc}\p{Cs}]{1,128}(?<!\s)$/u
-
-/** A text of one line, without white space around it. */
-export const Line = (what: string) =>
-  Schema.String.check(
-    Schema.isPattern(line, {
-      message: `Expected ${what}: 1 to 128 characters on one line, without white space around them`
-    })
-  )
-
 /** The id of an organization, as the intake takes it in a header. */
 export const organization = Flag.String("organization").pipe(
-  Flag.withSchema(Line("the id of an organization")),
+  Flag.withSchema(Commands.Line("the id of an organization")),
   Flag.withDescription("Id of the organization (required)")
 )
 

@@ -1,6 +1,6 @@
 /** The changes that operators can make. A change and its entry in the audit log are one transaction. */
 import { userInfo } from "node:os"
-import { type Context, Effect, Option, Result } from "effect"
+import { type Context, Effect, Option, Result, Schema } from "effect"
 import { CredentialDatabase, type Database, TaskDatabase } from "../database/Database.ts"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import * as Tasks from "../deletions/Tasks.ts"
@@ -23,6 +23,16 @@ export const commandLine: Effect.Effect<Actor> = Effect.sync(() => {
   )
   return { name, source: "command line" }
 })
+
+const line = /^(?!\s)[^\p{Cc}\p{Cs}]{1,128}(?<!\s)$/u
+
+/** The id of an organization, as the intake takes it in a header, or the name of a key. */
+export const Line = (what: string) =>
+  Schema.String.check(
+    Schema.isPattern(line, {
+      message: `Expected ${what}: 1 to 128 characters on one line, without white space around them`
+    })
+  )
 
 /** Organization, target (the id of a key, a secret or a task) and result. None may hold a secret. */
 type Change = readonly [organization: string, target: string, result: string]

@@ -14,10 +14,12 @@ import { guard, Token } from "./Access.ts"
 import { type Dependency, Figures, type Seen, Watch } from "./Figures.ts"
 import { iso } from "./Format.ts"
 import type { OperatorStore } from "./OperatorStore.ts"
+import * as Credentials from "./pages/Credentials.ts"
 import * as Deletions from "./pages/Deletions.ts"
 import * as Documents from "./pages/Documents.ts"
 import * as Lists from "./pages/Lists.ts"
 import * as Overview from "./pages/Overview.ts"
+import * as Replay from "./pages/Replay.ts"
 import * as Requests from "./pages/Requests.ts"
 import * as Task from "./pages/Task.ts"
 import { style } from "./Style.ts"
@@ -55,17 +57,31 @@ type Response = HttpServerResponse.HttpServerResponse
 type Asked = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
 
 /** A response may also be the failure of a handler. */
-const handlers: ReadonlyArray<
-  readonly ["GET" | "POST", HttpRouter.PathInput, Effect.Effect<Response, Response, Services | Asked>]
-> = [
+type Handler = Effect.Effect<Response, Response, Services | Asked>
+type Handled = readonly ["GET" | "POST", HttpRouter.PathInput, Handler]
+
+const changing = (
+  path: HttpRouter.PathInput,
+  { confirm, submit }: { readonly confirm: Handler; readonly submit: Handler }
+): ReadonlyArray<Handled> => [
+  ["GET", path, confirm],
+  ["POST", path, submit]
+]
+
+const handlers: ReadonlyArray<Handled> = [
   ["GET", "/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))],
   ["GET", "/ops", Overview.page],
   ["GET", "/ops/requests", Requests.page],
   ["GET", "/ops/deletions", Deletions.page],
   ["GET", "/ops/task", Task.page],
-  ["GET", "/ops/task/replay", Task.confirm],
-  ["POST", "/ops/task/replay", Task.replay],
-  ["GET", "/ops/keys", Lists.keys],
+  ...changing("/ops/task/replay", Task.replay),
+  ...changing("/ops/deletions/replay", Replay),
+  ["GET", "/ops/keys", Credentials.keys.list],
+  ...changing("/ops/keys/create", Credentials.keys.create),
+  ...changing("/ops/keys/revoke", Credentials.keys.revoke),
+  ["GET", "/ops/secrets", Credentials.secrets.list],
+  ...changing("/ops/secrets/create", Credentials.secrets.create),
+  ...changing("/ops/secrets/revoke", Credentials.secrets.revoke),
   ["GET", "/ops/changes", Lists.changes],
   ["GET", "/ops/audit", Lists.audit],
   ["GET", "/ops/runbook", Documents.runbook],

@@ -1,6 +1,6 @@
 /**
- * The reads of the operators' pages and the replay of a task, over the databases of tasks, API keys and records. Each
- * is bounded, ends within two seconds, and fails with a text for a person.
+ * The reads and changes of the operators' pages, over the databases of tasks, API keys and records. Each is bounded, ends
+ * within two seconds, and fails with a text for a person.
  */
 import { Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
@@ -18,6 +18,7 @@ import { isoTime, rowsOf } from "../database/Columns.ts"
 import * as TaskPages from "../deletions/TaskPages.ts"
 import { pageSize, type Place } from "../deletions/TaskPages.ts"
 import * as Tasks from "../deletions/Tasks.ts"
+import { IntakeSecret } from "../deletions/IntakeSecrets.ts"
 import { ApiKey } from "../keys/ApiKeys.ts"
 import * as AuditLog from "./AuditLog.ts"
 import * as Commands from "./Commands.ts"
@@ -103,10 +104,38 @@ const paged = <Row extends object>(
   return { rows, next: place === undefined ? undefined : Buffer.from(place).toString("base64url") }
 }
 
-const placedKeys = rowsOf(Schema.Struct({ ...ApiKey.fields, position: Schema.String }))
+const keyRows = rowsOf(Schema.Struct({ ...ApiKey.fields, position: Schema.String }))
+const secretRows = rowsOf(Schema.Struct({ ...IntakeSecret.fields, position: Schema.String }))
 
-const keyColumns = `organization_id, id, left(name, 400) as name, prefix, last_used_on::text, ${isoTime("created_at")},
-  ${isoTime("revoked_at")}, '' as position`
+interface CredentialFilter {
+  readonly organization: string | undefined
+  readonly id?: string | undefined
+}
+
+/** A page of credentials by organization and id, without the credentials themselves. */
+const credentialPage = (
+  sql: Database,
+  table: string,
+  columns: string,
+  { id, organization }: CredentialFilter,
+  after: string | undefined
+) => {
+  const place = placeOf(after)
+  return sql`
+    select organization_id, id, ${sql.literal(`${columns}${isoTime("created_at")}, ${isoTime("revoked_at")}`)}, '' as position
+    from ${sql.literal(table)}
+    where ${organization === undefined ? sql`true` : sql`organization_id = ${organization}`}
+      and ${id === undefined ? sql`true` : sql`id = ${id}`}
+      and ${place === undefined ? sql`true` : sql`(organization_id, id) > (${place[1]}, ${place[2]})`}
+    order by organization_id, id limit ${sql.literal(`${pageSize + 1}`)}`.unprepared
+}
+
+const keyColumns = "left(name, 400) as name, prefix, last_used_on::text, "
+
+const unsure = (store: string) => () => `The ${store} store did not answer. Look again: it may be done`
+
+/** Dead tasks that the page replays at once: more take longer than a page may. */
+export const mostReplayed = 1000
 
 const since = (column: string) => isoTime(column).replace(/ as \w+$/, " as since")
 
@@ -140,6 +169,8 @@ const make = Effect.gen(function* () {
   const records = yield* RecordDatabase
   const ofTasks = runner(sql, "task store")
   const ofKeys = runner(credentials, "credential store")
+  const inTasks = Effect.provideService(TaskDatabase, sql)
+  const inKeys = Effect.provideService(CredentialDatabase, credentials)
   const pages = TaskPages.make(sql)
   const ofAll = <A>(statements: Effect.Effect<A, SqlError>) =>
     Effect.andThen(sql.distribution.refresh, ofTasks(statements))
@@ -163,17 +194,10 @@ const make = Effect.gen(function* () {
     /** The latest entries of the audit log about a key, a secret or a task. */
     history: (organization: string, target: string): Effect.Effect<ReadonlyArray<AuditLog.Entry>, Unreadable> =>
       ofTasks(AuditLog.entries(sql, sql`a.organization_id = ${organization} and a.target = ${target}`, pageSize)),
-    /** API keys by organization, without their hashes. */
-    keys: (organization: string | undefined, after: string | undefined): Effect.Effect<Page<ApiKey>, Unreadable> => {
-      const place = placeOf(after)
-      const isOwned = organization === undefined ? credentials`true` : credentials`k.organization_id = ${organization}`
-      const isAfter =
-        place === undefined ? credentials`true` : credentials`(k.organization_id, k.id) > (${place[1]}, ${place[2]})`
-      const rows = credentials`
-        select ${credentials.literal(keyColumns)} from api_keys k where ${isOwned} and ${isAfter}
-        order by k.organization_id, k.id limit ${credentials.literal(`${pageSize + 1}`)}`
-      return Effect.map(ofKeys(placedKeys(rows.unprepared)), paged)
-    },
+    keys: (filter: CredentialFilter, after: string | undefined): Effect.Effect<Page<ApiKey>, Unreadable> =>
+      Effect.map(ofKeys(keyRows(credentialPage(credentials, "api_keys", keyColumns, filter, after))), paged),
+    secrets: (filter: CredentialFilter, after: string | undefined): Effect.Effect<Page<IntakeSecret>, Unreadable> =>
+      Effect.map(ofTasks(secretRows(credentialPage(sql, "intake_secrets", "", filter, after))), paged),
     /** The audit log, newest first. Changes of API keys are logged in the database of the keys. */
     audit: (after: string | undefined): Effect.Effect<Page<AuditLog.Entry>, Unreadable> => {
       const place = timedPlaceOf(after)
@@ -185,12 +209,24 @@ const make = Effect.gen(function* () {
     },
     /** The transactions that hold changes back, oldest first. */
     holders: runner(records, "record store")(rowsOf(Transaction)(records.unsafe(holders))),
-    /** Replays a dead task, and logs it. */
+    /** Counts dead tasks, as `Tasks.countDead` does. */
+    countDead: (filter: Tasks.DeadFilter) => ofTasks(inTasks(Tasks.countDead(filter))),
+    // Changes are logged.
     replay: (actor: Commands.Actor, organization: string, id: string) =>
-      ofTasks(
-        Effect.provideService(Commands.replayTask(actor, { id, organization }), TaskDatabase, sql),
-        () => "The task store did not answer. Look at the deletion again: it may be replayed"
-      )
+      ofTasks(inTasks(Commands.replayTask(actor, { id, organization })), unsure("task")),
+    replayDead: (actor: Commands.Actor, filter: Tasks.DeadFilter) =>
+      ofTasks(inTasks(Commands.replayDead(actor, filter, mostReplayed)), unsure("task")),
+    createKey: (actor: Commands.Actor, options: Parameters<typeof Commands.createKey>[1]) =>
+      Effect.map(ofKeys(inKeys(Commands.createKey(actor, options)), unsure("credential")), ({ id, key: secret }) => ({
+        id,
+        secret
+      })),
+    revokeKey: (actor: Commands.Actor, id: string) =>
+      ofKeys(inKeys(Commands.revokeKey(actor, id)), unsure("credential")),
+    addSecret: (actor: Commands.Actor, organization: string) =>
+      ofTasks(inTasks(Commands.addSecret(actor, organization)), unsure("task")),
+    revokeSecret: (actor: Commands.Actor, id: string) =>
+      ofTasks(inTasks(Commands.revokeSecret(actor, id)), unsure("task"))
   }
 })
 

@@ -12,6 +12,7 @@ const navigation = {
   "/ops/requests": "Requests",
   "/ops/deletions": "Deletions",
   "/ops/keys": "API keys",
+  "/ops/secrets": "Signing secrets",
   "/ops/changes": "Changes",
   "/ops/audit": "Audit log",
   "/ops/runbook": "Runbook",
@@ -86,11 +87,18 @@ export const shownOr = <A>(read: Result.Result<A, Unreadable>, view: (value: A) 
 /** A parameter of the request, unless it is empty, too long, or holds a character that no database accepts. */
 export type Query = (name: string) => string | undefined
 
-/** The parameters of the request. */
-export const query = Effect.map(HttpServerRequest.ParsedSearchParams, (parameters): Query => (name) => {
-  const value = Array.ensure(parameters[name] ?? [])[0]?.trim()
+export const usable = (given: string | undefined) => {
+  const value = given?.trim()
   return value === undefined || value === "" || value.length > 2000 || value.includes("\0") ? undefined : value
-})
+}
+
+/** The parameters of the request. */
+export const query = Effect.map(
+  HttpServerRequest.ParsedSearchParams,
+  (parameters): Query =>
+    (name) =>
+      usable(Array.ensure(parameters[name] ?? [])[0])
+)
 
 /** The handler of a page of the navigation. */
 export const page = <R>(place: Place, read: (parameter: Query) => Effect.Effect<View, never, R>) =>

@@ -5,7 +5,7 @@ import { mostOrganizations } from "../../deletions/TaskPages.ts"
 import { mostCounted, type Task, type TaskFilter, totalsOf } from "../../deletions/Tasks.ts"
 import { type Content, h, type Html, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, filterForm, id, nextPage, small, table, tabs } from "../Layout.ts"
+import { badge, button, clamped, filterForm, id, nextPage, small, table, tabs } from "../Layout.ts"
 import { OperatorStore, type TaskCounts, type TaskPage } from "../OperatorStore.ts"
 import * as Page from "../Page.ts"
 
@@ -99,6 +99,8 @@ export const page = Page.page(
         link(path, { state }),
         state !== undefined && h("input", { type: "hidden", name: "state", value: state })()
       ),
+      state === "dead" &&
+        h("p", { class: "actions" })(button("Replay several…", link(`${path}/replay`, { organization }))),
       Page.shownOr(found, (shown) => [
         h("p")(small(search === undefined ? orderOf(filter) : "Search result.")),
         tasks(shown, state, search === undefined ? none : notFound, now),

@@ -1,65 +1,13 @@
-/** `/ops/keys`, `/ops/changes` and `/ops/audit`: API keys, transactions that hold changes back, and the audit log. */
+/** `/ops/changes` and `/ops/audit`: transactions that hold changes back, and the audit log. */
 import { Effect } from "effect"
-import { type Content, h, link } from "../../http/Html.ts"
-import type { ApiKey } from "../../keys/ApiKeys.ts"
+import { type Content, h } from "../../http/Html.ts"
 import type { Entry } from "../AuditLog.ts"
 import { highest, type Seen, Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
-import { badge, clamped, filterForm, id, lagTile, nextPage, none, section, small, table, tile } from "../Layout.ts"
+import { clamped, id, lagTile, nextPage, none, section, small, table, tile } from "../Layout.ts"
 import { OperatorStore, type Transaction } from "../OperatorStore.ts"
 import { inTime, page, shownOr } from "../Page.ts"
 import { linkTo } from "./Deletions.ts"
-
-const day = 86_400_000
-
-const lastUsed = ({ created_at, last_used_on, revoked_at }: ApiKey, now: number): Content => {
-  if (last_used_on === null) {
-    const isOld = revoked_at === null && now - Date.parse(created_at) > 30 * day
-    return isOld ? badge("warning", "never") : none("never")
-  }
-  const days = Math.floor((now - Date.parse(last_used_on)) / day)
-  const relative = days < 1 ? "today" : days === 1 ? "yesterday" : `${Format.count(days)} days ago`
-  return [h("time", { datetime: last_used_on })(last_used_on), " ", small(relative)]
-}
-
-const keysTable = (rows: ReadonlyArray<ApiKey>, organization: string | undefined, now: number) =>
-  table<ApiKey>({
-    caption: "API keys",
-    rows,
-    key: (key) => key.id,
-    empty:
-      organization === undefined
-        ? ["No API key yet. Make one: ", h("code")("keys create --organization ID --name NAME")]
-        : `${organization} has no API key.`,
-    columns: {
-      Organization: ({ organization_id: of }) => id(of, link("/ops/keys", { organization: of })),
-      Name: ({ name }) => clamped(name),
-      Key: (key) => [id(`${key.prefix}…`), " ", small(key.id)],
-      Created: ({ created_at }) => Format.moment(created_at, now),
-      "Last used": (key) => lastUsed(key, now),
-      State: ({ revoked_at: at }) =>
-        at === null ? badge("fine", "active") : [badge("quiet", "revoked"), " ", small(Format.moment(at, now))]
-    }
-  })
-
-const code = h("code")
-
-export const keys = page(
-  "/ops/keys",
-  Effect.fnUntraced(function* (parameter) {
-    const store = yield* OperatorStore
-    const organization = parameter("organization")
-    const list = yield* inTime(store.keys(organization, parameter("after")))
-    return (now) => [
-      filterForm("/ops/keys", [["organization", "Organization", organization]], "/ops/keys"),
-      shownOr(list, ({ next, rows }) => [
-        keysTable(rows, organization, now),
-        nextPage("/ops/keys", { organization }, next)
-      ]),
-      h("p")(small("Make and revoke keys with the commands ", code("keys create"), " and ", code("keys revoke"), "."))
-    ]
-  })
-)
 
 const transactions = (rows: ReadonlyArray<Transaction>, now: number) =>
   table<Transaction>({

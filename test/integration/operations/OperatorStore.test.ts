@@ -128,7 +128,7 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
   it.effect("lists keys of an organization, without their hashes", () =>
     Effect.gen(function* () {
       const made = yield* ApiKeys.create({ organization: "org_keys", name: "Warehouse" })
-      const { rows } = yield* (yield* OperatorStore).keys("org_keys", undefined)
+      const { rows } = yield* (yield* OperatorStore).keys({ organization: "org_keys" }, undefined)
       assert.strictEqual(rows.length, 1)
       assert.deepInclude(rows[0], { id: made.id, name: "Warehouse", last_used_on: null, revoked_at: null })
       assert.notInclude(Object.keys(rows[0] ?? {}), "key_hash")
@@ -144,7 +144,7 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
       const dead = { ...everything, state: "dead" } as const
       assert.deepStrictEqual(yield* store.tasks(dead, text), yield* store.tasks(dead, undefined))
       assert.deepStrictEqual(yield* store.audit(text), yield* store.audit(undefined))
-      yield* store.keys(undefined, text)
+      yield* store.keys({ organization: undefined }, text)
     })
   )
 
@@ -256,11 +256,12 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
       })
       const layerOfRole = Layer.fresh(OperatorStore.layer).pipe(Layer.provide(layerShared(sql)))
       const store = yield* Effect.provide(OperatorStore, layerOfRole)
-      assert.isNotEmpty((yield* store.keys(undefined, undefined)).rows)
+      assert.isNotEmpty((yield* store.keys({ organization: undefined }, undefined)).rows)
       for (const refused of [
         Effect.asVoid(store.tasks({ ...everything, state: "dead" }, undefined)),
         Effect.asVoid(store.task("org_a", dead)),
-        Effect.asVoid(store.replay(alice, "org_a", dead))
+        Effect.asVoid(store.replay(alice, "org_a", dead)),
+        Effect.asVoid(store.addSecret(alice, "org_a"))
       ]) {
         assert.include((yield* Effect.flip(refused)).message, "may not do this in the task store")
       }

@@ -6,12 +6,12 @@ import { h, link } from "../../../src/http/Html.ts"
 import { Figures } from "../../../src/operations/Figures.ts"
 import * as Format from "../../../src/operations/Format.ts"
 import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
-import { busy, checksOf, entryOf, figures, keysOf, processOf, store, taskOf } from "./fakes.ts"
+import { busy, checksOf, entryOf, figures, keysOf, processOf, revokedId, store, taskOf } from "./fakes.ts"
 import { ask, basic, listener, token } from "./pages.ts"
 
 const now = Effect.runSync(Clock.currentTimeMillis)
 
-const paths = ["/ops", "/ops/requests", "/ops/deletions", "/ops/keys", "/ops/changes", "/ops/audit"]
+const paths = ["/ops", "/ops/requests", "/ops/deletions", "/ops/keys", "/ops/secrets", "/ops/changes", "/ops/audit"]
 const documents = ["/ops/runbook", "/ops/guide"]
 
 const dead = taskOf("org_oakridge", "delivery-1", "dead", now)
@@ -20,7 +20,20 @@ const completed = taskOf("org_harbor", "delivery-2", "completed", now)
 
 const ofTask = (path: string, { id, organization_id }: typeof dead) => link(path, { organization: organization_id, id })
 
-const memory = { tasks: [dead, completed], keys: keysOf(now), audit: [entryOf(dead, now)], holders: [] }
+const secret = {
+  organization_id: "org_harbor",
+  id: "secret_0a1b2c3d4e5f",
+  created_at: dead.received_at,
+  revoked_at: null
+}
+
+const memory = {
+  secrets: [secret],
+  tasks: [dead, completed],
+  keys: keysOf(now),
+  audit: [entryOf(dead, now)],
+  holders: []
+}
 
 const well = figures(Effect.succeed({ processes: [processOf(now, { recent: busy(now, 0.1) })], silent: [] }))
 
@@ -132,6 +145,59 @@ layer(listener(Layer.merge(well, store(memory))), { excludeTestServices: true })
         local: true
       })
     )
+  )
+
+  it.effect("the dead tasks of a reason are replayed after their number was confirmed", () =>
+    Effect.gen(function* () {
+      yield* shows("/ops/deletions?state=dead", ["Replay several…"])
+      const path = "/ops/deletions/replay"
+      const text = yield* shows(`${path}?reason=total`, ["<strong>2</strong>", "dead deletions match"])
+      // The tasks that die after the confirmation was shown are left alone.
+      assert.match(text, /<input type="hidden" name="before" value="\d{4}-/)
+      assert.strictEqual((yield* ask(`${path}?since=soon`)).status, 422)
+      assert.strictEqual((yield* ask(`${path}?reason=${"x".repeat(201)}`)).status, 422)
+      const refused = yield* ask(path, { form: { name: "alice", token: "wrong", reason: "total" } })
+      assert.strictEqual(refused.status, 403)
+      const done = yield* ask(path, { form: { name: "alice", token, reason: "total" } })
+      assert.deepStrictEqual([done.status, done.headers.get("location")], [303, "/ops/deletions?state=scheduled"])
+      const byCurl = { method: "POST", headers: { ...basic("bob", token), accept: "*/*" } }
+      assert.strictEqual((yield* ask(`${path}?reason=total`, byCurl)).status, 409)
+    }).pipe(
+      Effect.provide(listener(Layer.merge(well, store({ ...memory, tasks: [dead, another, completed] }))), {
+        local: true
+      })
+    )
+  )
+
+  it.effect.each([
+    ["/ops/keys", { organization: "org_a", purpose: "CI" }, "pda_live_new", "key_3nVVQ0aXbT1Zk"],
+    ["/ops/secrets", { organization: "org_a" }, "whsec_new", secret.id]
+  ] as const)("%s: one is made, and shown once; one is revoked", ([path, form, made, old]) =>
+    Effect.gen(function* () {
+      yield* shows(path, [`${path}/create`, `${path}/revoke?organization=`])
+      const create = { form: { ...form, name: "alice", token } }
+      const shown = yield* ask(`${path}/create`, create)
+      assert.deepStrictEqual([shown.status, shown.headers.get("cache-control")], [200, "no-store"])
+      assert.include(shown.text, `<pre>${made}</pre>`)
+      const byCurl = yield* ask(`${path}/create`, { ...create, headers: { accept: "*/*" } })
+      assert.strictEqual(byCurl.text, `${made}\n`)
+      const unnamed = yield* ask(`${path}/create`, { form: { name: "alice", token, organization: " " } })
+      assert.strictEqual(unnamed.status, 422)
+      const wrong = yield* ask(`${path}/create`, { form: { ...form, name: "alice", token: "wrong" } })
+      assert.strictEqual(wrong.status, 403)
+      assert.notInclude(wrong.text, made)
+      yield* shows(`${path}/revoke?id=${old}`, [old, "It stops working at once"])
+      const revoked = yield* ask(`${path}/revoke?id=${old}`, { form: { name: "alice", token } })
+      assert.strictEqual(revoked.status, 303)
+      assert.strictEqual((yield* ask(`${path}/revoke?id=nope`)).status, 404)
+    })
+  )
+
+  it.effect("a key that was revoked before is not revoked again", () =>
+    Effect.gen(function* () {
+      const again = yield* ask(`/ops/keys/revoke?id=${revokedId}`, { form: { name: "alice", token } })
+      assert.strictEqual(again.status, 409)
+    })
   )
 
   it.effect.each([

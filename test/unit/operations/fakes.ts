@@ -1,8 +1,9 @@
 /** Made-up data of the operators' pages: processes, tasks, keys and an audit log. */
-import { Array, Effect, Layer, Record } from "effect"
+import { Array, Effect, Layer, Option, Record, Redacted } from "effect"
 import type { State } from "../../../src/api/DeletionTasks.ts"
 import type { Health } from "../../../src/api/OperationsApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import type { IntakeSecret } from "../../../src/deletions/IntakeSecrets.ts"
 import type { ShownTask } from "../../../src/deletions/TaskPages.ts"
 import { Replay } from "../../../src/deletions/Tasks.ts"
 import type { ApiKey } from "../../../src/keys/ApiKeys.ts"
@@ -113,6 +114,9 @@ const keyOf = (now: number, id: string, created: number, some: Partial<ApiKey>):
   ...some
 })
 
+/** The id of the key of `keysOf` that is revoked. */
+export const revokedId = "key_7aVVQ0aXbT1Zk"
+
 /** Keys: in use, never used, and revoked. */
 export const keysOf = (now: number): ReadonlyArray<ApiKey> => [
   keyOf(now, "3nV", 90, { last_used_on: iso(now).slice(0, 10) }),
@@ -147,6 +151,7 @@ const pageOf = <A>(rows: ReadonlyArray<A> | undefined) =>
 export const store = (rows: {
   readonly tasks?: ReadonlyArray<ShownTask>
   readonly keys?: ReadonlyArray<ApiKey>
+  readonly secrets?: ReadonlyArray<IntakeSecret>
   readonly audit?: ReadonlyArray<Entry>
   readonly holders?: ReadonlyArray<Transaction>
 }) =>
@@ -177,7 +182,23 @@ export const store = (rows: {
         pageIf(organization, ({ id, idempotency_key }) => [id, idempotency_key].includes(text)),
       task: one,
       history: (_, target) => given(rows.audit?.filter((entry) => entry.target === target)),
-      keys: () => pageOf(rows.keys),
+      keys: ({ id }) => pageOf(rows.keys?.filter((key) => (id ?? key.id) === key.id)),
+      secrets: ({ id }) => pageOf(rows.secrets?.filter((secret) => (id ?? secret.id) === secret.id)),
+      countDead: ({ reason = "" }) =>
+        Effect.map(
+          Effect.suspend(() => given(tasks)),
+          (found) => found.filter(({ last_error }) => last_error?.includes(reason)).length
+        ),
+      replayDead: (_, { reason = "" }) =>
+        Effect.sync(() => {
+          const dead = tasks?.filter(({ last_error }) => last_error?.includes(reason)) ?? []
+          tasks = tasks?.filter((task) => !dead.includes(task))
+          return dead.length
+        }),
+      createKey: () => Effect.succeed({ id: "key_new", secret: Redacted.make("pda_live_new") }),
+      revokeKey: (_, id) => Effect.succeed(id === revokedId ? Option.none() : Option.some("org_oakridge")),
+      addSecret: () => Effect.succeed({ id: "secret_new", secret: Redacted.make("whsec_new") }),
+      revokeSecret: () => Effect.succeedSome({ organization: "org_oakridge", left: 0 }),
       audit: () => pageOf(rows.audit),
       holders: given(rows.holders),
       replay: Effect.fnUntraced(function* (_, organization, id) {

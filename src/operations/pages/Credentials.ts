@@ -1,0 +1,202 @@
+/** `/ops/keys` and `/ops/secrets`: API keys and signing secrets, how they are made, and how they are revoked. */
+import { Effect, Option, Redacted, Result, Schema } from "effect"
+import { type Content, h, link } from "../../http/Html.ts"
+import type { IntakeSecret } from "../../deletions/IntakeSecrets.ts"
+import type { ApiKey } from "../../keys/ApiKeys.ts"
+import * as Commands from "../Commands.ts"
+import * as Format from "../Format.ts"
+import {
+  badge,
+  button,
+  clamped,
+  field,
+  filterForm,
+  id,
+  nextPage,
+  none,
+  pairs,
+  small,
+  table,
+  unreadable
+} from "../Layout.ts"
+import { OperatorStore, type Page, type Unreadable } from "../OperatorStore.ts"
+import { inTime, page, type Query, respond, shownOr } from "../Page.ts"
+import * as Change from "./Change.ts"
+
+const day = 86_400_000
+
+const lastUsed = ({ created_at, last_used_on, revoked_at }: ApiKey, now: number): Content => {
+  if (last_used_on === null) {
+    const isOld = revoked_at === null && now - Date.parse(created_at) > 30 * day
+    return isOld ? badge("warning", "never") : none("never")
+  }
+  const days = Math.floor((now - Date.parse(last_used_on)) / day)
+  const relative = days < 1 ? "today" : days === 1 ? "yesterday" : `${Format.count(days)} days ago`
+  return [h("time", { datetime: last_used_on })(last_used_on), " ", small(relative)]
+}
+
+/** The pages of a kind of credentials. */
+const pagesOf = <Credential extends IntakeSecret>(kind: {
+  readonly place: "/ops/keys" | "/ops/secrets"
+  /** The noun, such as `API key`. */
+  readonly one: string
+  readonly read: (
+    of: OperatorStore["Service"],
+    filter: { readonly organization: string | undefined; readonly id?: string | undefined },
+    after: string | undefined
+  ) => Effect.Effect<Page<Credential>, Unreadable>
+  readonly columns: (now: number) => Readonly<Record<string, (one: Credential) => Content>>
+  /** What follows from a new one, and from a revoked one. */
+  readonly follows: { readonly made: string; readonly revoked: string }
+  readonly make: (
+    of: OperatorStore["Service"],
+    actor: Commands.Actor,
+    given: { readonly organization: string; readonly name: string }
+  ) => Effect.Effect<{ readonly id: string; readonly secret: Redacted.Redacted }, Unreadable>
+  readonly revoke: (
+    of: OperatorStore["Service"],
+    actor: Commands.Actor,
+    id: string
+  ) => Effect.Effect<Option.Option<unknown>, Unreadable>
+  /** True if each has a name. */
+  readonly isNamed: boolean
+}) => {
+  const { isNamed, one, place } = kind
+  const listOf = (organization: string | undefined) => link(place, { organization })
+
+  const list = page(
+    place,
+    Effect.fnUntraced(function* (parameter) {
+      const store = yield* OperatorStore
+      const organization = parameter("organization")
+      const found = yield* inTime(kind.read(store, { organization }, parameter("after")))
+      return (now) => [
+        filterForm(place, [["organization", "Organization", organization]], place),
+        h("p", { class: "actions" })(button(`New ${one}…`, link(`${place}/create`, { organization }))),
+        shownOr(found, ({ next, rows }) => [
+          table<Credential>({
+            caption: `${one}s`,
+            rows,
+            key: (row) => row.id,
+            empty: organization === undefined ? `No ${one} yet.` : `${organization} has no ${one}.`,
+            columns: {
+              Organization: ({ organization_id: of }) => id(of, listOf(of)),
+              ...kind.columns(now),
+              Created: ({ created_at }) => Format.moment(created_at, now),
+              State: ({ revoked_at: at }) =>
+                at === null ? badge("fine", "active") : [badge("quiet", "revoked"), " ", small(Format.moment(at, now))],
+              Change: ({ id: which, organization_id, revoked_at }) =>
+                revoked_at === null &&
+                h("a", { href: link(`${place}/revoke`, { organization: organization_id, id: which }) })("Revoke…")
+            }
+          }),
+          nextPage(place, { organization }, next)
+        ])
+      ]
+    })
+  )
+
+  const create = Change.make({
+    place,
+    path: `${place}/create`,
+    title: `New ${one}`,
+    subject: (parameter) =>
+      Effect.succeed({ organization: parameter("organization") ?? "", name: parameter("purpose") ?? "" }),
+    about: () => h("p")(`The ${one} is shown once. ${kind.follows.made}`),
+    hidden: () => ({}),
+    fields: ({ name, organization }) => [
+      field("organization", "Organization", { required: true, value: organization, maxlength: 128 }),
+      isNamed && field("purpose", "What it is for", { required: true, value: name, maxlength: 128 })
+    ],
+    button: `Make the ${one}`,
+    cancel: ({ organization }) => listOf(organization === "" ? undefined : organization),
+    make: Effect.fnUntraced(function* (actor, given) {
+      const isLine = Schema.is(Commands.Line(""))
+      if (!isLine(given.organization) || (isNamed && !isLine(given.name))) {
+        const problem = `Enter the organization${isNamed ? ", and what it is for" : ""}: 1 to 128 characters each.`
+        return Change.Made.Unchanged({ status: 422, problem })
+      }
+      const made = yield* kind.make(yield* OperatorStore, actor, given)
+      const secret = Redacted.value(made.secret)
+      return Change.Made.Shown({
+        title: `The new ${one}`,
+        text: secret,
+        view: [
+          h("p", { class: "note warning" })("Copy it now: it is not shown again."),
+          h("pre")(secret),
+          pairs({ Organization: id(given.organization, listOf(given.organization)), Id: id(made.id) }),
+          h("p")(button("Done", listOf(given.organization), "main"))
+        ]
+      })
+    })
+  })
+
+  const missing = (status: number, message: string) =>
+    Effect.flip(respond({ title: `Revoke ${one}`, place, isLive: false, status, view: () => unreadable(message) }))
+
+  const requested = Effect.fnUntraced(function* (parameter: Query) {
+    const store = yield* OperatorStore
+    const filter = { organization: parameter("organization"), id: parameter("id") ?? "" }
+    const found = yield* inTime(kind.read(store, filter, undefined))
+    if (Result.isFailure(found)) return yield* missing(503, found.failure.message)
+    return found.success.rows[0] ?? (yield* missing(404, `There is no ${one} ${filter.id}`))
+  })
+
+  const revoke = Change.make({
+    place,
+    path: `${place}/revoke`,
+    title: `Revoke this ${one}?`,
+    subject: requested,
+    about: (row) => [
+      pairs({
+        Organization: id(row.organization_id),
+        Id: id(row.id),
+        ...Object.fromEntries(
+          Object.entries(kind.columns(Date.parse(row.created_at))).map(([name, of]) => [name, of(row)])
+        )
+      }),
+      h("p")(`It stops working at once, for good. ${kind.follows.revoked}`)
+    ],
+    hidden: ({ id: which, organization_id: organization }) => ({ organization, id: which }),
+    button: `Revoke this ${one}`,
+    cancel: ({ organization_id: of }) => listOf(of),
+    make: Effect.fnUntraced(function* (actor, { id: which, organization_id: of }) {
+      return Option.match(yield* kind.revoke(yield* OperatorStore, actor, which), {
+        onNone: () => Change.Made.Unchanged({ status: 409, problem: `This ${one} was revoked before.` }),
+        onSome: () => Change.Made.Led({ to: listOf(of), text: `Revoked ${which}` })
+      })
+    })
+  })
+
+  return { list, create, revoke }
+}
+
+export const keys = pagesOf<ApiKey>({
+  place: "/ops/keys",
+  one: "API key",
+  isNamed: true,
+  read: (store, filter, after) => store.keys(filter, after),
+  columns: (now) => ({
+    Name: ({ name }) => clamped(name),
+    Key: (key) => [id(`${key.prefix}…`), " ", small(key.id)],
+    "Last used": (key) => lastUsed(key, now)
+  }),
+  follows: { made: "It reads the data of its organization.", revoked: "Requests with it get 401." },
+  make: (store, actor, given) => store.createKey(actor, given),
+  revoke: (store, actor, which) => store.revokeKey(actor, which)
+})
+
+export const secrets = pagesOf<IntakeSecret>({
+  place: "/ops/secrets",
+  one: "signing secret",
+  isNamed: false,
+  read: (store, filter, after) => store.secrets(filter, after),
+  columns: () => ({ Id: (secret) => id(secret.id) }),
+  follows: {
+    made: "From then on, deliveries of the organization must be signed.",
+    revoked:
+      "Deliveries that it signs get 401. Without a secret, an organization need not sign, unless REQUIRE_SIGNATURES is set."
+  },
+  make: (store, actor, { organization }) => store.addSecret(actor, organization),
+  revoke: (store, actor, which) => store.revokeSecret(actor, which)
+})
