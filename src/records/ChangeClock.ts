@@ -64,7 +64,7 @@ export class ChangeClock extends Context.Service<
     readonly lastLag: Effect.Effect<number>
     /** True if the primary has a mark, or is not reachable. */
     readonly hasMark: (token: string) => Effect.Effect<boolean>
-    /** True if a mark is of the run of the primary, or the primary is not reachable. */
+    /** True if a mark is of the run of the primary, or there is none. False if the primary is not reachable. */
     readonly isOfRun: (token: string) => Effect.Effect<boolean>
     /** Waits for changes after a position. False on a timeout, where too many wait already, and once the process stops. */
     readonly wait: (seen: Seen, timeout: Duration.Duration) => Effect.Effect<boolean>
@@ -276,20 +276,23 @@ export const make = (
     yield* waiters.advance(readableIn(progress), read.tokens)
   })
 
-  const isOnPrimary = (condition: Fragment) =>
+  const isOnPrimary = (condition: Fragment, unreachable: boolean) =>
     query(
       tasks,
       Schema.Struct({ has: Schema.Boolean }),
       tasks`select exists (select from change_marks where ${condition}) as has where not pg_is_in_recovery()`
-    ).pipe(Effect.map((rows) => rows?.[0]?.has ?? true))
+    ).pipe(Effect.map((rows) => (rows === undefined ? unreachable : (rows[0]?.has ?? true))))
 
   return {
     keep: Effect.asVoid(keep),
     lag,
     lastLag: Effect.sync(() => last),
-    hasMark: (token) => isOnPrimary(tasks`token = ${token}`),
+    hasMark: (token) => isOnPrimary(tasks`token = ${token}`, true),
     isOfRun: (token) =>
-      isOnPrimary(tasks`token = ${token} and timeline = change_timeline() and started_at = pg_postmaster_start_time()`),
+      isOnPrimary(
+        tasks`token = ${token} and timeline = change_timeline() and started_at = pg_postmaster_start_time()`,
+        false
+      ),
     wait: waiters.wait,
     stopWaiting: waiters.stop,
     watch: tick.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.andThen(Effect.never))

@@ -39,7 +39,7 @@ const busy = new RecordStoreDown({ detail: "The record store is busy" })
 const wokenAtOnce = 16
 
 /** The time for a mark to arrive on a standby. */
-const replication = "200 millis"
+const replication = "400 millis"
 
 /** The most reads for a page, where the feed has to be settled first or a table is truncated. */
 const attempts = 5

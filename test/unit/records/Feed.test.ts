@@ -209,7 +209,7 @@ const resumed = Effect.fnUntraced(function* (but: Partial<Cursor.FeedSnapshot>, 
     Effect.provideService(CurrentOrganization, CurrentOrganization.known(here.organization)),
     Effect.forkChild
   )
-  yield* TestClock.adjust("1 second")
+  yield* TestClock.adjust("2 seconds")
   const page = yield* Fiber.join(reading)
   return { mark: Cursor.decode(page.cursor, "pets")?.mark, places }
 })
