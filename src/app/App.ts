@@ -6,7 +6,7 @@ import { HttpRouter, HttpServer } from "effect/http"
 import { config, type Settings } from "../operations/Config.ts"
 import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
-import { EmbeddedDatabaseError } from "../database/Embedded.ts"
+import { EmbeddedDatabaseError } from "../database/EmbeddedCluster.ts"
 import { demoKeys } from "../demo/DemoData.ts"
 import { accounts } from "../demo/DemoProcessor.ts"
 import { loadDemoData } from "../demo/Load.ts"
@@ -263,17 +263,27 @@ const several = (settings: Settings) =>
     Layer.provideMerge(operators(settings)),
     // The pages of operators take few connections. The children migrate.
     Layer.provide(
-      Databases.layer({ ...settings, poolSize: 2, migrate: Option.some(false) }, { fill: () => Effect.void })
+      Databases.layer({ ...settings, poolSize: 2, migrate: Option.some(false) }, { fill: () => Effect.succeed(false) })
     ),
     Layer.provide(Figures.layerOfChildren),
     Layer.provide([Children.layer(settings.processes), ProcessRuntime.layer(["parent"]), NodeServices.layer])
   )
+
+/** Fails if a port is in use: before a first start makes a database. */
+const assertPortsAreFree = Effect.fnUntraced(function* (settings: Settings) {
+  if (Processes.isChild) return
+  yield* Processes.assertIsFree(settings)
+  const { operationsHost: host, operationsPort } = settings
+  if (Option.isNone(operationsPort)) return
+  yield* Effect.mapError(Processes.assertIsFree({ host, port: operationsPort.value }), OperationsListener.cannotListen)
+})
 
 const served = Effect.fnUntraced(function* (
   settings: Settings
 ): Effect.fn.Return<Layer.Layer<never, Failure.Failure | Processes.ChildEnded, LogWriter>, Failure.Failure> {
   const { databaseUrl, processes } = settings
   if (processes === 1 || Processes.isChild) {
+    yield* assertPortsAreFree(settings)
     return Layer.effectDiscard(Layer.build(single(settings, yield* Effect.context())))
   }
   yield* Memory.assertFits(processes)

@@ -3,6 +3,7 @@ import { type Duration, Effect, Fiber, Layer, Option, type Redacted, Schema } fr
 import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import type { PgClient } from "@effect/sql-pg"
+import { note } from "../process/Printed.ts"
 import { rowsOf } from "./Columns.ts"
 import {
   lockTimeout,
@@ -29,8 +30,8 @@ export interface DatabaseSettings {
 }
 
 export interface Options {
-  /** Fills a new embedded database. No other is ever filled. */
-  readonly fill: (sql: PgClient.PgClient) => Effect.Effect<unknown, SqlError>
+  /** Fills a new embedded database. No other is ever filled. False if it has data. */
+  readonly fill: (sql: PgClient.PgClient) => Effect.Effect<boolean, SqlError>
   /** The time that a connection to a Postgres may take to open; a second by default. */
   readonly connectTimeout?: Duration.Input
   /** True if the embedded database may be another process's, as for a command while the service runs. */
@@ -42,8 +43,9 @@ const embedded = (settings: DatabaseSettings, { fill, asGuest = false }: Options
     Effect.gen(function* () {
       const { admitGuests, isGuest, sql } = yield* Embedded.connect(settings.dataDir, { asGuest })
       if (!isGuest) {
-        if (Option.getOrElse(settings.migrate, () => true)) yield* migrate(sql)
-        if (yield* isMigrated(sql)) yield* fill(sql)
+        const isMigrating = Option.getOrElse(settings.migrate, () => true)
+        if (isMigrating && (yield* migrate(sql)).length > 0) yield* note("Its tables are made")
+        if ((yield* isMigrated(sql)) && (yield* fill(sql))) yield* note("Its demo data is loaded")
         yield* admitGuests
       }
       return layerShared(sql)

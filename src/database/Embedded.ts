@@ -3,8 +3,8 @@
  * over a socket. It is a single session, so its client has exactly one connection. One process has it open, and
  * shares it with operators' commands.
  */
-import { connect as connectSocket } from "node:net"
-import { PGlite } from "@electric-sql/pglite"
+import { connect as connectSocket, Socket } from "node:net"
+import type { PGlite } from "@electric-sql/pglite"
 import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
 import { PgClient } from "@effect/sql-pg"
 import { Cause, Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
@@ -12,43 +12,12 @@ import * as FileLock from "../process/FileLock.ts"
 import * as Columns from "./Columns.ts"
 import { type Database, guarded } from "./Database.ts"
 import * as Distribution from "./Distribution.ts"
+import * as EmbeddedCluster from "./EmbeddedCluster.ts"
+import type { EmbeddedDatabaseError } from "./EmbeddedCluster.ts"
 import * as EmbeddedGuests from "./EmbeddedGuests.ts"
-
-/** The embedded database cannot be opened. */
-export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseError>()("EmbeddedDatabaseError", {
-  message: Schema.String,
-  cause: Schema.optionalKey(Schema.Defect())
-}) {}
 
 /** The folder is another process's, which may be about to end. */
 class Taken extends Schema.TaggedError<Taken>()("Taken", {}) {}
-
-/** The contents of a data folder. A volume may have the last one; a killed process leaves a journal of the lock. */
-const ours = ["postgres", "made", "lock", "lock-journal", "lock.sock", "lost+found"]
-
-/** Prepares the folder of the cluster. One that was cut short while it was made lacks its mark, and is made again. */
-const clusterIn = Effect.fnUntraced(function* (folder: string) {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const cluster = path.join(folder, "postgres")
-  const marker = path.join(folder, "made")
-  if (!(yield* fs.exists(marker))) yield* fs.remove(cluster, { recursive: true, force: true })
-  yield* fs.makeDirectory(cluster, { recursive: true, mode: 0o700 })
-  const isOwn = (yield* fs.readDirectory(folder)).every((name) => ours.includes(name))
-  // Private, since a cluster has signing secrets. A volume may belong to another user.
-  yield* Effect.forEach(isOwn ? [folder, cluster] : [cluster], (each) => Effect.ignore(fs.chmod(each, 0o700)))
-  return { cluster, made: fs.writeFileString(marker, "The cluster beside this file is whole.\n") }
-})
-
-const open = (cluster: string) =>
-  Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () => PGlite.create({ dataDir: cluster }),
-      catch: (cause) =>
-        new EmbeddedDatabaseError({ message: `The embedded database at ${cluster} cannot be opened.`, cause })
-    }),
-    (database) => Effect.promise(() => database.close())
-  )
 
 /** Serves a database at the path of a socket until the scope closes. */
 const listen = (db: PGlite, path: string) =>
@@ -69,9 +38,21 @@ export interface Embedded {
   readonly admitGuests: Effect.Effect<void, EmbeddedDatabaseError, Scope.Scope>
 }
 
+/**
+ * Connects to the socket. PGlite ignores a request to cancel a statement, which comes on a connection beside that of the
+ * statement, and would keep it open. It is closed, so that a stop waits for the statement alone.
+ */
+const streamOf = (path: string) => {
+  let socket: Socket | undefined
+  return () => {
+    if (socket?.destroyed === false) return new Socket().destroy()
+    return (socket = connectSocket(path))
+  }
+}
+
 const clientOf = (path: string, connectTimeout?: Duration.Input) =>
   PgClient.make({
-    path,
+    stream: streamOf(path),
     username: "postgres",
     database: "postgres",
     maxConnections: 1,
@@ -99,17 +80,16 @@ const clientOf = (path: string, connectTimeout?: Duration.Input) =>
   )
 
 const cannotListen = ({ cause }: Cause.UnknownError) =>
-  new EmbeddedDatabaseError({ message: "The embedded database cannot listen.", cause })
+  EmbeddedCluster.failed("The embedded database cannot listen.", cause)
 
 /**
- * Opens a database in this process.
+ * Connects to a database of this process.
  *
  * @param guestSocket the path of the socket for other processes
  */
-const host = Effect.fnUntraced(function* (dataDir: string, guestSocket?: string) {
+const host = Effect.fnUntraced(function* (database: PGlite, guestSocket?: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const database = yield* open(dataDir)
   const socket = path.join(yield* fs.makeTempDirectoryScoped({ prefix: "practice-data-" }), ".s.PGSQL.5432")
   yield* Effect.mapError(listen(database, socket), cannotListen)
   const sql = yield* clientOf(socket)
@@ -148,10 +128,7 @@ const openFolder = Effect.fnUntraced(function* (folder: string, asGuest: boolean
   const socket = EmbeddedGuests.socketIn(folder)
   if ((yield* FileLock.take(path.join(folder, "lock"))) && !(yield* isAnswered(socket))) {
     yield* fs.remove(socket, { force: true })
-    const { cluster, made } = yield* clusterIn(folder)
-    const opened = yield* host(cluster, socket)
-    yield* made
-    return opened
+    return yield* host(yield* EmbeddedCluster.open(folder), socket)
   }
   if (!asGuest) return yield* new Taken()
   return yield* Effect.mapError(visit(socket), () => new Taken())
@@ -170,15 +147,13 @@ export const connect = Effect.fn("Embedded.connect")(function* (
   const folder = (yield* Path.Path).resolve(dataDir)
   // Each attempt that fails closes what it opened.
   const attempt = Effect.gen(function* () {
-    if (dataDir === "memory") return yield* host("memory://")
+    if (dataDir === "memory") return yield* host(yield* EmbeddedCluster.inMemory)
     const scope = yield* Effect.flatMap(Effect.scope, Scope.fork)
     return yield* openFolder(folder, asGuest).pipe(
       Scope.provide(scope),
       Effect.tapCause((cause) => Scope.close(scope, Exit.failCause(cause)))
     )
   })
-  const failed = (message: string, cause?: unknown) =>
-    new EmbeddedDatabaseError({ message, ...(cause === undefined ? {} : { cause }) })
   return yield* attempt.pipe(
     Effect.retry({
       while: Schema.is(Taken),
@@ -189,11 +164,11 @@ export const connect = Effect.fn("Embedded.connect")(function* (
     }),
     Effect.catchTags({
       UnknownError: ({ cause }) =>
-        failed(`The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`, cause),
+        EmbeddedCluster.failed(`The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`, cause),
       PlatformError: (cause) =>
-        failed(`The data folder of DATA_DIR, ${dataDir}, cannot be used: ${cause.message}`, cause),
+        EmbeddedCluster.failed(`The data folder of DATA_DIR, ${dataDir}, cannot be used: ${cause.message}`, cause),
       Taken: () =>
-        failed(
+        EmbeddedCluster.failed(
           `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`
         )
     })

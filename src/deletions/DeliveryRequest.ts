@@ -8,6 +8,7 @@ import { DeliveryHeaders } from "../api/IntakeApi.ts"
 import { smallBody } from "../api/JsonBody.ts"
 import * as LargeBodies from "../http/LargeBodies.ts"
 import { ReceivedBody } from "../http/JsonBodyServer.ts"
+import { moduleBeside } from "../process/Package.ts"
 import * as Delivery from "./Delivery.ts"
 
 const identifying = ["idempotency-key", "x-organization-id"] as const satisfies ReadonlyArray<keyof Delivery.Identity>
@@ -31,7 +32,7 @@ export const headersOf = (
     invalidRequest(validationErrors(issue, ["header"]))
   )
 
-const deliveries = LargeBodies.moduleBeside(import.meta.url, "Delivery")
+const deliveries = moduleBeside(import.meta.url, "Delivery")
 
 /** The delivery of the current request, or the faults of its body. */
 export const read = Effect.fnUntraced(function* (headers: DeliveryHeaders) {

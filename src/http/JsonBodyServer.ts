@@ -11,8 +11,9 @@ import { JsonBody, mayBeLarge, smallBody } from "../api/JsonBody.ts"
 import type * as JsonPruning from "./JsonPruning.ts"
 import { parse, wantedBy } from "./JsonPruning.ts"
 import * as LargeBodies from "./LargeBodies.ts"
+import { moduleBeside } from "../process/Package.ts"
 
-const pruning = LargeBodies.moduleBeside(import.meta.url, "JsonPruning")
+const pruning = moduleBeside(import.meta.url, "JsonPruning")
 
 const isEncoded = (contentEncoding = "") =>
   contentEncoding !== "" && !["", "identity"].includes(contentEncoding.trim().toLowerCase())

@@ -2,10 +2,9 @@
  * Jobs on large bodies, in one worker thread: hostile bodies do not block the event loop. The thread starts with the first
  * job, takes one at a time, and returns small values only.
  */
-import { extname } from "node:path"
-import { fileURLToPath } from "node:url"
 import { Worker } from "node:worker_threads"
 import { Data, Effect, Semaphore } from "effect"
+import { moduleBeside } from "../process/Package.ts"
 
 /** Too many large bodies are waiting for the thread, or it ran out of memory. */
 export class LargeBodiesBusy extends Data.TaggedError("LargeBodiesBusy") {}
@@ -58,9 +57,6 @@ const runNow = <Output>(message: Message) =>
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     worker.postMessage(message)
   })
-
-/** The module of this name in the folder of another one: a source, or compiled. */
-export const moduleBeside = (url: string, name: string) => new URL(`${name}${extname(fileURLToPath(url))}`, url)
 
 /** Runs the job of a module in the thread, in turn. */
 export const run = <M extends JobModule>(

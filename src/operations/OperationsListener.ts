@@ -9,6 +9,7 @@ import { cacheable } from "../http/Html.ts"
 import { Listener } from "../http/Listener.ts"
 import { unexpectedErrors } from "../http/Middleware.ts"
 import * as Exposition from "../observability/Exposition.ts"
+import { explainListen } from "../process/Failure.ts"
 import { version } from "../process/Package.ts"
 import { guard, Token } from "./Access.ts"
 import { type Dependency, Figures, type Seen, Watch } from "./Figures.ts"
@@ -143,10 +144,9 @@ export class OperatorsPage extends Context.Service<OperatorsPage, { readonly url
   "practice-data/operations/OperationsListener/OperatorsPage"
 ) {}
 
-const cannotListen = (cause: unknown) =>
-  new CannotListen({
-    message: `The operators' listener cannot listen: ${cause instanceof Error ? cause.message : String(cause)}. Choose another address with OPERATIONS_HOST and OPERATIONS_PORT.`
-  })
+/** The error of a listener, by its cause. */
+export const cannotListen = ({ cause }: { readonly cause: unknown }) =>
+  new CannotListen({ message: explainListen("The operators' listener", cause, "OPERATIONS_") })
 
 /** Listens. */
 export const layer = (options: Options) => {
@@ -163,6 +163,6 @@ export const layer = (options: Options) => {
   // Fresh: a router is shared by all that are built together, and the service has one of its own.
   return Layer.fresh(Layer.provide(listening, served)).pipe(
     Layer.provide([Listener.layer({ ...limits, ...options }), Watch.layer, Token.layer(options.token)]),
-    Layer.catchTag("ServeError", ({ cause }) => Layer.effect(OperatorsPage, Effect.fail(cannotListen(cause))))
+    Layer.catchTag("ServeError", (error) => Layer.effect(OperatorsPage, Effect.fail(cannotListen(error))))
   )
 }

@@ -18,6 +18,12 @@ const configuration = ({ cause }: ConfigError) =>
 
 const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.message : String(cause))
 
+/** Explains why a server cannot listen on the address of the variables HOST and PORT, with a prefix or without. */
+export const explainListen = (what: string, cause: unknown, prefix = "") =>
+  Predicate.hasProperty(cause, "code") && cause.code === "EADDRINUSE" && Predicate.hasProperty(cause, "port")
+    ? `Port ${String(cause.port)} is in use. Stop the program that uses it, or choose another port with ${prefix}PORT.`
+    : `${what} cannot listen: ${reasonOf(cause)}. Choose another address with ${prefix}HOST and ${prefix}PORT.`
+
 /** An error whose message is meant for the user as it is. */
 interface Explained {
   readonly _tag: "CannotListen" | "EmbeddedDatabaseError" | "NotMigrated" | "Refused" | "Unavailable"
@@ -47,7 +53,7 @@ export const explain = (failure: Failure): string => {
     case "ServeError":
       if (Predicate.hasProperty(failure.cause, "code") && failure.cause.code === "ENOTSUP")
         return "This system cannot share a port among processes. Leave PROCESSES unset, and start several processes on ports of their own behind a load balancer."
-      return `The server cannot listen: ${reasonOf(failure.cause)}. Choose another address with HOST and PORT.`
+      return explainListen("The server", failure.cause)
     case "SqlError":
       return sqlFailure(failure)
     default:

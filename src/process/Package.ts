@@ -9,7 +9,11 @@ const decode = Schema.decodeSync(Schema.fromJsonString(Schema.Struct({ version: 
 // Read, since an import would be resolved below the folder of compiled files.
 export const { version } = decode(readFileSync(new URL("../../package.json", import.meta.url), "utf8"))
 
-const isSource = extname(import.meta.filename) === ".ts"
+const extension = extname(import.meta.filename)
+
+/** The module of this name in the folder of another one: a source, or compiled. */
+export const moduleBeside = (url: string, name: string) => new URL(`${name}${extension}`, url)
 
 /** The text of a command. From a clone, npm runs it. */
-export const invocation = (command: string) => (isSource ? `npm run cli -- ${command}` : `practice-data ${command}`)
+export const invocation = (command: string) =>
+  extension === ".ts" ? `npm run cli -- ${command}` : `practice-data ${command}`

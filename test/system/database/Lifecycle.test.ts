@@ -90,7 +90,7 @@ layer(Demo.layer, { ...options, concurrent: true })("The program on its embedded
     })
   )
 
-  it.effect("refuses a folder that another process uses, in one line that names it, and leaves the other alone", () =>
+  it.effect("refuses a folder that another process uses, naming it, and leaves the other alone", () =>
     Effect.gen(function* () {
       const DATA_DIR = join(yield* Program.usedFolder, ".data")
       const first = yield* Program.start({ DATA_DIR })
@@ -98,7 +98,7 @@ layer(Demo.layer, { ...options, concurrent: true })("The program on its embedded
       assert.strictEqual(second.code, 1)
       assert.include(second.output, `DATA_DIR`)
       assert.include(second.output, DATA_DIR)
-      assert.strictEqual(second.output.trim().split("\n").length, 1, second.output)
+      assert.strictEqual(second.output.trim().split("\n").length, 2, second.output)
       assert.deepStrictEqual(yield* answersOf(first), yield* Demo)
     })
   )

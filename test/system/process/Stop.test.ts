@@ -83,7 +83,7 @@ describe.concurrent("A stop signal", () => {
         const DATA_DIR = yield* Process.temporaryFolder
         const first = yield* Process.start({ DATA_DIR })
         yield* eventually("the cluster", () => existsSync(join(DATA_DIR, "postgres")))
-        yield* endsInOrder(first, 10)
+        yield* endsInOrder(first, 1)
         const second = yield* Program.start({ DATA_DIR })
         assert.strictEqual((yield* second.client.ask("/charges/search")).status, 200)
         yield* endsInOrder(second, 10, "SIGINT")
