@@ -4,7 +4,7 @@ import { Predicate, Schema, SchemaIssue } from "effect"
 import type { ConfigError } from "effect/Config"
 import type { ServeError } from "effect/http/HttpServerError"
 import type { MigrationError } from "effect/sql/Migrator"
-import type { SqlError } from "effect/sql/SqlError"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { note } from "./Printed.ts"
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
@@ -35,8 +35,13 @@ export type Failure = ConfigError | Explained | MigrationError | ServeError | Sq
 
 const database = "The database (of DATABASE_URL or CREDENTIALS_DATABASE_URL, or the embedded one)"
 
+const diskFull = "53100"
+
 /** The message of the database or its driver. */
-export const sqlReason = ({ reason }: SqlError) => reasonOf(reason.cause)
+export const sqlReason = ({ reason: { cause } }: SqlError) =>
+  Predicate.hasProperty(cause, "code") && cause.code === diskFull
+    ? `${reasonOf(cause)}. Free space on the disk of the database`
+    : reasonOf(cause)
 
 const sqlFailure = (error: SqlError) =>
   error.reason._tag === "ConnectionError"
@@ -49,7 +54,7 @@ export const explain = (failure: Failure): string => {
     case "ConfigError":
       return `The configuration is wrong. ${configuration(failure)}`
     case "MigrationError":
-      return `${failure.message}: ${reasonOf(failure.cause)}`
+      return `${failure.message}: ${isSqlError(failure.cause) ? sqlReason(failure.cause) : reasonOf(failure.cause)}`
     case "ServeError":
       if (Predicate.hasProperty(failure.cause, "code") && failure.cause.code === "ENOTSUP")
         return "This system cannot share a port among processes. Leave PROCESSES unset, and start several processes on ports of their own behind a load balancer."
