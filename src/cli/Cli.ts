@@ -10,6 +10,7 @@ import { layerLogger, note } from "../process/Printed.ts"
 import { audit, keys, secrets } from "./Credentials.ts"
 import { doctor } from "./Doctor.ts"
 import { openapi } from "./OpenApi.ts"
+import { organizations } from "./Organizations.ts"
 import { get, search } from "./Read.ts"
 import { send } from "./Send.ts"
 import { demo, distribute, migrate, serve } from "./Service.ts"
@@ -25,7 +26,7 @@ const command = Command.make("practice-data").pipe(
   ]),
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate, distribute, demo] },
-    { group: "Operate it", commands: [keys, secrets, tasks, audit, doctor] },
+    { group: "Operate it", commands: [organizations, keys, secrets, tasks, audit, doctor] },
     { group: "Use it", commands: [get, search, sync, send, openapi] }
   ])
 )

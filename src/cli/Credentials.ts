@@ -68,7 +68,10 @@ const createKey = Command.make(
     const made = { id, organization_id: organization, name, key: Redacted.value(key) }
     yield* Output.shown(json, made, made.key)
     yield* Output.note(`Created ${id} for ${organization}. The key is shown once, and stored nowhere.`)
-    yield* Operators.noteIfUnknown(organization, "The key works, but /organization/get is 404 until there is.")
+    yield* Operators.noteIfUnknown(
+      organization,
+      "The key works, but /organization/get is 404 and sync fails until there is."
+    )
   })
 ).pipe(
   documented(

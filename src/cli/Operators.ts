@@ -7,6 +7,7 @@ import { CredentialDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
 import { requireMigrated } from "../database/Migrations.ts"
 import { loadDemoData } from "../demo/Load.ts"
+import { invocation } from "../process/Package.ts"
 import { note } from "../process/Printed.ts"
 import { Refused } from "./Usage.ts"
 
@@ -66,6 +67,7 @@ export const noteIfUnknown = Effect.fnUntraced(function* (id: string, consequenc
   // It decides nothing, so that a database that does not answer is no failure.
   const found = yield* Effect.option(sql`select 1 from organizations where organization_id = ${id}`)
   if (Option.exists(found, (rows) => rows.length === 0)) {
-    yield* note(`There is no organization ${id} in the table organizations yet. ${consequence}`)
+    const remedy = invocation(`organizations create ${id} --name NAME`)
+    yield* note(`There is no organization ${id} in the table organizations yet. ${consequence} Run: ${remedy}`)
   }
 })

@@ -44,8 +44,8 @@ const embedded = (settings: DatabaseSettings, { fill, asGuest = false }: Options
       const { admitGuests, isGuest, sql } = yield* Embedded.connect(settings.dataDir, { asGuest })
       if (!isGuest) {
         const isMigrating = Option.getOrElse(settings.migrate, () => true)
-        if (isMigrating && (yield* migrate(sql)).length > 0) yield* note("Its tables are made")
-        if ((yield* isMigrated(sql)) && (yield* fill(sql))) yield* note("Its demo data is loaded")
+        if (isMigrating && (yield* migrate(sql)).length > 0) yield* note("The tables are made")
+        if ((yield* isMigrated(sql)) && (yield* fill(sql))) yield* note("The demo data is loaded")
         yield* admitGuests
       }
       return layerShared(sql)

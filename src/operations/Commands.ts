@@ -45,7 +45,14 @@ type Change = readonly [organization: string, target: string, result: string]
 const audited = Effect.fn("Commands.audited")(function* <I, A, E, R>(
   database: Context.Key<I, Database>,
   actor: Actor,
-  action: "key.create" | "key.revoke" | "secret.add" | "secret.revoke" | "task.replay" | "tasks.replay",
+  action:
+    | "organization.create"
+    | "key.create"
+    | "key.revoke"
+    | "secret.add"
+    | "secret.revoke"
+    | "task.replay"
+    | "tasks.replay",
   change: Effect.Effect<A, E, R>,
   changeOf: (result: A) => Change | undefined
 ) {
@@ -60,6 +67,21 @@ const audited = Effect.fn("Commands.audited")(function* <I, A, E, R>(
     })
   )
 })
+
+/** Makes the record of an organization. False if there is one, which stays as it is. */
+export const createOrganization = (actor: Actor, { id, name }: { readonly id: string; readonly name: string }) =>
+  audited(
+    TaskDatabase,
+    actor,
+    "organization.create",
+    Effect.gen(function* () {
+      const sql = yield* TaskDatabase
+      const row = { organization_id: id, id, name }
+      const made = yield* sql`insert into organizations ${sql.insert(row)} on conflict do nothing returning id`
+      return made.length > 0
+    }),
+    (isMade) => (isMade ? [id, id, "created"] : undefined)
+  )
 
 /** Makes an API key. */
 export const createKey = (actor: Actor, options: Parameters<typeof ApiKeys.create>[0]) =>

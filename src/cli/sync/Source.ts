@@ -64,7 +64,10 @@ export const make = (given: string, client: Client.PracticeData): Source => {
     try: (signal) => client.organization.get({ signal }),
     catch: (cause) =>
       cause instanceof Client.NotFoundError
-        ? new Refused({ message: "The service has no record of the organization that the API key is of." })
+        ? new Refused({
+            message:
+              "The service has no record of this API key's organization. Its operator makes one with `organizations create`."
+          })
         : failureOf(cause)
   })
 

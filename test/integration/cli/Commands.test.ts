@@ -49,6 +49,7 @@ const ofDatabases = [
   "tasks list",
   "audit list",
   "keys create --organization o --name n",
+  "organizations create o --name n",
   "secrets add --organization o"
 ]
 
@@ -149,6 +150,21 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
     })
   )
 
+  it.effect("`organizations create` makes the record of an organization once, and logs it", () =>
+    Effect.gen(function* () {
+      const create = ["organizations", "create", "org_new", "--name"] as const
+      assert.strictEqual(yield* succeeds(...create, "Happy Paws"), "Created org_new\n")
+      assert.strictEqual(
+        yield* refuses(...create, "Another"),
+        "There is an organization org_new already. Nothing is changed."
+      )
+      const { sql } = yield* TestDatabase
+      const rows = yield* sql`select name from organizations where id = 'org_new'`
+      assert.deepStrictEqual<unknown>(rows, [{ name: "Happy Paws" }])
+      assert.match(yield* succeeds("audit", "list"), /organization\.create +created +org_new +org_new/)
+    })
+  )
+
   for (const { create, kind, row, left } of [
     {
       create: ["keys", "create", "--name", "Warehouse sync"],
@@ -168,6 +184,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         const [group = ""] = create
         const made = yield* makes(...create, "--organization", "org_made")
         assert.include(made.words, "There is no organization org_made in the table organizations yet.")
+        assert.include(made.words, "organizations create org_made --name NAME")
         const listed = yield* succeeds(group, "list", "--organization", "org_made")
         assert.match(listed, new RegExp(`^ID .+\n${row(made.id, made.secret)}\n$`))
         assert.notInclude(listed, made.secret)
@@ -176,8 +193,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
         assert.strictEqual(again, `There is no ${kind} ${made.id} that could be revoked.`)
 
         const known = "org_known"
-        const { sql } = yield* TestDatabase
-        yield* sql`insert into organizations (organization_id, id) values (${known}, ${known}) on conflict do nothing`
+        yield* cli("organizations", "create", known, "--name", "Known")
         assert.notInclude((yield* makes(...create, "--organization", known)).words, "no organization")
         const { stdout } = yield* cli(...create, "--organization", "org_json", "--json")
         const object = yield* parse(stdout)
