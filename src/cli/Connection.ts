@@ -37,7 +37,7 @@ export const messageOf = (error: unknown) => (error instanceof Error ? error.mes
 
 /** Makes a client of a command. Arguments that it refuses are a usage error. */
 export const make = <A>(command: ReadonlyArray<string>, build: () => A) =>
-  Effect.try({ try: build, catch: (error) => misused(command, `${messageOf(error)}.`) })
+  Effect.try({ try: build, catch: (error) => misused(command, `${messageOf(error).replace("baseUrl", "--url")}.`) })
 
 /** The client of a command with an API key. */
 export const clientOf = Effect.fnUntraced(function* (

@@ -10,11 +10,11 @@ const create = Command.make(
   "create",
   {
     id: Argument.String("id").pipe(
-      Argument.withSchema(Operators.Line("the id of an organization")),
+      Argument.withSchema(Commands.Line("the id of an organization")),
       Argument.withDescription("Id of the organization, as its records have it")
     ),
     name: Flag.String("name").pipe(
-      Flag.withSchema(Operators.Line("the name of the organization")),
+      Flag.withSchema(Commands.Line("the name of the organization")),
       Flag.withDescription("Its name, which its API shows (required)")
     )
   },

@@ -155,7 +155,9 @@ export const search = Command.make(
     const found = client.resource(given.resource)
     const limit = Option.getOrElse(given.limit, () => (given.all ? Infinity : 100))
     let count = 0
-    yield* read(found, filters, limit).pipe(
+    let hits = 0
+    yield* read(found, filters, limit + 1).pipe(
+      Stream.filter(() => ++hits <= limit),
       Stream.grouped(given.json ? 1 : batch),
       Stream.runForEach((rows) => {
         const isFirst = count === 0
@@ -166,6 +168,7 @@ export const search = Command.make(
       })
     )
     if (count === 0) yield* Output.note(`There are no ${given.resource} to show.`)
+    if (hits > limit) yield* Output.note(`There are more than these ${limit}. Give a larger --limit, or --all.`)
   })
 ).pipe(
   documented(

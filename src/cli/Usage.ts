@@ -46,10 +46,13 @@ const { formatErrors } = CliOutput.defaultFormatter({ colors: false })
 
 /** Adds the nearest choice to the error of a word that is none of several. */
 const clarified = (error: CliError.NonShowHelpErrors): CliError.NonShowHelpErrors => {
-  if (error._tag !== "InvalidValue" || !/^("[^"]*"( \| )?)+$/.test(error.expected)) return error
+  if (error._tag !== "InvalidValue") return error
+  const { kind, option, value } = error
+  const ours = error.expected.replace(/^Schema validation failed: (Expected )?/, "")
+  if (ours !== error.expected) return new CliError.InvalidValue({ kind, option, value, expected: ours })
+  if (!/^("[^"]*"( \| )?)+$/.test(error.expected)) return error
   const choices = error.expected.slice(1, -1).split('" | "')
   const meant = nearest(error.value.toLowerCase().replaceAll("_", "-"), choices)
-  const { kind, option, value } = error
   const hint = meant === undefined ? "" : `. Did you mean ${meant}?`
   return new CliError.InvalidValue({ kind, option, value, expected: `${choices.join(", ")}${hint}` })
 }

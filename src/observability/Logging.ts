@@ -131,7 +131,11 @@ export const layerNoDeps = ({ format, level }: Options) =>
   Layer.unwrap(
     Effect.map(LogWriter, (writer) =>
       Layer.mergeAll(
-        Logger.layer([format === "pretty" ? Logger.consolePretty() : structured(formats[format], writer)]),
+        Logger.layer([
+          format === "pretty"
+            ? Logger.consolePretty({ formatDate: (date) => date.toISOString() })
+            : structured(formats[format], writer)
+        ]),
         Layer.succeed(Console.Console, consoleOver(writer)),
         Layer.succeed(References.MinimumLogLevel, level)
       )
