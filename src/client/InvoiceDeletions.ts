@@ -1,4 +1,5 @@
 /** The sender of invoice deletions. */
+import { type Answer, answerOf, type WithResponse } from "./Answer.ts"
 import type { DeliveryReceipt, InvoiceDeletionsRequest } from "./generated/types.ts"
 import { type ClientOptions, type RequestOptions, type Settings, settingsOf } from "./Options.ts"
 import { send } from "./Request.ts"
@@ -88,7 +89,11 @@ export class InvoiceDeletions {
    * before. Rejects with an `InvalidRequestError` if the key was used for something else. An error has the key as
    * `idempotencyKey`: after a 503, a timeout or a broken connection, send the delivery again with the same one.
    */
-  async send(deletions: InvoiceDeletionsRequest, options: SendOptions = {}): Promise<DeliveryReceipt> {
+  send(deletions: InvoiceDeletionsRequest, options: SendOptions = {}): Answer<DeliveryReceipt> {
+    return answerOf(this.#deliver(deletions, options))
+  }
+
+  async #deliver(deletions: InvoiceDeletionsRequest, options: SendOptions): Promise<WithResponse<DeliveryReceipt>> {
     const idempotencyKey = checkedKey(options.idempotencyKey ?? crypto.randomUUID())
     const secret = this.#secret
     const headers = async (body: string) => ({
@@ -97,6 +102,6 @@ export class InvoiceDeletions {
       ...(secret !== undefined && (await signed(secret, idempotencyKey, body)))
     })
     const read = (json: unknown) => (isReceipt(json) ? json : undefined)
-    return send(this.#settings, { path, idempotencyKey, body: deletions, headers, read }, options)
+    return send(this.#settings, { path, idempotencyKey, body: deletions, headers, read }, options).withResponse()
   }
 }

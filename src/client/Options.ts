@@ -3,6 +3,19 @@
 /** Sends a request, as the global `fetch` does. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
+/** One try of a request. */
+export interface Attempt {
+  readonly path: string
+  /** 1 for the first try. */
+  readonly attempt: number
+  readonly milliseconds: number
+  /** Undefined if no response arrived. */
+  readonly status: number | undefined
+  readonly requestId: string | undefined
+  /** The reason of a failure. It may be retried. */
+  readonly error: unknown
+}
+
 /** Options that requests and clients have. */
 interface CommonOptions {
   /** The timeout of each attempt, in milliseconds, for the whole response; by default 30000. */
@@ -27,8 +40,10 @@ export interface RequestOptions extends CommonOptions {
 export interface ClientOptions extends CommonOptions {
   /** The address of the service, such as `https://practice-data.example`, with a path before `/api` if there is one. */
   readonly baseUrl: string
-  /** Sends the requests: through a proxy, or with a log of your own. By default, `globalThis.fetch`. */
+  /** Sends the requests, such as through a proxy. By default, `globalThis.fetch`. */
   readonly fetch?: Fetch | undefined
+  /** Is called after each try of a request, for a log or metrics. What it throws rejects the request. */
+  readonly onAttempt?: ((attempt: Attempt) => void) | undefined
 }
 
 /** Options with their defaults. */
@@ -38,6 +53,7 @@ export interface Settings {
   readonly timeout: number
   readonly maxRetries: number
   readonly headers: Readonly<Record<string, string>>
+  readonly onAttempt: ((attempt: Attempt) => void) | undefined
 }
 
 // Timers count to 2^31 milliseconds, and a response may be held back beyond the timeout.
@@ -79,5 +95,6 @@ export const settingsWith = (
 export const settingsOf = (options: ClientOptions): Settings => {
   const fetch: Fetch = options.fetch ?? ((url, init) => globalThis.fetch(url, init))
   const origin = originOf(options.baseUrl)
-  return settingsWith({ origin, fetch, timeout: 30_000, maxRetries: 4, headers: {} }, options)
+  const { onAttempt } = options
+  return settingsWith({ origin, fetch, timeout: 30_000, maxRetries: 4, headers: {}, onAttempt }, options)
 }

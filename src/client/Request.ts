@@ -1,4 +1,5 @@
 /** Sends requests: each with a timeout and a limit of its response's size, and again if a retry may help. */
+import { type Answer, answerOf, type WithResponse } from "./Answer.ts"
 import { ConnectionError, PracticeDataError, TimeoutError, UnexpectedResponseError } from "./Errors.ts"
 import { version } from "./generated/version.ts"
 import { type Fetch, type RequestOptions, type Settings, settingsWith } from "./Options.ts"
@@ -141,13 +142,24 @@ export interface Sent<A> extends Subject {
   readonly held?: number
 }
 
-export const send = async <A>(client: Settings, sent: Sent<A>, options: RequestOptions = {}): Promise<A> => {
+const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOptions): Promise<WithResponse<A>> => {
   const settings = settingsWith(client, options)
   const held = { ...settings, timeout: settings.timeout + (sent.held ?? 0) }
   const { signal } = options
   const body = stringify(sent.body)
   for (let retries = 0; ; retries += 1) {
     signal?.throwIfAborted()
+    const began = Date.now()
+    let reply: Reply | undefined
+    const report = (error?: unknown) =>
+      settings.onAttempt?.({
+        path: sent.path,
+        attempt: retries + 1,
+        milliseconds: Date.now() - began,
+        status: reply?.status,
+        requestId: reply?.headers.get("x-request-id") ?? undefined,
+        error
+      })
     try {
       const headers = new Headers({
         accept: "application/json",
@@ -156,11 +168,19 @@ export const send = async <A>(client: Settings, sent: Sent<A>, options: RequestO
         "content-type": "application/json",
         ...(await sent.headers(body))
       })
-      return resultOf(sent, sent.read, await exchange(held, sent, { headers, body }, signal))
+      reply = await exchange(held, sent, { headers, body }, signal)
+      const data = resultOf(sent, sent.read, reply)
+      report()
+      const { headers: received, status } = reply
+      return { data, status, headers: received, requestId: received.get("x-request-id") ?? undefined }
     } catch (error) {
+      report(error)
       const delay = retries < settings.maxRetries ? delayAfter(error, retries) : undefined
       if (delay === undefined) throw error
       await pause(delay, signal)
     }
   }
 }
+
+export const send = <A>(client: Settings, sent: Sent<A>, options: RequestOptions = {}): Answer<A> =>
+  answerOf(exchanged(client, sent, options))

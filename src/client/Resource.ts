@@ -1,4 +1,5 @@
 /** The interfaces of resources. */
+import type { Answer } from "./Answer.ts"
 import type { ChangesPage, LivePage } from "./generated/types.ts"
 import type { RequestOptions } from "./Options.ts"
 
@@ -48,7 +49,7 @@ export type Filters<Search> = Omit<Search, "limit" | "offset" | "starting_after"
 /** A resource whose records can be searched. */
 export interface Searchable<Item, Search> {
   /** One page: the records that satisfy every filter, by the time of their last change, then by `id`, ascending. */
-  readonly search: (request?: Search, options?: RequestOptions) => Promise<Array<Item>>
+  readonly search: (request?: Search, options?: RequestOptions) => Answer<Array<Item>>
   /**
    * Every record that satisfies the filters, page after page, in the same order. Records that change during the walk
    * may come again; no unchanged record is skipped. To keep a copy, use `changes`.
@@ -62,7 +63,7 @@ export interface Searchable<Item, Search> {
 /** A resource whose records can be searched, read by their id, and copied by their changes. */
 export interface RecordResource<Item, Search> extends Searchable<Item, Search> {
   /** One record. Rejects with a `NotFoundError` if the organization has none with this id. */
-  readonly get: (id: string, options?: RequestOptions) => Promise<Item>
+  readonly get: (id: string, options?: RequestOptions) => Answer<Item>
   /**
    * The changes after a cursor, page after page; without one, all records. It ends when there are no more changes yet,
    * unless `follow` is set.
@@ -82,13 +83,13 @@ export interface RecordResource<Item, Search> extends Searchable<Item, Search> {
 
 /** A resource of which there is one record. */
 export interface OwnResource<Item> {
-  readonly get: (options?: RequestOptions) => Promise<Item>
+  readonly get: (options?: RequestOptions) => Answer<Item>
 }
 
 /** Objects of the payment processor, read live from the account that is connected to one clinic. */
 export interface LiveResource<Item, Search> {
   /** One page, newest first. The next one starts after the id of its last object. */
-  readonly search: (request: Search, options?: RequestOptions) => Promise<LivePage<Item>>
+  readonly search: (request: Search, options?: RequestOptions) => Answer<LivePage<Item>>
   /** Every object, page after page, newest first. */
   readonly all: (filters: Filters<Search>, options?: AllOptions) => AsyncGenerator<Item, void, undefined>
 }
@@ -96,7 +97,7 @@ export interface LiveResource<Item, Search> {
 /** A resource whose records can be searched, and read by one of several keys. */
 export interface KeyedResource<Item, Search, Key> extends Searchable<Item, Search> {
   /** One record. Rejects with a `NotFoundError` if the organization has none with this key. */
-  readonly get: (key: Key, options?: RequestOptions) => Promise<Item>
+  readonly get: (key: Key, options?: RequestOptions) => Answer<Item>
 }
 
 /** A record of any resource. */
@@ -111,7 +112,7 @@ export interface AnyResource extends ResourceInfo {
   /** All pages. */
   readonly all?: (filters?: object, options?: AllOptions) => AsyncGenerator<AnyRecord, void, undefined>
   /** One record, by its id or by the fields of the request. */
-  readonly get?: (key?: string | object, options?: RequestOptions) => Promise<AnyRecord>
+  readonly get?: (key?: string | object, options?: RequestOptions) => Answer<AnyRecord>
   /** The pages of changes after a cursor. */
   readonly changes?: (
     cursor?: string | null,

@@ -1,9 +1,10 @@
 /** The client of the practice data API and of the intake of invoice deletions, for any runtime that has `fetch`. */
+export type { Answer, WithResponse } from "./Answer.ts"
 export * from "./Errors.ts"
 export { resources } from "./generated/resources.ts"
 export type * from "./generated/types.ts"
 export { InvoiceDeletions, type InvoiceDeletionsOptions, type SendOptions } from "./InvoiceDeletions.ts"
-export type { ClientOptions, Fetch, RequestOptions } from "./Options.ts"
+export type { Attempt, ClientOptions, Fetch, RequestOptions } from "./Options.ts"
 export { PracticeData, type PracticeDataOptions } from "./PracticeData.ts"
 export type {
   AllChangesOptions,

@@ -3,7 +3,7 @@
  *
  * @module-tag long
  */
-import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -12,7 +12,7 @@ import { startCommand } from "../../support/Process.ts"
 import { run, succeed } from "../../support/run.ts"
 import { snippets } from "../../support/snippets.ts"
 import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
-import { binOf, node24, npm, npmEnvironment, Project, root } from "./Project.ts"
+import { binOf, install, node24, npm, npmEnvironment, Project, root } from "./Project.ts"
 
 /** A script that makes a Node say that it is an older one. */
 const olderIn = (folder: string) => {
@@ -72,6 +72,27 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         "src/cli/sync/README.md",
         "src/client/README.md"
       ])
+    })
+  )
+
+  it.effect("has a client alone that installs less than 1 MB, whose declarations lead to its sources", () =>
+    Effect.gen(function* () {
+      const { folder, url } = yield* Project
+      yield* npm(["run", "--silent", "pack:client", folder], root)
+      const alone = join(folder, "client")
+      yield* install(alone, join(folder, "practice-data-client-0.1.0.tgz"))
+      const { stdout } = yield* succeed("du", ["-sk", "node_modules"], { cwd: alone, env: npmEnvironment })
+      assert.isBelow(Number.parseInt(stdout, 10), 1000)
+      const installed = join(alone, "node_modules/practice-data-client")
+      const map = readFileSync(join(installed, "dist/PracticeData.d.ts.map"), "utf8")
+      assert.include(map, `"sources":["../src/PracticeData.ts"]`)
+      assert.isTrue(existsSync(join(installed, "src/PracticeData.ts")))
+      const program = `
+        import { PracticeData } from "practice-data-client"
+        const client = new PracticeData({ baseUrl: "${url}", apiKey: "pda_demo_harbor" })
+        console.log((await client.organization.get()).id)`
+      const ran = yield* succeed(node24, ["--input-type=module", "--eval", program], { cwd: alone, env: {} })
+      assert.strictEqual(ran.stdout, "org_harbor\n")
     })
   )
 

@@ -43,7 +43,8 @@ const Packed = Schema.fromJsonString(
   ])
 )
 
-const install = (folder: string, ...packages: ReadonlyArray<string>) => {
+/** Installs packages into a new project. */
+export const install = (folder: string, ...packages: ReadonlyArray<string>) => {
   mkdirSync(folder)
   writeFileSync(join(folder, "package.json"), `{ "private": true, "type": "module" }\n`)
   return npm(["install", "--ignore-scripts", ...packages], folder)

@@ -1,0 +1,53 @@
+/** Packs the client alone, whose name and repository come from `package.json`. Takes the folder for the file. */
+import { execFileSync } from "node:child_process"
+import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Schema } from "effect"
+
+const root = join(import.meta.dirname, "../..")
+
+const Manifest = Schema.Struct({
+  name: Schema.String,
+  version: Schema.String,
+  license: Schema.String,
+  private: Schema.optionalKey(Schema.Boolean),
+  repository: Schema.Struct({ type: Schema.String, url: Schema.String })
+})
+// oxlint-disable-next-line effecttsgo/schema-sync -- a script
+const manifest = Schema.decodeSync(Schema.fromJsonString(Manifest))(readFileSync(join(root, "package.json"), "utf8"))
+
+const entry = (name: string) => ({ types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` })
+
+const folder = mkdtempSync(join(tmpdir(), "practice-data-client-"))
+try {
+  // The declaration maps lead to these.
+  cpSync(join(root, "src/client"), join(folder, "src"), { recursive: true })
+  const compiler = {
+    extends: join(root, "scripts/package/tsconfig.json"),
+    compilerOptions: {
+      rootDir: "src",
+      outDir: "dist",
+      declarationMap: true,
+      typeRoots: [join(root, "node_modules/@types")]
+    },
+    include: ["src"]
+  }
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(compiler))
+  execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", folder])
+  copyFileSync(join(root, "scripts/package/client.md"), join(folder, "README.md"))
+  copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"))
+  const own = {
+    ...manifest,
+    name: `${manifest.name}-client`,
+    description: "The client of the practice data API and of the intake of invoice deletions",
+    type: "module",
+    sideEffects: false,
+    files: ["dist", "src/**/*.ts"],
+    exports: { ".": entry("index"), "./testing": entry("testing") }
+  }
+  writeFileSync(join(folder, "package.json"), JSON.stringify(own, null, 2))
+  execFileSync("npm", ["pack", "--pack-destination", process.argv[2] ?? root], { cwd: folder, stdio: "inherit" })
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}

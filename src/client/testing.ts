@@ -1,0 +1,126 @@
+/** A service for tests of code that uses the clients: records in memory, behind a `fetch`. */
+import { resources } from "./generated/resources.ts"
+import type { Fetch } from "./Options.ts"
+import type { AnyRecord } from "./Resource.ts"
+import { isObject } from "./Response.ts"
+
+/** A request as the service received it. */
+export interface ReceivedRequest {
+  readonly path: string
+  readonly body: AnyRecord
+  readonly headers: Headers
+}
+
+/** A service in memory. */
+export interface FakeService {
+  /** The `fetch` option of the clients. */
+  readonly fetch: Fetch
+  readonly requests: ReadonlyArray<ReceivedRequest>
+  /** Gives the next request an error of this status, such as 503. */
+  readonly failNext: (status: number, headers?: Readonly<Record<string, string>>) => void
+}
+
+const respond = (status: number, body: object, headers: Readonly<Record<string, string>> = {}) =>
+  Response.json(body, {
+    status,
+    headers: { "x-service": "practice-data", "x-request-id": "fake-request", "x-changes-lag": "0", ...headers }
+  })
+
+const refuse = (status: number, detail: string, headers?: Readonly<Record<string, string>>) =>
+  respond(status, { detail }, headers)
+
+const paging = ["organization", "limit", "offset", "starting_after"]
+
+const timeOf = (value: unknown) => (typeof value === "string" ? Date.parse(value) : Number.NaN)
+
+/** True if a record satisfies a filter: a time from or before, a flag, or an equal field. */
+const satisfies = (record: AnyRecord, name: string, value: unknown): boolean => {
+  if (value === null || value === undefined || paging.includes(name) || name === "include_deleted") return true
+  const [, field = name, bound] = /^(.*?)_?(since|before)$/.exec(name) ?? []
+  if (bound === undefined) return record[name] === value
+  const [at, limit] = [timeOf(record[field] ?? record[`${field}_at`]), timeOf(value)]
+  return bound === "since" ? at >= limit : at < limit
+}
+
+type Records = Readonly<Record<string, ReadonlyArray<AnyRecord>>>
+
+const search = (name: string, records: ReadonlyArray<AnyRecord>, request: AnyRecord) => {
+  const found = records.filter((record) =>
+    Object.entries(request).every(([filter, value]) => satisfies(record, filter, value))
+  )
+  const { limit = 100, offset = 0, starting_after: after } = request
+  const start = after === undefined ? Number(offset) : found.findIndex(({ id }) => id === after) + 1
+  const page = found.slice(start, start + Number(limit))
+  const isLive = name.startsWith("psp-")
+  return respond(200, isLive ? { data: page, has_more: start + page.length < found.length } : { body: page })
+}
+
+/** All changes at once; none after the cursor of the last response. */
+const changes = (records: Records, name: string, { cursor }: AnyRecord) => {
+  const isNew = cursor === null || cursor === undefined
+  const given = isNew ? (records[name] ?? []) : []
+  const page = { cursor: "fake-cursor", has_more: false }
+  if (name !== "") return respond(200, { ...page, body: given, removed: [] }, { "x-changes-complete": "true" })
+  const body = Object.entries(isNew ? records : {}).flatMap(([resource, all]) =>
+    all.map((record) => ({ resource, record }))
+  )
+  return respond(200, { ...page, body, is_consistent: true, schema: "fake" })
+}
+
+const count = (list: unknown) => (Array.isArray(list) ? list.length : 0)
+
+const receive = (keys: Set<string>, { body, headers }: ReceivedRequest) => {
+  const key = headers.get("idempotency-key") ?? ""
+  const isKnown = keys.has(key)
+  keys.add(key)
+  const now = new Date().toISOString()
+  return respond(isKnown ? 200 : 202, {
+    status: isKnown ? "duplicate" : "scheduled",
+    task_id: `task-${key}`,
+    scheduled_for: now,
+    idempotency_key: key,
+    invoices_count: count(body["invoices"]),
+    invoice_lines_count: count(body["invoice_lines"]),
+    received_at: now
+  })
+}
+
+/**
+ * A service in memory. It searches by equal fields and by times, reads by id, gives all records as changes once, and takes
+ * deliveries. It checks no key, and its records stay in the given order.
+ *
+ * @example
+ * const service = fakeService({ charges: [{ id: "charge_1", status: "open" }] })
+ * const client = new PracticeData({ baseUrl: "http://fake", apiKey: "fake", fetch: service.fetch })
+ *
+ * @param records by the names of resources in the API's paths, such as `consumption-logs`
+ */
+export const fakeService = (records: Records = {}): FakeService => {
+  const requests: Array<ReceivedRequest> = []
+  const failures: Array<Response> = []
+  const keys = new Set<string>()
+  const handle = (request: ReceivedRequest): Response => {
+    const { body, path } = request
+    if (path === "/api/v1/invoice-deletions") return receive(keys, request)
+    if (path === "/api/v3/changes") return changes(records, "", body)
+    const [, name = "", verb] = /^\/api\/v3\/([^/]+)\/(\w+)$/.exec(path) ?? []
+    const info = resources.find((resource) => resource.name === name)
+    if (info === undefined) return refuse(404, "Not Found")
+    const all = records[name] ?? []
+    if (verb === "search") return search(name, all, body)
+    if (verb === "changes") return changes(records, name, body)
+    const found = all.find((record) => Object.entries(body).every(([field, value]) => record[field] === value))
+    return found === undefined ? refuse(404, "No such record") : respond(200, found)
+  }
+  const fetch: Fetch = (url, { body, headers }) => {
+    const json: unknown = JSON.parse(typeof body === "string" ? body : "{}")
+    const request = { path: new URL(url).pathname, body: isObject(json) ? json : {}, headers: new Headers(headers) }
+    requests.push(request)
+    return Promise.resolve(failures.shift() ?? handle(request))
+  }
+  return {
+    fetch,
+    requests,
+    failNext: (status, headers) => void failures.push(refuse(status, `A failure of ${status}`, headers))
+  }
+}
