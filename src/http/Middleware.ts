@@ -5,7 +5,7 @@ import { Accounting } from "../database/Store.ts"
 import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ServerSpan from "../observability/ServerSpan.ts"
-import { scriptPath } from "./PublicPages.ts"
+import { documentPaths } from "./PublicPages.ts"
 import { requestIdOf, wasRefused } from "./Refusal.ts"
 
 interface Endpoint {
@@ -24,9 +24,7 @@ export type Paths = ReadonlyMap<string, ReadonlyArray<string>>
 const reading = ["GET", "HEAD"]
 
 const pathsBelow = (prefix: string, { groups }: Api): ReadonlyArray<readonly [string, ReadonlyArray<string>]> => [
-  [`${prefix}/openapi.json`, reading],
-  [`${prefix}/docs`, reading],
-  [`${prefix}${scriptPath}`, reading],
+  ...documentPaths.map((path) => [`${prefix}${path}`, reading] as const),
   ...Object.values(groups)
     .flatMap(({ endpoints }) => Object.values(endpoints))
     .map(({ path, method }) => [`${prefix}${path}`, method === "GET" ? reading : [method]] as const)

@@ -6,6 +6,7 @@ import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/h
 import { type HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
 import { Document } from "../api/openapi/Parsed.ts"
 import * as Documentation from "./Documentation.ts"
+import { markdown } from "./Markdown.ts"
 import { baseStyle, cacheable, type Content, document, h, Html, secured } from "./Html.ts"
 
 interface DemoKey {
@@ -101,14 +102,45 @@ export const landing = (served: Served) =>
     })
   )
 
-const script = readFileSync(new URL("docs.js", import.meta.url), "utf8")
+const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
+
+const script = read("docs.js")
 
 /** The path of the script beside each page of documentation. It changes with the script, and may be kept forever. */
-export const scriptPath = `/docs/${hash("sha256", script, "hex").slice(0, 16)}.js` as const
+const scriptPath = `/docs/${hash("sha256", script, "hex").slice(0, 16)}.js` as const
 
-const scriptResponse = HttpServerResponse.text(script, {
-  contentType: "text/javascript; charset=utf-8",
-  headers: { "cache-control": "public, max-age=31536000, immutable", "x-content-type-options": "nosniff" }
+const guidePath = "/docs/connectors"
+
+const guide = () => {
+  const main = h("main")(markdown(read("../connectors/README.md")))
+  return secured(
+    HttpServerResponse.html(document("Connectors", Html.markup(`<style>${style}</style>`), main)),
+    "inline"
+  )
+}
+
+const fileOf = (contentType: string, text: string) => HttpServerResponse.text(text, { contentType })
+
+const connector = (name: string) =>
+  [`/docs/${name}`, () => fileOf("text/plain; charset=utf-8", read(`../connectors/${name}`))] as const
+
+/** The files beside each page of documentation. */
+const files: ReadonlyArray<readonly [HttpRouter.PathInput, () => HttpServerResponse.HttpServerResponse]> = [
+  [guidePath, guide],
+  ...["practice_data.py", "dlt_source.py", "airbyte.yaml"].map(connector)
+]
+
+/** The paths below each API that no operation has. */
+export const documentPaths: ReadonlyArray<string> = [
+  "/openapi.json",
+  "/docs",
+  scriptPath,
+  ...files.map(([path]) => path)
+]
+
+const scriptResponse = HttpServerResponse.setHeaders(fileOf("text/javascript; charset=utf-8", script), {
+  "cache-control": "public, max-age=31536000, immutable",
+  "x-content-type-options": "nosniff"
 })
 
 /**
@@ -132,5 +164,6 @@ export const documentation = <Id extends string, Groups extends HttpApiGroup.Con
       )
       yield* router.add("GET", "/docs", Effect.flatten(page))
       yield* router.add("GET", scriptPath, Effect.succeed(scriptResponse))
+      for (const [path, make] of files) yield* router.add("GET", path, cacheable(make()))
     })
   )

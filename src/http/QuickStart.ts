@@ -13,7 +13,7 @@ const block = (language: string, code: string) => `\`\`\`${language}\n${code}\n\
 const address = "http://127.0.0.1:3000"
 
 const install =
-  "Your operator gives you the package as a file; no registry has it. With `--no`, npx runs what is installed, and never downloads."
+  "Your operator gives you both packages as files; no registry has them. With `--no`, npx runs what is installed, and never downloads."
 
 /** The quick start of the data API. */
 export const dataApi = ({ key }: Access = placeholder): string =>
@@ -32,8 +32,8 @@ Read from **TypeScript** or JavaScript, with retries, pages and types. The examp
 
 ${block(
   "ts",
-  `// npm install ./practice-data-0.1.0.tgz
-import { PracticeData } from "practice-data/client"
+  `// npm install ./practice-data-client-0.1.0.tgz
+import { PracticeData } from "practice-data-client"
 
 const client = new PracticeData({ baseUrl: "${address}", apiKey: "${key}" })
 for await (const charge of client.charges.all({ status: "open" })) console.log(charge.id, charge.outstanding_balance)`
@@ -47,7 +47,9 @@ ${block(
 npx --no practice-data sync sqlite:practice.db`
 )}
 
-**Send deletions** of invoices to the [intake](/api/v1/docs#quick-start). ${install}`
+**Send deletions** of invoices to the [intake](/api/v1/docs#quick-start). ${install}
+
+For **Python, dlt and Airbyte**, take the files of [connectors](docs/connectors).`
 
 /** The quick start of the intake. */
 export const intake = ({ organization }: Access = placeholder): string =>
@@ -67,8 +69,8 @@ From **TypeScript** or JavaScript, with retries, and signed if you pass a \`secr
 
 ${block(
   "ts",
-  `// npm install ./practice-data-0.1.0.tgz
-import { InvoiceDeletions } from "practice-data/client"
+  `// npm install ./practice-data-client-0.1.0.tgz
+import { InvoiceDeletions } from "practice-data-client"
 
 const sender = new InvoiceDeletions({ baseUrl: "${address}", organization: "${organization}" })
 const deletions = { invoices: [{ invoice_id: "invoice_oakridge_0003" }] }
@@ -83,4 +85,4 @@ ${block(
 npx --no practice-data send --organization ${organization} --invoice invoice_oakridge_0004`
 )}
 
-${install}`
+${install} From **Python**, send with the file of [connectors](docs/connectors).`

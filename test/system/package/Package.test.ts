@@ -66,6 +66,12 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
       assert.sameMembers(others, [
         "LICENSE",
         "README.md",
+        "dist/connectors/README.md",
+        "dist/connectors/airbyte.yaml",
+        "dist/connectors/dlt_source.py",
+        "dist/connectors/practice_data.py",
+        "dist/operations/README.md",
+        "dist/operations/RUNBOOK.md",
         "dist/operations/doctor/migrated.json",
         "dist/requireNode.cjs",
         "package.json",

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""A client of Practice Data in one file, for Python 3.9 or later, on the standard library alone.
+
+    python3 practice_data.py read charges '{"status": "open"}'
+    python3 practice_data.py copy practice.db
+    python3 practice_data.py send '{"invoices": [{"invoice_id": "invoice_1"}]}'
+
+PRACTICE_DATA_URL is the address of the service. `read` and `copy` take PRACTICE_DATA_API_KEY, `send` takes
+PRACTICE_DATA_ORGANIZATION and, to sign, PRACTICE_DATA_SECRET.
+"""
+import base64
+import hmac
+import http.client
+import json
+import os
+import random
+import sqlite3
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+
+RETRIED = {408, 429, 502, 503, 504}
+
+
+class PracticeDataError(Exception):
+    """A response other than a success. `status` is 0 if there was none."""
+
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = status
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Another host would get the key."""
+
+    def redirect_request(self, *args):
+        return None
+
+
+_opener = urllib.request.build_opener(_NoRedirects)
+
+
+def _post(url, body, headers_of, timeout=60, retries=4):
+    data = json.dumps(body).encode()
+    for attempt in range(retries + 1):
+        headers = {"Content-Type": "application/json", "Accept": "application/json", **headers_of(data)}
+        wait = 0
+        try:
+            with _opener.open(urllib.request.Request(url, data, headers, method="POST"), timeout=timeout) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as error:
+            text = error.read(500).decode("utf-8", "replace")
+            after = error.headers.get("Retry-After", "")
+            wait = int(after) if after.isdigit() else 0
+            failure = PracticeDataError(error.code, f"{error.code} from {url}: {text}")
+            if error.code not in RETRIED or wait > 60:
+                raise failure from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            failure = PracticeDataError(0, f"No response from {url}: {error}")
+        if attempt < retries:
+            time.sleep(wait + random.random() * min(8, 0.5 * 2**attempt))
+    raise failure
+
+
+class PracticeData:
+    """Reads the records of the organization of an API key."""
+
+    def __init__(self, url, api_key, retries=4):
+        self._url = url.rstrip("/") + "/api/v3"
+        self._headers = {"Authorization": f"Bearer {api_key}"}
+        self._retries = retries
+
+    def post(self, path, body=None):
+        """The response of any path below /api/v3."""
+        return _post(self._url + path, body or {}, lambda _: self._headers, retries=self._retries)
+
+    def search(self, resource, **filters):
+        """One page of records."""
+        return self.post(f"/{resource}/search", filters)["body"]
+
+    def get(self, resource, id):
+        """One record. Raises PracticeDataError with status 404 if there is none."""
+        return self.post(f"/{resource}/get", {"id": id})
+
+    def changes(self, cursor=None, resources=None, limit=1000):
+        """Pages of the changes of all resources after a cursor; without one, all records first."""
+        request = {"limit": limit, **({"resources": resources} if resources else {})}
+        while True:
+            page = self.post("/changes", {**request, **({"cursor": cursor} if cursor else {})})
+            yield page
+            cursor = page["cursor"]
+            if not page["has_more"]:
+                return
+
+
+def copy(client, path):
+    """Brings a SQLite file up to date: each record as JSON, by resource and id. Returns the number of changes."""
+    database = sqlite3.connect(path)
+    with database:
+        database.execute(
+            "create table if not exists records"
+            " (resource text, id text, record text, stale integer not null default 0, primary key (resource, id))"
+        )
+        database.execute("create table if not exists progress (only integer primary key check (only = 1), cursor text)")
+    upsert = (
+        "insert into records (resource, id, record) values (?, ?, ?)"
+        " on conflict (resource, id) do update set record = excluded.record, stale = 0"
+    )
+    cursor = next((row[0] for row in database.execute("select cursor from progress")), None)
+    applied = 0
+    try:
+        for page in client.changes(cursor):
+            # The changes and the cursor after them, in one transaction: a copy that is killed resumes here.
+            with database:
+                for item in page["body"]:
+                    resource = item["resource"]
+                    if "record" in item:
+                        database.execute(upsert, (resource, item["record"]["id"], json.dumps(item["record"])))
+                    elif "removed" in item:
+                        database.execute("delete from records where (resource, id) = (?, ?)", (resource, item["removed"]))
+                    else:
+                        database.execute("update records set stale = 1 where resource = ?", (resource,))
+                if not page["has_more"]:
+                    database.execute("delete from records where stale = 1")
+                database.execute("insert or replace into progress values (1, ?)", (page["cursor"],))
+            applied += len(page["body"])
+        return applied
+    except PracticeDataError as error:
+        if error.status != 410:
+            raise
+        # The order of changes restarted: read everything again, and delete what does not come.
+        with database:
+            database.execute("update records set stale = 1")
+            database.execute("delete from progress")
+    finally:
+        database.close()
+    return copy(client, path)
+
+
+def sign(secret, id, body, timestamp=None):
+    """The headers that sign a delivery, by Standard Webhooks."""
+    timestamp = str(int(time.time()) if timestamp is None else timestamp)
+    key = base64.b64decode(secret[6:] if secret.startswith("whsec_") else secret)
+    digest = hmac.digest(key, f"{id}.{timestamp}.".encode() + body, "sha256")
+    signature = "v1," + base64.b64encode(digest).decode()
+    return {"webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature}
+
+
+def send(url, organization, deletions, secret=None, idempotency_key=None, retries=4):
+    """Sends deletions, signed if there is a secret. To survive a crash of yours, keep the key with the deletions."""
+    key = idempotency_key or str(uuid.uuid4())
+
+    def headers(body):
+        signed = sign(secret, key, body) if secret else {}
+        return {"X-Organization-Id": organization, "Idempotency-Key": key, **signed}
+
+    return _post(url.rstrip("/") + "/api/v1/invoice-deletions", deletions, headers, retries=retries)
+
+
+def main(command, argument, *filters):
+    url = os.environ["PRACTICE_DATA_URL"]
+    if command == "send":
+        organization, secret = os.environ["PRACTICE_DATA_ORGANIZATION"], os.environ.get("PRACTICE_DATA_SECRET")
+        return print(json.dumps(send(url, organization, json.loads(argument), secret)))
+    client = PracticeData(url, os.environ["PRACTICE_DATA_API_KEY"])
+    if command == "copy":
+        return print(f"{copy(client, argument)} changes")
+    for record in client.search(argument, **json.loads(filters[0] if filters else "{}")):
+        print(json.dumps(record))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3 or sys.argv[1] not in ("read", "copy", "send"):
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

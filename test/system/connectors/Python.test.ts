@@ -1,0 +1,99 @@
+/**
+ * The files for Python, run by the python3 of this machine over the service. dlt itself is not here: a stand-in runs its
+ * source.
+ *
+ * @module-tag long
+ */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { temporaryFolder } from "../../support/Process.ts"
+import { succeed } from "../../support/run.ts"
+import { options, Service } from "../../support/Service.ts"
+
+const python = "/usr/bin/python3"
+const isInstalled = existsSync(python)
+if (!isInstalled) process.stderr.write(`There is no ${python}: the tests of the files for Python are left out.\n`)
+
+const connectors = join(import.meta.dirname, "../../../src/connectors")
+
+/** Runs the resource of a source twice, and prints the number of rows and the tables of each run. */
+const standIn = `
+class current:
+    _state = {}
+    resource_state = classmethod(lambda cls: cls._state)
+def source(**_):
+    return lambda function: function
+def resource(table_name, **_):
+    return lambda function: lambda: [(table_name(row), row) for rows in function() for row in rows]
+def pipeline(*_, **__):
+    class Pipeline:
+        def run(self, resource):
+            first, second = resource(), resource()
+            return len(first), len({table for table, _ in first}), len(second)
+    return Pipeline()
+`
+
+const environment = (address: string, folder: string) => ({
+  PRACTICE_DATA_URL: address,
+  PRACTICE_DATA_API_KEY: "pda_demo_oakridge",
+  PRACTICE_DATA_ORGANIZATION: "org_oakridge",
+  PYTHONPATH: `${connectors}:${folder}`,
+  PYTHONDONTWRITEBYTECODE: "1"
+})
+
+const run = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
+  const { address } = yield* Service
+  const { stdout } = yield* succeed(python, args, { cwd: folder, env: environment(address, folder) })
+  return stdout.trim()
+})
+
+describe.skipIf(!isInstalled)("With python3", () => {
+  layer(
+    Service.layerEmbedded,
+    options
+  )((it) => {
+    it.effect("the client reads, copies what has changed since, and sends once for each key", () =>
+      Effect.gen(function* () {
+        const folder = yield* temporaryFolder
+        const client = join(connectors, "practice_data.py")
+        const read = yield* run(folder, client, "read", "charges", '{"status": "open", "limit": 2}')
+        assert.lengthOf(read.split("\n"), 2)
+        const first = yield* run(folder, client, "copy", "copy.db")
+        assert.match(first, /^\d{3,} changes$/)
+        assert.strictEqual(yield* run(folder, client, "copy", "copy.db"), "0 changes")
+        const program = `
+import sqlite3, practice_data as p, os
+url = os.environ["PRACTICE_DATA_URL"]
+print(sqlite3.connect("copy.db").execute("select count(*) from records").fetchone()[0])
+for _ in range(2):
+    print(p.send(url, "org_oakridge", {"invoices": [{"invoice_id": "none"}]}, idempotency_key="python-1")["status"])
+try:
+    p.PracticeData(url, "pda_demo_oakridge").get("charges", "none")
+except p.PracticeDataError as error:
+    print(error.status)
+print(p.sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}', 1614265330)
+    ["webhook-signature"])`
+        const printed = yield* run(folder, "-c", program)
+        const [count, ...others] = printed.split("\n")
+        assert.strictEqual(`${count} changes`, first)
+        // The signature is the example of Standard Webhooks.
+        const signature = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+        assert.deepStrictEqual(others, ["scheduled", "duplicate", "404", signature])
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("the dlt source gives every record once, in a table for each resource", () =>
+      Effect.gen(function* () {
+        const folder = yield* temporaryFolder
+        mkdirSync(join(folder, "dlt"))
+        writeFileSync(join(folder, "dlt/__init__.py"), standIn)
+        const [, first, tables, second] =
+          /^\((\d+), (\d+), (\d+)\)$/.exec(yield* run(folder, join(connectors, "dlt_source.py"))) ?? []
+        assert.isAbove(Number(first), 100)
+        assert.deepStrictEqual([tables, second], ["15", "0"])
+      }).pipe(Effect.scoped)
+    )
+  })
+})
