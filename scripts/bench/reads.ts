@@ -6,7 +6,6 @@
  *
  * Usage: `npm run bench [-- ROUNDS SECONDS]`. BENCH_DATA=FOLDER keeps the data for another run.
  */
-import pg from "pg"
 import { ask, type Contender, contenders, normalized, service, startFloor, withProcesses } from "./reads/contenders.ts"
 import { prepare } from "./reads/data.ts"
 import { load, type Round } from "./reads/load.ts"
@@ -98,9 +97,14 @@ const withBoth = new Map([...servers, [withProcesses, await withProcesses.start(
 /** How long each contender is asked each kind of work before any is measured, in seconds: Node compiles what runs often. */
 const warmUp = 3
 
-const cold: Array<Round & { name: string }> = []
-for (const { name, run } of runnersOf(servers, Work.pageOf100, 16)) cold.push({ name, ...(await run()) })
-table(`page of 100, 16 connections, ${largestSize} records, the first ${seconds} s after the start`, cold)
+const first = async ({ start }: Contender) => {
+  const server = await start(database)
+  const round = await load(server, postgres.pid, Work.pageOf100, { connections: 16, seconds: 1 })
+  await server.stop()
+  return round
+}
+const cold = contenders.map((contender) => ({ name: contender.name, run: () => first(contender) }))
+table(`page of 100, 16 connections, ${largestSize} records, the first second after a start`, await interleave(cold))
 for (const work of Work.all) {
   for (const { run } of runnersOf(withBoth, work, 16, warmUp)) await run()
 }
@@ -182,11 +186,4 @@ for (let round = 0; round < Math.max(rounds, 5); round++) {
 }
 console.log(`\nFrom start to the first answer, on a migrated Postgres: ${figure(median(starts))} ms`)
 
-const client = new pg.Client(database)
-await client.connect()
-const { rows } = await client.query<{ size: string }>(
-  "select pg_size_pretty(pg_table_size('consumption_logs')) as size"
-)
-await client.end()
-console.log(`Size of the table of 1,000,000 consumption logs: ${rows[0]?.size}`)
 await postgres.stop()
