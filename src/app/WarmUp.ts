@@ -9,11 +9,11 @@ import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { searchable } from "../api/records/index.ts"
 import { rowsOf } from "../database/Columns.ts"
 import { RecordDatabase } from "../database/Database.ts"
+import { isMigrated } from "../database/Migrations.ts"
 import { OrderedServer } from "../http/OrderedServer.ts"
 import { forOrganization } from "../keys/AuthorizationServer.ts"
 import { RequestObservers } from "../observability/RequestFacts.ts"
 import { Traces } from "../observability/Tracing.ts"
-import { HealthChecks } from "../operations/HealthChecks.ts"
 
 /** The shortest and the longest warm-up, and the age of a process at which it should end, in milliseconds. */
 const shortest = 200
@@ -74,15 +74,16 @@ export const warmUp = Effect.fnUntraced(
     app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest | Scope.Scope>,
     references: Context.Context<never>
   ) {
-    const { isReady } = yield* HealthChecks
-    if (!(yield* isReady)) return
+    const sql = yield* RecordDatabase
+    // The log begins with the address: nothing may wait for a database that is down, or go through its store.
+    if (sql.route?.isFound() === false) return
+    const first = organizations(sql`select organization_id as id from organizations limit 1`)
+    const [isDone, [found]] = yield* Effect.timeout(Effect.all([isMigrated(sql), first]), longest)
+    if (!isDone) return
     const begun = performance.now()
     const until = begun + Math.max(shortest, Math.min(longest, age - begun))
-    const sql = yield* RecordDatabase
-    const request = { key: "the warm-up", within: Duration.millis(shortest), unavailable: () => "no answer" as const }
-    const [first] = yield* sql.run(request, organizations(sql`select organization_id as id from organizations limit 1`))
     const server = new OrderedServer(limits)
-    const handler = yield* NodeHttpServer.makeHandler(forOrganization(app, first?.id ?? ""), {
+    const handler = yield* NodeHttpServer.makeHandler(forOrganization(app, found?.id ?? ""), {
       scope: yield* Effect.scope,
       middleware: Function.identity
     }).pipe(Effect.provideContext(Context.add(Context.add(references, RequestObservers, []), Traces, undefined)))
