@@ -240,9 +240,7 @@ const single = (settings: Settings, references: Context.Context<never>) =>
           Effect.tap((app) => (isWarmed(settings) ? warmUp(app, references) : Effect.void)),
           Effect.map((app) => Server.serve(app, references))
         )
-      ).pipe(
-        Layer.provide(Layer.succeed(CrossOrigins, settings.corsOrigins))
-      )
+      ).pipe(Layer.provide(Layer.succeed(CrossOrigins, settings.corsOrigins)))
     ),
     Layer.provide(
       Listener.layer({ ...settings, ...(Processes.isChild ? Processes.childListener : {}), isMeasured: true })
