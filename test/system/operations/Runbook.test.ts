@@ -29,6 +29,8 @@ const blockOf = (beginning: string) => {
   return block.code.replaceAll("npm run cli --", `${node} ${join(root, "src/cli.ts")}`)
 }
 
+const psql = 'psql --dbname="$DATABASE_URL" --command='
+
 /** Runs commands in a folder, with the programs of Postgres. */
 const shell = Effect.fnUntraced(function* (commands: string, cwd: string, env: Readonly<Record<string, string>>) {
   const PATH = `${join(Tools.binaries ?? "", "bin")}:${yield* Config.String("PATH")}`
@@ -111,7 +113,7 @@ layer(Tools.binaries === undefined ? Layer.succeed(Filled, { url: "" }) : Filled
       Effect.gen(function* () {
         const { url } = yield* Filled
         const cwd = yield* Process.temporaryFolder
-        const [create = "", drop = ""] = blockOf('psql --dbname="$DATABASE_URL" --command').split("\n")
+        const [create, drop] = [blockOf(`${psql}"create role`), blockOf(`${psql}"drop role`)]
         const login = (user: string, password: string) => {
           const other = new URL(url)
           other.username = user
