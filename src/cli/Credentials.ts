@@ -97,11 +97,10 @@ const keyColumns: Output.Columns<ApiKeys.ApiKey> = {
 export const keys = Command.make("keys").pipe(
   Command.withDescription("API keys"),
   Command.withSubcommands([
-    createKey,
-    listOf("keys", "API key", keyColumns, ApiKeys.list),
-    revokeOf("key", "key_3nVQ0aXbT1Zk", Commands.revokeKey, () => "")
-  ]),
-  Command.provide(Operators.keys)
+    createKey.pipe(Command.provide(Operators.keys)),
+    listOf("keys", "API key", keyColumns, ApiKeys.list).pipe(Command.provide(Operators.keys)),
+    revokeOf("key", "key_3nVQ0aXbT1Zk", Commands.revokeKey, () => "").pipe(Command.provide(Operators.keys))
+  ])
 )
 
 const addSecret = Command.make(
@@ -134,15 +133,14 @@ const secretColumns: Output.Columns<IntakeSecrets.IntakeSecret> = {
 export const secrets = Command.make("secrets").pipe(
   Command.withDescription("Signing secrets of the intake"),
   Command.withSubcommands([
-    addSecret,
-    listOf("secrets", "signing secret", secretColumns, IntakeSecrets.list),
+    addSecret.pipe(Command.provide(Operators.tasks)),
+    listOf("secrets", "signing secret", secretColumns, IntakeSecrets.list).pipe(Command.provide(Operators.tasks)),
     revokeOf("secret", "secret_0a1b2c3d4e5f", Commands.revokeSecret, ({ left, organization }) =>
       left > 0
         ? ""
         : `. ${organization} has no secret left: its deliveries need not be signed, unless REQUIRE_SIGNATURES is set.`
-    )
-  ]),
-  Command.provide(Operators.tasks)
+    ).pipe(Command.provide(Operators.tasks))
+  ])
 )
 
 const auditColumns: Output.Columns<AuditLog.Entry> = {
@@ -175,6 +173,5 @@ const listChanges = Command.make(
 
 export const audit = Command.make("audit").pipe(
   Command.withDescription("What operators changed: API keys, signing secrets and replayed deletions"),
-  Command.withSubcommands([listChanges]),
-  Command.provide(Layer.merge(Operators.tasks, Operators.keys))
+  Command.withSubcommands([listChanges.pipe(Command.provide(Layer.merge(Operators.tasks, Operators.keys)))])
 )

@@ -221,6 +221,9 @@ const replay = Command.make(
 
 export const tasks = Command.make("tasks").pipe(
   Command.withDescription("Deletion tasks"),
-  Command.withSubcommands([list, show, replay]),
-  Command.provide(Operators.tasks)
+  Command.withSubcommands([
+    list.pipe(Command.provide(Operators.tasks)),
+    show.pipe(Command.provide(Operators.tasks)),
+    replay.pipe(Command.provide(Operators.tasks))
+  ])
 )
