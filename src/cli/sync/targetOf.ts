@@ -1,5 +1,6 @@
 /** The targets by the texts that name them. */
-import { Effect, Option, Redacted, Result } from "effect"
+import { resolve } from "node:path"
+import { Config, Effect, Option, Redacted, Result } from "effect"
 import * as ConnectionUrl from "../../database/ConnectionUrl.ts"
 import { misused } from "../Usage.ts"
 import * as NdjsonTarget from "./NdjsonTarget.ts"
@@ -15,11 +16,19 @@ export interface Options {
 
 const refuse = (message: string) => misused(["sync"], message)
 
+/** The folder of the user: npm runs `npm run cli` in that of the package. */
+const folderOfUser = Effect.orElseSucceed(
+  Effect.map(Config.all([Config.String("INIT_CWD"), Config.String("npm_lifecycle_event")]), ([folder, script]) =>
+    script === "cli" ? folder : "."
+  ),
+  () => "."
+)
+
 /** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER`, `ndjson:FOLDER` or the path of a folder. */
 export const targetOf = Effect.fnUntraced(function* (text: string, { compact, schema, softDelete }: Options) {
   const isPostgres = /^postgres(ql)?:/i.test(text)
   const [prefix = "", kind = ""] = /^(sqlite|parquet|ndjson):/.exec(text) ?? []
-  const path = text.slice(prefix.length)
+  const given = text.slice(prefix.length)
   if (Option.isSome(schema) && !isPostgres) return yield* refuse("--schema is for a postgres:// target.")
   if (compact && (isPostgres || /sqlite|parquet/.test(kind)))
     return yield* refuse("--compact is for a folder of NDJSON.")
@@ -37,7 +46,8 @@ export const targetOf = Effect.fnUntraced(function* (text: string, { compact, sc
       softDelete
     })
   }
-  if (path === "") return yield* refuse("The target has no path.")
+  if (given === "") return yield* refuse("The target has no path.")
+  const path = resolve(yield* folderOfUser, given)
   if (kind === "parquet") return yield* ParquetTarget.make(path)
   if (kind === "sqlite") return SqliteTarget.make(path, { name: text, elsewhere: "another file" }, softDelete)
   if (kind === "" && /\.(db|sqlite3?)$/i.test(text)) {

@@ -26,7 +26,7 @@ it.live(
       const cwd = yield* Process.temporaryFolder
       for (const name of ["package.json", "node_modules", "src"]) symlinkSync(join(Process.root, name), join(cwd, name))
       const commands = (section?.code ?? "").replace(/postgres:\S+/, url).replaceAll("3000", port)
-      const { stdout } = yield* succeed("bash", ["-ec", `trap 'kill %1; wait' EXIT\n${commands}`], {
+      const { stdout } = yield* succeed("bash", ["-ec", `trap 'kill $! || true; wait || true' EXIT\n${commands}`], {
         cwd,
         env: {
           PATH: yield* Config.String("PATH"),
@@ -40,7 +40,7 @@ it.live(
       const copy = new DatabaseSync(join(cwd, "practice.db"), { readOnly: true })
       assert.deepStrictEqual(
         copy
-          .prepare("select id, name from organization")
+          .prepare("select id, name from organizations")
           .all()
           .map((row) => ({ ...row })),
         [{ id: "org_1", name: "Happy Paws" }]
