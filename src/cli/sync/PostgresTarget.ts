@@ -46,11 +46,8 @@ const fieldOf = (value: unknown, type?: ColumnType) => {
   return escape(Predicate.isString(value) && type !== "jsonb" ? value : JSON.stringify(value))
 }
 
-const lineOf = (columns: ReadonlyArray<Column>, row: ReadonlyArray<unknown>) => {
-  let line = fieldOf(row[0])
-  for (let index = 1; index < columns.length; index += 1) line += `\t${fieldOf(row[index], columns[index]?.type)}`
-  return `${line}\n`
-}
+const lineOf = (columns: ReadonlyArray<Column>, row: ReadonlyArray<unknown>) =>
+  row.map((value, index) => fieldOf(value, columns[index]?.type)).join("\t")
 
 /** Opens a session on the server of a route, until the scope closes. */
 const connect = Effect.fnUntraced(function* (url: Redacted.Redacted, toFailure: (cause: unknown) => Failed) {
@@ -140,7 +137,7 @@ export const make = (options: Options): Target.Target => {
         quote,
         typeOf: (type) => type,
         position: "bigint generated always as identity",
-        begin: "begin",
+        begin: "begin; set local work_mem = '64MB'",
         beginStaging: "begin; set local synchronous_commit = off",
         run,
         columnsOf: (table) =>
@@ -151,9 +148,23 @@ export const make = (options: Options): Target.Target => {
           ),
         append: (table, columns, rows) => {
           const statement = `copy ${quote(table)} (${SqlCopy.namesOf(columns)}) from stdin`
-          const lines = Buffer.from(rows.map((row) => lineOf(columns, row)).join(""))
+          const lines = Buffer.from(rows.map((row) => `${lineOf(columns, row)}\n`).join(""))
           return copyIn(client, statement, lines, toFailure)
         },
+        adopt: (staged, table, isSoft, now) =>
+          Effect.gen(function* () {
+            const alter = `alter table ${quote(staged)}`
+            yield* run("savepoint adopting")
+            yield* run(
+              `${alter} drop column _position, drop column _removed,
+                 ${isSoft ? "add column _removed_at timestamptz," : ""} add column _synced_at timestamptz default '${now}',
+                 add constraint ${SqlCopy.quoteName(`${table}_pkey`)} primary key (id)`
+            )
+            yield* run(`${alter} alter column _synced_at drop default`)
+            yield* run(`${alter} rename to ${SqlCopy.quoteName(table)}`)
+            return true
+            // Some record has several changes.
+          }).pipe(Effect.catchTag("Refused", () => Effect.as(run("rollback to savepoint adopting"), false))),
         truncate: (tables) => run(`truncate ${tables.join(", ")}`),
         softDelete: options.softDelete
       },

@@ -1,6 +1,7 @@
 /**
  * A copy in a SQL database: a table for each resource, and beside it one for changes that are staged. They are invisible
- * to readers of the copy until their round ends. One transaction then moves them into the tables.
+ * to readers of the copy until their round ends. One transaction then moves them into the tables. A table is made when its
+ * first round ends.
  */
 import { DateTime, Effect, Predicate, Schema } from "effect"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
@@ -28,6 +29,13 @@ export interface Dialect extends Target.Place {
     columns: ReadonlyArray<Column>,
     rows: ReadonlyArray<ReadonlyArray<unknown>>
   ) => Effect.Effect<unknown, Failed>
+  /**
+   * Makes a table of the copy of one that has a staged record for each id, without writing the rows again. Returns false
+   * if it cannot.
+   *
+   * @param isSoft true if the table marks removed rows
+   */
+  readonly adopt: (staged: string, table: string, isSoft: boolean, now: string) => Effect.Effect<boolean, Failed>
   /** Empties tables that had the changes of many pages. */
   readonly truncate: (tables: ReadonlyArray<string>) => Effect.Effect<unknown, Failed>
   /** Marks rows as removed in place of deleting them. */
@@ -61,11 +69,10 @@ const encodeProgress = Schema.encodeEffect(Progress)
 
 /** The values of a staged change, in the order of its columns. */
 const valuesOf = ({ columns }: Table, change: Target.Change): ReadonlyArray<unknown> => {
-  if ("record" in change) {
-    const { record } = change
-    return Predicate.isReadonlyObject(record) ? [...columns.map(({ name }) => record[name]), false] : []
-  }
-  return "removed" in change ? [change.removed, ...columns.slice(1).map(() => null), true] : []
+  const record: unknown = "record" in change ? change.record : undefined
+  if (Predicate.isReadonlyObject(record)) return [...columns.map(({ name }) => record[name]), false]
+  const [id, removed] = "removed" in change ? [change.removed, true] : [null, null]
+  return [id, ...columns.slice(1).map(() => null), removed]
 }
 
 /** Takes a database, and makes or checks the tables of the copy, all or none of them. */
@@ -125,20 +132,44 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   /** The resources whose tables mark removed rows, or have rows that an earlier run has marked. */
   const marking = new Set<string>()
 
-  /** Makes or checks the tables of a resource. Returns true if they have what the copy's state says. */
-  const readyTable = Effect.fnUntraced(function* (table: Table) {
+  /** The resources whose tables are made when their first round ends. */
+  const unmade = new Set<string>()
+
+  const typesOf = ({ columns }: Table) =>
+    Object.fromEntries(columns.map((column) => [column.name, dialect.typeOf(column.type)]))
+
+  const ensureTable = (table: Table) =>
+    ensure(table.name, {
+      ...typesOf(table),
+      id: "text primary key",
+      ...(softDelete && { _removed_at: instant }),
+      _synced_at: instant
+    })
+
+  const ensureStaged = (table: Table) =>
+    ensure(stagedTable(table), {
+      _position: dialect.position,
+      ...typesOf(table),
+      [isRemoved.name]: dialect.typeOf(isRemoved.type)
+    })
+
+  /**
+   * Checks the table of a resource, and makes the one of its staged changes. Returns true if they have what the copy's
+   * state says.
+   *
+   * @param isLoaded true if the table was made
+   */
+  const readyTable = Effect.fnUntraced(function* (table: Table, isLoaded: boolean) {
     const { columns, name, resource } = table
     const isOurs = (yield* run(`select 1 as one from ${resources} where resource = $1`, [resource])).length > 0
-    if (!isOurs && (yield* columnsOf(name)).length > 0) {
-      return yield* Target.notOurs(`table ${name} in ${databaseName}`, dialect)
-    }
-    const types = Object.fromEntries(columns.map((column) => [column.name, dialect.typeOf(column.type)]))
-    const removedAt = softDelete && { _removed_at: instant }
-    const had = yield* ensure(name, { ...types, id: "text primary key", ...removedAt, _synced_at: instant })
-    const staged = { _position: dialect.position, ...types, [isRemoved.name]: dialect.typeOf(isRemoved.type) }
-    const hadStaged = yield* ensure(stagedTable(table), staged)
-    if (softDelete || had.has("_removed_at")) marking.add(resource)
-    if (had.size === 0) {
+    const isMade = (yield* columnsOf(name)).length > 0
+    if (isMade && !isOurs) return yield* Target.notOurs(`table ${name} in ${databaseName}`, dialect)
+    const had = isMade ? yield* ensureTable(table) : undefined
+    const hadStaged = yield* ensureStaged(table)
+    if (softDelete || had?.has("_removed_at") === true) marking.add(resource)
+    if (!isMade) unmade.add(resource)
+    const isGone = isLoaded && !isMade
+    if (isGone || !isOurs) {
       yield* run(
         `insert into ${resources} (resource) values ($1)
          on conflict (resource) do update set in_step_at = null, version = ${resources}.version + 1`,
@@ -146,7 +177,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       )
       yield* run(`delete from ${quote(stagedTable(table))}`)
     }
-    return columns.every((column) => had.has(column.name) && hadStaged.has(column.name))
+    return !isGone && columns.every((column) => had?.has(column.name) !== false && hadStaged.has(column.name))
   })
 
   /** Records the progress, if the copy is still at the one before. */
@@ -164,7 +195,9 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const [row] = yield* run(`select progress from ${mark}`)
     const found = yield* Effect.mapError(decodeProgress(row?.["progress"]), damaged)
     const changed = new Set<string>()
-    for (const table of options.tables) if (!(yield* readyTable(table))) changed.add(table.resource)
+    for (const table of options.tables) {
+      if (!(yield* readyTable(table, found.resources.includes(table.resource)))) changed.add(table.resource)
+    }
     const without = (state: Target.State) => ({
       ...state,
       resources: state.resources.filter((resource) => !changed.has(resource))
@@ -174,21 +207,36 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
   })
   let progress = yield* transaction(dialect.begin, opened)
 
-  const present = Effect.forEach(
-    [markTable, resourcesTable, ...options.tables.map(({ name }) => name)],
-    Effect.fnUntraced(function* (table) {
-      if ((yield* columnsOf(table)).length > 0) return
+  const present = Effect.gen(function* () {
+    const made = options.tables.filter(({ resource }) => !unmade.has(resource))
+    for (const table of [markTable, resourcesTable, ...made.map(({ name }) => name)]) {
+      if ((yield* columnsOf(table)).length > 0) continue
       return yield* new Unavailable({ message: `The table ${table} in ${databaseName} is gone` })
-    }),
-    { discard: true }
-  )
+    }
+  })
 
   /** Fails as unavailable if a table is gone. It is made again when the target is opened. */
   const orGone = <A>(work: Effect.Effect<A, Failed>) => Effect.tapErrorTag(work, "Refused", () => present)
 
+  /** Makes the table of a resource of its staged records. Returns false if the table is still empty. */
+  const adopt = Effect.fnUntraced(function* (table: Table, now: string) {
+    const staged = quote(stagedTable(table))
+    yield* run(`delete from ${staged} where _position <= (select max(_position) from ${staged} where id is null)`)
+    const hasRemovals = (yield* run(`select 1 as one from ${staged} where _removed limit 1`)).length > 0
+    const isAdopted = !hasRemovals && (yield* dialect.adopt(stagedTable(table), table.name, softDelete, now))
+    if (isAdopted) yield* ensureStaged(table)
+    else yield* ensureTable(table)
+    return isAdopted
+  })
+
   /** Moves the staged changes of a resource into its table. */
   const merge = Effect.fnUntraced(function* (table: Table, now: string) {
     const [copied, staged] = [quote(table.name), quote(stagedTable(table))]
+    const count = run(`update ${resources} set version = version + 1 where resource = $1`, [table.resource])
+    if (unmade.has(table.resource) && (yield* adopt(table, now))) {
+      yield* count
+      return
+    }
     const [row] = yield* run(
       `select count(*) as changes, count(id) - count(distinct id) as superseded,
          coalesce(max(case when id is null then _position end), 0) as reset from ${staged}`
@@ -221,7 +269,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
        ${isEmpty ? "" : `on conflict (id) do update set ${sets.join(", ")}`}`,
       [now]
     )
-    yield* run(`update ${resources} set version = version + 1 where resource = $1`, [table.resource])
+    yield* count
   })
 
   const apply = Effect.fnUntraced(function* (page: Target.Page, wanted: ReadonlyArray<string>) {
@@ -257,6 +305,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
       Effect.map(
         orGone(transaction(Target.endsRound(page) ? dialect.begin : dialect.beginStaging, apply(page, wanted))),
         (next) => {
+          if (Target.endsRound(page)) for (const resource of wanted) unmade.delete(resource)
           progress = next
           return next.staged ?? next
         }

@@ -92,6 +92,8 @@ const openCopy = Effect.fnUntraced(function* (
           const statement = database.prepare(`insert into ${into} values (${params})`)
           for (const row of rows) statement.run(...columns.map((_, index) => valueOf(row[index])))
         }),
+      // It would write the rows again.
+      adopt: () => Effect.succeed(false),
       truncate: (tables) => run(() => database.exec(tables.map((table) => `delete from ${table};`).join(" "))),
       softDelete
     },
