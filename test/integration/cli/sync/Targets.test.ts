@@ -120,6 +120,24 @@ for (const { kind, make } of stands) {
       }).pipe(Effect.scoped)
     )
 
+    it.effect("has the last change of each record that changes or is removed during its first load", () =>
+      Effect.gen(function* () {
+        const { ids, run, statuses } = yield* stand
+        let isCut = true
+        const script: Script = (at) => {
+          if (at === 0) return page(1, [charge("a", "1"), charge("b", "1"), refund("r"), refund("s")], more)
+          if (isCut) return refused
+          return page(2, [gone("unknown"), charge("a", "2"), gone("b"), refund("t")])
+        }
+        assert.strictEqual(yield* Effect.flip(run(script)), refused)
+        isCut = false
+        yield* run(script)
+        yield* run(() => page(3, [refund("s"), gone("t", "charge-refunds")]))
+        assert.deepStrictEqual(yield* statuses, { a: "2" })
+        assert.deepStrictEqual(yield* ids, ["r", "s"])
+      }).pipe(Effect.scoped)
+    )
+
     it.effect("removes what does not come after a reset, of that resource alone", () =>
       Effect.gen(function* () {
         const { ids, run, statuses } = yield* stand
