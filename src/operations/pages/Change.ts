@@ -22,7 +22,7 @@ export interface Change<Subject> {
   readonly place: Place
   readonly path: string
   readonly title: string
-  /** What the parameters name; or the response in place of the form. */
+  /** The subject that the parameters name; or the response in place of the form. */
   readonly subject: (parameter: Query) => Effect.Effect<Subject, Response, OperatorStore>
   readonly about: (subject: Subject) => Content
   /** The parameters that the form sends. */

@@ -46,7 +46,7 @@ const pagesOf = <Credential extends IntakeSecret>(kind: {
     after: string | undefined
   ) => Effect.Effect<Page<Credential>, Unreadable>
   readonly columns: (now: number) => Readonly<Record<string, (one: Credential) => Content>>
-  /** What follows from a new one, and from a revoked one. */
+  /** The consequences of making one, and of revoking one. */
   readonly follows: { readonly made: string; readonly revoked: string }
   readonly make: (
     of: OperatorStore["Service"],
