@@ -169,8 +169,9 @@ const filter = {
 
 /** Replays dead tasks, after their number was confirmed. */
 const replaySeveral = Effect.fnUntraced(function* (given: Tasks.DeadFilter, isConfirmed: boolean) {
-  // A task that dies while the operator decides is left alone.
-  const chosen = { ...given, before: given.before ?? DateTime.formatIso(yield* DateTime.now) }
+  // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
+  const next = DateTime.add(yield* DateTime.now, { milliseconds: 1 })
+  const chosen = { ...given, before: given.before ?? DateTime.formatIso(next) }
   const count = yield* Tasks.countDead(chosen)
   const isCut = count > Tasks.mostCounted
   const all = isCut ? `the first ${Tasks.mostCounted} of more dead tasks` : counted(count, "dead task")

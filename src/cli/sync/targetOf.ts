@@ -16,13 +16,14 @@ export interface Options {
 
 const refuse = (message: string) => misused(["sync"], message)
 
-/** The folder of the user: npm runs `npm run cli` in that of the package. */
-const folderOfUser = Effect.orElseSucceed(
-  Effect.map(Config.all([Config.String("INIT_CWD"), Config.String("npm_lifecycle_event")]), ([folder, script]) =>
-    script === "cli" ? folder : "."
-  ),
-  () => "."
-)
+/** A path as the user meant it: npm runs `npm run cli` in the folder of the package. */
+const fromFolderOfUser = (path: string) =>
+  Effect.orElseSucceed(
+    Effect.map(Config.all([Config.String("INIT_CWD"), Config.String("npm_lifecycle_event")]), ([folder, script]) =>
+      script === "cli" ? resolve(folder, path) : path
+    ),
+    () => path
+  )
 
 /** The target of `postgres://...`, `sqlite:FILE`, `parquet:FOLDER`, `ndjson:FOLDER` or the path of a folder. */
 export const targetOf = Effect.fnUntraced(function* (text: string, { compact, schema, softDelete }: Options) {
@@ -47,7 +48,7 @@ export const targetOf = Effect.fnUntraced(function* (text: string, { compact, sc
     })
   }
   if (given === "") return yield* refuse("The target has no path.")
-  const path = resolve(yield* folderOfUser, given)
+  const path = yield* fromFolderOfUser(given)
   if (kind === "parquet") return yield* ParquetTarget.make(path)
   if (kind === "sqlite") return SqliteTarget.make(path, { name: text, elsewhere: "another file" }, softDelete)
   if (kind === "" && /\.(db|sqlite3?)$/i.test(text)) {

@@ -49,8 +49,8 @@ const form = ({ before, organization, reason, since }: DeadFilter) =>
 /** The dead tasks that the parameters describe. */
 const chosen = Effect.fnUntraced(function* (parameter: Query) {
   const given = yield* filterOf(parameter)
-  // A task that dies while the operator decides is left alone.
-  const filter = { ...given, before: given.before ?? Format.iso(yield* Clock.currentTimeMillis) }
+  // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
+  const filter = { ...given, before: given.before ?? Format.iso((yield* Clock.currentTimeMillis) + 1) }
   const count = yield* inTime((yield* OperatorStore).countDead(filter))
   return Result.isFailure(count) ? yield* refused(503, count.failure.message) : { given, filter, count: count.success }
 })
