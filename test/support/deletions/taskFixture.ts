@@ -1,9 +1,9 @@
 /** One task of each state, made as the intake and a worker make them. */
-import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import { deliveryOf } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { show } from "../../../src/deletions/Tasks.ts"
 import type { State } from "../../../src/api/DeletionTasks.ts"
-import { maximumAttempts } from "../../../src/deletions/Task.ts"
 import { TestDatabase } from "../TestDatabase.ts"
 
 /** The organization of the tasks of each state. */
@@ -37,14 +37,16 @@ export const claimAll = Effect.flatMap(Scheduler, (scheduler) =>
   scheduler.claim({ due: 100, expired: 100, alone: 100 }, lease)
 )
 
-/** A task that has failed as often as a task may. */
+/** A task that has failed as often as a task may. Tasks that others have left are claimed and fail in between. */
 export const makeDead = Effect.fnUntraced(function* (organization: string, key: string) {
   const scheduler = yield* Scheduler
   const id = yield* schedule(organization, key)
   const attempt = Effect.flatMap(claimAll, (claims) =>
     Effect.forEach(claims, (claim) => scheduler.fail(claim, reason, Duration.zero))
   )
-  yield* Effect.replicateEffect(attempt, maximumAttempts)
+  yield* Effect.repeat(Effect.andThen(attempt, show({ id, organization })), {
+    until: Option.exists(({ state }) => state === "dead")
+  })
   return id
 })
 

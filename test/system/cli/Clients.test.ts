@@ -17,9 +17,11 @@ const environment = { PRACTICE_DATA_API_KEY: "pda_demo_oakridge" }
 const run = (...command: ReadonlyArray<string>) =>
   Effect.flatMap(Service, ({ address }) => runWith({ PRACTICE_DATA_URL: address, ...environment }, command))
 
+/** The output, and the note that there is more, which a limit may have. */
 const printed = (...command: ReadonlyArray<string>) =>
   Effect.map(run(...command), ({ code, stdout, stderr }) => {
-    assert.deepStrictEqual({ code, stderr }, { code: 0, stderr: "" })
+    assert.strictEqual(code, 0, stderr)
+    if (!command.includes("--limit")) assert.strictEqual(stderr, "")
     return stdout
   })
 
