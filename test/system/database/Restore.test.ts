@@ -70,7 +70,7 @@ withTools(Tools.named("pg_restore --jobs=4 into a fresh cluster beside a running
     const file = join(yield* LocalPostgres.enterableFolder, "dump")
     yield* Tools.run("pg_dump", "-d", source.url, "-Fc", "-f", file)
     const target = yield* Cluster.empty({ binaries: Tools.binaries })
-    for (const role of ["api", "intake", "worker"])
+    for (const role of ["api", "intake", "worker", "writer"])
       yield* target.sql.unsafe(`create role practice_data_${role} nologin`)
     const service = yield* Follower.service(target)
     const early = Follower.make()
