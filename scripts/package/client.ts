@@ -23,6 +23,16 @@ const folder = mkdtempSync(join(tmpdir(), "practice-data-client-"))
 try {
   // The declaration maps lead to these.
   cpSync(join(root, "src/client"), join(folder, "src"), { recursive: true })
+  const own = {
+    ...manifest,
+    name: `${manifest.name}-client`,
+    description: "The client of the practice data API and of the intake of invoice deletions",
+    type: "module",
+    sideEffects: false,
+    files: ["dist", "src/**/*.ts"],
+    exports: { ".": entry("index"), "./testing": entry("testing") }
+  }
+  writeFileSync(join(folder, "package.json"), JSON.stringify(own, null, 2))
   const compiler = {
     extends: join(root, "scripts/package/tsconfig.json"),
     compilerOptions: {
@@ -37,16 +47,6 @@ try {
   execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", folder])
   copyFileSync(join(root, "scripts/package/client.md"), join(folder, "README.md"))
   copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"))
-  const own = {
-    ...manifest,
-    name: `${manifest.name}-client`,
-    description: "The client of the practice data API and of the intake of invoice deletions",
-    type: "module",
-    sideEffects: false,
-    files: ["dist", "src/**/*.ts"],
-    exports: { ".": entry("index"), "./testing": entry("testing") }
-  }
-  writeFileSync(join(folder, "package.json"), JSON.stringify(own, null, 2))
   execFileSync("npm", ["pack", "--pack-destination", process.argv[2] ?? root], { cwd: folder, stdio: "inherit" })
 } finally {
   rmSync(folder, { recursive: true, force: true })

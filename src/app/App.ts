@@ -4,9 +4,13 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, type Context, Duration, Effect, Exit, Layer, Option, References, Runtime } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { config, type Settings } from "../operations/Config.ts"
-import type { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
+import {
+  type CredentialDatabase,
+  EmbeddedDatabaseError,
+  type RecordDatabase,
+  type TaskDatabase
+} from "../database/Database.ts"
 import * as Databases from "../database/Databases.ts"
-import { EmbeddedDatabaseError } from "../database/EmbeddedCluster.ts"
 import { demoKeys } from "../demo/DemoData.ts"
 import { accounts } from "../demo/DemoProcessor.ts"
 import { loadDemoData } from "../demo/Load.ts"

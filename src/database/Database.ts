@@ -4,7 +4,7 @@
  * are the same client there.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { Statement } from "effect/sql"
 import type { Pool } from "../observability/Metrics.ts"
 import * as Columns from "./Columns.ts"
@@ -22,6 +22,12 @@ export interface Database extends PgClient.PgClient, Store.Store {
   /** The route of its connections. The embedded database has none. */
   readonly route?: Route.Route
 }
+
+/** The embedded database cannot be opened. Stands here since the types of PGlite do not compile for users of the package. */
+export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseError>()("EmbeddedDatabaseError", {
+  message: Schema.String,
+  cause: Schema.optionalKey(Schema.Defect())
+}) {}
 
 /** The database of the records. */
 export class RecordDatabase extends Context.Service<RecordDatabase, Database>()(

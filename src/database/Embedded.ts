@@ -13,7 +13,7 @@ import * as Columns from "./Columns.ts"
 import { type Database, guarded } from "./Database.ts"
 import * as Distribution from "./Distribution.ts"
 import * as EmbeddedCluster from "./EmbeddedCluster.ts"
-import type { EmbeddedDatabaseError } from "./EmbeddedCluster.ts"
+import type { EmbeddedDatabaseError } from "./Database.ts"
 import * as EmbeddedGuests from "./EmbeddedGuests.ts"
 
 /** The folder is another process's, which may be about to end. */

@@ -2,15 +2,10 @@
 import { statfs } from "node:fs/promises"
 import { Worker } from "node:worker_threads"
 import { PGlite } from "@electric-sql/pglite"
-import { Cause, Clock, Effect, FileSystem, Option, Path, Schema } from "effect"
+import { Cause, Clock, Effect, FileSystem, Option, Path } from "effect"
 import { moduleBeside } from "../process/Package.ts"
 import { note } from "../process/Printed.ts"
-
-/** The embedded database cannot be opened. */
-export class EmbeddedDatabaseError extends Schema.TaggedError<EmbeddedDatabaseError>()("EmbeddedDatabaseError", {
-  message: Schema.String,
-  cause: Schema.optionalKey(Schema.Defect())
-}) {}
+import { EmbeddedDatabaseError } from "./Database.ts"
 
 export const failed = (message: string, cause?: unknown) =>
   new EmbeddedDatabaseError({ message, ...(cause === undefined ? {} : { cause }) })

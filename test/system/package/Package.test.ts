@@ -44,13 +44,14 @@ const blocks = snippets()
 const programs = blocks.filter(({ file, language }) => file === undefined && ["js", "ts"].includes(language))
 const files = blocks.flatMap(({ code, file }) => (file === undefined ? [] : [{ code, file }]))
 
-/** Beginnings of commands that need what a reader has, or that `test/system/operations/Runbook.test.ts` runs. */
+/** Beginnings of commands that need what a reader has, or that `Runbook.test.ts` and `Readme.test.ts` run. */
 const elsewhere = [
   "npm ci && npm start",
   "npm ci && npm test",
   "pg_dumpall ",
   'psql --dbname="$',
-  "npm run cli -- keys create "
+  "npm run cli -- keys create ",
+  "export DATABASE_URL="
 ]
 
 const commands = blocks.filter(
