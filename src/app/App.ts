@@ -24,7 +24,6 @@ import * as AuthorizationServer from "../keys/AuthorizationServer.ts"
 import { PspClient } from "../psp/PspClient.ts"
 import * as Notices from "./Notices.ts"
 import * as Server from "./Server.ts"
-import { warmUp } from "./WarmUp.ts"
 import { CrossOrigins } from "../http/CrossOrigin.ts"
 import { IntakeSecrets } from "../deletions/IntakeSecrets.ts"
 import { Scheduler } from "../deletions/Scheduler.ts"
@@ -230,21 +229,15 @@ const figures = (settings: Settings) =>
     Probes.layer(settings.roles)
   )
 
-/** The embedded database is for trying the service out. */
-const isWarmed = ({ databaseUrl, roles }: Settings) => Option.isSome(databaseUrl) && roles.includes("data-api")
-
 /** One process with all its roles. Each layer uses those below it: it starts after them, and stops before them. */
 const single = (settings: Settings, references: Context.Context<never>) =>
   Layer.effectDiscard(Notices.announce(settings)).pipe(
     // These stop together and first: while requests are drained, the worker begins no task.
     Layer.provideMerge(Layer.merge(draining(settings), background(settings))),
     Layer.provideMerge(
-      Layer.unwrap(
-        Server.appOf(routes(settings)).pipe(
-          Effect.tap((app) => (isWarmed(settings) ? warmUp(app, references) : Effect.void)),
-          Effect.map((app) => Server.serve(app, references))
-        )
-      ).pipe(Layer.provide(Layer.succeed(CrossOrigins, settings.corsOrigins)))
+      Layer.unwrap(Effect.map(Server.appOf(routes(settings)), (app) => Server.serve(app, references))).pipe(
+        Layer.provide(Layer.succeed(CrossOrigins, settings.corsOrigins))
+      )
     ),
     Layer.provide(
       Listener.layer({ ...settings, ...(Processes.isChild ? Processes.childListener : {}), isMeasured: true })

@@ -20,8 +20,6 @@ export interface Route {
   readonly url: ConnectionUrl.ConnectionUrl
   /** The server that new connections go to. */
   readonly endpoint: () => Endpoint.Endpoint
-  /** True once a server has responded. */
-  readonly isFound: () => boolean
   /** The source of the password; undefined without one. */
   readonly passwordSource: string | undefined
   /**
@@ -180,7 +178,6 @@ export const make = Effect.fnUntraced(function* (
     text,
     url,
     endpoint: () => endpoint,
-    isFound: () => isFound,
     passwordSource: configs.passwordFile ?? passwordSource,
     servers,
     configOf: (pool) => {

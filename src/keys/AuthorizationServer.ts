@@ -64,10 +64,6 @@ const Resolved = Context.Reference<Exit.Exit<string, Unauthorized | CredentialSt
   { defaultValue: () => undefined }
 )
 
-/** Handles a request for an organization, whatever its key. */
-export const forOrganization = <A, E, R>(handled: Effect.Effect<A, E, R>, organization: string) =>
-  Effect.provideService(handled, Resolved, Exit.succeed(organization))
-
 // The key is in a header: the query is not needed.
 const credentialOf = Effect.provideService(
   HttpApiBuilder.securityDecode(bearer),
