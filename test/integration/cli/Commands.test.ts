@@ -1,6 +1,6 @@
 /** The commands of operators, over a Postgres. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect, Option, Semaphore } from "effect"
 import { show } from "../../../src/deletions/Tasks.ts"
 import { cli, type Ended, processWith, runWith } from "../../support/cli.ts"
 import { makeDead, parse, reason, Tasks } from "../../support/deletions/taskFixture.ts"
@@ -83,6 +83,9 @@ const wrong = [
   ["openapi v2", "v1"]
 ] as const
 
+// These claim whatever is due.
+const inTurn = Semaphore.withPermits(Semaphore.makeUnsafe(1), 1)
+
 layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command", (it) => {
   it.effect("`tasks list` prints a table of the tasks of a state and an organization, with their errors", () =>
     Effect.gen(function* () {
@@ -132,7 +135,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       assert.match(changed, new RegExp(`command line +task.replay +replayed +${id} +org_e$`, "m"))
       const refusal = yield* refuses("tasks", "replay", completed)
       assert.strictEqual(refusal, `Task ${completed} is completed. Only a dead task can be replayed.`)
-    })
+    }).pipe(inTurn)
   )
 
   it.effect("`tasks replay` of several asks first, or takes --yes, and logs their bounds and number once", () =>
@@ -147,7 +150,7 @@ layer(Tasks.layer, { excludeTestServices: true, concurrent: true })("The command
       const entries = log.split("\n").filter((line) => line.includes("org_several"))
       assert.lengthOf(entries, 1)
       assert.match(entries[0] ?? "", / tasks\.replay +2 replayed +dead, with ".+" in the last error, before /)
-    })
+    }).pipe(inTurn)
   )
 
   it.effect("`organizations create` makes the record of an organization once, and logs it", () =>

@@ -4,7 +4,7 @@
  * @module-tag long
  */
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import * as Program from "../../support/Program.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -15,11 +15,20 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("An idle proce
       Effect.gen(function* () {
         const { sql, url } = yield* TestDatabase
         yield* Program.start({ DATABASE_URL: url, OPERATIONS_PORT: "0" })
-        yield* Effect.sleep("61 seconds")
-        const [before] = yield* sql<{ sessions: number }>`
-        select count(*)::int as sessions from pg_stat_activity
-        where datname = current_database() and application_name like 'practice-data-%'`
-        assert.isAtMost(before?.sessions ?? Infinity, 4)
+        const sessions = Effect.map(
+          sql<{ sessions: number }>`
+            select count(*)::int as sessions from pg_stat_activity
+            where datname = current_database() and application_name like 'practice-data-%'`,
+          ([row]) => row?.sessions ?? Infinity
+        )
+        yield* Effect.sleep("45 seconds")
+        // A session closes 30 to 60 seconds after its last use.
+        const held = yield* Effect.repeat(sessions, {
+          until: (found) => found <= 4,
+          schedule: Schedule.spaced("1 second"),
+          times: 40
+        })
+        assert.isAtMost(held, 4)
         const count = Effect.map(
           sql<{
             total: number
@@ -31,6 +40,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("An idle proce
         yield* Effect.sleep("20 seconds")
         assert.isAtMost(((yield* count) - start) / 20, 3.3)
       }).pipe(Effect.scoped),
-    120_000
+    180_000
   )
 })
