@@ -15,7 +15,7 @@ export const start = Effect.fnUntraced(function* (environment: Process.Environme
     Effect.repeat(client.call(request), {
       while: ({ status }) => status === 503,
       schedule: Schedule.spaced("100 millis"),
-      times: 100
+      times: 600
     }).pipe(
       Effect.mapError(
         ({ cause }) => new Refused({ message: `No answer: ${String(cause)} ${process.output().slice(-shown)}` })
