@@ -2,7 +2,7 @@
  * A copy in a folder of Parquet files, one for each resource. Parquet cannot be changed in place, so the copy itself is
  * a SQLite file beside them. At the end of each round, the files of the resources that have changed are rewritten.
  */
-import type { SQLOutputValue } from "node:sqlite"
+import type { DatabaseSync, SQLOutputValue } from "node:sqlite"
 import { DateTime, Effect } from "effect"
 import { fileWriter, ParquetWriter } from "hyparquet-writer"
 import * as Files from "./Files.ts"
@@ -16,8 +16,8 @@ type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]["schema"][nu
 const elements: Readonly<Record<Exclude<ColumnType, "text[]">, Partial<SchemaElement>>> = {
   text: { type: "BYTE_ARRAY", converted_type: "UTF8" },
   jsonb: { type: "BYTE_ARRAY", converted_type: "JSON" },
-  // A double has every decimal of 15 digits.
-  numeric: { type: "DOUBLE" },
+  // The 15 digits that a number of the API has at most.
+  numeric: { type: "INT64", converted_type: "DECIMAL", precision: 15, scale: 4 },
   integer: { type: "INT32" },
   boolean: { type: "BOOLEAN" },
   timestamptz: {
@@ -28,19 +28,30 @@ const elements: Readonly<Record<Exclude<ColumnType, "text[]">, Partial<SchemaEle
   date: { type: "INT32", converted_type: "DATE" }
 }
 
+// A double has every decimal of 15 digits.
+const double: Partial<SchemaElement> = { type: "DOUBLE" }
+
+/** Has 1 for each column with a number that has more than 4 decimals, or more than 11 digits before them. */
+const findDoubles = (database: DatabaseSync, { columns, name }: Table) => {
+  const numbers = columns.filter(({ type }) => type === "numeric").map((column) => quoteName(column.name))
+  const tests = numbers.map((one) => `, max(${one} <> round(${one}, 4) or abs(${one}) >= 1e11) as ${one}`)
+  return database.prepare(`select count(*)${tests.join("")} from ${quoteName(name)}`).get()
+}
+
 /** The elements of the schema for a column. A list has three: itself, its repeated group, and the item. */
-const elementsOf = ({ name, type }: Column): ReadonlyArray<SchemaElement> =>
+const elementsOf = ({ name, type }: Column, isDouble: boolean): ReadonlyArray<SchemaElement> =>
   type === "text[]"
     ? [
         { name, converted_type: "LIST", num_children: 1, repetition_type: "OPTIONAL" },
         { name: "list", num_children: 1, repetition_type: "REPEATED" },
         { name: "element", ...elements.text, repetition_type: "OPTIONAL" }
       ]
-    : [{ name, ...elements[type], repetition_type: "OPTIONAL" }]
+    : [{ name, ...(isDouble ? double : elements[type]), repetition_type: "OPTIONAL" }]
 
 /** A value of a SQLite copy as the writer takes it. */
 const valueOf = (type: ColumnType, value: SQLOutputValue | undefined): unknown => {
-  if (typeof value === "number") return type === "boolean" ? value === 1 : value
+  if (typeof value === "bigint") return type === "boolean" ? value === 1n : Number(value)
+  if (typeof value === "number") return value
   if (typeof value !== "string") return null
   if (type === "timestamptz" || type === "date") return DateTime.toDateUtc(DateTime.makeUnsafe(value))
   return type === "text[]" || type === "jsonb" ? JSON.parse(value) : value
@@ -49,9 +60,12 @@ const valueOf = (type: ColumnType, value: SQLOutputValue | undefined): unknown =
 /** The rows in memory at the same time, and in a row group. */
 const rowsAtOnce = 50_000
 
-/** Writes rows of a SQLite copy to a new file. */
-const writeRows = (file: string, { columns }: Table, rows: Iterable<Readonly<Record<string, SQLOutputValue>>>) => {
-  const schema = [{ name: "root", num_children: columns.length }, ...columns.flatMap(elementsOf)]
+/** Writes the rows of a table of a SQLite copy to a new file. */
+const writeRows = (file: string, database: DatabaseSync, table: Table) => {
+  const { columns } = table
+  const doubles = findDoubles(database, table)
+  const fields = columns.flatMap((column) => elementsOf(column, doubles?.[column.name] === 1))
+  const schema = [{ name: "root", num_children: columns.length }, ...fields]
   const writer = new ParquetWriter({ writer: fileWriter(file), schema, createdBy: "practice-data" })
   let data = columns.map((): Array<unknown> => [])
   const writeGroup = () => {
@@ -59,7 +73,10 @@ const writeRows = (file: string, { columns }: Table, rows: Iterable<Readonly<Rec
     void writer.write({ columnData, rowGroupSize: rowsAtOnce })
     data = columns.map(() => [])
   }
-  for (const row of rows) {
+  const select = database.prepare(`select * from ${quoteName(table.name)} order by id`)
+  // An integer of SQLite may be one that no number is.
+  select.setReadBigInts(true)
+  for (const row of select.iterate()) {
     columns.forEach(({ name, type }, index) => data[index]?.push(valueOf(type, row[name])))
     if (data[0]?.length === rowsAtOnce) writeGroup()
   }
@@ -84,14 +101,14 @@ export const make = Effect.fnUntraced(function* (given: string) {
     const copy = yield* copyTarget.open(opening)
     const database = yield* Sqlite.open(name, store)
     const attempt = <A>(work: () => A) => Sqlite.attempt(name, work)
-    // The version of a table of which its file was written. The column was for a cursor once.
+    // The version of a table of which its file was written, with that of the types. The column was for a cursor once.
     yield* attempt(() =>
       database.exec("create table if not exists _practice_data_sync_files (resource text primary key, cursor text)")
     )
     const versionOf = (resource: string) =>
       attempt(() => {
         const select = "select version from _practice_data_sync_resources where resource = ?"
-        return String(database.prepare(select).get(resource)?.["version"])
+        return `${String(database.prepare(select).get(resource)?.["version"])}, types 2`
       })
 
     const writeFile = Effect.fnUntraced(function* (table: Table) {
@@ -105,9 +122,7 @@ export const make = Effect.fnUntraced(function* (given: string) {
       if (exists && written === undefined) return yield* Target.notOurs(`file ${file}`, place)
       if (exists && written?.["cursor"] === version) return
       yield* files.remove(next)
-      yield* attempt(() =>
-        writeRows(next, table, database.prepare(`select * from ${quoteName(table.name)} order by id`).iterate())
-      )
+      yield* attempt(() => writeRows(next, database, table))
       yield* Effect.scoped(Effect.flatMap(fs.open(next, { flag: "r+" }), (made) => made.sync))
       const record = (at: string | null) =>
         attempt(() =>

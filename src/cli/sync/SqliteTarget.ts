@@ -42,18 +42,17 @@ export const lock = Effect.fnUntraced(function* (place: Target.Place, file: stri
   if (!isTaken) return yield* Target.inUse(place)
 })
 
-/**
- * A double has every decimal of 15 digits exactly. A numeric column would turn large ones into integers that JavaScript
- * cannot read.
- */
+/** A decimal that is whole is an integer, and any other a double, which has every decimal of 15 digits. */
 const typeOf = (type: ColumnType) => {
-  if (type === "numeric") return "real"
+  if (type === "numeric") return "decimal"
   return type === "integer" || type === "boolean" ? "integer" : "text"
 }
 
 /** Lists and objects are kept as JSON, booleans as 0 and 1. */
 const valueOf = (value: unknown) => {
-  if (Predicate.isString(value) || Predicate.isNumber(value)) return value
+  // As a text, a large integer keeps its digits on its way to a column of numbers.
+  if (Predicate.isNumber(value)) return Math.abs(value) > Number.MAX_SAFE_INTEGER ? String(value) : value
+  if (Predicate.isString(value)) return value
   if (Predicate.isBoolean(value)) return value ? 1 : 0
   return Predicate.isNullish(value) ? null : JSON.stringify(value)
 }

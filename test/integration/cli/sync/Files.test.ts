@@ -8,6 +8,7 @@ import * as Files from "../../../../src/cli/sync/Files.ts"
 import * as Sqlite from "../../../../src/cli/sync/SqliteTarget.ts"
 import { targetOf } from "../../../../src/cli/sync/targetOf.ts"
 import { temporaryFolder } from "../../../support/Process.ts"
+import * as Readers from "./readers.ts"
 import { charge, origin, page, syncWith, tableOf } from "./fixture.ts"
 
 const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")] }
@@ -77,6 +78,25 @@ it.effect.each([
       assert.strictEqual(_tag, "Refused")
       assert.include(message, refusal)
     }
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
+it.effect("amounts are decimals in SQLite and Parquet; a column of Parquet with finer ones has doubles", () =>
+  Effect.gen(function* () {
+    const folder = join(yield* temporaryFolder, "copy")
+    const target = yield* targetOf(`parquet:${folder}`, { schema: Option.none(), compact: false, softDelete: false })
+    const typeOf = (column: string) => Effect.promise(() => Readers.typeInParquet(folder, "charges", column))
+    const copy = (at: number, net_paid: number) =>
+      syncWith(target, () => page(at, [charge(`${at}`, "1", { net_paid })]), { resources: ["charges"] })
+    yield* copy(1, 99999999999.9999)
+    assert.strictEqual(yield* typeOf("net_paid"), "DECIMAL(15, 4)")
+    for (const [index, amount] of [1e11, 55 / 3].entries()) {
+      yield* copy(index + 2, amount)
+      assert.strictEqual(yield* typeOf("net_paid"), "DOUBLE")
+      assert.strictEqual(yield* typeOf("paid_amount"), "DECIMAL(15, 4)")
+    }
+    const statement = "select type from pragma_table_info('charges') where name = 'net_paid'"
+    assert.deepStrictEqual(Readers.query(join(folder, "_practice_data_sync.db"), statement), [{ type: "decimal" }])
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 

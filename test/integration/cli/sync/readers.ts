@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync, type SQLOutputValue } from "node:sqlite"
 import type { PgClient } from "@effect/sql-pg"
-import { Effect, Predicate } from "effect"
-import { asyncBufferFromFile, parquetReadObjects } from "hyparquet"
+import { Effect, Predicate, Record } from "effect"
+import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from "hyparquet"
 import { DEFAULT_PARSERS } from "hyparquet/src/convert.js"
 import { resourceOf } from "../../../support/contract/Contract.ts"
 import type { FieldType } from "../../../support/contract/Resource.ts"
@@ -74,7 +74,10 @@ const fromSqlite = (value: SQLOutputValue | undefined, type: FieldType): unknown
 export const query = (file: string, statement: string) => {
   const database = new DatabaseSync(file, { readOnly: true })
   try {
-    return database.prepare(statement).all()
+    const prepared = database.prepare(statement)
+    // A whole decimal may be larger than a number is exact.
+    prepared.setReadBigInts(true)
+    return prepared.all().map((row) => Record.map(row, (value) => (typeof value === "bigint" ? Number(value) : value)))
   } finally {
     database.close()
   }
@@ -95,14 +98,28 @@ const parsers = {
 }
 
 const fromParquet = (value: unknown, type: FieldType): unknown => {
+  // It reads a decimal as the nearest double of a product.
+  if (typeof value === "number") return Number(value.toPrecision(15))
   // A list of no value is undefined.
   if (!(value instanceof Date)) return value ?? null
   return type.startsWith("date-time") ? value.toISOString() : value.toISOString().slice(0, 10)
 }
 
+const parquetFile = (folder: string, resource: string) =>
+  asyncBufferFromFile(join(folder, `${tableOf(resource)}.parquet`))
+
+/** The type of a column of numbers in a Parquet file, as SQL names it. */
+export const typeInParquet = (folder: string, resource: string, column: string) =>
+  parquetFile(folder, resource)
+    .then((file) => parquetMetadataAsync(file))
+    .then(({ schema }) => schema.find(({ name }) => name === column))
+    .then((found) =>
+      found?.converted_type ? `${found.converted_type}(${found.precision}, ${found.scale})` : found?.type
+    )
+
 /** The rows of a Parquet file. */
 export const inParquet = (folder: string, resource: string): Promise<Rows> =>
-  asyncBufferFromFile(join(folder, `${tableOf(resource)}.parquet`))
+  parquetFile(folder, resource)
     .then((file) => parquetReadObjects({ file, parsers }))
     .then((rows) =>
       byId(
