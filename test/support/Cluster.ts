@@ -3,14 +3,14 @@
  * They need no more than `initdb` and `postgres`.
  */
 import { execFileSync } from "node:child_process"
-import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { inject } from "vitest"
 import { connect } from "../../src/database/Database.ts"
 import { migrate } from "../../src/database/Migrations.ts"
 import { eventually } from "./eventually.ts"
+import { once } from "./once.ts"
 import * as LocalPostgres from "./LocalPostgres.ts"
 import * as Tools from "./Tools.ts"
 
@@ -128,28 +128,15 @@ export type Cluster = Effect.Success<ReturnType<typeof open>>
 /** Starts a cluster without any tables of the service. */
 export const empty = (options: Options = {}) => Effect.flatMap(newFolder, (folder) => open(folder, options))
 
-const isFirst = (folder: string) => {
-  try {
-    mkdirSync(folder)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** The files of a migrated cluster, made once for all test files of the run. */
-const template = Effect.gen(function* () {
-  const made = join(inject("runFolder"), "cluster")
-  if (isFirst(`${made}-making`)) {
+/** The files of a migrated cluster. */
+const template = once("cluster", (folder) =>
+  Effect.gen(function* () {
     const cluster = yield* empty()
     yield* migrate(cluster.sql)
     yield* cluster.stop
-    copyFiles(cluster.folder, `${made}-copied`)
-    renameSync(`${made}-copied`, made)
-  }
-  yield* eventually("the files of a cluster", () => existsSync(made))
-  return made
-}).pipe(Effect.scoped)
+    copyFiles(cluster.folder, folder)
+  }).pipe(Effect.scoped)
+)
 
 /**
  * Starts a cluster that is migrated.
@@ -234,18 +221,6 @@ export const follow = ({ sql }: Cluster, primary: Cluster | undefined) =>
       )
     )
   )
-
-/** Waits until a standby has replayed all that its primary has written. */
-export const caughtUp = Effect.fnUntraced(function* (standby: Cluster, primary: Cluster) {
-  const [written] = yield* primary.sql<{ lsn: string }>`select pg_current_wal_lsn()::text as lsn`
-  yield* eventually(
-    "a standby that has caught up",
-    Effect.map(
-      standby.sql<{ done: boolean }>`select pg_last_wal_replay_lsn() >= ${written?.lsn ?? ""}::pg_lsn as done`,
-      (rows) => rows[0]?.done === true
-    )
-  )
-})
 
 /** Waits until a server has recovered. */
 export const untilWritable = ({ sql }: Cluster) =>

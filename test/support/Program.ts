@@ -1,10 +1,8 @@
 /** The program, listening, with a client of it: what most tests start. */
-import { cpSync, existsSync, mkdirSync, renameSync } from "node:fs"
-import { join } from "node:path"
+import { cpSync, mkdirSync } from "node:fs"
 import { Duration, Effect } from "effect"
-import { inject } from "vitest"
 import * as Client from "./Client.ts"
-import { eventually } from "./eventually.ts"
+import { once } from "./once.ts"
 import * as Process from "./Process.ts"
 
 /** Starts the program and waits until it listens. */
@@ -36,28 +34,13 @@ export const inOrder: Process.End = { code: 0, signal: null }
 export const secondsOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.timed(effect), ([took]) => Duration.toSeconds(took))
 
-const isFirst = (folder: string) => {
-  try {
+/** A folder in which the program was started and stopped. */
+const original = once("used", (folder) =>
+  Effect.suspend(() => {
     mkdirSync(folder)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** A folder in which the program was started and stopped, made once for all test files of the run. */
-const original = Effect.gen(function* () {
-  const made = join(inject("runFolder"), "used")
-  const making = join(inject("runFolder"), "first-start")
-  if (isFirst(making)) {
-    const folder = join(making, "folder")
-    mkdirSync(folder)
-    yield* Effect.scoped(Effect.flatMap(start({}, { folder }), stop))
-    renameSync(folder, made)
-  }
-  yield* eventually("a first start", () => existsSync(made))
-  return made
-})
+    return Effect.scoped(Effect.flatMap(start({}, { folder }), stop))
+  })
+)
 
 /** A copy of that folder, whose data is in `.data`. It is removed with the scope. */
 export const usedFolder = Effect.gen(function* () {

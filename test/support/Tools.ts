@@ -1,11 +1,7 @@
 /** The programs of Postgres that npm does not install, such as `pg_dump`, where the machine has them. */
-import { execFile } from "node:child_process"
 import { existsSync, readdirSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Data, Effect } from "effect"
-
-/** A program failed. */
-export class ToolFailed extends Data.TaggedError("ToolFailed")<{ readonly message: string }> {}
+import { succeed } from "./run.ts"
 
 const installations = (folder: string) =>
   existsSync(folder) ? readdirSync(folder).map((version) => join(folder, version)) : []
@@ -39,10 +35,4 @@ export const named = (name: string) => (binaries === undefined ? `${name} (skipp
 
 /** Runs a tool to its end. */
 export const run = (name: string, ...args: ReadonlyArray<string>) =>
-  Effect.callback<void, ToolFailed>((resume) => {
-    execFile(join(binaries ?? "", "bin", name), args, { cwd: "/" }, (cause, _, stderr) =>
-      resume(
-        cause === null ? Effect.void : Effect.fail(new ToolFailed({ message: `${name}: ${stderr || cause.message}` }))
-      )
-    )
-  })
+  succeed(join(binaries ?? "", "bin", name), args, { cwd: "/", env: {} })

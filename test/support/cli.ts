@@ -1,5 +1,4 @@
 /** Runs commands: in this process, or as processes of their own. */
-import { execFile } from "node:child_process"
 import { Console as NodeConsole } from "node:console"
 import { join } from "node:path"
 import { Writable } from "node:stream"
@@ -8,16 +7,10 @@ import { ConfigProvider, Console, Effect } from "effect"
 import { run } from "../../src/cli/Cli.ts"
 import { exitCode } from "../../src/cli/Usage.ts"
 import * as Process from "./Process.ts"
+import { type Ended, run as runProcess } from "./run.ts"
 import { TestDatabase } from "./TestDatabase.ts"
 
 const program = join(Process.root, "src/cli.ts")
-
-/** The end of a command. */
-export interface Ended {
-  readonly code: number
-  readonly stdout: string
-  readonly stderr: string
-}
 
 const sink = () => {
   const chunks: Array<string> = []
@@ -57,13 +50,10 @@ interface Options {
 
 /** Runs a command as a process of its own, to its end. */
 export const processWith = ({ environment, killedAfter = 60_000 }: Options, command: ReadonlyArray<string>) =>
-  Effect.callback<Ended>((resume) => {
-    const child = execFile(
-      Process.node,
-      [program, ...command],
-      { env: { NO_COLOR: "1", ...environment }, timeout: killedAfter, killSignal: "SIGKILL" },
-      (_, stdout, stderr) => resume(Effect.succeed({ code: child.exitCode ?? -1, stdout, stderr }))
-    )
+  runProcess(Process.node, [program, ...command], {
+    cwd: Process.root,
+    env: { NO_COLOR: "1", ...environment },
+    timeout: killedAfter
   })
 
 /** Starts a command as a process of its own. It is killed when the scope closes. */

@@ -21,14 +21,18 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
 export interface Options {
   readonly cwd: string
   /** All variables that the command has. */
-  readonly env: Readonly<Record<string, string>>
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The milliseconds after which it is killed; five minutes by default. */
+  readonly timeout?: number
+  readonly uid?: number
+  readonly gid?: number
 }
 
-/** Runs a command, for five minutes at most. */
-export const run = (file: string, args: ReadonlyArray<string>, { cwd, env }: Options) =>
+/** Runs a command to its end. */
+export const run = (file: string, args: ReadonlyArray<string>, options: Options) =>
   Effect.callback<Ended>((resume) => {
-    const options = { cwd, env, timeout: 300_000, maxBuffer: 64 * 1024 * 1024 }
-    const child = execFile(file, args, options, (error, stdout, stderr) =>
+    const bounds = { timeout: 300_000, killSignal: "SIGKILL", maxBuffer: 64 * 1024 * 1024 } as const
+    const child = execFile(file, args, { ...bounds, ...options }, (error, stdout, stderr) =>
       resume(Effect.succeed({ code: child.exitCode ?? -1, stdout, stderr: stderr || (error?.message ?? "") }))
     )
     return Effect.sync(() => child.kill("SIGKILL"))

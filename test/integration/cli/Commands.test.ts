@@ -2,7 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Option, Semaphore } from "effect"
 import { show } from "../../../src/deletions/Tasks.ts"
-import { cli, type Ended, processWith, runWith } from "../../support/cli.ts"
+import { cli, processWith, runWith } from "../../support/cli.ts"
+import type { Ended } from "../../support/run.ts"
 import { makeDead, parse, reason, Tasks } from "../../support/deletions/taskFixture.ts"
 import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 

@@ -193,58 +193,6 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
     long
   )
 
-  it.effect("every writer's rows are rendered: COPY, replication, a trigger, and a writer of the JSON", () =>
-    Effect.gen(function* () {
-      const sql = yield* withPets
-      yield* migrate(sql, withMicrochip)
-      yield* sql`truncate pets`
-      yield* sql.withTransaction(
-        Effect.all([
-          sql`set local session_replication_role = replica`,
-          sql`set local search_path = ''`,
-          sql`insert into public.pets (organization_id, id, microchip_number) values ('org_1', 'replicated', '1')`
-        ])
-      )
-      yield* sql`insert into pets (organization_id, id, microchip_number, record) values ('org_1', 'written', '2', '{}')`
-      yield* sql`update pets set record = 'nonsense', microchip_number = '3' where id = 'written'`
-      yield* sql`copy pets (organization_id, id, microchip_number) from program 'printf "org_1\tcopied\t4\n"'`
-      yield* sql.unsafe(`
-        create function upper_name() returns trigger language plpgsql as
-        $$ begin new.name := upper(new.name); return new; end $$`)
-      yield* sql`create trigger upper_name before insert on pets for each row execute function upper_name()`
-      yield* sql`insert into pets (organization_id, id, name, microchip_number) values ('org_1', 'triggered', 'rex', '5')`
-      const rows = yield* sql<{ shown: string }>`
-        select concat_ws(' ', record::json ->> 'id', record::json ->> 'name', record::json ->> 'microchipNumber') as shown
-        from pets order by id`
-      assert.deepStrictEqual(
-        rows.map((row) => row.shown),
-        ["copied 4", "replicated 1", "triggered REX 5", "written 3"]
-      )
-    })
-  )
-
-  it.effect(
-    "an index that another process finishes in the moment in which it looks broken is left as it is",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* withPets
-        const provided = Effect.provideService(addIndex(breed).online, SqlClient.SqlClient, sql)
-        yield* provided
-        const index = sql`select indexrelid::int, indisvalid from pg_index where indexrelid = 'pets_breed'::regclass`
-        const built = yield* index
-        const setValid = (isValid: boolean) =>
-          sql`update pg_index set indisvalid = ${isValid} where indexrelid = 'pets_breed'::regclass`
-        yield* setValid(false)
-        const other = yield* held(sql, setValid(true))
-        const again = yield* Effect.forkChild(provided)
-        yield* Effect.sleep("100 millis")
-        yield* other.release
-        yield* Fiber.join(again)
-        assert.deepStrictEqual(yield* index, built)
-      }),
-    long
-  )
-
   it.effect("an index replaces another one, also when it runs again", () =>
     Effect.gen(function* () {
       const sql = yield* withPets

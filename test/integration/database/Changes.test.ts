@@ -1,6 +1,6 @@
 /** Every write is a change in the feed, whoever writes and however. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { CursorExpired } from "../../../src/api/Errors.ts"
 import { clinics } from "../../../src/api/records/Clinics.ts"
@@ -11,7 +11,6 @@ import type { Resource } from "../../../src/api/records/Resource.ts"
 import { beginAnew } from "../../../src/database/Databases.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
-import { eventually } from "../../support/eventually.ts"
 import { settled } from "../../support/settled.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -277,38 +276,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
         })
       )
       assert.deepStrictEqual(found, [{ synchronous_commit: setting }])
-    })
-  )
-
-  it.effect("that commits late comes after it, and does not delay what was committed meanwhile", () =>
-    Effect.gen(function* () {
-      const { insert, organization, readPage, sql, told } = yield* reader()
-      yield* insert("a")
-      const [late, holder, waiting] = [yield* session, yield* session, "late waits"]
-      yield* holder`select pg_advisory_lock(20261)`
-      const open = yield* Effect.forkChild(
-        late.withTransaction(
-          Effect.andThen(
-            late`insert into pets (organization_id, id) values (${organization}, 'late')`,
-            late`select pg_advisory_xact_lock(20261)`
-          )
-        )
-      )
-      const waits = sql`select 1 from pg_locks where locktype = 'advisory' and not granted`
-      yield* eventually(
-        waiting,
-        Effect.map(waits, (rows) => rows.length > 0)
-      )
-      yield* sql`insert into pets (organization_id, id) values (${organization}, 'meanwhile')`
-      const page = yield* readPage()
-      assert.deepInclude(page, { removed: [], has_more: false, lag: 0 })
-      assert.deepStrictEqual(
-        page.body.map(({ id }) => id),
-        ["meanwhile"]
-      )
-      yield* holder`select pg_advisory_unlock(20261)`
-      yield* Fiber.join(open)
-      assert.deepStrictEqual(yield* told(), { changed: ["late"], removed: [] })
     })
   )
 

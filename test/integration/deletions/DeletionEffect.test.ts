@@ -10,7 +10,6 @@ import {
   claimed,
   claimOne,
   completes,
-  delay,
   delivery,
   inItsOwnTime,
   isSuperseded,
@@ -68,24 +67,6 @@ overPostgres("a deletion", (it) => {
         rows.map(({ updated_at }) => updated_at),
         [after, after, after]
       )
-    }).pipe(inItsOwnTime)
-  )
-
-  it.effect("that fails changes nothing, and gives a code as its reason", () =>
-    Effect.gen(function* () {
-      const sql = yield* seedInvoices
-      yield* sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'The row of % stays', old.id; end $$`
-      yield* sql`create trigger refuse before update on invoice_lines for each row when (old.id = 'i1b') execute function refuse()`
-      yield* scheduled(delivery("refused", i1))
-      yield* TestClock.adjust(delay)
-      const claim = yield* claimOne()
-      const before = yield* rowsOf(sql)
-      const failure = yield* Effect.flip(runOne(claim))
-      assert.deepStrictEqual([failure._tag, failure.message], ["TaskFailed", "UnknownError P0001"])
-      assert.deepStrictEqual(yield* rowsOf(sql), before)
-      yield* sql`drop function refuse() cascade`
-      yield* completes(claim)
-      assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), all)
     }).pipe(inItsOwnTime)
   )
 

@@ -2,8 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { TaskReads } from "../../../src/deletions/TaskReads.ts"
 import { attemptsBesideOthers, maximumAttempts } from "../../../src/deletions/Task.ts"
 import { outcomeOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import {
@@ -52,7 +54,7 @@ const under = Effect.fnUntraced(function* <A, E, R>(role: string, work: Effect.E
   return yield* sql.withTransaction(Effect.andThen(sql`set local role ${sql(role)}`, work))
 })
 
-const [intake, worker] = ["practice_data_intake", "practice_data_worker"] as const
+const [api, intake, worker] = ["practice_data_api", "practice_data_intake", "practice_data_worker"] as const
 
 layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("the row of a task", (it) => {
   it.effect("has its times, attempts and outcome, and the last error until it is completed", () =>
@@ -105,6 +107,20 @@ layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase
       const [first, second] = yield* under(intake, done)
       assert.deepStrictEqual([first._tag, second._tag], ["Scheduled", "Duplicate"])
     }).pipe(Effect.provide(IntakeSecrets.layer), inItsOwnTime)
+  )
+
+  it.effect("is what the role of the data API may read, for its organization", () =>
+    Effect.gen(function* () {
+      const { taskId } = yield* scheduled(delivery("read", undefined, "org_read"))
+      const { get, search } = yield* TaskReads
+      const all = search({ states: ["scheduled"] }, { limit: 1, offset: 0 })
+      const [[found], task] = yield* under(api, Effect.all([all, get(taskId)]))
+      assert.deepStrictEqual(found, task)
+    }).pipe(
+      Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_read")),
+      Effect.provide(TaskReads.layer),
+      inItsOwnTime
+    )
   )
 
   it.effect("is all that the role of the worker needs, with invoices and lines", () =>

@@ -135,13 +135,4 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a credential store tha
       assert.strictEqual(yield* again, "org_a")
     })
   )
-
-  it.effect("is down is told to the operator with the reason", () =>
-    Effect.gen(function* () {
-      const url = yield* changed((at) => (at.port = "1"))
-      // Built where its log is read: an outage is logged by the store, and not by who happens to ask.
-      const resolved = Effect.flatMap(Effect.orDie(resolverAt(url)), (resolve) => resolve(key))
-      assert.match((yield* isDown(resolved)).join(), /"level":"WARN".*ECONNREFUSED/)
-    })
-  )
 })

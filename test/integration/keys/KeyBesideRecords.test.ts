@@ -125,20 +125,6 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
       })
     )
 
-    it.effect("has the first use of a day recorded", () =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const headers = yield* insertKey("pda_of_yesterday", { last_used_on: "2026-01-01" })
-        yield* Http.send({ headers })
-        const used = sql<{ is_today: boolean }>`
-        select last_used_on = (now() at time zone 'UTC')::date as is_today from api_keys where id = 'pda_of_yesterday'`
-        yield* eventually(
-          "a use today",
-          Effect.map(used, ([row]) => row?.is_today === true)
-        )
-      })
-    )
-
     it.effect("cannot be told while its table is locked: 503 within 2 seconds, and 200 when the lock is gone", () =>
       Effect.gen(function* () {
         const { sql } = yield* TestDatabase

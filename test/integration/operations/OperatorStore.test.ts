@@ -7,7 +7,7 @@ import { connect, layerShared } from "../../../src/database/Database.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { maximumAttempts } from "../../../src/deletions/Task.ts"
 import { mostItems, mostOrganizations, pageSize } from "../../../src/deletions/TaskPages.ts"
-import { Replay, type Task } from "../../../src/deletions/Tasks.ts"
+import { type Task } from "../../../src/deletions/Tasks.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { OperatorStore, type Page } from "../../../src/operations/OperatorStore.ts"
@@ -42,16 +42,6 @@ const timeOf = ({ due_at, finished_at, scheduled_for, state }: Task, organizatio
   organization !== undefined || state === "completed" ? scheduled_for : (due_at ?? finished_at ?? "")
 
 layer(services, { excludeTestServices: true })("the operators' store", (it) => {
-  it.effect("counts the open and dead tasks, and has the time of the one that is due first", () =>
-    Effect.gen(function* () {
-      const store = yield* OperatorStore
-      const counts = yield* store.taskCounts
-      assert.deepInclude(counts, { scheduled: 1, running: 1, dead: 1 })
-      const running = yield* store.task(owners.running, (yield* Tasks).running)
-      assert.strictEqual(counts.oldest_due_at, Option.getOrThrow(running).due_at)
-    })
-  )
-
   it.effect("lists tasks by state and organization", () =>
     Effect.gen(function* () {
       const store = yield* OperatorStore
@@ -167,21 +157,6 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
         assert.deepStrictEqual(times, isDueFirst ? times.toSorted() : times.toSorted().toReversed())
         assert.strictEqual(seen.length, organization === undefined ? count + 1 : count)
       }
-    })
-  )
-
-  it.effect("replays a dead task of its organization once, and logs each try", () =>
-    Effect.gen(function* () {
-      const { history, replay, task } = yield* OperatorStore
-      const { dead } = yield* Tasks
-      assert.deepStrictEqual(yield* replay(alice, "org_b", dead), Replay.NotFound())
-      assert.deepStrictEqual(yield* replay(alice, "org_a", dead), Replay.Replayed({ organization: "org_a" }))
-      const again = Replay.NotDead({ organization: "org_a", state: "scheduled" })
-      assert.deepStrictEqual(yield* replay(alice, "org_a", dead), again)
-      const replayed = Option.getOrThrow(yield* task("org_a", dead))
-      assert.deepInclude(replayed, { state: "scheduled", attempts: 0, finished_at: null, last_error: reason })
-      const results = (yield* history("org_a", dead)).map(({ result }) => result)
-      assert.sameMembers(results, ["replayed", "left as it is: scheduled"])
     })
   )
 })

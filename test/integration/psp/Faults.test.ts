@@ -75,17 +75,6 @@ layer(services, { excludeTestServices: true })("a read from a processor", (it) =
       assert.strictEqual((yield* search()).status, 200)
     })
   )
-
-  it.effect.each([
-    ["cursor", { starting_after: "ch_unknown" }, "starting_after is not the id of an object of the clinic's account"],
-    ["account", { clinic: "clinic_gone" }, "The clinic has no connected payment processor account"]
-  ] as const)("that does not know the %s is 400", ([, body, detail]) =>
-    Effect.gen(function* () {
-      const answer = yield* search(body)
-      assert.deepStrictEqual([answer.status, answer.json], [400, { detail }])
-      yield* haveNoSecret([answer])
-    })
-  )
 })
 
 layer(services)((it) => {

@@ -8,7 +8,6 @@ import * as InProcessStand from "../../../scripts/faults/sync/InProcessStand.ts"
 import * as PostgresStand from "../../../scripts/faults/sync/PostgresStand.ts"
 import { isFailed } from "../../../scripts/faults/sync/outcome.ts"
 import { play } from "../../../scripts/faults/sync/play.ts"
-import { tables } from "../../../scripts/faults/sync/Room.ts"
 import { historyOn, run } from "../../../scripts/faults/sync/run.ts"
 import type { Stand } from "../../../scripts/faults/sync/Stand.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -49,25 +48,3 @@ layer(TestDatabase.layer, options)("histories", (it) => {
     { ...long, timeout: 120_000 }
   )
 })
-
-const altered = (statement: (table: string) => string) => tables.map(statement)
-
-for (const [rule, statements] of Object.entries({
-  "the triggers of removals": altered((table) => `alter table ${table} disable trigger removed, disable trigger moved`),
-  "triggers that fire always": altered((table) => `alter table ${table} enable trigger user`)
-})) {
-  layer(TestDatabase.layer, options)("histories", (it) => {
-    it.effect(
-      `lose records without ${rule}`,
-      () =>
-        Effect.gen(function* () {
-          const stand = yield* onPostgres
-          const { sql } = yield* TestDatabase
-          for (const statement of statements) yield* sql.unsafe(statement)
-          const found = yield* failure(stand, Array.range(1, 400))
-          assert.isTrue(found?.outcomes.some(({ lost, stale }) => lost + stale > 0))
-        }),
-      long
-    )
-  })
-}

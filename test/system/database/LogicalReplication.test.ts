@@ -4,11 +4,20 @@
  * @module-tag long
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Random } from "effect"
 import { eventually } from "../../support/eventually.ts"
 import * as Cluster from "../../support/Cluster.ts"
 import * as Follower from "../../support/Follower.ts"
-import * as Writers from "../../support/Writers.ts"
+
+/** Writes and removes pets until it is interrupted. */
+const write = ({ sql }: Cluster.Cluster) =>
+  Effect.forever(
+    Effect.gen(function* () {
+      const [id, kind] = [`pet_${yield* Random.nextIntBetween(0, 30)}`, yield* Random.nextIntBetween(0, 4)]
+      yield* kind === 0 ? sql`delete from pets where id = ${id}` : sql.unsafe(Follower.put(id, `name ${kind}`))
+      yield* Effect.sleep(2)
+    })
+  )
 
 const subscribe = Effect.fnUntraced(function* (publication: string) {
   const publisher = yield* Cluster.make()
@@ -17,7 +26,7 @@ const subscribe = Effect.fnUntraced(function* (publication: string) {
   const far = yield* Follower.service(subscriber)
   // Its positions would never be reached by the other one.
   yield* Cluster.useIds(publisher, 20_000)
-  yield* Effect.timeoutOption(Writers.write(publisher.sql), 500)
+  yield* Effect.timeoutOption(write(publisher), 500)
   yield* publisher.sql.unsafe(`create publication records ${publication}`)
   yield* subscriber.sql.unsafe(
     `create subscription records connection '${Cluster.connectionTo(publisher)} dbname=postgres' publication records`
@@ -40,7 +49,7 @@ it.live("What is replicated into the tables is told: the first copy, the stream,
     const { far, isLevel, publisher, subscriber } = yield* subscribe("for table pets, clinics")
     const reader = Follower.make()
     const late = Follower.make()
-    const writing = yield* Effect.forkChild(Writers.write(publisher.sql))
+    const writing = yield* Effect.forkChild(write(publisher))
     for (let step = 0; step < 60; step++) {
       yield* reader.step(far, 1 + (step % 6))
       yield* Effect.sleep(25)

@@ -78,7 +78,7 @@ withTools(Tools.named("pg_restore --jobs=4 into a fresh cluster beside a running
     yield* Tools.run("pg_restore", "-d", target.url, "--jobs=4", file)
     const reader = Follower.make()
     yield* goesOn(reader, service, target.sql, 0)
-    assert.isAbove(reader.state().copy.size, 200)
+    assert.isAbove(reader.copy().size, 200)
     yield* goesOn(old, service, target.sql, 1)
     yield* Fiber.interrupt(polling)
     yield* early.drain(service)

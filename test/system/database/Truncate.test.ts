@@ -73,28 +73,6 @@ it.live.each([
     assert.strictEqual(lag, 0)
     yield* run("commit")
     yield* check(1)
-    assert.strictEqual(reader.state().copy.size, 26)
+    assert.strictEqual(reader.copy().size, 26)
   }).pipe(Effect.scoped)
-)
-
-it.live(
-  "TRUNCATE that only the primary has: a reader that goes back and forth to a standby has, in the end, what there is",
-  () =>
-    Effect.gen(function* () {
-      const { cluster, reader, service, sql } = yield* opened
-      const standby = yield* Cluster.standbyOf(cluster)
-      const far = yield* Follower.service(cluster, standby)
-      yield* Cluster.caughtUp(standby, cluster)
-      yield* reader.drain(far)
-      yield* standby.sql`select pg_wal_replay_pause()`
-      yield* sql`truncate pets`
-      yield* sql.unsafe(insert(7000, 7003))
-      yield* reader.drain(service, 2)
-      yield* Follower.assertEqual(reader, sql)
-      yield* reader.drain(far)
-      yield* standby.sql`select pg_wal_replay_resume()`
-      yield* Cluster.caughtUp(standby, cluster)
-      yield* reader.drain(far)
-      yield* Follower.assertEqual(reader, sql)
-    })
 )

@@ -76,16 +76,6 @@ layer(InProcess.layer())("every endpoint", (it) => {
     })
   )
 
-  it.effect("lists all faults of a request, up to 100", () =>
-    Effect.gen(function* () {
-      for (const count of [99, 100, 101]) {
-        const fields = Object.fromEntries(Array.from({ length: count }, (_, index) => [`field_${index}`, 1]))
-        const { status, text } = yield* send({ json: fields })
-        assert.deepStrictEqual([status, text.match(/extra_forbidden/g)?.length], [422, Math.min(count, 100)])
-      }
-    })
-  )
-
   it.effect("of a record requires an id that is not blank", () =>
     Effect.gen(function* () {
       for (const id of [undefined, null, "", " ", "\t\n"])

@@ -222,20 +222,3 @@ it.effect("a task that kills its process is dead after 8 attempts, and takes non
     })
   )
 )
-
-it.effect("a task that killed four processes runs when its worker holds no other", () =>
-  withRuns((runs) =>
-    Effect.gen(function* () {
-      const [poison] = yield* scheduledAll("1")
-      yield* TestClock.adjust(delay)
-      yield* Effect.replicateEffect(killedProcess(poison), 4)
-      yield* scheduledAll("2", "3")
-      yield* TestClock.adjust(delay)
-      yield* killedProcess(poison)
-      assert.deepStrictEqual(
-        runs.map(({ attempt }) => attempt),
-        [1, 1]
-      )
-    })
-  )
-)

@@ -46,7 +46,7 @@ it.live(
       yield* run(put("open"))
       yield* sql.unsafe(put("later"))
       assert.strictEqual((yield* reader.drain(service)).lag, 0)
-      assert.deepStrictEqual([...reader.state().copy.keys()], ["a", "later"])
+      assert.deepStrictEqual([...reader.copy().keys()], ["a", "later"])
       yield* Effect.sleep(3000)
       yield* isAbout(far, 3)
       assert.strictEqual(yield* lagOf(service), 0)
@@ -58,32 +58,6 @@ it.live(
         Effect.map(lagOf(far), (lag) => lag === 0)
       )
     }).pipe(Effect.scoped)
-)
-
-it.live("A prepared transaction delays readers of a standby until it is ended, also after a restart", () =>
-  Effect.gen(function* () {
-    const { cluster, run, service, sql } = yield* opened
-    const standby = yield* Cluster.standbyOf(cluster)
-    const far = yield* Follower.service(cluster, standby)
-    yield* run("begin")
-    yield* run(put("prepared"))
-    yield* run("prepare transaction 'one'")
-    yield* sql.unsafe(put("later"))
-    yield* Effect.sleep(3000)
-    assert.isAtLeast(yield* lagOf(far), 1)
-    yield* cluster.kill
-    yield* cluster.start
-    const reader = Follower.make()
-    yield* reader.drain(service)
-    assert.deepStrictEqual([...reader.state().copy.keys()], ["a", "later"])
-    yield* sql`commit prepared 'one'`
-    yield* Follower.settled(reader, service)
-    yield* Follower.assertEqual(reader, sql)
-    const other = Follower.make()
-    yield* Cluster.caughtUp(standby, cluster)
-    yield* Follower.settled(other, far)
-    yield* Follower.assertEqual(other, sql)
-  }).pipe(Effect.scoped)
 )
 
 it.live(

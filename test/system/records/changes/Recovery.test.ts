@@ -4,14 +4,9 @@
  * @module-tag long
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Random } from "effect"
-import { layerShared } from "../../../../src/database/Database.ts"
-import * as ApiKeys from "../../../../src/keys/ApiKeys.ts"
+import { Effect } from "effect"
 import * as Cluster from "../../../support/Cluster.ts"
 import * as Follower from "../../../support/Follower.ts"
-import * as Ledger from "../../../support/Ledger.ts"
-import * as Program from "../../../support/Program.ts"
-import * as Writers from "../../../support/Writers.ts"
 
 const { put } = Follower
 
@@ -54,7 +49,7 @@ it.live("A recovery to a point in time: cursors from before go on, those from wh
       yield* reader.drain(after, 7)
       yield* Follower.assertEqual(reader, recovered.sql)
       assert.strictEqual(reader.gone(), gone)
-      assert.isTrue(reader.state().copy.has("a") && reader.state().copy.has("c"))
+      assert.isTrue(reader.copy().has("a") && reader.copy().has("c"))
     }
   })
 )
@@ -90,62 +85,4 @@ it.live("A new base of positions is noticed by the sessions that wrote and read 
     }
     assert.strictEqual(reader.gone(), 0)
   }).pipe(Effect.scoped)
-)
-
-it.live("What a reader has seen of a session that asks for asynchronous commits is there after a crash", () =>
-  Effect.gen(function* () {
-    const cluster = yield* Cluster.make({ settings: { wal_writer_delay: "10s" } })
-    const { sql } = cluster
-    const reader = Follower.make()
-    yield* sql.unsafe(put("a", "first"))
-    yield* Follower.settled(reader, yield* Follower.service(cluster))
-    yield* sql.unsafe("alter system set synchronous_commit = off").unprepared
-    for (let crash = 0; crash < 3; crash++) {
-      yield* cluster.kill
-      yield* cluster.start
-      const service = yield* Follower.service(cluster, cluster, false)
-      for (let n = 0; n < 4; n++) yield* sql.unsafe(put(`seen_${crash}_${n}`, "seen"))
-      yield* sql.unsafe(`delete from pets where id = 'seen_${crash}_1'`)
-      yield* reader.drain(service)
-      yield* cluster.kill
-      yield* cluster.start
-      for (let n = 0; n < 3; n++) yield* sql.unsafe(put(`next_${crash}_${n}`, "next"))
-      yield* reader.drain(service)
-      yield* Follower.assertEqual(reader, sql)
-      assert.strictEqual(reader.gone(), 0)
-    }
-  })
-)
-
-it.live(
-  "The service and Postgres killed with -9 at random, under writers: a reader over HTTP loses nothing, and goes on",
-  () =>
-    Effect.gen(function* () {
-      const cluster = yield* Cluster.make()
-      const { key } = yield* ApiKeys.create({ organization: Follower.organization, name: "Reader" }).pipe(
-        Effect.provide(layerShared(cluster.sql))
-      )
-      const writing = yield* Effect.forkChild(Writers.write(cluster.sql))
-      const reader = Follower.make()
-      const readFor = Effect.fnUntraced(function* (millis: number) {
-        const program = yield* Ledger.start("data-api", cluster.url)
-        const source = Follower.overHttp(program.client, key)
-        const reading = Effect.forever(Effect.andThen(reader.step(source, 5), Effect.sleep(5)))
-        yield* Effect.timeoutOption(reading, millis)
-        if ((yield* Random.nextIntBetween(0, 2)) === 0) {
-          yield* cluster.kill
-          yield* cluster.start
-          yield* Effect.timeoutOption(reading, 300)
-        }
-        // It may be in the middle of an answer.
-        yield* Effect.raceFirst(reading, Program.kill(program))
-      }, Effect.scoped)
-      for (let life = 0; life < 5; life++) yield* readFor(yield* Random.nextIntBetween(200, 1500))
-      yield* Fiber.interrupt(writing)
-      const program = yield* Ledger.start("data-api", cluster.url)
-      yield* Follower.settled(reader, Follower.overHttp(program.client, key))
-      yield* Follower.assertEqual(reader, cluster.sql)
-      assert.strictEqual(reader.gone(), 0)
-      assert.isAbove(reader.state().copy.size, 0)
-    })
 )
