@@ -24,6 +24,7 @@ import searchPaths from "./migrations/00013_search_paths.ts"
 import fairIntake from "./migrations/00014_fair_intake.ts"
 import removalsOrder from "./migrations/00015_removals_order.ts"
 import roles from "./migrations/00016_roles.ts"
+import halfRecords from "./migrations/00017_half_records.ts"
 import type { AddFieldError } from "./migrations/addField.ts"
 import { codeOf } from "./SqlFailure.ts"
 
@@ -58,7 +59,8 @@ export const all: Migrations = {
   "00013_search_paths": searchPaths,
   "00014_fair_intake": fairIntake,
   "00015_removals_order": removalsOrder,
-  "00016_roles": roles
+  "00016_roles": roles,
+  "00017_half_records": halfRecords
 }
 
 const lock = 7_240_618_273

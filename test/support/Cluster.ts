@@ -222,6 +222,47 @@ export const follow = ({ sql }: Cluster, primary: Cluster | undefined) =>
     )
   )
 
+const untilIt = (standby: Cluster, has: "received" | "replayed", place: string) =>
+  eventually(
+    `a standby that has ${has} all`,
+    Effect.map(
+      standby.sql<{ done: boolean }>`
+        select ${standby.sql.literal(`pg_last_wal_${has === "received" ? "receive" : "replay"}_lsn()`)} >= ${place}::pg_lsn as done`,
+      (rows) => rows[0]?.done === true
+    )
+  )
+
+/** Waits until a standby has replayed all that its primary has written. */
+export const caughtUp = Effect.fnUntraced(function* (standby: Cluster, primary: Cluster) {
+  const [written] = yield* primary.sql<{ lsn: string }>`select pg_current_wal_lsn()::text as lsn`
+  yield* untilIt(standby, "replayed", written?.lsn ?? "")
+})
+
+/** Waits until a standby has received all that its primary has flushed. */
+export const received = Effect.fnUntraced(function* (standby: Cluster, primary: Cluster) {
+  const [flushed] = yield* primary.sql<{ lsn: string }>`select pg_current_wal_flush_lsn()::text as lsn`
+  yield* untilIt(standby, "received", flushed?.lsn ?? "")
+})
+
+/** Leaves a transaction open of whose last record half is flushed: what no commit waits for is flushed by whole pages. */
+export const leaveHalfARecord = Effect.fnUntraced(function* ({ sql }: Cluster) {
+  const session = yield* sql.reserve
+  const run = (text: string) => session.executeUnprepared(text, [], undefined)
+  yield* run("create table unread (text text)")
+  yield* run("begin")
+  yield* eventually(
+    "half a record",
+    Effect.gen(function* () {
+      yield* run("insert into unread select repeat('x', 1000) from generate_series(1, 20)")
+      yield* Effect.sleep(50)
+      const [row] = yield* sql<{ isHalf: boolean }>`
+        select (flushed - '0/0') % 8192 = 0 and flushed < pg_current_wal_insert_lsn() as "isHalf"
+        from pg_current_wal_flush_lsn() flushed`
+      return row?.isHalf === true
+    })
+  )
+})
+
 /** Waits until a server has recovered. */
 export const untilWritable = ({ sql }: Cluster) =>
   eventually(

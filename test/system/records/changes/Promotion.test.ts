@@ -1,0 +1,120 @@
+/**
+ * The feeds of changes after a failover: a standby that may have lacked the last commits is promoted.
+ *
+ * @module-tag long
+ */
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Cluster from "../../../support/Cluster.ts"
+import * as Follower from "../../../support/Follower.ts"
+
+const { put } = Follower
+
+for (const reads of ["its primary, in the middle of a load", "a standby, to the end"]) {
+  it.live(`A record whose newer version a reader of ${reads} has not read is read when that version was lost`, () =>
+    Effect.gen(function* () {
+      const primary = yield* Cluster.make()
+      const standby = yield* Cluster.standbyOf(primary)
+      const replica = yield* Cluster.standbyOf(primary)
+      const isOnPrimary = reads.startsWith("its primary")
+      const service = yield* Follower.service(primary, isOnPrimary ? primary : replica)
+      const run = (text: string) => primary.sql.unsafe(text)
+      const reader = Follower.make()
+      yield* run(put("a", "first"))
+      yield* Cluster.caughtUp(replica, primary)
+      yield* Follower.settled(reader, service)
+      const session = yield* primary.sql.reserve
+      const late = (text: string) => session.executeUnprepared(text, [], undefined)
+      const atMost40 = run(put("r", "at 40"))
+      yield* isOnPrimary ? Effect.andThen(atMost40, run(put("b", "first"))) : atMost40
+      yield* late("begin")
+      yield* late(put("late", "at 55"))
+      yield* Cluster.caughtUp(standby, primary)
+      yield* Effect.sleep(1500)
+      yield* Cluster.caughtUp(standby, primary)
+      yield* Cluster.follow(standby, undefined)
+      yield* run(put("r", "at 60"))
+      yield* Cluster.caughtUp(replica, primary)
+      yield* Effect.sleep(1500)
+      yield* reader.step(service, 1)
+      assert.deepStrictEqual([...reader.copy().keys()], isOnPrimary ? ["a", "b"] : ["a"])
+      yield* primary.kill
+      yield* Cluster.promote(standby)
+      const after = yield* Follower.service(standby)
+      yield* reader.drain(after)
+      yield* Follower.assertEqual(reader, standby.sql)
+      assert.strictEqual(reader.copy().get("r")?.["name"], "at 40")
+    }).pipe(Effect.scoped)
+  )
+}
+
+it.live("A cursor of a promoted server that is gone is gone on the standby of another one too", () =>
+  Effect.gen(function* () {
+    const primary = yield* Cluster.make()
+    const first = yield* Cluster.standbyOf(primary)
+    const second = yield* Cluster.standbyOf(primary)
+    yield* primary.sql.unsafe(put("a", "first"))
+    yield* Follower.settled(Follower.make(), yield* Follower.service(primary))
+    yield* Cluster.caughtUp(first, primary)
+    yield* Cluster.caughtUp(second, primary)
+    yield* primary.kill
+    yield* Cluster.promote(first)
+    yield* first.sql.unsafe(put("a", "lost"))
+    const reader = Follower.make()
+    yield* Follower.settled(reader, yield* Follower.service(first))
+    yield* first.kill
+    yield* Cluster.promote(second)
+    const third = yield* Cluster.standbyOf(second)
+    const far = yield* Follower.service(second, third)
+    yield* Follower.settled(Follower.make(), yield* Follower.service(second))
+    yield* Cluster.caughtUp(third, second)
+    yield* reader.drain(far)
+    yield* Follower.assertEqual(reader, second.sql)
+    assert.strictEqual(reader.gone(), 1)
+  })
+)
+
+it.live("A reader of a standby goes on after a crash of the primary, also before there is a mark of its new run", () =>
+  Effect.gen(function* () {
+    const primary = yield* Cluster.make()
+    const standby = yield* Cluster.standbyOf(primary)
+    const service = yield* Follower.service(primary, standby, false)
+    const reader = Follower.make()
+    yield* primary.sql.unsafe(put("a", "first"))
+    yield* Cluster.caughtUp(standby, primary)
+    yield* reader.drain(service)
+    yield* primary.kill
+    yield* primary.start
+    yield* primary.sql.unsafe(put("a", "second"))
+    yield* Cluster.caughtUp(standby, primary)
+    yield* reader.drain(service)
+    yield* service.clock.keep
+    yield* Cluster.caughtUp(standby, primary)
+    yield* reader.drain(service)
+    yield* Follower.assertEqual(reader, primary.sql)
+    assert.strictEqual(reader.gone(), 0)
+  })
+)
+
+for (const end of ["A crash", "A failover"]) {
+  it.live(`${end} that loses nothing ends no cursor, also where half a record of the write-ahead log is left`, () =>
+    Effect.gen(function* () {
+      const primary = yield* Cluster.make({ settings: { wal_writer_delay: "10ms" } })
+      const standby = yield* Cluster.standbyOf(primary)
+      const reader = Follower.make()
+      yield* primary.sql.unsafe(put("a", "first"))
+      yield* Follower.settled(reader, yield* Follower.service(primary, primary, false))
+      yield* primary.sql.unsafe(put("b", "seen"))
+      yield* Cluster.leaveHalfARecord(primary)
+      yield* reader.drain(yield* Follower.service(primary, primary, false))
+      yield* Cluster.received(standby, primary)
+      yield* primary.kill
+      const after = end === "A crash" ? primary : standby
+      yield* after === primary ? primary.start : Cluster.promote(standby)
+      yield* after.sql.unsafe(put("c", "next"))
+      yield* reader.drain(yield* Follower.service(after))
+      yield* Follower.assertEqual(reader, after.sql)
+      assert.strictEqual(reader.gone(), 0)
+    }).pipe(Effect.scoped)
+  )
+}
