@@ -2,7 +2,7 @@
 import { inspect } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect } from "effect"
+import { Effect, Predicate } from "effect"
 import { CliError, Command } from "effect/cli"
 import * as Failure from "../process/Failure.ts"
 import { version } from "../process/Package.ts"
@@ -40,12 +40,16 @@ export const run = (args: ReadonlyArray<string>): Effect.Effect<void, { readonly
     Effect.provide([Usage.layer, layerLogger])
   )
 
-// The shell's code of a program whose reader has left, as `head` does.
-const readerLeft = 141
+/** Ends the process: with the shell's code if the reader has left, as `head` does, and otherwise with the reason. */
+const endWithoutOutput = (error: Error) => {
+  if (Predicate.hasProperty(error, "code") && error.code === "EPIPE") process.exit(141)
+  Effect.runSync(note(`Standard output cannot be written: ${Failure.reasonOfFile(error)}`))
+  process.exit(1)
+}
 
 /** Runs the command of this process, and ends the process with its exit code. */
 export const main = () => {
-  process.stdout.on("error", () => process.exit(readerLeft))
+  process.stdout.on("error", endWithoutOutput)
   // An interrupted command ends with the shell's code of the signal.
   let isTerminated = false
   process.once("SIGTERM", () => (isTerminated = true))

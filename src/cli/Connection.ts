@@ -32,12 +32,21 @@ export const connection = {
   )
 }
 
+/** The options of the client as a user of a command knows them. */
+const optionNames: Readonly<Record<string, string>> = {
+  apiKey: "The API key",
+  baseUrl: "--url",
+  idempotencyKey: "--key",
+  secret: "The signing secret"
+}
+
 /** The message of an error of the client. */
-export const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
+export const messageOf = (error: unknown) =>
+  error instanceof Error ? error.message.replace(/^\w+/, (name) => optionNames[name] ?? name) : String(error)
 
 /** Makes a client of a command. Arguments that it refuses are a usage error. */
 export const make = <A>(command: ReadonlyArray<string>, build: () => A) =>
-  Effect.try({ try: build, catch: (error) => misused(command, `${messageOf(error).replace("baseUrl", "--url")}.`) })
+  Effect.try({ try: build, catch: (error) => misused(command, `${messageOf(error)}.`) })
 
 /** The client of a command with an API key. */
 export const clientOf = Effect.fnUntraced(function* (

@@ -4,6 +4,7 @@ import { Command, Flag } from "effect/cli"
 import { InvoiceDeletions as Delivery } from "../api/IntakeApi.ts"
 import { InvoiceDeletions, type PracticeData } from "../client/index.ts"
 import { totalsOf } from "../deletions/Tasks.ts"
+import { reasonOfFile } from "../process/Failure.ts"
 import { ask, clientOf, connection, make, refuseSlips, variables } from "./Connection.ts"
 import { organization } from "./Operators.ts"
 import * as Output from "./Output.ts"
@@ -24,7 +25,7 @@ const readFile = (file: string) =>
   textOf(file).pipe(
     Effect.flatMap((text) => decode(text)),
     Effect.catchTags({
-      PlatformError: ({ message }) => new Refused({ message: `${file} cannot be read: ${message}` }),
+      PlatformError: (error) => new Refused({ message: `${file} cannot be read: ${reasonOfFile(error)}` }),
       SchemaError: ({ issue }) => {
         const [first] = issuesOf(issue).issues
         const where = first?.path?.map(String).join(".") ?? ""

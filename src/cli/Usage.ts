@@ -44,14 +44,22 @@ export const documented =
 // The presenter escapes its lines, and would escape colors.
 const { formatErrors } = CliOutput.defaultFormatter({ colors: false })
 
+/** Expectations of the library, in words for a user. */
+const expectations: ReadonlyArray<readonly [RegExp, string]> = [
+  [/^(Schema validation failed: )?Expected /, ""],
+  [/^a string representing a finite number$/, "an integer"],
+  [/^a valid UTC DateTime string$/, "a time such as 2026-11-23T09:30Z"],
+  [/^a value with a length of at least 1$/, "a text"],
+  [/^Invalid key=value format.*/, "name=value"]
+]
+
 /** Adds the nearest choice to the error of a word that is none of several. */
 const clarified = (error: CliError.NonShowHelpErrors): CliError.NonShowHelpErrors => {
   if (error._tag !== "InvalidValue") return error
   const { kind, option, value } = error
-  const ours = error.expected.replace(/^Schema validation failed: (Expected )?/, "")
-  if (ours !== error.expected) return new CliError.InvalidValue({ kind, option, value, expected: ours })
-  if (!/^("[^"]*"( \| )?)+$/.test(error.expected)) return error
-  const choices = error.expected.slice(1, -1).split('" | "')
+  const ours = expectations.reduce((text, [theirs, words]) => text.replace(theirs, words), error.expected)
+  if (!/^("[^"]*"( \| )?)+$/.test(ours)) return new CliError.InvalidValue({ kind, option, value, expected: ours })
+  const choices = ours.slice(1, -1).split('" | "')
   const meant = nearest(error.value.toLowerCase().replaceAll("_", "-"), choices)
   const hint = meant === undefined ? "" : `. Did you mean ${meant}?`
   return new CliError.InvalidValue({ kind, option, value, expected: `${choices.join(", ")}${hint}` })

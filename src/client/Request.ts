@@ -64,7 +64,8 @@ const reasonOf = (cause: unknown): string => {
   let reason = ""
   for (let at = cause, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth += 1) {
     const code = "code" in at && typeof at.code === "string" ? at.code : undefined
-    reason = at.message || code || reason
+    // OpenSSL has places in its sources.
+    reason = at.message.includes(":SSL routines:") ? `TLS fails, ${code}` : at.message || code || reason
   }
   return reason || String(cause)
 }

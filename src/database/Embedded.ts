@@ -8,6 +8,7 @@ import type { PGlite } from "@electric-sql/pglite"
 import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
 import { PgClient } from "@effect/sql-pg"
 import { Cause, Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
+import { reasonOfFile } from "../process/Failure.ts"
 import * as FileLock from "../process/FileLock.ts"
 import * as Columns from "./Columns.ts"
 import { type Database, guarded } from "./Database.ts"
@@ -166,7 +167,10 @@ export const connect = Effect.fn("Embedded.connect")(function* (
       UnknownError: ({ cause }) =>
         EmbeddedCluster.failed(`The data folder ${folder} cannot be locked. Choose another with DATA_DIR.`, cause),
       PlatformError: (cause) =>
-        EmbeddedCluster.failed(`The data folder of DATA_DIR, ${dataDir}, cannot be used: ${cause.message}`, cause),
+        EmbeddedCluster.failed(
+          `The data folder of DATA_DIR, ${dataDir}, cannot be used: ${reasonOfFile(cause)}`,
+          cause
+        ),
       Taken: () =>
         EmbeddedCluster.failed(
           `The data folder ${folder} is in use by another process, such as the running service: the embedded database serves one process. Stop it, or choose another folder with DATA_DIR.`

@@ -4,6 +4,7 @@ import { Predicate, Schema, SchemaIssue } from "effect"
 import type { ConfigError } from "effect/Config"
 import type { ServeError } from "effect/http/HttpServerError"
 import type { MigrationError } from "effect/sql/Migrator"
+import { isPlatformError } from "effect/PlatformError"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { note } from "./Printed.ts"
 
@@ -17,6 +18,30 @@ const configuration = ({ cause }: ConfigError) =>
     : cause.message
 
 const reasonOf = (cause: unknown) => (Predicate.isError(cause) ? cause.message : String(cause))
+
+const notAllowed = "this user may not use it. Check that its folder exists, and who may write there"
+
+/** The errors of files that a user can do something about, by their codes. */
+const fileErrors: Readonly<Record<string, string>> = {
+  EACCES: notAllowed,
+  EPERM: notAllowed,
+  EROFS: notAllowed,
+  ENOENT: "there is no such file or folder, or it cannot be made",
+  EEXIST: "a file is in the place of a folder",
+  ENOTDIR: "a file is in the place of a folder",
+  EISDIR: "it is a folder",
+  ENOSPC: "the disk is full. Free some space",
+  EDQUOT: "the disk quota of this user is used up. Free some space",
+  EFBIG: "the file would be larger than this user may write. Raise the limit (ulimit -f)",
+  EIO: "the disk fails, or the file would be larger than this user may write (ulimit -f)"
+}
+
+/** The reason of a failure with a file, and what to do. */
+export const reasonOfFile = (cause: unknown): string => {
+  if (isPlatformError(cause) && Predicate.isError(cause.cause)) return reasonOfFile(cause.cause)
+  const reason = Predicate.hasProperty(cause, "code") ? fileErrors[String(cause.code)] : undefined
+  return reason ?? reasonOf(cause)
+}
 
 /** Explains why a server cannot listen on the address of the variables HOST and PORT, with a prefix or without. */
 export const explainListen = (what: string, cause: unknown, prefix = "") =>

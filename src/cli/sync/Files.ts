@@ -2,15 +2,16 @@
 import { existsSync, lstatSync } from "node:fs"
 import { Effect, FileSystem, Path, Predicate, Stream } from "effect"
 import type { PlatformError } from "effect/PlatformError"
+import * as Failure from "../../process/Failure.ts"
 import { type Failed, Refused, Unavailable } from "../Usage.ts"
 
 // The disk is full or fails, or a file was removed, which is made again when the target is opened.
 const temporary = new Set<unknown>(["ENOSPC", "EDQUOT", "EIO", "ENOENT"])
 
 /** The failure of a target in files. A retry may help if the system was short of something. */
-export const failureOf = (target: string, cause: unknown, isShort = false): Failed => {
-  const message = `${target} cannot be used: ${Predicate.isError(cause) ? cause.message : String(cause)}`
-  const isTemporary = isShort || (Predicate.hasProperty(cause, "code") && temporary.has(cause.code))
+export const failureOf = (target: string, cause: unknown): Failed => {
+  const message = `${target} cannot be used: ${Failure.reasonOfFile(cause)}`
+  const isTemporary = Predicate.hasProperty(cause, "code") && temporary.has(cause.code)
   return isTemporary ? new Unavailable({ message }) : new Refused({ message })
 }
 

@@ -24,10 +24,10 @@ const failureOf =
   (cause: unknown): Failed => {
     const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
     const message = Predicate.isError(cause) && cause.message !== "" ? cause.message : code
-    const isRefusal = /^[\dA-Z]{5}$/.test(code) ? !isTemporary.test(code) : message.startsWith("SASL")
-    return isRefusal
-      ? new Refused({ message: `${name} refuses: ${message}` })
-      : new Unavailable({ message: `${name} does not respond: ${message}` })
+    const isRefusal = /^[\dA-Z]{5}$/.test(code) || message.startsWith("SASL")
+    if (!isRefusal) return new Unavailable({ message: `${name} does not respond: ${message}` })
+    const Failure = isTemporary.test(code) ? Unavailable : Refused
+    return new Failure({ message: `${name} refuses: ${message}` })
   }
 
 const escapes: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" }

@@ -9,14 +9,15 @@ import * as SqlCopy from "./SqlCopy.ts"
 import type { ColumnType } from "./Table.ts"
 import * as Target from "./Target.ts"
 
-/** True for SQLITE_IOERR and SQLITE_FULL, in the last byte of an extended result code. */
-const hasNoRoom = (cause: unknown) =>
-  Predicate.hasProperty(cause, "errcode") && [10, 13].includes(Number(cause.errcode) & 0xff)
+/** The system's codes for SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL and SQLITE_CANTOPEN. */
+const codes: Readonly<Record<number, string>> = { 8: "EACCES", 10: "EIO", 13: "ENOSPC", 14: "EACCES" }
 
-const failureOf = (name: string, cause: unknown): Failed =>
-  FileLock.isLocked(cause)
-    ? new Unavailable({ message: `${name} is locked by another program` })
-    : Files.failureOf(name, cause, hasNoRoom(cause))
+const failureOf = (name: string, cause: unknown): Failed => {
+  if (FileLock.isLocked(cause)) return new Unavailable({ message: `${name} is locked by another program` })
+  // The last byte of an extended result code.
+  const code = Predicate.hasProperty(cause, "errcode") ? codes[Number(cause.errcode) & 0xff] : undefined
+  return Files.failureOf(name, code === undefined ? cause : { code })
+}
 
 /** Runs statements, whose failures are those of the target. */
 export const attempt = <A>(name: string, work: () => A): Effect.Effect<A, Failed> =>

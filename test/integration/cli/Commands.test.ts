@@ -58,6 +58,7 @@ const ofDatabases = [
 const wrong = [
   ["tasks show task_1", "UUID"],
   ["tasks list --limit 0", "between 1 and 10000"],
+  ["tasks list --limit many", "Expected: an integer"],
   ["tasks list --state lost", "scheduled"],
   ["secrets add", "organization"],
   ["keys create --organization org_a", "name"],
@@ -67,9 +68,10 @@ const wrong = [
   ["tasks replay --idempotency-key k", "--organization"],
   ["tasks replay", "Give either a task-id"],
   [`tasks replay ${unknownTask} --reason r`, "Give either a task-id"],
-  ["tasks replay --since soon", "--since"],
+  ["tasks replay --since soon", "Expected: a time such as"],
   ["search chrges", "Did you mean charges?"],
   ["search charges --filter statos=open", "Did you mean status?"],
+  ["search charges --filter status", "Expected: name=value"],
   ["search charges --limit 3 --all", "either --limit or --all"],
   ["search invoices --filter include_deleted=maybe", "true or false"],
   ["search psp-charges --filter created_gte=soon", "an integer"],
@@ -78,7 +80,7 @@ const wrong = [
   ["get charges c --idempotency-key k", "is for invoice-deletions"],
   ["get charges charge_1", "PRACTICE_DATA_API_KEY"],
   ["send --organization org_a", "--invoice"],
-  ["send --organization org_a --invoice i --secret whsec_s3cr*t", "whsec_ and base64"],
+  ["send --organization org_a --invoice i --secret whsec_s3cr*t", "The signing secret must be whsec_ and base64"],
   ["sync copy.db --api-key k", "sqlite:copy.db"],
   ["sync copy --resource clowns", "clowns"],
   ["openapi v2", "v1"]

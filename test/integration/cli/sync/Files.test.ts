@@ -111,6 +111,7 @@ it.effect("a full disk is waited out", () =>
     for (const written of [inSqlite, Files.asTarget("ndjson:copy")(writing)]) {
       const error = yield* Effect.flip(written)
       assert.strictEqual(error._tag, "Unavailable", error.message)
+      assert.include(error.message, "cannot be used: the disk is full. Free some space")
     }
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
