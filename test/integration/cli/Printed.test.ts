@@ -85,6 +85,18 @@ layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it
     })
   )
 
+  it.effect.each([
+    ["--limit 2", "There are more than these 2. Give a larger --limit, or --all.\n"],
+    ["--limit 3", ""],
+    ["--limit 4", ""]
+  ] as const)("a search says if there is more than its limit: %s of 3 records", ([limit, note]) =>
+    Effect.gen(function* () {
+      const body = json({ body: ["a", "b", "c"].map((id) => ({ id })) })
+      const { stderr } = yield* says({ status: 200, body }, "search", "charges", ...limit.split(" "))
+      assert.strictEqual(stderr, note)
+    })
+  )
+
   for (const { often, options } of tries({ few: 10, many: 100 })) {
     it.effect.prop(
       `no control but the command's own line ends is printed${often}`,

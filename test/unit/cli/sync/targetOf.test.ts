@@ -1,7 +1,7 @@
 /** The targets that texts name, and the secrets that no message shows. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { ConfigProvider, Effect, Option } from "effect"
 import { targetOf } from "../../../../src/cli/sync/targetOf.ts"
 
 /** The name of a target, or the error of a text. */
@@ -22,6 +22,21 @@ it.effect.each([
   ["./copies/practice", undefined, "ndjson:./copies/practice"]
 ] as const)("%s with the schema %s is %s", ([text, schema, name]) =>
   Effect.map(named(text, schema), (found) => assert.strictEqual(found, name))
+)
+
+it.effect.each([
+  ["cli", "copies", "ndjson:/home/me/copies"],
+  ["cli", "parquet:../copies", "parquet:/home/copies"],
+  ["cli", "ndjson:/srv/copies", "ndjson:/srv/copies"],
+  ["sync", "ndjson:copies", "ndjson:copies"]
+] as const)("`npm run %s` has %s at %s", ([script, text, name]) =>
+  named(text).pipe(
+    Effect.map((found) => assert.strictEqual(found, name)),
+    Effect.provideService(
+      ConfigProvider.ConfigProvider,
+      ConfigProvider.fromEnv({ env: { INIT_CWD: "/home/me", npm_lifecycle_event: script } })
+    )
+  )
 )
 
 it.effect.each([
