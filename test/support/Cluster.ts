@@ -5,13 +5,12 @@
 import { execFileSync } from "node:child_process"
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
-import { connect } from "../../src/database/Database.ts"
+import { Effect } from "effect"
 import { migrate } from "../../src/database/Migrations.ts"
 import { eventually } from "./eventually.ts"
 import { once } from "./once.ts"
 import * as LocalPostgres from "./LocalPostgres.ts"
+import { clientOf } from "./TestDatabase.ts"
 import * as Tools from "./Tools.ts"
 
 type Settings = NonNullable<LocalPostgres.Options["settings"]>
@@ -81,14 +80,8 @@ const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.giv
     settings: { ...common, ...settings },
     ...(binaries === undefined ? {} : { binaries })
   })
-  const sql = yield* connect({
-    url: Redacted.make(postgres.url),
-    applicationName: "practice-data-faults",
-    maxConnections: 8,
-    // Copying files keeps this process busy.
-    connectTimeout: "20 seconds",
-    statementTimeout: "1 minute"
-  })
+  // Copying files keeps this process busy.
+  const sql = yield* clientOf(postgres.url, { maxConnections: 8, connectTimeout: "20 seconds" })
   return {
     ...postgres,
     folder,
@@ -121,7 +114,7 @@ const open = Effect.fnUntraced(function* (folder: string, { binaries = Tools.giv
       return eventually("a server that is gone", () => postgres.pid() === undefined && !all.some(isAlive))
     })
   }
-}, Effect.provide(Reactivity.layer))
+})
 
 export type Cluster = Effect.Success<ReturnType<typeof open>>
 

@@ -1,13 +1,13 @@
 /** Readers that keep a copy in step by a feed of changes, and the services that they ask. */
 import { assert } from "@effect/vitest"
-import { Effect, Redacted, Schema } from "effect"
-import { Reactivity } from "effect/reactivity"
+import { Effect, Schema } from "effect"
 import { CurrentOrganization } from "../../src/api/CurrentOrganization.ts"
 import { pets } from "../../src/api/records/Pets.ts"
 import type { Resource } from "../../src/api/records/Resource.ts"
-import { connect, type Database, inOrder, lockTimeout } from "../../src/database/Database.ts"
+import { type Database, inOrder, lockTimeout } from "../../src/database/Database.ts"
 import * as ChangeClock from "../../src/records/ChangeClock.ts"
 import * as Postgres from "../../src/records/Postgres.ts"
+import { clientOf } from "./TestDatabase.ts"
 import { eventually } from "./eventually.ts"
 import * as Pages from "../../src/records/Pages.ts"
 
@@ -36,13 +36,7 @@ const Page = Schema.fromJsonString(
 const decodePage = Schema.decodeEffect(Page)
 
 const pool = (url: string) =>
-  connect({
-    url: Redacted.make(url),
-    applicationName: "practice-data-records",
-    maxConnections: 4,
-    statementTimeout: "5 seconds",
-    settings: { ...inOrder, ...lockTimeout }
-  })
+  clientOf(url, { maxConnections: 4, statementTimeout: "5 seconds", settings: { ...inOrder, ...lockTimeout } })
 
 interface Urls {
   readonly url: string
@@ -62,7 +56,7 @@ export const service = Effect.fnUntraced(function* (primary: Urls, replica: Urls
   if (isWatched) yield* Effect.forkScoped(clock.watch)
   const changesOf = (resource: Resource) => Postgres.make(records, resource, { clock }).changes
   return { clock, changesOf }
-}, Effect.provide(Reactivity.layer))
+})
 
 export type Service = Effect.Success<ReturnType<typeof service>>
 

@@ -3,7 +3,8 @@
  * A process is then at exactly one step, for as long as the test wants.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Deferred, Effect, Fiber } from "effect"
+import { Effect } from "effect"
+import { openTransaction } from "./deletions/sessions.ts"
 import { eventually } from "./eventually.ts"
 
 /** Where a gate can be: at the end of the statement that claims a task or stores one, or halfway through a deletion. */
@@ -28,20 +29,6 @@ export const install = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   )
 })
 
-/** Holds a lock that a statement takes, until `release` is run or the scope closes. */
-export const hold = Effect.fnUntraced(function* <E, R>(sql: PgClient.PgClient, take: Effect.Effect<unknown, E, R>) {
-  const held = yield* Deferred.make<void>()
-  const released = yield* Deferred.make<void>()
-  const holding = yield* take.pipe(
-    Effect.andThen(Deferred.succeed(held, undefined)),
-    Effect.andThen(Deferred.await(released)),
-    sql.withTransaction,
-    Effect.forkScoped
-  )
-  yield* Effect.raceFirst(Deferred.await(held), Fiber.join(holding))
-  return { release: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(holding)) }
-})
-
 const waiting = (sql: PgClient.PgClient, event: string, isSo: (count: number) => boolean) =>
   eventually(
     "backends that wait for a lock",
@@ -59,6 +46,6 @@ export const areWaiting = (sql: PgClient.PgClient, count: number) =>
 /** Waits until at least so many backends wait for any lock. A statement of a shared connection may wait on two. */
 export const locksAwaited = (sql: PgClient.PgClient, count: number) => waiting(sql, "%", (found) => found >= count)
 
-/** Closes a gate, until `release` is run. */
+/** Closes a gate, until `commit` is run. */
 export const close = (sql: PgClient.PgClient, gate: Gate) =>
-  hold(sql, sql`select pg_advisory_xact_lock(${gates[gate].lock}::bigint)`)
+  openTransaction(sql, sql`select pg_advisory_xact_lock(${gates[gate].lock}::bigint)`)

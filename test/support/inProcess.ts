@@ -81,20 +81,25 @@ export const paths = [
 /** The path of every live read of the processor. */
 export const processorPaths = kinds.map((kind) => `/api/v3/psp-${kind}/search`)
 
-/** The whole server, as a function. */
+const routesOver = (services: ServiceLayer) => Layer.provide(Server.routes, services)
+
+/** A server, as a function. */
 export class InProcess extends Context.Service<InProcess, (request: Request) => Promise<Response>>()(
   "practice-data/test/Http/inProcess"
 ) {
-  /** The routes over services. What they log and trace goes where this layer's own does. */
-  static readonly layer = (services: ServiceLayer = layerDemo) =>
+  /** Any routes. What they log and trace goes where this layer's own does. */
+  static readonly layerOf = <E>(routes: Layer.Layer<never, E, Layer.Services<ReturnType<typeof routesOver>>>) =>
     Layer.effect(
       InProcess,
       Effect.gen(function* () {
-        const handler = yield* HttpRouter.toHttpEffect(Server.routes.pipe(Layer.provide(services)))
+        const handler = yield* HttpRouter.toHttpEffect(routes)
         const context = yield* Effect.context()
         return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)
       })
     ).pipe(Layer.provide(HttpServer.layerServices))
+
+  /** The routes over services. */
+  static readonly layer = (services: ServiceLayer = layerDemo) => InProcess.layerOf(routesOver(services))
 }
 
 /** The path of every endpoint of deletion tasks. */

@@ -1,12 +1,12 @@
 /** A field is added to a record while its table is read and written. */
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Layer, Logger } from "effect"
+import { Duration, Effect, Fiber, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
-import type { SqlError } from "effect/sql/SqlError"
 import type { Database } from "../../../src/database/Database.ts"
 import { all, migrate, missing } from "../../../src/database/Migrations.ts"
 import { addField, addIndex, type Field, RowsLocked } from "../../../src/database/migrations/addField.ts"
 import { eventually } from "../../support/eventually.ts"
+import { openTransaction } from "../../support/deletions/sessions.ts"
 import { clientOf, migratedDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 import { long } from "../../support/tries.ts"
 import { microchip, pets } from "./microchip.ts"
@@ -52,16 +52,6 @@ const lacking = (sql: Database) =>
   Effect.map(sql<{ id: string }>`select id from pets where record not like '%,"microchipNumber":null}'`, (rows) =>
     rows.map(({ id }) => id)
   )
-
-/** Runs a statement in a transaction that stays open until `release`. */
-const held = Effect.fnUntraced(function* (sql: Database, statement: Effect.Effect<unknown, SqlError>) {
-  const [isHeld, isOver] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-  const holding = yield* Effect.forkChild(
-    sql.withTransaction(Effect.all([statement, Deferred.succeed(isHeld, undefined), Deferred.await(isOver)]))
-  )
-  yield* Deferred.await(isHeld)
-  return { release: Effect.andThen(Deferred.succeed(isOver, undefined), Fiber.join(holding)) }
-})
 
 layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTestServices: true })((it) => {
   it.effect(
@@ -141,7 +131,7 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
     () =>
       Effect.gen(function* () {
         const sql = yield* withPets
-        const holder = yield* held(sql, sql`update pets set name = 'Held' where id = 'pet_1'`)
+        const holder = yield* openTransaction(sql, sql`update pets set name = 'Held' where id = 'pet_1'`)
         const adding = yield* Effect.forkChild(migrate(sql, withMicrochip))
         const waits: Array<number> = []
         for (let tried = 0; tried < 30; tried++) {
@@ -151,7 +141,7 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
         }
         assert.isUndefined(adding.pollUnsafe())
         assert.isBelow(Math.max(...waits), 1000)
-        yield* holder.release
+        yield* holder.commit
         yield* Fiber.join(adding)
         assert.deepStrictEqual(yield* lacking(sql), [])
       }),
@@ -168,25 +158,25 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
         create function pause() returns trigger language plpgsql as
         $$ begin perform pg_advisory_xact_lock_shared(1); return new; end $$`)
         yield* sql`create trigger pause before update on pets for each row when (new.id = 'pet_10') execute function pause()`
-        const pausing = yield* held(sql, sql`select pg_advisory_xact_lock(1)`)
+        const pausing = yield* openTransaction(sql, sql`select pg_advisory_xact_lock(1)`)
         const adding = yield* Effect.forkChild(migrate(sql, withMicrochip))
         const waiting = sql`select from pg_locks where locktype = 'advisory' and not granted`
         yield* eventually(
           "a row waits",
           Effect.map(waiting, (rows) => rows.length > 0)
         )
-        const holder = yield* held(
+        const holder = yield* openTransaction(
           sql,
           sql`select from pets where organization_id = 'org_1' and id = 'pet_1' for update`
         )
-        yield* pausing.release
+        yield* pausing.commit
         yield* eventually(
           "one row is left",
           Effect.map(lacking(sql), (ids) => ids.length === 1)
         )
         assert.deepStrictEqual(yield* lacking(sql), ["pet_1"])
         assert.isUndefined(adding.pollUnsafe())
-        yield* holder.release
+        yield* holder.commit
         yield* Fiber.join(adding)
         assert.deepStrictEqual(yield* lacking(sql), [])
       }),

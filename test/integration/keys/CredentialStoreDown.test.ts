@@ -1,59 +1,28 @@
 /** A store of API keys that cannot tell: whatever the reason, that is `CredentialStoreDown`, within two seconds. */
 import { hash } from "node:crypto"
-import { createServer, type Socket } from "node:net"
+import { createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Layer, Logger, Redacted, References, Schedule } from "effect"
-import { Reactivity } from "effect/reactivity"
-import { connect, CredentialDatabase } from "../../../src/database/Database.ts"
+import { Context, Duration, Effect, Layer, Logger, Redacted, References, Schedule } from "effect"
+import { CredentialDatabase } from "../../../src/database/Database.ts"
 import { CredentialStoreDown, type Unauthorized } from "../../../src/api/Errors.ts"
 import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { inTime } from "../../support/inTime.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import * as Listening from "../../support/Listening.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const key = "pda_live_whose_store_is_down"
 
 /** Resolves keys from the store at a URL, as the service does: with one connection, so that the next in line waits. */
 const resolverAt = (url: string) =>
-  Effect.map(
-    Layer.build(
-      OrgResolver.layer.pipe(
-        Layer.provide(
-          Layer.effect(
-            CredentialDatabase,
-            connect({
-              url: Redacted.make(url),
-              applicationName: "test",
-              maxConnections: 1,
-              statementTimeout: "5 seconds"
-            })
-          )
-        ),
-        Layer.provide(Reactivity.layer)
-      )
-    ),
-    (context) => (given: string) =>
-      Effect.provide(
-        Effect.flatMap(OrgResolver, (resolver) => resolver.resolve(Redacted.make(given))),
-        context
-      )
+  OrgResolver.layer.pipe(
+    Layer.provide(Layer.effect(CredentialDatabase, clientOf(url, { statementTimeout: "5 seconds" }))),
+    Layer.build,
+    Effect.map((context) => (given: string) => Context.get(context, OrgResolver).resolve(Redacted.make(given)))
   )
 
 /** The URL of a server that accepts connections and never responds. */
-const silentServer = Effect.acquireRelease(
-  Effect.callback<{ readonly url: string; readonly close: () => void }>((resume) => {
-    const sockets = new Set<Socket>()
-    const server = createServer((socket) => sockets.add(socket.on("error", () => socket.destroy())))
-    const close = () => {
-      sockets.forEach((socket) => socket.destroy())
-      server.close()
-    }
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = address !== null && typeof address === "object" ? address.port : 0
-      resume(Effect.succeed({ url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`, close }))
-    })
-  }),
-  ({ close }) => Effect.sync(close)
+const silentServer = Effect.suspend(() =>
+  Effect.map(Listening.on(createServer()), ({ port }) => `postgres://postgres:postgres@127.0.0.1:${port}/postgres`)
 )
 
 /** The URL of the test's database with a part of it replaced. */
@@ -70,7 +39,7 @@ const refuses = new CredentialStoreDown({ detail: "The credential store refuses 
 const stores = [
   ["refuses connections", changed((url) => (url.port = "1")), unreachable],
   ["has no such host", changed((url) => (url.hostname = "credentials.invalid")), unreachable],
-  ["takes connections and does not answer", Effect.map(silentServer, ({ url }) => url), unreachable],
+  ["takes connections and does not answer", silentServer, unreachable],
   ["refuses the service's own password", changed((url) => (url.password = "wrong")), unreachable],
   ["has no such database", changed((url) => (url.pathname = "no_such_database")), unreachable],
   ["lacks the table", changed((url) => (url.pathname = "postgres")), refuses]

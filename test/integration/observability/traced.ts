@@ -1,8 +1,7 @@
 /** The service in this process over a database with the demo data, a double of Stripe, and a double of a collector. */
 import { createHash } from "node:crypto"
 import { assert } from "@effect/vitest"
-import { ConfigProvider, Duration, Effect, Layer, Option, Redacted, References, type Scope } from "effect"
-import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
+import { ConfigProvider, Duration, Effect, Layer, Option, Redacted, References } from "effect"
 import * as App from "../../../src/app/App.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { layerShared } from "../../../src/database/Database.ts"
@@ -60,20 +59,18 @@ const services = Layer.mergeAll(App.services, App.intakeServices(delay), HealthC
   Layer.provide([databases, processor])
 )
 
-const server = Layer.effect(
-  InProcess,
-  Effect.gen(function* () {
-    const routes = Layer.mergeAll(
-      Server.dataApiRoutes,
-      Server.intakeRoutes(delay),
-      Server.operationsRoutes,
-      Server.middleware
-    )
-    const handler = yield* HttpRouter.toHttpEffect(Layer.provide(routes, services))
-    const context = yield* Effect.context()
-    return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)
-  })
-).pipe(Layer.provide(HttpServer.layerServices))
+const routes = Layer.mergeAll(
+  Server.dataApiRoutes,
+  Server.intakeRoutes(delay),
+  Server.operationsRoutes,
+  Server.middleware
+)
+
+const server = Layer.unwrap(
+  Effect.map(Effect.context<Layer.Services<typeof services>>(), (context) =>
+    InProcess.layerOf(routes.pipe(Layer.provide(services), Layer.provide(Layer.succeedContext(context))))
+  )
+)
 
 /** All of it. Tasks are due at once. */
 export const traced = (env: Environment = {}) =>

@@ -1,16 +1,9 @@
 /** `GET /api/v1/health` and readiness, over databases that answer, refuse, hang, or are empty. */
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Redacted, Schema } from "effect"
-import { Reactivity } from "effect/reactivity"
+import { Clock, Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import packageJson from "../../../package.json" with { type: "json" }
-import {
-  connect,
-  CredentialDatabase,
-  type Database,
-  RecordDatabase,
-  TaskDatabase
-} from "../../../src/database/Database.ts"
+import { CredentialDatabase, type Database, RecordDatabase, TaskDatabase } from "../../../src/database/Database.ts"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
@@ -21,25 +14,25 @@ import { send } from "../../support/inProcess.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { inItsOwnTime, onDatabase } from "../../support/deletions/support.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const get = (path: string) => send({ path: `/api/v1${path}`, method: "GET", headers: { authorization: undefined } })
 
 type Place = "up" | "refusing" | "silent" | "empty"
 
-const options = { applicationName: "test", maxConnections: 2, statementTimeout: "5 seconds" } as const
+const options = { maxConnections: 2, statementTimeout: "5 seconds" } as const
 
 const databaseAt = Effect.fnUntraced(function* (place: Place) {
   const url = new URL((yield* TestDatabase).url)
   if (place === "refusing") url.port = "1"
   if (place === "empty") url.pathname = "postgres"
-  if (place !== "silent") return yield* connect({ ...options, url: Redacted.make(url.href) })
+  if (place !== "silent") return yield* clientOf(url.href, options)
   const proxy = yield* TcpProxy.make({ host: url.hostname, port: Number(url.port) })
   url.port = String(proxy.port)
-  const database = yield* connect({ ...options, url: Redacted.make(url.href) })
+  const database = yield* clientOf(url.href, options)
   yield* proxy.cut("swallow")
   return database
-}, Effect.provide(Reactivity.layer))
+})
 
 interface Given {
   readonly records?: Place

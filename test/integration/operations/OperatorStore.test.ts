@@ -1,9 +1,8 @@
 /** The reads and changes of the operators' pages, over the tables. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Option, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
+import { Effect, Layer, Option } from "effect"
 import { State } from "../../../src/api/DeletionTasks.ts"
-import { connect, layerShared } from "../../../src/database/Database.ts"
+import { layerShared } from "../../../src/database/Database.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { maximumAttempts } from "../../../src/deletions/Task.ts"
 import { mostItems, mostOrganizations, pageSize } from "../../../src/deletions/TaskPages.ts"
@@ -12,7 +11,7 @@ import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { OperatorStore, type Page } from "../../../src/operations/OperatorStore.ts"
 import { owners, reason, Tasks } from "../../support/deletions/taskFixture.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { loginOf, TestDatabase } from "../../support/TestDatabase.ts"
 
 const services = OperatorStore.layer.pipe(Layer.provideMerge(Tasks.layer))
 
@@ -215,20 +214,9 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
 
   it.effect("names the store that the database role may not use, and reads the others", () =>
     Effect.gen(function* () {
-      const { sql: admin, url } = yield* TestDatabase
       const { dead } = yield* Tasks
       yield* ApiKeys.create({ organization: "org_keys", name: "Warehouse" })
-      const name = `operator_${process.pid}`
-      yield* Effect.acquireRelease(
-        admin.unsafe(`create role ${name} login password 'secret' in role practice_data_api`),
-        () => Effect.orDie(admin.unsafe(`drop role ${name}`))
-      )
-      const sql = yield* connect({
-        url: Redacted.make(Object.assign(new URL(url), { username: name, password: "secret" }).href),
-        applicationName: "practice-data-test",
-        maxConnections: 2,
-        statementTimeout: "1 minute"
-      })
+      const sql = yield* loginOf("api")
       const layerOfRole = Layer.fresh(OperatorStore.layer).pipe(Layer.provide(layerShared(sql)))
       const store = yield* Effect.provide(OperatorStore, layerOfRole)
       assert.isNotEmpty((yield* store.keys({ organization: undefined }, undefined)).rows)
@@ -240,7 +228,7 @@ layer(services, { excludeTestServices: true })("the operators' store", (it) => {
       ]) {
         assert.include((yield* Effect.flip(refused)).message, "may not do this in the task store")
       }
-    }).pipe(Effect.scoped, Effect.provide(Reactivity.layer))
+    }).pipe(Effect.scoped)
   )
 
   it.effect("lists open transactions that have written", () =>

@@ -1,15 +1,13 @@
 /** The feed of the changes of all resources. */
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Fiber, Redacted, Schema } from "effect"
-import { Reactivity } from "effect/reactivity"
+import { Duration, Effect, Fiber, Schema } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
-import { connect } from "../../../src/database/Database.ts"
 import * as ChangeClock from "../../../src/records/ChangeClock.ts"
 import { ofAll } from "../../../src/records/FeedPages.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
 import { settled } from "../../support/settled.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown } from "./stores.ts"
 
 const Page = Schema.Struct({
@@ -54,14 +52,12 @@ const reader = Effect.gen(function* () {
   const run = (text: string) =>
     sql.withTransaction(Effect.forEach(statements(text), (statement) => sql.unsafe(statement), { discard: true }))
   const session = Effect.gen(function* () {
-    const options = { applicationName: "another", maxConnections: 1, statementTimeout: "1 minute" } as const
-    const another = yield* connect({ url: Redacted.make(url), ...options })
-    const connection = yield* another.reserve
+    const connection = yield* (yield* clientOf(url)).reserve
     return (text: string) =>
       Effect.forEach(statements(text), (statement) => connection.executeUnprepared(statement, [], undefined), {
         discard: true
       })
-  }).pipe(Effect.provide(Reactivity.layer))
+  })
   return { clock, read, run, session, sql }
 })
 

@@ -1,13 +1,11 @@
 /** The first load of a feed: its completion, and the removals that it returns. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Redacted, Schema } from "effect"
-import { Reactivity } from "effect/reactivity"
+import { Effect, Schema } from "effect"
 import { pets } from "../../../src/api/records/Pets.ts"
-import { connect } from "../../../src/database/Database.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
 import { settled } from "../../support/settled.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown } from "./stores.ts"
 
 const decodePage = Schema.decodeEffect(
@@ -42,18 +40,12 @@ const reader = Effect.gen(function* () {
   const remove = (id: string) => sql`delete from pets where organization_id = ${organization} and id like ${id}`
   /** A transaction that has an id, and stays open. */
   const open = Effect.gen(function* () {
-    const another = yield* connect({
-      url: Redacted.make(url),
-      applicationName: "another session",
-      maxConnections: 1,
-      statementTimeout: "1 minute"
-    })
-    const session = yield* another.reserve
+    const session = yield* (yield* clientOf(url)).reserve
     const run = (text: string) => session.executeUnprepared(text, [], undefined)
     yield* run("begin")
     yield* run("select pg_current_xact_id()::text")
     return { run, commit: run("commit") }
-  }).pipe(Effect.provide(Reactivity.layer))
+  })
   return { organization, read, insert, remove, open, sql, settle: settled(sql) }
 })
 

@@ -1,6 +1,5 @@
 /** The intake in this process: its routes over services of a test's choice, and deliveries to it. */
-import { Effect, Layer, type Scope } from "effect"
-import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
+import { Effect, Layer } from "effect"
 import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
 import type { Delivery } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
@@ -18,15 +17,9 @@ export const layerMemory = Layer.mergeAll(
 
 /** The routes of the intake and of health over services. */
 export const layerIntake = <E>(services: Layer.Layer<Scheduler | IntakeSecrets | HealthChecks, E>) =>
-  Layer.effect(
-    InProcess,
-    Effect.gen(function* () {
-      const routes = Layer.mergeAll(Server.intakeRoutes(delay), Server.operationsRoutes, Server.middleware)
-      const handler = yield* HttpRouter.toHttpEffect(Layer.provide(routes, services))
-      const context = yield* Effect.context()
-      return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)
-    })
-  ).pipe(Layer.provide(HttpServer.layerServices))
+  InProcess.layerOf(
+    Layer.provide(Layer.mergeAll(Server.intakeRoutes(delay), Server.operationsRoutes, Server.middleware), services)
+  )
 
 /** A scheduler in memory that shows what is scheduled with it. */
 export const recording = (deliveries: Array<Delivery>) =>

@@ -1,26 +1,14 @@
 /** Other sessions of the database of a test, whose transactions meet those of the service. */
-import { Deferred, Effect, Fiber, Redacted, Schedule } from "effect"
-import { Reactivity } from "effect/reactivity"
+import type { PgClient } from "@effect/sql-pg"
+import { Deferred, Effect, Fiber, Schedule } from "effect"
 import { TestClock } from "effect/testing"
-import { connect } from "../../../src/database/Database.ts"
-import { TestDatabase } from "../TestDatabase.ts"
+import { clientOf, TestDatabase } from "../TestDatabase.ts"
 
 /** A connection beside those of the scheduler. */
-export const elsewhere = Effect.gen(function* () {
-  const { url } = yield* TestDatabase
-  return yield* connect({
-    url: Redacted.make(url),
-    applicationName: "practice-data-test-elsewhere",
-    maxConnections: 3,
-    statementTimeout: "1 minute"
-  })
-}).pipe(Effect.provide(Reactivity.layer))
+export const elsewhere = Effect.flatMap(TestDatabase, ({ url }) => clientOf(url, { maxConnections: 3 }))
 
 /** What another session does in a transaction that stays open until it is told how to end. */
-export const openTransaction = Effect.fnUntraced(function* <A, E>(
-  sql: Effect.Success<typeof elsewhere>,
-  work: Effect.Effect<A, E>
-) {
+export const openTransaction = Effect.fnUntraced(function* <A, E>(sql: PgClient.PgClient, work: Effect.Effect<A, E>) {
   const began = yield* Deferred.make<void>()
   const end = yield* Deferred.make<void, "rolled back">()
   const fiber = yield* sql

@@ -5,26 +5,20 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Array, Context, Effect, Fiber, Layer, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
 import { type Charge, InvoiceDeletions, PracticeData } from "../../../src/client/index.ts"
-import { connect, layerShared } from "../../../src/database/Database.ts"
+import { layerShared } from "../../../src/database/Database.ts"
 import * as ApiKeys from "../../../src/keys/ApiKeys.ts"
 import * as Process from "../../support/Process.ts"
 import { options } from "../../support/Service.ts"
 import { freePort } from "../../support/LocalPostgres.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { collect, idOf } from "../../unit/client/support.ts"
 
 const organization = "org_client"
 
 const make = Effect.gen(function* () {
   const { sql: admin, url } = yield* TestDatabase
-  const sql = yield* connect({
-    url: Redacted.make(url),
-    applicationName: "practice-data-test-writers",
-    maxConnections: 4,
-    statementTimeout: "1 minute"
-  })
+  const sql = yield* clientOf(url, { maxConnections: 4 })
   const { key } = yield* Effect.provide(ApiKeys.create({ organization, name: "client" }), layerShared(admin))
   const apiKey = Redacted.value(key)
   const started = (environment: Process.Environment) => Process.start({ DATABASE_URL: url, ...environment })
@@ -34,7 +28,7 @@ const make = Effect.gen(function* () {
 
 /** A database, a key of it, a client of a program over it, and other programs. */
 class Ground extends Context.Service<Ground, Effect.Success<typeof make>>()("practice-data/test/client/Service.test") {
-  static readonly layer = Layer.effect(Ground, make).pipe(Layer.provide([TestDatabase.layer, Reactivity.layer]))
+  static readonly layer = Layer.effect(Ground, make).pipe(Layer.provide(TestDatabase.layer))
 }
 
 /** Charges, thirty of which share each microsecond, and a thousand of them one. */

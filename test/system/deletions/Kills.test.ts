@@ -51,7 +51,7 @@ const heldAt = Effect.fnUntraced(function* <E, R>(gate: Gate.Gate, start: Effect
   const { sql } = yield* TestDatabase
   yield* paused
   const worker = yield* start
-  const { release } = yield* Gate.close(sql, gate)
+  const { commit: release } = yield* Gate.close(sql, gate)
   const task = yield* newTask
   yield* Gate.areWaiting(sql, 1)
   return { worker, release, task }
@@ -145,7 +145,7 @@ layer(Survivor.layer, options)("An intake that is killed", (it) => {
   const heldBeforeCommit = Effect.fnUntraced(function* (delivery: Sender.Delivery) {
     const { sql, url } = yield* TestDatabase
     const victim = yield* Ledger.start("intake", url)
-    const { release } = yield* Gate.close(sql, "delivery")
+    const { commit: release } = yield* Gate.close(sql, "delivery")
     const response = yield* Effect.forkScoped(Effect.flip(Sender.send(victim.client, delivery)))
     yield* Gate.areWaiting(sql, 1)
     return { victim, release, response }

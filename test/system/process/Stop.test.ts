@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Array, Config, Effect, Exit, Fiber, Layer, Schedule, Schema } from "effect"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"
+import { openTransaction } from "../../support/deletions/sessions.ts"
 import * as Gate from "../../support/Gate.ts"
 import { inTime } from "../../support/inTime.ts"
 import * as Process from "../../support/Process.ts"
@@ -48,14 +49,14 @@ describe.concurrent("A stop signal", () => {
       const { sql } = yield* TestDatabase
       const program = yield* onPostgres
       const before = yield* program.client.ask("/charges/search")
-      const lock = yield* Gate.hold(sql, sql`lock table charges in access exclusive mode`)
+      const lock = yield* openTransaction(sql, sql`lock table charges in access exclusive mode`)
       const search = program.client.ask("/charges/search")
       const inFlight = yield* Effect.forkScoped(Effect.all([search, search, search], { concurrency: 3 }))
       yield* Gate.locksAwaited(sql, 3)
       yield* program.kill("SIGTERM")
       const newcomer = Effect.flatMap(Client.make(program.url), ({ ask }) => ask("/organization/get"))
       yield* eventually("new requests are refused", Effect.map(Effect.exit(Effect.scoped(newcomer)), Exit.isFailure))
-      yield* lock.release
+      yield* lock.commit
       for (const { status, text } of yield* Fiber.join(inFlight)) {
         assert.deepStrictEqual([status, text], [200, before.text])
       }

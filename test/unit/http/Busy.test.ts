@@ -1,7 +1,7 @@
 /** What is answered while other large bodies take up all memory for them. Decisions: 503 with the documented body. */
 import { assert, layer } from "@effect/vitest"
-import { Clock, DateTime, Duration, Effect, Layer, type Scope } from "effect"
-import { HttpEffect, HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Clock, DateTime, Duration, Effect, Layer } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import { ServiceBusy } from "../../../src/api/Errors.ts"
@@ -22,14 +22,7 @@ const handlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, tasks).
   Layer.provide(layerDemo)
 )
 
-const server = Layer.effect(
-  InProcess,
-  Effect.gen(function* () {
-    const handler = yield* HttpRouter.toHttpEffect(HttpApiBuilder.layer(DataApi).pipe(Layer.provide(handlers)))
-    const context = yield* Effect.context()
-    return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)
-  })
-).pipe(Layer.provide(HttpServer.layerServices))
+const server = InProcess.layerOf(Layer.provide(HttpApiBuilder.layer(DataApi), handlers))
 
 const answerTo = (headers: Readonly<Record<string, string>>) =>
   Effect.provideService(

@@ -1,7 +1,6 @@
 /** The pages for browsers: where everything is, and the documentation. */
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, Layer, Schema, type Scope } from "effect"
-import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
+import { Effect, Layer, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import { Document } from "../../../src/api/openapi/Parsed.ts"
@@ -17,16 +16,11 @@ interface Options {
 }
 
 const layerPages = ({ keys, served }: Options) =>
-  Layer.effect(
-    InProcess,
-    Effect.gen(function* () {
-      const routes = Layer.mergeAll(Server.dataApiRoutes, PublicPages.landing(served), Server.middleware)
-      const services = Layer.merge(layerDemo, Layer.succeed(PublicPages.DemoKeys, keys))
-      const handler = yield* HttpRouter.toHttpEffect(Layer.provide(routes, services))
-      const context = yield* Effect.context()
-      return HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(context)(handler)
-    })
-  ).pipe(Layer.provide(HttpServer.layerServices))
+  InProcess.layerOf(
+    Layer.mergeAll(Server.dataApiRoutes, PublicPages.landing(served), Server.middleware).pipe(
+      Layer.provide(Layer.merge(layerDemo, Layer.succeed(PublicPages.DemoKeys, keys)))
+    )
+  )
 
 const html = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
 

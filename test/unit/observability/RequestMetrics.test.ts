@@ -1,13 +1,13 @@
 /** How requests are counted, whatever they say. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, type Scope } from "effect"
-import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Effect, Layer } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type Definition, maximumOrganizations, metrics } from "../../../src/observability/Metrics.ts"
 import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
 import * as RequestMetrics from "../../../src/observability/RequestMetrics.ts"
 import * as Series from "../../../src/observability/Series.ts"
 import * as Server from "../../../src/app/Server.ts"
-import { key as apiKey, layerDemo } from "../../support/inProcess.ts"
+import { InProcess, layerDemo, send } from "../../support/inProcess.ts"
 import { samples, withRegistry } from "../../support/metrics.ts"
 
 const charges = "/api/v3/charges/search"
@@ -171,18 +171,11 @@ describe("a server of one's own that has the data API", () => {
     Effect.gen(function* () {
       const own = HttpRouter.add("GET", "/own", HttpServerResponse.empty())
       const routes = Layer.mergeAll(Server.dataApiRoutes, Server.middlewareOfApis, own)
-      const handler = yield* HttpRouter.toHttpEffect(Layer.provide(routes, layerDemo))
-      const handle = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
-        yield* Effect.context()
-      )(handler)
-      const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" }
-      const ask = (path: string, method: string, body: string | null) =>
-        Effect.promise(() => handle(new Request(`http://localhost${path}`, { method, headers, body })))
-      yield* ask(charges, "POST", "{}")
-      yield* ask("/own", "GET", null)
+      const server = InProcess.layerOf(Layer.provide(routes, layerDemo))
+      yield* Effect.provide(Effect.andThen(send({ path: charges }), send({ path: "/own", method: "GET" })), server)
       assert.deepStrictEqual(yield* counted("practice_data_http_requests_total"), {
         [`{endpoint="${charges}",status="2xx"}`]: 1
       })
-    }).pipe(Effect.provide(HttpServer.layerServices), withRegistry)
+    }).pipe(withRegistry)
   )
 })
