@@ -207,10 +207,8 @@ export const follow = ({ sql }: Cluster, primary: Cluster | undefined) =>
       sql`select pg_reload_conf()`,
       eventually(
         primary === undefined ? "a standby that receives nothing" : "a standby that streams",
-        Effect.map(
-          sql<{ status: string }>`select status from pg_stat_wal_receiver`,
-          (rows) => (rows[0]?.status === "streaming") === (primary !== undefined)
-        )
+        sql<{ status: string }>`select status from pg_stat_wal_receiver`,
+        (rows) => (rows[0]?.status === "streaming") === (primary !== undefined)
       )
     )
   )
@@ -260,7 +258,8 @@ export const leaveHalfARecord = Effect.fnUntraced(function* ({ sql }: Cluster) {
 export const untilWritable = ({ sql }: Cluster) =>
   eventually(
     "a server that has recovered",
-    Effect.map(sql<{ is: boolean }>`select pg_is_in_recovery() as is`, (rows) => rows[0]?.is === false)
+    sql<{ is: boolean }>`select pg_is_in_recovery() as is`,
+    (rows) => rows[0]?.is === false
   )
 
 /** Makes a standby a primary. */

@@ -115,7 +115,4 @@ export const assertEqual = Effect.fnUntraced(function* (follower: Follower, sql:
 
 /** Reads until nothing is held back. */
 export const settled = (follower: Follower, from: Service) =>
-  eventually(
-    "a feed that holds nothing back",
-    Effect.map(follower.drain(from), ({ lag }) => lag === 0)
-  )
+  eventually("a feed that holds nothing back", follower.drain(from), ({ lag }) => lag === 0)

@@ -32,11 +32,9 @@ export const install = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
 const waiting = (sql: PgClient.PgClient, event: string, isSo: (count: number) => boolean) =>
   eventually(
     "backends that wait for a lock",
-    Effect.map(
-      sql`select 1 from pg_stat_activity
+    sql`select 1 from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock' and wait_event like ${event}`,
-      ({ length }) => isSo(length)
-    )
+    ({ length }) => isSo(length)
   )
 
 /** Waits until so many backends wait at closed gates. */

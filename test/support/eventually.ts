@@ -7,13 +7,14 @@ export const patience = "50 seconds"
 /** The condition did not become true in time. */
 export class NotInTime extends Data.TaggedError("NotInTime")<{ readonly what: string }> {}
 
-/** Checks a condition every few milliseconds until it is true. */
-export const eventually = <E = never, R = never>(
+/** Asks every few milliseconds until the answer is true, or as wanted. */
+export const eventually = <A, E = never, R = never>(
   what: string,
-  condition: Effect.Effect<boolean, E, R> | (() => boolean)
+  ask: Effect.Effect<A, E, R> | (() => A),
+  isWanted: (answer: A) => boolean = (answer) => answer === true
 ) =>
-  Effect.repeat(Effect.isEffect(condition) ? condition : Effect.sync(condition), {
-    until: (isTrue) => isTrue,
+  Effect.repeat(Effect.isEffect(ask) ? ask : Effect.sync(ask), {
+    until: isWanted,
     schedule: Schedule.spaced("5 millis")
   }).pipe(
     Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(new NotInTime({ what })) }),

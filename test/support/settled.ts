@@ -7,8 +7,5 @@ import type { Database } from "../../src/database/Database.ts"
 export const settled = Effect.fnUntraced(function* (sql: Database) {
   const [begun] = yield* sql<{ ceiling: number }>`select change_ceiling()::float8 as ceiling`
   const isBelow = sql`select 1 where change_horizon() >= ${begun?.ceiling ?? 0}`
-  yield* eventually(
-    "the horizon",
-    Effect.map(isBelow, (rows) => rows.length > 0)
-  )
+  yield* eventually("the horizon", isBelow, (rows) => rows.length > 0)
 })

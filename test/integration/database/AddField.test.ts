@@ -161,19 +161,13 @@ layer(TestDatabase.layer.pipe(Layer.provideMerge(Logger.layer([]))), { excludeTe
         const pausing = yield* openTransaction(sql, sql`select pg_advisory_xact_lock(1)`)
         const adding = yield* Effect.forkChild(migrate(sql, withMicrochip))
         const waiting = sql`select from pg_locks where locktype = 'advisory' and not granted`
-        yield* eventually(
-          "a row waits",
-          Effect.map(waiting, (rows) => rows.length > 0)
-        )
+        yield* eventually("a row waits", waiting, (rows) => rows.length > 0)
         const holder = yield* openTransaction(
           sql,
           sql`select from pets where organization_id = 'org_1' and id = 'pet_1' for update`
         )
         yield* pausing.commit
-        yield* eventually(
-          "one row is left",
-          Effect.map(lacking(sql), (ids) => ids.length === 1)
-        )
+        yield* eventually("one row is left", lacking(sql), (ids) => ids.length === 1)
         assert.deepStrictEqual(yield* lacking(sql), ["pet_1"])
         assert.isUndefined(adding.pollUnsafe())
         yield* holder.commit

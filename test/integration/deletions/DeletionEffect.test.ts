@@ -105,10 +105,8 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion that waited for a row
       const running = yield* Effect.forkScoped(runOne(claim), { startImmediately: true })
       yield* eventually(
         "a session that waits for the lock",
-        Effect.map(
-          other`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-          ({ length }) => length > 0
-        )
+        other`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        ({ length }) => length > 0
       )
       yield* other`select pg_sleep(0.3)`
       const releasedAt = yield* Clock.currentTimeMillis

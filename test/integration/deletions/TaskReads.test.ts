@@ -208,15 +208,9 @@ layer(TestDatabase.layerDatabases, onDatabase)("reads of tasks", (it) => {
         const other = yield* elsewhere
         const lock = yield* openTransaction(other, other`lock table deletion_tasks in access exclusive mode`)
         const stuck = yield* readAll("org_a")
-        yield* eventually(
-          "a read that waits for the lock",
-          Effect.map(waiting, ({ length }) => length > 0)
-        )
+        yield* eventually("a read that waits for the lock", waiting, ({ length }) => length > 0)
         const others = yield* readAll("org_b")
-        yield* eventually(
-          "a read of another organization",
-          Effect.map(waiting, ({ length }) => length > 1)
-        )
+        yield* eventually("a read of another organization", waiting, ({ length }) => length > 1)
         assert.lengthOf(yield* waiting, 2)
         const own = { key: "organization org_a", within: delay, unavailable: () => "busy" as const }
         assert.lengthOf(yield* sql.run(own, sql`select 1`), 1)

@@ -20,10 +20,8 @@ it.live("The doctor tells of replicas that cannot be written, and that follow no
     yield* migrate(onPrimary)
     yield* eventually(
       "the replica has the tables",
-      Effect.map(
-        onReplica`select to_regclass('change_marks') is not null as is_there`,
-        ([row]) => row?.["is_there"] === true
-      )
+      onReplica`select to_regclass('change_marks') is not null as is_there`,
+      ([row]) => row?.["is_there"] === true
     )
     const both = { DATABASE_URL: primary.url, READ_DATABASE_URL: replica.url }
     const fine = yield* examined(both)

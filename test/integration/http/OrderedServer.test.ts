@@ -10,7 +10,7 @@ import { eventually } from "../../support/eventually.ts"
 
 const minute = Duration.minutes(1)
 
-const until = (what: string, isSo: () => boolean) => eventually(what, Effect.sync(isSo))
+const until = (what: string, isSo: () => boolean) => eventually(what, isSo)
 
 /** A server that listens, and has no handler. */
 const opened = Effect.acquireRelease(

@@ -50,10 +50,7 @@ const isUsedToday = Effect.fnUntraced(function* (key: string) {
   const key_hash = hash("sha256", key, "buffer")
   const used = sql<{ is_today: boolean | null }>`
     select last_used_on = (now() at time zone 'UTC')::date as is_today from api_keys where key_hash = ${key_hash}`
-  yield* eventually(
-    "a use today",
-    Effect.map(used, ([row]) => row?.is_today === true)
-  )
+  yield* eventually("a use today", used, ([row]) => row?.is_today === true)
 })
 
 /** A body that nobody may read. */
@@ -143,10 +140,7 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })(
           assert.isAtMost(Duration.toSeconds(took), inTime(2.2))
         })
         yield* sql.withTransaction(locked)
-        yield* eventually(
-          "a page",
-          Effect.map(Http.send(), ({ status }) => status === 200)
-        )
+        yield* eventually("a page", Http.send(), ({ status }) => status === 200)
       })
     )
 

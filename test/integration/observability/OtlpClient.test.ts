@@ -115,10 +115,7 @@ layer(Layer.merge(OtlpCollector.layer, HttpClient.layer), live)("an export", (it
       const send = client.execute(HttpClientRequest.post(collector.url))
       const before = yield* collector.requests
       const waiting = yield* Effect.forEach([1, 2], () => Effect.forkChild(send))
-      yield* eventually(
-        "both",
-        Effect.map(collector.requests, (now) => now === before + 2)
-      )
+      yield* eventually("both", collector.requests, (now) => now === before + 2)
       const [took] = yield* Effect.timed(Effect.flip(send))
       assert.isBelow(Duration.toMillis(took), 500)
       yield* Effect.forEach(waiting, Fiber.interrupt)

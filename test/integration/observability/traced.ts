@@ -88,10 +88,7 @@ export const traced = (env: Environment = {}) =>
 /** The spans that came in, once there is one that a test waits for. */
 export const spansWith = Effect.fnUntraced(function* (what: string, isThere: (span: Span) => boolean) {
   const { spans } = yield* OtlpCollector
-  yield* eventually(
-    what,
-    Effect.map(spans, (found) => found.some(isThere))
-  )
+  yield* eventually(what, spans, (found) => found.some(isThere))
   return yield* spans
 })
 
@@ -162,8 +159,5 @@ export const exported = Effect.gen(function* () {
   const { seen } = yield* OtlpCollector
   const count = Effect.map(seen, (all) => all.filter(({ path }) => path === "/v1/metrics").length)
   const before = yield* count
-  yield* eventually(
-    "two exports of metrics",
-    Effect.map(count, (now) => now > before + 1)
-  )
+  yield* eventually("two exports of metrics", count, (now) => now > before + 1)
 })

@@ -85,12 +85,7 @@ layer(services)((it) => {
       yield* double.fail(...slow)
       const asked = yield* Effect.forkChild(Effect.forEach(slow, () => search(), { concurrency: "unbounded" }))
       const inFlight = (expected: number) =>
-        TestClock.withLive(
-          eventually(
-            `${expected} requests in flight`,
-            Effect.map(double.underWay, (count) => count === expected)
-          )
-        )
+        TestClock.withLive(eventually(`${expected} requests in flight`, double.underWay, (count) => count === expected))
       yield* inFlight(slow.length)
       yield* TestClock.adjust(7999)
       assert.strictEqual(yield* double.underWay, slow.length)

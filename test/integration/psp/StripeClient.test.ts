@@ -96,10 +96,7 @@ const waits: ReadonlyArray<readonly [fault: Faults.Fault, seconds: number]> = [
 /** Waits until so many requests are in flight, and sockets of given up ones are closed. */
 const inFlight = (count: number) =>
   Effect.flatMap(StripeDouble, ({ underWay }) =>
-    eventually(
-      `${count} requests in flight`,
-      Effect.map(underWay, (found) => found === count)
-    )
+    eventually(`${count} requests in flight`, underWay, (found) => found === count)
   )
 
 const live = { excludeTestServices: true }

@@ -26,10 +26,8 @@ layer(Layer.provideMerge(server, store), { excludeTestServices: true })("the rea
         )
         yield* eventually(
           "a read that waits for the lock",
-          Effect.map(
-            sql`select 1 from pg_locks where relation = 'charges'::regclass and not granted`,
-            ({ length }) => length > 0
-          )
+          sql`select 1 from pg_locks where relation = 'charges'::regclass and not granted`,
+          ({ length }) => length > 0
         )
         assert.strictEqual((yield* Http.send(theOther)).status, 200)
         assert.isTrue(stuck.some((fiber) => fiber.pollUnsafe() === undefined))

@@ -66,19 +66,13 @@ const feedOf = Effect.fnUntraced(function* (limits = { all: Infinity, perOrganiz
         Effect.forkScoped(changes({ cursor: from, limit, wait }, owner), { startImmediately: true })
       )
     )
-    yield* eventually(
-      "all wait",
-      Effect.sync(() => counts.waits === expected)
-    )
+    yield* eventually("all wait", () => counts.waits === expected)
     return fibers
   })
   /** Waits for two ticks of the clock, at least. */
   const ticks = Effect.suspend(() => {
     const before = counts.clock
-    return eventually(
-      "two ticks",
-      Effect.sync(() => counts.clock >= before + 4)
-    )
+    return eventually("two ticks", () => counts.clock >= before + 4)
   })
   return { changes, clock, counts, cursor, insert, organization, ticks, waiting }
 })

@@ -1,5 +1,5 @@
 /**
- * The client over sockets: the program on a Postgres with other writers, and killed.
+ * The client over sockets, when its program is killed.
  *
  * @module-tag long
  */
@@ -12,7 +12,7 @@ import * as Process from "../../support/Process.ts"
 import { options } from "../../support/Service.ts"
 import { freePort } from "../../support/LocalPostgres.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
-import { collect, idOf } from "../../unit/client/support.ts"
+import { idOf } from "../../unit/client/support.ts"
 
 const organization = "org_client"
 
@@ -22,11 +22,10 @@ const make = Effect.gen(function* () {
   const { key } = yield* Effect.provide(ApiKeys.create({ organization, name: "client" }), layerShared(admin))
   const apiKey = Redacted.value(key)
   const started = (environment: Process.Environment) => Process.start({ DATABASE_URL: url, ...environment })
-  const client = new PracticeData({ baseUrl: yield* (yield* started({})).address, apiKey })
-  return { apiKey, client, sql, started }
+  return { apiKey, sql, started }
 })
 
-/** A database, a key of it, a client of a program over it, and other programs. */
+/** A database, a key of it, and programs over it. */
 class Ground extends Context.Service<Ground, Effect.Success<typeof make>>()("practice-data/test/client/Service.test") {
   static readonly layer = Layer.effect(Ground, make).pipe(Layer.provide(TestDatabase.layer))
 }
@@ -65,43 +64,11 @@ const mortal = Effect.fnUntraced(function* (port: number, lives: number) {
   return yield* start
 })
 
-/** A copy by changes, up to a record. */
-const copied = async (client: PracticeData, until: string) => {
-  const copy = new Map<string, Charge>()
-  for await (const page of client.charges.changes(null, { follow: true, limit: 500 })) {
-    for (const id of page.removed) copy.delete(id)
-    for (const record of page.body) copy.set(record.id, record)
-    if (copy.has(until) && !page.has_more) break
-  }
-  return copy
-}
-
 layer(Ground.layer, options)("the client", (it) => {
-  it.effect("copies changes beside writers, as a walk reads them", () =>
-    Effect.gen(function* () {
-      const { client, sql } = yield* Ground
-      yield* insertCharges
-      const write = Effect.gen(function* () {
-        for (let round = 0; round < 20; round += 1) {
-          yield* sql`update charges set status = ${`round ${round}`}, updated_at = now()
-            where organization_id = ${organization} and id like ${`%${round}`}`
-          yield* sql`delete from charges where organization_id = ${organization} and id = ${`charge_${round * 100 + 7}`}`
-          yield* Effect.sleep("50 millis")
-        }
-        yield* sql`insert into charges (organization_id, id, status) values (${organization}, 'the_end', 'open')`
-      })
-      const writing = yield* Effect.forkScoped(write)
-      const copy = yield* Effect.promise(() => copied(client, "the_end"))
-      yield* Fiber.join(writing)
-      assert.sameMembers([...copy.keys()], [...(yield* storedIds)])
-      const walked = yield* Effect.promise(() => collect(client.charges.all()))
-      for (const charge of walked) assert.deepStrictEqual(copy.get(charge.id), charge)
-    })
-  )
-
   it.effect("resumes a walk and its deliveries when the program is killed and started again", () =>
     Effect.gen(function* () {
       const { apiKey, sql } = yield* Ground
+      yield* insertCharges
       const port = yield* freePort
       const baseUrl = `http://127.0.0.1:${port}`
       const program = yield* Effect.forkScoped(mortal(port, 3))

@@ -33,13 +33,11 @@ const subscribe = Effect.fnUntraced(function* (publication: string) {
   )
   const isLevel = eventually(
     "a subscriber that has all",
-    Effect.map(
-      Effect.forEach(
-        [publisher, subscriber],
-        ({ sql }) => sql<{ all: string }>`select md5(string_agg(record, ',' order by id)) as all from pets`
-      ),
-      (found) => new Set(found.flat().map(({ all }) => all)).size === 1
-    )
+    Effect.forEach(
+      [publisher, subscriber],
+      ({ sql }) => sql<{ all: string }>`select md5(string_agg(record, ',' order by id)) as all from pets`
+    ),
+    (found) => new Set(found.flat().map(({ all }) => all)).size === 1
   )
   return { publisher, subscriber, near, far, isLevel }
 })

@@ -49,10 +49,7 @@ const portOf = (sql: Database) =>
     )
 
 const goesTo = (sql: Database, port: string) =>
-  eventually(
-    `statements go to ${port}`,
-    Effect.map(portOf(sql), (found) => found === port)
-  )
+  eventually(`statements go to ${port}`, portOf(sql), (found) => found === port)
 
 const soon = Effect.fnUntraced(function* <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) {
   const [took] = yield* Effect.timed(effect)
@@ -68,10 +65,7 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       yield* onPrimary`create table items (id int primary key, text text)`
       yield* onPrimary`insert into items select n, repeat('x', 100) from generate_series(1, 2000) n`
       const isThere = onReplica`select to_regclass('items') is not null as yes`
-      yield* eventually(
-        "the replica has the table",
-        Effect.map(isThere, ([row]) => row?.["yes"] === true)
-      )
+      yield* eventually("the replica has the table", isThere, ([row]) => row?.["yes"] === true)
       const vacuum = Effect.andThen(
         onPrimary`update items set text = text || 'y' where id % 7 = 0`,
         onPrimary`vacuum items`
@@ -105,10 +99,7 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       yield* admin`select pg_reload_conf()`
       yield* soon(
         "it is left",
-        eventually(
-          "no server",
-          Effect.map(portOf(writer), (found) => found !== port)
-        )
+        eventually("no server", portOf(writer), (found) => found !== port)
       )
       const refused = yield* open(both(primary.url, replica.url, "read-write")).pipe(
         Effect.flatMap((sql) => sql`select 1`),
@@ -144,10 +135,7 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       // The connections of the reader are sound, and go to a server that is no standby any more.
       yield* soon(
         "a promoted standby is left",
-        eventually(
-          "there is none",
-          Effect.map(portOf(reader), (found) => found !== second)
-        )
+        eventually("there is none", portOf(reader), (found) => found !== second)
       )
 
       // The old primary comes back as a standby, in the place that was the primary's.

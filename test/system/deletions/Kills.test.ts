@@ -171,10 +171,7 @@ layer(Survivor.layer, options)("An intake that is killed", (it) => {
       const { release, response, victim } = yield* heldBeforeCommit(delivery)
       yield* victim.kill("SIGSTOP")
       yield* release
-      yield* eventually(
-        "a stored task",
-        Effect.map(storedUnder(delivery.key), ({ length }) => length === 1)
-      )
+      yield* eventually("a stored task", storedUnder(delivery.key), ({ length }) => length === 1)
       yield* Program.kill(victim)
       assert.strictEqual((yield* Fiber.join(response))._tag, "NoAnswer")
       assert.strictEqual(yield* deliverAgain(delivery), "duplicate")

@@ -61,10 +61,7 @@ it.live("Postgres stopped immediately under load loses nothing that was acknowle
       )
     )
     for (const outage of outages) {
-      yield* eventually(
-        `${outage} acknowledged deliveries`,
-        Effect.map(Ref.get(acknowledged), (count) => count >= outage)
-      )
+      yield* eventually(`${outage} acknowledged deliveries`, Ref.get(acknowledged), (count) => count >= outage)
       yield* postgres.stopImmediately
       const probes = Array.makeBy(8, (n) => ({ key: `probe ${outage} ${n}`, invoices: [1] }))
       yield* Effect.forEach(probes, (probe) => isUnavailable(client, probe), { concurrency: "unbounded" })

@@ -23,7 +23,8 @@ class Listeners extends Context.Service<
       const operations = yield* operationsOf(program)
       yield* eventually(
         "a healthy program",
-        Effect.map(program.client.call({ path: "/api/v1/health", method: "GET" }), ({ status }) => status === 200)
+        program.client.call({ path: "/api/v1/health", method: "GET" }),
+        ({ status }) => status === 200
       )
       const listeners = [[url, "/api/v1/health"] as const, [operations, "/health"] as const]
       return { output, listeners }

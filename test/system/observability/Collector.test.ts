@@ -28,10 +28,7 @@ const started = Effect.fnUntraced(function* (environment: Process.Environment) {
   })
   // On a connection of its own, which may come to any of the processes.
   const isAnswered = Effect.flatMap(Client.make(program.url), (client) =>
-    eventually(
-      "an answer",
-      Effect.map(client.ask("/charges/search", { limit: 1 }), ({ status }) => status === 200)
-    )
+    eventually("an answer", client.ask("/charges/search", { limit: 1 }), ({ status }) => status === 200)
   ).pipe(Effect.scoped)
   return { ...program, isAnswered }
 })

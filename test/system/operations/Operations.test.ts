@@ -78,10 +78,9 @@ describe.concurrent("The operators' listener", () => {
       const lacking = Effect.map(get(`${operators}/metrics`), ({ text }) =>
         expected.filter((name) => !text.includes(`# TYPE ${name} `))
       )
-      yield* eventually(
-        "a series of each metric",
-        Effect.map(lacking, ({ length }) => length === 0)
-      ).pipe(Effect.timeoutOption("8 seconds"))
+      yield* eventually("a series of each metric", lacking, ({ length }) => length === 0).pipe(
+        Effect.timeoutOption("8 seconds")
+      )
       assert.deepStrictEqual(yield* lacking, [])
       const { text } = yield* get(`${operators}/metrics`)
       assert.sameMembers([...namesOf(text)], expected)

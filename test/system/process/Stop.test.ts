@@ -30,10 +30,7 @@ const headers = Client.headersOf("oakridge")
 const onPostgres = Effect.gen(function* () {
   const { url } = yield* TestDatabase
   const program = yield* Program.start({ DATABASE_URL: url })
-  yield* eventually(
-    "a successful read",
-    Effect.map(program.client.ask("/charges/search"), ({ status }) => status === 200)
-  )
+  yield* eventually("a successful read", program.client.ask("/charges/search"), ({ status }) => status === 200)
   return program
 })
 
@@ -55,7 +52,7 @@ describe.concurrent("A stop signal", () => {
       yield* Gate.locksAwaited(sql, 3)
       yield* program.kill("SIGTERM")
       const newcomer = Effect.flatMap(Client.make(program.url), ({ ask }) => ask("/organization/get"))
-      yield* eventually("new requests are refused", Effect.map(Effect.exit(Effect.scoped(newcomer)), Exit.isFailure))
+      yield* eventually("new requests are refused", Effect.exit(Effect.scoped(newcomer)), Exit.isFailure)
       yield* lock.commit
       for (const { status, text } of yield* Fiber.join(inFlight)) {
         assert.deepStrictEqual([status, text], [200, before.text])
@@ -108,10 +105,7 @@ const draining = Effect.fnUntraced(function* (drain: string, environment: Proces
   const program = yield* Program.start({ DATABASE_URL: unreachable, DRAIN: drain, ...environment })
   const probe = program.client.call({ path: "/unknown" })
   yield* probe
-  const isDraining = eventually(
-    "it drains",
-    Effect.map(probe, (answer) => connectionOf(answer) === "close")
-  )
+  const isDraining = eventually("it drains", probe, (answer) => connectionOf(answer) === "close")
   return { ...program, isDraining }
 })
 

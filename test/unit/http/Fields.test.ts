@@ -117,19 +117,6 @@ layer(InProcess.layer())("a filter", (it) => {
     return expectAnswer({ path: `/api/v3/${name}/search`, json }, 422, invalid(...found))
   })
 
-  it.effect.each(searchable)("of $name by time has each record on one side of a bound", ({ filters, name }) =>
-    Effect.gen(function* () {
-      const path = `/api/v3/${name}/search`
-      const { text } = yield* send({ path })
-      for (const bound of Object.keys(filters).filter((filter) => /_(since|before)$/.test(filter))) {
-        const [none, all] = bound.endsWith("_since") ? ["2999-01-01", "1999-01-01"] : ["1999-01-01", "2999-01-01"]
-        assert.strictEqual((yield* send({ path, json: { [bound]: none } })).text, `{"body":[]}`)
-        assert.strictEqual((yield* send({ path, json: { [bound]: all } })).text, text)
-        assert.strictEqual((yield* send({ path, json: { [bound]: "soon" } })).status, 422)
-      }
-    })
-  )
-
   it.effect("that is a boolean is 422 when it is not written true or false", () =>
     Effect.forEach(["1", "0", `"true"`, `""`, "[]", "1.0"], (raw) =>
       expectAnswer(

@@ -53,10 +53,7 @@ it.live(
       yield* run("commit")
       yield* Follower.settled(reader, service)
       yield* Follower.assertEqual(reader, sql)
-      yield* eventually(
-        "a standby that has all",
-        Effect.map(lagOf(far), (lag) => lag === 0)
-      )
+      yield* eventually("a standby that has all", lagOf(far), (lag) => lag === 0)
     }).pipe(Effect.scoped)
 )
 
@@ -67,10 +64,7 @@ it.live(
       const { cluster, sql } = yield* opened
       const standby = yield* Cluster.standbyOf(cluster)
       const far = yield* Follower.service(cluster, standby)
-      const isLevel = eventually(
-        "a standby that has all",
-        Effect.map(lagOf(far), (lag) => lag === 0)
-      )
+      const isLevel = eventually("a standby that has all", lagOf(far), (lag) => lag === 0)
       yield* isLevel
       // Nothing is written: it has all that there is.
       yield* Effect.sleep(3000)
