@@ -1,64 +1,51 @@
-/** The facts of the Dockerfile and the compose file that the clone decides. No image is built here. */
-import { execFileSync } from "node:child_process"
-import { existsSync, readFileSync } from "node:fs"
+/** How the service is started elsewhere, held against the clone and against published types. Real builds: `test/system/container`. */
+import { execFileSync, spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
+import { parseAllDocuments } from "yaml"
 import product from "../../../package.json" with { type: "json" }
 
 const root = join(import.meta.dirname, "../../..")
-const read = (path: string) => readFileSync(join(root, path), "utf8")
+const read = (file: string) => readFileSync(join(root, "scripts/container", file), "utf8")
 
-const dockerfile = read("scripts/container/Dockerfile").replaceAll(/^#.*\n|\\\n\s*/gm, "")
-
-/** The values of an instruction, in their order. */
-const valuesOf = (instruction: string) =>
-  [...dockerfile.matchAll(new RegExp(`^${instruction} (.+)$`, "gm"))].map(([, value = ""]) => value)
-
-describe("the Dockerfile", () => {
-  it("has the Node of the tests in both stages", () => {
-    const image = `node:${product.devDependencies.node}-trixie-slim`
-    assert.deepStrictEqual(valuesOf("FROM"), [`${image} AS dependencies`, image])
-  })
-
-  it("copies what .dockerignore lets through, and all of it", () => {
-    const [first, ...allowed] = read(".dockerignore")
-      .replaceAll(/^#.*\n/gm, "")
-      .trim()
-      .split("\n")
-    const copied = valuesOf("COPY").flatMap((value) =>
-      value.startsWith("--from") ? [] : value.split(" ").slice(0, -1)
-    )
-    assert.strictEqual(first, "*")
-    assert.sameMembers(
-      allowed.map((line) => line.replace(/^!/, "")),
-      [...new Set(copied)]
-    )
-    for (const path of copied) assert.isTrue(existsSync(join(root, path)), path)
-  })
-
-  it("installs no dev dependencies, and runs as a user that owns nothing but the volume", () => {
-    assert.include(valuesOf("RUN"), "npm ci --omit=dev")
-    assert.deepStrictEqual(valuesOf("USER"), ["1000:1000"])
-    assert.include(valuesOf("RUN"), "install -d -o 1000 -g 1000 /data")
-    assert.deepStrictEqual(valuesOf("VOLUME"), ["/data"])
-    assert.include(valuesOf("ENV").join(" "), "DATA_DIR=/data HOST=0.0.0.0")
-  })
-
-  it("starts Node itself, as npm start does, and asks for its readiness", () => {
-    const options = execFileSync(process.execPath, [join(root, "src/requireNode.cjs")], { encoding: "utf8" })
-    const started = options
+it("the Dockerfile has the Node of the tests, and starts it as npm start does", () => {
+  const dockerfile = read("Dockerfile")
+  const image = `node:${product.devDependencies.node}-trixie-slim`
+  assert.deepStrictEqual(dockerfile.match(/^FROM \S+/gm), [`FROM ${image}`, `FROM ${image}`])
+  const options = execFileSync(process.execPath, [join(root, "src/requireNode.cjs")], { encoding: "utf8" })
+  const started = [
+    "node",
+    ...options
       .trim()
       .replace(/size=\d+$/, "size-percentage=40")
-      .split(" ")
-    assert.deepStrictEqual(JSON.parse(valuesOf("CMD").join()), ["node", ...started, "src/main.ts"])
-    assert.match(valuesOf("HEALTHCHECK").join(), /CMD \["node", "-e", "fetch\(.+\/api\/v1\/health\/ready/)
-  })
+      .split(" "),
+    "src/main.ts"
+  ]
+  assert.include(dockerfile, `\nCMD ${JSON.stringify(started).replaceAll(",", ", ")}\n`)
+  assert.include(read("practice-data.service"), `env ${started.join(" ")}\n`)
+})
 
-  it("has the command with which compose migrates", () => {
-    const commands = [...read("scripts/container/compose.yaml").matchAll(/^ {4}command: (.+)$/gm)].map(
-      ([, json]) => json
+const groups = { Deployment: "apps/v1", Job: "batch/v1", Service: "core/v1" } as const
+
+it("the Kubernetes manifest has the types of its API, and no other fields", () => {
+  const folder = mkdtempSync(join(root, "node_modules/.kubernetes-"))
+  try {
+    const lines = parseAllDocuments(read("kubernetes.yaml")).map(
+      (document, at) => `export const object${at}: ${String(document.get("kind"))} = ${JSON.stringify(document)}`
     )
-    assert.deepStrictEqual(commands, ['["node", "src/cli.ts", "migrate"]'])
-    assert.isTrue(existsSync(join(root, "src/cli.ts")))
-  })
+    const imports = Object.entries(groups).map(
+      ([kind, group]) => `import type { ${kind} } from "kubernetes-types/${group}.js"`
+    )
+    writeFileSync(join(folder, "manifest.ts"), [...imports, ...lines].join("\n"))
+    const options = ["--ignoreConfig", "--noEmit", "--strict", "--module", "nodenext", "--types", ""]
+    const tsc = spawnSync("node_modules/.bin/tsc", [...options, join(folder, "manifest.ts")], {
+      cwd: root,
+      encoding: "utf8"
+    })
+    assert.strictEqual(tsc.stdout, "")
+    assert.strictEqual(tsc.status, 0)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })
