@@ -1,13 +1,12 @@
 /**
- * The embedded database: Postgres in the process (PGlite), under a data folder or in memory, which the same client reaches
- * over a socket. It is a single session, so its client has exactly one connection. One process has it open, and
- * shares it with operators' commands.
+ * The embedded database: Postgres in a thread of the process (PGlite), under a data folder or in memory, which the same
+ * client reaches by messages. It is a single session, so its client has exactly one connection. One process has it open,
+ * and shares it with operators' commands.
  */
-import { connect as connectSocket, Socket } from "node:net"
-import type { PGlite } from "@electric-sql/pglite"
-import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
+import { connect as connectSocket } from "node:net"
+import { type Duplex, PassThrough } from "node:stream"
 import { PgClient } from "@effect/sql-pg"
-import { Cause, Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
+import { Duration, Effect, Exit, FileSystem, Option, Path, Schedule, Schema, Scope } from "effect"
 import { reasonOfFile } from "../process/Failure.ts"
 import * as FileLock from "../process/FileLock.ts"
 import * as Columns from "./Columns.ts"
@@ -20,16 +19,6 @@ import * as EmbeddedGuests from "./EmbeddedGuests.ts"
 /** The folder is another process's, which may be about to end. */
 class Taken extends Schema.TaggedError<Taken>()("Taken", {}) {}
 
-/** Serves a database at the path of a socket until the scope closes. */
-const listen = (db: PGlite, path: string) =>
-  Effect.acquireRelease(
-    Effect.tryPromise(() => {
-      const server = new PGLiteSocketServer({ db, path, maxConnections: 2 })
-      return server.start().then(() => server)
-    }),
-    (server) => Effect.promise(() => server.stop())
-  )
-
 /** A client of the embedded database. */
 export interface Embedded {
   readonly sql: Database
@@ -40,20 +29,20 @@ export interface Embedded {
 }
 
 /**
- * Connects to the socket. PGlite ignores a request to cancel a statement, which comes on a connection beside that of the
- * statement, and would keep it open. It is closed, so that a stop waits for the statement alone.
+ * Connects to the session. It knows no request to cancel a statement, which comes on a connection beside that of the
+ * statement. That one is closed, so that a stop waits for the statement alone.
  */
-const streamOf = (path: string) => {
-  let socket: Socket | undefined
+const streamOf = (connect: () => Duplex) => {
+  let connection: Duplex | undefined
   return () => {
-    if (socket?.destroyed === false) return new Socket().destroy()
-    return (socket = connectSocket(path))
+    if (connection?.destroyed === false) return new PassThrough().destroy()
+    return (connection = connect())
   }
 }
 
-const clientOf = (path: string, connectTimeout?: Duration.Input) =>
+const clientOf = (open: () => Duplex, connectTimeout?: Duration.Input) =>
   PgClient.make({
-    stream: streamOf(path),
+    stream: streamOf(open),
     username: "postgres",
     database: "postgres",
     maxConnections: 1,
@@ -70,7 +59,7 @@ const clientOf = (path: string, connectTimeout?: Duration.Input) =>
           name: "embedded database",
           pool: "embedded",
           connections: 1,
-          // Its socket knows no cancel: a cancelled statement would keep all others waiting for seconds.
+          // It knows no cancel: a cancelled statement would keep all others waiting for seconds.
           isCancellable: false,
           // It is up as long as the process is.
           probe: Effect.void
@@ -80,24 +69,19 @@ const clientOf = (path: string, connectTimeout?: Duration.Input) =>
     )
   )
 
-const cannotListen = ({ cause }: Cause.UnknownError) =>
-  EmbeddedCluster.failed("The embedded database cannot listen.", cause)
-
 /**
- * Connects to a database of this process.
+ * Connects to a cluster of this process.
  *
  * @param guestSocket the path of the socket for other processes
  */
-const host = Effect.fnUntraced(function* (database: PGlite, guestSocket?: string) {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const socket = path.join(yield* fs.makeTempDirectoryScoped({ prefix: "practice-data-" }), ".s.PGSQL.5432")
-  yield* Effect.mapError(listen(database, socket), cannotListen)
-  const sql = yield* clientOf(socket)
+const host = Effect.fnUntraced(function* (cluster: EmbeddedCluster.Cluster, guestSocket?: string) {
+  const sql = yield* clientOf(() => EmbeddedCluster.connectionTo(cluster))
   const admitGuests =
     guestSocket === undefined
       ? Effect.void
-      : Effect.mapError(EmbeddedGuests.serve({ database, sql }, guestSocket), cannotListen)
+      : Effect.mapError(EmbeddedGuests.serve({ cluster, sql }, guestSocket), ({ cause }) =>
+          EmbeddedCluster.failed("The embedded database cannot listen.", cause)
+        )
   const embedded: Embedded = { sql, isGuest: false, admitGuests }
   return embedded
 })
@@ -108,7 +92,7 @@ const visit = Effect.fnUntraced(function* (socket: string) {
   // A long path has its socket in a folder where any user could put one.
   if (Option.exists(uid, (owner) => process.getuid !== undefined && owner !== process.getuid()))
     return yield* new Taken()
-  const sql = yield* clientOf(socket, EmbeddedGuests.longestWait)
+  const sql = yield* clientOf(() => connectSocket(socket), EmbeddedGuests.longestWait)
   yield* sql`select 1`
   const embedded: Embedded = { sql, isGuest: true, admitGuests: Effect.void }
   return embedded

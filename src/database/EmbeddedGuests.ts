@@ -8,9 +8,9 @@ import { chmodSync } from "node:fs"
 import * as Net from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { PGlite } from "@electric-sql/pglite"
 import { Cause, Duration, Effect, FiberSet, Schedule, type Scope } from "effect"
 import type { Database } from "./Database.ts"
+import { type Cluster, reset } from "./EmbeddedCluster.ts"
 
 /** The longest turn. A transaction that is open by then is rolled back. */
 export const longestTurn = Duration.seconds(5)
@@ -57,41 +57,30 @@ const readMessage = Effect.fnUntraced(function* (guest: Net.Socket, headSize: nu
   return Buffer.concat([head, yield* read(guest, length - 4)])
 })
 
-/** Sends a message to the database. */
-const send = (database: PGlite, message: Uint8Array, onRawData: (data: Uint8Array) => void) =>
-  Effect.promise(() => database.runExclusive(() => database.execProtocolRawStream(message, { onRawData })))
-
-// The message Sync, which ends a sequence of messages that a guest did not end.
-const sync = Uint8Array.of(0x53, 0, 0, 0, 4)
-
-/** Leaves the session as it was before a guest, with neither its transaction nor its settings. */
-const cleanUp = Effect.fnUntraced(function* (database: PGlite) {
-  yield* send(database, sync, () => {})
-  if (database.isInTransaction()) yield* Effect.promise(() => database.exec("rollback"))
-  yield* Effect.promise(() => database.exec("discard all"))
-})
-
 /** The end of an answer: ReadyForQuery, outside of a transaction. */
 const ready = Buffer.from("Z\0\0\0\x05I")
 
 export interface Host {
-  readonly database: PGlite
+  readonly cluster: Cluster
   /** The client of the owner. */
   readonly sql: Database
 }
 
 /** Gives the database to a guest until its statement or transaction is over. */
-const turn = ({ database, sql }: Host, guest: Net.Socket, first: Buffer) =>
+const turn = ({ cluster, sql }: Host, guest: Net.Socket, first: Buffer) =>
   Effect.gen(function* () {
     yield* sql.reserve
-    yield* Effect.addFinalizer(() => cleanUp(database))
-    let tail = Buffer.alloc(0)
-    const answer = (data: Uint8Array) => {
-      guest.write(Buffer.from(data))
-      tail = Buffer.concat([tail, data.subarray(-ready.length)]).subarray(-ready.length)
+    yield* Effect.addFinalizer(() => Effect.sync(() => reset(cluster)))
+    const send = (message: Buffer) =>
+      Effect.callback<Buffer>((resume) =>
+        cluster.send(message, (parts) => resume(Effect.succeed(Buffer.concat(parts))))
+      )
+    let answer = yield* send(first)
+    guest.write(answer)
+    while (!answer.subarray(-ready.length).equals(ready)) {
+      answer = yield* send(yield* readMessage(guest, 5))
+      guest.write(answer)
     }
-    yield* send(database, first, answer)
-    while (!tail.equals(ready)) yield* send(database, yield* readMessage(guest, 5), answer)
   }).pipe(
     Effect.scoped,
     Effect.timeoutOrElse({ duration: longestTurn, orElse: () => Cause.done() }),

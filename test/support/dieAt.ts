@@ -6,20 +6,17 @@
  */
 import fs from "node:fs"
 import { syncBuiltinESMExports } from "node:module"
-import net from "node:net"
+import { parentPort } from "node:worker_threads"
 
 // oxlint-disable-next-line effecttsgo/process-env -- it runs before anything that could read Config
 const [statement = "", writes = ""] = (process.env["DIE_AT"] ?? "").split(":")
 let remaining = statement === "" ? Number(writes) : Infinity
 
-// oxlint-disable-next-line typescript/unbound-method -- it is applied to the socket that it is called on
-const send = net.Socket.prototype.write
-// The methods have several signatures, and pass on whatever they are given.
-const watched: (this: net.Socket, ...args: Parameters<typeof send>) => boolean = function (...args) {
-  if (remaining === Infinity && Buffer.from(args[0]).includes(statement)) remaining = Number(writes)
-  return send.apply(this, args)
-}
-Object.assign(net.Socket.prototype, { write: watched })
+// In the thread of the embedded database, which gets its statements by messages.
+parentPort?.on("message", (message: unknown) => {
+  if (remaining < Infinity || !(message instanceof Uint8Array)) return
+  if (Buffer.from(message).includes(statement)) remaining = Number(writes)
+})
 
 const write = fs.writeSync
 Object.assign(fs, {

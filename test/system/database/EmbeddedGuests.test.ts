@@ -142,4 +142,15 @@ layer(Owner.layer, { excludeTestServices: true, timeout: "3 minutes" })("A guest
   it.effect("is of the same user", () =>
     Effect.map(Owner, ({ folder }) => assert.strictEqual(statSync(join(folder, "lock.sock")).mode & 0o777, 0o600))
   )
+
+  it.effect("leaves the event loop of its owner free while a statement runs: for requests, and for a stop signal", () =>
+    Effect.gen(function* () {
+      const other = yield* guest
+      const statement = yield* Effect.forkChild(other`select pg_sleep(3)`, { startImmediately: true })
+      const [took] = yield* Effect.timed(Effect.sleep("200 millis"))
+      assert.isBelow(Duration.toSeconds(took), 3)
+      assert.isUndefined(statement.pollUnsafe())
+      yield* Fiber.join(statement)
+    }).pipe(Effect.scoped)
+  )
 })
