@@ -25,6 +25,7 @@ import fairIntake from "./migrations/00014_fair_intake.ts"
 import removalsOrder from "./migrations/00015_removals_order.ts"
 import roles from "./migrations/00016_roles.ts"
 import halfRecords from "./migrations/00017_half_records.ts"
+import ids from "./migrations/00018_ids.ts"
 import type { AddFieldError } from "./migrations/addField.ts"
 import { codeOf } from "./SqlFailure.ts"
 
@@ -60,7 +61,8 @@ export const all: Migrations = {
   "00014_fair_intake": fairIntake,
   "00015_removals_order": removalsOrder,
   "00016_roles": roles,
-  "00017_half_records": halfRecords
+  "00017_half_records": halfRecords,
+  "00018_ids": ids
 }
 
 const lock = 7_240_618_273

@@ -223,7 +223,7 @@ export const buildIndex = Effect.fnUntraced(function* (table: string, name: stri
  * used the table for ten minutes without a gap.
  *
  * @example
- *   // src/database/migrations/00018_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
+ *   // src/database/migrations/00019_microchip.ts, a line in Migrations.ts, and the field in src/api/records/Pets.ts
  *   export default addField({
  *     table: "pets",
  *     field: "microchip",

@@ -75,4 +75,15 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("migrations", 
       assert.deepStrictEqual(yield* migrate(sql), files)
     })
   )
+
+  it.effect("are not stopped by an older row with an empty id", () =>
+    Effect.gen(function* () {
+      const sql = yield* empty
+      const ids = files.indexOf("00018_ids")
+      yield* migrate(sql, Object.fromEntries(Object.entries(Migrations.all).slice(0, ids)))
+      yield* sql`insert into pets (organization_id, id) values ('org_a', '')`
+      assert.deepStrictEqual(yield* migrate(sql), files.slice(ids))
+      assert.lengthOf(yield* sql`update pets set id = 'pet_a' where id = '' returning id`, 1)
+    })
+  )
 })

@@ -7,6 +7,7 @@ import { Effect, Schema } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
+import { resources } from "../../../src/api/records/index.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Pages from "../../../src/records/Pages.ts"
@@ -160,6 +161,25 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       })
     )
   }
+
+  it.effect.each(resources.map(({ table }) => table))("%s refuses an empty id: inserted, updated or copied", (table) =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      yield* sql`truncate ${sql(table)}`
+      yield* sql`insert into ${sql(table)} (organization_id, id) values ('org_a', 'org_a')`
+      const writes = [
+        "insert into TABLE (organization_id, id) values ('org_a', '')",
+        "insert into TABLE (organization_id, id) values ('', 'org_a')",
+        "update TABLE set id = ''",
+        `copy TABLE (organization_id, id) from program 'printf "org_a,\\"\\"\\n"' csv`
+      ]
+      for (const write of writes) {
+        const error = yield* Effect.flip(sql.unsafe(write.replace("TABLE", table)))
+        assert.include(String(error.reason.cause), `"${table}_id_not_empty"`, write)
+      }
+      yield* sql`truncate ${sql(table)}`
+    })
+  )
 
   it.effect.each(sessions)("a row shows the same, whatever the session that wrote it: %s", (setting) =>
     Effect.gen(function* () {

@@ -23,8 +23,8 @@ import { Repositories } from "../../../src/records/Repository.ts"
 import { costOf, organization } from "../database/cost.ts"
 import * as Arbitraries from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import vaccinationsTable from "./example/00018_vaccinations.ts"
-import petsBreed from "./example/00018_pets_breed.ts"
+import vaccinationsTable from "./example/00019_vaccinations.ts"
+import petsBreed from "./example/00019_pets_breed.ts"
 import { Vaccination, vaccinations } from "./example/Vaccinations.ts"
 import { asKnown, dataset, fill, storesOf } from "./stores.ts"
 import * as Pages from "../../../src/records/Pages.ts"
@@ -122,7 +122,7 @@ layer(Layer.provideMerge(Layer.effectDiscard(migrated), TestDatabase.layerDataba
 
 test("the guide quotes the examples as they are", () => {
   const guide = unindented(readFileSync(join(root, "src/api/records/README.md"), "utf8"))
-  for (const file of ["example/00018_pets_breed.ts", "example/OffsetTooDeep.ts"]) {
+  for (const file of ["example/00019_pets_breed.ts", "example/OffsetTooDeep.ts"]) {
     assert.include(guide, codeOf(`test/integration/records/${file}`))
   }
 })

@@ -29,7 +29,8 @@ create table vaccinations (
   record          text not null generated always as (vaccinations_record(
     id, pet, vaccine, dose, is_booster, created_at, updated_at
   )) stored,
-  primary key (organization_id, id)
+  primary key (organization_id, id),
+  constraint vaccinations_id_not_empty check (id <> '' and organization_id <> '')
 );
 
 create index vaccinations_search         on vaccinations (organization_id, is_booster, updated_at, id, created_at);
