@@ -1,8 +1,9 @@
-/** `get` and `search`: records, by the filters of the API. */
+/** `get` and `search`: records, by the filters of the API. `openapi`: the documents of the APIs. */
 import { Array, Effect, Option, Predicate, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../api/DataApi.ts"
+import { VersionOneApi } from "../api/IntakeApi.ts"
 import { type AnyRecord, type AnyResource, resources, type Verb } from "../client/index.ts"
 import { typeName } from "../api/openapi/Endpoint.ts"
 import { nearest } from "../process/Variable.ts"
@@ -181,3 +182,15 @@ export const search = Command.make(
     "Read records of the organization that the API key belongs to, by the filters of the API, oldest change first. Times are in UTC. To keep a copy of all, use sync."
   )
 )
+
+/** Prints an OpenAPI document, as the service does at `/api/v3/openapi.json` and `/api/v1/openapi.json`. */
+export const openapi = Command.make(
+  "openapi",
+  {
+    version: Argument.Literals("version", ["v3", "v1"]).pipe(
+      Argument.withDescription("v3: the data API, the default. v1: the intake and health"),
+      Argument.withDefault("v3")
+    )
+  },
+  ({ version }) => Output.document(version === "v3" ? OpenApi.fromApi(DataApi) : OpenApi.fromApi(VersionOneApi))
+).pipe(documented("Print the OpenAPI 3.1 document of an API", [["practice-data openapi v3 > openapi.json"]]))
