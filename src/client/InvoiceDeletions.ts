@@ -1,9 +1,8 @@
 /** The sender of invoice deletions. */
-import { type Answer, answerOf, type WithResponse } from "./Answer.ts"
 import type { DeliveryReceipt, InvoiceDeletionsRequest } from "./generated/types.ts"
 import { type ClientOptions, type RequestOptions, type Settings, settingsOf } from "./Options.ts"
 import { send } from "./Request.ts"
-import { isObject } from "./Response.ts"
+import { type Answer, answerOf, isObject, type WithResponse } from "./Response.ts"
 
 /** Options of the sender. */
 export interface InvoiceDeletionsOptions extends ClientOptions {

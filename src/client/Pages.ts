@@ -1,10 +1,9 @@
 /** Walks page after page: all records of a search, all objects of a live read, and changes. */
-import type { Answer } from "./Answer.ts"
 import { PracticeDataError } from "./Errors.ts"
 import type { RequestOptions } from "./Options.ts"
 import { pause } from "./Request.ts"
 import type { AllChangesOptions, AllOptions, AnyRecord, ResourceInfo } from "./Resource.ts"
-import { type Read, readBody, readLive } from "./Response.ts"
+import { type Answer, type Read, readBody, readLive } from "./Response.ts"
 
 export type Post = <A>(path: string, body: object, read: Read<A>, options?: RequestOptions, held?: number) => Answer<A>
 

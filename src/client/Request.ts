@@ -1,9 +1,8 @@
 /** Sends requests: each with a timeout and a limit of its response's size, and again if a retry may help. */
-import { type Answer, answerOf, type WithResponse } from "./Answer.ts"
 import { ConnectionError, PracticeDataError, TimeoutError, UnexpectedResponseError } from "./Errors.ts"
 import { version } from "./generated/version.ts"
 import { type Fetch, type RequestOptions, type Settings, settingsWith } from "./Options.ts"
-import { type Read, type Reply, resultOf, type Subject } from "./Response.ts"
+import { type Answer, answerOf, type Read, type Reply, resultOf, type Subject, type WithResponse } from "./Response.ts"
 
 /** Settles as the work does, or rejects with the reason of the signal as soon as it is aborted. */
 const abortable = <A>(work: Promise<A>, signal: AbortSignal | undefined): Promise<A> => {

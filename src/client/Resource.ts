@@ -1,7 +1,7 @@
 /** The interfaces of resources. */
-import type { Answer } from "./Answer.ts"
 import type { ChangesPage, LivePage } from "./generated/types.ts"
 import type { RequestOptions } from "./Options.ts"
+import type { Answer } from "./Response.ts"
 
 /** An operation of a resource. `search` comes with `all`. */
 export type Verb = "search" | "get" | "changes"

@@ -1,6 +1,36 @@
-/** Reads responses: results, and errors by their status. */
+/** Reads responses: results, which can also show their response, and errors by their status. */
 import * as Errors from "./Errors.ts"
 import type { AllChanges, ChangesPage, ValidationError } from "./generated/types.ts"
+
+/** A result with the response that held it. */
+export interface WithResponse<A> {
+  readonly data: A
+  readonly status: number
+  readonly headers: Headers
+  /** The id of the request, which the logs of the service name. */
+  readonly requestId: string | undefined
+}
+
+/** A promise of a result. */
+export interface Answer<A> extends Promise<A> {
+  /**
+   * The result with its response.
+   *
+   * @example
+   * const { data, headers, requestId } = await client.charges.get("charge_1").withResponse()
+   */
+  readonly withResponse: () => Promise<WithResponse<A>>
+}
+
+export const answerOf = <A>(work: Promise<WithResponse<A>>): Answer<A> => {
+  const result = work.then(({ data }) => data)
+  const withResponse = () => {
+    // A failure is reported by the promise that is returned.
+    result.catch(() => {})
+    return work.then((whole) => whole)
+  }
+  return Object.assign(result, { withResponse })
+}
 
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)

@@ -1,5 +1,4 @@
 /** The client of the practice data API and of the intake of invoice deletions, for any runtime that has `fetch`. */
-export type { Answer, WithResponse } from "./Answer.ts"
 export * from "./Errors.ts"
 export { resources } from "./generated/resources.ts"
 export type * from "./generated/types.ts"
@@ -20,3 +19,4 @@ export type {
   ResourceInfo,
   Verb
 } from "./Resource.ts"
+export type { Answer, WithResponse } from "./Response.ts"
