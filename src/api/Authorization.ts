@@ -2,7 +2,8 @@
  * The bearer authorization of the data API: the API key decides the organization. A missing or invalid key is 401; an
  * unreachable store of keys is 503, never 401.
  */
-import { Context } from "effect"
+import { Context, type Layer, Redacted } from "effect"
+import { HttpClientRequest } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { CredentialStoreDown, responses, responseWithHeader, TooManyRequests, Unauthorized } from "./Errors.ts"
 import type { CurrentOrganization } from "./CurrentOrganization.ts"
@@ -32,3 +33,9 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, { pr
     ]
   }
 ) {}
+
+/** The layer that a typed client of the data API needs beside its address: sends an API key with every request. */
+export const layerKey = (key: Redacted.Redacted): Layer.Layer<HttpApiMiddleware.ForClient<Authorization>> =>
+  HttpApiMiddleware.layerClient(Authorization, ({ next, request }) =>
+    next(HttpClientRequest.bearerToken(request, Redacted.value(key)))
+  )

@@ -2,7 +2,9 @@
  * The contract: the APIs, the records with their schemas, the errors, and what the typed client needs. Imports nothing
  * that serves it, and runs wherever `effect` does.
  */
-export * as Client from "../api/Client.ts"
+import { layerKey } from "../api/Authorization.ts"
+
+export const Client = { layerKey }
 export { DataApi } from "../api/DataApi.ts"
 export { DeletionTask } from "../api/DeletionTasks.ts"
 export * as Errors from "../api/Errors.ts"
@@ -11,12 +13,14 @@ export {
   DeletedInvoiceLine,
   DeliveryHeaders,
   DeliveryReceipt,
+  Health,
   IntakeApi,
   IntakeUnavailable,
   InvoiceDeletions,
+  OperationsApi,
+  Readiness,
   VersionOneApi
 } from "../api/IntakeApi.ts"
-export { Health, OperationsApi, Readiness } from "../api/OperationsApi.ts"
 export * from "../api/records/CancellationPaymentIntents.ts"
 export * from "../api/records/ChargeAdjustments.ts"
 export * from "../api/records/ChargePayments.ts"

@@ -1,6 +1,6 @@
 /** Figures of the processes of this host: their metrics, and the state of their dependencies over time. */
 import { Clock, Context, Effect, Layer, Metric, Option, Predicate, Schedule } from "effect"
-import type { Health } from "../api/OperationsApi.ts"
+import type { Health } from "../api/IntakeApi.ts"
 import * as Exposition from "../observability/Exposition.ts"
 import { ProcessRuntime } from "../observability/ProcessRuntime.ts"
 import * as Recent from "../observability/Recent.ts"

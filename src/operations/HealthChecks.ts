@@ -2,7 +2,7 @@
 import { Context, Duration, Effect, Layer, String } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { type Health, OperationsApi } from "../api/OperationsApi.ts"
+import { type Health, OperationsApi } from "../api/IntakeApi.ts"
 import {
   CredentialDatabase,
   type Database,

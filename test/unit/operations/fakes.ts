@@ -1,7 +1,7 @@
 /** Made-up data of the operators' pages: processes, tasks, keys and an audit log. */
 import { Array, Effect, Layer, Option, Record, Redacted } from "effect"
 import type { State } from "../../../src/api/DeletionTasks.ts"
-import type { Health } from "../../../src/api/OperationsApi.ts"
+import type { Health } from "../../../src/api/IntakeApi.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import type { IntakeSecret } from "../../../src/deletions/IntakeSecrets.ts"
 import type { ShownTask } from "../../../src/deletions/TaskPages.ts"
