@@ -82,9 +82,12 @@ export const make = Effect.gen(function* () {
     return true
   })
 
+  // A service looks each second, so a run without a mark ends no other way.
+  const marked = Effect.suspend(() => primary.sql`select change_mark()`)
+
   const befall = Match.type<Event>().pipe(
-    Match.when("crash", () => Effect.as(Effect.andThen(primary.kill, primary.start), true)),
-    Match.when("restart", () => Effect.as(Effect.andThen(primary.stop, primary.start), true)),
+    Match.when("crash", () => Effect.as(Effect.andThen(Effect.andThen(marked, primary.kill), primary.start), true)),
+    Match.when("restart", () => Effect.as(Effect.andThen(Effect.andThen(marked, primary.stop), primary.start), true)),
     Match.when("crash of the standby", () => Effect.as(Effect.andThen(standby.kill, standby.start), true)),
     Match.when("cut off the standby", () =>
       Effect.gen(function* () {
@@ -95,6 +98,7 @@ export const make = Effect.gen(function* () {
     ),
     Match.when("failover", () =>
       Effect.gen(function* () {
+        yield* marked
         yield* primary.kill
         yield* Cluster.promote(standby)
         ;[primary, standby] = [standby, primary]
