@@ -273,7 +273,7 @@ const several = (settings: Settings) =>
     Layer.provide([Children.layer(settings.processes), ProcessRuntime.layer(["parent"]), NodeServices.layer])
   )
 
-/** Fails if a port is in use: before a first start makes a database. */
+/** Fails if a port is in use: before a first start makes a database, or the kernel shares it with another program. */
 const assertPortsAreFree = Effect.fnUntraced(function* (settings: Settings) {
   if (Processes.isChild) return
   yield* Processes.assertIsFree(settings)
@@ -286,8 +286,8 @@ const served = Effect.fnUntraced(function* (
   settings: Settings
 ): Effect.fn.Return<Layer.Layer<never, Failure.Failure | Processes.ChildEnded, LogWriter>, Failure.Failure> {
   const { databaseUrl, processes } = settings
+  yield* assertPortsAreFree(settings)
   if (processes === 1 || Processes.isChild) {
-    yield* assertPortsAreFree(settings)
     return Layer.effectDiscard(Layer.build(single(settings, yield* Effect.context())))
   }
   yield* Memory.assertFits(processes)

@@ -26,8 +26,6 @@ export interface Common {
   readonly connectTimeout: Duration.Input
   /** Settings that sessions ask for. */
   readonly startupParameters: Readonly<Record<string, string>>
-  /** False where statements may not be prepared by name. */
-  readonly prepare?: boolean
 }
 
 /** Reads a URL, with the variables of libpq in place of the parameters that it lacks. */
@@ -110,7 +108,7 @@ export const openSocket = (to: Endpoint): Socket => {
 /** The configurations of connections of a URL. */
 export const configsOf = Effect.fnUntraced(function* (
   url: ConnectionUrl.ConnectionUrl,
-  { applicationName, connectTimeout, prepare = true, startupParameters }: Common
+  { applicationName, connectTimeout, startupParameters }: Common
 ) {
   const username = url.user ?? userInfo().username
   const database = url.database ?? username
@@ -140,7 +138,7 @@ export const configsOf = Effect.fnUntraced(function* (
       startupParameters: endpoint.asksSettings ? startupParameters : settingsOfPoolers,
       startupOptions: endpoint.asksSettings ? url.options : undefined,
       // A statement that is prepared by name is in one session, and a pooler may go on in another one.
-      prepare: prepare && !(url.sharesSessions ?? !endpoint.asksSettings)
+      prepare: !(url.sharesSessions ?? !endpoint.asksSettings)
     })
   }
 })

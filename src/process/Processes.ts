@@ -45,7 +45,8 @@ interface Address {
   readonly port: number
 }
 
-export interface Options extends Address {
+export interface Options {
+  readonly port: number
   /** The longest stop of a child: its drain and its grace period. */
   readonly stopTimeout: Duration.Duration
 }
@@ -118,10 +119,8 @@ export const assertIsFree = ({ host, port }: Address) =>
  * Starts the children, and keeps them running until the scope closes, which stops all of them at once. Fails if the
  * first one does not come to listen.
  */
-export const supervise = Effect.fnUntraced(function* ({ host, port: wanted, stopTimeout }: Options) {
+export const supervise = Effect.fnUntraced(function* ({ port: wanted, stopTimeout }: Options) {
   const { places } = yield* Children
-  // The kernel would share the port with any program of the same user.
-  if (wanted !== 0) yield* assertIsFree({ host, port: wanted })
   const together = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
   const listening = yield* Deferred.make<string, ChildEnded>()
   /** Runs a child, and another one whenever it ends. Returns if the very first child ends before it listens. */
