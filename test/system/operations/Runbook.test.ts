@@ -1,12 +1,14 @@
 /**
- * The runbook's commands for backup, restore and rotation, as they stand there.
+ * The runbook's commands for backup, restore, export and rotation, as they stand there.
  *
  * @module-tag long
  */
+import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Config, Context, Effect, Layer } from "effect"
 import { Reactivity } from "effect/reactivity"
+import { resources } from "../../../src/api/records/index.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
 import { loadDemoData } from "../../../src/demo/Load.ts"
 import * as Client from "../../support/Client.ts"
@@ -84,6 +86,25 @@ layer(Tools.binaries === undefined ? Layer.succeed(Filled, { url: "" }) : Filled
         assert.deepStrictEqual(yield* chargesOf(fresh.url), yield* chargesOf(url))
         const service = yield* Process.start({ DATABASE_URL: fresh.url })
         assert.strictEqual(yield* statusOf(yield* service.address, "pda_demo_oakridge"), 200)
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect.skipIf(Tools.binaries === undefined)("export every record of every organization as JSON lines", () =>
+      Effect.gen(function* () {
+        const { url } = yield* Filled
+        const cwd = yield* Process.temporaryFolder
+        const sql = yield* clientOf(url)
+        yield* sql`update organizations set name = ${'a "b" \\ c\nd'} where id = 'org_oakridge'`
+        yield* shell(blockOf("tables="), cwd, { DATABASE_URL: url })
+        const files = readdirSync(cwd)
+        assert.strictEqual(files.length, resources.length)
+        for (const file of files) {
+          const table = file.replace(".ndjson", "")
+          const text = readFileSync(join(cwd, file), "utf8")
+          const lines = yield* Effect.forEach(text.split("\n").slice(0, -1), Client.parse)
+          const rows = yield* sql`select organization_id as organization, record::json from ${sql(table)}`
+          assert.sameDeepMembers(lines, rows, table)
+        }
       }).pipe(Effect.scoped)
     )
 

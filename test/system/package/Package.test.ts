@@ -50,6 +50,7 @@ const elsewhere = [
   "npm ci && npm test",
   "pg_dumpall ",
   'psql --dbname="$',
+  "tables=$(psql ",
   "npm run cli -- keys create ",
   "export DATABASE_URL="
 ]
