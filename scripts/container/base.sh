@@ -7,6 +7,7 @@ image=$(sed -n 's/^FROM \(node:[^ ]*\)$/docker.io\/library\/\1/p' scripts/contai
 certificates=/etc/ssl/certs/ca-certificates.crt
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
+chmod 755 "$root"
 
 debootstrap --variant=minbase --include=libstdc++6,ca-certificates trixie "$root"
 cp $certificates "$root$certificates"
