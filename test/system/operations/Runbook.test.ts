@@ -103,7 +103,7 @@ layer(Tools.binaries === undefined ? Layer.succeed(Filled, { url: "" }) : Filled
           const text = readFileSync(join(cwd, file), "utf8")
           const lines = yield* Effect.forEach(text.split("\n").slice(0, -1), Client.parse)
           const rows = yield* sql`select organization_id as organization, record::json from ${sql(table)}`
-          assert.sameDeepMembers(lines, rows, table)
+          assert.sameDeepMembers(lines, [...rows], table)
         }
       }).pipe(Effect.scoped)
     )
