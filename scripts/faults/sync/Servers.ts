@@ -83,7 +83,7 @@ export const make = Effect.gen(function* () {
   })
 
   // A service looks each second, so a run without a mark ends no other way.
-  const marked = Effect.suspend(() => primary.sql`select change_mark()`)
+  const marked = Effect.suspend(() => Effect.andThen(Cluster.untilWritable(primary), primary.sql`select change_mark()`))
 
   const befall = Match.type<Event>().pipe(
     Match.when("crash", () => Effect.as(Effect.andThen(Effect.andThen(marked, primary.kill), primary.start), true)),
