@@ -33,9 +33,6 @@ export const record = (value: unknown) => print(JSON.stringify(value))
 export const shown = (isJson: boolean, value: unknown, text: string | ReadonlyArray<string>) =>
   isJson ? record(value) : print(text)
 
-/** Prints indented JSON. */
-export const document = (value: unknown) => print(JSON.stringify(value, null, 2).split("\n"))
-
 /** A number of things: `1 table`, `2 tables`. */
 export const counted = (count: number, one: string) => `${count} ${count === 1 ? one : `${one}s`}`
 

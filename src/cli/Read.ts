@@ -192,5 +192,8 @@ export const openapi = Command.make(
       Argument.withDefault("v3")
     )
   },
-  ({ version }) => Output.document(version === "v3" ? OpenApi.fromApi(DataApi) : OpenApi.fromApi(VersionOneApi))
+  ({ version }) => {
+    const document = version === "v3" ? OpenApi.fromApi(DataApi) : OpenApi.fromApi(VersionOneApi)
+    return Output.print(JSON.stringify(document, null, 2).split("\n"))
+  }
 ).pipe(documented("Print the OpenAPI 3.1 document of an API", [["practice-data openapi v3 > openapi.json"]]))

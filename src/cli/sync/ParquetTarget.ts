@@ -105,26 +105,22 @@ export const make = Effect.fnUntraced(function* (given: string) {
     yield* attempt(() =>
       database.exec("create table if not exists _practice_data_sync_files (resource text primary key, cursor text)")
     )
-    const versionOf = (resource: string) =>
-      attempt(() => {
-        const select = "select version from _practice_data_sync_resources where resource = ?"
-        return `${String(database.prepare(select).get(resource)?.["version"])}, types 2`
-      })
+    const stateOf = database.prepare(
+      `select version || ', types 2' as version, files.resource as written, cursor
+       from _practice_data_sync_resources left join _practice_data_sync_files files using (resource) where resource = ?`
+    )
 
     const writeFile = Effect.fnUntraced(function* (table: Table) {
       const file = path.join(folder, `${table.name}.parquet`)
       const next = `${file}.next`
-      const version = yield* versionOf(table.resource)
-      const written = yield* attempt(() =>
-        database.prepare("select cursor from _practice_data_sync_files where resource = ?").get(table.resource)
-      )
+      const { cursor, version = "", written } = (yield* attempt(() => stateOf.get(table.resource))) ?? {}
       const exists = yield* fs.exists(file)
-      if (exists && written === undefined) return yield* Target.notOurs(`file ${file}`, place)
-      if (exists && written?.["cursor"] === version) return
+      if (exists && written === null) return yield* Target.notOurs(`file ${file}`, place)
+      if (exists && cursor === version) return
       yield* files.remove(next)
       yield* attempt(() => writeRows(next, database, table))
       yield* Effect.scoped(Effect.flatMap(fs.open(next, { flag: "r+" }), (made) => made.sync))
-      const record = (at: string | null) =>
+      const record = (at: SQLOutputValue) =>
         attempt(() =>
           database.prepare("insert or replace into _practice_data_sync_files values (?, ?)").run(table.resource, at)
         )
