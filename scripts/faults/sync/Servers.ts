@@ -1,7 +1,7 @@
 /** A primary and its standby, and what befalls them: crashes, failovers, and restores of earlier states. */
 import { appendFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Match } from "effect"
+import { Effect, Match, Schedule } from "effect"
 import * as Cluster from "../../../test/support/Cluster.ts"
 import type { Event } from "./History.ts"
 
@@ -83,7 +83,10 @@ export const make = Effect.gen(function* () {
   })
 
   // A service looks each second, so a run without a mark ends no other way.
-  const marked = Effect.suspend(() => Effect.andThen(Cluster.untilWritable(primary), primary.sql`select change_mark()`))
+  const marked = Effect.retry(
+    Effect.suspend(() => primary.sql`select change_mark()`),
+    { schedule: Schedule.spaced("20 millis"), times: 1000 }
+  )
 
   const befall = Match.type<Event>().pipe(
     Match.when("crash", () => Effect.as(Effect.andThen(Effect.andThen(marked, primary.kill), primary.start), true)),
