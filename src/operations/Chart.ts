@@ -59,7 +59,7 @@ const figure = ({ axis, key, series, shape, title }: Chart, slots: ReadonlyArray
   const label = `${title}. ${busy[0] === undefined ? "No requests." : textOf(busy[0])}`
   return h("figure", { "data-key": key })(
     h("figcaption")(
-      h("h3")(title),
+      h("h2")(title),
       h("ul", { class: "legend" })(series.map(({ color, name }) => h("li", { class: color })(name)))
     ),
     h("div", { class: "plot" })(

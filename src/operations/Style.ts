@@ -4,7 +4,7 @@ import { baseStyle } from "../http/Html.ts"
 /** Text has a contrast of at least 4.5 to its background, bars of at least 3. */
 export const style = `${baseStyle}
 header, main, footer { max-width: 78rem; margin: 0 auto; padding: .5rem 1.5rem 1.5rem }
-h3 { font-size: .95rem; margin: 0 }
+figcaption h2 { font-size: .95rem; margin: 0 }
 small, .about, summary, label, footer, .tile dt, thead th, .times, .axis { color: var(--muted); font-size: 13px }
 .empty, .none { color: var(--muted) }
 .id { font: var(--mono); overflow-wrap: anywhere; unicode-bidi: isolate }

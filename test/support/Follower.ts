@@ -35,6 +35,9 @@ const Page = Schema.fromJsonString(
 )
 const decodePage = Schema.decodeEffect(Page)
 
+/** A page of a feed of one resource. */
+export const pageOf = (json: Uint8Array) => decodePage(Pages.toText(json))
+
 const pool = (url: string) =>
   clientOf(url, { maxConnections: 4, statementTimeout: "5 seconds", settings: { ...inOrder, ...lockTimeout } })
 
@@ -82,7 +85,7 @@ export const make = (resource: Resource = pets) => {
       cursor = undefined
       return { hasMore: true, lag: 0 }
     }
-    const page = yield* decodePage(Pages.toText(answer.json))
+    const page = yield* pageOf(answer.json)
     assert.isAtMost(page.body.length + page.removed.length, limit)
     const next = new Map(copy)
     for (const record of page.body) next.set(record.id, record)

@@ -1,6 +1,6 @@
 /** Every write is a change in the feed, whoever writes and however. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { CursorExpired } from "../../../src/api/Errors.ts"
 import { clinics } from "../../../src/api/records/Clinics.ts"
@@ -9,21 +9,10 @@ import { pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Products.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { beginAnew } from "../../../src/database/Databases.ts"
-import * as Pages from "../../../src/records/Pages.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
+import { pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
-
-const decodePage = Schema.decodeEffect(
-  Schema.fromJsonString(
-    Schema.Struct({
-      body: Schema.Array(Schema.Struct({ id: Schema.String, name: Schema.optionalKey(Schema.NullOr(Schema.String)) })),
-      removed: Schema.Array(Schema.String),
-      cursor: Schema.String,
-      has_more: Schema.Boolean
-    })
-  )
-)
 
 let organizations = 0
 
@@ -38,7 +27,7 @@ const reader = Effect.fnUntraced(function* (resource: Resource = pets) {
     const { json, lag } = yield* repository
       .changes({ cursor, limit })
       .pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known(organization)))
-    const page = yield* decodePage(Pages.toText(json))
+    const page = yield* pageOf(json)
     cursor = page.cursor
     return { ...page, lag }
   })

@@ -1,38 +1,27 @@
 /** Requests that a client sends ahead on one connection: one at a time is worked on. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { ServerResponse } from "node:http"
-import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { OrderedServer } from "../../../src/http/OrderedServer.ts"
 import type { Refused } from "../../../src/http/Refusal.ts"
 import { eventually } from "../../support/eventually.ts"
+import * as Listening from "../../support/Listening.ts"
+import { get, open } from "../../support/Raw.ts"
 
 const minute = Duration.minutes(1)
 
-const until = (what: string, isSo: () => boolean) => eventually(what, isSo)
-
 /** A server that listens, and has no handler. */
-const opened = Effect.acquireRelease(
-  Effect.callback<{ readonly server: OrderedServer; readonly port: number }>((resume) => {
-    const server = new OrderedServer({
-      maxConnections: 10,
-      headersTimeout: minute,
-      bodyTimeout: minute,
-      idleTimeout: minute
-    })
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = address === null || typeof address === "string" ? 0 : address.port
-      resume(Effect.succeed({ server, port }))
-    })
-  }),
-  ({ server }) =>
-    Effect.sync(() => {
-      server.close()
-      server.closeAllConnections()
-    })
-)
+const opened = Effect.gen(function* () {
+  const server = new OrderedServer({
+    maxConnections: 10,
+    headersTimeout: minute,
+    bodyTimeout: minute,
+    idleTimeout: minute
+  })
+  const { port } = yield* Listening.on(server)
+  return { server, port }
+})
 
 const listening = Effect.map(opened, ({ port, server }) => {
   const begun: Array<ServerResponse> = []
@@ -40,18 +29,10 @@ const listening = Effect.map(opened, ({ port, server }) => {
   return { server, port, begun }
 })
 
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
-
 /** Chunks of a body. */
 const pieces = (size: number) => `${size.toString(16)}\r\n${"1".repeat(size)}\r\n`.repeat(2000)
 
-const connected = (port: number) =>
-  Effect.acquireRelease(
-    Effect.callback<ReturnType<typeof connect>>((resume) => {
-      const socket = connect(port, "127.0.0.1", () => resume(Effect.succeed(socket)))
-    }),
-    (socket) => Effect.sync(() => socket.destroy())
-  )
+const connected = (port: number) => Effect.map(open(`http://127.0.0.1:${port}`), ({ socket }) => socket)
 
 /** A whole exchange on another connection, before which anything that was to happen has happened. */
 const passes = (port: number, begun: Array<ServerResponse>) =>
@@ -59,7 +40,7 @@ const passes = (port: number, begun: Array<ServerResponse>) =>
     const before = begun.length
     const socket = yield* connected(port)
     socket.write(get("/passes"))
-    yield* until("a request of another connection", () => begun.length > before)
+    yield* eventually("a request of another connection", () => begun.length > before)
     begun.pop()?.end()
   }).pipe(Effect.scoped, Effect.repeat({ times: 3 }))
 
@@ -79,9 +60,9 @@ describe("A connection", () => {
       let answer = ""
       socket.on("data", (bytes) => (answer += bytes.toString()))
       socket.write(get("/1") + get("/2"))
-      yield* until("both requests", () => parsed === 2)
+      yield* eventually("both requests", () => parsed === 2)
       server.on("request", ({ url }, response) => response.end(`answer to ${url}`))
-      yield* until("both answers", () => /answer to \/1[^]*answer to \/2/.test(answer))
+      yield* eventually("both answers", () => /answer to \/1[^]*answer to \/2/.test(answer))
     })
   )
 
@@ -91,7 +72,7 @@ describe("A connection", () => {
       const socket = yield* connected(port)
       socket.write(get("/1") + get("/2") + get("/3"))
       for (const expected of [["/1"], ["/1", "/2"], ["/1", "/2", "/3"]]) {
-        yield* until("the next request", () => begun.length === expected.length)
+        yield* eventually("the next request", () => begun.length === expected.length)
         assert.strictEqual(server.inFlight, 1)
         yield* passes(port, begun)
         assert.deepStrictEqual(urls(begun), expected)
@@ -107,12 +88,12 @@ describe("A connection", () => {
       const page = Buffer.alloc(32 * 1024 * 1024)
       socket.pause()
       socket.write(get("/1") + get("/2"))
-      yield* until("a request", () => begun.length === 1)
+      yield* eventually("a request", () => begun.length === 1)
       begun[0]?.end(page)
       yield* passes(port, begun)
       assert.deepStrictEqual(urls(begun), ["/1"])
       socket.resume()
-      yield* until("the next request", () => begun.length === 2)
+      yield* eventually("the next request", () => begun.length === 2)
     })
   )
 
@@ -120,10 +101,9 @@ describe("A connection", () => {
     Effect.gen(function* () {
       const { begun, port, server } = yield* listening
       const socket = yield* connected(port)
-      socket.on("error", () => undefined)
-      yield* until("a connection", () => server.open === 1)
+      yield* eventually("a connection", () => server.open === 1)
       const flood = get("/").repeat(1000)
-      yield* until("its end", () => {
+      yield* eventually("its end", () => {
         socket.write(flood)
         // Each answer lets more of them in.
         begun.shift()?.end()
@@ -141,9 +121,9 @@ describe("A connection", () => {
         let answer = ""
         socket.on("data", (bytes) => (answer += bytes.toString()))
         socket.write(`${get("/1")}POST /2 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${body}${get("/3")}`)
-        yield* until("a request", () => begun.length === 1)
+        yield* eventually("a request", () => begun.length === 1)
         begun[0]?.end("done")
-        yield* until("a connection closed", () => socket.readableEnded)
+        yield* eventually("a connection closed", () => socket.readableEnded)
         assert.deepStrictEqual(answer.match(/(?<=HTTP\/1\.1 )\d+/g), ["200", "400"])
         assert.deepStrictEqual(urls(begun), ["/1"])
       })
@@ -155,11 +135,11 @@ describe("A connection", () => {
       const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
       const [tiny, large] = [yield* connected(port), yield* connected(port)]
       let answer = ""
-      tiny.on("error", () => undefined).on("data", (bytes) => (answer += bytes.toString()))
-      large.write(`${head}${pieces(32)}0\r\n\r\n`)
-      yield* until("a request in larger pieces", () => begun[0]?.req.resume().complete === true)
+      tiny.on("data", (bytes) => (answer += bytes.toString()))
+      large.write(`${head}${pieces(33)}0\r\n\r\n`)
+      yield* eventually("a request in larger pieces", () => begun[0]?.req.resume().complete === true)
       tiny.write(head + pieces(1))
-      yield* until("a connection closed", () => tiny.closed || tiny.readableEnded)
+      yield* eventually("a connection closed", () => tiny.closed || tiny.readableEnded)
       assert.match(answer, /^HTTP\/1\.1 400 /)
       assert.match(answer, /\{"detail":"Bad Request"\}$/)
       assert.isFalse(large.closed)
@@ -184,7 +164,7 @@ describe("Requests that wait are counted while they wait:", () => {
       for (const round of rounds) {
         const socket = yield* connected(port)
         socket.resume().write(flood)
-        yield* until("all answers", () => answered === (round + 1) * 2000)
+        yield* eventually("all answers", () => answered === (round + 1) * 2000)
         assert.isFalse(socket.destroyed)
       }
     })
@@ -195,16 +175,16 @@ describe("Requests that wait are counted while they wait:", () => {
       const { begun, port, server } = yield* listening
       for (const round of rounds) {
         const socket = yield* connected(port)
-        socket.on("error", () => undefined).write(flood)
-        yield* until("the first", () => begun.length === round + 1)
+        socket.write(flood)
+        yield* eventually("the first", () => begun.length === round + 1)
         socket.destroy()
-        yield* until("its end", () => server.open === 0)
+        yield* eventually("its end", () => server.open === 0)
       }
       const socket = yield* connected(port)
       socket.write(get("/1") + get("/2"))
-      yield* until("a request", () => begun.length === rounds.length + 1)
+      yield* eventually("a request", () => begun.length === rounds.length + 1)
       begun.at(-1)?.end()
-      yield* until("the next", () => begun.length === rounds.length + 2)
+      yield* eventually("the next", () => begun.length === rounds.length + 2)
     })
   )
 })
@@ -218,7 +198,7 @@ it.live("what the server refuses itself it tells of, as far as it could be read"
       const before = refused.length
       const socket = yield* connected(port)
       socket.write(text)
-      yield* until("a refusal", () => refused.length > before)
+      yield* eventually("a refusal", () => refused.length > before)
     }
     assert.deepStrictEqual(
       refused.map(({ address, request, status }) => [status, request?.url, address]),

@@ -7,9 +7,9 @@ import { pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Products.ts"
 import type { Resource, Stored } from "../../../src/api/records/Resource.ts"
 import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
-import * as Pages from "../../../src/records/Pages.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
 import type { Repository } from "../../../src/records/Repository.ts"
+import { pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { asHolderOfKey, asKnown, dataset, insertKeys, storesOf } from "./stores.ts"
@@ -32,21 +32,10 @@ const readersOf = Effect.fnUntraced(function* (resource: Resource) {
   return { own: rows.filter((row) => row.organization === organization), readers }
 })
 
-const decodePage = Schema.decodeEffect(
-  Schema.fromJsonString(
-    Schema.Struct({
-      body: Schema.Array(Schema.Unknown),
-      removed: Schema.Array(Schema.String),
-      cursor: Schema.String,
-      has_more: Schema.Boolean
-    })
-  )
-)
-
 const decodeRecord = Schema.decodeEffect(Schema.fromJsonString(Schema.Unknown))
 
-const pageOf = (repository: Repository, cursor: string | undefined, limit: number) =>
-  Effect.flatMap(repository.changes({ cursor, limit }), ({ json }) => decodePage(Pages.toText(json)))
+const read = (repository: Repository, cursor: string | undefined, limit: number) =>
+  Effect.flatMap(repository.changes({ cursor, limit }), ({ json }) => pageOf(json))
 
 const damaged = (cursor: string) => [
   ...cursor.split("").map((letter, at) => cursor.slice(0, at) + (letter === "x" ? "y" : "x") + cursor.slice(at + 1)),
@@ -69,12 +58,12 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
         const expected = yield* Effect.forEach(own, ({ json }) => decodeRecord(json))
         for (const [reader, repository, as] of readers) {
           const seen: Array<unknown> = []
-          let page = yield* as(organization)(pageOf(repository, undefined, 3))
+          let page = yield* as(organization)(read(repository, undefined, 3))
           while (page.body.length > 0) {
             seen.push(...page.body)
             assert.isAtMost(page.body.length, 3, reader)
             assert.deepStrictEqual([page.removed, page.has_more], [[], seen.length < own.length], reader)
-            page = yield* as(organization)(pageOf(repository, page.cursor, 3))
+            page = yield* as(organization)(read(repository, page.cursor, 3))
           }
           assert.sameDeepMembers(seen, expected, reader)
         }
@@ -86,7 +75,7 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
       const ofPets = yield* readersOf(pets)
       const ofProducts = yield* readersOf(products)
       for (const [index, [reader, repository, as]] of ofPets.readers.entries()) {
-        const { cursor } = yield* as(organization)(pageOf(repository, undefined, 2))
+        const { cursor } = yield* as(organization)(read(repository, undefined, 2))
         assert.isAtMost(cursor.length, 120)
         const refused = (wrong: string, owner: string = organization, of: Repository | undefined = repository) =>
           Effect.map(Effect.flip(as(owner)(of?.changes({ cursor: wrong, limit: 2 }) ?? Effect.die(reader))), (error) =>
@@ -113,7 +102,7 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
       const repository = Postgres.make(watched, pets)
       const poll = Effect.fnUntraced(function* (cursor: string | undefined, limit: number) {
         calls.length = 0
-        const page = yield* asKnown(organization)(pageOf(repository, cursor, limit))
+        const page = yield* asKnown(organization)(read(repository, cursor, limit))
         return { ...page, count: page.body.length, calls: [...calls] }
       })
       const { cursor } = yield* poll(undefined, 1000)

@@ -1,23 +1,12 @@
 /** The first load of a feed: its completion, and the removals that it returns. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { pets } from "../../../src/api/records/Pets.ts"
-import * as Pages from "../../../src/records/Pages.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
+import { pageOf } from "../../support/Follower.ts"
 import { settled } from "../../support/settled.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { asKnown } from "./stores.ts"
-
-const decodePage = Schema.decodeEffect(
-  Schema.fromJsonString(
-    Schema.Struct({
-      body: Schema.Array(Schema.Struct({ id: Schema.String })),
-      removed: Schema.Array(Schema.String),
-      cursor: Schema.String,
-      has_more: Schema.Boolean
-    })
-  )
-)
 
 let organizations = 0
 
@@ -31,7 +20,7 @@ const reader = Effect.gen(function* () {
   let cursor: string | undefined
   const read = Effect.fnUntraced(function* (limit = 1000) {
     const { isComplete, json, lag } = yield* asKnown(organization)(repository.changes({ cursor, limit }))
-    const page = yield* decodePage(Pages.toText(json))
+    const page = yield* pageOf(json)
     cursor = page.cursor
     return { ids: page.body.map(({ id }) => id), removed: page.removed, hasMore: page.has_more, isComplete, lag }
   })

@@ -1,8 +1,9 @@
 /** A real Chromium, headless: Debian's, or the one of `CHROMIUM`. */
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
+import { createRequire } from "node:module"
 import { join } from "node:path"
 import { Context, Effect, Layer } from "effect"
-import type { Browser, BrowserContextOptions } from "playwright-core"
+import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 
 const { CHROMIUM: executablePath = "/usr/bin/chromium" } = process.env
 
@@ -78,3 +79,14 @@ export const openPage = Effect.fnUntraced(function* (url: string, { options }: S
   yield* Effect.promise(() => page.goto(url, { waitUntil: "networkidle" }))
   return { page, problems }
 })
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+/** The faults that axe finds on a page, and whether it is wider than the screen. */
+export const faultsOf = (page: Page) =>
+  Effect.promise(() =>
+    page.evaluate(`${axe}; axe.run().then(({ violations }) => [
+      ...violations.map(({ id, nodes }) => [id, nodes[0].html]),
+      ...(document.documentElement.scrollWidth > innerWidth ? ["the page scrolls sideways"] : [])
+    ])`)
+  )

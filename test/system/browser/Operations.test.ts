@@ -5,14 +5,24 @@
  * @module-tag browser
  */
 import { assert, describe, layer } from "@effect/vitest"
-import { Clock, Effect, Exit, Layer, Option, Redacted, Schema, Scope } from "effect"
+import { Clock, Effect, Exit, Layer, Option, Redacted, Scope } from "effect"
 import type { Page } from "playwright-core"
 import * as OperationsListener from "../../../src/operations/OperationsListener.ts"
 import { link } from "../../../src/http/Html.ts"
 import { busy, checksOf, entryOf, figures, keysOf, processOf, store, taskOf } from "../../unit/operations/fakes.ts"
 import { token } from "../../unit/operations/pages.ts"
 import { long } from "../../support/tries.ts"
-import { Chromium, desktop, isInstalled, missing, openPage, type Screen, screens, screenshot } from "./Chromium.ts"
+import {
+  Chromium,
+  desktop,
+  faultsOf,
+  isInstalled,
+  missing,
+  openPage,
+  type Screen,
+  screens,
+  screenshot
+} from "./Chromium.ts"
 
 const now = Effect.runSync(Clock.currentTimeMillis)
 
@@ -88,35 +98,6 @@ const paths = {
   audit: "/ops/audit"
 } as const
 
-/** Texts whose contrast to what is behind them is too low, as WCAG 2.2 AA has it; and what is wider than the screen. */
-const faults = `(() => {
-  const channel = (value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4
-  const parse = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number)
-  const luminance = ([r, g, b]) => 0.2126 * channel(r / 255) + 0.7152 * channel(g / 255) + 0.0722 * channel(b / 255)
-  const behind = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const color = parse(getComputedStyle(at).backgroundColor)
-      if (color.length === 3 || color[3] === 1) return color
-    }
-    return [255, 255, 255]
-  }
-  const found = []
-  for (const element of document.querySelectorAll("body *")) {
-    const isText = [...element.childNodes].some((node) => node.nodeType === 3 && node.nodeValue.trim() !== "")
-    if (!isText || element.closest("svg, noscript, .skip, .unseen, [hidden]")) continue
-    const style = getComputedStyle(element)
-    const [one, two] = [luminance(parse(style.color)), luminance(behind(element))].sort((a, b) => b - a)
-    const ratio = (one + 0.05) / (two + 0.05)
-    const size = parseFloat(style.fontSize)
-    const isLarge = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700)
-    if (ratio < (isLarge ? 3 : 4.5)) found.push(ratio.toFixed(2) + " " + element.textContent.trim().slice(0, 40))
-  }
-  const wider = document.documentElement.scrollWidth - document.documentElement.clientWidth
-  return wider > 0 ? [...found, "wider than the screen by " + wider] : found
-})()`
-
-const listOf = Schema.decodeUnknownEffect(Schema.Array(Schema.String))
-
 const narrow = (screen: Screen): Screen =>
   screen.options.viewport?.width === 390
     ? { ...screen, options: { ...screen.options, viewport: { width: 375, height: 800 } } }
@@ -128,11 +109,7 @@ const looked = Effect.fnUntraced(function* (base: string, kind: string, screen: 
     // The tasks of an empty store are not there.
     if (kind === "empty" && (name === "task" || name === "replay")) continue
     yield* Effect.promise(() => page.goto(`${base}${path}`))
-    assert.deepStrictEqual(
-      yield* listOf(yield* Effect.promise(() => page.evaluate(faults))),
-      [],
-      `${name} ${screen.name}`
-    )
+    assert.deepStrictEqual(yield* faultsOf(page), [], `${name} ${screen.name}`)
     yield* Effect.promise(() => page.screenshot({ path: screenshot(`ops-${kind}-${name}`, screen), fullPage: true }))
   }
   assert.deepStrictEqual(problems, [])

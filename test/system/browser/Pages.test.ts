@@ -4,16 +4,14 @@
  *
  * @module-tag browser
  */
-import { readFileSync } from "node:fs"
-import { createRequire } from "node:module"
 import { assert, describe, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import type { Page } from "playwright-core"
 import { long } from "../../support/tries.ts"
 import * as Process from "../../support/Process.ts"
 import {
   Chromium,
   desktop,
+  faultsOf,
   isInstalled,
   missing,
   openPage,
@@ -56,21 +54,11 @@ const pages: ReadonlyArray<Looked> = [
   { name: "v1", path: "/api/v1/docs", heading: "Invoice deletion intake" }
 ]
 
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
-
-/** The faults that axe finds on a page. */
-const faultsOf = (page: Page) =>
-  Effect.promise(() =>
-    page.evaluate(`${axe}; axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))`)
-  )
-
 const look = Effect.fnUntraced(function* ({ heading, name, path }: Looked, screen: Screen) {
   const { page, problems } = yield* openPage(`${yield* Service}${path}`, screen)
   yield* Effect.promise(() => page.getByRole("heading", { name: heading }).first().waitFor())
   yield* Effect.promise(() => page.screenshot({ path: screenshot(name, screen) }))
   assert.deepStrictEqual(problems, [])
-  const overflow = yield* Effect.promise(() => page.evaluate("document.documentElement.scrollWidth - innerWidth"))
-  assert.strictEqual(overflow, 0, "the page scrolls sideways")
   assert.deepStrictEqual(yield* faultsOf(page), [])
 }, Effect.scoped)
 
