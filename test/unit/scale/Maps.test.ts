@@ -29,32 +29,22 @@ layer(NodeServices.layer)("groups.json", (it) => {
     })
   )
 
+  const not = (place: string) => `FILE is not what groups.json should be: ${place}`
+  const group = { group_a: { database } }
+
   it.effect.each([
+    [`{"groups":{"group_a":{"database":"${database}"}`, not("the file as a whole")],
+    ["[]", not("the file as a whole")],
+    [`{"groups":{}}`, "FILE names no group"],
+    [`{"groups":{"group_a":{}}}`, not("groups.group_a.database")],
+    [`{"groups":{"a":{"database":5}}}`, not("groups.a.database")],
+    [json({ groups: { "group a": { database } } }), not("groups.group a")],
+    [json({ groups: group, movng: {} }), not("movng")],
     [
-      "not JSON",
-      `{"groups":{"group_a":{"database":"${database}"}`,
-      "FILE is not what groups.json should be: the file as a whole"
-    ],
-    ["a list", "[]", "FILE is not what groups.json should be: the file as a whole"],
-    ["no group", `{"groups":{}}`, "FILE names no group"],
-    ["no database", `{"groups":{"group_a":{}}}`, "FILE is not what groups.json should be: groups.group_a.database"],
-    ["a number", `{"groups":{"a":{"database":5}}}`, "FILE is not what groups.json should be: groups.a.database"],
-    [
-      "a name with a space",
-      `{"groups":{"group a":{"database":"${database}"}}}`,
-      "FILE is not what groups.json should be: groups.group a"
-    ],
-    [
-      "a field that there is not",
-      json({ groups: { group_a: { database } }, movng: {} }),
-      "FILE is not what groups.json should be: movng"
-    ],
-    [
-      "moving into no group",
-      json({ groups: { group_a: { database } }, moving: { org_7: "group_b" } }),
+      json({ groups: group, moving: { org_7: "group_b" } }),
       "FILE: moving names the group group_b, which is none of its groups"
     ]
-  ])("is refused by its place, without a password: %s", ([, text = "", expected]) =>
+  ])("is refused by its place, without a password: %s", ([text, expected]) =>
     Effect.gen(function* () {
       const { refused } = yield* reading(text)
       assert.strictEqual(yield* refused, expected)
