@@ -32,7 +32,7 @@ layer(NodeServices.layer)("groups.json", (it) => {
   const not = (place: string) => `FILE is not what groups.json should be: ${place}`
   const group = { group_a: { database } }
 
-  it.effect.each([
+  it.effect.each<readonly [text: string, expected: string]>([
     [`{"groups":{"group_a":{"database":"${database}"}`, not("the file as a whole")],
     ["[]", not("the file as a whole")],
     [`{"groups":{}}`, "FILE names no group"],
