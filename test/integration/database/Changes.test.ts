@@ -40,7 +40,7 @@ const reader = Effect.fnUntraced(function* (resource: Resource = pets) {
     let hasMore = true
     while (hasMore) {
       const page: Effect.Success<ReturnType<typeof readPage>> = yield* readPage(limit)
-      changed.push(...page.body.map(({ id, name }) => (name == null ? id : `${id} ${name}`)))
+      changed.push(...page.body.map(({ id, name }) => (typeof name === "string" ? `${id} ${name}` : id)))
       removed.push(...page.removed)
       hasMore = page.has_more
     }

@@ -6,6 +6,7 @@ import type { Database } from "../../../src/database/Database.ts"
 import * as ChangeClock from "../../../src/records/ChangeClock.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
+import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import { eventually } from "../../support/eventually.ts"
 import { settled } from "../../support/settled.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -94,6 +95,18 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
     })
   )
 
+  it.effect("gets a change of a transaction that was running when it read", () =>
+    Effect.gen(function* () {
+      const { organization, waiting } = yield* feedOf()
+      const sql = yield* elsewhere
+      const late = sql`insert into pets (organization_id, id, name) values (${organization}, 'late', 'late')`
+      const { commit } = yield* openTransaction(sql, late)
+      const readers = yield* waiting([organization])
+      yield* commit
+      for (const { json } of yield* Fiber.joinAll(readers)) assert.include(Pages.toText(json), '"name":"late"')
+    })
+  )
+
   it.effect("gets an empty page on a timeout", () =>
     Effect.gen(function* () {
       const { changes, cursor } = yield* feedOf()
@@ -141,8 +154,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
       const { changes, clock, cursor, organization, waiting } = yield* feedOf()
       const readers = yield* waiting([organization])
       yield* clock.stopWaiting
-      assert.isTrue((yield* Fiber.joinAll(readers)).every(({ isEmpty }) => isEmpty))
-      assert.isTrue((yield* changes({ cursor, limit: 10, wait })).isEmpty)
+      const atOnce = Effect.timeout("10 seconds")
+      assert.isTrue((yield* atOnce(Fiber.joinAll(readers))).every(({ isEmpty }) => isEmpty))
+      assert.isTrue((yield* atOnce(changes({ cursor, limit: 10, wait }))).isEmpty)
     })
   )
 })

@@ -18,6 +18,10 @@ const reading = Effect.fnUntraced(function* (text: string) {
 
 const database = "postgres://maps:secret@10.0.1.10/practice"
 
+const group = { group_a: { database } }
+
+const not = (place: string) => `FILE is not what groups.json should be: ${place}`
+
 layer(NodeServices.layer)("groups.json", (it) => {
   it.effect("has a database for each group, and organizations that are being moved", () =>
     Effect.gen(function* () {
@@ -28,9 +32,6 @@ layer(NodeServices.layer)("groups.json", (it) => {
       assert.deepStrictEqual(moving, { "org 7": "group_a" })
     })
   )
-
-  const not = (place: string) => `FILE is not what groups.json should be: ${place}`
-  const group = { group_a: { database } }
 
   it.effect.each<readonly [text: string, expected: string]>([
     [`{"groups":{"group_a":{"database":"${database}"}`, not("the file as a whole")],
