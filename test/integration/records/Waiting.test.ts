@@ -78,6 +78,8 @@ const feedOf = Effect.fnUntraced(function* (limits = { all: Infinity, perOrganiz
   return { changes, clock, counts, cursor, insert, organization, ticks, waiting }
 })
 
+const atOnce = Effect.timeout("10 seconds")
+
 const isPending = (fiber: Fiber.Fiber<unknown, unknown>) => fiber.pollUnsafe() === undefined
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", (it) => {
@@ -91,19 +93,20 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
       assert.strictEqual(counts.reads, before)
       assert.isTrue(readers.every(isPending))
       yield* insert()
-      for (const { json } of yield* Fiber.joinAll(readers)) assert.include(Pages.toText(json), '"name":"new"')
+      for (const { json } of yield* atOnce(Fiber.joinAll(readers))) assert.include(Pages.toText(json), '"name":"new"')
     })
   )
 
   it.effect("gets a change of a transaction that was running when it read", () =>
     Effect.gen(function* () {
-      const { organization, waiting } = yield* feedOf()
+      const { insert, organization, waiting } = yield* feedOf()
       const sql = yield* elsewhere
       const late = sql`insert into pets (organization_id, id, name) values (${organization}, 'late', 'late')`
       const { commit } = yield* openTransaction(sql, late)
+      yield* insert("org_of_later_ones")
       const readers = yield* waiting([organization])
       yield* commit
-      for (const { json } of yield* Fiber.joinAll(readers)) assert.include(Pages.toText(json), '"name":"late"')
+      for (const { json } of yield* atOnce(Fiber.joinAll(readers))) assert.include(Pages.toText(json), '"name":"late"')
     })
   )
 
@@ -154,7 +157,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
       const { changes, clock, cursor, organization, waiting } = yield* feedOf()
       const readers = yield* waiting([organization])
       yield* clock.stopWaiting
-      const atOnce = Effect.timeout("10 seconds")
       assert.isTrue((yield* atOnce(Fiber.joinAll(readers))).every(({ isEmpty }) => isEmpty))
       assert.isTrue((yield* atOnce(changes({ cursor, limit: 10, wait }))).isEmpty)
     })
