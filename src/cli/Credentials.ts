@@ -3,7 +3,6 @@ import { Effect, Layer, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
-import * as AuditLog from "../operations/AuditLog.ts"
 import * as Commands from "../operations/Commands.ts"
 import * as Operators from "./Operators.ts"
 import * as Output from "./Output.ts"
@@ -173,7 +172,7 @@ export const secrets = Command.make("secrets").pipe(
   ])
 )
 
-const auditColumns: Output.Columns<AuditLog.Entry> = {
+const auditColumns: Output.Columns<Commands.Entry> = {
   "WHEN (UTC)": "at",
   WHO: "actor",
   FROM: "source",
@@ -187,7 +186,7 @@ const listChanges = Command.make(
   "list",
   { limit: Output.limit("entries"), json: Output.json },
   Effect.fn(function* ({ json, limit }) {
-    yield* Output.rows(yield* AuditLog.list(limit), {
+    yield* Output.rows(yield* Commands.auditLog(limit), {
       columns: auditColumns,
       json,
       none: "Nothing has been changed yet."

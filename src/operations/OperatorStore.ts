@@ -20,7 +20,6 @@ import { pageSize, type Place } from "../deletions/TaskPages.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import { IntakeSecret } from "../deletions/IntakeSecrets.ts"
 import { ApiKey } from "../keys/ApiKeys.ts"
-import * as AuditLog from "./AuditLog.ts"
 import * as Commands from "./Commands.ts"
 
 /** A read or a replay failed. The message is for a person. */
@@ -155,7 +154,7 @@ const holders = `
 
 /** The page of the audit log of a database after a place. */
 const entriesAfter = (sql: Database, after: Place | undefined) =>
-  AuditLog.entries(
+  Commands.entries(
     sql,
     after === undefined
       ? sql`true`
@@ -192,20 +191,20 @@ const make = Effect.gen(function* () {
     findTasks: (text: string, organization: string | undefined) => pageOf(pages.find(text, organization)),
     task: (organization: string, id: string) => ofTasks(pages.one(organization, id)),
     /** The latest entries of the audit log about a key, a secret or a task. */
-    history: (organization: string, target: string): Effect.Effect<ReadonlyArray<AuditLog.Entry>, Unreadable> =>
-      ofTasks(AuditLog.entries(sql, sql`a.organization_id = ${organization} and a.target = ${target}`, pageSize)),
+    history: (organization: string, target: string): Effect.Effect<ReadonlyArray<Commands.Entry>, Unreadable> =>
+      ofTasks(Commands.entries(sql, sql`a.organization_id = ${organization} and a.target = ${target}`, pageSize)),
     keys: (filter: CredentialFilter, after: string | undefined): Effect.Effect<Page<ApiKey>, Unreadable> =>
       Effect.map(ofKeys(keyRows(credentialPage(credentials, "api_keys", keyColumns, filter, after))), paged),
     secrets: (filter: CredentialFilter, after: string | undefined): Effect.Effect<Page<IntakeSecret>, Unreadable> =>
       Effect.map(ofTasks(secretRows(credentialPage(sql, "intake_secrets", "", filter, after))), paged),
     /** The audit log, newest first. Changes of API keys are logged in the database of the keys. */
-    audit: (after: string | undefined): Effect.Effect<Page<AuditLog.Entry>, Unreadable> => {
+    audit: (after: string | undefined): Effect.Effect<Page<Commands.Entry>, Unreadable> => {
       const place = timedPlaceOf(after)
       const reads = [
         ofTasks(entriesAfter(sql, place)),
         ...(isSameDatabase(sql, credentials) ? [] : [ofKeys(entriesAfter(credentials, place))])
       ]
-      return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => paged(AuditLog.latestFirst(found.flat())))
+      return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => paged(Commands.latestFirst(found.flat())))
     },
     /** The transactions that hold changes back, oldest first. */
     holders: runner(records, "record store")(rowsOf(Transaction)(records.unsafe(holders))),

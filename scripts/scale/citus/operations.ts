@@ -18,7 +18,6 @@ import type { Claim } from "../../../src/deletions/Task.ts"
 import * as Tasks from "../../../src/deletions/Tasks.ts"
 import { TaskReads } from "../../../src/deletions/TaskReads.ts"
 import { deletions as deletionsCheck } from "../../../src/operations/doctor/DatabaseChecks.ts"
-import * as AuditLog from "../../../src/operations/AuditLog.ts"
 import * as Commands from "../../../src/operations/Commands.ts"
 import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
@@ -155,7 +154,7 @@ const others = (sql: Database) =>
     "commands: secrets list of one": [1, IntakeSecrets.list(owner)],
     "commands: secrets create": [2, Commands.addSecret(actor, owner)],
     "commands: secrets revoke": [3, IntakeSecrets.revoke("x"), any],
-    "commands: audit": [1, AuditLog.list(10), any],
+    "commands: audit": [1, Commands.auditLog(10), any],
     "commands: is an organization known": [1, noteIfUnknown(owner, "")],
     "metrics: counts of tasks": [1, Tasks.counts(sql), any],
     "doctor: late and dead tasks": [1, deletionsCheck(sql), any]

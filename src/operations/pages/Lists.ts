@@ -1,7 +1,7 @@
 /** `/ops/changes` and `/ops/audit`: transactions that hold changes back, and the audit log. */
 import { Effect } from "effect"
 import { type Content, h } from "../../http/Html.ts"
-import type { Entry } from "../AuditLog.ts"
+import type { Entry } from "../Commands.ts"
 import { highest, type Seen, Watch } from "../Figures.ts"
 import * as Format from "../Format.ts"
 import { clamped, id, lagTile, nextPage, none, section, small, table, tile } from "../Layout.ts"
