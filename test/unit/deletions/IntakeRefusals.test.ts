@@ -1,4 +1,4 @@
-/** Deliveries that are refused, over HTTP: headers, items and bodies. Decisions: "Invoice deletion intake", "422 items". */
+/** Deliveries that are refused, over HTTP: headers, items and bodies. `http/Bodies` has the rules of every body. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Fault, faults, patternMismatch, stringTooLong, tooLong } from "../../../src/api/Faults.ts"
@@ -33,10 +33,8 @@ const headers: ReadonlyArray<readonly [rule: string, header: string, value: stri
 ]
 
 const acceptedHeaders: ReadonlyArray<readonly [rule: string, header: string, value: string]> = [
-  ["an Idempotency-Key of 1 character", key, "k"],
   ["an Idempotency-Key of 36 characters", key, "k".repeat(36)],
   ["an Idempotency-Key of any printable ASCII", key, "!\"#$ %&'()*+,-./:;<=>?@[\\]^_`{|}~"],
-  ["an X-Organization-Id of 1 character", owner, "o"],
   ["an X-Organization-Id of 128 characters", owner, "o".repeat(128)]
 ]
 
@@ -45,8 +43,6 @@ const ids = [
   ["empty", "", faults.stringTooShort],
   ["white space", " \t\n\u00a0", faults.stringTooShort],
   ["a number", 1, faults.string],
-  ["a boolean", true, faults.string],
-  ["an object", {}, faults.string],
   ["an array", ["i1"], faults.string],
   ["with U+0000", "i\u0000", faults.stringUnicode],
   ["with a lone surrogate", "i\ud800", faults.stringUnicode]
@@ -72,11 +68,9 @@ const items = [
 /** Bodies, and what is said of them. */
 const bodies: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: ReadonlyArray<Item>]> = [
   ["both arrays absent", { json: {} }, [["body"], faults.noItems]],
-  ["one array empty, the other absent", { json: { invoices: [] } }, [["body"], faults.noItems]],
-  ["invoices an object", { json: { invoices: {} } }, [["body", "invoices"], faults.list]],
+  ["both arrays empty", { json: { invoices: [], invoice_lines: [] } }, [["body"], faults.noItems]],
   ["invoices null", { json: { ...deletions, invoices: null } }, [["body", "invoices"], faults.list]],
   ["an item that is a string", { json: { invoices: ["i"] } }, [["body", "invoices", 0], faults.object]],
-  ["an item that is null", { json: { invoices: [null] } }, [["body", "invoices", 0], faults.object]],
   ["an invoice without its id", { json: { invoices: [{}] } }, [["body", "invoices", 0, "invoice_id"], faults.missing]],
   [
     "a line without its id",
@@ -104,30 +98,16 @@ const bodies: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: Readon
     { raw: `{"invoices":[${"0,".repeat(1_000_000)}` },
     [["body"], tooLong(10_000, 10_001)]
   ],
-  ["more white space than is read at once", { raw: " ".repeat(100_000) }, [["body"], faults.missing]],
   [
     "a long body that is no JSON at its end",
     { raw: `{"x":[${"[],".repeat(50_000)}` },
     [["body", 150_006], faults.json]
   ],
   ["a long body that is no object", { raw: `[${"{},".repeat(50_000)}{}]` }, [["body"], faults.object]],
-  [
-    "a query string",
-    { path: `${path}?invoices=1&x=2` },
-    [["query", "invoices"], faults.extra],
-    [["query", "x"], faults.extra]
-  ],
+  ["a query string", { path: `${path}?invoices=1` }, [["query", "invoices"], faults.extra]],
   ["an empty body", { raw: "" }, [["body"], faults.missing]],
-  ["null", { raw: "null" }, [["body"], faults.missing]],
-  ["an array", { json: [deletions] }, [["body"], faults.object]],
   ["no JSON", { raw: `{"invoices":[}` }, [["body", 13], faults.json]],
-  ["no UTF-8", { raw: new Uint8Array([0x22, 0xff, 0x22]) }, [["body", 0], faults.json]],
   ["no content type", { headers: { "content-type": undefined } }, [["header", "content-type"], faults.contentType]],
-  [
-    "another content type",
-    { headers: { "content-type": "text/plain" } },
-    [["header", "content-type"], faults.contentType]
-  ],
   [
     "both headers missing, both of them",
     { headers: { [key]: undefined, [owner]: undefined } },
@@ -166,16 +146,11 @@ layer(layerIntake(layerMemory))("a delivery", (it) => {
 
   it.effect.each(bodies)("is refused with %s", ([, sent, ...expected]) => isRefused(sent, ...expected))
 
-  it.effect("of 10,000 items of ten fields each is accepted", () =>
+  it.effect("of 10,000 items is accepted", () =>
     Effect.gen(function* () {
-      const more = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`field_${index}`, "a value"]))
-      const invoices = Array.from({ length: 5000 }, (_, at) => ({ invoice_id: `i${at}`, clinic_id: "c", ...more }))
-      const invoice_lines = Array.from({ length: 5000 }, (_, at) => ({
-        invoice_line_id: `l${at}`,
-        clinic_id: "c",
-        ...more
-      }))
-      const response = yield* deliver({ json: { invoices, more, invoice_lines } })
+      const invoices = Array.from({ length: 5000 }, (_, at) => ({ invoice_id: `i${at}`, clinic_id: "c" }))
+      const invoice_lines = Array.from({ length: 5000 }, (_, at) => ({ invoice_line_id: `l${at}`, clinic_id: "c" }))
+      const response = yield* deliver({ json: { invoices, invoice_lines } })
       assert.strictEqual(response.status, 202)
       assert.deepInclude(response.json, { invoices_count: 5000, invoice_lines_count: 5000 })
     })
@@ -187,21 +162,6 @@ layer(layerIntake(layerMemory))("a delivery", (it) => {
       assert.strictEqual(response.status, 415)
       assert.deepStrictEqual(response.json, { detail: "Content-Encoding should be identity" })
       assert.strictEqual(response.headers["accept-encoding"], "identity")
-    })
-  )
-
-  it.effect("is refused in at most 64 KiB, whatever is wrong with it", () =>
-    Effect.gen(function* () {
-      for (const raw of [
-        `{"invoices":[${"0,".repeat(9000)}0]}`,
-        `{"invoices":[${'{"client_id":[]},'.repeat(9000)}0]}`,
-        `{"${"k".repeat(mebibyte)}":1}`,
-        `{"invoices":"${"i".repeat(mebibyte)}"}`
-      ]) {
-        const response = yield* deliver({ raw })
-        assert.strictEqual(response.status, 422)
-        assert.isAtMost(response.text.length, 65_536)
-      }
     })
   )
 

@@ -1,6 +1,4 @@
-/**
- * Signed deliveries, with the library of Standard Webhooks as the sender. Decisions: "Invoice deletion intake", signature.
- */
+/** Signed deliveries, with the library of Standard Webhooks as the sender. */
 import { createHmac } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
 import { Clock, DateTime, Effect, Layer, Logger, Redacted } from "effect"
@@ -10,7 +8,6 @@ import type { Delivery } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
 import { SignaturesRequired } from "../../../src/deletions/Signature.ts"
 import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
-import { faults } from "../../../src/api/Faults.ts"
 import { deliver, deletions, layerIntake, layerMemory, newKey, recording } from "../../support/deletions/intake.ts"
 
 const secretOf = (text: string) => `whsec_${Buffer.from(text.padEnd(24, ".")).toString("base64")}`
@@ -60,7 +57,6 @@ const signed = Effect.fnUntraced(function* (key: string, signing: Signing = {}) 
 const good: ReadonlyArray<readonly [rule: string, signing: Signing]> = [
   ["with the current secret", {}],
   ["with the secret before it, while secrets are rotated", { with: [previous] }],
-  ["with both secrets", { with: [previous, secret] }],
   ["with an unknown secret first, and then with one of its own", { with: [another, secret] }],
   ["with a signature of another version beside it", { around: ["v2,abc v1a,xyz ", " v3,"] }],
   ["290 seconds ago", { at: -290 }],
@@ -87,17 +83,14 @@ const bad: ReadonlyArray<
   ["with the secret of another organization", mismatch, { with: [another] }],
   ["with a webhook-id other than the Idempotency-Key", otherId, { id: "another id" }],
   ["with nothing", noSignature, { with: [] }],
-  ["not at all", noId, {}, { "webhook-id": undefined, "webhook-timestamp": undefined, "webhook-signature": undefined }],
   ["without its id", noId, {}, { "webhook-id": undefined }],
   ["without its time", noTime, {}, { "webhook-timestamp": undefined }],
   ["without its signature", noSignature, {}, { "webhook-signature": undefined }],
-  ["with empty headers", noId, {}, { "webhook-id": "", "webhook-timestamp": "", "webhook-signature": "" }],
+  ["with an empty id", noId, {}, { "webhook-id": "" }],
   ["with another time than it was signed at", tooOld, {}, { "webhook-timestamp": "1769851800" }],
   ["with a time that is none", "webhook-timestamp is not a number", {}, { "webhook-timestamp": "now" }],
-  ["with a time beyond all numbers", tooNew, {}, { "webhook-timestamp": "9".repeat(400) }],
   ["with its id and key replaced", mismatch, {}, { "webhook-id": "replaced", "idempotency-key": "replaced" }],
   ["with another version", malformed, {}, { "webhook-signature": "v2,abc v1a,abc" }],
-  ["with no version", malformed, {}, { "webhook-signature": "abc" }],
   ["with an empty signature", malformed, {}, { "webhook-signature": "v1 v1," }],
   ["with a signature that is none", mismatch, {}, { "webhook-signature": "v1,\u00e9" }],
   ["for another organization", mismatch, {}, { "x-organization-id": "org_b" }]
@@ -201,24 +194,15 @@ layer(layerIntake(services))("where an organization has no signing secret", (it)
 layer(layerIntake(services).pipe(Layer.provide(Layer.succeed(SignaturesRequired, true))))(
   "where signatures are required of all",
   (it) => {
-    it.effect.each([
-      ["unsigned", {}],
-      ["signed with another secret", { with: [another] }]
-    ] as const)("a delivery of an organization without a secret is 401, and nothing is stored: %s", ([kind, signing]) =>
+    it.effect("a delivery of an organization without a secret is 401, signed or not, and nothing is stored", () =>
       Effect.gen(function* () {
         const before = deliveries.length
-        const headers = kind === "unsigned" ? {} : yield* signed(newKey(), signing)
-        const response = yield* deliver({ headers: { ...headers, "x-organization-id": "org_c" } })
-        assert.strictEqual(response.status, 401)
-        const detail = "The delivery is not signed as required: the organization has no signing secret"
-        assert.deepStrictEqual(response.json, { detail })
+        for (const headers of [{}, yield* signed(newKey())]) {
+          const response = yield* deliver({ headers: { ...headers, "x-organization-id": "org_c" } })
+          const detail = "The delivery is not signed as required: the organization has no signing secret"
+          assert.deepStrictEqual([response.status, response.json], [401, { detail }])
+        }
         assert.strictEqual(deliveries.length, before)
-      })
-    )
-
-    it.effect("a delivery that is signed with a secret of its organization is accepted", () =>
-      Effect.gen(function* () {
-        assert.strictEqual((yield* deliver({ headers: yield* signed(newKey()) })).status, 202)
       })
     )
   }
@@ -232,30 +216,16 @@ const noSecrets = Layer.succeed(
 layer(layerIntake(Layer.mergeAll(layerMemory, recording(deliveries), noSecrets)))(
   "where the secrets cannot be read, a delivery",
   (it) => {
-    it.effect.each(["good", "bad", "absent"])("is 503, and nothing is stored, its signature %s", (kind) =>
+    it.effect("is 503, and nothing is stored, signed or not", () =>
       Effect.gen(function* () {
         const before = deliveries.length
-        const key = newKey()
-        const headers =
-          kind === "absent" ? { "idempotency-key": key } : yield* signed(key, kind === "bad" ? { with: [another] } : {})
-        const response = yield* deliver({ headers })
-        assert.strictEqual(response.status, 503)
-        assert.isDefined(response.headers["retry-after"])
-        assert.deepInclude(response.json, {
-          status: "error",
-          received_at: null,
-          idempotency_key: key,
-          invoices_count: 1
-        })
+        for (const headers of [{}, yield* signed(newKey()), yield* signed(newKey(), { with: [another] })]) {
+          const response = yield* deliver({ headers })
+          assert.strictEqual(response.status, 503)
+          assert.isDefined(response.headers["retry-after"])
+          assert.deepInclude(response.json, { status: "error", received_at: null, invoices_count: 1 })
+        }
         assert.strictEqual(deliveries.length, before)
-      })
-    )
-
-    it.effect("is 422 when it is not as it should be", () =>
-      Effect.gen(function* () {
-        const response = yield* deliver({ json: {} })
-        assert.strictEqual(response.status, 422)
-        assert.deepStrictEqual(response.json, { detail: [{ loc: ["body"], ...faults.noItems }] })
       })
     )
   }

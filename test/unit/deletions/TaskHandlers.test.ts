@@ -4,7 +4,7 @@ import { DateTime, Effect, Layer } from "effect"
 import { TaskIdRequired, TaskNotFound, TaskStoreDown } from "../../../src/api/Errors.ts"
 import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { type OwnedTask, TaskReads } from "../../../src/deletions/TaskReads.ts"
-import { InProcess, layerDemo, organization, other, send, taskPaths } from "../../support/inProcess.ts"
+import { expectAnswer, InProcess, layerDemo, organization, other, send, taskPaths } from "../../support/inProcess.ts"
 import { outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 
 const at = (time: string) => DateTime.makeUnsafe(`2026-01-31T${time}Z`)
@@ -62,13 +62,9 @@ const keysOf = (text: string) => [...text.matchAll(/"idempotency_key":"([^"]*)"/
 
 const refusals: ReadonlyArray<readonly [what: string, request: unknown]> = [
   ["neither", {}],
-  ["null for both", { task_id: null, idempotency_key: null }],
   ["both", { task_id: completed.task_id, idempotency_key: "delivery-1" }],
   ["both, one of them blank", { task_id: completed.task_id, idempotency_key: "" }],
-  ["both blank", { task_id: " ", idempotency_key: " " }],
   ["an empty id", { task_id: "" }],
-  ["a blank id", { task_id: " \t\n" }],
-  ["an empty key", { idempotency_key: "" }],
   ["a blank key", { task_id: null, idempotency_key: "\u00a0 " }]
 ]
 
@@ -101,16 +97,12 @@ layer(InProcess.layer(Layer.merge(layerDemo, TaskReads.layerMemory([scheduled, t
           Effect.map(send({ path: search, json: request }), ({ status, text }) => [status, keysOf(text)])
         const both = ["delivery-1", "delivery-2"]
         assert.deepStrictEqual(yield* found({}), [200, both])
-        const nothing = { state: null, scheduled_since: null, limit: null, offset: null }
-        assert.deepStrictEqual(yield* found(nothing), [200, both])
         assert.deepStrictEqual(yield* found({ limit: 1 }), [200, ["delivery-1"]])
         assert.deepStrictEqual(yield* found({ offset: 1 }), [200, ["delivery-2"]])
         assert.deepStrictEqual(yield* found({ state: "completed" }), [200, ["delivery-1"]])
         assert.deepStrictEqual(yield* found({ scheduled_since: "2026-01-31T09:31:00.001" }), [200, both])
         assert.deepStrictEqual(yield* found({ scheduled_since: "2026-01-31T09:31:00.0010001" }), [200, ["delivery-2"]])
-        for (const state of ["Completed", "done", "", " completed"]) {
-          assert.deepStrictEqual(yield* found({ state }), [200, []])
-        }
+        assert.deepStrictEqual(yield* found({ state: "Completed" }), [200, []])
       })
     )
 
@@ -124,10 +116,8 @@ layer(InProcess.layer(Layer.merge(layerDemo, TaskReads.layerMemory([scheduled, t
     it.effect.each([
       ["another organization's id", { task_id: theirs.task_id }],
       ["another organization's key", { idempotency_key: theirs.idempotency_key }],
-      ["an unknown id", { task_id: taskIdOf(organization, "none") }],
       ["an id that is no UUID", { task_id: `${completed.task_id} ` }],
-      ["an unknown key", { idempotency_key: "DELIVERY-1" }],
-      ["a long key", { idempotency_key: "k".repeat(10_000) }]
+      ["an unknown key", { idempotency_key: "DELIVERY-1" }]
     ] as const)("are 404 with one text: %s", ([, json]) =>
       Effect.gen(function* () {
         const response = yield* send({ path: get, json })
@@ -142,15 +132,14 @@ for (const error of [new TaskStoreDown(), TaskStoreDown.from({ _tag: "Busy" })])
   const fail = () => Effect.fail(error)
   const down = Layer.merge(layerDemo, Layer.succeed(TaskReads, TaskReads.of({ search: fail, get: fail })))
   layer(InProcess.layer(down))(`while ${error.detail.toLowerCase()}, the endpoints of tasks`, (it) => {
-    it.effect.each([
-      [search, {}],
-      [get, { idempotency_key: "k" }]
-    ] as const)("are 503 with Retry-After, and refuse what is not valid: %s", ([path, json]) =>
+    it.effect("are 503 with Retry-After, and refuse what is not valid", () =>
       Effect.gen(function* () {
-        const response = yield* send({ path, json })
-        assert.deepStrictEqual([response.status, response.json], [503, { detail: error.detail }])
-        assert.strictEqual(response.headers["retry-after"], "1")
-        assert.strictEqual((yield* send({ path, json: { ...json, organization: "org_other" } })).status, 400)
+        const json = { idempotency_key: "k" }
+        for (const sent of [{ path: search }, { path: get, json }]) {
+          const { headers } = yield* expectAnswer(sent, 503, { detail: error.detail })
+          assert.strictEqual(headers["retry-after"], "1")
+        }
+        assert.strictEqual((yield* send({ path: get, json: { ...json, task_id: "t" } })).status, 400)
       })
     )
   })

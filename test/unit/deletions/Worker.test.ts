@@ -1,6 +1,6 @@
 /**
  * The worker, by a clock that the test moves: when it works and when it rests, that tasks do not depend on each other,
- * and how it stops. Decisions: "Invoice deletion intake", what the task does.
+ * and how it stops.
  */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Array, Duration, Effect, Exit, Fiber, Layer, Random, Scope } from "effect"
@@ -186,7 +186,7 @@ it.effect("lets tasks of a batch fail, or be the victim of a bug, each for itsel
   })
 )
 
-it.effect("tries a task that fails 8 times, after a while that may be twice as long each time, and then no more", () =>
+it.effect("tries a task that fails 8 times, a second apart at least, and then no more", () =>
   withRuns(
     (runs) =>
       Effect.gen(function* () {
@@ -197,12 +197,8 @@ it.effect("tries a task that fails 8 times, after a while that may be twice as l
           runs.map(({ attempt }) => attempt),
           [1, 2, 3, 4, 5, 6, 7, 8]
         )
-        for (const [index, { at, attempt }] of runs.slice(1).entries()) {
-          const waited = at - (runs[index]?.at ?? at)
-          // To the next millisecond, at which a task can be due.
-          assert.isAtLeast(waited, 0.999)
-          assert.isAtMost(waited, 2 ** (attempt - 1) + 0.001)
-        }
+        // To the next millisecond, at which a task can be due.
+        for (const [index, { at }] of runs.slice(1).entries()) assert.isAtLeast(at - (runs[index]?.at ?? at), 0.999)
         yield* isIdle
       }),
     fails

@@ -1,7 +1,6 @@
 /**
- * What a worker makes of a store that fails it, and others of a worker that was killed. Decisions: "Invoice deletion
- * intake": a database outage uses up no attempt; runs exactly once in effect with any number of workers, killed at any
- * point.
+ * A store that fails its worker, and a worker that is killed: an outage uses up no attempt, and a task runs exactly once
+ * in effect with any number of workers, killed at any point.
  */
 import { assert, it } from "@effect/vitest"
 import { Array, Duration, Effect } from "effect"
@@ -112,41 +111,29 @@ it.effect("tasks that expire while a worker runs others start before those of it
 )
 
 it.effect.each([
-  ["running them", ["run"]],
-  ["all but claiming them", ["run", "release", "renew"]]
-] as const)("an outage of %s uses up no attempt of tasks, however long", ([, calls]) =>
-  withRuns((runs) =>
-    Effect.gen(function* () {
-      const { state, faults } = outage(...calls)
-      yield* scheduledAll("1", "2")
-      yield* withFaults(faults)(startWorker)
-      yield* TestClock.adjust("5 minutes")
-      assert.isAbove(state.failures, 10 * maximumAttempts)
-      assert.isEmpty(runs)
-      state.isDown = false
-      yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(
-        runs.map(({ attempt }) => attempt),
-        [1, 1]
-      )
-      yield* isIdle
-    })
-  )
-)
-
-it.effect("a store that is back is used half a second later", () =>
-  withRuns((runs) =>
-    Effect.gen(function* () {
-      const { state, faults } = outage()
-      yield* scheduledAll("1")
-      yield* withFaults(faults)(startWorker)
-      yield* TestClock.adjust("1 hour")
-      assert.isEmpty(runs)
-      state.isDown = false
-      yield* TestClock.adjust("500 millis")
-      assert.strictEqual(runs[0]?.attempt, 1)
-    })
-  )
+  ["running them", ["run"], "2 seconds"],
+  ["all but claiming them", ["run", "release", "renew"], "2 seconds"],
+  ["everything", [], "500 millis"]
+] as const)(
+  "an outage of %s uses up no attempt of tasks, however long, and then they run within $2",
+  ([, calls, within]) =>
+    withRuns((runs) =>
+      Effect.gen(function* () {
+        const { state, faults } = outage(...calls)
+        yield* scheduledAll("1", "2")
+        yield* withFaults(faults)(startWorker)
+        yield* TestClock.adjust("5 minutes")
+        assert.isAbove(state.failures, 10 * maximumAttempts)
+        assert.isEmpty(runs)
+        state.isDown = false
+        yield* TestClock.adjust(within)
+        assert.deepStrictEqual(
+          runs.map(({ attempt }) => attempt),
+          [1, 1]
+        )
+        yield* isIdle
+      })
+    )
 )
 
 /** The call whose response is lost, and the attempts that run then. */
