@@ -46,26 +46,15 @@ const notObjects = {
 /** Texts that are not JSON, and where they stop being it, in characters. */
 const malformed = [
   ["{", 1],
-  ["}", 0],
-  ["nul", 0],
   ["NaN", 0],
-  ["undefined", 0],
   [`{"limit":1`, 10],
   [`{"limit":}`, 9],
-  [`{"limit" 1}`, 9],
   [`{"limit":1,}`, 11],
-  [`{"limit":1 "offset":1}`, 11],
   [`{limit:1}`, 1],
-  [`{'limit':1}`, 1],
-  [`{"limit":+1}`, 9],
-  [`{"limit":.5}`, 9],
   [`{"limit":1} x`, 12],
-  [`{"limit":1}{}`, 11],
   [`{"status":"é",}`, 14],
-  [`[1,]`, 3],
   [`[1 2]`, 3],
   ["{} // a comment", 3],
-  ["{/* a comment */}", 1],
   ["limit=1&offset=2", 0],
   [`{"a":`.repeat(100_000), 500_000],
   ["[".repeat(500_000), 500_000]
@@ -75,11 +64,9 @@ const malformed = [
 const malformedTokens = [
   [`{"limit":01}`, `{"limit":1.}`, `{"limit":1e}`, `{"limit":-}`, `{"limit":0x10}`, `{"status":"paid}`],
   [`{"status":"a\nb"}`, `{"status":"a\u0000b"}`, String.raw`{"status":"\x41"}`, String.raw`{"status":"\u12"}`],
-  new Uint8Array(Buffer.from("{}", "utf16le")),
   bytes(...ascii(`{"status":"`), 0xff, ...ascii(`"}`)),
   bytes(...ascii(`{"status":"`), 0xe2, 0x82, ...ascii(`"}`)),
   bytes(...ascii(`{"status":"`), 0xc0, 0x80, ...ascii(`"}`)),
-  bytes(...ascii(`{"status":"`), 0xed, 0xa0, 0x80, ...ascii(`"}`)),
   bytes(0xff, 0xfe, 0x7b, 0, 0x7d, 0)
 ].flat()
 
@@ -184,15 +171,6 @@ describe("the memory of large bodies", () => {
       assert.deepStrictEqual(lengthsOf(read), [164 * kibibyte, undefined])
       const small = yield* readAll(new Budget(0), [64 * kibibyte], { "content-length": String(mebibyte) })
       assert.deepStrictEqual(lengthsOf(small), [64 * kibibyte])
-    })
-  )
-
-  it.effect("is refused at the byte that is too much, announced or not", () =>
-    Effect.gen(function* () {
-      for (const headers of [undefined, chunked]) {
-        const read = yield* readAll(new Budget(10 * mebibyte), [mebibyte, mebibyte + 1], headers)
-        assert.deepStrictEqual(lengthsOf(read), [mebibyte, undefined])
-      }
     })
   )
 })

@@ -1,4 +1,4 @@
-/** What is answered while other large bodies take up all memory for them. Decisions: 503 with the documented body. */
+/** The answers while other large bodies take up all memory for them: 503 with the documented body. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, DateTime, Duration, Effect, Layer } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -11,7 +11,6 @@ import { busy, tasks } from "../../../src/deletions/Handlers.ts"
 import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
 import * as PspHandlers from "../../../src/psp/Handlers.ts"
 import * as RecordHandlers from "../../../src/records/Handlers.ts"
-import { faults } from "../../../src/api/Faults.ts"
 import { expectAnswer, InProcess, layerDemo } from "../../support/inProcess.ts"
 
 const handlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, tasks).pipe(
@@ -62,13 +61,6 @@ layer(server)("a large body, while others take up all memory for them,", (it) =>
         invoice_lines_count: 0,
         received_at: null
       })
-    })
-  )
-
-  it.effect("is 422 on the intake when its headers are not as they should be", () =>
-    Effect.gen(function* () {
-      const { detail } = yield* Effect.flip(answerTo({ "x-organization-id": "o" }))
-      assert.deepStrictEqual(detail, [{ loc: ["header", "idempotency-key"], ...faults.missing }])
     })
   )
 })

@@ -116,14 +116,4 @@ layer(InProcess.layer())("a filter", (it) => {
     const json = Object.fromEntries(found.map(([filter]) => [filter, 1]))
     return expectAnswer({ path: `/api/v3/${name}/search`, json }, 422, invalid(...found))
   })
-
-  it.effect("that is a boolean is 422 when it is not written true or false", () =>
-    Effect.forEach(["1", "0", `"true"`, `""`, "[]", "1.0"], (raw) =>
-      expectAnswer(
-        { path: "/api/v3/consumption-logs/search", raw: `{"include_deleted":${raw}}` },
-        422,
-        invalid(["include_deleted", faults.boolean])
-      )
-    )
-  )
 })

@@ -115,15 +115,6 @@ layer(InProcess.layer())("a request", (it) => {
     )
   )
 
-  it.effect("with a query string and another content type is 422 for both, the header first", () =>
-    expectAnswer({ path: "/api/v3/charges/search?limit=1", headers: { "content-type": "text/plain" } }, 422, {
-      detail: [
-        { loc: ["header", "content-type"], ...faults.contentType },
-        { loc: ["query", "limit"], ...faults.extra }
-      ]
-    })
-  )
-
   it.effect.each(["gzip", "GZIP", "gzip, identity", "chunked", "x"])(
     "with the Content-Encoding %s is 415",
     (encoding) =>

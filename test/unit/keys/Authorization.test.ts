@@ -1,4 +1,4 @@
-/** Who may ask, and for whom: the API key of a request. Contract: section 5. */
+/** The API key of a request, and the organization that it decides. */
 import { hash } from "node:crypto"
 import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"

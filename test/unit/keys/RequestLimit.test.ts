@@ -1,4 +1,4 @@
-/** The limit of requests that an operator may set. Decisions: fairness. */
+/** The limit of requests that an operator may set. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"

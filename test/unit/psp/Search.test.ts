@@ -11,12 +11,10 @@ import { recorded } from "./fakes.ts"
 
 const clinics = [
   { organization, clinic: "clinic_oak", account: oak },
-  { organization, clinic: "clinic_shared", account: oak },
   { organization, clinic: "clinic_none", account: null },
   { organization, clinic: "clinic_blank", account: " " },
   { organization, clinic: "clinic_gone", account: "acct_gone" },
-  { organization: other.organization, clinic: "clinic_harbor", account: harbor },
-  { organization: other.organization, clinic: "clinic_shared", account: harbor }
+  { organization: other.organization, clinic: "clinic_harbor", account: harbor }
 ]
 
 const { calls, layer: client } = recorded(accounts)
@@ -58,20 +56,14 @@ const noCursor = "starting_after is not the id of an object of the clinic's acco
 
 /** Requests that are 400, with the number of calls before that. */
 const refused: ReadonlyArray<readonly [given: object | string, detail: string, calls?: number]> = [
-  ...["0", "-1", "-0", `-${long}`].map((limit) => [withField("limit", limit), limitTooSmall] as const),
-  ...["", " ", "\t\r\n", "\u00a0\u2003"].map((clinic) => [{ clinic }, blank] as const),
-  ...["clinic_unknown", "clinic_harbor", "clinic_oak ", "CLINIC_OAK", oak, "%"].map(
-    (clinic) => [{ clinic }, unknownClinic] as const
-  ),
+  ...["0", `-${long}`].map((limit) => [withField("limit", limit), limitTooSmall] as const),
+  ...["", "\u00a0\u2003"].map((clinic) => [{ clinic }, blank] as const),
+  ...["clinic_unknown", "clinic_harbor", oak].map((clinic) => [{ clinic }, unknownClinic] as const),
   [{ clinic: "clinic_none" }, noAccount],
   [{ clinic: "clinic_blank" }, noAccount],
   [{ clinic: "clinic_none", created_gte: 6, created_lte: 5 }, noAccount],
   [{ clinic: "clinic_gone" }, noAccount, 1],
-  ...[other.organization, "", " "].map((name) => [{ organization: name }, otherOrganization] as const),
-  [{ starting_after: "pi_unknown" }, noCursor, 1],
-  [{ starting_after: newest("payments", harbor)[0]?.id }, noCursor, 1],
-  [{ starting_after: newest("charges", oak)[0]?.id }, noCursor, 1],
-  [{ starting_after: "" }, noCursor, 1]
+  [{ starting_after: "pi_unknown" }, noCursor, 1]
 ]
 
 const extra = [faults.extra.type, faults.extra.msg] as const
@@ -86,20 +78,11 @@ const tooGreat = ["less_than_equal", "Input should be less than or equal to 9007
 const invalid: ReadonlyArray<
   readonly [given: object | string, ...faults: ReadonlyArray<readonly [field: string, type: string, msg: string]>]
 > = [
-  ["{}", ["clinic", ...missing]],
   [{ clinic: null }, ["clinic", ...missing]],
-  [{ created_gte: -1 }, ["created_gte", ...negative]],
   [withField("created_lte", "9007199254740992"), ["created_lte", ...tooGreat]],
   [withField("created_gte", long), ["created_gte", ...tooGreat]],
   [withField("created_lte", `-${long}`), ["created_lte", ...negative]],
-  [{ created_gte: 1.5 }, ["created_gte", ...fraction]],
-  [{ created_lte: "1767600000" }, ["created_lte", ...notInteger]],
-  [{ limit: "100" }, ["limit", ...notInteger]],
-  [{ limit: 1.5 }, ["limit", ...fraction]],
   [{ starting_after: "a\u0000" }, ["starting_after", faults.stringUnicode.type, faults.stringUnicode.msg]],
-  ...["startingAfter", "account", "ending_before", "expand"].map(
-    (name) => [withField(name, `"x"`), [name, ...extra]] as const
-  ),
   [
     `{"offset":0,"created_lte":1.5,"created_gte":-1,"starting_after":5,"limit":true,"organization":1}`,
     ["clinic", ...missing],
@@ -117,20 +100,14 @@ const nothing = { startingAfter: undefined, createdGte: undefined, createdLte: u
 /** Requests that are 200, with the page that the processor is asked for. */
 const pages: ReadonlyArray<readonly [given: object | string, page: object]> = [
   [{}, { limit: 100 }],
-  [{ organization: null, limit: null, starting_after: null, created_gte: null, created_lte: null }, { limit: 100 }],
-  ...[
-    [1, 1],
-    [100, 100],
-    [101, 100],
-    [1e20, 100]
-  ].map(([limit, read]) => [{ limit }, { limit: read }] as const),
+  [{ limit: 1 }, { limit: 1 }],
+  [{ limit: 101 }, { limit: 100 }],
   [withField("limit", long), { limit: 100 }],
   [
     { created_gte: 0, limit: 2 },
     { limit: 2, createdGte: 0 }
   ],
   [{ created_lte: 0 }, { limit: 100, createdLte: 0 }],
-  [{ created_gte: Number.MAX_SAFE_INTEGER }, { limit: 100, createdGte: Number.MAX_SAFE_INTEGER }],
   [{ created_lte: Number.MAX_SAFE_INTEGER }, { limit: 100, createdLte: Number.MAX_SAFE_INTEGER }],
   [
     { created_gte: 5, created_lte: 5 },
@@ -149,19 +126,6 @@ layer(InProcess.layer(Layer.merge(Http.layerDemo, Http.layerPsp(client, clinics)
       yield* is(answer, 200, { data: newest(kind, oak), has_more: (accounts[oak]?.[kind] ?? []).length > 100 }, 1)
       assert.deepStrictEqual(answer.calls[0]?.kind, kind)
       assert.strictEqual(answer.headers["content-type"], "application/json")
-    })
-  )
-
-  it.effect("of a clinic id that two organizations have shows each its own", () =>
-    Effect.gen(function* () {
-      for (const [key, account] of [
-        [Http.key, oak],
-        [other.key, harbor]
-      ] as const) {
-        const headers = { authorization: `Bearer ${key}` }
-        const answer = yield* ask({ clinic: "clinic_shared" }, { headers })
-        yield* is(answer, 200, { data: newest("payments", account), has_more: false }, 1)
-      }
     })
   )
 
