@@ -146,8 +146,15 @@ export const configsOf = Effect.fnUntraced(function* (
 export type Configs = Effect.Success<ReturnType<typeof configsOf>>
 
 /** Opens a connection outside of any pool, until the scope closes. */
-export const connect = (configs: Configs, endpoint: Endpoint) =>
-  PgConnection.make({ ...configs.of(endpoint), stream: () => openSocket(endpoint) })
+export const connect = (configs: Configs, endpoint: Endpoint, onOpen: (socket: Socket) => void = () => {}) =>
+  PgConnection.make({
+    ...configs.of(endpoint),
+    stream: () => {
+      const socket = openSocket(endpoint)
+      onOpen(socket)
+      return socket
+    }
+  })
 
 /** The state of a server. The time of its start tells servers apart. */
 const Server = Schema.Struct({ isStandby: Schema.Boolean, isReadOnly: Schema.Boolean, started: Schema.String })

@@ -1,10 +1,11 @@
 /**
  * The server that the connections of a pool go to. libpq looks for it at each connection; a pool looks for it when it is
- * made, in an outage, and each second where its URL restricts the servers. Connections to any other server are closed.
+ * made, in an outage, and where its URL restricts the servers each second, and once a connection is closed. Connections to
+ * any other server are closed.
  */
 import { Socket } from "node:net"
 import type { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Fiber, type Redacted, Result, type Scope } from "effect"
+import { Deferred, Duration, Effect, Fiber, type Redacted, Result, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
 import * as Endpoint from "./Endpoint.ts"
@@ -153,15 +154,15 @@ export const make = Effect.fnUntraced(function* (
     Effect.tapError((error) => Effect.sync(() => (problem = isStrict || !isTried ? error : undefined)))
   )
 
-  /** Ends when the server is not accepted any more, or does not respond. */
-  const watchServer = Effect.suspend(() => Endpoint.connect(configs, endpoint)).pipe(
-    Effect.flatMap((connection) => {
-      const again = Endpoint.look(connection).pipe(Effect.timeout(period), Effect.delay(period))
-      return Effect.repeat(again, { while: (server) => tests.some((isAccepted) => isAccepted(server)) })
-    }),
-    Effect.scoped,
-    Effect.ignore
-  )
+  /** Ends when the server is not accepted any more, does not respond, or closes its connection: it may come back as another. */
+  const watchServer = Effect.gen(function* () {
+    const closed = yield* Deferred.make<void>()
+    const end = () => Deferred.doneUnsafe(closed, Effect.void)
+    const connection = yield* Endpoint.connect(configs, endpoint, (socket) => void socket.once("close", end))
+    const again = Endpoint.look(connection).pipe(Effect.timeout(period), Effect.delay(period))
+    const watching = Effect.repeat(again, { while: (server) => tests.some((isAccepted) => isAccepted(server)) })
+    yield* Effect.raceFirst(watching, Deferred.await(closed))
+  }).pipe(Effect.scoped, Effect.ignore)
 
   yield* Effect.catch(find, (error) =>
     Effect.sync(() => {

@@ -62,9 +62,9 @@ export class ChangeClock extends Context.Service<
     readonly lag: (progress: Progress) => Effect.Effect<number>
     /** The lag when the clock last ticked. */
     readonly lastLag: Effect.Effect<number>
-    /** True if the primary has a mark, or is not reachable. */
+    /** True if the primary has a mark, or there is no primary now. */
     readonly hasMark: (token: string) => Effect.Effect<boolean>
-    /** True if a mark is of the run of the primary, or there is none. False if the primary is not reachable. */
+    /** True if a mark is of the run of the primary. False if there is no primary now. */
     readonly isOfRun: (token: string) => Effect.Effect<boolean>
     /** Waits for changes after a position. False on a timeout, where too many wait already, and once the process stops. */
     readonly wait: (seen: Seen, timeout: Duration.Duration) => Effect.Effect<boolean>
@@ -276,12 +276,12 @@ export const make = (
     yield* waiters.advance(readableIn(progress), read.tokens)
   })
 
-  const isOnPrimary = (condition: Fragment, unreachable: boolean) =>
+  const isOnPrimary = (condition: Fragment, otherwise: boolean) =>
     query(
       tasks,
       Schema.Struct({ has: Schema.Boolean }),
       tasks`select exists (select from change_marks where ${condition}) as has where not pg_is_in_recovery()`
-    ).pipe(Effect.map((rows) => (rows === undefined ? unreachable : (rows[0]?.has ?? true))))
+    ).pipe(Effect.map((rows) => rows?.[0]?.has ?? otherwise))
 
   return {
     keep: Effect.asVoid(keep),

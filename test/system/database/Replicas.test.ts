@@ -143,6 +143,13 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       yield* primary.start
       yield* soon("the standby is found", goesTo(reader, first))
       assert.strictEqual(yield* portOf(writer), second)
+
+      // So does the new one, before a pool looks at it again.
+      yield* replica.stopImmediately
+      writeFileSync(join(replica.folder, "standby.signal"), "")
+      yield* replica.start
+      const found = yield* Effect.forEach(Array.from({ length: 50 }), () => Effect.delay(portOf(writer), "20 millis"))
+      assert.notInclude(found, second)
     }).pipe(Effect.scoped)
   )
 })
