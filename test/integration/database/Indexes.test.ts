@@ -96,28 +96,26 @@ const skewed = [
 ]
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
-  it.effect.each([...resources.map(({ table }) => table), "api_keys"])(
-    "every index of %s leads with the organization, but for the lookup of a key by its hash",
-    (table) =>
-      Effect.gen(function* () {
-        const { sql } = yield* TestDatabase
-        const indexes = yield* sql<{ name: string; leads: string }>`
-          select i.indexrelid::regclass::text as name, a.attname as leads
-          from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
-          where i.indrelid = ${table}::regclass`
-        const others = indexes.filter(({ leads }) => leads !== "organization_id").map(({ name }) => name)
-        assert.isAbove(indexes.length, 0)
-        assert.deepStrictEqual(others, table === "api_keys" ? ["api_keys_key_hash_key"] : [])
-      })
-  )
+  const tables = resources.map(({ table }) => table)
 
-  it.effect.each(resources.map(({ table }) => table))("every index of %s orders text by its bytes", (table) =>
+  it.effect("every index leads with the organization, but for the lookup of a key by its hash", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase
-      const collations = yield* sql<{ name: string }>`
+      const others = yield* sql`
+        select i.indexrelid::regclass::text as name
+        from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+        where i.indrelid = any (${[...tables, "api_keys"]}::regclass[]) and a.attname <> 'organization_id'`
+      assert.deepStrictEqual(others, [{ name: "api_keys_key_hash_key" }])
+    })
+  )
+
+  it.effect("every index orders text by its bytes", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestDatabase
+      const collations = yield* sql`
         select distinct c.collname as name
         from pg_index i, unnest(i.indcollation::oid[]) as used(oid) join pg_collation c on c.oid = used.oid
-        where i.indrelid = ${table}::regclass`
+        where i.indrelid = any (${tables}::regclass[])`
       assert.deepStrictEqual(collations, [{ name: "C" }])
     })
   )
@@ -211,19 +209,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
         for (const criteria of [{}, { updated_at_since: "2026-01-01" }, { created_at_since: "2026-01-01" }]) {
           yield* checkCost(resource, criteria, few)
         }
-      })
-    )
-  }
-
-  for (const resource of only("consumption-logs", "invoices", "invoice-lines")) {
-    const filter = resource.name === "consumption-logs" ? "home_clinic" : "clinic"
-    it.effect(`${resource.name}: a clinic whose records are all deleted costs no more than one without records`, () =>
-      Effect.gen(function* () {
-        const clinics = meaningOf(resource.name, filter).columns.map(
-          (column) => [column, "'clinic_' || n % 2"] as const
-        )
-        yield* fill(resource, 2000, { ...Object.fromEntries(clinics), is_deleted: "n % 2 = 1" })
-        yield* checkCost(resource, { [filter]: "clinic_1" }, few)
       })
     )
   }

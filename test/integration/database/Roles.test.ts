@@ -123,24 +123,6 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the roles of 
     }).pipe(Effect.scoped)
   )
 
-  it.effect("worker: marks invoices and their lines deleted, and the feed has it", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const worker = yield* loginOf("worker")
-      for (const table of ["invoices", "invoice_lines"]) {
-        yield* sql.unsafe(`insert into ${table} (organization_id, id) values ('${organization}', 'c')`)
-        const [row] = yield* worker.unsafe<{ record: string }>(
-          `update ${table} set is_deleted = true, deleted_at = '2026-01-31', updated_at = '2026-01-31 09:30+00'
-           where id = 'c' returning record`
-        )
-        assert.include(row?.record, '"is_deleted":true,"deleted_at":"2026-01-31T00:00:00.000Z"')
-        assert.include(row?.record, '"updated_at":"2026-01-31T09:30:00.000Z"')
-      }
-      yield* worker`select change_mark()`
-      assert.match((yield* changes(sql)).text, /"id":"c"[^}]*"is_deleted":true/)
-    }).pipe(Effect.scoped)
-  )
-
   it.effect("writer: writes and deletes records, and the feed has it", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestDatabase

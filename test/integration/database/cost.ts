@@ -67,6 +67,24 @@ const explain = Effect.fnUntraced(function* (text: string, values: ReadonlyArray
   return plan["QUERY PLAN"][0].Plan
 })
 
+const rowsOf = (nodes: ReadonlyArray<Plan>) =>
+  nodes.reduce(
+    (sum, node) => sum + (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"],
+    0
+  )
+
+const blocksOf = (nodes: ReadonlyArray<Plan>) =>
+  nodes.reduce((sum, node) => sum + node["Shared Hit Blocks"] + node["Shared Read Blocks"], 0)
+
+/** The hash of an organization's key. */
+const keyOf = Effect.fnUntraced(function* (owner: string) {
+  const { sql } = yield* TestDatabase
+  const keyHash = hash("sha256", owner, "buffer")
+  yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
+             values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
+  return keyHash
+})
+
 /**
  * What a page of a search reads: rows of the table, blocks of it and its indexes, and by which kinds of scan. It is the same
  * whether the organization is known or looked up by its key.
@@ -78,9 +96,7 @@ export const costOf = Effect.fnUntraced(function* (
   page: Page = { limit: 100, offset: 0 }
 ) {
   const { sql } = yield* TestDatabase
-  const keyHash = hash("sha256", owner, "buffer")
-  yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
-             values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
+  const keyHash = yield* keyOf(owner)
   const asked = askedOf(resource, criteria, page)
   const known = searchQuery(sql, sql`${owner}`, resource, asked, page)
   const keyed = withKey(sql, keyHash, searchQuery(sql, sql.literal(ownerOfKey), resource, asked, page))
@@ -89,20 +105,12 @@ export const costOf = Effect.fnUntraced(function* (
     explain(...keyed.compile(), known.isPlannedOnce)
   ])
   const scans = plans.map((plan) => nodesOf(plan).filter((node) => node["Relation Name"] === resource.table))
-  const most = (count: (node: Plan) => number) =>
-    Math.max(...scans.map((nodes) => nodes.reduce((sum, node) => sum + count(node), 0)))
   return {
-    rows: most((node) => (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"]),
-    blocks: most((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"]),
+    rows: Math.max(...scans.map(rowsOf)),
+    blocks: Math.max(...scans.map(blocksOf)),
     scans: scans.flat().map((node) => node["Node Type"])
   }
 })
-
-const rowsOf = (nodes: ReadonlyArray<Plan>) =>
-  nodes.reduce(
-    (sum, node) => sum + (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"],
-    0
-  )
 
 /**
  * What a page of changes reads: rows of all tables, and by which kinds of scan, for any walk and for this one, where
@@ -110,9 +118,7 @@ const rowsOf = (nodes: ReadonlyArray<Plan>) =>
  */
 export const changesCostOf = Effect.fnUntraced(function* (kind: Kind, walk: Walk, limit: number, owner = organization) {
   const { sql } = yield* TestDatabase
-  const keyHash = hash("sha256", owner, "buffer")
-  yield* sql`insert into api_keys (organization_id, id, name, prefix, key_hash)
-             values (${owner}, 'key', 'Test', 'test', ${keyHash}) on conflict do nothing`
+  const keyHash = yield* keyOf(owner)
   const ranges = rangesText(kind, [walk])
   const known = changesQuery(sql, sql`${owner}`, kind, limit, snapshotQuery(sql, sql`${owner}`, kind), ranges)
   const ofKey = sql.literal(ownerOfKey)

@@ -288,22 +288,6 @@ suite("an attempt", [
       assert.strictEqual((yield* claimOne()).attempt, second.attempt)
       yield* isSuperseded(second)
     })
-  ],
-  [
-    "does not count if each of two workers releases it, and counts once less if one does so twice",
-    Effect.gen(function* () {
-      const { release } = yield* Scheduler
-      const one = yield* takenOver("1")
-      yield* release(one.first)
-      yield* release(one.second)
-      const again = yield* claimOne()
-      assert.strictEqual(again.attempt, 1)
-      yield* completes(again)
-      const { second } = yield* takenOver("2")
-      yield* release(second)
-      yield* release(second)
-      assert.strictEqual((yield* claimOne()).attempt, second.attempt)
-    })
   ]
 ])
 

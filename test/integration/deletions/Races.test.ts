@@ -1,8 +1,12 @@
 /** Deliveries, claims, renewals and runs that meet in the database. */
 import { assert, layer } from "@effect/vitest"
-import { Array, Effect, Fiber, Layer } from "effect"
+import { Array, Duration, Effect, Fiber, Layer } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
+import { TaskDatabase } from "../../../src/database/Database.ts"
+import * as Claims from "../../../src/deletions/Claims.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
 import { elsewhere, openTransaction, untilDoneOrBlocked } from "../../support/deletions/sessions.ts"
 import {
   claimAll,
@@ -145,6 +149,34 @@ overPostgres("at once", (it) => {
     }).pipe(inItsOwnTime)
   )
 })
+
+overPostgres("a claim", (it) =>
+  it.effect("whose response was lost is released, without an attempt, before the next", () =>
+    Effect.gen(function* () {
+      const sql = yield* TaskDatabase
+      let isLost = true
+      const claim = Claims.make({
+        sql,
+        distribution: sql.distribution,
+        run: <A>(statement: Effect.Effect<A, SqlError>) =>
+          Effect.filterOrFail(
+            Effect.orDie(statement),
+            () => !isLost,
+            () => new SchedulerUnavailable({ message: "No response" })
+          )
+      })
+      const { taskId } = yield* scheduled(delivery("1"))
+      yield* TestClock.adjust(delay)
+      yield* Effect.flip(claim({ due: 1 }, Duration.hours(1)))
+      isLost = false
+      const claims = yield* claim({ due: 1 }, Duration.hours(1))
+      assert.deepStrictEqual(
+        claims.map(({ attempt, taskId: id }) => [id, attempt]),
+        [[taskId, 1]]
+      )
+    }).pipe(inItsOwnTime)
+  )
+)
 
 layer(Layer.provideMerge(layerPostgres, TestDatabase.layerDatabases), onDatabase)("beside", (it) => {
   it.effect("deliveries that wait for a lock, another organization and the worker do not wait", () =>

@@ -1,11 +1,12 @@
 /** Headers that come twice, which only a real server can tell from one with a comma. */
-import { createServer, request } from "node:http"
+import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { HttpServer } from "effect/http"
 import * as Server from "../../../src/app/Server.ts"
 import { compact } from "../../support/inProcess.ts"
+import * as Raw from "../../support/Raw.ts"
 import { deletions, layerMemory, path } from "../../support/deletions/intake.ts"
 import { delay } from "../../support/deletions/support.ts"
 
@@ -20,21 +21,14 @@ const served = Layer.unwrap(Effect.map(app, Server.serve)).pipe(
 const deliver = Effect.fnUntraced(function* (keys: ReadonlyArray<string>, organizations: ReadonlyArray<string>) {
   const body = yield* compact(deletions)
   const { address } = yield* HttpServer.HttpServer
-  const headers = {
-    "content-type": "application/json",
-    "x-organization-id": [...organizations],
-    "idempotency-key": [...keys]
-  }
-  return yield* Effect.callback<readonly [status: number | undefined, text: string]>((resume) => {
-    const sending = request(`${HttpServer.formatAddress(address)}${path}`, { method: "POST", headers }, (response) => {
-      let received = ""
-      response.setEncoding("utf8")
-      response.on("data", (piece: string) => (received += piece))
-      response.on("end", () => resume(Effect.succeed([response.statusCode, received])))
-    })
-    sending.on("error", (error) => resume(Effect.die(error)))
-    sending.end(body)
-  })
+  const lines = [
+    `POST ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json`,
+    `Content-Length: ${body.length}`,
+    ...keys.map((key) => `Idempotency-Key: ${key}`),
+    ...organizations.map((organization) => `X-Organization-Id: ${organization}`)
+  ]
+  const text = yield* Raw.exchange(HttpServer.formatAddress(address), `${lines.join("\r\n")}\r\n\r\n${body}`)
+  return [Raw.statusesOf(text)[0], text.split("\r\n\r\n")[1]] as const
 })
 
 const faultOf = (header: string) =>

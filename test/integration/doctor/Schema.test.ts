@@ -35,105 +35,63 @@ const run = (text: string) =>
       : Effect.forEach(text.split(/; (?=[a-z]+ )/i), (statement) => sql.unsafe(statement), { discard: true })
   )
 
-/** What is broken by which statements: the only finding, whose advice mends it. */
-const broken: Readonly<Record<string, readonly [object: string, statements: string]>> = {
-  "The table audit_log is missing.": ["a table", "drop table audit_log"],
-  "The column intake_secrets.revoked_at is missing.": ["a column", "alter table intake_secrets drop column revoked_at"],
-  "The column deletion_tasks.trace_parent is missing.": [
-    "a column that a role may write",
-    "alter table deletion_tasks drop column trace_parent"
-  ],
-  "The column intake_secrets.secret is not as the migrations make it.": [
-    "a column of another type",
-    "alter table intake_secrets alter column secret type varchar(80)"
-  ],
-  "The default of column updated_at of invoices is missing.": [
-    "a default",
-    "alter table invoices alter column updated_at drop default"
-  ],
-  "The not null of column received_at of deletion_tasks is missing.": [
-    "a not null",
-    "alter table deletion_tasks alter column received_at drop not null"
-  ],
-  "The constraint organizations_own_id of organizations is missing.": [
-    "a constraint",
-    "alter table organizations drop constraint organizations_own_id"
-  ],
-  "The constraint organizations_own_id of organizations is not validated.": [
-    "a constraint that is not validated",
-    "alter table organizations drop constraint organizations_own_id, add constraint organizations_own_id check (id = organization_id) not valid"
-  ],
-  "The constraint intake_secrets_pkey of intake_secrets is missing.": [
-    "a primary key",
-    "alter table intake_secrets drop constraint intake_secrets_pkey"
-  ],
-  "The constraint api_date_fits of api_date is missing.": [
-    "a constraint of a domain",
-    "alter domain api_date drop constraint api_date_fits"
-  ],
-  "The index pets_search is missing.": ["an index", "drop index pets_search"],
-  "The index pets_search is not valid.": [
-    "an index that is not valid",
-    "update pg_index set indisvalid = false where indexrelid = 'pets_search'::regclass"
-  ],
-  "The index pets_created is not as the migrations make it.": [
-    "an index of other columns",
-    "drop index pets_created; create index pets_created on pets (created_at)"
-  ],
-  "The trigger removed of pets is missing.": ["a trigger", "drop trigger removed on pets"],
-  "The trigger kept of removals is disabled, or fires at other times.": [
-    "a trigger that fires at other times",
-    "alter table removals enable trigger kept"
-  ],
-  "The trigger kept of removals is not as the migrations make it.": [
-    "another trigger of the same name",
-    "create or replace trigger kept before insert on removals for each row execute function change_kept()"
-  ],
-  "The function public.change_mark() is missing.": ["a function", "drop function change_mark()"],
-  "The function public.change_mark() is not as the migrations make it.": [
-    "another function of the same name",
-    "create or replace function change_mark() returns void language sql as ''"
-  ],
-  "The role practice_data_api lacks SELECT on pets.": [
-    "a privilege of a table",
-    "revoke select on pets from practice_data_api"
-  ],
-  "The role practice_data_intake lacks INSERT on deletion_tasks.": [
-    "a privilege of a column",
-    "revoke insert (payload) on deletion_tasks from practice_data_intake"
-  ],
-  "The role practice_data_api lacks EXECUTE on function touch_api_key(bytea).": [
-    "a privilege of a function",
-    "revoke execute on function touch_api_key from practice_data_api"
-  ],
-  "The role practice_data_worker may do more than it should: DELETE on pets.": [
-    "a privilege too many",
-    "grant delete on pets to practice_data_worker"
-  ],
-  "Every role may do more than it should: EXECUTE on function change_begin().": [
-    "a function that everyone may call",
-    "grant execute on function change_begin to public"
-  ],
-  "Every login may create objects in the schema public, such as functions that others call in error.": [
-    "a schema that is open",
+/** The only finding, whose advice mends it, by what the statements break. */
+const broken: Readonly<Record<string, string>> = {
+  "The table audit_log is missing.": "drop table audit_log",
+  "The column intake_secrets.revoked_at is missing.": "alter table intake_secrets drop column revoked_at",
+  "The column deletion_tasks.trace_parent is missing.": "alter table deletion_tasks drop column trace_parent",
+  "The column intake_secrets.secret is not as the migrations make it.":
+    "alter table intake_secrets alter column secret type varchar(80)",
+  "The default of column updated_at of invoices is missing.":
+    "alter table invoices alter column updated_at drop default",
+  "The not null of column received_at of deletion_tasks is missing.":
+    "alter table deletion_tasks alter column received_at drop not null",
+  "The constraint organizations_own_id of organizations is missing.":
+    "alter table organizations drop constraint organizations_own_id",
+  "The constraint organizations_own_id of organizations is not validated.":
+    "alter table organizations drop constraint organizations_own_id, add constraint organizations_own_id check (id = organization_id) not valid",
+  "The constraint intake_secrets_pkey of intake_secrets is missing.":
+    "alter table intake_secrets drop constraint intake_secrets_pkey",
+  "The constraint api_date_fits of api_date is missing.": "alter domain api_date drop constraint api_date_fits",
+  "The index pets_search is missing.": "drop index pets_search",
+  "The index pets_search is not valid.":
+    "update pg_index set indisvalid = false where indexrelid = 'pets_search'::regclass",
+  "The index pets_created is not as the migrations make it.":
+    "drop index pets_created; create index pets_created on pets (created_at)",
+  "The trigger removed of pets is missing.": "drop trigger removed on pets",
+  "The trigger kept of removals is disabled, or fires at other times.": "alter table removals enable trigger kept",
+  "The trigger kept of removals is not as the migrations make it.":
+    "create or replace trigger kept before insert on removals for each row execute function change_kept()",
+  "The function public.change_mark() is missing.": "drop function change_mark()",
+  "The function public.change_mark() is not as the migrations make it.":
+    "create or replace function change_mark() returns void language sql as ''",
+  "The role practice_data_api lacks SELECT on pets.": "revoke select on pets from practice_data_api",
+  "The role practice_data_intake lacks INSERT on deletion_tasks.":
+    "revoke insert (payload) on deletion_tasks from practice_data_intake",
+  "The role practice_data_api lacks EXECUTE on function touch_api_key(bytea).":
+    "revoke execute on function touch_api_key from practice_data_api",
+  "The role practice_data_worker may do more than it should: DELETE on pets.":
+    "grant delete on pets to practice_data_worker",
+  "Every role may do more than it should: EXECUTE on function change_begin().":
+    "grant execute on function change_begin to public",
+  "Every login may create objects in the schema public, such as functions that others call in error.":
     "grant create on schema public to public"
-  ]
 }
 
 layer(begun, { excludeTestServices: true })("The doctor names", (it) => {
-  const cases = Object.entries(broken).map(([message, [object, statements]]) => [object, statements, message] as const)
-
-  it.effect.each(cases)("%s, and the statement that mends it", ([, statements, message]) =>
-    Effect.gen(function* () {
-      yield* run(statements)
-      const found = yield* problems
-      assert.deepStrictEqual(
-        found.map((each) => each.message),
-        [message]
-      )
-      yield* run((found[0]?.advice ?? "").replace(/^.*?: (?=create table)/, ""))
-      yield* isFine
-    })
+  it.effect.each(Object.entries(broken))(
+    "what is broken, and the statement that mends it: %s",
+    ([message, statements]) =>
+      Effect.gen(function* () {
+        yield* run(statements)
+        const found = yield* problems
+        assert.deepStrictEqual(
+          found.map((each) => each.message),
+          [message]
+        )
+        yield* run((found[0]?.advice ?? "").replace(/^.*?: (?=create table)/, ""))
+        yield* isFine
+      })
   )
 
   it.effect.each<readonly [how: string, statements: string, message: string]>([

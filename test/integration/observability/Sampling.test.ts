@@ -3,9 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Sent, send } from "../../support/inProcess.ts"
 import { OtlpCollector } from "../../support/OtlpCollector.ts"
-import { StripeDouble } from "../../support/StripeDouble.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
-import { callerOf, delivery, exported, isOfUse, round, traced, traceOf } from "./traced.ts"
+import { callerOf, delivery, exported, isOfUse, traced, traceOf } from "./traced.ts"
 
 const live = { excludeTestServices: true, timeout: "1 minute" } as const
 
@@ -60,26 +58,6 @@ layer(traced({ OTEL_TRACES_SAMPLER: "parentbased_always_off" }), live)("by paren
         (yield* spans).filter((span) => !isOfUse(span)).map(({ spanId }) => spanId),
         all.map(({ spanId }) => spanId)
       )
-    })
-  )
-})
-
-layer(traced({ OTEL_TRACES_SAMPLER: "always_off" }), live)("without sampling", (it) => {
-  it.effect("no trace is made, and no task has one", () =>
-    Effect.gen(function* () {
-      const stripe = yield* StripeDouble
-      const { sql } = yield* TestDatabase
-      const task = delivery("unsampled")
-      yield* send({ ...task, headers: { ...task.headers, ...callerOf("01").headers } })
-      yield* send({ path: "/api/v3/psp-charges/search", json: { clinic: "clinic_oakridge_01" } })
-      yield* round
-      assert.deepStrictEqual(yield* sql`select trace_parent from deletion_tasks where idempotency_key = 'unsampled'`, [
-        { trace_parent: null }
-      ])
-      assert.match(String((yield* stripe.seen)[0]?.traceParent), /^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/)
-      yield* exported
-      const { spans } = yield* OtlpCollector
-      assert.deepStrictEqual(yield* spans, [])
     })
   )
 })

@@ -2,9 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import * as PostgresTarget from "../../../../src/cli/sync/PostgresTarget.ts"
-import { resets } from "../../../../src/cli/sync/Target.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
-import { charge, more, origin, page, syncWith, tableOf } from "./fixture.ts"
+import { charge, origin, page, syncWith, tableOf } from "./fixture.ts"
 
 const opening = { origin, allowNewUrl: false, tables: [tableOf("charges")] }
 
@@ -32,25 +31,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a Postgres target", (i
       assert.deepStrictEqual(state, { cursor: "1", resources: ["charges"] })
       assert.deepStrictEqual(yield* sql`select id from ended.charges`, [{ id: "a" }])
       yield* sql`drop schema ended cascade`
-    })
-  )
-
-  it.effect("writes the records of a first load once", () =>
-    Effect.gen(function* () {
-      const { sql, url } = yield* TestDatabase
-      const settings = { url: Redacted.make(url), database: "postgres://db", schema: "once", softDelete: false }
-      const opened = PostgresTarget.make(settings).open(opening)
-      const written = (table: string) => sql`select pg_relation_filenode(to_regclass(${`once.${table}`})) as file`
-      const before = yield* Effect.gen(function* () {
-        const copy = yield* opened
-        yield* copy.apply(resets(["charges"]), ["charges"])
-        yield* copy.apply(page(1, [charge("a", "1")], more), ["charges"])
-        const staged = yield* written("_practice_data_sync_staged_charges")
-        yield* copy.apply(page(2, [charge("b", "1")]), ["charges"])
-        return staged
-      }).pipe(Effect.scoped)
-      assert.deepStrictEqual(yield* written("charges"), before)
-      yield* sql`drop schema once cascade`
     })
   )
 })

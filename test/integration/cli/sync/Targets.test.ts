@@ -71,22 +71,6 @@ for (const { kind, make } of stands) {
       }
     }
 
-    it.effect("keeps every digit of an amount", () =>
-      Effect.gen(function* () {
-        const { rowsOf, run } = yield* stand
-        const amounts = [0, 10.1, -4.25, 0.0001, 9999999.99, -99999999999.9999, 123456789012345000, 1e-7, null]
-        const changes = (from: number, to: number) =>
-          amounts.slice(from, to).map((net_paid) => charge(`${net_paid}`, "1", { net_paid }))
-        const kept = Effect.map(rowsOf("charges"), (rows) =>
-          [...rows.values()].map((json) => JSON.parse(json).net_paid)
-        )
-        yield* run(() => page(1, changes(0, 6)))
-        assert.sameMembers(yield* kept, amounts.slice(0, 6))
-        yield* run(() => page(2, changes(6, 9)))
-        assert.sameMembers(yield* kept, amounts)
-      }).pipe(Effect.scoped)
-    )
-
     it.effect("applies changes and removals, keeps them with the cursor, and reads on from there", () =>
       Effect.gen(function* () {
         const { ids, run, statuses } = yield* stand
