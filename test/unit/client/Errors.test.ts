@@ -40,14 +40,10 @@ layer(InProcess.layer(), { excludeTestServices: true })("an error of the service
       // @ts-expect-error -- filters that charges do not have
       const error = await failureOf(clientOf(fetch).charges.search({ limit: 1.5, a: 1, b: 1, c: 1, d: 1 }))
       assert.instanceOf(error, Client.InvalidRequestError)
-      assert.deepStrictEqual(
-        error.faults.map(({ loc, type }) => [...loc, type]),
-        [["body", "limit", "int_from_float"], ...["a", "b", "c", "d"].map((name) => ["body", name, "extra_forbidden"])]
-      )
-      assert.match(
-        error.message,
-        /body.limit: Input should be a valid integer.*; body.b: Extra.*; and 2 more \(request/
-      )
+      const unknown = ["a", "b", "c", "d"].map((name) => `body.${name} extra_forbidden`)
+      const faults = error.faults.map(({ loc, type }) => `${loc.join(".")} ${type}`)
+      assert.deepStrictEqual(faults, ["body.limit int_from_float", ...unknown])
+      assert.match(error.message, /body.limit: Input should .*; body.b: Extra.*; and 2 more \(request/)
     })
   )
 })
@@ -158,13 +154,5 @@ describe("neither a key nor a secret", () => {
     }
     const invalid = { baseUrl, organization: "org", secret: `${secret}§` }
     assert.throws(() => new InvoiceDeletions(invalid), /^secret must be whsec_ and base64$/)
-  })
-
-  test("is in the error of a host that cannot be reached", async () => {
-    const client = new PracticeData({ baseUrl: "http://127.0.0.1:1", apiKey, maxRetries: 0 })
-    const error = await failureOf(client.organization.get())
-    assert.instanceOf(error, Client.ConnectionError)
-    assert.match(error.message, /^Cannot get a response from http:\/\/127.0.0.1:1: /)
-    assertIsPrivate(error)
   })
 })

@@ -48,10 +48,7 @@ layer(quiet, { excludeTestServices: true })("the sender", (it) => {
       const receipts = [await sender.send({ invoices }), await sender.send({ invoices })]
       const keys = receipts.map((each) => each.idempotency_key)
       assert.strictEqual(new Set(keys).size, 2)
-      assert.deepStrictEqual(
-        sent.map(({ headers }) => headers.get("idempotency-key")),
-        keys
-      )
+      for (const { headers } of sent) assert.include(keys, headers.get("idempotency-key"))
     })
   )
 

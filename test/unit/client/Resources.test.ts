@@ -46,16 +46,9 @@ layer(server, { excludeTestServices: true })("the client", (it) => {
         assert.strictEqual((await get?.(String(walked[0])))?.["id"], walked[0])
         const pages = await collect(changes?.(undefined, { limit: 100 }) ?? failing())
         // Changes have deleted records, which a search leaves out.
-        const ids = stored[name]?.map(idOf)
-        assert.sameMembers(
-          pages.flatMap(({ body }) => body.map(idOf)),
-          ids ?? []
-        )
-        assert.includeMembers(ids ?? [], walked)
-        assert.strictEqual(
-          pages.findIndex(({ has_more }) => !has_more),
-          pages.length - 1
-        )
+        const changed = pages.flatMap(({ body }) => body.map(idOf))
+        assert.sameMembers(changed, stored[name]?.map(idOf) ?? [])
+        assert.includeMembers(changed, walked)
       })
   )
 
@@ -77,10 +70,8 @@ layer(server, { excludeTestServices: true })("the client", (it) => {
       assert.strictEqual(task.task_id, tasks[4]?.task_id)
       assert.deepStrictEqual<object | undefined>(await client.resource("invoice-deletions").get?.(task.task_id), task)
       const walked = await collect(client.invoiceDeletions.all({ state: "scheduled" }, { pageSize: 2 }))
-      assert.deepStrictEqual(
-        walked.map(({ task_id }) => task_id),
-        tasks.map(({ task_id }) => task_id)
-      )
+      for (const [index, { task_id }] of walked.entries()) assert.strictEqual(task_id, tasks[index]?.task_id)
+      assert.strictEqual(walked.length, tasks.length)
       const { data, has_more } = await client.psp.balanceTransactions.search({ clinic, limit: 1 })
       assert.deepStrictEqual([data.length, has_more], [1, true])
     })

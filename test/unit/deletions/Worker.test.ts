@@ -13,7 +13,6 @@ import {
   oneRound,
   options,
   type RunTask,
-  type Run,
   withRuns,
   scheduledAll,
   startWorker
@@ -26,8 +25,6 @@ const takes =
   (time: Duration.Input): RunTask =>
   () =>
     Effect.sleep(time)
-
-const idsOfRuns = (runs: ReadonlyArray<Run>) => runs.map(({ taskId }) => taskId)
 
 /** Deliveries, by the milliseconds from each to the next. */
 const gaps = Arbitrary.array(
@@ -50,7 +47,7 @@ it.effect.prop(
           due.set((yield* scheduled(delivery(`${index}`))).taskId, at)
         }
         yield* TestClock.adjust("2 minutes")
-        assert.sameMembers(idsOfRuns(runs), [...due.keys()])
+        assert.sameMembers(idsOf(runs), [...due.keys()])
         for (const task of runs) {
           const late = task.at - (due.get(task.taskId) ?? task.at)
           assert.isAtLeast(late, -1e-6)
@@ -254,7 +251,7 @@ it.effect("finishes the task that it runs when it stops, and takes no other", ()
         yield* TestClock.adjust("100 millis")
         yield* Fiber.join(stop)
         yield* TestClock.adjust("1 hour")
-        assert.deepStrictEqual(idsOfRuns(runs), [first])
+        assert.deepStrictEqual(idsOf(runs), [first])
         assert.deepStrictEqual(idsOf(yield* claimAll()), [second])
       }),
     takes("5 seconds")
@@ -278,7 +275,7 @@ it.effect("releases what it has not started when it stops, the attempts not coun
           const stop = yield* stopping("61 seconds", 4)
           yield* TestClock.adjust("5 seconds")
           yield* Fiber.join(stop)
-          assert.notIncludeMembers(idsOfRuns(runs), tasks.slice(2))
+          assert.notIncludeMembers(idsOf(runs), tasks.slice(2))
           const again = yield* claimAll()
           const neverStarted = again.filter(({ attempt }) => attempt === 1)
           assert.sameMembers(idsOf(neverStarted), tasks.slice(2))

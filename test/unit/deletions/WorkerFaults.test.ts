@@ -12,13 +12,14 @@ import { type Call, type Faults, unavailable } from "../../support/deletions/fau
 import {
   oneRound,
   options,
+  type Run,
   type RunTask,
   withRuns,
   scheduledAll,
   withFaults,
   startWorker
 } from "../../support/deletions/workerFixture.ts"
-import { claimAll, claimOne, delay, isIdle } from "../../support/deletions/support.ts"
+import { claimAll, claimOne, delay, idsOf, isIdle } from "../../support/deletions/support.ts"
 
 /** Calls end with this, instead of what they should do. */
 const instead = (end: Effect.Effect<never>, ...calls: ReadonlyArray<Call>): Faults => ({
@@ -48,6 +49,8 @@ const losing = (call: Call, times: number): Faults => {
   }
 }
 
+const attemptsOf = (runs: ReadonlyArray<Run>) => runs.map(({ attempt }) => attempt)
+
 const takeovers = [
   { count: 1, takes: 0, load: 0 },
   { count: 64, takes: 100, load: 20 }
@@ -72,10 +75,7 @@ it.effect.each(takeovers)(
           assert.isEmpty(others)
           yield* Effect.forkScoped(Worker.run(product), { startImmediately: true })
           yield* TestClock.adjust(Duration.subtract(Duration.seconds(2), Duration.millis(takes)))
-          assert.includeMembers(
-            runs.map(({ taskId }) => taskId),
-            ids
-          )
+          assert.includeMembers(idsOf(runs), ids)
           yield* TestClock.adjust("1 minute")
           assert.lengthOf(runs, count + arrivals.length)
           yield* isIdle
@@ -127,10 +127,7 @@ it.effect.each([
         assert.isEmpty(runs)
         state.isDown = false
         yield* TestClock.adjust(within)
-        assert.deepStrictEqual(
-          runs.map(({ attempt }) => attempt),
-          [1, 1]
-        )
+        assert.deepStrictEqual(attemptsOf(runs), [1, 1])
         yield* isIdle
       })
     )
@@ -153,10 +150,7 @@ it.effect.each(lost)("a task runs once in effect when the response to %s is lost
       yield* withFaults(losing(call, 1))(startWorker)
       yield* startWorker
       yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(
-        runs.map(({ attempt }) => attempt),
-        attempts
-      )
+      assert.deepStrictEqual(attemptsOf(runs), attempts)
       yield* isIdle
     })
   )
@@ -175,10 +169,7 @@ it.effect("an outage in the last attempt uses up no attempt either, when another
       yield* claimAll()
       state.isDown = false
       yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(
-        runs.map(({ attempt }) => attempt),
-        [maximumAttempts]
-      )
+      assert.deepStrictEqual(attemptsOf(runs), [maximumAttempts])
     })
   )
 )
@@ -202,10 +193,7 @@ it.effect("a task that kills its process is dead after 8 attempts, and takes non
       yield* TestClock.adjust(delay)
       yield* Effect.replicateEffect(killedProcess(poison), 3 * maximumAttempts)
       yield* isIdle
-      assert.sameMembers(
-        runs.map(({ taskId }) => taskId),
-        others
-      )
+      assert.sameMembers(idsOf(runs), others)
     })
   )
 )

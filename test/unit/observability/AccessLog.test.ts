@@ -54,12 +54,10 @@ const known = { organization: "org_oakridge", key: "pda_demo_" }
 layer(InProcess.layer(layerDemo).pipe(Layer.provide(demo.layer)))("the line of a request to the data API", (it) => {
   it.effect.each([
     ["a page", {}, { ...search, status: 200, ...known, rows: 100 }],
-    ["a page of two", { json: { limit: 2 } }, { ...search, status: 200, ...known, rows: 2 }],
     ["a page of nothing", { json: { id: "none" } }, { ...search, status: 200, ...known, rows: 0 }],
     ["no key", { headers: { authorization: undefined } }, { ...search, status: 401, refusal: "key" }],
     ["no key of ours", bearer("x".repeat(47)), { ...search, status: 401, refusal: "key" }],
     ["an unknown key", bearer(unknownKey), { ...search, status: 401, key: "pda_live_a1B2", refusal: "key" }],
-    ["a wrong body", { raw: "{" }, { ...search, status: 422, ...known }],
     ["a limit out of range", { json: { limit: 0 } }, { ...search, status: 400, ...known }],
     [
       "a record that is not there",
@@ -213,10 +211,8 @@ describe("a text that wants to be more than a value", () => {
     const plain = logfmt.begin(0, "Info", "m") + logfmt.text("user_agent", text) + logfmt.end
     const value = /^time=\S+ level=INFO message=m user_agent=(.*)\n$/.exec(plain)?.[1] ?? ""
     const decoded = Schema.decodeOption(Schema.fromJsonString(Schema.String))(value)
-    assert.strictEqual(
-      Option.getOrElse(decoded, () => value),
-      text
-    )
-    if (Option.isNone(decoded)) assert.notMatch(value, /[\s"=]/)
+    if (Option.isSome(decoded)) assert.strictEqual(decoded.value, text)
+    else assert.match(value, /^[^\s"=]*$/)
+    assert.isTrue(Option.isSome(decoded) || value === text)
   })
 })

@@ -21,21 +21,17 @@ it.effect("a line is one flat object, with what follows its message as a detail"
         of: ["b"]
       })
     )
-    assert.deepStrictEqual(
-      lines.map((each) => parse(each)),
-      [
-        {
-          time: "1970-01-01T00:00:00.000Z",
-          level: "WARN",
-          message: "It failed",
-          detail: "twice 3",
-          task_id: "a",
-          attempt: 2,
-          is_last: true,
-          of: "[ 'b' ]"
-        }
-      ]
-    )
+    assert.lengthOf(lines, 1)
+    assert.deepStrictEqual(parse(lines[0] ?? ""), {
+      time: "1970-01-01T00:00:00.000Z",
+      level: "WARN",
+      message: "It failed",
+      detail: "twice 3",
+      task_id: "a",
+      attempt: 2,
+      is_last: true,
+      of: "[ 'b' ]"
+    })
     assert.deepStrictEqual(yield* line(Effect.annotateLogs(Effect.logInfo("It is back"), { away_ms: 5 }), "logfmt"), [
       `time=1970-01-01T00:00:00.000Z level=INFO message="It is back" away_ms=5\n`
     ])
@@ -82,14 +78,9 @@ const within = (sampled: boolean) =>
 
 it.effect("a line of a sampled trace has its ids, and one of another has none", () =>
   Effect.gen(function* () {
-    const lines = [...(yield* line(within(true))), ...(yield* line(within(false)))]
-    assert.deepStrictEqual(
-      lines.map((each) => [parse(each)["trace_id"], parse(each)["span_id"]]),
-      [
-        ["t", "s"],
-        [undefined, undefined]
-      ]
-    )
+    const [sampled = "", other = ""] = [...(yield* line(within(true))), ...(yield* line(within(false)))]
+    assert.deepInclude(parse(sampled), { trace_id: "t", span_id: "s" })
+    assert.doesNotHaveAnyKeys(parse(other), ["trace_id", "span_id"])
   })
 )
 

@@ -1,4 +1,4 @@
-/** What the standard variables of OpenTelemetry say. src/operations/README.md: "Traces". */
+/** The standard variables of OpenTelemetry that the operators' guide lists. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Option, Redacted } from "effect"
 import * as Failure from "../../../src/process/Failure.ts"
@@ -18,10 +18,8 @@ const wrong: ReadonlyArray<readonly [variable: string, value: string, expected: 
   ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", `${aProtocol} "grpc"`],
   ["OTEL_EXPORTER_OTLP_PROTOCOL", "HTTP/JSON", `${aProtocol} "HTTP/JSON"`],
   ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "localhost:4318", anEndpoint],
-  ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "grpc://host", anEndpoint],
   ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", `http://user:${secret}@host`, anEndpoint],
   ["OTEL_EXPORTER_OTLP_HEADERS", secret, someHeaders],
-  ["OTEL_EXPORTER_OTLP_HEADERS", `=${secret}`, someHeaders],
   ["OTEL_EXPORTER_OTLP_HEADERS", `a b=${secret}`, someHeaders],
   ["OTEL_EXPORTER_OTLP_HEADERS", `a=${secret}%zz`, someHeaders],
   ["OTEL_EXPORTER_OTLP_HEADERS", `a=${secret}%0d%0ab: c`, someHeaders],
@@ -30,9 +28,7 @@ const wrong: ReadonlyArray<readonly [variable: string, value: string, expected: 
   ["OTEL_EXPORTER_OTLP_TIMEOUT", "10s", 'an integer from 1 to 3600000, such as 10000, got "10s"'],
   ["OTEL_TRACES_SAMPLER", "sometimes", `${samplers}, such as parentbased_traceidratio, got "sometimes"`],
   ["OTEL_TRACES_SAMPLER_ARG", "1%", `${ratio} "1%"`],
-  ["OTEL_TRACES_SAMPLER_ARG", "-0.1", `${ratio} "-0.1"`],
   ["OTEL_TRACES_SAMPLER_ARG", "1.1", `${ratio} "1.1"`],
-  ["OTEL_TRACES_SAMPLER_ARG", " 0.5", `${ratio} " 0.5"`],
   [
     "OTEL_RESOURCE_ATTRIBUTES",
     "region",
@@ -43,10 +39,8 @@ const wrong: ReadonlyArray<readonly [variable: string, value: string, expected: 
 describe("the variables of OpenTelemetry", () => {
   it.effect.each(wrong)("abort startup with %s=%s", ([variable, value, expected]) =>
     Effect.gen(function* () {
-      assert.strictEqual(
-        Failure.explain(yield* Effect.flip(settingsOf({ [variable]: value }))),
-        `The configuration is wrong. ${variable}: expected ${expected}`
-      )
+      const said = Failure.explain(yield* Effect.flip(settingsOf({ [variable]: value })))
+      assert.strictEqual(said, `The configuration is wrong. ${variable}: expected ${expected}`)
     })
   )
 

