@@ -11,7 +11,6 @@ import * as SchedulerPostgres from "../../../src/deletions/SchedulerPostgres.ts"
 import {
   type Claim,
   type ClaimLimits,
-  type Receipt,
   RunOutcome,
   type SchedulerUnavailable,
   type TaskFailed
@@ -109,7 +108,7 @@ export const isFinished = Effect.gen(function* () {
 })
 
 /** The ids of the tasks. */
-export const idsOf = (tasks: ReadonlyArray<Claim | Receipt>) => tasks.map(({ taskId }) => taskId)
+export const idsOf = (tasks: ReadonlyArray<{ readonly taskId: string }>) => tasks.map(({ taskId }) => taskId)
 
 /** A scheduler over Postgres, without any task. No time passes while a statement runs: the test's clock has it all. */
 export const emptied = <A, E, R>(scheduler: Layer.Layer<A, E, R>) =>
