@@ -143,18 +143,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
       })
   )
 
-  it.effect("adds nothing to an index where nothing changed", () =>
-    Effect.gen(function* () {
-      const sql = yield* session
-      yield* sql`insert into subscriptions (organization_id, id, price, start_date) values ('org_hot', 'a', 1.50, now())`
-      // The same price, which is stored in another way.
-      yield* sql`update subscriptions set id = id, price = 1.5`
-      const updates = sql`
-        select n_tup_upd::int as all, n_tup_hot_upd::int as hot from pg_stat_xact_user_tables where relname = 'subscriptions'`
-      assert.deepStrictEqual(yield* updates, [{ all: 1, hot: 1 }])
-    })
-  )
-
   it.effect("never sets the time of the last change back, nor beyond the range", () =>
     Effect.gen(function* () {
       const { organization, sql } = yield* reader()

@@ -1,6 +1,7 @@
 /** Short reads share connections: what they answer, and what happens to those behind a statement that takes long. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber } from "effect"
+import { bytesOf } from "../../../src/database/Columns.ts"
 import type { Database } from "../../../src/database/Database.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -89,5 +90,21 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
         [1, 2, 3]
       )
     }).pipe(Effect.scoped)
+  )
+
+  it.effect("leave records that were read as they are, whatever their connection reads next", () =>
+    Effect.gen(function* () {
+      const sql = yield* clientOf((yield* TestDatabase).url)
+      // Each answer is many reads, and ends in the middle of one.
+      const read = (letter: string) =>
+        sql.unsafe<{ record: Uint8Array }>(
+          `select ${bytesOf("t.record")} from (select repeat('${letter}', 999) as record from generate_series(1, 200)) t`
+        )
+      const first = yield* read("a")
+      yield* read("b")
+      yield* read("c")
+      assert.lengthOf(first, 200)
+      for (const { record } of first) assert.strictEqual(Buffer.from(record).toString(), "a".repeat(999))
+    })
   )
 })

@@ -7,9 +7,11 @@ import { Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"
 import { charges } from "../../../src/api/records/Charges.ts"
+import * as Instant from "../../../src/api/records/Instant.ts"
 import { resources } from "../../../src/api/records/index.ts"
 import type { Criteria } from "../../../src/records/Repository.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
+import { integer } from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 
@@ -142,6 +144,9 @@ const sessions = [
   "set local quote_all_identifiers = on"
 ] as const
 
+// The years 1 to 9999, and a day around them, which offsets reach.
+const [first, last] = [-62_135_683_200_000, 253_402_387_199_999]
+
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
   for (const [table, columns, field, json] of [...values, ...composed]) {
     const given = Object.entries(columns).map(([column, value]) => `${column} = ${value}`)
@@ -218,5 +223,19 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
         }
       }
     }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_a")))
+  )
+
+  it.effect.prop(
+    "Postgres reads any instant as the same point in time, to the microsecond",
+    { millis: integer(first, last), beyond: integer(0, 999) },
+    ({ millis, beyond }) =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const given = [millis, first, last, -1, 0].map((time) => Instant.fromMillis(time) + BigInt(beyond))
+        const [row] = yield* sql<{ micros: ReadonlyArray<string> }>`
+          select array_agg((extract(epoch from t) * 1000000)::bigint::text order by n) as micros
+          from unnest(${given.map(Instant.toPostgres)}::timestamptz[]) with ordinality as given(t, n)`
+        assert.deepStrictEqual(row?.micros.map(BigInt), given)
+      })
   )
 })

@@ -100,19 +100,6 @@ suite("a task", [
     })
   ],
   [
-    "with an expired lease is claimed alone: the leases of others of its organization hold",
-    Effect.gen(function* () {
-      const { renew } = yield* Scheduler
-      yield* backlog(3)
-      yield* TestClock.adjust(delay)
-      const claims = yield* claimAll()
-      yield* TestClock.adjust("5 seconds")
-      yield* renew(claims.slice(1), lease)
-      yield* TestClock.adjust("5 seconds")
-      assert.deepStrictEqual(idsOf(yield* claimAll()), idsOf(claims.slice(0, 1)))
-    })
-  ],
-  [
     "with an expired lease is claimed up to a limit of its own, beside those that are due",
     Effect.gen(function* () {
       yield* backlog(3)

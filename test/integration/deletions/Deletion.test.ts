@@ -7,20 +7,8 @@ import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { invoices, lines, outcomeOf, owners, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
 import { claimAll, delay, delivery, inItsOwnTime, overPostgres, scheduled } from "../../support/deletions/support.ts"
 
-const invoice = (invoice_id: string, clinic_id: string | null = null, client_id: string | null = null) => ({
-  invoice_id,
-  clinic_id,
-  client_id
-})
-
-const line = (invoice_line_id: string, invoice_id: string | null = null, clinic_id: string | null = null) => ({
-  invoice_line_id,
-  invoice_id,
-  clinic_id
-})
-
-type Invoice = ReturnType<typeof invoice>
-type Line = ReturnType<typeof line>
+type Invoice = Deletions["invoices"][number]
+type Line = Deletions["invoice_lines"][number]
 
 /** The verdict on an item, by the rules and not by the statement. */
 const verdictOnInvoice = ({ client_id, clinic_id, invoice_id }: Invoice) => {
@@ -72,14 +60,14 @@ const someTasks = Arbitrary.array(
     invoices: Arbitrary.array(
       Arbitrary.map(
         Arbitrary.all([oneOf("i1", "i2", "i3", "i4", "I1", "i1a"), ofClinic, oneOrNone("client", "other")]),
-        ([id, clinic, client]) => invoice(id, clinic, client)
+        ([invoice_id, clinic_id, client_id]) => ({ invoice_id, clinic_id, client_id })
       ),
       { maxLength: 3 }
     ),
     lines: Arbitrary.array(
       Arbitrary.map(
         Arbitrary.all([oneOf("i1a", "i1b", "i2a", "stray", "loose", "i1"), oneOrNone("i1", "nowhere"), ofClinic]),
-        ([id, of, clinic]) => line(id, of, clinic)
+        ([invoice_line_id, invoice_id, clinic_id]) => ({ invoice_line_id, invoice_id, clinic_id })
       ),
       { maxLength: 3 }
     )

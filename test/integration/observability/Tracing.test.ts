@@ -128,10 +128,6 @@ layer(traced(), live)("a trace", (it) => {
     Effect.gen(function* () {
       const { spans } = yield* OtlpCollector
       const before = rounds(yield* spansWith("the round", ({ name }) => name === "Worker.round"))
-      assert.deepStrictEqual(
-        before.map((span) => Object.keys(treeOf(before, span))),
-        [["Worker.round"]]
-      )
       assert.isTrue(
         (yield* spans).some(
           ({ name, parentSpanId }) => name === "Scheduler.claim" && parentSpanId === before[0]?.spanId

@@ -125,22 +125,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("the changes of all res
     })
   )
 
-  it.effect("do not cut a transaction apart that fits into a page", () =>
-    Effect.gen(function* () {
-      const { read, run } = yield* reader
-      yield* run(invoice("a"))
-      yield* run(`${invoice("b")}; ${line("b1")}`)
-      yield* run(`${invoice("c")}; ${line("c1")}; ${line("c2")}; ${line("c3")}`)
-      assert.deepInclude(yield* read(2), { seen: ["invoices a"], hasMore: true })
-      assert.deepInclude(yield* read(2), { seen: ["invoices b", "invoice-lines b1"], hasMore: true })
-      assert.deepInclude(yield* read(3), {
-        seen: ["invoices c", "invoice-lines c1", "invoice-lines c2"],
-        hasMore: true
-      })
-      assert.deepInclude(yield* read(3), { seen: ["invoice-lines c3"], hasMore: false, isConsistent: true })
-    })
-  )
-
   it.effect("of a table that is truncated begin anew with a reset, and the others go on", () =>
     Effect.gen(function* () {
       const { read, run } = yield* reader

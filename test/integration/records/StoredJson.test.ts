@@ -2,12 +2,11 @@
 import { assert, layer } from "@effect/vitest"
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
-import { paymentIntents } from "../../../src/api/records/PaymentIntents.ts"
-import { build, type Row } from "../../../src/records/Rows.ts"
+import { type Row } from "../../../src/records/Rows.ts"
 import { owners, recordsOf } from "../../support/arbitraries.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { tries } from "../../support/tries.ts"
-import { dataset, fill, resources } from "./stores.ts"
+import { fill, resources } from "./stores.ts"
 
 const storedRows = (sql: PgClient.PgClient, table: string) =>
   Effect.map(
@@ -33,11 +32,6 @@ const Json = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))
 const withId = Effect.fnUntraced(function* (json: string, id: string) {
   return yield* Schema.encodeEffect(Json)({ ...(yield* Schema.decodeEffect(Json)(json)), id })
 })
-
-const intents = [
-  { payment_split: { to_Platform: null, to_Processor: null, to_Clinic: null } },
-  { plan_name: null, species: null, plan_header: null, wellnes_plan_name: null }
-]
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the stored JSON", (it) => {
   for (const resource of resources) {
@@ -82,13 +76,4 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the stored JS
         options
       )
   }
-
-  it.effect("of a payment intent without any amount in its split, and without a plan name", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestDatabase
-      const records = intents.map((values, index) => build(paymentIntents, { id: `intent_${index}`, ...values }))
-      const rows = yield* fill(dataset(paymentIntents, records))
-      assert.sameDeepMembers(yield* storedRows(sql, "payment_intents"), shown(rows))
-    })
-  )
 })
