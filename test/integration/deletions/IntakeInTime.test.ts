@@ -1,7 +1,4 @@
-/**
- * A store that hangs: the sender has its 503 within 2 seconds, whatever hangs. Decisions: "Invoice deletion intake", store
- * down or busy.
- */
+/** A store that hangs: the sender has its 503 within 2 seconds, whatever hangs. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Schedule } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,4 +1,4 @@
-/** How long the payload of a task is kept. Decisions: "Fairness, bounds and age of tasks". */
+/** How long the payload of a task is kept. */
 import { assert, layer } from "@effect/vitest"
 import { Array, DateTime, Duration, Effect, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"

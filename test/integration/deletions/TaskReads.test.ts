@@ -1,4 +1,4 @@
-/** Reading the deletion tasks of an organization, from both stores. Decisions: "Changes", invoice deletions. */
+/** Reading the deletion tasks of an organization, from both stores. */
 import { assert, layer } from "@effect/vitest"
 import { Array, DateTime, Effect, Fiber, Layer, Result, Struct } from "effect"
 import { CurrentOrganization } from "../../../src/api/CurrentOrganization.ts"

@@ -1,6 +1,6 @@
 /**
  * Any schedule of deliveries, rounds, faults, kills, pauses and clock jumps against a small model, in memory and over
- * Postgres. Decisions: "Invoice deletion intake": runs exactly once in effect with any number of workers, killed at any
+ * Postgres: it runs exactly once in effect with any number of workers, killed at any
  * point; never before its time; dead after 8 attempts; nothing is lost.
  */
 import { it, layer } from "@effect/vitest"

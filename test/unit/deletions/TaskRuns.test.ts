@@ -85,13 +85,9 @@ it.effect("a takeover is logged", () =>
     const runs = yield* logged(
       Effect.andThen(report(first, { result: "superseded" }), report(second, { result: "completed" }))
     )
-    assert.deepStrictEqual(
-      runs.map(({ attempt, result, takeover }) => [attempt, takeover, result]),
-      [
-        [1, undefined, "superseded"],
-        [2, true, "completed"]
-      ]
-    )
+    assert.deepInclude(runs[0], { attempt: 1, result: "superseded" })
+    assert.isUndefined(runs[0]?.["takeover"])
+    assert.deepInclude(runs[1], { attempt: 2, result: "completed", takeover: true })
   }).pipe(Effect.provide(Scheduler.layerMemory(delay)), inItsOwnTime)
 )
 
@@ -110,22 +106,12 @@ it.effect("attempts are counted by their result, and the items of completed task
     yield* report(first, { result: "completed", outcome })
     yield* report(second, { result: "failed" })
     const all = yield* samples
-    const items = (kind: string, verdict: string) =>
-      all[`practice_data_task_items_total{kind="${kind}",verdict="${verdict}"}`]
-    assert.deepStrictEqual(
-      ["deleted", "not_found", "clinic_mismatch", "client_mismatch", "invoice_mismatch"].map((verdict) => [
-        items("invoices", verdict),
-        items("invoice_lines", verdict),
-        items("lines_of_invoices", verdict)
-      ]),
-      [
-        [1, 5, 9],
-        [2, 6, undefined],
-        [3, 8, undefined],
-        [4, undefined, undefined],
-        [undefined, 7, undefined]
-      ]
-    )
+    const { invoice_lines, invoices, lines_of_invoices } = outcome
+    const counts = { invoices, invoice_lines, lines_of_invoices: { deleted: lines_of_invoices } }
+    for (const [kind, verdicts] of Object.entries(counts)) {
+      for (const [verdict, count] of Object.entries(verdicts))
+        assert.strictEqual(all[`practice_data_task_items_total{kind="${kind}",verdict="${verdict}"}`], count)
+    }
     assert.deepInclude(all, {
       'practice_data_task_runs_total{outcome="completed"}': 1,
       'practice_data_task_runs_total{outcome="failed"}': 1,

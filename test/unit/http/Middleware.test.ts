@@ -59,7 +59,6 @@ const answers: ReadonlyArray<readonly [status: number, sent: Sent]> = [
   [400, { json: { limit: 0 } }],
   [401, { headers: stranger }],
   [404, { path: "/unknown" }],
-  [404, { path: "/api/v3/charges/get", json: { id: "none" } }],
   [405, { method: "GET" }],
   [413, { headers: { "content-length": "2000000" } }],
   [422, { raw: "{" }],
