@@ -173,4 +173,13 @@ describe("the memory of large bodies", () => {
       assert.deepStrictEqual(lengthsOf(small), [64 * kibibyte])
     })
   )
+
+  it.effect("is refused at the byte that is too much, announced or not", () =>
+    Effect.gen(function* () {
+      for (const headers of [undefined, chunked]) {
+        const read = yield* readAll(new Budget(10 * mebibyte), [mebibyte, mebibyte + 1], headers)
+        assert.deepStrictEqual(lengthsOf(read), [mebibyte, undefined])
+      }
+    })
+  )
 })
