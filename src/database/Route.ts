@@ -5,7 +5,7 @@
  */
 import { Socket } from "node:net"
 import type { PgClient } from "@effect/sql-pg"
-import { Deferred, Duration, Effect, Fiber, type Redacted, Result, type Scope } from "effect"
+import { Deferred, Duration, Effect, Fiber, type Redacted, Result, Schedule, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as ConnectionUrl from "./ConnectionUrl.ts"
 import * as Endpoint from "./Endpoint.ts"
@@ -159,8 +159,10 @@ export const make = Effect.fnUntraced(function* (
     const closed = yield* Deferred.make<void>()
     const end = () => Deferred.doneUnsafe(closed, Effect.void)
     const connection = yield* Endpoint.connect(configs, endpoint, (socket) => void socket.once("close", end))
-    const again = Endpoint.look(connection).pipe(Effect.timeout(period), Effect.delay(period))
-    const watching = Effect.repeat(again, { while: (server) => tests.some((isAccepted) => isAccepted(server)) })
+    const watching = Effect.repeat(Effect.timeout(Endpoint.look(connection), period), {
+      while: (server) => tests.some((isAccepted) => isAccepted(server)),
+      schedule: Schedule.spaced(period)
+    })
     yield* Effect.raceFirst(watching, Deferred.await(closed))
   }).pipe(Effect.scoped, Effect.ignore)
 
@@ -172,7 +174,9 @@ export const make = Effect.fnUntraced(function* (
   )
   if (isStrict) {
     const turned = Effect.andThen(watchServer, Effect.ignore(find))
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(turned, Effect.sleep("200 millis"))))
+    // A server that is going away may be found once more.
+    const atMostOften = Effect.all([turned, Effect.sleep("200 millis")], { concurrency: 2, discard: true })
+    yield* Effect.forkScoped(Effect.forever(atMostOften))
   }
 
   return {

@@ -125,8 +125,11 @@ describe.concurrent("/metrics", () => {
       yield* untilSamples("both processes", (samples) => samples[answered] === 2)
 
       process.kill(first, "SIGKILL")
-      yield* untilSamples("a process in its place", (samples) => samples[restarts] === 1 && samples[answered] === 2)
-      const after = yield* read
+      let after: Samples = {}
+      yield* untilSamples("a process in its place", (samples) => {
+        after = samples
+        return samples[restarts] === 1 && samples[answered] === 2
+      })
       const replaced = [1, 2].filter((each) => after[startTime(each)] !== before[startTime(each)])
       assert.strictEqual(replaced.length, 1)
       for (const each of [1, 2]) {
