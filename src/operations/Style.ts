@@ -95,7 +95,7 @@ button, .button { cursor: pointer; font-weight: 600; text-decoration: none }
 .tabs a { text-decoration: none; color: var(--text); background: var(--surface) }
 .tabs a[aria-current] { border-color: var(--teal); box-shadow: inset 0 0 0 1px var(--teal); font-weight: 600 }
 
-main > ul, main > ol, main li > ul { display: block; list-style: revert; padding-left: 1.5rem }
+main > ul:not(.tabs), main > ol, main li > ul { display: block; list-style: revert; padding-left: 1.5rem }
 main li { max-width: 90ch; margin: .25rem 0 }
 main > table { display: block; overflow-x: auto }
 main > table td:first-child code { overflow-wrap: normal }
