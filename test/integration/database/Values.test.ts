@@ -1,6 +1,6 @@
 /**
- * What the database shows of the values that plain SQL stores, and which values it refuses. Decisions: "Responses of
- * the data API".
+ * The JSON of the values that plain SQL stores: numbers by their shortest decimals, times in UTC and cut to milliseconds,
+ * null where there is no value, every field. A value that JSON cannot show exactly is refused when it is written.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"

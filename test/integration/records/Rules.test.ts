@@ -9,8 +9,9 @@ import { petBenefits } from "../../../src/api/records/PetBenefits.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
 import { products } from "../../../src/api/records/Products.ts"
 import type { Stored } from "../../../src/api/records/Resource.ts"
+import * as Postgres from "../../../src/records/Postgres.ts"
 import type { Criteria, Repository } from "../../../src/records/Repository.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { type Dataset, dataset, storesOf } from "./stores.ts"
 import * as Pages from "../../../src/records/Pages.ts"
 
@@ -224,4 +225,16 @@ layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
       }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge")))
     )
   }
+
+  it.effect("a deep page has the order of all pages, also where Postgres joins its records by a hash", () =>
+    Effect.gen(function* () {
+      const ids = Array.from({ length: 300 }, (_, index) => ({ id: String((index * 7) % 300) }))
+      const { memory } = yield* storesOf(dataset(products, many(product, ...ids)))
+      const { url } = yield* TestDatabase
+      const sql = yield* clientOf(url, { settings: { enable_nestloop: "off", enable_mergejoin: "off" } })
+      const page = { limit: 100, offset: 100 }
+      const found = yield* Postgres.make(sql, products, { deep: 1 }).search({}, page)
+      assert.strictEqual(Pages.toText(found), Pages.toText(yield* memory.search({}, page)))
+    }).pipe(Effect.provideService(CurrentOrganization, CurrentOrganization.known("org_oakridge")))
+  )
 })
