@@ -5,8 +5,9 @@ import { CredentialDatabase, RecordDatabase, TaskDatabase } from "../database/Da
 import { poolsOf } from "../database/Databases.ts"
 import { organizations } from "../demo/DemoData.ts"
 import { LogWriter } from "../observability/LogWriter.ts"
-import { attempt, checksAt, type Fact } from "../operations/doctor/Check.ts"
-import * as Checks from "../operations/doctor/Checks.ts"
+import type { Fact } from "../operations/doctor/Check.ts"
+import { sessionSettingsLost } from "../operations/doctor/DatabaseChecks.ts"
+import { ignoredParameters, publicAddress, user } from "../operations/doctor/SettingsChecks.ts"
 import { OperatorsPage } from "../operations/OperationsListener.ts"
 import * as Processes from "../process/Processes.ts"
 import type { Settings } from "../operations/Config.ts"
@@ -16,9 +17,7 @@ const log = ({ advice, message }: Fact) =>
 
 /** Logs the findings of the checks that a start makes; of sessions, their problems as soon as a database answers. */
 const logFindings = Effect.fnUntraced(function* (settings: Settings) {
-  for (const { name, run } of checksAt("start", Checks.settings, settings)) {
-    yield* Effect.forEach(yield* attempt(name, run(settings)), log, { discard: true })
-  }
+  yield* Effect.forEach([...ignoredParameters(settings), ...user(), ...publicAddress(settings)], log, { discard: true })
   if (Option.isNone(settings.databaseUrl)) return
   const pools = poolsOf(settings, settings.databaseUrl.value, "1 second")
   const subjects = [
@@ -28,17 +27,15 @@ const logFindings = Effect.fnUntraced(function* (settings: Settings) {
   ]
   const request = { key: "the settings", within: Duration.seconds(5), unavailable: () => "no answer" as const }
   for (const subject of subjects) {
-    for (const { run } of checksAt("start", Checks.session, subject)) {
-      yield* Effect.retry(subject.sql.run(request, run(subject)), Schedule.spaced("1 second")).pipe(
-        Effect.flatMap((said) =>
-          Effect.forEach(
-            said.filter(({ status }) => status !== "ok"),
-            log
-          )
-        ),
-        Effect.forkScoped
-      )
-    }
+    yield* Effect.retry(subject.sql.run(request, sessionSettingsLost(subject)), Schedule.spaced("1 second")).pipe(
+      Effect.flatMap((found) =>
+        Effect.forEach(
+          found.filter(({ status }) => status !== "ok"),
+          log
+        )
+      ),
+      Effect.forkScoped
+    )
   }
 })
 

@@ -16,8 +16,9 @@ import * as Series from "../observability/Series.ts"
 import { version } from "../process/Package.ts"
 import { PspReads } from "../psp/PspReads.ts"
 import { ChangeClock } from "../records/ChangeClock.ts"
-import { type Check, checksAt } from "./doctor/Check.ts"
-import * as Checks from "./doctor/Checks.ts"
+import type { Fact } from "./doctor/Check.ts"
+import * as DatabaseChecks from "./doctor/DatabaseChecks.ts"
+import * as ServiceChecks from "./doctor/ServiceChecks.ts"
 
 const request: Store.Request<string> = {
   key: "health",
@@ -28,21 +29,20 @@ const request: Store.Request<string> = {
 /** Health responds within half a second. What takes longer than a statement is left out. */
 const longest = Duration.millis(450)
 
-/** The first fact of the checks that `/health` shows. */
-const stateOf = <Subject>(checks: ReadonlyArray<Check<Subject>>, subject: Subject) =>
-  Effect.map(
-    Effect.forEach(
-      checksAt("health", checks, subject),
-      ({ run }) =>
-        Effect.orElseSucceed(Effect.timeout(run(subject), longest), (): Effect.Success<ReturnType<typeof run>> => []),
-      { concurrency: "unbounded" }
-    ),
-    (found): Health["checks"][string] => {
-      const shown = found.flat().find(({ output }) => output !== undefined)
-      if (shown?.output === undefined) return { status: "pass" }
-      return { status: shown.status === "ok" ? "pass" : "warn", output: shown.output }
-    }
+/** The first fact that `/health` shows. */
+const stateOf = (facts: ReadonlyArray<Fact>): Health["checks"][string] => {
+  const shown = facts.find(({ output }) => output !== undefined)
+  if (shown?.output === undefined) return { status: "pass" }
+  return { status: shown.status === "ok" ? "pass" : "warn", output: shown.output }
+}
+
+const stateOfDatabase = (sql: Database, primary?: Database) => {
+  const subject = { sql, primary, request }
+  const checks = [DatabaseChecks.answers(subject), DatabaseChecks.replication(subject)].map((check) =>
+    Effect.orElseSucceed(Effect.timeout(check, longest), (): ReadonlyArray<Fact> => [])
   )
+  return Effect.map(Effect.all(checks, { concurrency: "unbounded" }), (found) => stateOf(found.flat()))
+}
 
 export class HealthChecks extends Context.Service<
   HealthChecks,
@@ -71,17 +71,16 @@ export class HealthChecks extends Context.Service<
       const { read } = yield* Series.current
       yield* read("practice_data_ready", () => (isReady() ? 1 : 0))
       yield* read("practice_data_stopping", () => (isStopping ? 1 : 0))
-      const databaseState = (sql: Database, primary?: Database) => stateOf(Checks.reached, { sql, primary, request })
       return HealthChecks.of({
         checks: Effect.all(
           {
-            records: databaseState(records, isSameDatabase(records, tasks) ? undefined : tasks),
-            credentials: databaseState(credentials),
-            tasks: databaseState(tasks),
-            changes: Effect.flatMap(changes.lastLag, (lag) =>
-              stateOf(Checks.lag, { lag, isDistributed: records.distribution.isDistributed() === true })
+            records: stateOfDatabase(records, isSameDatabase(records, tasks) ? undefined : tasks),
+            credentials: stateOfDatabase(credentials),
+            tasks: stateOfDatabase(tasks),
+            changes: Effect.map(changes.lastLag, (lag) =>
+              stateOf(DatabaseChecks.lag({ lag, isDistributed: records.distribution.isDistributed() === true }))
             ),
-            processor: Effect.flatMap(psp.state, (state) => stateOf(Checks.circuit, { state }))
+            processor: Effect.map(psp.state, (state) => stateOf(ServiceChecks.circuit(state)))
           },
           { concurrency: "unbounded" }
         ),

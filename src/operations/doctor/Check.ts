@@ -25,21 +25,8 @@ export const fail = (message: string, advice: string): Fact => ({ status: "fail"
 /** The facts whose conditions hold. */
 export const facts = (...all: ReadonlyArray<Fact | false>): ReadonlyArray<Fact> => all.filter((one) => one !== false)
 
-/** A check, and the occasions that run it: a start of the service, `/health`, or the doctor. */
-export interface Check<Subject, R = never> {
-  /** Begins the sentence that the check failed. */
-  readonly name: string
-  readonly at: ReadonlyArray<"start" | "health" | "doctor">
-  readonly applies?: (subject: Subject) => boolean
-  readonly run: (subject: Subject) => Effect.Effect<ReadonlyArray<Fact>, SqlError, R>
-}
-
-/** The checks of a list that an occasion runs on a subject. */
-export const checksAt = <Subject, R>(
-  occasion: Check<Subject>["at"][number],
-  checks: ReadonlyArray<Check<Subject, R>>,
-  subject: Subject
-) => checks.filter(({ applies, at }) => at.includes(occasion) && (applies?.(subject) ?? true))
+/** Checks by name, which begins the sentence that a check failed. */
+export type Checks<R = never> = Readonly<Record<string, Effect.Effect<ReadonlyArray<Fact>, SqlError, R>>>
 
 const timeout = Duration.seconds(6)
 
@@ -54,7 +41,7 @@ const unfinished = (name: string, cause: Cause.Cause<unknown>): ReadonlyArray<Fa
 }
 
 /** Runs a check. A failure or a timeout is a fact, and a check that hangs is left behind. */
-export const attempt = <E, R>(name: string, run: Effect.Effect<ReadonlyArray<Fact>, E, R>) =>
+const attempt = <R>(name: string, run: Checks<R>[string]) =>
   Effect.forkDetach(Effect.catchCause(run, (cause) => Effect.succeed(unfinished(name, cause)))).pipe(
     Effect.flatMap((fiber) => Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe()))),
     Effect.timeoutOrElse({
@@ -66,10 +53,10 @@ export const attempt = <E, R>(name: string, run: Effect.Effect<ReadonlyArray<Fac
     })
   )
 
-/** The facts of the doctor about a subject. The checks run one after the other: they share a connection, and one measures. */
-export const examine = <Subject, R>(checks: ReadonlyArray<Check<Subject, R>>, subject: Subject) =>
+/** The facts of checks. They run one after the other: they share a connection, and one measures. */
+export const examine = <R>(checks: Checks<R>) =>
   Effect.map(
-    Effect.forEach(checksAt("doctor", checks, subject), ({ name, run }) => attempt(name, run(subject))),
+    Effect.forEach(Object.entries(checks), ([name, run]) => attempt(name, run)),
     (found) => found.flat()
   )
 

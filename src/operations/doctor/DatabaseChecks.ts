@@ -261,11 +261,9 @@ const longestHeld = 60
 export const lag = ({ isDistributed, lag: seconds }: { readonly isDistributed: boolean; readonly lag: number }) => {
   const note = "Not served: the database is distributed over several servers"
   const held = `Held back for ${seconds} seconds: a replica is behind, or a transaction that has written is open on its primary`
-  return Effect.succeed(
-    facts(
-      isDistributed && { ...ok(note), output: note },
-      seconds > longestHeld && { ...fail(held, "End the transaction."), output: held }
-    )
+  return facts(
+    isDistributed && { ...ok(note), output: note },
+    seconds > longestHeld && { ...fail(held, "End the transaction."), output: held }
   )
 }
 

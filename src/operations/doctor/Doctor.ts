@@ -6,10 +6,13 @@ import { connect, type Database, type Options as Pool } from "../../database/Dat
 import { poolsOf } from "../../database/Databases.ts"
 import * as Embedded from "../../database/Embedded.ts"
 import * as Failure from "../../process/Failure.ts"
-import { config, type Settings } from "../Config.ts"
-import { attempt, checksAt, examine as examineOne, type Fact, fail, facts, type Finding, ok, warn } from "./Check.ts"
-import * as Checks from "./Checks.ts"
-import { environment } from "./SettingsChecks.ts"
+import { config, type Role, type Settings } from "../Config.ts"
+import * as Check from "./Check.ts"
+import { type Fact, fail, facts, type Finding, ok, warn } from "./Check.ts"
+import * as DatabaseChecks from "./DatabaseChecks.ts"
+import * as MigrationsCheck from "./MigrationsCheck.ts"
+import * as ServiceChecks from "./ServiceChecks.ts"
+import * as SettingsChecks from "./SettingsChecks.ts"
 
 const connectTimeout = Duration.seconds(4)
 
@@ -53,18 +56,32 @@ const sessions = Effect.fnUntraced(function* (variable: string, pools: ReadonlyA
       onSuccess: (sql) => {
         opened.push(sql)
         const subject = { pool, sql, variable }
-        return Effect.map(
-          Effect.forEach(checksAt("doctor", Checks.session, subject), ({ run }) => run(subject)),
-          (each) => each.flat()
-        )
+        const checks = [DatabaseChecks.route(subject), DatabaseChecks.sessionSettingsLost(subject)]
+        return Effect.map(Effect.all(checks), (each) => each.flat())
       }
     })
-    found.push(...(yield* attempt(`The connections of the ${pool.name ?? "database"}`, examined)))
+    found.push(...(yield* Check.examine({ [`The connections of the ${pool.name ?? "database"}`]: examined })))
     // The others would fail alike.
     if (opened.length <= index) break
   }
   return { found, sql: opened[0] }
 })
+
+/** The checks of a database of the configuration. */
+const checksOf = (subject: DatabaseChecks.Examined): Check.Checks => {
+  const { settings, sql, variable } = subject
+  const isServer = variable !== undefined
+  // The login of another role may not look at them.
+  const isMainOf = (...roles: ReadonlyArray<Role>) =>
+    (!isServer || variable === "DATABASE_URL") && settings.roles.some((role) => roles.includes(role))
+  return {
+    ...(isServer && { "The server": DatabaseChecks.server(subject), "Its connections": DatabaseChecks.room(subject) }),
+    "Its migrations": MigrationsCheck.ofExamined(subject),
+    ...(isMainOf("intake", "worker") && { "Its deletions": DatabaseChecks.deletions(sql) }),
+    ...(isMainOf("data-api") && { "Its changes": DatabaseChecks.changes(sql) }),
+    "Its replication": DatabaseChecks.replication(subject)
+  }
+}
 
 const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.Redacted) {
   const findings: Array<Finding> = []
@@ -76,7 +93,7 @@ const servers = Effect.fnUntraced(function* (settings: Settings, url: Redacted.R
     if (variable === "DATABASE_URL") primary = sql
     const subject = { settings, variable, pools, sql, request }
     const above = variable === "READ_DATABASE_URL" ? primary : undefined
-    findings.push(...inArea(variable, yield* examineOne(Checks.database, { ...subject, primary: above })))
+    findings.push(...inArea(variable, yield* Check.examine(checksOf({ ...subject, primary: above }))))
   }
   return { findings, sql: primary }
 })
@@ -123,7 +140,7 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
     const subject = { settings, variable: undefined, pools: [], sql, primary: undefined, request }
     return [
       ok(isGuest ? "Another process has it open, and shares it." : "It opens."),
-      ...(yield* examineOne(Checks.database, subject))
+      ...(yield* Check.examine(checksOf(subject)))
     ]
   }).pipe(
     Effect.catchTags({
@@ -138,7 +155,7 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
 
 /** All findings. */
 export const examine = Effect.fn("Doctor.examine")(function* () {
-  const configured = inArea("Configuration", yield* environment)
+  const configured = inArea("Configuration", yield* SettingsChecks.environment)
   const read = yield* Effect.option(config)
   if (Option.isNone(read)) return configured
   const settings = read.value
@@ -147,9 +164,14 @@ export const examine = Effect.fn("Doctor.examine")(function* () {
     : { findings: inArea("Embedded database", yield* embedded(settings)), sql: undefined }
   return [
     ...configured,
-    ...inArea("Configuration", yield* examineOne(Checks.settings, settings)),
+    ...inArea("Configuration", SettingsChecks.ignoredParameters(settings)),
+    ...inArea("Configuration", SettingsChecks.publicAddress(settings)),
+    ...inArea("Configuration", SettingsChecks.operatorsListener(settings)),
     ...findings,
-    ...inArea("Payment processor", yield* examineOne(Checks.processor, { settings, sql })),
-    ...inArea("Service", yield* examineOne(Checks.service, settings))
+    ...inArea(
+      "Payment processor",
+      yield* Check.examine({ "The processor": ServiceChecks.processor({ settings, sql }) })
+    ),
+    ...inArea("Service", yield* Check.examine({ "The service": ServiceChecks.service(settings) }))
   ]
 })

@@ -41,13 +41,11 @@ export interface Processor {
 }
 
 /** The circuit breaker of a running process. */
-export const circuit = ({ state }: { readonly state: Effect.Success<PspReads["Service"]["state"]> }) => {
+export const circuit = (state: Effect.Success<PspReads["Service"]["state"]>) => {
   const output = "Cannot be reached"
-  return Effect.succeed(
-    facts(
-      state === "none" && { ...ok("It is not configured."), output: "None" },
-      state === "down" && { ...fail(output, "Check the way to the processor."), output }
-    )
+  return facts(
+    state === "none" && { ...ok("It is not configured."), output: "None" },
+    state === "down" && { ...fail(output, "Check the way to the processor."), output }
   )
 }
 

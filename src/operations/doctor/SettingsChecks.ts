@@ -5,7 +5,7 @@ import * as OtlpConfig from "../../observability/OtlpConfig.ts"
 import * as Failure from "../../process/Failure.ts"
 import * as Variable from "../../process/Variable.ts"
 import { isLoopback, type Settings, variables } from "../Config.ts"
-import { type Fact, fail, ok, warn } from "./Check.ts"
+import { type Fact, fail, facts, ok, warn } from "./Check.ts"
 
 /** The text of a value: of a secret that is the URL of a Postgres, without its password and parameters. */
 const shown = (value: unknown, text: string) => {
@@ -56,24 +56,19 @@ const urls = {
 } as const
 
 /** The parameters of the URLs that nothing reads. */
-export const ignoredParameters = (settings: Settings) =>
-  Effect.succeed(
-    Object.entries(urls).flatMap(([variable, field]) => {
-      const url = Option.flatMap(settings[field], (text) =>
-        Result.getSuccess(ConnectionUrl.parse(Redacted.value(text)))
-      )
-      const names = Option.match(url, { onNone: () => [], onSome: ({ ignored }) => ignored.slice(0, 16) }).join(", ")
-      return names === "" ? [] : [warn(`${variable} has parameters that nothing reads: ${names}.`, "Remove them.")]
-    })
-  )
+export const ignoredParameters = (settings: Settings): ReadonlyArray<Fact> =>
+  Object.entries(urls).flatMap(([variable, field]) => {
+    const url = Option.flatMap(settings[field], (text) => Result.getSuccess(ConnectionUrl.parse(Redacted.value(text))))
+    const names = Option.match(url, { onNone: () => [], onSome: ({ ignored }) => ignored.slice(0, 16) }).join(", ")
+    return names === "" ? [] : [warn(`${variable} has parameters that nothing reads: ${names}.`, "Remove them.")]
+  })
 
 /** The user of the process. */
-export const user = Effect.sync(() =>
-  process.getuid?.() === 0 ? [warn("This process runs as root.", "Run it as a user of its own.")] : []
-)
+export const user = () =>
+  facts(process.getuid?.() === 0 && warn("This process runs as root.", "Run it as a user of its own."))
 
 /** The endpoints that are open, and to whom. */
-export const publicAddress = ({ databaseUrl, host, requireSignatures, roles }: Settings) => {
+export const publicAddress = ({ databaseUrl, host, requireSignatures, roles }: Settings): ReadonlyArray<Fact> => {
   const keys = Option.isNone(databaseUrl) ? "the public demo API keys" : "an API key"
   const deletions = requireSignatures
     ? "deletions that are signed"
@@ -84,14 +79,18 @@ export const publicAddress = ({ databaseUrl, host, requireSignatures, roles }: S
     "health"
   ]
   const reach = isLoopback(host) ? "this machine alone" : `every machine that reaches ${host}`
-  return Effect.succeed([ok(`Open to ${reach}: ${open.join("; ")}`)])
+  return [ok(`Open to ${reach}: ${open.join("; ")}`)]
 }
 
 /** An operators' listener that other machines reach. */
-export const operatorsListener = ({ operationsHost: host, operationsPort, operationsToken }: Settings) => {
-  if (isLoopback(host) || Option.isNone(operationsPort)) return Effect.succeed([])
+export const operatorsListener = ({
+  operationsHost: host,
+  operationsPort,
+  operationsToken
+}: Settings): ReadonlyArray<Fact> => {
+  if (isLoopback(host) || Option.isNone(operationsPort)) return []
   const lets = `OPERATIONS_HOST=${host} lets other machines read /metrics and /health`
-  return Effect.succeed([
+  return [
     Option.isNone(operationsToken)
       ? warn(
           `${lets} of the operators' listener, and there is no OPERATIONS_TOKEN: nobody sees its page.`,
@@ -101,5 +100,5 @@ export const operatorsListener = ({ operationsHost: host, operationsPort, operat
           `${lets} without a token, and the token travels in plain HTTP.`,
           "Let only monitors and a proxy with TLS reach this port."
         )
-  ])
+  ]
 }
