@@ -1,5 +1,5 @@
 /** The documentation of an API as a page, made of its OpenAPI document. */
-import { Array, Option, Record } from "effect"
+import { Array, Record } from "effect"
 import { bodyOf, type Document, type JsonSchema, lastOf, type Operation } from "../api/openapi/Parsed.ts"
 import { baseStyle, type Content, document as page, h, Html } from "./Html.ts"
 import { inline, markdown } from "./Markdown.ts"
@@ -90,16 +90,6 @@ const htmlOf = (fields: ReadonlyArray<Field>) => fields.length > 0 && h("dl")(fi
 
 const isSuccess = (status: string) => status.startsWith("2")
 
-/** A schema, or the one that it refers to. */
-const resolve = ({ components: { schemas } }: Document, schema: JsonSchema): JsonSchema =>
-  schema.$ref === undefined ? schema : (schemas[lastOf(schema.$ref)] ?? schema)
-
-const schemaOf = ({ responses }: Operation): JsonSchema =>
-  Option.match(
-    Array.findFirst(Object.entries(responses), ([status]) => isSuccess(status)),
-    { onNone: () => ({}), onSome: ([, { content }]) => content?.["application/json"].schema ?? {} }
-  )
-
 const referencesOf = ({ $ref, anyOf = [], items, properties = {} }: JsonSchema): ReadonlyArray<string> => [
   ...($ref === undefined ? [] : [lastOf($ref)]),
   ...[...anyOf, ...(items ? [items] : []), ...Object.values(properties)].flatMap(referencesOf)
@@ -107,78 +97,87 @@ const referencesOf = ({ $ref, anyOf = [], items, properties = {} }: JsonSchema):
 
 const provisional = (isProvisional = false) => isProvisional && h("small")(" provisional")
 
-interface Endpoint {
-  readonly method: string
-  readonly path: string
-  readonly operation: Operation
-}
-
-const endpointsOf = ({ paths, servers: [{ url }] }: Document): ReadonlyArray<Endpoint> =>
-  Object.entries(paths).flatMap(([path, { get, post }]) => [
-    ...(get ? [{ method: "GET", path: `${url}${path}`, operation: get }] : []),
-    ...(post ? [{ method: "POST", path: `${url}${path}`, operation: post }] : [])
-  ])
+const section = (id: string, title: string, ...content: ReadonlyArray<Content>) =>
+  h("section", { id })(h("h2")(title), content)
 
 /** Fields of more operations than these are described once. */
 const fewOperations = 3
 
-/** The page of a document. */
-class Documentation {
-  readonly #document: Document
-  readonly #endpoints: ReadonlyArray<Endpoint>
-  /** The names of types that others refer to, which stand by themselves. */
-  readonly #shared: ReadonlyArray<string>
-  /** The fields that many operations have, by their HTML. */
-  readonly #common: Readonly<Record<string, Field>>
-
-  constructor(given: Document) {
-    const { components } = given
-    const schemas = Record.map(components.schemas, (schema) => expanded(components.schemas, schema))
-    const document = { ...given, components: { ...components, schemas } }
-    this.#document = document
-    this.#endpoints = endpointsOf(document)
-    this.#shared = Array.dedupe(Object.values(document.components.schemas).flatMap(referencesOf))
-    const fields = this.#endpoints.flatMap(({ operation }) => [
-      ...this.#requestOf(operation),
-      ...this.#responseOf(operation)
-    ])
-    const many = Record.filter(Array.groupBy(fields, keyOf), ({ length }) => length > fewOperations)
-    this.#common = Record.map(many, ([field]) => field)
+/** The operations of a document, with their schemas and fields. */
+const endpointsOf = (document: Document, schemas: Readonly<Record<string, JsonSchema>>) => {
+  const resolve = (schema: JsonSchema = {}) =>
+    schema.$ref === undefined ? schema : (schemas[lastOf(schema.$ref)] ?? schema)
+  const endpointOf = (method: string, path: string, operation: Operation) => {
+    const body = bodyOf(document, operation)?.content["application/json"]
+    const [success] = Object.entries(operation.responses).filter(([status]) => isSuccess(status))
+    const returned = success?.[1].content?.["application/json"].schema ?? {}
+    return {
+      method,
+      path: `${document.servers[0].url}${path}`,
+      operation,
+      example: body?.examples?.demo.value,
+      returned,
+      request: fieldsOf(resolve(body?.schema), true),
+      response: fieldsOf(resolve(returned), false),
+      /** The names of the types in the response. */
+      types: referencesOf(resolve(returned))
+    }
   }
+  return Object.entries(document.paths).flatMap(([path, { get, post }]) => [
+    ...(get ? [endpointOf("GET", path, get)] : []),
+    ...(post ? [endpointOf("POST", path, post)] : [])
+  ])
+}
 
-  #requestOf(operation: Operation): ReadonlyArray<Field> {
-    const body = bodyOf(this.#document, operation)?.content["application/json"]
-    return fieldsOf(resolve(this.#document, body?.schema ?? {}), true)
-  }
+type Endpoint = ReturnType<typeof endpointsOf>[number]
 
-  #responseOf(operation: Operation): ReadonlyArray<Field> {
-    return fieldsOf(resolve(this.#document, schemaOf(operation)), false)
-  }
+/** The errors of all operations by their status, each once. */
+const errorsOf = (endpoints: ReadonlyArray<Endpoint>) => {
+  const errors = endpoints.flatMap(({ operation }) =>
+    Object.entries(operation.responses).flatMap(([status, { description }]) =>
+      isSuccess(status) ? [] : [`**${status}** ${description}`]
+    )
+  )
+  return h("ul")(
+    Array.dedupe(errors)
+      .toSorted()
+      .map((text) => h("li")(inline(text)))
+  )
+}
+
+/**
+ * The page of an OpenAPI document.
+ *
+ * @param start markdown at the top
+ * @param script the address of the script that sends requests
+ * @param key an API key to try it with
+ */
+export const render = (document: Document, start: string, script: string, key: string | undefined): string => {
+  const { components, info, servers, tags } = document
+  const schemas = Record.map(components.schemas, (schema) => expanded(components.schemas, schema))
+  const endpoints = endpointsOf(document, schemas)
+  // Types that others refer to stand by themselves.
+  const shared = Object.values(schemas).flatMap(referencesOf)
+  const all = endpoints.flatMap(({ request, response }) => [...request, ...response])
+  const many = Record.filter(Array.groupBy(all, keyOf), ({ length }) => length > fewOperations)
 
   /** Fields under a title, those that many operations have by their names. */
-  #fields(title: string, fields: ReadonlyArray<Field>): Content {
-    const isCommon = (field: Field) => keyOf(field) in this.#common
-    const common = fields.filter(isCommon)
+  const fieldList = (title: string, fields: ReadonlyArray<Field>): Content => {
+    const isCommon = (field: Field) => keyOf(field) in many
     const own = fields.filter((field) => !isCommon(field))
+    const common = fields.filter(isCommon).map(({ name }) => name)
     return (
       fields.length > 0 && [
         h("h4")(title),
         htmlOf(own),
-        common.length > 0 && h("p")(`Common fields: ${common.map(({ name }) => name).join(", ")}`)
+        common.length > 0 && h("p")(`Common fields: ${common.join(", ")}`)
       ]
     )
   }
 
-  #returned(operation: Operation): Content {
-    const { $ref = "" } = schemaOf(operation)
-    return this.#shared.includes(lastOf($ref))
-      ? [h("h4")("Response"), h("p")(typeOf({ $ref }))]
-      : this.#fields("Response", this.#responseOf(operation))
-  }
-
   /** The description and the statuses of an operation, or a link to the first operation that has the same. */
-  #about({ description = "", operationId, responses }: Operation): Content {
-    const first = this.#endpoints.find(({ operation }) => operation.description === description)?.operation
+  const aboutOf = ({ description = "", operationId, responses }: Operation): Content => {
+    const first = endpoints.find(({ operation }) => operation.description === description)?.operation
     const { operationId: id = operationId, summary = id } = first ?? {}
     if (id !== operationId) {
       return h("p")("Description and statuses: ", h("a", { href: `#${id}` })(summary), ".")
@@ -193,29 +192,27 @@ class Documentation {
     ]
   }
 
-  #operation({ method, operation, path }: Endpoint): Html {
+  const articleOf = ({ example, method, operation, path, request, response, returned }: Endpoint): Html => {
     const { operationId, parameters, summary = operationId } = operation
-    const example = bodyOf(this.#document, operation)?.content["application/json"].examples?.demo.value
     const client = clientExample(operation, example)
+    const headers = parameters.map(({ description = "", name, required = false, schema }) =>
+      fieldOf(name, typeOf(schema), required, description)
+    )
+    const isShared = returned.$ref !== undefined && shared.includes(lastOf(returned.$ref))
     return h("article", { id: operationId })(
       h("h3")(summary, provisional(operation["x-provisional"])),
       h("p")(h("code")(`${method} ${path}`)),
-      this.#about(operation),
+      aboutOf(operation),
       h("pre", { "data-request": true })(curlExample(method, path, operation, example)),
       client !== undefined && h("pre")(client),
-      this.#fields(
-        "Request headers",
-        parameters.map(({ description = "", name, required = false, schema }) =>
-          fieldOf(name, typeOf(schema), required, description)
-        )
-      ),
-      this.#fields("Request", this.#requestOf(operation)),
-      this.#returned(operation)
+      fieldList("Request headers", headers),
+      fieldList("Request", request),
+      isShared ? [h("h4")("Response"), h("p")(typeOf(returned))] : fieldList("Response", response)
     )
   }
 
-  #type(name: string): Html {
-    const schema = this.#document.components.schemas[name] ?? {}
+  const typeArticle = (name: string): Html => {
+    const schema = schemas[name] ?? {}
     return h("article", { id: name })(
       h("h3")(name, provisional(schema["x-provisional"])),
       schema.description !== undefined && h("p")(inline(schema.description)),
@@ -223,86 +220,50 @@ class Documentation {
     )
   }
 
-  /** The endpoints of a tag, and the names of the types that they return. */
-  #tagged(tag: string) {
-    const endpoints = this.#endpoints.filter(({ operation }) => operation.tags.includes(tag))
-    const types = endpoints.flatMap(({ operation }) => referencesOf(resolve(this.#document, schemaOf(operation))))
-    return { endpoints, types: Array.dedupe(types) }
-  }
-
+  const tagged = (tag: string) => endpoints.filter(({ operation }) => operation.tags.includes(tag))
   /** A tag with its operations, and the types that no later tag has. */
-  #tag(tag: string, about: string, later: ReadonlyArray<string>): Html {
-    const { endpoints, types } = this.#tagged(tag)
-    const others = later.flatMap((name) => this.#tagged(name).types)
-    return h("section", { id: tag })(
-      h("h2")(tag),
-      h("p")(inline(about)),
-      endpoints.map((endpoint) => this.#operation(endpoint)),
-      types.filter((name) => !others.includes(name)).map((name) => this.#type(name))
-    )
+  const tagSection = ({ description = "", name }: Document["tags"][number], index: number): Html => {
+    const others = tags.slice(index + 1).flatMap((later) => tagged(later.name).flatMap(({ types }) => types))
+    const types = tagged(name).flatMap((endpoint) => endpoint.types)
+    const own = Array.dedupe(types).filter((type) => !others.includes(type))
+    return section(name, name, h("p")(inline(description)), tagged(name).map(articleOf), own.map(typeArticle))
   }
 
-  #errors(): Html {
-    const errors = this.#endpoints.flatMap(({ operation: { operationId, responses } }) =>
-      Object.entries(responses).flatMap(([status, { description }]) =>
-        isSuccess(status) ? [] : [{ operationId, text: `**${status}** ${description}` }]
+  const listSection = (id: string, title: string, fields: ReadonlyArray<Field>): Content =>
+    fields.length > 0 && section(id, title, htmlOf(fields))
+  const common = Object.values(many).map(([field]) => field)
+  const headers = Object.entries(components.headers).map(([name, about]) => fieldOf(name, "", false, about.description))
+  const errorTypes = ["ErrorDetail", "HTTPValidationError", "ValidationError"].map(typeArticle)
+  const sections = [
+    "quick-start",
+    "introduction",
+    ...tags.map(({ name }) => name),
+    "common-fields",
+    "errors",
+    "headers"
+  ]
+  return page(
+    info.title,
+    [Html.markup(`<style>${style}</style>`), h("script", { src: script, defer: true })()],
+    h("a", { class: "skip", href: "#main" })("Skip to the content"),
+    h("header")(
+      h("p")(
+        h("a", { href: "/" })("Practice Data"),
+        h("a", { href: `${servers[0].url}/openapi.json` })("OpenAPI document"),
+        h("a", { href: "#contents" })("Contents")
       )
+    ),
+    h("main", { id: "main", "data-key": key })(
+      h("h1")(`${info.title} ${info.version}`),
+      markdown(start),
+      section("introduction", "Introduction", markdown(info.description)),
+      tags.map(tagSection),
+      listSection("common-fields", "Common fields", common),
+      section("errors", "Errors", errorsOf(endpoints), errorTypes),
+      listSection("headers", "Headers of responses", headers)
+    ),
+    h("nav", { id: "contents", "aria-label": "Contents" })(
+      sections.map((name) => h("a", { href: `#${name}` })(name.replaceAll("-", " ")))
     )
-    const grouped = Object.entries(Array.groupBy(errors, ({ text }) => text)).toSorted(([a], [b]) => (a < b ? -1 : 1))
-    return h("section", { id: "errors" })(
-      h("h2")("Errors"),
-      h("ul")(grouped.map(([text]) => h("li")(inline(text)))),
-      ["ErrorDetail", "HTTPValidationError", "ValidationError"].map((name) => this.#type(name))
-    )
-  }
-
-  #list(id: string, title: string, fields: ReadonlyArray<Field>): Content {
-    return fields.length > 0 && h("section", { id })(h("h2")(title), htmlOf(fields))
-  }
-
-  render(start: string, script: string, key: string | undefined): string {
-    const { components, info, servers, tags } = this.#document
-    const sections = ["quick-start", "introduction", ...tags.map(({ name }) => name)]
-    const names = [...sections, "common-fields", "errors", "headers"]
-    const headers = Object.entries(components.headers).map(([name, about]) =>
-      fieldOf(name, "", false, about.description)
-    )
-    return page(
-      info.title,
-      [Html.markup(`<style>${style}</style>`), h("script", { src: script, defer: true })()],
-      h("a", { class: "skip", href: "#main" })("Skip to the content"),
-      h("header")(
-        h("p")(
-          h("a", { href: "/" })("Practice Data"),
-          h("a", { href: `${servers[0].url}/openapi.json` })("OpenAPI document"),
-          h("a", { href: "#contents" })("Contents")
-        )
-      ),
-      h("main", { id: "main", "data-key": key })(
-        h("h1")(`${info.title} ${info.version}`),
-        markdown(start),
-        h("section", { id: "introduction" })(h("h2")("Introduction"), markdown(info.description)),
-        tags.map(({ description = "", name }, index) => {
-          const later = tags.slice(index + 1).map((tag) => tag.name)
-          return this.#tag(name, description, later)
-        }),
-        this.#list("common-fields", "Common fields", Object.values(this.#common)),
-        this.#errors(),
-        this.#list("headers", "Headers of responses", headers)
-      ),
-      h("nav", { id: "contents", "aria-label": "Contents" })(
-        names.map((name) => h("a", { href: `#${name}` })(name.replaceAll("-", " ")))
-      )
-    )
-  }
+  )
 }
-
-/**
- * The page of an OpenAPI document.
- *
- * @param start markdown at the top
- * @param script the address of the script that sends requests
- * @param key an API key to try it with
- */
-export const render = (document: Document, start: string, script: string, key: string | undefined): string =>
-  new Documentation(document).render(start, script, key)
