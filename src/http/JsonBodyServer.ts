@@ -1,8 +1,8 @@
 /** Reads and checks JSON bodies, before and after their fields are decoded. */
 import { isUtf8 } from "node:buffer"
 import { IncomingMessage } from "node:http"
-import { Bytes, ByteSize, Context, Effect, Layer, Schema, type Scope, Stream } from "effect"
-import { HttpIncomingMessage, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Bytes, Context, Effect, Layer, Schema, type Scope, Stream } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, type HttpApiEndpoint } from "effect/http-api"
 import { EncodingUnsupported, marked, PayloadTooLarge, RequestInvalid, ServiceBusy } from "../api/Errors.ts"
 import { faults, invalidAt, invalidRequest, validationErrors } from "../api/Faults.ts"
@@ -76,8 +76,8 @@ const tooLarge = (maxBytes: number) =>
   )
 
 /**
- * Reads a body by Node's events, where nobody has read from it and its client does not wait for a 100. effect makes a
- * stream of it, which costs a sixth of a single record's CPU time.
+ * Reads a body by Node's events, where nobody has read from it and its client does not wait for a 100. A stream of it
+ * costs a sixth of a single record's CPU time.
  */
 const readEvents = (source: IncomingMessage) =>
   Effect.callback<Uint8Array<ArrayBuffer>, NotRead>((resume) => {
@@ -92,23 +92,7 @@ const readEvents = (source: IncomingMessage) =>
       .on("close", () => resume(Effect.fail(notUtf8)))
   })
 
-const readShort = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) => {
-  const { headers, source } = request
-  if (source instanceof IncomingMessage && !source.readableDidRead && headers["expect"] === undefined) {
-    return readEvents(source)
-  }
-  return request.arrayBuffer.pipe(
-    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
-    Effect.map((buffer) => new Uint8Array(buffer)),
-    Effect.catch(({ reason }): Effect.Effect<never, NotRead> =>
-      reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge"
-        ? tooLarge(maxBytes)
-        : Effect.fail(notUtf8)
-    )
-  )
-}
-
-const readLong = Effect.fnUntraced(function* (
+const readStream = Effect.fnUntraced(function* (
   request: HttpServerRequest.HttpServerRequest,
   maxBytes: number,
   budget: Budget
@@ -138,8 +122,10 @@ export const readBody = (
   request: HttpServerRequest.HttpServerRequest,
   { maxBytes, budget }: { readonly maxBytes: number; readonly budget: Budget }
 ): Effect.Effect<Uint8Array<ArrayBuffer>, NotRead, Scope.Scope> => {
-  if (Number(request.headers["content-length"] ?? 0) > maxBytes) return tooLarge(maxBytes)
-  return mayBeLarge(request) ? readLong(request, maxBytes, budget) : readShort(request, maxBytes)
+  const { headers, source } = request
+  if (Number(headers["content-length"] ?? 0) > maxBytes) return tooLarge(maxBytes)
+  const isPlain = source instanceof IncomingMessage && !source.readableDidRead && headers["expect"] === undefined
+  return isPlain && !mayBeLarge(request) ? readEvents(source) : readStream(request, maxBytes, budget)
 }
 
 /** The schema of the body of an endpoint. */
