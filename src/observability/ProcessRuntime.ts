@@ -1,7 +1,7 @@
 /** The process itself: its memory, its CPU time, the delay of its event loop, and its build. */
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
-import { Context, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { version } from "../process/Package.ts"
 import * as Series from "./Series.ts"
 
@@ -34,42 +34,24 @@ const watchEventLoop = Effect.gen(function* () {
   }
 })
 
-const memory = () => process.memoryUsage.rss()
-
-export class ProcessRuntime extends Context.Service<
-  ProcessRuntime,
-  {
-    /** Resident memory, in bytes. */
-    readonly memory: () => number
-    /** The delay of the event loop at a quantile, in the last 15 to 30 seconds; in seconds. */
-    readonly eventLoopDelay: (quantile: number) => number
-  }
->()("practice-data/observability/ProcessRuntime") {
-  /** This process, in its metrics too. */
-  static readonly layer = (roles: ReadonlyArray<string>) =>
-    Layer.effect(
-      ProcessRuntime,
-      Effect.gen(function* () {
-        const { gauge, read } = yield* Series.current
-        const eventLoopDelay = yield* watchEventLoop
-        for (const [at, quantile] of [
-          ["p50", 0.5],
-          ["p99", 0.99],
-          ["max", 1]
-        ] as const) {
-          yield* read("practice_data_event_loop_delay_seconds", () => eventLoopDelay(quantile), { at })
-        }
-        yield* read("process_resident_memory_bytes", memory)
-        yield* read("process_cpu_seconds_total", () => {
-          const { system, user } = process.cpuUsage()
-          return (system + user) / 1e6
-        })
-        yield* read("nodejs_heap_size_used_bytes", () => getHeapStatistics().used_heap_size)
-        yield* read("nodejs_heap_size_total_bytes", () => getHeapStatistics().total_heap_size)
-        yield* read("nodejs_heap_size_limit_bytes", () => getHeapStatistics().heap_size_limit)
-        gauge("process_start_time_seconds").set(performance.timeOrigin / 1000)
-        gauge("practice_data_build_info", { version, node: process.versions.node, roles: roles.join(",") }).set(1)
-        return ProcessRuntime.of({ eventLoopDelay, memory })
+/** Measures this process until the scope closes. */
+export const layer = (roles: ReadonlyArray<string>) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const { gauge, read } = yield* Series.current
+      const delayOf = yield* watchEventLoop
+      yield* read("practice_data_event_loop_delay_seconds", () => delayOf(0.5), { at: "p50" })
+      yield* read("practice_data_event_loop_delay_seconds", () => delayOf(0.99), { at: "p99" })
+      yield* read("practice_data_event_loop_delay_seconds", () => delayOf(1), { at: "max" })
+      yield* read("process_resident_memory_bytes", () => process.memoryUsage.rss())
+      yield* read("process_cpu_seconds_total", () => {
+        const { system, user } = process.cpuUsage()
+        return (system + user) / 1e6
       })
-    )
-}
+      yield* read("nodejs_heap_size_used_bytes", () => getHeapStatistics().used_heap_size)
+      yield* read("nodejs_heap_size_total_bytes", () => getHeapStatistics().total_heap_size)
+      yield* read("nodejs_heap_size_limit_bytes", () => getHeapStatistics().heap_size_limit)
+      gauge("process_start_time_seconds").set(performance.timeOrigin / 1000)
+      gauge("practice_data_build_info", { version, node: process.versions.node, roles: roles.join(",") }).set(1)
+    })
+  )

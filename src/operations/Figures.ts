@@ -2,7 +2,6 @@
 import { Clock, Context, Effect, Layer, Metric, Option, Predicate, Schedule } from "effect"
 import type { Health } from "../api/IntakeApi.ts"
 import * as Exposition from "../observability/Exposition.ts"
-import { ProcessRuntime } from "../observability/ProcessRuntime.ts"
 import * as Recent from "../observability/Recent.ts"
 import * as Series from "../observability/Series.ts"
 import { answering, Children } from "../process/Children.ts"
@@ -24,10 +23,6 @@ export interface ProcessSnapshot {
   readonly ready: boolean
   /** The state of each dependency by its name. */
   readonly checks: Health["checks"]
-  /** Resident memory, in bytes. */
-  readonly memory: number
-  /** The 99th percentile, in milliseconds. */
-  readonly eventLoopDelay: number
 }
 
 /** A process that does not answer, and why. */
@@ -50,7 +45,6 @@ const ownMetrics = Effect.map(Metric.MetricRegistry, (registry) =>
 const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
   const health = yield* HealthChecks
   const recent = yield* Recent.Recent
-  const { eventLoopDelay, memory } = yield* ProcessRuntime
   const metrics = yield* ownMetrics
   const snapshot = Effect.gen(function* () {
     const [ready, checks] = yield* Effect.all([health.isReady, health.checks], { concurrency: 2 })
@@ -63,9 +57,7 @@ const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
       metrics: yield* metrics,
       recent: yield* recent.snapshot,
       ready,
-      checks,
-      memory: memory(),
-      eventLoopDelay: eventLoopDelay(0.99) * 1000
+      checks
     }
     return own
   })
@@ -189,8 +181,8 @@ export class Watch extends Context.Service<
   )
 }
 
-/** The highest value of a metric; undefined without one. */
-export const highest = ({ processes }: Seen, name: string): number | undefined => {
+/** The highest value of a metric, whose labels may be part of the name; undefined without one. */
+export const highest = (processes: ReadonlyArray<ProcessSnapshot>, name: string): number | undefined => {
   const values = processes
     .flatMap(({ metrics }) => metrics.split("\n"))
     .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))

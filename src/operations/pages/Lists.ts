@@ -26,11 +26,11 @@ const transactions = (rows: ReadonlyArray<Transaction>, now: number) =>
   })
 
 const changesTiles = (seen: Seen) => {
-  const waiting = highest(seen, "practice_data_changes_waiting")
-  const lag = highest(seen, "practice_data_changes_lag_seconds")
+  const waiting = highest(seen.processes, "practice_data_changes_waiting")
+  const lag = highest(seen.processes, "practice_data_changes_lag_seconds")
   return h("dl", { class: "tiles" })(
     lagTile("Changes held back", lag, "delay until readers see a change"),
-    lagTile("Replica lag", highest(seen, "practice_data_replica_lag_seconds"), "of READ_DATABASE_URL"),
+    lagTile("Replica lag", highest(seen.processes, "practice_data_replica_lag_seconds"), "of READ_DATABASE_URL"),
     tile("Readers waiting", waiting === undefined ? "–" : Format.count(waiting), "for the next change, in long polls")
   )
 }

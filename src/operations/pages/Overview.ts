@@ -106,8 +106,11 @@ const processes = ({ processes: all, silent }: Seen, now: number): Content => [
       Process: ({ pid, process }) => [process, " ", small("pid ", pid)],
       State: ({ ready }) => (ready ? badge("fine", "ready") : badge("problem", "not ready")),
       Started: ({ startedAt }) => Format.moment(startedAt, now),
-      Memory: { number: ({ memory }) => Format.bytes(memory) },
-      "Event loop delay p99": { number: ({ eventLoopDelay }) => Format.latency(eventLoopDelay) },
+      Memory: { number: (one) => Format.bytes(highest([one], "process_resident_memory_bytes") ?? 0) },
+      "Event loop delay p99": {
+        number: (one) =>
+          Format.latency(1000 * (highest([one], 'practice_data_event_loop_delay_seconds{at="p99"}') ?? 0))
+      },
       Version: ({ version }) => version,
       Roles: ({ roles }) => roles.join(", ")
     }
@@ -124,7 +127,7 @@ export const page = Page.page(
       h("dl", { class: "tiles" })(
         requestTiles(seen, recent, now),
         Result.isSuccess(counts) && taskTiles(counts.success, now),
-        heldBackTile(highest(seen, "practice_data_changes_lag_seconds"))
+        heldBackTile(highest(seen.processes, "practice_data_changes_lag_seconds"))
       ),
       Result.isFailure(counts) && unreadable(`Deletions: ${counts.failure.message}`),
       section("dependencies", "Dependencies", dependencies(seen, now)),

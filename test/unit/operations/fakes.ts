@@ -90,12 +90,12 @@ export const processOf = (now: number, some: Partial<ProcessSnapshot> = {}): Pro
   roles: ["data-api", "intake", "worker"],
   metrics: `practice_data_changes_lag_seconds 0
 practice_data_changes_waiting 3
-practice_data_replica_lag_seconds{process="1"} 0.4`,
+practice_data_replica_lag_seconds{process="1"} 0.4
+process_resident_memory_bytes ${180 * 1024 ** 2}
+practice_data_event_loop_delay_seconds{at="p99"} 0.0032`,
   recent: Recent.make().snapshot(now),
   ready: true,
   checks: checksOf({ records: null, credentials: null, tasks: null, changes: null, processor: null }),
-  memory: 180 * 1024 ** 2,
-  eventLoopDelay: 3.2,
   ...some
 })
 
