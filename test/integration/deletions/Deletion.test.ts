@@ -1,11 +1,43 @@
-/** The invoices and lines that a deletion deletes, and the items that its outcome counts, in the database. */
-import { assert } from "@effect/vitest"
-import { Arbitrary, Array, Effect, Schema } from "effect"
+/** The invoices and lines that deletions delete: which ones, when, together, and in one transaction with their tasks. */
+import { assert, layer } from "@effect/vitest"
+import { Arbitrary, Array, Clock, DateTime, Duration, Effect, Fiber, Layer, Order, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { Deletions } from "../../../src/deletions/Delivery.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
-import { invoices, lines, outcomeOf, owners, rowsOf, seedInvoices } from "../../support/deletions/invoiceFixture.ts"
-import { claimAll, delay, delivery, inItsOwnTime, overPostgres, scheduled } from "../../support/deletions/support.ts"
+import { type Claim, TaskFailed } from "../../../src/deletions/Task.ts"
+import { noItems } from "../../../src/api/DeletionTasks.ts"
+import {
+  deleted,
+  deletedIds,
+  invoices,
+  lines,
+  outcomeOf,
+  owners,
+  rowsOf,
+  seedInvoices
+} from "../../support/deletions/invoiceFixture.ts"
+import {
+  type Check,
+  claimAll,
+  claimed,
+  claimOne,
+  completes,
+  delay,
+  delivery,
+  inItsOwnTime,
+  isIdle,
+  isSuperseded,
+  layerPostgres,
+  lease,
+  onDatabase,
+  overPostgres,
+  postgres,
+  runOne,
+  scheduled
+} from "../../support/deletions/support.ts"
+import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
+import { eventually } from "../../support/eventually.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
 
 type Invoice = Deletions["invoices"][number]
 type Line = Deletions["invoice_lines"][number]
@@ -108,5 +140,209 @@ overPostgres("a deletion", (it) => {
         }
       }).pipe(inItsOwnTime),
     { arbitrary: { runs: 40, size: 20, maxShrinks: 50 } }
+  )
+})
+
+const i1 = { invoices: [{ invoice_id: "i1" }] }
+const all = ["i1", "i1a", "i1b"]
+const last = "9999-12-31 23:59:59.999999+00"
+
+overPostgres("a deletion", (it) => {
+  it.effect("keeps the first time of a deletion, and changes updated_at each time", () =>
+    Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      const times = Effect.map(rowsOf(sql), (rows) =>
+        rows.flatMap(({ deleted_at, id, is_deleted, updated_at }) => (is_deleted ? [[id, deleted_at, updated_at]] : []))
+      )
+      const minute = (number: number) => `2026-01-31 09:3${number}:00+00`
+      const [first, second, third] = [minute(1), minute(2), minute(3)] as const
+      yield* deleted({ invoice_lines: [{ invoice_line_id: "i1a" }] })
+      yield* deleted(i1)
+      assert.deepStrictEqual(yield* times, [
+        ["i1", second, second],
+        ["i1a", first, second],
+        ["i1b", second, second]
+      ])
+      yield* deleted(i1)
+      assert.deepStrictEqual(yield* times, [
+        ["i1", second, third],
+        ["i1a", first, third],
+        ["i1b", second, third]
+      ])
+    }).pipe(inItsOwnTime)
+  )
+
+  it.effect.each([
+    ["2030-01-01 00:00:00.999999+00", "2030-01-01 00:00:01+00"],
+    ["9999-12-31 23:59:59.999998+00", last],
+    // None is later.
+    [last, last]
+  ])("has an updated_at after one that is ahead of the clock: %s", ([before, after]) =>
+    Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* sql`update invoices set updated_at = ${before} where id = 'i1'`
+      yield* sql`update invoice_lines set updated_at = ${before} where id in ('i1a', 'i1b')`
+      yield* deleted(i1)
+      const rows = yield* rowsOf(sql)
+      const times = rows.flatMap((row) => (row.is_deleted ? [row.updated_at] : []))
+      assert.deepStrictEqual(times, [after, after, after])
+    }).pipe(inItsOwnTime)
+  )
+
+  it.effect("of a worker that was superseded changes nothing", () =>
+    Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      const { claim } = yield* claimed("superseded")
+      yield* sql`update deletion_tasks set payload = '{"invoices":[{"invoice_id":"i1"}],"invoice_lines":[]}'`
+      yield* TestClock.adjust("1 hour")
+      const next = yield* claimOne()
+      yield* isSuperseded(claim)
+      assert.isEmpty(deletedIds(yield* rowsOf(sql)))
+      yield* completes(next)
+      assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), all)
+    }).pipe(inItsOwnTime)
+  )
+})
+
+const millisOf = (time: string | null | undefined) =>
+  time == null ? 0 : DateTime.toEpochMillis(DateTime.makeUnsafe(time))
+
+// A client that syncs by time has read until now: a row must not appear behind that.
+layer(TestDatabase.layerDatabases, onDatabase)("a deletion that waited for a row", (it) => {
+  it.effect.each([
+    ["an invoice", "select 1 from invoices where organization_id = 'org_a' and id = 'i1' for update"],
+    ["a line", "select 1 from invoice_lines where organization_id = 'org_a' and id = 'i1b' for update"],
+    ["its task", "select 1 from deletion_tasks for update"]
+  ] as const)("has the time at which it had the row: %s", ([, lock]) =>
+    Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* scheduled(delivery("waits", { ...i1, invoice_lines: [{ invoice_line_id: "i3a" }] }))
+      const [claim] = yield* claimAll()
+      if (claim === undefined) return assert.fail("There is a task")
+      const other = yield* elsewhere
+      const holding = yield* openTransaction(other, other.unsafe(lock))
+      const running = yield* Effect.forkScoped(runOne(claim), { startImmediately: true })
+      yield* eventually(
+        "a session that waits for the lock",
+        other`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        ({ length }) => length > 0
+      )
+      yield* other`select pg_sleep(0.3)`
+      const releasedAt = yield* Clock.currentTimeMillis
+      yield* holding.commit
+      assert.strictEqual((yield* Fiber.join(running))._tag, "Completed")
+      const rows = (yield* rowsOf(sql)).filter((row) => row.is_deleted)
+      assert.deepStrictEqual(deletedIds(rows), [...all, "i3a"])
+      const [task] = yield* sql<{ finished_at: string }>`select finished_at::text from deletion_tasks`
+      const times = new Set([task?.finished_at, ...rows.flatMap((row) => [row.deleted_at, row.updated_at])])
+      assert.strictEqual(times.size, 1)
+      // The time of the statement's start is cut to a millisecond, and it was sent a little earlier.
+      assert.isAtLeast(millisOf(task?.finished_at), releasedAt - 200)
+      assert.isAtMost(millisOf(task?.finished_at), yield* Clock.currentTimeMillis)
+    }).pipe(Effect.scoped, Effect.provide(Scheduler.layer(Duration.zero)))
+  )
+})
+
+/** The invoice that cannot be deleted. */
+const refused = "i3"
+
+const memory = Scheduler.layerMemory(delay, ({ invoices }) =>
+  invoices.some(({ invoice_id }) => invoice_id === refused)
+    ? Effect.fail(new TaskFailed({ message: "i3 stays" }))
+    : Effect.succeed(noItems)
+)
+
+/** Runs SQL before an invoice is updated. */
+const onUpdate = Effect.fnUntraced(function* (condition: string, body: string) {
+  const { sql } = yield* TestDatabase
+  yield* sql.unsafe(
+    `create or replace function meddle() returns trigger language plpgsql as $$ begin ${body}; return new; end $$`
+  )
+  yield* sql.unsafe(
+    `create or replace trigger meddle before update on invoices for each row when (${condition}) execute function meddle()`
+  )
+})
+
+const refusing = (scheduler: typeof layerPostgres) =>
+  Layer.unwrap(
+    Effect.as(Effect.andThen(seedInvoices, onUpdate(`old.id = '${refused}'`, "raise exception 'i3 stays'")), scheduler)
+  )
+
+/** Claims of tasks that delete an invoice each, in the order of their ids. */
+const claimsOf = Effect.fnUntraced(function* (...invoices: ReadonlyArray<string>) {
+  for (const invoice_id of invoices) yield* scheduled(delivery(invoice_id, { invoices: [{ invoice_id }] }))
+  yield* TestClock.adjust(delay)
+  return Array.sort(
+    yield* claimAll(),
+    Order.mapInput(Order.String, ({ taskId }: Claim) => taskId)
+  )
+})
+
+const tagsOf = (all: ReadonlyArray<{ readonly _tag: string }>) => all.map(({ _tag }) => _tag)
+
+const rules: ReadonlyArray<readonly [rule: string, check: Check]> = [
+  [
+    "are completed together, or none",
+    Effect.gen(function* () {
+      const { run } = yield* Scheduler
+      const claims = yield* claimsOf("i1", "i2", "i4")
+      assert.deepStrictEqual(tagsOf(yield* run(claims)), ["Completed", "Completed", "Completed"])
+      for (const claim of claims) yield* isSuperseded(claim)
+      assert.deepStrictEqual(yield* run([]), [])
+      yield* isIdle
+    })
+  ],
+  [
+    "are completed but for those that another worker has, which are superseded",
+    Effect.gen(function* () {
+      const { renew, run } = yield* Scheduler
+      const claims = yield* claimsOf("i1", "i2", "i4")
+      yield* TestClock.adjust("1 second")
+      yield* renew(claims.slice(0, 2), lease)
+      yield* TestClock.adjust("9 seconds")
+      const taken = yield* claimOne()
+      assert.deepStrictEqual(tagsOf(yield* run(claims.toReversed())), ["Superseded", "Completed", "Completed"])
+      yield* completes(taken)
+    })
+  ],
+  [
+    "stay as they were when one fails, and can be run alone",
+    Effect.gen(function* () {
+      const { run } = yield* Scheduler
+      const claims = yield* claimsOf("i1", refused, "i2", "i4")
+      const together = yield* Effect.result(run(claims))
+      assert.strictEqual(together._tag === "Failure" && together.failure._tag, "TaskFailed")
+      const alone = yield* Effect.forEach(claims, (claim) =>
+        Effect.match(runOne(claim), { onSuccess: ({ _tag }) => _tag, onFailure: ({ _tag }) => _tag })
+      )
+      assert.sameMembers(alone, ["Completed", "Completed", "Completed", "TaskFailed"])
+    })
+  ]
+]
+
+layer(TestDatabase.layerDatabases, onDatabase)("tasks that run together", (it) => {
+  const stores = [
+    { store: "in memory", scheduler: memory },
+    ...postgres.map(({ scheduler, store }) => ({ store, scheduler: refusing(scheduler) }))
+  ]
+  for (const { scheduler, store } of stores) {
+    it.effect.each(rules)(`%s (${store})`, ([, check]) => inItsOwnTime(Effect.provide(check, Layer.fresh(scheduler))))
+  }
+
+  it.effect("have 300 milliseconds; a task alone has the time of any statement", () =>
+    Effect.gen(function* () {
+      const sql = yield* seedInvoices
+      yield* sql`create table limits (task text, statement_timeout text)`
+      yield* onUpdate("true", "insert into limits values (old.id, current_setting('statement_timeout'))")
+      const { run } = yield* Scheduler
+      yield* run(yield* claimsOf("i1", "i2"))
+      yield* run(yield* claimsOf("i4"))
+      assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), ["i1", "i1a", "i1b", "i2", "i2a", "i4"])
+      assert.deepStrictEqual(yield* sql`select task, statement_timeout as limit from limits order by 1`, [
+        { task: "i1", limit: "300ms" },
+        { task: "i2", limit: "300ms" },
+        { task: "i4", limit: "3min" }
+      ])
+    }).pipe(Effect.provide(Layer.fresh(layerPostgres)), inItsOwnTime)
   )
 })

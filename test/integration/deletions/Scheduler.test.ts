@@ -1,22 +1,27 @@
-/** Scheduling a delivery, over each scheduler: what is stored once, a duplicate, refused, or beyond the bounds. */
+/** Scheduling a delivery, over each scheduler: what is stored once, a duplicate, refused, or beyond the bounds; and for how long its payload is kept. */
 import { assert, describe, layer } from "@effect/vitest"
-import { Array, DateTime, Duration, Effect, Layer } from "effect"
+import { Array, DateTime, Duration, Effect, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
 import * as Distribution from "../../../src/database/Distribution.ts"
 import type * as Fairness from "../../../src/deletions/Fairness.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import * as SchedulerPostgres from "../../../src/deletions/SchedulerPostgres.ts"
 import { maximumAttempts, type Receipt, ScheduleOutcome } from "../../../src/deletions/Task.ts"
+import * as Tasks from "../../../src/deletions/Tasks.ts"
+import { layerRetention } from "../../../src/deletions/Worker.ts"
+import { OperatorStore } from "../../../src/operations/OperatorStore.ts"
 import {
   type Check,
   claimAll,
   claimed,
+  claimOne,
   completes,
   delay,
   delivery,
   emptied,
   idsOf,
   inItsOwnTime,
+  layerPostgres,
   lease,
   onDatabase,
   organization,
@@ -28,6 +33,14 @@ import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const key = "delivery-1"
 const another = { invoices: [{ invoice_id: "another" }] }
+
+const completed = (name: string) => Effect.tap(claimed(name), ({ claim }) => completes(claim))
+
+/** The tasks that wait, claimed and completed. */
+const completeAll = Effect.gen(function* () {
+  yield* TestClock.adjust(delay)
+  for (const claim of yield* claimAll()) yield* completes(claim)
+})
 
 /** The ways to each state of a task. Each returns the receipt of its delivery. */
 const states: ReadonlyArray<readonly [state: string, reach: Check<Receipt>]> = [
@@ -41,15 +54,7 @@ const states: ReadonlyArray<readonly [state: string, reach: Check<Receipt>]> = [
       return receipt
     })
   ],
-  [
-    "completed",
-    Effect.gen(function* () {
-      const { receipt, claim } = yield* claimed(key)
-      yield* completes(claim)
-      yield* TestClock.adjust("365 days")
-      return receipt
-    })
-  ],
+  ["completed", Effect.map(Effect.tap(completed(key), TestClock.adjust("365 days")), ({ receipt }) => receipt)],
   [
     "dead",
     Effect.gen(function* () {
@@ -139,9 +144,8 @@ layer(
         assert.strictEqual(yield* schedule(`${organization}-1`), "Duplicate")
         const { schedule: again } = yield* Scheduler
         assert.strictEqual((yield* again(delivery(`${organization}-1`, another)))._tag, "KeyReused")
-        yield* TestClock.adjust(delay)
         assert.strictEqual(yield* schedule("next"), "Full")
-        for (const claim of yield* claimAll()) yield* completes(claim)
+        yield* completeAll
         yield* TestClock.adjust("1 second")
         assert.strictEqual(yield* schedule("next"), "Scheduled")
       }).pipe(Effect.provide(of(bounds)), inItsOwnTime)
@@ -179,5 +183,76 @@ layer(
       assert.isAtLeast(stored.length, 200)
       assert.isAtMost(stored.length, 210)
     }).pipe(Effect.provide(postgres(bounds)), inItsOwnTime)
+  )
+})
+
+const retention = Duration.days(90)
+
+/** Empties what is older than the retention. */
+const empty = (limit = 100) =>
+  Effect.gen(function* () {
+    const scheduler = yield* Scheduler
+    return yield* scheduler.empty(DateTime.subtractDuration(yield* DateTime.now, retention), limit)
+  })
+
+suite("the payload of a task", [
+  [
+    "is emptied when the task has been completed for so long, and a repeated delivery is still a duplicate",
+    Effect.gen(function* () {
+      const { schedule } = yield* Scheduler
+      const { receipt } = yield* completed("1")
+      yield* TestClock.adjust(Duration.subtract(retention, Duration.seconds(1)))
+      assert.strictEqual(yield* empty(), 0)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* empty(), 1)
+      assert.strictEqual(yield* empty(), 0)
+      assert.deepStrictEqual(yield* schedule(delivery("1")), ScheduleOutcome.Duplicate({ receipt }))
+      assert.deepStrictEqual(yield* schedule(delivery("1", another)), ScheduleOutcome.KeyReused())
+    })
+  ],
+  [
+    "is emptied a few at a time, of any organizations",
+    Effect.gen(function* () {
+      yield* Effect.forEach(Array.range(1, 5), (index) => scheduled(delivery("1", undefined, `org_${index}`)))
+      yield* completeAll
+      yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
+      assert.deepStrictEqual([yield* empty(2), yield* empty(2), yield* empty(2), yield* empty(2)], [2, 2, 1, 0])
+    })
+  ],
+  [
+    "is kept of a task that is not completed, however old",
+    Effect.gen(function* () {
+      const { fail } = yield* Scheduler
+      yield* scheduled(delivery("dead"))
+      yield* TestClock.adjust(delay)
+      for (let attempt = 1; attempt <= maximumAttempts; attempt++) yield* fail(yield* claimOne(), "No", Duration.zero)
+      yield* scheduled(delivery("waiting"))
+      yield* TestClock.adjust(Duration.times(retention, 2))
+      assert.strictEqual(yield* empty(), 0)
+    })
+  ]
+])
+
+layer(
+  TestDatabase.layerDatabases,
+  onDatabase
+)((it) => {
+  it.effect("the worker empties payloads by itself, and operators see what is left of the task", () =>
+    Effect.gen(function* () {
+      const { receipt } = yield* completed("1")
+      yield* TestClock.adjust(Duration.sum(retention, Duration.seconds(1)))
+      yield* Layer.build(layerRetention(retention))
+      const id = receipt.taskId
+      const isEmptied = Effect.map(Tasks.show({ id, organization: undefined }), (task) =>
+        Option.exists(task, ({ payload }) => payload === null)
+      )
+      assert.isTrue(yield* Effect.repeat(isEmptied, { until: (yes) => yes, times: 1000 }))
+      const task = Option.getOrUndefined(yield* Tasks.show({ id, organization: undefined }))
+      assert.deepInclude(task, { state: "completed", invoices_count: 1, payload: null })
+      assert.strictEqual(task?.outcome?.invoices.not_found, 1)
+      const store = yield* OperatorStore
+      const shown = Option.getOrUndefined(yield* store.task("org_a", id))
+      assert.deepInclude(shown, { invoices_count: 1, invoices: [], invoice_lines: [] })
+    }).pipe(Effect.provide([layerPostgres, OperatorStore.layer]), Effect.scoped, inItsOwnTime)
   )
 })

@@ -1,0 +1,159 @@
+/** The intake over the database: its secrets, a store that hangs, and headers that come twice. */
+import { createServer } from "node:http"
+import { assert, layer } from "@effect/vitest"
+import { DateTime, Effect, Fiber, Layer, Option, Redacted } from "effect"
+import { Webhook } from "standardwebhooks"
+import { TestClock } from "effect/testing"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { HttpServer } from "effect/http"
+import { create, generate, IntakeSecrets, list, revoke } from "../../../src/deletions/IntakeSecrets.ts"
+import { TaskDatabase } from "../../../src/database/Database.ts"
+import { HealthChecks } from "../../../src/operations/HealthChecks.ts"
+import { Scheduler } from "../../../src/deletions/Scheduler.ts"
+import * as Server from "../../../src/app/Server.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { deletions, deliver, layerIntake, layerMemory, path } from "../../support/deletions/intake.ts"
+import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
+import { delay, inItsOwnTime, onDatabase } from "../../support/deletions/support.ts"
+import { eventually } from "../../support/eventually.ts"
+import { compact } from "../../support/inProcess.ts"
+import * as Raw from "../../support/Raw.ts"
+
+const services = IntakeSecrets.layer.pipe(Layer.provideMerge(TestDatabase.layerDatabases))
+
+/** The valid secrets of an organization. */
+const accepted = (organization: string) =>
+  Effect.flatMap(IntakeSecrets, (secrets) =>
+    Effect.map(secrets.of(organization), (found) => found.map((secret) => Redacted.value(secret)))
+  )
+
+layer(services, { excludeTestServices: true })("a signing secret", (it) => {
+  it.effect("is whsec_ and the base64 of 24 random bytes, as Standard Webhooks takes it", () =>
+    Effect.gen(function* () {
+      const texts = (yield* Effect.replicateEffect(generate, 100)).map((secret) => Redacted.value(secret))
+      for (const text of texts) {
+        assert.match(text, /^whsec_[A-Za-z0-9+/]{32}$/)
+        assert.match(new Webhook(text).sign("id", DateTime.toDate(DateTime.makeUnsafe(0)), "{}"), /^v1,/)
+      }
+      assert.strictEqual(new Set(texts).size, texts.length)
+    })
+  )
+
+  it.effect("is its organization's alone, the newest first, until it is revoked, once; operators see none of it", () =>
+    Effect.gen(function* () {
+      const old = yield* create("org_a")
+      const next = yield* create("org_a")
+      const [oldText, nextText] = [Redacted.value(old.secret), Redacted.value(next.secret)]
+      assert.deepStrictEqual(yield* accepted("org_a"), [nextText, oldText])
+      for (const other of ["org_b", "ORG_A", ""]) assert.isEmpty(yield* accepted(other))
+      assert.deepStrictEqual(yield* revoke(old.id), Option.some({ organization: "org_a", left: 1 }))
+      assert.deepStrictEqual(yield* accepted("org_a"), [nextText])
+      const listed = yield* list("org_a")
+      assert.deepStrictEqual(
+        listed.map(({ id, revoked_at }) => [id, revoked_at === null]),
+        [
+          [old.id, false],
+          [next.id, true]
+        ]
+      )
+      for (const row of yield* list(undefined)) {
+        assert.hasAllKeys(row, ["organization_id", "id", "created_at", "revoked_at"])
+      }
+      assert.deepStrictEqual(yield* revoke(old.id), Option.none())
+      assert.deepStrictEqual(yield* list("org_a"), listed)
+      assert.deepStrictEqual(yield* revoke(next.id), Option.some({ organization: "org_a", left: 0 }))
+      assert.isEmpty(yield* accepted("org_a"))
+      assert.deepStrictEqual(yield* revoke("secret_none"), Option.none())
+    })
+  )
+})
+
+layer(TestDatabase.layerDatabases, onDatabase)("a delivery gets 503 within 2 seconds", (it) => {
+  it.effect.each([
+    ["the tasks cannot be written", 0],
+    ["the secrets are read after 200 milliseconds, and the tasks cannot be written", 200],
+    ["the secrets are read after 490 milliseconds, and the tasks cannot be written", 490],
+    ["the secrets are read after 790 milliseconds, and the tasks cannot be written", 790],
+    ["the secrets cannot be read", 2000]
+  ] as const)("when %s", ([, secretsAfter]) =>
+    Effect.gen(function* () {
+      const other = yield* elsewhere
+      const lock = (table: string) => openTransaction(other, other`lock table ${other(table)} in access exclusive mode`)
+      const [secrets, tasks] = [yield* lock("intake_secrets"), yield* lock("deletion_tasks")]
+      const services = Layer.mergeAll(Scheduler.layer(delay), IntakeSecrets.layer, HealthChecks.layerMemory).pipe(
+        Layer.provide(Layer.succeed(TaskDatabase, yield* TaskDatabase))
+      )
+      const delivering = yield* deliver().pipe(
+        Effect.provide(Layer.fresh(layerIntake(services))),
+        Effect.forkScoped({ startImmediately: true })
+      )
+      const isWaitingFor = (table: string) =>
+        eventually(
+          `a statement that waits for ${table}, or the response`,
+          other`select 1 from pg_locks where relation = ${table}::regclass and not granted`,
+          ({ length }) => length > 0 || delivering.pollUnsafe() !== undefined
+        ).pipe(TestClock.withLive)
+
+      yield* isWaitingFor("intake_secrets")
+      yield* TestClock.adjust(secretsAfter)
+      if (secretsAfter < 2000) {
+        yield* secrets.commit
+        yield* isWaitingFor("deletion_tasks")
+        yield* TestClock.adjust(2000 - secretsAfter)
+      }
+      const response = yield* Fiber.join(delivering).pipe(Effect.timeout("20 seconds"), TestClock.withLive)
+      yield* tasks.commit
+      assert.strictEqual(response.status, 503)
+      assert.isDefined(response.headers["retry-after"])
+      assert.deepInclude(response.json, { status: "error", received_at: null })
+    }).pipe(inItsOwnTime)
+  )
+})
+
+const app = Server.appOf(Layer.merge(Server.intakeRoutes(delay), Server.operationsRoutes))
+
+const served = Layer.unwrap(Effect.map(app, Server.serve)).pipe(
+  Layer.provideMerge(NodeHttpServer.layer(() => createServer(), { host: "127.0.0.1", port: 0 })),
+  Layer.provide(layerMemory)
+)
+
+/** Delivers with each value in a header of its own. */
+const deliverRaw = Effect.fnUntraced(function* (keys: ReadonlyArray<string>, organizations: ReadonlyArray<string>) {
+  const body = yield* compact(deletions)
+  const { address } = yield* HttpServer.HttpServer
+  const lines = [
+    `POST ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json`,
+    `Content-Length: ${body.length}`,
+    ...keys.map((key) => `Idempotency-Key: ${key}`),
+    ...organizations.map((organization) => `X-Organization-Id: ${organization}`)
+  ]
+  const text = yield* Raw.exchange(HttpServer.formatAddress(address), `${lines.join("\r\n")}\r\n\r\n${body}`)
+  return [Raw.statusesOf(text)[0], text.split("\r\n\r\n")[1]] as const
+})
+
+const faultOf = (header: string) =>
+  `{"loc":["header","${header}"],"msg":"Input should be a valid string","type":"string_type"}`
+
+const ofKey = faultOf("idempotency-key")
+const ofOrganization = faultOf("x-organization-id")
+
+layer(served, { excludeTestServices: true })("a header that comes twice", (it) => {
+  it.effect.each([
+    [["same", "same"], ["org_a"], ofKey],
+    [["first", "", "last"], ["org_a"], ofKey],
+    [["key"], ["org_a", ""], ofOrganization],
+    [["a", "b"], ["org_a", "org_b"], `${ofKey},${ofOrganization}`]
+  ] as const)("is 422: keys %j, organizations %j", ([keys, organizations, faults]) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* deliverRaw(keys, organizations), [422, `{"detail":[${faults}]}`])
+    })
+  )
+
+  it.effect("is not one with a comma", () =>
+    Effect.gen(function* () {
+      const [status, text] = yield* deliverRaw(["other, another"], ["org_a, org_b"])
+      assert.strictEqual(status, 202)
+      assert.include(text, `"idempotency_key":"other, another"`)
+    })
+  )
+})
