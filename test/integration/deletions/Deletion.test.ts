@@ -145,6 +145,7 @@ overPostgres("a deletion", (it) => {
 
 const i1 = { invoices: [{ invoice_id: "i1" }] }
 const all = ["i1", "i1a", "i1b"]
+const minute = (number: number) => `2026-01-31 09:3${number}:00+00`
 const last = "9999-12-31 23:59:59.999999+00"
 
 overPostgres("a deletion", (it) => {
@@ -154,7 +155,6 @@ overPostgres("a deletion", (it) => {
       const times = Effect.map(rowsOf(sql), (rows) =>
         rows.flatMap(({ deleted_at, id, is_deleted, updated_at }) => (is_deleted ? [[id, deleted_at, updated_at]] : []))
       )
-      const minute = (number: number) => `2026-01-31 09:3${number}:00+00`
       const [first, second, third] = [minute(1), minute(2), minute(3)] as const
       yield* deleted({ invoice_lines: [{ invoice_line_id: "i1a" }] })
       yield* deleted(i1)
@@ -246,8 +246,8 @@ layer(TestDatabase.layerDatabases, onDatabase)("a deletion that waited for a row
 /** The invoice that cannot be deleted. */
 const refused = "i3"
 
-const memory = Scheduler.layerMemory(delay, ({ invoices }) =>
-  invoices.some(({ invoice_id }) => invoice_id === refused)
+const memory = Scheduler.layerMemory(delay, (deletions) =>
+  deletions.invoices.some(({ invoice_id }) => invoice_id === refused)
     ? Effect.fail(new TaskFailed({ message: "i3 stays" }))
     : Effect.succeed(noItems)
 )
@@ -269,8 +269,8 @@ const refusing = (scheduler: typeof layerPostgres) =>
   )
 
 /** Claims of tasks that delete an invoice each, in the order of their ids. */
-const claimsOf = Effect.fnUntraced(function* (...invoices: ReadonlyArray<string>) {
-  for (const invoice_id of invoices) yield* scheduled(delivery(invoice_id, { invoices: [{ invoice_id }] }))
+const claimsOf = Effect.fnUntraced(function* (...ids: ReadonlyArray<string>) {
+  for (const invoice_id of ids) yield* scheduled(delivery(invoice_id, { invoices: [{ invoice_id }] }))
   yield* TestClock.adjust(delay)
   return Array.sort(
     yield* claimAll(),
@@ -278,7 +278,7 @@ const claimsOf = Effect.fnUntraced(function* (...invoices: ReadonlyArray<string>
   )
 })
 
-const tagsOf = (all: ReadonlyArray<{ readonly _tag: string }>) => all.map(({ _tag }) => _tag)
+const tagsOf = (outcomes: ReadonlyArray<{ readonly _tag: string }>) => outcomes.map(({ _tag }) => _tag)
 
 const rules: ReadonlyArray<readonly [rule: string, check: Check]> = [
   [

@@ -19,7 +19,7 @@ import { eventually } from "../../support/eventually.ts"
 import { compact } from "../../support/inProcess.ts"
 import * as Raw from "../../support/Raw.ts"
 
-const services = IntakeSecrets.layer.pipe(Layer.provideMerge(TestDatabase.layerDatabases))
+const withSecrets = IntakeSecrets.layer.pipe(Layer.provideMerge(TestDatabase.layerDatabases))
 
 /** The valid secrets of an organization. */
 const accepted = (organization: string) =>
@@ -27,7 +27,7 @@ const accepted = (organization: string) =>
     Effect.map(secrets.of(organization), (found) => found.map((secret) => Redacted.value(secret)))
   )
 
-layer(services, { excludeTestServices: true })("a signing secret", (it) => {
+layer(withSecrets, { excludeTestServices: true })("a signing secret", (it) => {
   it.effect("is whsec_ and the base64 of 24 random bytes, as Standard Webhooks takes it", () =>
     Effect.gen(function* () {
       const texts = (yield* Effect.replicateEffect(generate, 100)).map((secret) => Redacted.value(secret))

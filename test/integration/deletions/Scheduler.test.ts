@@ -116,13 +116,13 @@ const bounds: Fairness.Bounds = { unknown: { tasks: 3, bytes: 100_000 }, known: 
 const fewBytes: Fairness.Bounds = { ...bounds, unknown: { tasks: 100, bytes: 150 } }
 const many: Fairness.Bounds = { known: { tasks: 200, bytes: 1e9 }, unknown: { tasks: 200, bytes: 1e9 } }
 
-const schedule = (name: string, owner = organization) =>
+const tagOf = (name: string, owner = organization) =>
   Effect.flatMap(Scheduler, (scheduler) =>
     Effect.map(scheduler.schedule(delivery(name, undefined, owner)), ({ _tag }) => _tag)
   )
 
 const outcomesOf = (count: number, owner = organization) =>
-  Effect.forEach(Array.range(1, count), (index) => schedule(`${owner}-${index}`, owner))
+  Effect.forEach(Array.range(1, count), (index) => tagOf(`${owner}-${index}`, owner))
 
 const postgres = (given: Fairness.Bounds, distribution?: Distribution.Distribution) =>
   emptied(Layer.effect(Scheduler, SchedulerPostgres.make({ delay, bounds: given, distribution })))
@@ -141,13 +141,13 @@ layer(
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* outcomesOf(4), ["Scheduled", "Scheduled", "Scheduled", "Full"])
         assert.deepStrictEqual(yield* outcomesOf(1, "org_b"), ["Scheduled"])
-        assert.strictEqual(yield* schedule(`${organization}-1`), "Duplicate")
-        const { schedule: again } = yield* Scheduler
-        assert.strictEqual((yield* again(delivery(`${organization}-1`, another)))._tag, "KeyReused")
-        assert.strictEqual(yield* schedule("next"), "Full")
+        assert.strictEqual(yield* tagOf(`${organization}-1`), "Duplicate")
+        const { schedule } = yield* Scheduler
+        assert.strictEqual((yield* schedule(delivery(`${organization}-1`, another)))._tag, "KeyReused")
+        assert.strictEqual(yield* tagOf("next"), "Full")
         yield* completeAll
         yield* TestClock.adjust("1 second")
-        assert.strictEqual(yield* schedule("next"), "Scheduled")
+        assert.strictEqual(yield* tagOf("next"), "Scheduled")
       }).pipe(Effect.provide(of(bounds)), inItsOwnTime)
     )
 

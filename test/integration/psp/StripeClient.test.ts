@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Option, Redacted } from "effect"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import type { PspError } from "../../../src/psp/PspPage.ts"
-import { Recorded } from "../../support/Recorded.ts"
+import { Recorded, textOf } from "../../support/Recorded.ts"
 import { accounts, oak, platform, secretKey } from "../../support/stripe/accounts.ts"
 import * as Faults from "../../support/stripe/faults.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
@@ -101,22 +101,28 @@ const inFlight = (count: number) =>
 
 const live = { excludeTestServices: true }
 
+const recorded = Layer.provideMerge(Recorded.recording, Recorded.layer)
+
 layer(layerWith(secretKey), live)("PspClient.layerStripe", (it) => {
   it.effect.each(failures)(
     "sends one request, and passes on none of the processor's text, on %s",
     ([, fault, tag, reason]) =>
       Effect.gen(function* () {
         const double = yield* StripeDouble
+        const { logs, spans } = yield* Recorded
         yield* double.seen
         yield* double.fail(fault)
         const failure = yield* Effect.flip(list())
         assert.strictEqual(failure._tag, tag)
+        assert.isNotEmpty(spans)
         if (reason !== undefined) assert.include("reason" in failure ? failure.reason : "", reason)
         assert.strictEqual((yield* double.seen).length, 1)
-        for (const secret of [secretKey, oak, Faults.processorText]) assert.notInclude(inspect(failure), secret)
+        const told = [inspect(failure), ...logs, ...spans.map(textOf)].join("\n")
+        for (const secret of [secretKey, secretKey.slice(-8), oak, Faults.processorText])
+          assert.notInclude(told, secret)
         yield* inFlight(0)
         assert.lengthOf((yield* list()).data, 3)
-      })
+      }).pipe(Effect.provide(recorded))
   )
 
   it.effect.each(waits)("passes on the time to wait: $1 s", ([fault, seconds]) =>
@@ -162,7 +168,7 @@ layer(layerWith(secretKey), live)("PspClient.layerStripe", (it) => {
       assert.strictEqual("request" in failure ? failure.request : "", ids[0])
       assert.match(String(ids[1]), /^req_\d+$/)
       assert.deepStrictEqual([ids[2], "request" in strange ? strange.request : ""], [undefined, undefined])
-    }).pipe(Effect.provide(Layer.provideMerge(Recorded.recording, Recorded.layer)))
+    }).pipe(Effect.provide(recorded))
   )
 })
 

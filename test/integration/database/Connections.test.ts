@@ -1,9 +1,13 @@
-/** Short reads share connections: what they answer, and what happens to those behind a statement that takes long. */
+/** Connections that short reads share, and sessions through a pooler that refuses settings. */
+import { connect as connectTo, createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber } from "effect"
 import { bytesOf } from "../../../src/database/Columns.ts"
-import type { Database } from "../../../src/database/Database.ts"
-import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
+import { type Database, inOrder } from "../../../src/database/Database.ts"
+import * as SessionSettings from "../../../src/database/SessionSettings.ts"
+import { long } from "../../support/tries.ts"
+import { clientOf, newLogin, TestDatabase } from "../../support/TestDatabase.ts"
+import * as Listening from "../../support/Listening.ts"
 
 const open = Effect.flatMap(TestDatabase, ({ url }) => clientOf(url, { maxConnections: 3, sharedConnections: 1 }))
 
@@ -106,5 +110,86 @@ layer(TestDatabase.layer, { excludeTestServices: true })("short reads", (it) => 
       assert.lengthOf(first, 200)
       for (const { record } of first) assert.strictEqual(Buffer.from(record).toString(), "a".repeat(999))
     })
+  )
+})
+
+const known = ["", "user", "database", "application_name", "client_encoding", "timezone"]
+const protocol = 196_608
+
+/** The URL of a pooler before a Postgres. */
+const pooled = (url: URL) => {
+  const server = createServer((client) => {
+    const receive = (message: Buffer) => {
+      if (message.readInt32BE(4) !== protocol) {
+        client.write("N")
+        return void client.once("data", receive)
+      }
+      const names = message
+        .subarray(8)
+        .toString()
+        .split("\0")
+        .filter((_, index) => index % 2 === 0)
+      const refused = names.find((name) => !known.includes(name))
+      if (refused !== undefined) {
+        const fields = Buffer.from(`SFATAL\0C08P01\0Munsupported startup parameter: ${refused}\0\0`)
+        const head = Buffer.from("E\0\0\0\0")
+        head.writeInt32BE(4 + fields.length, 1)
+        return void client.end(Buffer.concat([head, fields]))
+      }
+      const postgres = connectTo(Number(url.port), url.hostname).on("error", () => client.destroy())
+      postgres.write(message)
+      client.pipe(postgres)
+      postgres.pipe(client)
+    }
+    client.once("data", receive).on("error", () => client.destroy())
+  })
+  return Effect.map(Listening.on(server), ({ port }) => Object.assign(new URL(url), { port: String(port) }).href)
+}
+
+const asked = { TimeZone: "UTC", statement_timeout: "5000", enable_seqscan: "off", lock_timeout: "800" }
+
+layer(TestDatabase.layer, { excludeTestServices: true })("Through a pooler that refuses settings", (it) => {
+  it.effect("statements work, without any that is prepared by name", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const sql = yield* clientOf(yield* pooled(new URL(url)), { settings: inOrder, statementTimeout: "5 seconds" })
+      assert.isFalse(sql.route?.endpoint().asksSettings)
+      for (const n of [1, 2]) assert.deepStrictEqual(yield* sql`select ${n}::int as n`, [{ n }])
+      assert.deepStrictEqual(yield* sql`select name from pg_prepared_statements`, [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect(
+    "settings are given to logins that are members of our roles, once, and leave what someone has set",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const { name, url } = yield* newLogin("api")
+        const [database] = yield* sql<{ name: string }>`select current_database() as name`
+        yield* sql.unsafe(`alter role ${name} in database ${database?.name ?? ""} set enable_bitmapscan = 'on'`)
+        // As a pooler has it: nothing is asked for.
+        const lost = Effect.gen(function* () {
+          const session = yield* clientOf(url)
+          yield* session`reset statement_timeout`
+          yield* session`set session timezone to default`
+          const found = yield* SessionSettings.lost(session, asked)
+          return { found, statements: yield* SessionSettings.statementsFor(session, found) }
+        }).pipe(Effect.scoped)
+        const before = yield* lost
+        assert.include(SessionSettings.describe(before.found), "enable_seqscan is on instead of off")
+        assert.include(
+          before.statements,
+          `alter role ${name} in database ${database?.name ?? ""} set enable_seqscan = 'off'`
+        )
+        assert.include((yield* SessionSettings.giveToLogins(sql)).given, name)
+        assert.notInclude((yield* SessionSettings.giveToLogins(sql)).given, name)
+        assert.notInclude(SessionSettings.describe((yield* lost).found), "enable_seqscan")
+        const [kept] = yield* sql<{ config: string }>`
+        select array_to_string(setconfig, ' ') as config from pg_db_role_setting
+        where setrole = (select oid from pg_roles where rolname = ${name})`
+        assert.include(kept?.config, "enable_bitmapscan=on")
+        assert.include(kept?.config, "statement_timeout=60000")
+      }).pipe(Effect.scoped),
+    long
   )
 })
