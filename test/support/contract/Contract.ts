@@ -2,12 +2,9 @@
  * The data API as the contract words it, typed by hand: the document and the running service are held against it.
  * Nothing here comes from the sources of the service.
  */
-import * as Decided from "./Decided.ts"
-import type { Resource, Stability } from "./Resource.ts"
-import * as Shown from "./Shown.ts"
+import { type Resource, resources, type Stability } from "./Resource.ts"
 
-/** Every resource. */
-export const resources: ReadonlyArray<Resource> = [...Object.values(Shown), ...Object.values(Decided)]
+export { resources }
 
 /** The resource of a name. */
 export const resourceOf = (name: string): Resource => {
@@ -26,8 +23,9 @@ export const everything = ({ filters }: Resource) => ({
 })
 
 /** An endpoint: a POST with a JSON body. */
-interface Described {
+export interface Endpoint {
   readonly path: string
+  readonly kind: "search" | "get" | "changes" | "feed" | "processor" | "search tasks" | "get task"
   readonly stability: Stability
   /** The fields of its request, in order. */
   readonly request: Readonly<Record<string, "string" | "integer" | "boolean" | "date-time" | "strings">>
@@ -41,27 +39,9 @@ interface Described {
 }
 
 /** An endpoint that returns records. */
-export interface RecordEndpoint extends Described {
-  readonly kind: "search" | "get" | "changes"
+export interface RecordEndpoint extends Endpoint {
   readonly resource: Resource
 }
-
-/** An endpoint that reads live from the payment processor. */
-export interface ProcessorEndpoint extends Described {
-  readonly kind: "processor"
-}
-
-/** An endpoint that returns deletion tasks. */
-export interface TaskEndpoint extends Described {
-  readonly kind: "search tasks" | "get task"
-}
-
-/** The feed of all resources. */
-export interface FeedEndpoint extends Described {
-  readonly kind: "feed"
-}
-
-export type Endpoint = RecordEndpoint | FeedEndpoint | ProcessorEndpoint | TaskEndpoint
 
 const page = { organization: "string", limit: "integer", offset: "integer" } as const
 
@@ -103,7 +83,7 @@ const endpointsOf = (resource: Resource): ReadonlyArray<RecordEndpoint> => {
 }
 
 /** The feed of all resources, as it was decided. */
-export const feedEndpoint: FeedEndpoint = {
+const feedEndpoint: Endpoint = {
   ...common,
   path: "/changes",
   kind: "feed",
@@ -118,7 +98,7 @@ export const recordEndpoints = resources.flatMap(endpointsOf)
 const kinds = ["payments", "charges", "refunds", "disputes", "payouts", "balance-transactions"]
 
 /** Every live read of the payment processor. The contract shows one; the others were decided to be the same. */
-export const processorEndpoints = kinds.map((name): ProcessorEndpoint => ({
+export const processorEndpoints = kinds.map((name): Endpoint => ({
   ...common,
   path: `/psp-${name}/search`,
   kind: "processor",
@@ -136,7 +116,7 @@ export const processorEndpoints = kinds.map((name): ProcessorEndpoint => ({
 }))
 
 /** The endpoints of the deletion tasks, as they were decided. */
-export const taskEndpoints: ReadonlyArray<TaskEndpoint> = [
+export const taskEndpoints: ReadonlyArray<Endpoint> = [
   {
     ...common,
     path: "/invoice-deletions/search",

@@ -17,7 +17,7 @@ import {
 } from "../../../src/deletions/Task.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
 import { integer } from "../arbitraries.ts"
-import { type Faults, faulty, unavailable } from "./faulty.ts"
+import { type Faults, faulty, unavailable } from "./workerFixture.ts"
 import { delivery, isIdle } from "./support.ts"
 
 const keys = ["1", "2", "3", "4"] as const

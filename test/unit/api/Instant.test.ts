@@ -4,98 +4,70 @@ import { DateTime, Result } from "effect"
 import * as Instant from "../../../src/api/records/Instant.ts"
 import { integer } from "../../support/arbitraries.ts"
 
-/** Microseconds of a time to the second, and microseconds beyond. */
-const micros = (time: string, beyond = 0) => BigInt(Date.parse(time)) * 1000n + BigInt(beyond)
-
 const read = (text: string) => Result.getOrThrow(Instant.parse(text))
 
-const accepted: ReadonlyArray<readonly [text: string, instant: bigint]> = [
-  ["2026-01-31T09:30:00Z", micros("2026-01-31T09:30:00Z")],
-  ["2026-01-31 09:30:00Z", micros("2026-01-31T09:30:00Z")],
-  ["2026-01-31T09:30:00", micros("2026-01-31T09:30:00Z")],
-  ["2026-01-31T09:30", micros("2026-01-31T09:30:00Z")],
-  ["2026-01-31T09:30Z", micros("2026-01-31T09:30:00Z")],
-  ["2026-01-31", micros("2026-01-31T00:00:00Z")],
-  ["2026-01-31T09:30:00+02:00", micros("2026-01-31T07:30:00Z")],
-  ["2026-01-31T09:30:00-02:00", micros("2026-01-31T11:30:00Z")],
-  ["2026-01-31T09:30:00+0530", micros("2026-01-31T04:00:00Z")],
-  ["2026-01-31T09:30:00+05", micros("2026-01-31T04:30:00Z")],
-  ["2026-01-31T09:30:00-00:00", micros("2026-01-31T09:30:00Z")],
-  ["2026-01-31T09:30:00+23:59", micros("2026-01-30T09:31:00Z")],
-  ["2026-01-01T00:00:00+00:01", micros("2025-12-31T23:59:00Z")],
-  ["2026-01-31T09:30:00.5Z", micros("2026-01-31T09:30:00Z", 500_000)],
-  ["2026-01-31T09:30:00.000001Z", micros("2026-01-31T09:30:00Z", 1)],
-  ["2026-01-31T09:30:00.999999Z", micros("2026-01-31T09:30:00Z", 999_999)],
-  ["2026-01-31T09:30:00.1234560000Z", micros("2026-01-31T09:30:00Z", 123_456)],
-  ["2026-01-31T09:30:00.1234561Z", micros("2026-01-31T09:30:00Z", 123_457)],
-  ["2026-01-31T09:30:00.00000000000000000001Z", micros("2026-01-31T09:30:00Z", 1)],
-  ["2026-01-31T23:59:59.9999999Z", micros("2026-02-01T00:00:00Z")],
-  ["1969-12-31T23:59:59.9999991Z", 0n],
-  ["1969-12-31T23:59:59.999999Z", -1n],
-  ["2024-02-29", micros("2024-02-29T00:00:00Z")],
-  ["2000-02-29", micros("2000-02-29T00:00:00Z")],
-  ["0001-01-01", micros("0001-01-01T00:00:00Z")],
-  ["0099-12-31T23:59:59Z", micros("0099-12-31T23:59:59Z")],
-  ["0099-01-01", micros("0099-01-01T00:00:00Z")],
-  ["0001-01-01T00:00:00+23:59", micros("0000-12-31T00:01:00Z")],
-  ["9999-12-31T23:59:59.999999Z", micros("9999-12-31T23:59:59Z", 999_999)],
-  ["9999-12-31T23:59:59.9999999-23:59", micros("+010000-01-01T23:59:00Z")]
+/** Texts, the second that each names in UTC, and the microseconds beyond. */
+const accepted: ReadonlyArray<readonly [text: string, second: string, beyond?: number]> = [
+  ["2026-01-31T09:30:00Z", "2026-01-31T09:30:00Z"],
+  ["2026-01-31 09:30:00Z", "2026-01-31T09:30:00Z"],
+  ["2026-01-31T09:30:00", "2026-01-31T09:30:00Z"],
+  ["2026-01-31T09:30", "2026-01-31T09:30:00Z"],
+  ["2026-01-31", "2026-01-31T00:00:00Z"],
+  ["2026-01-31T09:30:00+0530", "2026-01-31T04:00:00Z"],
+  ["2026-01-31T09:30:00-05", "2026-01-31T14:30:00Z"],
+  ["2026-01-31T09:30:00+23:59", "2026-01-30T09:31:00Z"],
+  ["2026-01-31T09:30:00.5Z", "2026-01-31T09:30:00Z", 500_000],
+  ["2026-01-31T09:30:00.1234560000Z", "2026-01-31T09:30:00Z", 123_456],
+  ["2026-01-31T09:30:00.00000000000000000001Z", "2026-01-31T09:30:00Z", 1],
+  ["2026-01-31T23:59:59.9999999Z", "2026-02-01T00:00:00Z"],
+  ["1969-12-31T23:59:59.9999991Z", "1970-01-01T00:00:00Z"],
+  ["1969-12-31T23:59:59.999999Z", "1969-12-31T23:59:59Z", 999_999],
+  ["2024-02-29", "2024-02-29T00:00:00Z"],
+  ["2000-02-29", "2000-02-29T00:00:00Z"],
+  ["0099-01-01", "0099-01-01T00:00:00Z"],
+  ["0001-01-01T00:00:00+23:59", "0000-12-31T00:01:00Z"],
+  ["9999-12-31T23:59:59.9999999-23:59", "+010000-01-01T23:59:00Z"]
 ]
 
 const lines = (text: string) => text.trim().split(/\n */)
 
 const refused: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "input is too short": ["", " ", "abc", "2026", "2026-01", "2026-1-31", "20260131", "0", "1e3", "now", "2026-W05"],
+  "input is too short": ["", "now", "2026-01", "20260131", "2026-1-31"],
   "input is not an ISO 8601 date and time": [
     " 2026-01-31T09:30:00Z",
     "2026-01-31T09:30:00Z ",
     "2026-01-31T09:30:00Z\n",
-    "\ufeff2026-01-31T09:30:00Z",
     ...lines(`
-      1769852400
       1769852400000
       2026-01-31T
       2026-01-31T09
       2026-01-31T0930
       2026-01-31Z
-      2026-01-31+02:00
       2026-01-31T09:30:00,5Z
       2026-01-31T09:30:00.Z
-      2026-01-31  09:30:00
       2026-01-31t09:30:00z
       2026-01-31T09:30:00 Z
       2026-01-31T09:30:00+2:00
-      2026-01-31T09:30:00+02:0
       2026-01-31T09:30:00+02:00:00
-      2026-01-31T09:30+
-      2026-01-31T9:30:00Z
       2026/01/31 09:30
       +2026-01-31T09:30:00Z
-      -2026-01-31T09:30Z
       12026-01-31T09:30Z
       Sat, 31 Jan 2026 09:30:00 GMT
       ٢٠٢٦-٠١-٣١T09:30:00Z
-      2026-01-31T09:30:00[UTC]
     `)
   ],
   "year 0 is out of range": ["0000-01-01", "0000-12-31T23:59:59-23:59"],
   "month value is outside expected range of 1-12": ["2026-00-01", "2026-13-01", "2026-99-99T99:99:99Z"],
-  "day value is outside expected range": [
-    ...lines(`
-      2026-01-00
-      2026-01-32
-      2026-02-29
-      2026-02-30
-      2026-04-31
-      2026-06-31
-      2026-09-31
-      2026-11-31
-      2026-12-32
-      1900-02-29
-      2100-02-29T00:00Z
-      0099-02-29
-    `)
-  ],
+  "day value is outside expected range": lines(`
+    2026-01-00
+    2026-01-32
+    2026-02-29
+    2026-04-31
+    2026-06-31
+    2026-09-31
+    2026-11-31
+    1900-02-29
+  `),
   "hour value is outside expected range of 0-23": ["2026-01-31T24:00:00Z", "2026-01-31T99:00Z"],
   "minute value is outside expected range of 0-59": ["2026-01-31T09:60:00Z"],
   "second value is outside expected range of 0-59": ["2026-01-31T09:30:60Z", "2016-12-31T23:59:60Z"],
@@ -109,8 +81,8 @@ const refused: Readonly<Record<string, ReadonlyArray<string>>> = {
 const pad = (value: number) => String(value).padStart(2, "0")
 
 describe("an instant", () => {
-  it.each(accepted)("%s is read", (text, expected) => {
-    assert.strictEqual(read(text), expected)
+  it.for(accepted)("%s is read", ([text, second, beyond = 0]) => {
+    assert.strictEqual(read(text), BigInt(Date.parse(second)) * 1000n + BigInt(beyond))
   })
 
   it.each(Object.entries(refused).flatMap(([reason, texts]) => texts.map((text) => [text, reason] as const)))(
@@ -137,10 +109,8 @@ describe("an instant", () => {
     { whole: integer(0, 999_999), finer: integer(0, 999_999) },
     ({ whole, finer }) => {
       const digits = `${String(whole).padStart(6, "0")}${String(finer).padStart(6, "0")}`
-      assert.strictEqual(
-        read(`2026-01-31T09:30:00.${digits}Z`),
-        micros("2026-01-31T09:30:00Z", whole + (finer === 0 ? 0 : 1))
-      )
+      const micros = read(`2026-01-31T09:30:00.${digits}Z`) - read("2026-01-31T09:30:00Z")
+      assert.strictEqual(micros, BigInt(whole + (finer === 0 ? 0 : 1)))
     }
   )
 })

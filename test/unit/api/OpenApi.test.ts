@@ -1,55 +1,53 @@
-/** The OpenAPI document against the contract: each rule once, over all endpoints. */
-import { assert, describe, it } from "@effect/vitest"
+/** The OpenAPI documents: that of the data API against the contract, each rule once over all endpoints, and that of the intake. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
+import { VersionOneApi } from "../../../src/api/IntakeApi.ts"
 import { resources as described } from "../../../src/api/records/index.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import {
   type Endpoint,
   endpoints,
   processorEndpoints,
-  type RecordEndpoint,
   recordEndpoints,
   resources,
+  searchable,
   taskEndpoints,
   taskFields
 } from "../../support/contract/Contract.ts"
-import { decode, namesOf, schemasOf, worded } from "./document.ts"
+import { compact, send } from "../../support/inProcess.ts"
+import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
+import { dig, entries, items, namesOf, schemasOf, worded } from "./document.ts"
 
-const document = decode(OpenApi.fromApi(DataApi))
+const document = OpenApi.fromApi(DataApi)
 const { resolve, typeOf, withoutNull } = schemasOf(document)
 
-const operationOf = ({ path }: Endpoint) => {
-  const operation = document.paths[path]?.["post"]
-  if (operation === undefined) throw new Error(`${path} is not documented`)
-  return operation
-}
+const operationOf = ({ path }: Endpoint) => dig(document, `paths ${path} post`)
 
-const requestOf = (endpoint: Endpoint) => {
-  const name = operationOf(endpoint).requestBody.$ref.replace("#/components/requestBodies/", "")
-  return resolve(document.components.requestBodies[name]?.content["application/json"].schema ?? {})
-}
+const schemaIn = (content: unknown) => resolve(dig(content, "content application/json schema"))
 
-const responseOf = (endpoint: Endpoint, status = "200") =>
-  resolve(operationOf(endpoint).responses[status]?.content["application/json"].schema ?? {})
+const requestOf = (endpoint: Endpoint) => schemaIn(resolve(dig(operationOf(endpoint), "requestBody"), "requestBodies"))
+
+const responsesOf = (endpoint: Endpoint) => dig(operationOf(endpoint), "responses")
+
+const responseOf = (endpoint: Endpoint) => schemaIn(dig(responsesOf(endpoint), "200"))
 
 /** The item of a page, or the body itself. */
 const itemOf = (endpoint: Endpoint) => {
   const response = responseOf(endpoint)
-  const { body, data } = response.properties ?? {}
-  return resolve(body?.items ?? data?.items ?? response)
+  return resolve(dig(response, "properties body items") ?? dig(response, "properties data items") ?? response)
 }
 
-const typesIn = (properties: Parameters<typeof resolve>[0]["properties"] = {}) =>
-  Object.entries(properties).map(([name, schema]) => [name, typeOf(schema)])
-
-const headersOf = (endpoint: Endpoint, status: string) =>
-  Object.keys(operationOf(endpoint).responses[status]?.headers ?? {})
+const typesIn = (schema: unknown) =>
+  entries(dig(schema, "properties")).map(([name, property]) => [name, typeOf(property)])
 
 const rangeOf = (endpoint: Endpoint, field: string) => {
-  const { format, maximum, minimum, ...value } = withoutNull(requestOf(endpoint).properties?.[field] ?? {}).value
-  return [format, minimum, maximum, value.default]
+  const { value } = withoutNull(dig(requestOf(endpoint), `properties ${field}`))
+  return ["format", "minimum", "maximum", "default"].map((name) => dig(value, name))
 }
+
+const isProvisional = (described: unknown) => dig(described, "x-provisional") ?? false
 
 /** A rule that every endpoint obeys: what is documented of it, and what the contract says. */
 const every = <E extends Endpoint>(
@@ -67,13 +65,17 @@ const every = <E extends Endpoint>(
 describe("the document of the data API", () => {
   it("is version 3.0 of the API, on OpenAPI 3, below /api/v3, with the HTTP bearer as its scheme", () => {
     assert.match(document.openapi, /^3\.\d+\.\d+$/)
-    assert.deepStrictEqual([document.info.version, document.servers.map(({ url }) => url)], ["3.0", ["/api/v3"]])
-    assert.deepStrictEqual(Object.values(document.components.securitySchemes), [{ type: "http", scheme: "bearer" }])
+    assert.deepStrictEqual([document.info.version, document.servers?.map(({ url }) => url)], ["3.0", ["/api/v3"]])
+    const schemes = entries(document.components.securitySchemes)
+    assert.deepStrictEqual(
+      schemes.map(([, scheme]) => [dig(scheme, "type"), dig(scheme, "scheme")]),
+      [["http", "bearer"]]
+    )
   })
 
   it("has the paths of the contract and the decisions, each for POST alone, and no other", () => {
-    const methods = Object.entries(document.paths).flatMap(([path, item]) =>
-      Object.keys(item).map((method) => `${method} ${path}`)
+    const methods = entries(document.paths).flatMap(([path, item]) =>
+      entries(item).map(([method]) => `${method} ${path}`)
     )
     assert.sameMembers(
       methods,
@@ -83,34 +85,45 @@ describe("the document of the data API", () => {
 
   it("names the bodies of errors HTTPValidationError, ValidationError and ErrorDetail", () => {
     const { ErrorDetail, HTTPValidationError, ValidationError } = document.components.schemas
-    assert.deepStrictEqual(typesIn(ErrorDetail?.properties), [["detail", "string!"]])
-    const faults = HTTPValidationError?.properties?.["detail"]
-    assert.deepStrictEqual([faults?.type, namesOf(faults?.items ?? {})], ["array", ["ValidationError"]])
-    assert.deepStrictEqual(ValidationError?.required, ["loc", "msg", "type"])
-    const loc = ValidationError?.properties?.["loc"]?.items?.anyOf?.map(({ type }) => type)
+    assert.deepStrictEqual(typesIn(ErrorDetail), [["detail", "string!"]])
+    const faults = dig(HTTPValidationError, "properties detail")
+    assert.deepStrictEqual([dig(faults, "type"), namesOf(dig(faults, "items"))], ["array", ["ValidationError"]])
+    assert.deepStrictEqual(dig(ValidationError, "required"), ["loc", "msg", "type"])
+    const loc = items(dig(ValidationError, "properties loc items anyOf")).map((schema) => dig(schema, "type"))
     assert.deepStrictEqual(loc, ["string", "integer"])
   })
 
   every(
-    "marks exactly the endpoints that the contract does not show as provisional",
+    "describes every endpoint, and marks exactly those that the contract does not show as provisional",
     endpoints,
-    (endpoint) => operationOf(endpoint)["x-provisional"] ?? false,
+    (endpoint) => {
+      const operation = operationOf(endpoint)
+      for (const name of ["summary", "description"]) assert.isNotEmpty(dig(operation, name))
+      for (const [, response] of entries(responsesOf(endpoint))) assert.isNotEmpty(dig(response, "description"))
+      return isProvisional(operation)
+    },
     ({ stability }) => stability === "provisional"
   )
 
   every(
-    "requires the API key of every endpoint",
+    "requires the API key of every endpoint, and a body",
     endpoints,
-    (endpoint) => operationOf(endpoint).security.flatMap(Object.keys),
-    () => Object.keys(document.components.securitySchemes)
+    (endpoint) => {
+      const { requestBody, security } = Object(operationOf(endpoint))
+      return [
+        items(security).flatMap((scheme) => entries(scheme).map(([name]) => name)),
+        dig(resolve(requestBody, "requestBodies"), "required")
+      ]
+    },
+    () => [Object.keys(document.components.securitySchemes), true]
   )
 
   every(
     "lists the statuses of every endpoint, and marks those that were decided",
     endpoints,
     (endpoint) =>
-      Object.entries(operationOf(endpoint).responses)
-        .map(([status, response]) => `${status} ${response["x-provisional"] === true}`)
+      entries(responsesOf(endpoint))
+        .map(([status, response]) => `${status} ${isProvisional(response)}`)
         .toSorted(),
     ({ decided, listed }) =>
       [...listed.map((status) => `${status} false`), ...decided.map((status) => `${status} true`)].toSorted()
@@ -120,19 +133,22 @@ describe("the document of the data API", () => {
     "gives every error a detail, and a 422 all faults",
     endpoints,
     (endpoint) =>
-      Object.entries(operationOf(endpoint).responses).flatMap(([status, { content }]) =>
-        status === "200" ? [] : [[status, ...namesOf(content["application/json"].schema)]]
+      entries(responsesOf(endpoint)).flatMap(([status, response]) =>
+        status === "200" ? [] : [[status, ...namesOf(dig(response, "content application/json schema"))]]
       ),
-    (endpoint) =>
-      Object.keys(operationOf(endpoint).responses).flatMap((status) =>
-        status === "200" ? [] : [[status, status === "422" ? "HTTPValidationError" : "ErrorDetail"]]
-      )
+    ({ decided, listed }) =>
+      [...listed, ...decided]
+        .toSorted()
+        .flatMap((status) =>
+          status === "200" ? [] : [[status, status === "422" ? "HTTPValidationError" : "ErrorDetail"]]
+        )
   )
 
   every(
     "documents WWW-Authenticate with 401, and Retry-After with 429 and 503",
     endpoints,
-    (endpoint) => ["401", "429", "503"].map((status) => headersOf(endpoint, status).at(-1)),
+    (endpoint) =>
+      ["401", "429", "503"].map((status) => entries(dig(responsesOf(endpoint), `${status} headers`)).at(-1)?.[0]),
     () => ["www-authenticate", "retry-after", "retry-after"]
   )
 
@@ -140,14 +156,14 @@ describe("the document of the data API", () => {
     "has the fields of requests in order, each of its type; only an id or a clinic is required; there are no others",
     endpoints,
     (endpoint) => {
-      const { additionalProperties, properties, required = [] } = requestOf(endpoint)
-      return { additionalProperties, required, fields: typesIn(properties) }
+      const request = requestOf(endpoint)
+      return [dig(request, "additionalProperties"), items(dig(request, "required")), typesIn(request)]
     },
-    ({ request, required }) => ({
-      additionalProperties: false,
+    ({ request, required }) => [
+      false,
       required,
-      fields: Object.entries(request).map(([name, type]) => [name, required.includes(name) ? `${type}!` : type])
-    })
+      Object.entries(request).map(([name, type]) => [name, required.includes(name) ? `${type}!` : type])
+    ]
   )
 
   every(
@@ -162,7 +178,7 @@ describe("the document of the data API", () => {
 
   every(
     "has the ranges of a changes request",
-    recordEndpoints.filter(({ kind }) => kind === "changes"),
+    endpoints.filter(({ kind }) => kind === "changes" || kind === "feed"),
     (endpoint) => [rangeOf(endpoint, "limit"), rangeOf(endpoint, "wait")],
     () => [
       ["int32", 1, 1000, 1000],
@@ -174,20 +190,20 @@ describe("the document of the data API", () => {
     "has the fields of records in order, each of its type and always present; decided records are provisional",
     recordEndpoints,
     (endpoint) => {
-      const { properties, required, ...record } = itemOf(endpoint)
-      return { fields: typesIn(properties), required, isProvisional: record["x-provisional"] ?? false }
+      const item = itemOf(endpoint)
+      return [typesIn(item), dig(item, "required"), isProvisional(item)]
     },
-    ({ resource: { fields, record } }) => ({
-      fields: Object.entries(fields).map(([name, type]) => [name, worded(type)]),
-      required: Object.keys(fields),
-      isProvisional: record === "provisional"
-    })
+    ({ resource: { fields, record } }) => [
+      Object.entries(fields).map(([name, type]) => [name, worded(type)]),
+      Object.keys(fields),
+      record === "provisional"
+    ]
   )
 
-  every<RecordEndpoint>(
+  every(
     "has the parts of pages",
     recordEndpoints.filter(({ kind }) => kind !== "get"),
-    (endpoint) => responseOf(endpoint).required,
+    (endpoint) => dig(responseOf(endpoint), "required"),
     ({ kind }) => (kind === "search" ? ["body"] : ["body", "removed", "cursor", "has_more"])
   )
 
@@ -195,28 +211,24 @@ describe("the document of the data API", () => {
     "has the fields of deletion tasks in order, which are provisional",
     taskEndpoints,
     (endpoint) => {
-      const { properties, required, ...task } = itemOf(endpoint)
-      return { fields: typesIn(properties), required, isProvisional: task["x-provisional"] }
+      const item = itemOf(endpoint)
+      return [typesIn(item), dig(item, "required"), isProvisional(item)]
     },
-    () => ({ fields: Object.entries(taskFields), required: Object.keys(taskFields), isProvisional: true })
+    () => [Object.entries(taskFields), Object.keys(taskFields), true]
   )
 
   every(
     "has open objects of the payment processor, and whether there are more",
     processorEndpoints,
     (endpoint) => {
-      const { properties, ...item } = itemOf(endpoint)
-      return [responseOf(endpoint).required, typesIn(properties), item.additionalProperties !== false]
+      const item = itemOf(endpoint)
+      return [
+        dig(responseOf(endpoint), "required"),
+        Object.fromEntries(typesIn(item)),
+        dig(item, "additionalProperties") !== false
+      ]
     },
-    () => [
-      ["data", "has_more"],
-      [
-        ["id", "string!"],
-        ["object", "string!"],
-        ["created", "integer!"]
-      ],
-      true
-    ]
+    () => [["data", "has_more"], { id: "string!", object: "string!", created: "integer!" }, true]
   )
 
   every(
@@ -258,4 +270,120 @@ it("resources have the contract's filters, each over its fields, and its order",
     )
   ])
   assert.sameDeepMembers(actual, expected)
+})
+
+const intake = OpenApi.fromApi(VersionOneApi)
+
+const operation = dig(intake, "paths /invoice-deletions post")
+
+const schema = (name: string) => dig(intake, `components schemas ${name}`)
+
+const nameOf = (content: unknown) => namesOf(dig(content, "application/json schema"))[0]
+
+it("the document of the intake has the intake and health, with the limits of headers, and the body of every status", () => {
+  assert.deepStrictEqual(Object.keys(intake.paths), ["/invoice-deletions", "/health", "/health/ready"])
+  const parameters = ["0", "1", "2", "3", "4"].map((index) => dig(operation, `parameters ${index}`))
+  assert.deepStrictEqual(
+    parameters.map((one) => ["name", "required", "schema minLength", "schema maxLength"].map((path) => dig(one, path))),
+    [
+      ["idempotency-key", true, 1, 36],
+      ["x-organization-id", true, 1, 128],
+      ["webhook-id", false, undefined, undefined],
+      ["webhook-timestamp", false, undefined, undefined],
+      ["webhook-signature", false, undefined, undefined]
+    ]
+  )
+  assert.strictEqual(nameOf(dig(operation, "requestBody content")), "InvoiceDeletions")
+  const bodies = entries(dig(operation, "responses")).map(([status, response]) => {
+    assert.isTrue(dig(response, "x-provisional"))
+    return `${status} ${nameOf(dig(response, "content"))}`
+  })
+  const errors = ["401", "413", "415"].map((status) => `${status} ErrorDetail`)
+  assert.deepStrictEqual(bodies, [
+    "200 DeliveryReceipt",
+    "202 DeliveryReceipt",
+    ...errors,
+    "422 HTTPValidationError",
+    "500 ErrorDetail",
+    "503 DeliveryReceipt"
+  ])
+  assert.isDefined(dig(operation, "responses 503 headers retry-after"))
+})
+
+const receipt = "status task_id scheduled_for idempotency_key invoices_count invoice_lines_count received_at"
+
+it.each([
+  ["InvoiceDeletions", undefined, "invoices invoice_lines"],
+  ["DeletedInvoice", ["invoice_id"], "invoice_id clinic_id client_id"],
+  ["DeletedInvoiceLine", ["invoice_line_id"], "invoice_line_id invoice_id clinic_id"],
+  ["DeliveryReceipt", receipt.split(" "), receipt]
+] as const)("%s has its fields, those of them that are required, and may have others", (name, required, fields) => {
+  assert.deepStrictEqual(dig(schema(name), "required"), required && [...required])
+  assert.strictEqual(
+    entries(dig(schema(name), "properties"))
+      .map(([field]) => field)
+      .join(" "),
+    fields
+  )
+  assert.notStrictEqual(dig(schema(name), "additionalProperties"), false)
+})
+
+it.effect("a receipt has four statuses, and times of which one is nullable", () =>
+  Effect.gen(function* () {
+    const properties = dig(schema("DeliveryReceipt"), "properties")
+    assert.deepStrictEqual(dig(properties, "status enum"), ["scheduled", "duplicate", "completed", "error"])
+    assert.match(yield* compact(dig(properties, "scheduled_for")), /"format":"date-time"/)
+    assert.match(yield* compact(dig(properties, "received_at")), /"null".*"format":"date-time"/)
+  })
+)
+
+const { description = "" } = document.info
+
+const namesIn = (cell = "") => [...cell.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name)
+
+const documented = description
+  .split("\n")
+  .filter((line) => line.startsWith("| "))
+  .map((line) => line.split("|").map((cell) => cell.trim()))
+  .filter(([, names]) => names !== "resource" && names !== "---")
+  .flatMap(([, names = "", time, since, deleted]) =>
+    names.split(", ").map((name) => ({
+      name,
+      time: namesIn(time)[0],
+      since: namesIn(since)[0],
+      hasDeleted: namesIn(deleted).includes("include_deleted")
+    }))
+  )
+
+it("The table of the documentation has every resource that can be searched, as search alone reads it", () => {
+  assert.sameMembers(
+    documented.map(({ name }) => name),
+    searchable.map(({ name }) => name)
+  )
+  for (const { hasDeleted, name, since, time } of documented) {
+    const { fields, filters, orderedBy } = searchable.find((resource) => resource.name === name) ?? assert.fail(name)
+    assert.strictEqual(time, orderedBy in fields ? orderedBy : undefined)
+    assert.strictEqual(hasDeleted, "include_deleted" in filters)
+    if (time === undefined) assert.isUndefined(since)
+    else assert.deepInclude(filters[since ?? ""], { compares: "since", fields: [time] })
+  }
+})
+
+layer(layerIntake(layerMemory))("the intake", (test) => {
+  test.effect("accepts the example of a delivery, and serves the document and a page that shows it", () =>
+    Effect.gen(function* () {
+      const headers = Object.fromEntries(
+        ["0", "1"].map((index) => {
+          const parameter = dig(operation, `parameters ${index}`)
+          return [String(dig(parameter, "name")), String(dig(parameter, "examples demo value"))]
+        })
+      )
+      const json = dig(operation, "requestBody content application/json examples demo value")
+      assert.strictEqual((yield* send({ path: "/api/v1/invoice-deletions", headers, json })).status, 202)
+      const served = yield* send({ path: "/api/v1/openapi.json", method: "GET" })
+      assert.strictEqual(yield* compact(served.json), yield* compact(intake))
+      const page = yield* send({ path: "/api/v1/docs", method: "GET" })
+      assert.deepStrictEqual([page.status, page.headers["content-type"]?.slice(0, 9)], [200, "text/html"])
+    })
+  )
 })

@@ -8,8 +8,9 @@ import { TestClock } from "effect/testing"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { type Claim, maximumAttempts, TaskFailed } from "../../../src/deletions/Task.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
-import { type Call, type Faults, unavailable } from "../../support/deletions/faulty.ts"
 import {
+  type Call,
+  type Faults,
   oneRound,
   options,
   type Run,
@@ -17,7 +18,8 @@ import {
   withRuns,
   scheduledAll,
   withFaults,
-  startWorker
+  startWorker,
+  unavailable
 } from "../../support/deletions/workerFixture.ts"
 import { claimAll, claimOne, delay, idsOf, isIdle } from "../../support/deletions/support.ts"
 
