@@ -47,7 +47,7 @@ const rangeOf = (endpoint: Endpoint, field: string) => {
   return ["format", "minimum", "maximum", "default"].map((name) => dig(value, name))
 }
 
-const isProvisional = (described: unknown) => dig(described, "x-provisional") ?? false
+const isProvisional = (part: unknown) => dig(part, "x-provisional") === true
 
 /** A rule that every endpoint obeys: what is documented of it, and what the contract says. */
 const every = <E extends Endpoint>(

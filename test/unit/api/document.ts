@@ -57,7 +57,8 @@ export const schemasOf = (document: unknown) => {
     if (type === "array") return `${typeOf(dig(schema, "items")).replace("!", "")}s`
     const properties = entries(dig(schema, "properties"))
     if (type === "object") return properties.map(([name, property]) => `${name}: ${typeOf(property)}`).join(", ")
-    return String((type === "string" ? formatOf(schema) : undefined) ?? type ?? "unknown")
+    const named = (type === "string" ? formatOf(schema) : undefined) ?? type
+    return Predicate.isString(named) ? named : "unknown"
   }
 
   return { resolve, withoutNull, typeOf }

@@ -1,7 +1,8 @@
-/** Connections are shared fairly between keys, whatever any of them asks for. */
+/** Connections are shared fairly between keys, and statements that are sent together on one are bounded in number. */
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, Schema } from "effect"
+import { Arbitrary, Array, Effect, Schema } from "effect"
 import * as Admission from "../../../src/database/Admission.ts"
+import * as Pipeline from "../../../src/database/Pipeline.ts"
 
 const make = (permits: number, waitingPerKey = 100, waiting = 1000) =>
   Admission.make({ permits, waitingPerKey, waiting })
@@ -13,7 +14,7 @@ const flood = (admission: Admission.Admission, key: string, times: number, serve
     if (served.push(key) > 1000) throw new Error("A waiter was served again")
   }
   const request = () => admission.request({ key, share: Admission.fair, start })
-  return Array.from({ length: times }, request).filter((answer) => answer === "taken").length
+  return Array.makeBy(times, request).filter((answer) => answer === "taken").length
 }
 
 describe("the connections of a pool", () => {
@@ -54,7 +55,7 @@ describe("the connections of a pool", () => {
   ] as const)("may be shared otherwise: %s", (_, share, own, others) => {
     const admission = make(10)
     const request = () => admission.request({ key: "worker", share, start: () => undefined })
-    const taken = Array.from({ length: 10 }, request).filter((answer) => answer === "taken")
+    const taken = Array.makeBy(10, request).filter((answer) => answer === "taken")
     assert.lengthOf(taken, own)
     assert.deepStrictEqual([flood(admission, "a", 5), flood(admission, "b", 5)], [...others])
   })
@@ -116,3 +117,41 @@ describe("the connections of a pool", () => {
     { arbitrary: { runs: 300 } }
   )
 })
+
+/** A connection that nothing is sent on. */
+const silent = { run: () => Effect.never }
+
+it("a shared connection has 16 unanswered statements at most, takes 64 before all are answered, and rests for a second", () => {
+  const pipeline = Pipeline.make([silent])
+  const taken = Array.range(1, 100).flatMap(() => pipeline.take(0) ?? [])
+  assert.lengthOf(taken, 16)
+  for (const { answered } of taken.slice(1)) answered()
+  let count = 16
+  for (let next = pipeline.take(0); next !== undefined && count < 1000; next = pipeline.take(0)) {
+    next.answered()
+    count += 1
+  }
+  assert.strictEqual(count, 64)
+  assert.strictEqual(pipeline.busy(), 1)
+  taken[0]?.answered()
+  assert.strictEqual(pipeline.busy(), 0)
+  assert.isDefined(pipeline.take(0))
+  pipeline.rest(0)
+  assert.isUndefined(pipeline.take(999))
+  assert.isDefined(pipeline.take(1000))
+})
+
+it.effect("statements of one turn of the event loop are sent together at its end", () =>
+  Effect.gen(function* () {
+    const pipeline = Pipeline.make([silent])
+    const sent: Array<number> = []
+    const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+    for (const numbers of [[1, 2, 3], [4]]) {
+      const before = sent.length
+      for (const n of numbers) pipeline.take(0)?.send(() => sent.push(n))
+      assert.lengthOf(sent, before)
+      yield* turn
+      assert.deepStrictEqual(sent.slice(before), numbers)
+    }
+  })
+)

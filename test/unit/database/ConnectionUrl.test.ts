@@ -1,7 +1,9 @@
-/** The URL of a Postgres is read as libpq reads it. */
+/** The URL of a Postgres is read as libpq reads it; sessions have the timeouts that operators and clients are promised. */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Redacted, Result } from "effect"
+import { Duration, Option, Redacted, Result } from "effect"
 import { type ConnectionUrl, format, parse } from "../../../src/database/ConnectionUrl.ts"
+import { sessionSettings } from "../../../src/database/Database.ts"
+import { poolsOf } from "../../../src/database/Databases.ts"
 import { passwordIn } from "../../../src/database/Endpoint.ts"
 
 const read = (text: string, defaults?: Readonly<Record<string, string>>) => {
@@ -96,4 +98,23 @@ describe("the password in a file", () => {
     ["of a socket is that of localhost", "localhost:*:*:*:a", socket, "a"],
     ["of a socket is that of its folder", "/run/postgresql:*:*:*:b", socket, "b"]
   ] as const)("%s", (_, text, of, password) => assert.strictEqual(passwordIn(text, of), password))
+})
+
+const url = Redacted.make("postgres://localhost")
+const none = Option.none()
+const settings = { databaseUrl: Option.some(url), readDatabaseUrl: none, credentialsDatabaseUrl: none, dataDir: "" }
+const pools = poolsOf({ ...settings, migrate: none, poolSize: 9 }, url, "1 second")
+
+it.each([
+  // A lock is given up before the two seconds of a caller are over.
+  [
+    "reads",
+    pools.records,
+    { statement_timeout: "5000", lock_timeout: "800", enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" }
+  ],
+  ["keys", pools.credentials, { statement_timeout: "5000", lock_timeout: "800" }],
+  // A delivery may name ten thousand invoices. The locks of a worker that was killed are freed within a second.
+  ["deliveries", pools.tasks, { statement_timeout: "60000", client_connection_check_interval: "500" }]
+])("sessions for %s have these timeouts", (_, pool, expected) => {
+  assert.deepStrictEqual(sessionSettings(pool), { TimeZone: "UTC", ...expected })
 })

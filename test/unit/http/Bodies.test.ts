@@ -1,11 +1,22 @@
-/** What a request body must be before its fields are looked at: its media type, size, encoding and syntax. */
+/** Request bodies: their media type, size, encoding and syntax, their memory, and the worker thread of large ones. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Exit, Scope } from "effect"
-import { HttpServerRequest } from "effect/http"
-
+import { Clock, DateTime, Duration, Effect, Exit, Fiber, Layer, Schedule, Schema, Scope } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { DataApi } from "../../../src/api/DataApi.ts"
+import { ServiceBusy } from "../../../src/api/Errors.ts"
 import { faults } from "../../../src/api/Faults.ts"
+import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import { busy, tasks } from "../../../src/deletions/Handlers.ts"
+import * as JsonBodyServer from "../../../src/http/JsonBodyServer.ts"
 import { Budget, readBody } from "../../../src/http/JsonBodyServer.ts"
-import { expectAnswer, InProcess, invalid, paths, send, type Sent } from "../../support/inProcess.ts"
+import type * as JsonPruning from "../../../src/http/JsonPruning.ts"
+import { wantedBy } from "../../../src/http/JsonPruning.ts"
+import { LargeBodiesBusy, run } from "../../../src/http/LargeBodies.ts"
+import * as AuthorizationServer from "../../../src/keys/AuthorizationServer.ts"
+import * as PspHandlers from "../../../src/psp/Handlers.ts"
+import * as RecordHandlers from "../../../src/records/Handlers.ts"
+import { expectAnswer, InProcess, invalid, layerDemo, paths, send, type Sent } from "../../support/inProcess.ts"
 
 const bytes = (...values: ReadonlyArray<number>) => new Uint8Array(values)
 const ascii = (text: string) => [...new TextEncoder().encode(text)]
@@ -180,6 +191,102 @@ describe("the memory of large bodies", () => {
         const read = yield* readAll(new Budget(10 * mebibyte), [mebibyte, mebibyte + 1], headers)
         assert.deepStrictEqual(lengthsOf(read), [mebibyte, undefined])
       }
+    })
+  )
+})
+
+const handlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.layer, tasks).pipe(
+  Layer.provideMerge([
+    AuthorizationServer.layer,
+    JsonBodyServer.layer({ maxBytes: 1_000_000, budget: new JsonBodyServer.Budget(100_000) })
+  ]),
+  Layer.provide(layerDemo)
+)
+
+const server = InProcess.layerOf(Layer.provide(HttpApiBuilder.layer(DataApi), handlers))
+
+const answerTo = (headers: Readonly<Record<string, string>>) =>
+  Effect.provideService(
+    busy(Duration.minutes(1)),
+    HttpServerRequest.HttpServerRequest,
+    HttpServerRequest.fromWeb(new Request("http://localhost/", { method: "POST", headers }))
+  )
+
+const large = (size: number) => {
+  const raw = `{"status":"${"s".repeat(size)}"}`
+  return { path: "/charges/search", raw, headers: { "content-length": String(raw.length) } }
+}
+
+layer(server)("a large body, while others take up all memory for them,", (test) => {
+  test.effect("is 503 with Retry-After on the data API, and small ones are answered", () =>
+    Effect.gen(function* () {
+      for (let round = 0; round < 3; round++) {
+        const { headers } = yield* expectAnswer(large(300_000), 503, { detail: new ServiceBusy().detail })
+        assert.strictEqual(headers["retry-after"], "1")
+        yield* expectAnswer(large(10), 200, { body: [] })
+        yield* expectAnswer(large(100_000), 200, { body: [] })
+      }
+    })
+  )
+
+  test.effect("is 503 with Retry-After and the receipt of a delivery that was not stored on the intake", () =>
+    Effect.gen(function* () {
+      const response = HttpServerResponse.toWeb(yield* answerTo({ "idempotency-key": "k", "x-organization-id": "o" }))
+      const at = DateTime.makeUnsafe((yield* Clock.currentTimeMillis) + 60_000)
+      assert.deepStrictEqual([response.status, response.headers.get("retry-after")], [503, "1"])
+      assert.deepStrictEqual(yield* Effect.promise(() => response.json()), {
+        status: "error",
+        task_id: taskIdOf("o", "k"),
+        scheduled_for: DateTime.formatIso(at),
+        idempotency_key: "k",
+        invoices_count: 0,
+        invoice_lines_count: 0,
+        received_at: null
+      })
+    })
+  )
+})
+
+const pruning = new URL("../../../src/http/JsonPruning.ts", import.meta.url)
+const wanted = wantedBy(Schema.Struct({ text: Schema.String }))
+
+const prune = (text: string) => run<typeof JsonPruning>(pruning, { body: new TextEncoder().encode(text), wanted })
+
+describe("large bodies", () => {
+  it.live("are pruned while the event loop turns", () =>
+    Effect.gen(function* () {
+      yield* prune("{}")
+      let turns = 0
+      const ticking = yield* Effect.sync(() => turns++).pipe(
+        Effect.repeat(Schedule.spaced("1 millis")),
+        Effect.forkChild
+      )
+      const many = Array.from({ length: 8 }, () => prune(`{"text":"a","x":[${"[],".repeat(500_000)}[]]}`))
+      assert.deepStrictEqual(
+        yield* Effect.all(many, { concurrency: "unbounded" }),
+        many.map(() => ({ value: '{"text":"a","x":null}' }))
+      )
+      yield* Fiber.interrupt(ticking)
+      assert.isAbove(turns, 20)
+    })
+  )
+
+  it.live("wait for their turn, and no more than 512 of them", () =>
+    Effect.gen(function* () {
+      const all = Array.from({ length: 600 }, () => Effect.exit(prune("{}")))
+      const exits = yield* Effect.all(all, { concurrency: "unbounded" })
+      assert.strictEqual(exits.filter(Exit.isSuccess).length, 512)
+      assert.deepStrictEqual(yield* prune("{}"), { value: "{}" })
+    })
+  )
+
+  it.live("are read by another thread after one that failed", () =>
+    Effect.gen(function* () {
+      const failing = run<{ readonly job: (input: string) => string }>(new URL("nowhere.ts", pruning), "")
+      assert.instanceOf(yield* Effect.flip(failing), LargeBodiesBusy)
+      assert.deepStrictEqual(yield* prune("{"), {
+        detail: [{ loc: ["body", 1], msg: "JSON decode error", type: "json_invalid" }]
+      })
     })
   )
 })

@@ -1,12 +1,15 @@
-/** Around every request: its id, unknown paths and methods, headers, and unexpected errors. */
-import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Logger } from "effect"
+/** Around every request: its id, unknown paths and methods, headers, encodings, pages of other origins, and unexpected errors. */
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect, Layer, Logger, Schema } from "effect"
 import { RecordStoreDown } from "../../../src/api/Errors.ts"
 import { faults } from "../../../src/api/Faults.ts"
+import { CrossOrigins } from "../../../src/http/CrossOrigin.ts"
 import {
   compact,
   expectAnswer,
   InProcess,
+  key,
   layerDemoBut,
   paths,
   processorPaths,
@@ -190,4 +193,155 @@ layer(InProcess.layer(broken).pipe(Layer.provide(logging)))("a handler", (it) =>
       assert.strictEqual((yield* send({ path: "/api/v3/clinics/search" })).status, 200)
     })
   )
+})
+
+const decoders = {
+  zstd: zstdDecompressSync,
+  br: brotliDecompressSync,
+  gzip: gunzipSync
+} as const
+
+const isEncoding = Schema.is(Schema.Literals(["zstd", "br", "gzip"]))
+
+/** Requests a page: how it was encoded, and its bytes, decoded. */
+const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, { headers, json = {} }: Sent = {}) {
+  const handle = yield* InProcess
+  const sent = { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers }
+  const accepting = acceptEncoding === undefined ? sent : { ...sent, "accept-encoding": acceptEncoding }
+  const init = { method: "POST", headers: accepting, body: yield* compact(json) }
+  const response = yield* Effect.promise(() => handle(new Request("http://localhost/api/v3/charges/search", init)))
+  const bytes = new Uint8Array(yield* Effect.promise(() => response.arrayBuffer()))
+  const encoding = response.headers.get("content-encoding")
+  assert.strictEqual(response.headers.get("content-length"), String(bytes.length))
+  assert.strictEqual(response.headers.get("vary"), encoding === null ? null : "accept-encoding")
+  const text = new TextDecoder().decode(isEncoding(encoding) ? decoders[encoding](bytes) : bytes)
+  return { status: response.status, type: response.headers.get("content-type"), encoding, size: bytes.length, text }
+})
+
+const asked: ReadonlyArray<readonly [acceptEncoding: string, encoding: string | null]> = [
+  ["zstd", "zstd"],
+  ["br", "br"],
+  ["gzip", "gzip"],
+  ["GZIP", "gzip"],
+  ["gzip, deflate, br, zstd", "zstd"],
+  ["gzip, deflate, br", "br"],
+  ["gzip;q=1.0, zstd;q=0.5", "gzip"],
+  ["gzip;q=0.5, identity;q=0.4", "gzip"],
+  ["*", "zstd"],
+  ["zstd;q=0, *", "br"],
+  ["", null],
+  ["identity", null],
+  ["deflate", null],
+  ["gzip;q=0", null],
+  ["*;q=0", null],
+  ["identity, gzip;q=0.5", null]
+]
+
+layer(InProcess.layer())("an answer", (it) => {
+  it.effect.each(asked)("to Accept-Encoding '%s' is encoded as %s, and says the same", ([acceptEncoding, encoding]) =>
+    Effect.gen(function* () {
+      const plain = yield* ask(undefined)
+      const answer = yield* ask(acceptEncoding)
+      assert.strictEqual(plain.encoding, null)
+      assert.strictEqual(answer.encoding, encoding)
+      assert.deepStrictEqual([answer.status, answer.type, answer.text], [200, plain.type, plain.text])
+      if (encoding !== null) assert.isBelow(answer.size, plain.size / 4)
+    })
+  )
+
+  it.effect.each<readonly [name: string, sent: Sent, status: number]>([
+    ["a short page", { json: { limit: 1 } }, 200],
+    ["an error", { headers: { authorization: "Bearer unknown" } }, 401]
+  ])("that is short is as it is: %s", ([, sent, status]) =>
+    Effect.gen(function* () {
+      const answer = yield* ask("gzip, br, zstd", sent)
+      assert.deepStrictEqual([answer.status, answer.encoding], [status, null])
+    })
+  )
+})
+
+const origin = "https://app.example"
+
+const preflight = (path: string, from: string) =>
+  send({
+    path,
+    method: "OPTIONS",
+    headers: {
+      origin: from,
+      authorization: undefined,
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "authorization,content-type"
+    }
+  })
+
+const layerFor = (origins: ReadonlyArray<string>) =>
+  InProcess.layer().pipe(Layer.provide(Layer.succeed(CrossOrigins, origins)))
+
+describe("with CORS_ORIGINS", () => {
+  layer(layerFor([origin, "https://admin.example"]))((it) => {
+    it.effect("a preflight of an origin is answered without a key, and has the id of the request", () =>
+      Effect.gen(function* () {
+        const { headers, status } = yield* preflight("/api/v3/charges/search", origin)
+        assert.strictEqual(status, 204)
+        assert.deepInclude(headers, {
+          "access-control-allow-origin": origin,
+          "access-control-allow-methods": "GET, POST",
+          "access-control-allow-headers": "authorization,content-type",
+          vary: "Origin, Access-Control-Request-Headers"
+        })
+        assert.isNotEmpty(headers["x-request-id"])
+      })
+    )
+
+    it.effect("every response to its page can be read, with the documented headers", () =>
+      Effect.gen(function* () {
+        for (const [sent, status] of [
+          [{}, 200],
+          [{ headers: { authorization: undefined } }, 401],
+          [{ json: { limit: 0 } }, 400],
+          [{ path: "/api/v3/charges/find" }, 404],
+          [{ method: "GET" }, 405]
+        ] as const) {
+          const response = yield* send({ ...sent, headers: { ...("headers" in sent && sent.headers), origin } })
+          assert.strictEqual(response.status, status)
+          assert.strictEqual(response.headers["access-control-allow-origin"], origin)
+          assert.match(response.headers["vary"] ?? "", /Origin/)
+          const exposed = response.headers["access-control-expose-headers"]?.split(",")
+          assert.includeMembers(exposed ?? [], ["x-request-id", "retry-after", "x-changes-lag", "x-changes-complete"])
+        }
+      })
+    )
+
+    it.effect("no other origin is allowed, and no path beside the APIs", () =>
+      Effect.gen(function* () {
+        for (const other of ["https://app.example.org", "http://app.example", "null"]) {
+          const { headers } = yield* preflight("/api/v3/charges/search", other)
+          assert.notProperty(headers, "access-control-allow-origin")
+          assert.notProperty((yield* send({ headers: { origin: other } })).headers, "access-control-allow-origin")
+        }
+        assert.strictEqual((yield* preflight("/", origin)).status, 405)
+        assert.strictEqual((yield* preflight("/api/v3/nothing", origin)).status, 404)
+      })
+    )
+
+    it.effect("OPTIONS that is no preflight is 405", () =>
+      Effect.gen(function* () {
+        const { status } = yield* send({ method: "OPTIONS", headers: { origin } })
+        assert.strictEqual(status, 405)
+      })
+    )
+  })
+})
+
+describe("by default", () => {
+  layer(layerFor([]))((it) => {
+    it.effect("no origin is allowed", () =>
+      Effect.gen(function* () {
+        const { headers, status } = yield* preflight("/api/v3/charges/search", origin)
+        assert.strictEqual(status, 405)
+        assert.notProperty(headers, "access-control-allow-origin")
+        assert.notProperty((yield* send({ headers: { origin } })).headers, "vary")
+      })
+    )
+  })
 })

@@ -1,12 +1,14 @@
-/** The access log: a line for each request, whatever becomes of it, with what is known of it. */
-import { assert, describe, layer, test } from "@effect/vitest"
+/** The access log: a line for each request, whatever becomes of it, with what is known of it; and the account of a request. */
+import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect, Layer, Option, Redacted, Schema } from "effect"
+import { TestClock } from "effect/testing"
 import { RecordStoreDown } from "../../../src/api/Errors.ts"
+import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
 import { formats } from "../../../src/observability/Logging.ts"
-import { taskIdOf } from "../../../src/deletions/Delivery.ts"
+import { Account, note, Note, polling } from "../../../src/observability/RequestFacts.ts"
 import { deliver, layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { InProcess, key, layerDemo, layerDemoBut, send, type Sent } from "../../support/inProcess.ts"
 import { logged, parse } from "./logged.ts"
@@ -216,3 +218,37 @@ describe("a text that wants to be more than a value", () => {
     assert.isTrue(Option.isSome(decoded) || value === text)
   })
 })
+
+const make = (path = "/a", endpoint = "other") =>
+  new Account({ id: unknownKey, method: "POST", path, endpoint, userAgent: `curl ${unknownKey}`, address: undefined })
+
+test("Times of an account add up; of any other fact the last note counts, and a note without it leaves it", () => {
+  const account = make()
+  account.note({ database: 1, waited: 2, polled: 3, rows: 0, organization: "a", refusal: "load", outcome: "full" })
+  account.note({ database: 10, waited: 20, polled: 30, taskId: "t", idempotencyKey: "i", keyPrefix: "pda_live_a1B2" })
+  account.note({ rows: 7, organization: "b" })
+  assert.deepInclude(account, { database: 11, waited: 22, polled: 33, rows: 7, organization: "b" })
+  assert.deepInclude(account, { refusal: "load", outcome: "full", taskId: "t", idempotencyKey: "i" })
+  assert.deepInclude(account, { keyPrefix: "pda_live_a1B2" })
+})
+
+test("An account has no key in what a client sent, and 256 characters of it", () => {
+  const { id, path, userAgent } = make(`/${unknownKey}/${"x".repeat(300)}`)
+  assert.deepStrictEqual([id, userAgent], ["pda_live_a1B2…", "curl pda_live_a1B2…"])
+  assert.match(path, /^\/pda_live_a1B2…\/x{200,}$/)
+})
+
+test.effect("The time in which a client chose to wait is noted, whatever comes of it", () =>
+  Effect.gen(function* () {
+    const account = make()
+    const waiting = polling(Effect.andThen(Effect.sleep("3 seconds"), Effect.fail("late")))
+    const fiber = yield* Effect.forkChild(Effect.flip(Effect.provideService(waiting, Note, account.note)), {
+      startImmediately: true
+    })
+    yield* TestClock.adjust("3 seconds")
+    assert.isDefined(fiber.pollUnsafe())
+    assert.strictEqual(account.polled, 3000)
+    yield* note({ rows: 1 })
+    assert.isUndefined(account.rows)
+  })
+)

@@ -1,14 +1,15 @@
-/** How requests are counted, whatever they say. */
+/** How requests are counted, whatever they say; series in the registry that /metrics and OTLP read, and the text of /metrics. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Exit, Layer, Scope } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
+import * as Server from "../../../src/app/Server.ts"
+import * as Exposition from "../../../src/observability/Exposition.ts"
 import { type Definition, maximumOrganizations, metrics } from "../../../src/observability/Metrics.ts"
 import * as RequestFacts from "../../../src/observability/RequestFacts.ts"
 import * as RequestMetrics from "../../../src/observability/RequestMetrics.ts"
 import * as Series from "../../../src/observability/Series.ts"
-import * as Server from "../../../src/app/Server.ts"
 import { InProcess, layerDemo, send } from "../../support/inProcess.ts"
-import { samples, withRegistry } from "../../support/metrics.ts"
+import { samples, samplesOf, withRegistry } from "../../support/metrics.ts"
 
 const charges = "/api/v3/charges/search"
 
@@ -175,6 +176,137 @@ describe("a server of one's own that has the data API", () => {
       yield* Effect.provide(Effect.andThen(send({ path: charges }), send({ path: "/own", method: "GET" })), server)
       assert.deepStrictEqual(yield* counted("practice_data_http_requests_total"), {
         [`{endpoint="${charges}",status="2xx"}`]: 1
+      })
+    }).pipe(withRegistry)
+  )
+})
+
+const waits = { pool: "records" } as const
+
+describe("a series", () => {
+  it.effect("of a counter is there, at 0, from when it is asked for, and is the same one each time", () =>
+    Effect.gen(function* () {
+      const { counter } = yield* Series.current
+      const labels = { pool: "records", outcome: "success" } as const
+      counter("practice_data_statements_total", labels)
+      const name = 'practice_data_statements_total{pool="records",outcome="success"}'
+      assert.deepStrictEqual(yield* samples, { [name]: 0 })
+      counter("practice_data_statements_total", { outcome: "success", pool: "records" }).add()
+      counter("practice_data_statements_total", labels).add(2)
+      assert.deepStrictEqual(yield* samples, { [name]: 3 })
+    }).pipe(withRegistry)
+  )
+
+  it.effect("of a histogram counts each value in the buckets that it is not above", () =>
+    Effect.gen(function* () {
+      const { histogram } = yield* Series.current
+      const { observe } = histogram("practice_data_pool_wait_seconds", waits)
+      for (const value of [0, 0.001, 0.0011, 0.3, 7]) observe(value)
+      const found = yield* samples
+      const name = "practice_data_pool_wait_seconds"
+      const upTo = (le: number | string) => found[`${name}_bucket{pool="records",le="${le}"}`]
+      assert.deepStrictEqual([...metrics[name].buckets, "+Inf"].map(upTo), [2, 3, 3, 3, 3, 3, 3, 4, 4, 5])
+      assert.strictEqual(found[`${name}_count{pool="records"}`], 5)
+      assert.closeTo(found[`${name}_sum{pool="records"}`] ?? 0, 7.3021, 1e-9)
+    }).pipe(withRegistry)
+  )
+
+  it.effect("of a gauge is there while its value is known", () =>
+    Effect.gen(function* () {
+      const { gauge } = yield* Series.current
+      const lag = gauge("practice_data_changes_lag_seconds")
+      assert.deepStrictEqual(yield* samples, {})
+      lag.set(3)
+      assert.deepStrictEqual(yield* samples, { practice_data_changes_lag_seconds: 3 })
+      let now = 4
+      lag.set(() => now)
+      now = 5
+      assert.deepStrictEqual(yield* samples, { practice_data_changes_lag_seconds: 5 })
+      lag.set(undefined)
+      assert.deepStrictEqual(yield* samples, {})
+    }).pipe(withRegistry)
+  )
+
+  it.effect(
+    "that is read when the metrics are is there until its scope closes, unless another one took its place",
+    () =>
+      Effect.gen(function* () {
+        const { read } = yield* Series.current
+        const [first, second] = [yield* Scope.make(), yield* Scope.make()]
+        yield* Scope.provide(
+          read("practice_data_http_connections", () => 1),
+          first
+        )
+        yield* Scope.provide(
+          read("practice_data_http_connections", () => 2),
+          second
+        )
+        yield* Scope.close(first, Exit.void)
+        assert.deepStrictEqual(yield* samples, { practice_data_http_connections: 2 })
+        yield* Scope.close(second, Exit.void)
+        assert.deepStrictEqual(yield* samples, {})
+      }).pipe(withRegistry)
+  )
+})
+
+describe("the list of metrics", () => {
+  const all = Object.entries(metrics)
+
+  it("has names that Prometheus takes, with a unit or `_total` at the end of what needs it", () => {
+    for (const [name, { kind }] of all) {
+      assert.match(name, /^[a-z][a-z0-9_]*$/)
+      assert.strictEqual(name.endsWith("_total"), kind === "counter", name)
+      if (kind === "histogram") assert.match(name, /_seconds$/)
+    }
+  })
+})
+
+const one = `# HELP a_total What a says.
+# TYPE a_total counter
+a_total{path="{x} y"} 1
+# HELP b What b says.
+# TYPE b gauge
+b 2
+`
+
+describe("the metrics of several processes", () => {
+  const text = Exposition.merged([
+    { process: "parent", text: "# HELP b What b says.\n# TYPE b gauge\nb 7\n" },
+    { process: "1", text: one },
+    { process: "2", text: one }
+  ])
+
+  it("are told apart by a label, described once, and stand together", () => {
+    assert.deepStrictEqual(
+      text.split("\n").map((line) => line.split(/[{ ]/, 3).join(" ")),
+      [
+        "# HELP b",
+        "# TYPE b",
+        'b process="parent"} 7',
+        'b process="1"} 2',
+        'b process="2"} 2',
+        "# HELP a_total",
+        "# TYPE a_total",
+        'a_total process="1",path=" x}',
+        'a_total process="2",path=" x}',
+        ""
+      ]
+    )
+  })
+
+  it("are none of none", () => {
+    assert.deepStrictEqual(samplesOf(Exposition.merged([{ process: "1", text: "" }])), {})
+  })
+})
+
+describe("a label", () => {
+  it.effect("of any text is one line", () =>
+    Effect.gen(function* () {
+      const organization = 'org"} 1\n# TYPE evil counter\nevil\\'
+      const { counter } = yield* Series.current
+      counter("practice_data_organization_requests_total", { organization, status: "2xx" }).add()
+      assert.deepStrictEqual(yield* samples, {
+        'practice_data_organization_requests_total{organization="org\\"} 1\\n# TYPE evil counter\\nevil\\\\",status="2xx"}': 1
       })
     }).pipe(withRegistry)
   )

@@ -1,11 +1,80 @@
-/** The pauses between children that end. */
+/** Several processes: how a parent finds that a child hangs, the pauses between children that end, and the memory that they share. */
 import { assert, it } from "@effect/vitest"
-import { Array, Duration } from "effect"
+import { Array, Clock, Deferred, Duration, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { hangs } from "../../../src/process/Children.ts"
+import * as Memory from "../../../src/process/Memory.ts"
 import { pauseAfter } from "../../../src/process/Processes.ts"
+
+const isFound = (probe: Effect.Effect<unknown>, after: Duration.Input) =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(hangs(probe), { startImmediately: true })
+    yield* TestClock.adjust(after)
+    return fiber.pollUnsafe() !== undefined
+  })
+
+it.effect("A child hangs that has not answered for 3 seconds, and not earlier", () =>
+  Effect.gen(function* () {
+    assert.isFalse(yield* isFound(Effect.never, "2900 millis"))
+    assert.isTrue(yield* isFound(Effect.never, "3100 millis"))
+  })
+)
+
+it.effect("A child that answers does not hang, though it stalls for almost as long again and again", () =>
+  Effect.gen(function* () {
+    assert.isFalse(yield* isFound(Effect.void, "1 hour"))
+    // An answer that is on its way is waited for by all who ask meanwhile.
+    const stalls = Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      yield* Effect.sleep(Duration.millis(3000 - (now % 3000)))
+    })
+    assert.isFalse(yield* isFound(stalls, "1 hour"))
+  })
+)
+
+it.effect("A child is not blamed for a time in which its parent was not awake", () =>
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock
+    let stalled = 0n
+    // Each timer fires a second late.
+    const late: Clock.Clock = Object.assign(Object.create(clock), {
+      monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe() + (stalled += 1_000_000_000n)
+    })
+    const answer = yield* Deferred.make<void>()
+    const fiber = yield* Effect.forkChild(Effect.provideService(hangs(Deferred.await(answer)), Clock.Clock, late), {
+      startImmediately: true
+    })
+    yield* TestClock.adjust("1 minute")
+    assert.isUndefined(fiber.pollUnsafe())
+    yield* Fiber.interrupt(fiber)
+  })
+)
 
 it("A child that ends again and again is replaced after a pause that doubles, up to half a minute", () => {
   const pauses = Array.scan(Array.range(1, 11), Duration.zero, (before) => pauseAfter(before, Duration.seconds(60)))
   const expected = [0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]
   assert.deepStrictEqual(pauses.map(Duration.toMillis), expected)
   assert.strictEqual(Duration.toMillis(pauseAfter(Duration.seconds(30), Duration.seconds(61))), 100)
+})
+
+const mebibyte = 1024 ** 2
+
+it("Processes that do not fit are refused with what is there, what one needs and what to set", () => {
+  assert.strictEqual(
+    Memory.shortage(2, 256 * mebibyte),
+    "2 processes need 512 MiB, 256 MiB each, and this machine or container has 256 MiB. Set PROCESSES=1, or give it more memory"
+  )
+  assert.include(Memory.shortage(8, 1024 * mebibyte), "Set PROCESSES=4")
+  assert.include(Memory.shortage(2, 64 * mebibyte), "Set PROCESSES=1")
+  assert.isUndefined(Memory.shortage(2, 512 * mebibyte))
+})
+
+it("Processes together have the heap of one, and each of them as much as one at most", () => {
+  const memory = 1000
+  // As `npm start` sets it, and a user.
+  assert.strictEqual(Memory.heapOfEach(2, 400, memory), 200)
+  assert.strictEqual(Memory.heapOfEach(2, 800, memory), 400)
+  // As Node sets it on a large machine: it divides what one would not take.
+  assert.strictEqual(Memory.heapOfEach(2, 100, memory), 100)
+  assert.strictEqual(Memory.heapOfEach(8, 100, memory), 50)
 })
