@@ -6,7 +6,6 @@ import { DataApi } from "../api/DataApi.ts"
 import { IntakeApi, OperationsApi, VersionOneApi } from "../api/IntakeApi.ts"
 import * as CrossOrigin from "../http/CrossOrigin.ts"
 import * as PublicPages from "../http/PublicPages.ts"
-import * as QuickStart from "../http/QuickStart.ts"
 import * as JsonBodyServer from "../http/JsonBodyServer.ts"
 import * as Middleware from "../http/Middleware.ts"
 import * as DeletionHandlers from "../deletions/Handlers.ts"
@@ -43,7 +42,7 @@ export const dataApiHandlers = Layer.mergeAll(RecordHandlers.layer, PspHandlers.
 export const dataApiRoutes = asRequested(
   Layer.mergeAll(
     HttpApiBuilder.layer(DataApi, { openapiPath: "/openapi.json" }),
-    PublicPages.documentation(DataApi, QuickStart.dataApi)
+    PublicPages.documentation(DataApi, "quick-start-data-api.md")
   ).pipe(Layer.provide(dataApiHandlers), Layer.provide(prefixed(dataApiPrefix)))
 )
 
@@ -70,7 +69,7 @@ export const intakeRoutes = (delay: Duration.Duration) =>
         "/openapi.json",
         Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(VersionOneApi)))
       ),
-      PublicPages.documentation(VersionOneApi, QuickStart.intake)
+      PublicPages.documentation(VersionOneApi, "quick-start-intake.md")
     ).pipe(Layer.provide(intakeHandlers(delay)), Layer.provide(prefixed(operationsPrefix)))
   )
 

@@ -3,7 +3,7 @@ import { Array, Record } from "effect"
 import { bodyOf, type Document, type JsonSchema, lastOf, type Operation } from "../api/openapi/Parsed.ts"
 import { baseStyle, type Content, document as page, h, Html } from "./Html.ts"
 import { inline, markdown } from "./Markdown.ts"
-import { clientExample, curlExample } from "./QuickStart.ts"
+import { clientExample, curlExample } from "./Examples.ts"
 
 const style = `${baseStyle}
 .skip { position: absolute; left: -99rem } .skip:focus { left: 1rem; top: 1rem }

@@ -146,19 +146,21 @@ const scriptResponse = HttpServerResponse.setHeaders(fileOf("text/javascript; ch
 /**
  * Serves the documentation of an API at `/docs`, where requests can be sent. The first demo key is filled in.
  *
- * @param start the quick start, as markdown
+ * @param start the file of the quick start, with places for an API key and its organization
  */
 export const documentation = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
-  start: (access?: DemoKey) => string
+  start: `quick-start-${string}.md`
 ) =>
   HttpRouter.use((router) =>
     Effect.gen(function* () {
       const [demo] = yield* DemoKeys
+      const { key, organization } = demo ?? { key: "<your API key>", organization: "org_1" }
+      const quickStart = read(start).replaceAll("{key}", key).replaceAll("{organization}", organization)
       const page = yield* Effect.cached(
         Effect.map(Effect.orDie(Schema.decodeUnknownEffect(Document)(OpenApi.fromApi(api))), (decoded) => {
           const path = `${decoded.servers[0].url}${scriptPath}`
-          const html = Documentation.render(decoded, start(demo), path, demo?.key)
+          const html = Documentation.render(decoded, quickStart, path, demo?.key)
           return cacheable(secured(HttpServerResponse.html(html), "inline"))
         })
       )

@@ -4,7 +4,9 @@ import { dirname, join } from "node:path"
 import { assert, it } from "@effect/vitest"
 
 const root = join(import.meta.dirname, "../..")
-const documents = ["README.md", ...globSync("{src,scripts}/**/*.md", { cwd: root, exclude: ["**/node_modules"] })]
+// The links of a quick start are those of the page that shows it.
+const exclude = ["**/node_modules", "src/http/quick-start-*.md"]
+const documents = ["README.md", ...globSync("{src,scripts}/**/*.md", { cwd: root, exclude })]
 
 /** The anchors of a document: its headings as GitHub writes them, and its own. */
 const anchorsOf = (text: string) => [
