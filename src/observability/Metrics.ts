@@ -23,15 +23,12 @@ export interface Definition {
   readonly when?: string | undefined
 }
 
-const definer =
-  <Kind extends Definition["kind"]>(kind: Kind) =>
-  <const L extends Labels>(help: string, labels: L, when?: string) => ({ kind, help, labels, when })
-
-const counter = definer("counter")
-const gauge = definer("gauge")
-const histogram = <const L extends Labels>(help: string, labels: L, buckets: ReadonlyArray<number>, when?: string) => ({
-  ...definer("histogram")(help, labels, when),
-  buckets
+/** The definitions of metrics that every service has, or on a condition. */
+const definers = (when?: string) => ({
+  counter: <const L extends Labels>(help: string, labels: L) => ({ kind: "counter", help, labels, when }) as const,
+  gauge: <const L extends Labels>(help: string, labels: L) => ({ kind: "gauge", help, labels, when }) as const,
+  histogram: <const L extends Labels>(help: string, labels: L, buckets: ReadonlyArray<number>) =>
+    ({ kind: "histogram", help, labels, buckets, when }) as const
 })
 
 /** A served path, however many processes and roles there are, or `other`. */
@@ -99,10 +96,12 @@ export const maximumOrganizations = 1000
 
 const upToTenSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10]
 
-const intakeOrWorker = "the roles intake or worker"
-const worker = "the role worker"
-const dataApi = "the role data-api"
-const readers = "the roles data-api or worker"
+const { counter, gauge, histogram } = definers()
+const intake = definers("the role intake")
+const intakeOrWorker = definers("the roles intake or worker")
+const worker = definers("the role worker")
+const dataApi = definers("the role data-api")
+const readers = definers("the roles data-api or worker")
 
 export const metrics = {
   practice_data_http_requests_total: counter(
@@ -128,13 +127,12 @@ export const metrics = {
     "Connections that were refused because MAX_CONNECTIONS of them were open.",
     {}
   ),
-  practice_data_organization_requests_total: counter(
+  practice_data_organization_requests_total: definers("METRICS_BY_ORGANIZATION=true").counter(
     "Requests with a valid key, by organization: the first 1,000 that a process sees, then other.",
     {
       organization: { values: "the id of an organization, or `other`", atMost: maximumOrganizations + 1 },
       status: statuses
-    },
-    "METRICS_BY_ORGANIZATION=true"
+    }
   ),
   practice_data_pool_connections: gauge("Connections that a pool may open.", { pool: pools }),
   practice_data_pool_connections_busy: gauge("Connections that are taken.", { pool: pools }),
@@ -163,94 +161,78 @@ export const metrics = {
     "Outages of a database that began, and times that the circuit breaker of the processor opened.",
     { dependency: [...pools, "processor"] }
   ),
-  practice_data_tasks: gauge(
+  practice_data_tasks: intakeOrWorker.gauge(
     "Open deletion tasks, by state, counted every 5 seconds up to 10,000 each. Absent in an outage of the task store.",
-    { state: ["scheduled", "running", "dead"] },
-    intakeOrWorker
+    { state: ["scheduled", "running", "dead"] }
   ),
-  practice_data_task_oldest_due_age_seconds: gauge(
+  practice_data_task_oldest_due_age_seconds: intakeOrWorker.gauge(
     "Time since the oldest due deletion task was due; 0 if none is due. Absent in an outage of the task store.",
-    {},
-    intakeOrWorker
+    {}
   ),
-  practice_data_tasks_read_timestamp_seconds: gauge(
+  practice_data_tasks_read_timestamp_seconds: intakeOrWorker.gauge(
     "Time at which the deletion tasks were last counted, in seconds since 1970; 0 if they never were.",
-    {},
-    intakeOrWorker
+    {}
   ),
-  practice_data_clock_offset_seconds: gauge(
+  practice_data_clock_offset_seconds: intakeOrWorker.gauge(
     "Lead of the process's clock over the task store's. Absent in an outage of the task store.",
-    {},
-    intakeOrWorker
+    {}
   ),
-  practice_data_task_runs_total: counter(
+  practice_data_task_runs_total: worker.counter(
     "Attempts of deletion tasks that ended, by outcome: failed (another attempt follows), dead (it was the last one), " +
       "superseded (another worker has the task by now), released (an outage or a stop ended it; it does not count).",
-    { outcome: ["completed", "failed", "dead", "superseded", "released"] },
-    worker
+    { outcome: ["completed", "failed", "dead", "superseded", "released"] }
   ),
-  practice_data_task_attempts_total: counter(
+  practice_data_task_attempts_total: worker.counter(
     "Attempts of deletion tasks that ended, with any outcome; not those whose worker was lost.",
-    {},
-    worker
+    {}
   ),
-  practice_data_task_takeovers_total: counter(
+  practice_data_task_takeovers_total: worker.counter(
     "Attempts of tasks whose previous worker did not renew its lease, because it died or was paused.",
-    {},
-    worker
+    {}
   ),
-  practice_data_task_items_total: counter(
+  practice_data_task_items_total: worker.counter(
     "Invoices and lines in completed deletions, by verdict; lines_of_invoices were deleted with their invoice.",
     {
       kind: ["invoices", "invoice_lines", "lines_of_invoices"],
       verdict: ["deleted", "not_found", "clinic_mismatch", "client_mismatch", "invoice_mismatch"]
-    },
-    worker
+    }
   ),
-  practice_data_task_delay_seconds: histogram(
+  practice_data_task_delay_seconds: worker.histogram(
     "Time from when a deletion task was scheduled for to its completion.",
     {},
-    [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 86_400],
-    worker
+    [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 86_400]
   ),
-  practice_data_deliveries_total: counter(
+  practice_data_deliveries_total: intake.counter(
     "Deliveries of invoice deletions, by outcome: duplicate (stored before), key_reused (with another payload), full " +
       "(503: the organization has as much pending as it may), unavailable (503), invalid (refused for its content), " +
       "unsigned (without a valid signature where one is required).",
-    { outcome: deliveries },
-    "the role intake"
+    { outcome: deliveries }
   ),
-  practice_data_changes_lag_seconds: gauge(
+  practice_data_changes_lag_seconds: readers.gauge(
     "Time for which a transaction, or a replica, has held changes back. Absent while the records cannot be read.",
-    {},
-    readers
+    {}
   ),
-  practice_data_changes_waiting: gauge("Requests that wait for changes.", {}, readers),
-  practice_data_replica_lag_seconds: gauge(
+  practice_data_changes_waiting: readers.gauge("Requests that wait for changes.", {}),
+  practice_data_replica_lag_seconds: definers("a READ_DATABASE_URL of a replica").gauge(
     "Delay of the replica of READ_DATABASE_URL. Absent while it or its primary does not answer, or it is no replica.",
-    {},
-    "a READ_DATABASE_URL of a replica"
+    {}
   ),
-  practice_data_processor_requests_total: counter(
+  practice_data_processor_requests_total: dataApi.counter(
     "Calls of the processor, by outcome: interrupted (no answer in time, or the caller left), refused (our request).",
-    { outcome: processorOutcomes },
-    dataApi
+    { outcome: processorOutcomes }
   ),
-  practice_data_processor_request_duration_seconds: histogram(
+  practice_data_processor_request_duration_seconds: dataApi.histogram(
     "Duration of a call of the payment processor.",
     {},
-    [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8],
-    dataApi
+    [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8]
   ),
-  practice_data_processor_circuit_open: gauge(
+  practice_data_processor_circuit_open: dataApi.gauge(
     "1 if the circuit breaker of the payment processor is open: it is not called, but for a probe.",
-    {},
-    dataApi
+    {}
   ),
-  practice_data_processor_account_circuits_open: gauge(
+  practice_data_processor_account_circuits_open: dataApi.gauge(
     "Accounts at the payment processor whose circuit breaker is open.",
-    {},
-    dataApi
+    {}
   ),
   practice_data_ready: gauge("1 if the process is ready: its database is migrated and it is not stopping.", {}),
   practice_data_stopping: gauge("1 if the process is stopping: it is not ready, and still serves requests.", {}),
@@ -267,10 +249,9 @@ export const metrics = {
     "Lines of the log that were dropped because their reader was too slow.",
     {}
   ),
-  practice_data_telemetry_export_failures_total: counter(
+  practice_data_telemetry_export_failures_total: definers("OTEL_EXPORTER_OTLP_ENDPOINT").counter(
     "Attempts to export over OTLP that failed. An export that is not taken is retried.",
-    { signal: ["traces", "metrics", "logs"] },
-    "OTEL_EXPORTER_OTLP_ENDPOINT"
+    { signal: ["traces", "metrics", "logs"] }
   ),
   practice_data_processes: gauge("Processes that are to serve: PROCESSES.", {}),
   practice_data_processes_answered: gauge("Processes that answered within a second when their figures were read.", {}),
