@@ -62,7 +62,6 @@ const limitsOf = ({ default: preset, maximum = Infinity, minimum }: JsonSchema) 
   ...(preset === undefined ? [] : [` ${JSON.stringify(preset)} by default.`])
 ]
 
-/** A field with its description. */
 interface Field {
   readonly name: string
   readonly html: ReadonlyArray<Html>

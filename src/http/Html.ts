@@ -78,7 +78,6 @@ export const link = (path: string, parameters: Readonly<Record<string, string | 
   return query === "" ? path : `${path}?${query}`
 }
 
-/** The icon of every page. */
 export const icon = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0f766e"/><path d="M13 7h6v6h6v6h-6v6h-6v-6H7v-6h6z" fill="#fff"/></svg>'
 )}`
@@ -101,7 +100,6 @@ a { color: var(--teal); text-underline-offset: .3em }
 code, pre { font: var(--mono); overflow-wrap: anywhere }
 pre { background: var(--soft); padding: .75rem; margin: .5rem 0; border-radius: 6px; white-space: pre-wrap }`
 
-/** A page. */
 export const document = (title: string, head: Content, ...body: ReadonlyArray<Content>): string => {
   const common = [
     h("meta", { charset: "utf-8" })(),

@@ -128,7 +128,6 @@ export const readBody = (
   return isPlain && !mayBeLarge(request) ? readEvents(source) : readStream(request, maxBytes, budget)
 }
 
-/** The schema of the body of an endpoint. */
 const payloadOf = (endpoint: HttpApiEndpoint.Top) => {
   const [schema] = Array.from(endpoint.payload.values()).flatMap(({ schemas }) => schemas)
   return schema ?? Schema.Unknown
@@ -162,7 +161,6 @@ const serviceBusy = Effect.succeed(
   )
 )
 
-/** The budget of all large bodies of this process. */
 const sharedBudget = new Budget()
 
 export interface Options {

@@ -77,7 +77,6 @@ class Reader {
     return this.#text[this.#at]
   }
 
-  /** Reads one of these characters. */
   #take(characters: string) {
     const found = this.#next()
     if (found === undefined || !characters.includes(found)) return this.#fail(this.#at)
@@ -175,7 +174,6 @@ class Reader {
     return open === "{" ? "{}" : "[]"
   }
 
-  /** The text, pruned. */
   read(shape: Shape) {
     const json = this.#value(shape, maximumFaults)
     return this.#next() === undefined ? json : this.#fail(this.#at)

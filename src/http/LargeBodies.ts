@@ -14,7 +14,6 @@ interface JobModule {
   readonly job: (input: never) => unknown
 }
 
-/** A message to the thread. */
 export interface Message {
   readonly module: string
   readonly input: unknown

@@ -7,7 +7,6 @@ import * as Throttle from "../observability/Throttle.ts"
 import { type Limits, OrderedServer } from "./OrderedServer.ts"
 import type { Refused } from "./Refusal.ts"
 
-/** An address, and the limits of its clients. */
 export interface Options extends Limits {
   readonly host: string
   readonly port: number
@@ -55,7 +54,6 @@ export const drain = Effect.fnUntraced(function* (server: Drained, duration: Dur
   )
 })
 
-/** Warns of refused connections. */
 const reportRefusals = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
   const fork = Effect.runForkWith(yield* Effect.context())
   const warn = Throttle.make("Connections are refused")
@@ -93,7 +91,6 @@ const measure = Effect.fnUntraced(function* (server: OrderedServer, most: number
   yield* read("practice_data_http_requests_in_flight", () => server.inFlight)
 })
 
-/** The open listener. */
 export class Listener extends Context.Service<
   Listener,
   {

@@ -12,9 +12,7 @@ import type { Duplex } from "node:stream"
 import { Duration, Iterable } from "effect"
 import { noResponse, refuse, refuseConnection, type Refused, requestIdOf } from "./Refusal.ts"
 
-/** The limits of a client. */
 export interface Limits {
-  /** The maximum number of open connections. */
   readonly maxConnections: number
   /** From the first byte of a request to the end of its headers. */
   readonly headersTimeout: Duration.Duration
@@ -306,7 +304,6 @@ export class OrderedServer extends Server {
     setImmediate(turn, -Infinity)
   }
 
-  /** Closes idle connections. */
   closeIdle() {
     for (const { bytesRead, current, queue, socket } of this.#connections.values()) {
       if (current === undefined && queue.length === 0 && socket.bytesRead === bytesRead) socket.destroy()

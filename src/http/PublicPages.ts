@@ -36,7 +36,6 @@ const apis = {
 
 type Api = (typeof apis)[keyof typeof apis]
 
-/** The APIs that a process serves. */
 export type Served = Readonly<Record<keyof typeof apis, boolean>>
 
 const health = { health: "/api/v1/health", ready: "/api/v1/health/ready" }

@@ -2,15 +2,12 @@
 import { Context, Effect, Metric } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 
-/** The content type of the text. */
 export const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-/** The metrics of the current registry. */
 export const text: Effect.Effect<string> = Effect.map(Metric.MetricRegistry, (registry) =>
   PrometheusMetrics.formatUnsafe(Context.make(Metric.MetricRegistry, registry))
 )
 
-/** The text of a process, and the name of the process. */
 export interface Part {
   readonly process: string
   readonly text: string

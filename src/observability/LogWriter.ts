@@ -32,13 +32,11 @@ export interface Options {
 export interface Writer {
   /** Takes a line, with the newline at its end. An urgent line is written at once. */
   readonly write: (line: string, isUrgent?: boolean) => void
-  /** The number of lines that were dropped so far. */
   readonly dropped: () => number
   /** Writes the last lines, and waits for the reader for a moment: for the end of the process. Nothing is tried again. */
   readonly end: () => void
 }
 
-/** Sleeps without letting anything else happen. */
 const block = (milliseconds: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 
 /** A writer to a descriptor that does not block, or to a file. */
@@ -124,7 +122,6 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
   }
 }
 
-/** The writer of this process's log. */
 export class LogWriter extends Context.Service<LogWriter, Writer>()("practice-data/observability/LogWriter") {
   /** Writes to standard output. The last lines are written when the process ends, unless it is killed. */
   static readonly layer = (notice: Options["notice"]) =>

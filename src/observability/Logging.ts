@@ -22,11 +22,9 @@ export const withoutSecrets = (text: string): string =>
         .replaceAll(/:\/\/[^/\s]*@/g, "://…@")
     : text
 
-/** The way in which the fields of a line are written. */
 export interface Format {
   /** The line up to its message. */
   readonly begin: (time: number, level: LogLevel.LogLevel, message: string) => string
-  /** A field of any text. */
   readonly text: (name: string, value: string) => string
   readonly plain: (name: string, value: number | boolean) => string
   readonly end: string
@@ -67,7 +65,6 @@ export const formats = {
 
 export interface Options {
   readonly format: keyof typeof formats | "pretty"
-  /** The least severe messages to log. */
   readonly level: LogLevel.LogLevel
 }
 

@@ -37,7 +37,6 @@ const endpoint = { values: "a path that is served, or `other`", atMost: 100 } as
 /** Classes of statuses; 499 is a client that left before its response was sent. */
 export const statuses = ["2xx", "3xx", "4xx", "5xx", "499"] as const
 
-/** Reasons for which a request is refused. */
 export const refusals = [
   "key",
   "signature",
@@ -67,7 +66,6 @@ export const deliveries = [
 export const pools = ["records", "credentials", "tasks", "embedded"] as const
 export type Pool = (typeof pools)[number]
 
-/** Outcomes of a statement. */
 export const statementOutcomes = [
   "success",
   "timeout",
@@ -78,7 +76,6 @@ export const statementOutcomes = [
   "interrupted"
 ] as const
 
-/** Outcomes of a call of the payment processor. */
 export const processorOutcomes = [
   "success",
   "rate_limited",
@@ -270,7 +267,6 @@ export type Name = keyof Metrics
 /** The unit of a metric, as OTLP names it. */
 export const unitOf = (name: string) => (/_seconds/.test(name) ? "s" : /_bytes/.test(name) ? "By" : "1")
 
-/** The names of the metrics of a kind. */
 export type NameOf<Kind extends Definition["kind"]> = {
   readonly [Each in Name]: Metrics[Each]["kind"] extends Kind ? Each : never
 }[Name]

@@ -37,7 +37,6 @@ export const makeHealth = (count: (signal: Signal) => void) => {
   }
 }
 
-/** The collector did not take an export. */
 class NotTaken extends Data.TaggedError("NotTaken")<{
   readonly reason: string
   /** The delay before a retry; undefined if a retry cannot help. */
@@ -82,7 +81,6 @@ export interface Options extends Pick<Export, "timeout" | "url"> {
   readonly health: ReturnType<typeof makeHealth>
 }
 
-/** A client for the exports of one signal. */
 export const make = ({ atOnce, health, signal, timeout, url }: Options) =>
   Effect.map(HttpClient.HttpClient, (client) => {
     const permits = Semaphore.makeUnsafe(atOnce)

@@ -112,7 +112,6 @@ const all = {
   logs: signalOf("LOGS")
 }
 
-/** Each variable by itself. */
 export const variables: ReadonlyArray<Config.Config<unknown>> = Object.values(all).flatMap((group) =>
   Object.values<Config.Config<unknown>>(group)
 )
@@ -160,5 +159,4 @@ export const config = Config.map(
 )
 export type OtlpSettings = Config.Success<typeof config>
 
-/** The export of one signal. */
 export type Export = Option.Option.Value<OtlpSettings[Signal]>

@@ -8,7 +8,6 @@ import type { RequestFacts } from "./RequestFacts.ts"
 /** The upper ends of the buckets of latencies, in milliseconds. The last bucket has no end. */
 export const bounds = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] as const
 
-/** The number of buckets. */
 const all = bounds.length + 1
 
 const minute = 60_000
@@ -23,7 +22,6 @@ export interface Counts {
   readonly requests: number
   /** Responses 4xx, and clients that left. */
   readonly clientErrors: number
-  /** Responses 5xx. */
   readonly serverErrors: number
   /** Requests by the buckets of `bounds`. */
   readonly latency: ReadonlyArray<number>
@@ -34,21 +32,18 @@ export interface Point extends Counts {
   readonly start: number
 }
 
-/** A span of time until now. */
 export interface Window {
   /** The slots that had requests, the oldest first. */
   readonly points: ReadonlyArray<Point>
   readonly endpoints: { readonly [name: string]: Counts }
   /** The most active ones, and `others` for the rest. */
   readonly organizations: { readonly [name: string]: Counts }
-  /** Refused requests by reason. */
   readonly refused: { readonly [reason: string]: number }
 }
 
 /** Plain JSON. */
 export type Snapshot = { readonly [Name in keyof typeof lengths]: Window }
 
-/** The facts of a request that are counted. */
 export type Observed = Pick<RequestFacts, "endpoint" | "organization" | "status" | "duration" | "polled" | "refusal">
 
 export class Recent extends Context.Service<
@@ -71,7 +66,6 @@ export class Recent extends Context.Service<
   )
 }
 
-/** The overflow bucket of names. */
 export const others = "others"
 
 /** The most organizations in the slot that counts, since a client may make up any number; in a slot before; in a window. */
@@ -99,7 +93,6 @@ const add = (to: Summed, from: Counts) => {
   return to
 }
 
-/** No request. */
 export const none: Counts = zero()
 
 export const plus = (one: Counts, two: Counts): Counts => add(add(zero(), one), two)
@@ -166,7 +159,6 @@ const count = (counts: Summed, status: number, bucket: number) => {
   counts.latency[bucket] = (counts.latency[bucket] ?? 0) + 1
 }
 
-/** The slots of a window. */
 const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
   const begin = (start: number) => ({
     start,

@@ -82,7 +82,6 @@ export const Note = Context.Reference<Account["note"]>("practice-data/observabil
   defaultValue: () => () => {}
 })
 
-/** Notes facts of the current request. */
 export const note = (noted: Noted): Effect.Effect<void> => Effect.map(Note, (write) => write(noted))
 
 /**

@@ -12,7 +12,6 @@ export interface Options {
   readonly endpoints: Iterable<string>
   /** The path of the intake, where that is served. */
   readonly intake?: string | undefined
-  /** True if requests are also counted by organization. */
   readonly byOrganization: boolean
 }
 
@@ -58,7 +57,6 @@ const once = <Key, A>(make: (key: Key) => A) => {
   }
 }
 
-/** An observer of requests. */
 export const make = ({ counter, histogram }: Series, { byOrganization, endpoints, intake }: Options) => {
   const requestsOf = once((endpoint: string) =>
     once((status: Status) => counter("practice_data_http_requests_total", { endpoint, status }))

@@ -21,7 +21,6 @@ export interface Gauge {
 /** A gauge outside of any registry. */
 export const unseen: Gauge = { set: () => {} }
 
-/** The series of a registry. */
 export interface Series {
   /** The counter of these labels. It is there, at 0, from this call on. */
   readonly counter: <Each extends NameOf<"counter">>(name: Each, ...labels: LabelArgument<Each>) => Counter

@@ -28,7 +28,6 @@ export interface Sampling {
   readonly withoutKey: Tracer.Span | undefined
 }
 
-/** Decides on the sampling of a request. */
 export const sample = (
   context: Context.Context<never>,
   { headers }: Request,
@@ -81,7 +80,6 @@ const attributesOf = (facts: RequestFacts, headers: Request["headers"]) => {
   }
 }
 
-/** Ends the span of a request. */
 export const end = (
   context: Context.Context<never>,
   span: Tracer.Span,

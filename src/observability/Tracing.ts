@@ -62,7 +62,6 @@ export const parseTraceParent = (traceparent: string | null | undefined): Tracer
     ? undefined
     : Option.getOrUndefined(HttpTraceContext.w3c(Headers.fromRecordUnsafe({ traceparent })))
 
-/** The header `traceparent` of a span. */
 export const traceParentOf = (span: Pick<Tracer.AnySpan, "traceId" | "spanId" | "sampled">): string =>
   `00-${span.traceId}-${span.spanId}-${span.sampled ? "01" : "00"}`
 

@@ -81,7 +81,6 @@ export const credentials = HttpApiBuilder.securityDecode(HttpApiSecurity.basic).
   )
 )
 
-/** The address of the client. */
 export const addressOf = ({ remoteAddress }: Request): string =>
   Option.getOrElse(remoteAddress, () => "unknown").replace(/^::ffff:/, "")
 
@@ -90,7 +89,6 @@ const refusal = (status: number, text: string, headers: Readonly<Record<string, 
 
 const challenge = { "www-authenticate": 'Basic realm="operators"' }
 
-/** The response to a refused token. */
 export const refusalOf: (refused: Refused) => HttpServerResponse.HttpServerResponse = Refused.$match({
   NotSet: () =>
     refusal(403, "Set OPERATIONS_TOKEN and restart. Changes, and access from other machines, require a token."),

@@ -8,7 +8,6 @@ import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
 
-/** The author of a change. */
 export interface Actor {
   /** The given name, or the user of the operating system. */
   readonly name: string
@@ -16,7 +15,6 @@ export interface Actor {
   readonly source: string
 }
 
-/** The user of the command line. */
 export const commandLine: Effect.Effect<Actor> = Effect.sync(() => {
   // The user has no name on some systems, such as some containers.
   const name = Result.getOrElse(
@@ -64,7 +62,6 @@ export const entries = (sql: Database, condition: Fragment, limit: number) =>
 
 const byTime = Order.flip(Order.mapInput(Order.String, ({ at, id }: Entry) => `${at} ${id}`))
 
-/** Merges the entries of several databases, newest first. */
 export const latestFirst = <E extends Entry>(all: ReadonlyArray<E>): ReadonlyArray<E> => Array.sort(all, byTime)
 
 /** The latest entries, of the databases of tasks and of API keys. */
@@ -124,7 +121,6 @@ export const createOrganization = (actor: Actor, { id, name }: { readonly id: st
     (isMade) => (isMade ? [id, id, "created"] : undefined)
   )
 
-/** Makes an API key. */
 export const createKey = (actor: Actor, options: Parameters<typeof ApiKeys.create>[0]) =>
   audited(CredentialDatabase, actor, "key.create", ApiKeys.create(options), ({ id }) => [
     options.organization,
@@ -132,13 +128,11 @@ export const createKey = (actor: Actor, options: Parameters<typeof ApiKeys.creat
     "created"
   ])
 
-/** Revokes an API key, as `ApiKeys.revoke` does. */
 export const revokeKey = (actor: Actor, id: string) =>
   audited(CredentialDatabase, actor, "key.revoke", ApiKeys.revoke(id), (organization) =>
     Option.isNone(organization) ? undefined : [organization.value, id, "revoked"]
   )
 
-/** Makes a signing secret. */
 export const addSecret = (actor: Actor, organization: string) =>
   audited(TaskDatabase, actor, "secret.add", IntakeSecrets.create(organization), ({ id }) => [
     organization,
@@ -146,7 +140,6 @@ export const addSecret = (actor: Actor, organization: string) =>
     "created"
   ])
 
-/** Revokes a signing secret, as `IntakeSecrets.revoke` does. */
 export const revokeSecret = (actor: Actor, id: string) =>
   audited(TaskDatabase, actor, "secret.revoke", IntakeSecrets.revoke(id), (revoked) =>
     Option.isNone(revoked) ? undefined : [revoked.value.organization, id, "revoked"]

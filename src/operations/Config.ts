@@ -112,7 +112,6 @@ export const config = Effect.gen(function* () {
   }
 })
 
-/** A role of a process. */
 export type Role = (typeof roles)[number]
 
 export type Settings = Effect.Success<typeof config>

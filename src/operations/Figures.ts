@@ -32,7 +32,6 @@ export interface Silent {
   readonly silent: string
 }
 
-/** The processes of this host. */
 export interface Processes {
   readonly processes: ReadonlyArray<ProcessSnapshot>
   readonly silent: ReadonlyArray<Silent>
@@ -64,7 +63,6 @@ const ownFigures = Effect.fnUntraced(function* (roles: ReadonlyArray<string>) {
   return { snapshot, metrics }
 })
 
-/** Counts the processes in the metrics. */
 const countProcesses = Effect.fnUntraced(function* (count: number, restarts: () => number) {
   const { gauge, read } = yield* Series.current
   const answered = gauge("practice_data_processes_answered")
@@ -86,7 +84,6 @@ export class Figures extends Context.Service<
     readonly metrics: Effect.Effect<string>
   }
 >()("practice-data/operations/Figures") {
-  /** The figures of a single process. */
   static readonly layer = (roles: ReadonlyArray<string>) =>
     Layer.effect(
       Figures,
@@ -140,7 +137,6 @@ export interface Dependency extends Readonly<Health["checks"][string]> {
   readonly last: { readonly problem: string; readonly at: number } | null
 }
 
-/** The figures of all processes at a time. */
 export interface Seen extends Processes {
   readonly dependencies: ReadonlyArray<Dependency>
 }

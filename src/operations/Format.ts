@@ -11,7 +11,6 @@ export const span = (millis: number): string => {
   return `${Math.floor(seconds / 86_400)} days`
 }
 
-/** A time as ISO 8601, in UTC. */
 export const iso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
 /** A time in UTC, to the second. */
@@ -30,7 +29,6 @@ export const moment = (at: string | number | null, now: number): Content => {
   return [h("time", { datetime: iso(millis) })(h("span")(date), " ", h("span")(time)), " ", h("small")(relative)]
 }
 
-/** A latency in milliseconds. */
 export const latency = (millis: number | undefined): string => {
   if (millis === undefined) return "–"
   if (millis === Infinity) return "over 5 s"

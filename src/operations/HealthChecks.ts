@@ -103,7 +103,6 @@ export class HealthChecks extends Context.Service<
   )
 }
 
-/** The endpoints of health and readiness. */
 export const handlers = HttpApiBuilder.group(
   OperationsApi,
   "health",

@@ -86,7 +86,6 @@ export const tile = (name: string, value: Content, about: Content, state: State 
     h("dd", { class: "about" })(about)
   )
 
-/** The seconds that something lags behind. */
 export const lagTile = (name: string, seconds: number | undefined, about: string, href?: string): Html => {
   if (seconds === undefined) return tile(name, "–", "not measured here")
   const text = Format.span(seconds * 1000)

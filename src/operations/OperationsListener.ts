@@ -128,7 +128,6 @@ export interface Options {
   readonly token: Option.Option<Redacted.Redacted>
 }
 
-/** The operators' listener cannot listen. */
 export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", { message: Schema.String }) {}
 
 /** Enough for a few operators and monitors. */
@@ -139,16 +138,13 @@ const limits = {
   idleTimeout: Duration.seconds(30)
 } as const
 
-/** The address of the operators' pages. */
 export class OperatorsPage extends Context.Service<OperatorsPage, { readonly url: string }>()(
   "practice-data/operations/OperationsListener/OperatorsPage"
 ) {}
 
-/** The error of a listener, by its cause. */
 export const cannotListen = ({ cause }: { readonly cause: unknown }) =>
   new CannotListen({ message: explainListen("The operators' listener", cause, "OPERATIONS_") })
 
-/** Listens. */
 export const layer = (options: Options) => {
   const listening = Layer.effect(
     OperatorsPage,

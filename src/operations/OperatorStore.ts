@@ -152,7 +152,6 @@ const holders = `
     ${since("prepared")}
   from (select * from pg_prepared_xacts order by prepared limit 20) waiting`
 
-/** The page of the audit log of a database after a place. */
 const entriesAfter = (sql: Database, after: Place | undefined) =>
   Commands.entries(
     sql,
@@ -208,7 +207,6 @@ const make = Effect.gen(function* () {
     },
     /** The transactions that hold changes back, oldest first. */
     holders: runner(records, "record store")(rowsOf(Transaction)(records.unsafe(holders))),
-    /** Counts dead tasks, as `Tasks.countDead` does. */
     countDead: (filter: Tasks.DeadFilter) => ofTasks(inTasks(Tasks.countDead(filter))),
     // Changes are logged.
     replay: (actor: Commands.Actor, organization: string, id: string) =>

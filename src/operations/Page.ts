@@ -55,7 +55,6 @@ const header = (place: Place) =>
     )
   )
 
-/** The response with a page. */
 export const respond = ({ isLive = true, place, status = 200, title = navigation[place], view }: Shown) =>
   Effect.map(Clock.currentTimeMillis, (now) => {
     const asOf = h("span", { "data-key": "made" })("As of ", h("time", { datetime: iso(now) })(utc(now)), ".")
@@ -92,7 +91,6 @@ export const usable = (given: string | undefined) => {
   return value === undefined || value === "" || value.length > 2000 || value.includes("\0") ? undefined : value
 }
 
-/** The parameters of the request. */
 export const query = Effect.map(
   HttpServerRequest.ParsedSearchParams,
   (parameters): Query =>
@@ -100,6 +98,5 @@ export const query = Effect.map(
       usable(Array.ensure(parameters[name] ?? [])[0])
 )
 
-/** The handler of a page of the navigation. */
 export const page = <R>(place: Place, read: (parameter: Query) => Effect.Effect<View, never, R>) =>
   Effect.flatMap(Effect.flatMap(query, read), (view) => respond({ place, view }))

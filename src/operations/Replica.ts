@@ -28,7 +28,6 @@ const Server = Schema.Struct({
 /** The relation of a database to a primary: never its replica, no longer, or so many seconds behind. */
 export type Standing = "unrelated" | "parted" | number
 
-/** Reads the relation of a database to a primary. */
 export const standing = Effect.fnUntraced(function* <E>(primary: Database, replica: Database, request: Request<E>) {
   const stateOf = (database: Database, after: string) =>
     rowsOf(Server)(

@@ -48,7 +48,6 @@ export class Place {
     })
   }
 
-  /** The process id of the running child. */
   get pid(): number | undefined {
     return this.#child?.pid
   }
@@ -80,7 +79,6 @@ export class Place {
   }
 }
 
-/** The result of a question to a child. */
 export interface Answered {
   /** The number of the place, from 1. */
   readonly process: number
@@ -112,7 +110,6 @@ export const hangs = Effect.fnUntraced(function* (answer: Effect.Effect<unknown>
   }
 })
 
-/** The children of this process. */
 export class Children extends Context.Service<
   Children,
   {
@@ -121,7 +118,6 @@ export class Children extends Context.Service<
     readonly ask: (question: string) => Effect.Effect<ReadonlyArray<Answered>>
   }
 >()("practice-data/process/Children") {
-  /** Empty places. */
   static readonly layer = (count: number) =>
     Layer.sync(Children, () => {
       const places = Array.from({ length: count }, () => new Place())

@@ -91,7 +91,6 @@ export const explain = (failure: Failure): string => {
   }
 }
 
-/** Prints a failure to standard error. */
 export const report = (failure: Failure) => note(explain(failure))
 
 /**

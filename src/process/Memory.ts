@@ -22,7 +22,6 @@ export const shortage = (processes: number, memory: number): string | undefined 
   return `${processes} processes need ${need} MiB, ${each} MiB each, and this machine or container has ${found} MiB. Set PROCESSES=${Math.max(1, Math.floor(memory / needed))}, or give it more memory`
 }
 
-/** Fails if the processes do not fit. */
 export const assertFits = Effect.fnUntraced(function* (processes: number) {
   const reason = shortage(processes, available())
   if (reason !== undefined) return yield* Effect.fail(wrong("PROCESSES", reason))

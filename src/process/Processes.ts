@@ -19,7 +19,6 @@ const main = join(import.meta.dirname, `../main${extname(import.meta.filename)}`
 /** True if another process started this one, to share its port. */
 export const isChild = role === "child" && process.connected
 
-/** The listener of a child. */
 export const childListener = { port: Number(sharedPort), reusePort: true } as const
 
 /** A child ended before it listened. It has printed why. */
@@ -107,7 +106,6 @@ export const pauseAfter = (before: Duration.Duration, lived: Duration.Duration) 
     ? shortestPause
     : Duration.clamp(Duration.times(before, 2), { minimum: shortestPause, maximum: longestPause })
 
-/** Fails unless a server can listen on the address. */
 export const assertIsFree = ({ host, port }: Address) =>
   Effect.callback<void, ServeError>((resume) => {
     const server = createServer()

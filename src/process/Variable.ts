@@ -9,7 +9,6 @@ const longestShown = 40
 
 const shown = (text: string) => JSON.stringify(text.length > longestShown ? `${text.slice(0, longestShown)}…` : text)
 
-/** The error of a variable that is wrong. */
 export const wrong = (name: string, message: string) =>
   new Config.ConfigError(
     new Schema.SchemaError(new SchemaIssue.Pointer([name], new SchemaIssue.InvalidValue({ message })))
@@ -146,7 +145,6 @@ const namesIn = (
     return [...(node?.value === undefined ? [] : [path.join("_")]), ...below.flat()]
   })
 
-/** The names of the variables that are set. */
 export const namesSet = Effect.orElseSucceed(
   Effect.flatMap(ConfigProvider.ConfigProvider, (provider) => namesIn(provider)),
   () => []

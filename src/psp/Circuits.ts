@@ -112,7 +112,6 @@ const verdictOf = (exit: Exit.Exit<unknown, PspError>, took: number): Verdict =>
   return error === undefined ? {} : verdicts[error._tag]
 }
 
-/** The call was refused by a circuit breaker. */
 export class CircuitOpen extends Data.TaggedError("CircuitOpen") {}
 
 /** The annotations of log lines about a failure. */
@@ -183,7 +182,6 @@ export const make = Effect.map(Series.current, (series) => {
     isUp: Effect.sync(() => !psp.isOpen(all)),
     /** True if calls for an account are being refused, by its own circuit or that of the PSP. */
     isOpen: (account: string) => psp.isOpen(all) || accounts.isOpen(account),
-    /** The time until a call for an account may be made. */
     untilNext: (account: string) => Effect.map(now, (time) => Duration.millis(millisUntilNext(account, time))),
     /** Makes a call for an account, or fails at once. A call that is interrupted after a while counts as a failure. */
     guard: <A, R>(owner: Owner, call: Effect.Effect<A, PspError, R>) =>

@@ -5,7 +5,6 @@ import { RecordDatabase } from "../database/Database.ts"
 import { RecordStoreDown, type Unauthorized } from "../api/Errors.ts"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 
-/** A clinic, and its account when it has one. */
 export interface ClinicAccount {
   readonly organization: string
   readonly clinic: string
@@ -23,7 +22,6 @@ export class ClinicAccounts extends Context.Service<
     ) => Effect.Effect<string | null | undefined, Unauthorized | RecordStoreDown, CurrentOrganization>
   }
 >()("practice-data/psp/ClinicAccounts") {
-  /** Accounts in the table `clinics`. */
   static readonly layer = Layer.effect(
     ClinicAccounts,
     Effect.gen(function* () {

@@ -48,12 +48,10 @@ export class PspClient extends Context.Service<
     readonly isMissing?: true
   }
 >()("practice-data/psp/PspClient") {
-  /** Stripe, by its official client. */
   static readonly layerStripe = (options: Stripe.Options) => Layer.effect(PspClient, Stripe.make(options))
 
   static readonly layerMemory = (accounts: Accounts) => Layer.sync(PspClient, () => memory(accounts))
 
-  /** No PSP at all. */
   static readonly layerNotConfigured = Layer.succeed(
     PspClient,
     PspClient.of({ list: () => Effect.fail(new Psp.PspNotConfigured()), isMissing: true })

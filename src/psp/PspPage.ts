@@ -25,10 +25,8 @@ interface Failure {
 /** The account has no object with the id of `startingAfter`. */
 export class CursorUnknown extends Data.TaggedError("CursorUnknown") {}
 
-/** The account is not connected to us any more. */
 export class AccountDisconnected extends Data.TaggedError("AccountDisconnected") {}
 
-/** The PSP limits our rate. */
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly retryAfter: Duration.Duration
   readonly request?: string | undefined
@@ -49,10 +47,8 @@ export class AccountUnauthorized extends Data.TaggedError("AccountUnauthorized")
 /** The PSP is up and refuses the request. */
 export class PspRefused extends Data.TaggedError("PspRefused")<Failure> {}
 
-/** The service has no credentials for a PSP. */
 export class PspNotConfigured extends Data.TaggedError("PspNotConfigured") {}
 
-/** The reasons why a page cannot be read. */
 export type PspError =
   | CursorUnknown
   | AccountDisconnected

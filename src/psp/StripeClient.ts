@@ -154,7 +154,6 @@ interface Objects {
   }>
 }
 
-/** A client of Stripe. */
 export const make = ({ secretKey, apiUrl }: Options) =>
   Effect.sync(() => {
     const calls = new AsyncLocalStorage<{ readonly signal: AbortSignal; readonly traceParent: string | undefined }>()

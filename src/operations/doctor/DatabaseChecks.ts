@@ -20,7 +20,6 @@ const row = <A>(schema: Schema.Decoder<A>) => {
     Effect.flatMap(rows(statement), ([one]) => (one === undefined ? Effect.die("no row") : Effect.succeed(one)))
 }
 
-/** A session of a pool. */
 export interface Session {
   readonly variable: string
   readonly pool: Pool
@@ -77,7 +76,6 @@ export const route = Effect.fnUntraced(function* ({ pool, sql, variable }: Sessi
   )
 })
 
-/** The settings of a session that are not in effect. */
 export const sessionSettingsLost = Effect.fnUntraced(function* ({ pool, sql }: Session) {
   const lost = yield* SessionSettings.lost(sql, sessionSettings(pool))
   const sessions = `The sessions of the ${pool.name ?? "database"}`
@@ -119,7 +117,6 @@ export interface Examined extends Reached {
   readonly settings: Settings
   /** The variable that names it; undefined for the embedded database. */
   readonly variable: string | undefined
-  /** The pools that connect to it. */
   readonly pools: ReadonlyArray<Pool>
 }
 
@@ -235,7 +232,6 @@ const deadText = (dead: number) => {
   return dead === 1 ? "1 deletion is" : `${dead} deletions are`
 }
 
-/** The deletions that are due, and those that are dead. */
 export const deletions = Effect.fnUntraced(function* (sql: Database) {
   const { dead, now, oldest_due_at } = yield* counts(sql)
   const late = oldest_due_at === null ? 0 : (Date.parse(now) - Date.parse(oldest_due_at)) / 1000

@@ -153,7 +153,6 @@ const embedded = Effect.fnUntraced(function* (settings: Settings) {
   return [...before, ...(yield* opened)]
 })
 
-/** All findings. */
 export const examine = Effect.fn("Doctor.examine")(function* () {
   const configured = inArea("Configuration", yield* SettingsChecks.environment)
   const read = yield* Effect.option(config)

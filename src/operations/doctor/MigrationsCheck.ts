@@ -79,7 +79,6 @@ const recorded = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
 })
 
 export interface Options {
-  /** The roles of the database that this process needs. */
   readonly needed: ReadonlyArray<RolesCheck.Need>
   /** The database is used for API keys alone. */
   readonly isOfKeys?: boolean

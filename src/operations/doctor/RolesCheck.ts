@@ -8,7 +8,6 @@ import * as Distribution from "../../database/Distribution.ts"
 import { invocation } from "../../process/Package.ts"
 import { fail, facts, listed, ok, warn } from "./Check.ts"
 
-/** A role of the database, and what it can do. */
 export interface Need {
   readonly name: string
   readonly can: string

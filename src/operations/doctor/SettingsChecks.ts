@@ -55,7 +55,6 @@ const urls = {
   CREDENTIALS_DATABASE_URL: "credentialsDatabaseUrl"
 } as const
 
-/** The parameters of the URLs that nothing reads. */
 export const ignoredParameters = (settings: Settings): ReadonlyArray<Fact> =>
   Object.entries(urls).flatMap(([variable, field]) => {
     const url = Option.flatMap(settings[field], (text) => Result.getSuccess(ConnectionUrl.parse(Redacted.value(text))))
@@ -63,7 +62,6 @@ export const ignoredParameters = (settings: Settings): ReadonlyArray<Fact> =>
     return names === "" ? [] : [warn(`${variable} has parameters that nothing reads: ${names}.`, "Remove them.")]
   })
 
-/** The user of the process. */
 export const user = () =>
   facts(process.getuid?.() === 0 && warn("This process runs as root.", "Run it as a user of its own."))
 

@@ -35,7 +35,6 @@ const lastUsed = ({ created_at, last_used_on, revoked_at }: ApiKey, now: number)
   return [h("time", { datetime: last_used_on })(last_used_on), " ", small(relative)]
 }
 
-/** The pages of a kind of credentials. */
 const pagesOf = <Credential extends IntakeSecret>(kind: {
   readonly place: "/ops/keys" | "/ops/secrets"
   /** The noun, such as `API key`. */
@@ -58,7 +57,6 @@ const pagesOf = <Credential extends IntakeSecret>(kind: {
     actor: Commands.Actor,
     id: string
   ) => Effect.Effect<Option.Option<unknown>, Unreadable>
-  /** True if each has a name. */
   readonly isNamed: boolean
 }) => {
   const { isNamed, one, place } = kind

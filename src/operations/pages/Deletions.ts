@@ -13,10 +13,8 @@ const path = "/ops/deletions"
 
 const kinds = { scheduled: "quiet", running: "warning", completed: "fine", dead: "problem" } as const
 
-/** The state of a task. */
 export const stateBadge = (state: State): Html => badge(kinds[state], state)
 
-/** The path of the page of a task. */
 export const linkTo = ({ id: task, organization_id }: Pick<Task, "id" | "organization_id">): string =>
   link("/ops/task", { organization: organization_id, id: task })
 
@@ -34,7 +32,6 @@ const stateTabs = (counts: TaskCounts | undefined, { organization, state: curren
   return h("nav", { "aria-label": "States" })(tabs(all))
 }
 
-/** The outcome of a task in a few words. */
 const outcomeText = ({ last_error, outcome }: Task) => {
   if (outcome === null) return last_error
   const { invoices, lines, notDeleted } = totalsOf(outcome)

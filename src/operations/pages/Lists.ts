@@ -59,7 +59,6 @@ export const changes = page(
 const targetOf = ({ action, organization_id, target }: Entry) =>
   id(target, action.startsWith("task.") ? linkTo({ organization_id, id: target }) : undefined)
 
-/** The time and the author of an entry of the audit log. */
 export const authorship = (now: number) => ({
   When: ({ at }: Entry) => Format.moment(at, now),
   Who: ({ actor, source }: Entry): Content => [actor, " ", small(source)]

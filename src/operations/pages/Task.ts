@@ -111,7 +111,6 @@ const replayHint = (task: ShownTask, hasToken: boolean, wasReplayed: boolean) =>
       )
 }
 
-/** The response for a task that does not exist. */
 const notFound = respond({
   title: "Deletion not found",
   place,
@@ -133,7 +132,6 @@ const requested = Effect.fnUntraced(function* (parameter: Query) {
   return yield* Effect.flip(respond({ title: "Deletion", place, status: 503, view }))
 })
 
-/** The page of the task of the request. */
 export const page = Effect.gen(function* () {
   const parameter = yield* query
   const task = yield* requested(parameter)
