@@ -74,7 +74,10 @@ const mostOrganizations = { running: 1000, slot: 50, window: 200 } as const
 const longestName = 64
 
 type Summed = Types.DeepMutable<Counts>
-type Rows = Map<string, Summed>
+
+/** Without a prototype: a name may be `__proto__`. */
+type Rows<Row> = { [name: string]: Row }
+const noRows = <Row>(): Rows<Row> => Object.create(null)
 
 const zero = (): Summed => ({
   requests: 0,
@@ -97,52 +100,35 @@ export const none: Counts = zero()
 
 export const plus = (one: Counts, two: Counts): Counts => add(add(zero(), one), two)
 
-const getOrMake = <Key, A>(map: Map<Key, A>, key: Key, make: () => A): A => {
-  const known = map.get(key)
-  if (known !== undefined) return known
-  const made = make()
-  map.set(key, made)
-  return made
+const sumOf = (entries: ReadonlyArray<readonly [name: string, counts: Counts]>) => {
+  const rows = noRows<Summed>()
+  for (const [name, counts] of entries) add((rows[name] ??= zero()), counts)
+  return rows
 }
-
-const increase = (counts: Map<string, number>, name: string, by: number) =>
-  counts.set(name, (counts.get(name) ?? 0) + by)
 
 /** The rows with the most requests, and one of all others. */
-const mostActive = (rows: Rows, most: number): Rows => {
-  if (rows.size <= most) return rows
-  const names = Array.from(rows.keys()).filter((name) => name !== others)
-  const requestsOf = (name: string) => rows.get(name)?.requests ?? 0
-  const kept = new Set(names.toSorted((one, two) => requestsOf(two) - requestsOf(one)).slice(0, most))
-  const active: Rows = new Map()
-  for (const [name, counts] of rows) add(getOrMake(active, kept.has(name) ? name : others, zero), counts)
-  return active
-}
-
-/** A slot, or a window of another process: a part of a window. */
-interface Part {
-  readonly points: Iterable<Point>
-  readonly endpoints: Iterable<readonly [string, Counts]>
-  readonly organizations: Iterable<readonly [string, Counts]>
-  readonly refused: Iterable<readonly [string, number]>
+const mostActive = (rows: Rows<Summed>, most: number) => {
+  const names = Object.entries(rows).filter(([name]) => name !== others)
+  if (names.length <= most) return rows
+  const kept = Object.fromEntries(names.toSorted(([, one], [, two]) => two.requests - one.requests).slice(0, most))
+  return sumOf(Object.entries(rows).map(([name, counts]) => [Object.hasOwn(kept, name) ? name : others, counts]))
 }
 
 /** The window of parts that may overlap. */
-const windowOf = (parts: ReadonlyArray<Part>): Window => {
-  const points = new Map<number, Summed>()
-  const [endpoints, organizations]: [Rows, Rows] = [new Map(), new Map()]
-  const refused = new Map<string, number>()
-  for (const part of parts) {
-    for (const point of part.points) add(getOrMake(points, point.start, zero), point)
-    for (const [name, counts] of part.endpoints) add(getOrMake(endpoints, name, zero), counts)
-    for (const [name, counts] of part.organizations) add(getOrMake(organizations, name, zero), counts)
-    for (const [reason, count] of part.refused) increase(refused, reason, count)
+const windowOf = (parts: ReadonlyArray<Window>): Window => {
+  const points = sumOf(parts.flatMap((part) => part.points.map((point) => [String(point.start), point] as const)))
+  const organizations = sumOf(parts.flatMap((part) => Object.entries(part.organizations)))
+  const refused = noRows<number>()
+  for (const [reason, count] of parts.flatMap((part) => Object.entries(part.refused))) {
+    refused[reason] = (refused[reason] ?? 0) + count
   }
   return {
-    points: Array.from(points, ([start, counts]) => ({ start, ...counts })).toSorted((a, b) => a.start - b.start),
-    endpoints: Object.fromEntries(endpoints),
-    organizations: Object.fromEntries(mostActive(organizations, mostOrganizations.window)),
-    refused: Object.fromEntries(refused)
+    points: Object.entries(points)
+      .map(([start, counts]) => ({ start: Number(start), ...counts }))
+      .toSorted((one, two) => one.start - two.start),
+    endpoints: sumOf(parts.flatMap((part) => Object.entries(part.endpoints))),
+    organizations: mostActive(organizations, mostOrganizations.window),
+    refused
   }
 }
 
@@ -160,13 +146,18 @@ const count = (counts: Summed, status: number, bucket: number) => {
 }
 
 const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
-  const begin = (start: number) => ({
-    start,
-    total: zero(),
-    endpoints: new Map<string, Summed>(),
-    organizations: new Map<string, Summed>(),
-    refused: new Map<string, number>()
-  })
+  const begin = (start: number) => {
+    const total = { start, ...zero() }
+    return {
+      start,
+      total,
+      points: [total],
+      endpoints: noRows<Summed>(),
+      organizations: noRows<Summed>(),
+      organizationsCounted: 0,
+      refused: noRows<number>()
+    }
+  }
   let slots: Array<ReturnType<typeof begin>> = []
   const slotOf = (now: number) => {
     const last = slots.at(-1)
@@ -178,23 +169,21 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
   }
   return {
     record: (now: number, { duration, endpoint, organization, polled, refusal, status }: Observed) => {
-      const { endpoints, organizations, refused, total } = slotOf(now)
+      const slot = slotOf(now)
+      const { endpoints, organizations, refused, total } = slot
       const bucket = bucketOf(duration - polled)
       count(total, status, bucket)
-      count(getOrMake(endpoints, endpoint, zero), status, bucket)
+      count((endpoints[endpoint] ??= zero()), status, bucket)
       if (organization !== undefined) {
         const name = shortened(organization)
-        const isCounted = organizations.has(name) || organizations.size < mostOrganizations.running
-        count(getOrMake(organizations, isCounted ? name : others, zero), status, bucket)
+        const isKnown = organizations[name] !== undefined
+        if (!isKnown) slot.organizationsCounted++
+        const isCounted = isKnown || slot.organizationsCounted <= mostOrganizations.running
+        count((organizations[isCounted ? name : others] ??= zero()), status, bucket)
       }
-      if (refusal !== undefined) increase(refused, refusal, 1)
+      if (refusal !== undefined) refused[refusal] = (refused[refusal] ?? 0) + 1
     },
-    window: (now: number) =>
-      windowOf(
-        slots
-          .filter(({ start }) => start > now - (now % step) - span)
-          .map(({ start, total, ...slot }) => ({ ...slot, points: [{ start, ...total }] }))
-      )
+    window: (now: number) => windowOf(slots.filter(({ start }) => start > now - (now % step) - span))
   }
 }
 
@@ -209,16 +198,9 @@ export const make = () => {
   }
 }
 
-const partOf = ({ endpoints, organizations, points, refused }: Window): Part => ({
-  points,
-  endpoints: Object.entries(endpoints),
-  organizations: Object.entries(organizations),
-  refused: Object.entries(refused)
-})
-
 /** The snapshot of several processes together. */
 export const merge = (snapshots: ReadonlyArray<Snapshot>): Snapshot =>
-  Record.map(lengths, (_, name) => windowOf(snapshots.map((each) => partOf(each[name]))))
+  Record.map(lengths, (_, name) => windowOf(snapshots.map((each) => each[name])))
 
 /**
  * A quantile of latencies, in milliseconds: linear within a bucket. Infinity in the last bucket, undefined without any
