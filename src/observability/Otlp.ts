@@ -17,7 +17,7 @@ import { version } from "../process/Package.ts"
 import { safe } from "./Logging.ts"
 import { unitOf } from "./Metrics.ts"
 import * as OtlpClient from "./OtlpClient.ts"
-import { type Export, type OtlpSettings, type Signal, signals } from "./OtlpConfig.ts"
+import type { Export, OtlpSettings, Signal } from "./OtlpConfig.ts"
 import * as Series from "./Series.ts"
 import * as Tracing from "./Tracing.ts"
 
@@ -129,30 +129,25 @@ const layerTracer = (options: Parameters<typeof OtlpTracer.make>[0], { ratio, sa
 export const layer = (settings: OtlpSettings, { isOneOfSeveral = false } = {}) =>
   Layer.unwrap(
     Effect.map(Series.current, ({ counter }) => {
-      const exported = signals.filter((signal) => Option.isSome(settings[signal]))
-      const failures = new Map(
-        exported.map((signal) => [signal, counter("practice_data_telemetry_export_failures_total", { signal })])
-      )
-      const health = OtlpClient.makeHealth((signal) => failures.get(signal)?.add())
+      const health = OtlpClient.makeHealth()
       const resource = resourceOf(settings, isOneOfSeveral)
       const { logBatch, logDelay, logQueue, metricInterval, spanBatch, spanDelay, spanQueue, temporality } = settings
 
       const exporting = <A>(
         signal: Signal,
-        atOnce: number,
-        make: (options: {
-          readonly url: string
-          readonly headers: Readonly<Record<string, string>>
-          readonly compression: Export["compression"]
-          readonly resource: typeof resource
-          readonly shutdownTimeout: Duration.Duration
-        }) => Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>
+        most: number,
+        make: (
+          options: Parameters<typeof OtlpLogger.layer>[0]
+        ) => Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>
       ) =>
         Option.match(settings[signal], {
           onNone: () => Layer.empty,
           onSome: ({ compression, headers, protocol, timeout, url }) => {
             const { href } = Redacted.value(url)
-            const client = OtlpClient.make({ signal, url, timeout, atOnce: Math.max(1, Math.floor(atOnce)), health })
+            const failures = counter("practice_data_telemetry_export_failures_total", { signal })
+            const atOnce = Math.max(1, Math.floor(most))
+            const tryFailed = () => failures.add()
+            const client = OtlpClient.make({ signal, url, timeout, atOnce, health, tryFailed })
             return make({ url: href, headers: Redacted.value(headers), compression, resource, shutdownTimeout }).pipe(
               Layer.provide([serialization(protocol), Layer.effect(HttpClient.HttpClient, client)])
             )

@@ -7,34 +7,24 @@ import { Data, Duration, Effect, Option, Predicate, Redacted, References, Schedu
 import { HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "effect/http"
 import type { Export, Signal } from "./OtlpConfig.ts"
 
-// Without the annotations of the request that was exported.
-const annotated = (line: Effect.Effect<void>, annotations: Readonly<Record<string, string>>) =>
-  Effect.provideService(line, References.CurrentLogAnnotations, annotations)
-
-/**
- * Logs when the collector begins to fail, and when it responds again to every signal that had failed.
- *
- * @param count counts a try that failed
- */
-export const makeHealth = (count: (signal: Signal) => void) => {
+/** Logs when the collector begins to fail, and when it responds again to every signal that had failed. */
+export const makeHealth = () => {
   const failing = new Set<Signal>()
-  return {
-    tryFailed: count,
-    failed: (signal: Signal, reason: string) =>
-      Effect.suspend(() => {
-        const line = Effect.logWarning("The OpenTelemetry collector fails: what it should have is dropped")
-        const isFirst = failing.size === 0
-        failing.add(signal)
-        return isFirst ? annotated(line, { signal, cause: reason }) : Effect.void
-      }),
-    succeeded: (signal: Signal) =>
-      Effect.suspend(() => {
-        const isLast = failing.delete(signal) && failing.size === 0
-        return isLast
-          ? annotated(Effect.logInfo("The OpenTelemetry collector responds again"), { signal })
-          : Effect.void
+  return (signal: Signal, reason?: string) =>
+    Effect.suspend(() => {
+      const wasFailing = failing.size > 0
+      if (reason === undefined) failing.delete(signal)
+      else failing.add(signal)
+      if (failing.size > 0 === wasFailing) return Effect.void
+      const line = wasFailing
+        ? Effect.logInfo("The OpenTelemetry collector responds again")
+        : Effect.logWarning("The OpenTelemetry collector fails: what it should have is dropped")
+      // Without the annotations of the request that was exported.
+      return Effect.provideService(line, References.CurrentLogAnnotations, {
+        signal,
+        ...(reason !== undefined && { cause: reason })
       })
-  }
+    })
 }
 
 class NotTaken extends Data.TaggedError("NotTaken")<{
@@ -79,9 +69,11 @@ export interface Options extends Pick<Export, "timeout" | "url"> {
   /** The most exports under way. */
   readonly atOnce: number
   readonly health: ReturnType<typeof makeHealth>
+  /** Counts a try that failed. */
+  readonly tryFailed: () => void
 }
 
-export const make = ({ atOnce, health, signal, timeout, url }: Options) =>
+export const make = ({ atOnce, health, signal, timeout, tryFailed, url }: Options) =>
   Effect.map(HttpClient.HttpClient, (client) => {
     const permits = Semaphore.makeUnsafe(atOnce)
     // Without the headers and parameters of a request, which may be secrets. The exporters do not retry this kind.
@@ -98,7 +90,7 @@ export const make = ({ atOnce, health, signal, timeout, url }: Options) =>
         Effect.flatMap(check),
         Effect.tapError((error) => {
           last = error
-          health.tryFailed(signal)
+          tryFailed()
           return Effect.sleep(error.retryAfter ?? 0)
         }),
         Effect.retry({ while: ({ retryAfter }) => retryAfter !== undefined, schedule: backoff }),
@@ -109,11 +101,11 @@ export const make = ({ atOnce, health, signal, timeout, url }: Options) =>
       permits
         .withPermitsIfAvailable(1)(send(request))
         .pipe(
-          Effect.flatMap(Option.match({ onNone: () => Effect.fail(tooMany), onSome: () => health.succeeded(signal) })),
+          Effect.flatMap(Option.match({ onNone: () => Effect.fail(tooMany), onSome: () => health(signal) })),
           Effect.as(HttpClientResponse.fromWeb(request, new Response(null, { status: 200 }))),
           Effect.catch((error) => {
-            if (error === timedOut || error === tooMany) health.tryFailed(signal)
-            return Effect.andThen(health.failed(signal, error.reason), Effect.fail(failure(error.reason)))
+            if (error === timedOut || error === tooMany) tryFailed()
+            return Effect.andThen(health(signal, error.reason), Effect.fail(failure(error.reason)))
           })
         )
     )

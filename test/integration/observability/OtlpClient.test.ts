@@ -40,14 +40,15 @@ const clientOf = Effect.fnUntraced(function* (
   const collector = yield* OtlpCollector
   yield* collector.answer(behaviour)
   const failed: Array<Signal> = []
-  const health = OtlpClient.makeHealth((signal) => failed.push(signal))
+  const health = OtlpClient.makeHealth()
   const make = (signal: Signal) =>
     OtlpClient.make({
       signal,
       url: Redacted.make(new URL(`${collector.url}/v1/${signal}?token=secret-parameter`)),
       timeout: Duration.fromInputUnsafe(timeout),
       atOnce,
-      health
+      health,
+      tryFailed: () => failed.push(signal)
     })
   const lines: Array<string> = []
   const logging = Logger.layer([Logger.map(Logger.formatJson, (line) => void lines.push(line))])
