@@ -68,14 +68,16 @@ const refused = (store: string, error: SqlError): Effect.Effect<never, SqlError 
 
 /** Runs statements in their turn and in time. */
 const runner =
-  (database: Database, store: string) =>
+  <I>(tag: Context.Key<I, Database>, database: Database, store: string) =>
   <A>(
-    statements: Effect.Effect<A, SqlError>,
-    describe = (failure: Store.Failure) => `The ${store} ${Store.describe(failure)}`
+    statements: Effect.Effect<A, SqlError, I>,
+    describe = (failure: Store.Failure) => `The ${store} store ${Store.describe(failure)}`
   ): Effect.Effect<A, Unreadable> =>
     database.run(
       { key: "operators", within, unavailable: (failure) => new Unreadable({ message: describe(failure) }) },
-      Effect.catchTag(statements, "SqlError", (error) => refused(store, error))
+      Effect.provideService(statements, tag, database).pipe(
+        Effect.catchTag("SqlError", (error) => refused(`${store} store`, error))
+      )
     )
 
 const PlaceText = Schema.fromJsonString(Schema.Tuple([Schema.String, Schema.String, Schema.String]))
@@ -103,10 +105,11 @@ const paged = <Row extends object>(
   return { rows, next: place === undefined ? undefined : Buffer.from(place).toString("base64url") }
 }
 
-const keyRows = rowsOf(Schema.Struct({ ...ApiKey.fields, position: Schema.String }))
-const secretRows = rowsOf(Schema.Struct({ ...IntakeSecret.fields, position: Schema.String }))
+const position = Schema.String
+const keyRows = rowsOf(Schema.Struct({ ...ApiKey.fields, position }))
+const secretRows = rowsOf(Schema.Struct({ ...IntakeSecret.fields, position }))
 
-interface CredentialFilter {
+export interface CredentialFilter {
   readonly organization: string | undefined
   readonly id?: string | undefined
 }
@@ -131,16 +134,12 @@ const credentialPage = (
 
 const keyColumns = "left(name, 400) as name, prefix, last_used_on::text, "
 
-const unsure = (store: string) => () => `The ${store} store did not answer. Look again: it may be done`
-
 /** Dead tasks that the page replays at once: more take longer than a page may. */
 export const mostReplayed = 1000
 
 const since = (column: string) => isoTime(column).replace(/ as \w+$/, " as since")
 
-/**
- * Transactions that have written, in all databases of the cluster, without their statements, which may hold anything.
- */
+/** Transactions that have written, in all databases of the cluster, without their statements, which may hold anything. */
 const holders = `
   select pid, null as prepared, datname::text as database, usename::text as user,
     application_name as application, state, ${since("xact_start")}
@@ -161,14 +160,14 @@ const entriesAfter = (sql: Database, after: Place | undefined) =>
     pageSize + 1
   )
 
+const unsure = (store: string) => () => `The ${store} store did not answer. Look again: it may be done`
+
 const make = Effect.gen(function* () {
-  const sql = yield* TaskDatabase
-  const credentials = yield* CredentialDatabase
-  const records = yield* RecordDatabase
-  const ofTasks = runner(sql, "task store")
-  const ofKeys = runner(credentials, "credential store")
-  const inTasks = Effect.provideService(TaskDatabase, sql)
-  const inKeys = Effect.provideService(CredentialDatabase, credentials)
+  const [sql, credentials, records] = [yield* TaskDatabase, yield* CredentialDatabase, yield* RecordDatabase]
+  const ofTasks = runner(TaskDatabase, sql, "task")
+  const ofKeys = runner(CredentialDatabase, credentials, "credential")
+  const changeTasks = <A>(change: Effect.Effect<A, SqlError, TaskDatabase>) => ofTasks(change, unsure("task"))
+  const changeKeys = <A>(change: Effect.Effect<A, SqlError, CredentialDatabase>) => ofKeys(change, unsure("credential"))
   const pages = TaskPages.make(sql)
   const ofAll = <A>(statements: Effect.Effect<A, SqlError>) =>
     Effect.andThen(sql.distribution.refresh, ofTasks(statements))
@@ -206,24 +205,18 @@ const make = Effect.gen(function* () {
       return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => paged(Commands.latestFirst(found.flat())))
     },
     /** The transactions that hold changes back, oldest first. */
-    holders: runner(records, "record store")(rowsOf(Transaction)(records.unsafe(holders))),
-    countDead: (filter: Tasks.DeadFilter) => ofTasks(inTasks(Tasks.countDead(filter))),
+    holders: runner(RecordDatabase, records, "record")(rowsOf(Transaction)(records.unsafe(holders))),
+    countDead: (filter: Tasks.DeadFilter) => ofTasks(Tasks.countDead(filter)),
     // Changes are logged.
     replay: (actor: Commands.Actor, organization: string, id: string) =>
-      ofTasks(inTasks(Commands.replayTask(actor, { id, organization })), unsure("task")),
+      changeTasks(Commands.replayTask(actor, { id, organization })),
     replayDead: (actor: Commands.Actor, filter: Tasks.DeadFilter) =>
-      ofTasks(inTasks(Commands.replayDead(actor, filter, mostReplayed)), unsure("task")),
+      changeTasks(Commands.replayDead(actor, filter, mostReplayed)),
     createKey: (actor: Commands.Actor, options: Parameters<typeof Commands.createKey>[1]) =>
-      Effect.map(ofKeys(inKeys(Commands.createKey(actor, options)), unsure("credential")), ({ id, key: secret }) => ({
-        id,
-        secret
-      })),
-    revokeKey: (actor: Commands.Actor, id: string) =>
-      ofKeys(inKeys(Commands.revokeKey(actor, id)), unsure("credential")),
-    addSecret: (actor: Commands.Actor, organization: string) =>
-      ofTasks(inTasks(Commands.addSecret(actor, organization)), unsure("task")),
-    revokeSecret: (actor: Commands.Actor, id: string) =>
-      ofTasks(inTasks(Commands.revokeSecret(actor, id)), unsure("task"))
+      Effect.map(changeKeys(Commands.createKey(actor, options)), ({ id, key: secret }) => ({ id, secret })),
+    revokeKey: (actor: Commands.Actor, id: string) => changeKeys(Commands.revokeKey(actor, id)),
+    addSecret: (actor: Commands.Actor, organization: string) => changeTasks(Commands.addSecret(actor, organization)),
+    revokeSecret: (actor: Commands.Actor, id: string) => changeTasks(Commands.revokeSecret(actor, id))
   }
 })
 

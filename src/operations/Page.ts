@@ -83,6 +83,16 @@ export const inTime = <A, R>(read: Effect.Effect<A, Unreadable, R>) =>
 export const shownOr = <A>(read: Result.Result<A, Unreadable>, view: (value: A) => Content): Content =>
   Result.isFailure(read) ? unreadable(read.failure.message) : view(read.success)
 
+/** Fails with a page that says why there is nothing to show. */
+export const refuse = (shown: Omit<Shown, "view">, message: string) =>
+  Effect.flip(respond({ isLive: false, ...shown, view: () => unreadable(message) }))
+
+/** Reads in time, or fails with such a page. */
+export const readOrRefuse = <A, R>(shown: Omit<Shown, "view">, read: Effect.Effect<A, Unreadable, R>) =>
+  Effect.flatMap(inTime(read), (found) =>
+    Result.isSuccess(found) ? Effect.succeed(found.success) : refuse({ ...shown, status: 503 }, found.failure.message)
+  )
+
 /** A parameter of the request, unless it is empty, too long, or holds a character that no database accepts. */
 export type Query = (name: string) => string | undefined
 

@@ -1,26 +1,13 @@
 /** `/ops/keys` and `/ops/secrets`: API keys and signing secrets, how they are made, and how they are revoked. */
-import { Effect, Option, Redacted, Result, Schema } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import { type Content, h, link } from "../../http/Html.ts"
 import type { IntakeSecret } from "../../deletions/IntakeSecrets.ts"
 import type { ApiKey } from "../../keys/ApiKeys.ts"
 import * as Commands from "../Commands.ts"
 import * as Format from "../Format.ts"
-import {
-  badge,
-  button,
-  clamped,
-  field,
-  filterForm,
-  id,
-  nextPage,
-  none,
-  pairs,
-  small,
-  table,
-  unreadable
-} from "../Layout.ts"
-import { OperatorStore, type Page, type Unreadable } from "../OperatorStore.ts"
-import { inTime, page, type Query, respond, shownOr } from "../Page.ts"
+import { badge, button, clamped, field, filterForm, id, nextPage, none, pairs, small, table } from "../Layout.ts"
+import { type CredentialFilter, OperatorStore, type Page, type Unreadable } from "../OperatorStore.ts"
+import { inTime, page, type Query, readOrRefuse, refuse, shownOr } from "../Page.ts"
 import * as Change from "./Change.ts"
 
 const day = 86_400_000
@@ -35,28 +22,21 @@ const lastUsed = ({ created_at, last_used_on, revoked_at }: ApiKey, now: number)
   return [h("time", { datetime: last_used_on })(last_used_on), " ", small(relative)]
 }
 
+type Operated<A> = Effect.Effect<A, Unreadable, OperatorStore>
+
 const pagesOf = <Credential extends IntakeSecret>(kind: {
   readonly place: "/ops/keys" | "/ops/secrets"
   /** The noun, such as `API key`. */
   readonly one: string
-  readonly read: (
-    of: OperatorStore["Service"],
-    filter: { readonly organization: string | undefined; readonly id?: string | undefined },
-    after: string | undefined
-  ) => Effect.Effect<Page<Credential>, Unreadable>
+  readonly read: (filter: CredentialFilter, after?: string) => Operated<Page<Credential>>
   readonly columns: (now: number) => Readonly<Record<string, (one: Credential) => Content>>
   /** The consequences of making one, and of revoking one. */
   readonly follows: { readonly made: string; readonly revoked: string }
   readonly make: (
-    of: OperatorStore["Service"],
     actor: Commands.Actor,
     given: { readonly organization: string; readonly name: string }
-  ) => Effect.Effect<{ readonly id: string; readonly secret: Redacted.Redacted }, Unreadable>
-  readonly revoke: (
-    of: OperatorStore["Service"],
-    actor: Commands.Actor,
-    id: string
-  ) => Effect.Effect<Option.Option<unknown>, Unreadable>
+  ) => Operated<{ readonly id: string; readonly secret: Redacted.Redacted }>
+  readonly revoke: (actor: Commands.Actor, id: string) => Operated<Option.Option<unknown>>
   readonly isNamed: boolean
 }) => {
   const { isNamed, one, place } = kind
@@ -65,9 +45,8 @@ const pagesOf = <Credential extends IntakeSecret>(kind: {
   const list = page(
     place,
     Effect.fnUntraced(function* (parameter) {
-      const store = yield* OperatorStore
       const organization = parameter("organization")
-      const found = yield* inTime(kind.read(store, { organization }, parameter("after")))
+      const found = yield* inTime(kind.read({ organization }, parameter("after")))
       return (now) => [
         filterForm(place, [["organization", "Organization", organization]], place),
         h("p", { class: "actions" })(button(`New ${one}…`, link(`${place}/create`, { organization }))),
@@ -114,7 +93,7 @@ const pagesOf = <Credential extends IntakeSecret>(kind: {
         const problem = `Enter the organization${isNamed ? ", and what it is for" : ""}: 1 to 128 characters each.`
         return Change.Made.Unchanged({ status: 422, problem })
       }
-      const made = yield* kind.make(yield* OperatorStore, actor, given)
+      const made = yield* kind.make(actor, given)
       const secret = Redacted.value(made.secret)
       return Change.Made.Shown({
         title: `The new ${one}`,
@@ -129,15 +108,11 @@ const pagesOf = <Credential extends IntakeSecret>(kind: {
     })
   })
 
-  const missing = (status: number, message: string) =>
-    Effect.flip(respond({ title: `Revoke ${one}`, place, isLive: false, status, view: () => unreadable(message) }))
-
   const requested = Effect.fnUntraced(function* (parameter: Query) {
-    const store = yield* OperatorStore
     const filter = { organization: parameter("organization"), id: parameter("id") ?? "" }
-    const found = yield* inTime(kind.read(store, filter, undefined))
-    if (Result.isFailure(found)) return yield* missing(503, found.failure.message)
-    return found.success.rows[0] ?? (yield* missing(404, `There is no ${one} ${filter.id}`))
+    const shown = { title: `Revoke ${one}`, place }
+    const { rows } = yield* readOrRefuse(shown, kind.read(filter))
+    return rows[0] ?? (yield* refuse({ ...shown, status: 404 }, `There is no ${one} ${filter.id}`))
   })
 
   const revoke = Change.make({
@@ -159,7 +134,7 @@ const pagesOf = <Credential extends IntakeSecret>(kind: {
     button: `Revoke this ${one}`,
     cancel: ({ organization_id: of }) => listOf(of),
     make: Effect.fnUntraced(function* (actor, { id: which, organization_id: of }) {
-      return Option.match(yield* kind.revoke(yield* OperatorStore, actor, which), {
+      return Option.match(yield* kind.revoke(actor, which), {
         onNone: () => Change.Made.Unchanged({ status: 409, problem: `This ${one} was revoked before.` }),
         onSome: () => Change.Made.Led({ to: listOf(of), text: `Revoked ${which}` })
       })
@@ -173,28 +148,28 @@ export const keys = pagesOf<ApiKey>({
   place: "/ops/keys",
   one: "API key",
   isNamed: true,
-  read: (store, filter, after) => store.keys(filter, after),
+  read: (filter, after) => OperatorStore.use((store) => store.keys(filter, after)),
   columns: (now) => ({
     Name: ({ name }) => clamped(name),
     Key: (key) => [id(`${key.prefix}…`), " ", small(key.id)],
     "Last used": (key) => lastUsed(key, now)
   }),
   follows: { made: "It reads the data of its organization.", revoked: "Requests with it get 401." },
-  make: (store, actor, given) => store.createKey(actor, given),
-  revoke: (store, actor, which) => store.revokeKey(actor, which)
+  make: (actor, given) => OperatorStore.use((store) => store.createKey(actor, given)),
+  revoke: (actor, which) => OperatorStore.use((store) => store.revokeKey(actor, which))
 })
 
 export const secrets = pagesOf<IntakeSecret>({
   place: "/ops/secrets",
   one: "signing secret",
   isNamed: false,
-  read: (store, filter, after) => store.secrets(filter, after),
+  read: (filter, after) => OperatorStore.use((store) => store.secrets(filter, after)),
   columns: () => ({ Id: (secret) => id(secret.id) }),
   follows: {
     made: "From then on, deliveries of the organization must be signed.",
     revoked:
       "Deliveries that it signs get 401. Without a secret, an organization need not sign, unless REQUIRE_SIGNATURES is set."
   },
-  make: (store, actor, { organization }) => store.addSecret(actor, organization),
-  revoke: (store, actor, which) => store.revokeSecret(actor, which)
+  make: (actor, { organization }) => OperatorStore.use((store) => store.addSecret(actor, organization)),
+  revoke: (actor, which) => OperatorStore.use((store) => store.revokeSecret(actor, which))
 })

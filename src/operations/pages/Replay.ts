@@ -1,34 +1,33 @@
 /** `/ops/deletions/replay`: replays the dead deletions that have an organization, a reason or a time in common. */
-import { Clock, DateTime, Effect, Option, Result } from "effect"
+import { Clock, DateTime, Effect, Option } from "effect"
 import { maximumAttempts } from "../../deletions/Task.ts"
 import { type DeadFilter, longestReason, mostCounted } from "../../deletions/Tasks.ts"
 import { h, link } from "../../http/Html.ts"
 import * as Format from "../Format.ts"
-import { filterForm, unreadable } from "../Layout.ts"
+import { filterForm } from "../Layout.ts"
 import { mostReplayed, OperatorStore } from "../OperatorStore.ts"
-import { inTime, type Query, respond } from "../Page.ts"
+import { type Query, readOrRefuse, refuse } from "../Page.ts"
 import * as Change from "./Change.ts"
 
 const place = "/ops/deletions"
 const path = "/ops/deletions/replay"
 const title = "Replay dead deletions"
 
-const refused = (status: number, message: string) =>
-  Effect.flip(respond({ title, place, isLive: false, status, view: () => unreadable(message) }))
+const refused = (message: string) => refuse({ title, place, status: 422 }, message)
 
 /** A time as ISO 8601, of which UTC is the default zone. A text that is none would replay more than was meant. */
 const timeOf = (text: string | undefined) =>
   text === undefined
     ? Effect.undefined
     : Option.match(DateTime.make(text), {
-        onNone: () => refused(422, `${text} is not a time such as 2026-11-23T09:30Z`),
+        onNone: () => refused(`${text} is not a time such as 2026-11-23T09:30Z`),
         onSome: (time) => Effect.succeed(DateTime.formatIso(time))
       })
 
 const filterOf = Effect.fnUntraced(function* (parameter: Query) {
   const reason = parameter("reason")
   if (reason !== undefined && reason.length > longestReason) {
-    return yield* refused(422, `A reason has at most ${longestReason} characters`)
+    return yield* refused(`A reason has at most ${longestReason} characters`)
   }
   const [since, before] = [yield* timeOf(parameter("since")), yield* timeOf(parameter("before"))]
   return { organization: parameter("organization"), reason, since, before }
@@ -51,8 +50,8 @@ const chosen = Effect.fnUntraced(function* (parameter: Query) {
   const given = yield* filterOf(parameter)
   // A task that dies while the operator decides is left alone. Postgres counts the microseconds of this millisecond.
   const filter = { ...given, before: given.before ?? Format.iso((yield* Clock.currentTimeMillis) + 1) }
-  const count = yield* inTime((yield* OperatorStore).countDead(filter))
-  return Result.isFailure(count) ? yield* refused(503, count.failure.message) : { given, filter, count: count.success }
+  const count = yield* readOrRefuse({ title, place }, (yield* OperatorStore).countDead(filter))
+  return { given, filter, count }
 })
 
 export const { confirm, submit } = Change.make({

@@ -1,5 +1,5 @@
 /** `/ops/task`: one task that deletes invoices; and `/ops/task/replay`: its replay, with the operators' token. */
-import { Effect, Option, Result } from "effect"
+import { Effect, Option } from "effect"
 import type { Outcome } from "../../api/DeletionTasks.ts"
 import { maximumAttempts } from "../../deletions/Task.ts"
 import { mostItems, type ShownTask } from "../../deletions/TaskPages.ts"
@@ -8,9 +8,9 @@ import { type Content, h, link } from "../../http/Html.ts"
 import { Token } from "../Access.ts"
 import type { Entry } from "../Commands.ts"
 import * as Format from "../Format.ts"
-import { button, clamped, id, none, pairs, section, small, table, unreadable } from "../Layout.ts"
+import { button, clamped, id, none, pairs, section, small, table } from "../Layout.ts"
 import { OperatorStore } from "../OperatorStore.ts"
-import { inTime, type Query, query, respond, shownOr } from "../Page.ts"
+import { inTime, type Query, query, readOrRefuse, respond, shownOr } from "../Page.ts"
 import * as Change from "./Change.ts"
 import { linkTo, stateBadge } from "./Deletions.ts"
 import { authorship } from "./Lists.ts"
@@ -122,14 +122,9 @@ const notFound = respond({
 /** Reads the task of the request; fails with the response that says why it is not shown. */
 const requested = Effect.fnUntraced(function* (parameter: Query) {
   const { task } = yield* OperatorStore
-  const found = yield* inTime(task(parameter("organization") ?? "", parameter("id") ?? ""))
-  if (Result.isSuccess(found))
-    return yield* Option.match(found.success, {
-      onNone: () => Effect.flip(notFound),
-      onSome: Effect.succeed
-    })
-  const view = () => unreadable(found.failure.message)
-  return yield* Effect.flip(respond({ title: "Deletion", place, status: 503, view }))
+  const read = task(parameter("organization") ?? "", parameter("id") ?? "")
+  const found = yield* readOrRefuse({ title: "Deletion", place, isLive: true }, read)
+  return Option.isSome(found) ? found.value : yield* Effect.flip(notFound)
 })
 
 export const page = Effect.gen(function* () {
