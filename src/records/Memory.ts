@@ -13,8 +13,7 @@ import type { Row } from "./Rows.ts"
 import { conditionsOf, instantOf } from "./SearchQuery.ts"
 import { type Place, rangesOf } from "./Walk.ts"
 
-const encoder = new TextEncoder()
-const byBytes = Order.mapInput(Order.Array(Order.Number), (text: string) => [...encoder.encode(text)])
+const byBytes = Order.make<string>((left, right) => Buffer.compare(Buffer.from(left), Buffer.from(right)))
 const byId = Order.mapInput(byBytes, (row: Row) => row.id)
 
 const inOrder = (column: string) =>

@@ -11,6 +11,7 @@ import {
   mkdirSync,
   mkdtempSync,
   rmSync,
+  statfsSync,
   statSync,
   writeFileSync
 } from "node:fs"
@@ -28,6 +29,8 @@ class PostgresError extends Data.TaggedError("PostgresError")<{ readonly message
 export interface Options {
   /** Where to keep the data for another time. Without it, the data goes away with the server. */
   readonly folder?: string | undefined
+  /** Keeps data that goes away with the server in memory, where the system has room for it. */
+  readonly inMemory?: boolean
   /** The folder of the binaries. Without it, those that npm installed. */
   readonly binaries?: string
   /** Settings of the server, by name. */
@@ -80,10 +83,19 @@ const isRoot = process.getuid?.() === 0
 /** The user that root runs a new cluster as. */
 const newUser = isRoot ? Effect.catch(idsOf("postgres"), () => idsOf("nobody")) : Effect.undefined
 
+/** Folders in memory that have room for the databases of a run. */
+const memory = () => {
+  const folder = "/dev/shm"
+  if (!existsSync(folder)) return []
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize > 4 * 1024 ** 3 ? [folder] : []
+}
+
 /** A folder that goes away with the scope, and that the user can enter: the one for temporary files may be private. */
-const temporaryFolder = Effect.fnUntraced(function* (user: User | undefined) {
+const temporaryFolder = Effect.fnUntraced(function* (user: User | undefined, inMemory = false) {
   const canEnter = (folder: string) => Effect.isSuccess(run(user, "sh", "-c", 'cd -- "$1"', "sh", folder))
-  const parent = yield* Effect.findFirst([tmpdir(), "/tmp", "/var/tmp"], canEnter)
+  const parents = [...(inMemory ? memory() : []), tmpdir(), "/tmp", "/var/tmp"]
+  const parent = yield* Effect.findFirst(parents, canEnter)
   return yield* Effect.acquireRelease(
     Effect.sync(() => {
       const folder = mkdtempSync(join(Option.getOrThrow(parent), "practice-data-postgres-"))
@@ -95,7 +107,7 @@ const temporaryFolder = Effect.fnUntraced(function* (user: User | undefined) {
 })
 
 /** A folder that goes away with the scope, and that whoever runs a new cluster can enter. */
-export const enterableFolder = Effect.flatMap(newUser, temporaryFolder)
+export const enterableFolder = Effect.flatMap(newUser, (user) => temporaryFolder(user))
 
 /** The folder of the binaries: a copy where the user cannot run those that are installed. */
 const binariesFor = Effect.fnUntraced(function* (native: string, user: User | undefined, folder: string) {
@@ -182,7 +194,7 @@ const watch = (data: string, folder: string) =>
 export const make = Effect.fn("LocalPostgres.make")(function* (options: Options = {}) {
   const isMade = options.folder !== undefined && existsSync(join(options.folder, "PG_VERSION"))
   const user = isRoot && isMade ? statSync(options.folder) : yield* newUser
-  const folder = yield* temporaryFolder(user)
+  const folder = yield* temporaryFolder(user, options.inMemory)
   const data = options.folder === undefined ? join(folder, "data") : resolve(options.folder)
   yield* watch(data, folder)
   const binaries = yield* binariesFor(options.binaries ?? (yield* installed), user, folder)

@@ -47,9 +47,14 @@ export const layerPsp = (
   // Without `fresh`, all that is built together would share the reads of one client.
   Layer.fresh(PspReads.layer).pipe(Layer.provide([ClinicAccounts.layerMemory(clinics), client]))
 
+/** Made once for all files of a worker: to encode the records takes longer than most files take. */
+const repositories = Effect.runSync(
+  Effect.cached(Effect.scoped(Layer.build(Repositories.layerMemory(demo, other.demo))))
+)
+
 /** In memory: all records of both demo organizations, their keys, and the demo processor. */
 export const layerDemo = Layer.mergeAll(
-  Repositories.layerMemory(demo, other.demo),
+  Layer.effectContext(repositories),
   OrgResolver.layerMemory({ [key]: organization, [other.key]: other.organization }),
   TaskReads.layerMemory(organizations.map(taskOf)),
   layerPsp(PspClient.layerMemory(accounts))
