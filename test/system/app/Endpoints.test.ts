@@ -1,14 +1,158 @@
 /**
- * Every endpoint of the started program, held against the contract's tables: its records, and that no organization sees a
- * byte of another's. The rules of requests are tested in this process, in `unit/api` and `unit/http`.
+ * Every endpoint of the started program: no organization sees a byte of another's; whatever is sent, it answers as
+ * documented, and answers the next request. The rules of requests are tested in this process, in `unit/api` and `unit/http`.
  */
 import { assert, layer } from "@effect/vitest"
-import { Array, Effect, Order, Schema } from "effect"
-import { endpoints, everything, searchable } from "../../support/contract/Contract.ts"
-import type { FieldType, Filter, Resource } from "../../support/contract/Resource.ts"
-import { type Answer, type Client, json, type Organization } from "../../support/Client.ts"
+import { Arbitrary, Array, Effect, Schema } from "effect"
+import { integer } from "../../support/arbitraries.ts"
+import {
+  type Answer,
+  type Client,
+  type Headers,
+  headersOf,
+  json,
+  type Organization,
+  parse
+} from "../../support/Client.ts"
+import { type Endpoint, endpoints, everything, searchable } from "../../support/contract/Contract.ts"
 import { options, Service } from "../../support/Service.ts"
-import { anyRequest } from "./anyRequest.ts"
+import { tries } from "../../support/tries.ts"
+import type { Filter, Resource } from "../../support/contract/Resource.ts"
+
+interface Generated {
+  readonly endpoint: Endpoint
+  readonly body: string | Uint8Array
+  readonly headers: Headers
+  readonly chunked: boolean
+  readonly statuses: ReadonlyArray<number>
+}
+
+const element = <const A>(...values: ReadonlyArray<A>) =>
+  Arbitrary.flatMap(integer(0, values.length - 1), (at) => Arbitrary.Constant(values[at]))
+
+const anyText = Arbitrary.schema(Schema.String)
+const cleanText = Arbitrary.filter(anyText, (value) => value.isWellFormed() && !value.includes("\0"))
+const asJson = Arbitrary.map(json)
+const anyJson = Arbitrary.map(Arbitrary.schema(Schema.Json), json)
+
+/** One of several arbitraries, by weight. */
+const weighted = <A>(...choices: ReadonlyArray<readonly [weight: number, of: Arbitrary.Arbitrary<A>]>) => {
+  const all = choices.flatMap(([weight, of]) => Array.makeBy(weight, () => of))
+  const [first] = all
+  if (first === undefined) throw new Error("nothing to choose from")
+  return Arbitrary.flatMap(integer(0, all.length - 1), (at) => all[at] ?? first)
+}
+
+const hostile = ["%", "'; select 1 --", "", "null", "\u{1F436}", "x".repeat(10_000), "charge_harbor_0001", "EXAM-01"]
+
+/** JSON texts of values that fields take. */
+const valid = {
+  string: weighted([1, asJson(cleanText)], [1, asJson(element(...hostile))]),
+  boolean: element("true", "false"),
+  integer: element("1", "1e2", "1000", "100.0", "1E+1", "7"),
+  "date-time": asJson(element("2026-01-10", "2026-01-10T08:00", "2026-01-10 08:00:00.123456789", "0001-01-01")),
+  strings: element('["pets"]', '["invoices","invoice-lines","invoices"]')
+} as const
+
+const wrongTexts = `0 -1 1.5 1e400 2147483648 -0 01 +1 .5 0x10 "\\u0000" "\\ud800" "\\x" "open [ { undefined NaN '1' "1769851800"
+  "2026-02-30" "2026-01-31T09:30:00.000000000000000000001Z" "+020260-01-01T00:00:00Z" {"a":{"b":[]}}`
+
+/** JSON texts, and texts that nearly are, for fields that do not take them. */
+const wrong = weighted<string | undefined>(
+  [2, anyJson],
+  [1, asJson(anyText)],
+  [3, element(...wrongTexts.split(/\s+/), "\0", "9".repeat(5000), `[${"1,".repeat(10_000)}1]`, "[".repeat(2000))]
+)
+
+const bodyOf = (fields: ReadonlyArray<readonly [name: string, value: string | undefined]>) =>
+  `{${fields.map(([name, value]) => `${json(name)}:${value}`).join(",")}}`
+
+const fieldsOf = ({ kind, request, required }: Endpoint) =>
+  Arbitrary.map(
+    Arbitrary.all(
+      Object.entries(request).map(([name, type]) =>
+        Arbitrary.map(
+          Arbitrary.all([
+            integer(0, 3),
+            name === "organization"
+              ? element('"org_oakridge"', "null")
+              : weighted<string | undefined>([3, valid[type]], [1, element("null")])
+          ]),
+          ([chance, value]) =>
+            chance < (required.includes(name) || kind === "get" ? 3 : 1) ? [[name, value] as const] : []
+        )
+      )
+    ),
+    (fields) => fields.flat()
+  )
+
+const oddNames = ["organization", "__proto__", "constructor", "Limit", "limit ", "", "x".repeat(5000)]
+
+const nearlyValid = (endpoint: Endpoint) =>
+  Arbitrary.map(
+    Arbitrary.all([fieldsOf(endpoint), element(...oddNames, ...Object.keys(endpoint.request)), wrong]),
+    ([fields, name = "", value]) => bodyOf([...fields, [name, value]])
+  )
+
+const byte = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
+const bytes = weighted<string | Uint8Array>(
+  [
+    3,
+    Arbitrary.map(Arbitrary.array(Arbitrary.schema(byte), { minLength: 1, maxLength: 300 }), (all) =>
+      Uint8Array.from(all)
+    )
+  ],
+  [1, Arbitrary.Constant(Buffer.from('{"limit":1}', "utf16le"))],
+  [1, Arbitrary.Constant(Buffer.from('{"id":"caf\u00e9"}', "latin1"))]
+)
+
+const headerText = Arbitrary.map(anyText, (value) => value.replace(/[^\x20-\x7e]/g, "~").trim())
+const oddHeaders = weighted<Headers>(
+  [1, Arbitrary.map(headerText, (value) => ({ accept: value, "accept-encoding": value, "x-request-id": value }))],
+  [1, Arbitrary.Constant({ traceparent: "00-zz-zz-zz", b3: "1", range: "bytes=0-1", "if-none-match": "*" })],
+  [1, Arbitrary.Constant({ "x-http-method-override": "DELETE", "x-organization-id": "org_harbor" })]
+)
+
+/** The statuses of valid requests. A search is empty or not; a read may name no record, a cursor is made up. */
+const statusesOf = (endpoint: Endpoint) =>
+  ({
+    search: [200],
+    changes: [200, 400],
+    feed: [200, 400],
+    get: "id" in endpoint.request ? [200, 400, 404] : [200],
+    processor: [200, 400, 422],
+    "search tasks": [200],
+    "get task": [400, 404]
+  })[endpoint.kind]
+
+const requestTo = (endpoint: Endpoint): Arbitrary.Arbitrary<Generated> => {
+  const headers = headersOf("oakridge")
+  const ofAny = [200, 400, 404, 422]
+  const validBody = Arbitrary.map(fieldsOf(endpoint), bodyOf)
+  const as = (body: Arbitrary.Arbitrary<string | Uint8Array>, statuses: ReadonlyArray<number>) =>
+    Arbitrary.map(Arbitrary.all([body, integer(0, 9)]), ([sent, chance]): Generated => {
+      return { endpoint, body: sent, headers, chunked: chance === 0, statuses }
+    })
+  return weighted(
+    [6, as(validBody, statusesOf(endpoint))],
+    [7, as(nearlyValid(endpoint), ofAny)],
+    [2, as(anyJson, ofAny)],
+    [2, as(bytes, ofAny)],
+    [
+      2,
+      Arbitrary.map(Arbitrary.all([as(validBody, statusesOf(endpoint)), oddHeaders]), ([request, odd]): Generated => {
+        return { ...request, headers: { ...headers, ...odd } }
+      })
+    ]
+  )
+}
+
+const documented = [
+  [422, /^\{"detail":\[\{"loc":\["(body|query|header)"/],
+  [404, /^\{"detail":"[^"]+"\}$/],
+  [400, /^\{"detail":"[^"]+"\}$/],
+  [200, /^\{"(body|data|id)":/]
+] as const
 
 type Record = Readonly<{ [field: string]: unknown }>
 
@@ -17,62 +161,12 @@ const decodePage = Schema.decodeUnknownEffect(
   { onExcessProperty: "error" }
 )
 
-const isText = (shape: RegExp) => (value: unknown) => typeof value === "string" && shape.test(value)
-const isNumber = (value: unknown) => typeof value === "number"
-
-const isOfType: Readonly<{ [type: string]: (value: unknown) => boolean }> = {
-  string: isText(/^/),
-  number: isNumber,
-  integer: Number.isInteger,
-  boolean: (value) => typeof value === "boolean",
-  "date-time": isText(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/),
-  date: isText(/^\d{4}-\d{2}-\d{2}$/),
-  strings: (value) => Array.isArray(value) && value.every(isText(/^/)),
-  split: (value) =>
-    Object.keys(Object(value)).join() === "to_Platform,to_Processor,to_Clinic" &&
-    Object.values(Object(value)).every((portion) => portion === null || isNumber(portion))
-}
-
-const isOf = (type: FieldType, value: unknown) =>
-  value === null ? !type.endsWith("!") : isOfType[type.replace("!", "")]?.(value) === true
-
-const text = (value: unknown) => (typeof value === "string" ? value : "")
-
-/** The timestamp, where it is shown, then the id by bytes. */
-const orderOf = ({ orderedBy }: Resource) =>
-  Order.combine(
-    Order.mapInput(Order.String, (record: Record) => text(record[orderedBy])),
-    Order.mapInput(Order.Array(Order.Number), ({ id }: Record) => [...Buffer.from(text(id))])
-  )
-
 const search = (client: Client, resource: Resource, request: object, organization?: Organization) =>
   Effect.gen(function* () {
     const answer = yield* client.ask(`/${resource.name}/search`, request, organization)
     assert.strictEqual(answer.status, 200, answer.text)
     return (yield* decodePage(answer.text)).body
   })
-
-const hasRecords = Effect.fnUntraced(function* (client: Client, resource: Resource) {
-  const request = everything(resource)
-  const records = yield* search(client, resource, request)
-  assert.isAbove(records.length, 0)
-  for (const record of records) {
-    assert.deepStrictEqual(Object.keys(record), Object.keys(resource.fields))
-    for (const [field, type] of Object.entries(resource.fields)) {
-      assert.isTrue(isOf(type, record[field]), `${field} ${json(record[field])} is no ${type}`)
-    }
-  }
-  assert.deepStrictEqual(records, Array.sort(records, orderOf(resource)))
-  const { limit: _, ...byDefault } = request
-  assert.deepStrictEqual(yield* search(client, resource, byDefault), records.slice(0, 100))
-  const second = yield* search(client, resource, { ...request, limit: 29, offset: 29 })
-  assert.deepStrictEqual(second, records.slice(29, 58))
-  for (const { id } of [records[0], records.at(-1)].filter((record) => record !== undefined)) {
-    const page = yield* client.ask(`/${resource.name}/search`, { ...request, id })
-    const { status, text: record } = yield* client.ask(`/${resource.name}/get`, { id })
-    assert.deepStrictEqual([status, `{"body":[${record}]}`], [200, page.text])
-  }
-})
 
 const others = { oakridge: "harbor", harbor: "oakridge" } as const
 
@@ -95,10 +189,6 @@ const valuesOf = (
 }
 
 layer(Service.layerPostgres, options)("The program", (it) => {
-  it.effect.each(searchable)("/$name/search and /get return its records, in order, with all fields", (resource) =>
-    Effect.flatMap(Service, (client) => hasRecords(client, resource))
-  )
-
   it.effect.each(owned)("shows $organization nothing of another in /$name, whatever it filters by", (own) =>
     Effect.gen(function* () {
       const client = yield* Service
@@ -135,5 +225,21 @@ layer(Service.layerPostgres, options)("The program", (it) => {
     })
   )
 
-  anyRequest(it)
+  for (const { often, options: runs } of tries({ few: 40, many: 1200, concurrency: 8, size: 20 }))
+    it.effect.prop(
+      `answers any request to any endpoint with a documented status and body, and then the next one${often}`,
+      [weighted(...endpoints.map((endpoint) => [1, requestTo(endpoint)] as const))],
+      ([{ body, chunked, endpoint, headers, statuses }]) =>
+        Effect.gen(function* () {
+          const client = yield* Service
+          const answer = yield* client.call({ path: `/api/v3${endpoint.path}`, headers, body, chunked })
+          const sent = `${endpoint.path} ${json(body.slice(0, 2000))} ${json(headers)}: ${answer.status} ${answer.text}`
+          assert.include(statuses, answer.status, sent)
+          for (const [status, shape] of documented) if (answer.status === status) assert.match(answer.text, shape, sent)
+          yield* parse(answer.text)
+          assert.notInclude(answer.text, "harbor_")
+          assert.strictEqual((yield* client.ask("/organization/get")).status, 200)
+        }),
+      runs
+    )
 })

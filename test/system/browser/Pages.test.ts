@@ -1,11 +1,15 @@
 /**
- * The pages as a person finds them, in a real Chromium, on the demo data: whole without another host, and requests can be
- * sent from the documentation. That each example is accepted, faster tests say: `OpenApi` of `unit/http`, `unit/deletions`.
+ * The pages as people find them, in a real Chromium: those of the service on the demo data, whole without another host, with
+ * requests that can be sent from the documentation; and the operators' over made-up figures, on each screen, by keyboard,
+ * without JavaScript, live, and while the service is gone.
  *
  * @module-tag browser
  */
 import { assert, describe, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Exit, Layer, Option, Redacted, Scope } from "effect"
+import type { Page } from "playwright-core"
+import * as OperationsListener from "../../../src/operations/OperationsListener.ts"
+import { link } from "../../../src/http/Html.ts"
 import { long } from "../../support/tries.ts"
 import * as Process from "../../support/Process.ts"
 import {
@@ -20,6 +24,8 @@ import {
   screens,
   screenshot
 } from "./Chromium.ts"
+import { busy, checksOf, entryOf, figures, keysOf, processOf, store, taskOf } from "../../unit/operations/fakes.ts"
+import { token } from "../../unit/operations/pages.ts"
 
 class Service extends Context.Service<Service, string>()("practice-data/test/system/browser/Pages/Service") {
   static readonly layer = Layer.effect(
@@ -80,12 +86,12 @@ describe.skipIf(!isInstalled)("In Chromium", () => {
         Effect.gen(function* () {
           const { page } = yield* openPage(`${yield* Service}/`, phone)
           const links = yield* Effect.promise(() =>
-            page.locator("a").evaluateAll((found) => found.map((link) => link.getAttribute("href") ?? ""))
+            page.locator("a").evaluateAll((found) => found.map((each) => each.getAttribute("href") ?? ""))
           )
           assert.isNotEmpty(links)
-          for (const link of links) {
-            const response = yield* Effect.promise(() => page.request.get(new URL(link, page.url()).href))
-            assert.strictEqual(response.status(), 200, link)
+          for (const href of links) {
+            const response = yield* Effect.promise(() => page.request.get(new URL(href, page.url()).href))
+            assert.strictEqual(response.status(), 200, href)
           }
         }).pipe(Effect.scoped),
       long
@@ -96,6 +102,238 @@ describe.skipIf(!isInstalled)("In Chromium", () => {
       ["v3", "charges.search", "200"]
     ] as const)("a request of the documentation of %s can be sent as it stands", ([version, operation, status]) =>
       Effect.map(tryIt(version, operation), (found) => assert.strictEqual(found, status))
+    )
+  })
+})
+
+const now = Effect.runSync(Clock.currentTimeMillis)
+
+const endless = "x".repeat(300)
+
+const dead = taskOf("org_oakridge", "delivery-1", "dead", now)
+
+const tasks = [
+  dead,
+  taskOf("org_willow_creek_veterinary_partners_of_the_north_west", endless.slice(0, 36), "dead", now, {
+    last_error: `ConstraintError 23514, constraint ${endless}`
+  }),
+  taskOf(endless.slice(0, 128), "7c9e6679-7425-40de-944b-e07fc1f90ae7", "completed", now),
+  ...Array.from({ length: 40 }, (_, index) =>
+    taskOf(
+      "org_harbor",
+      `nightly-${index}`,
+      index % 3 === 0 ? "scheduled" : index % 3 === 1 ? "running" : "completed",
+      now
+    )
+  )
+]
+
+const holders = [
+  {
+    pid: 991,
+    prepared: null,
+    database: "practice",
+    user: "loader",
+    application: endless,
+    state: "idle in transaction",
+    since: dead.received_at
+  }
+]
+
+const recent = busy(now)
+
+/** What a process depends on, which a test may change. */
+let problem: string | null = null
+
+const all = Effect.sync(() => ({
+  processes: [
+    processOf(now, { recent, checks: checksOf({ records: null, tasks: problem, processor: null }) }),
+    processOf(now, { process: 2, pid: 4243, checks: checksOf({ records: null, tasks: null, processor: null }) })
+  ],
+  silent: [{ process: 3, pid: null, silent: "Not running" }]
+}))
+
+/** Serves the pages until the scope closes. */
+const served = (memory: Parameters<typeof store>[0]) =>
+  OperationsListener.layer({ host: "127.0.0.1", port: 0, token: Option.some(Redacted.make(token)) }).pipe(
+    Layer.provide([figures(all), store(memory)]),
+    Layer.build,
+    Effect.flatMap((context) => Effect.provideContext(OperationsListener.OperatorsPage, context)),
+    Effect.map(({ url }) => url.replace(/\/ops$/, ""))
+  )
+
+const full = served({ tasks, keys: keysOf(now), audit: tasks.slice(0, 9).map((task) => entryOf(task, now)), holders })
+const empty = served({ tasks: [], keys: [], audit: [], holders: [] })
+
+const taskPath = link("/ops/task", { organization: dead.organization_id, id: dead.id })
+const replayPath = link("/ops/task/replay", { organization: dead.organization_id, id: dead.id })
+
+const paths = {
+  overview: "/ops",
+  day: "/ops?window=day",
+  requests: "/ops/requests",
+  deletions: "/ops/deletions",
+  task: taskPath,
+  replay: replayPath,
+  keys: "/ops/keys",
+  changes: "/ops/changes",
+  audit: "/ops/audit"
+} as const
+
+const narrow = (screen: Screen): Screen =>
+  screen.options.viewport?.width === 390
+    ? { ...screen, options: { ...screen.options, viewport: { width: 375, height: 800 } } }
+    : screen
+
+const looked = Effect.fnUntraced(function* (base: string, kind: string, screen: Screen) {
+  const { page, problems } = yield* openPage(`${base}/ops`, narrow(screen))
+  for (const [name, path] of Object.entries(paths)) {
+    // The tasks of an empty store are not there.
+    if (kind === "empty" && (name === "task" || name === "replay")) continue
+    yield* Effect.promise(() => page.goto(`${base}${path}`))
+    assert.deepStrictEqual(yield* faultsOf(page), [], `${name} ${screen.name}`)
+    yield* Effect.promise(() => page.screenshot({ path: screenshot(`ops-${kind}-${name}`, screen), fullPage: true }))
+  }
+  assert.deepStrictEqual(problems, [])
+}, Effect.scoped)
+
+const press = (page: Page, ...keys: ReadonlyArray<string>) =>
+  Effect.forEach(keys, (key) => Effect.promise(() => page.keyboard.press(key)), { discard: true })
+
+/** Presses Tab until an element has the focus, as a person would who sees where it is. */
+const tabTo = Effect.fnUntraced(function* (page: Page, selector: string) {
+  for (let pressed = 0; pressed < 60; pressed++) {
+    yield* press(page, "Tab")
+    if ((yield* Effect.promise(() => page.locator(`${selector}:focus`).count())) > 0) {
+      const outline = yield* Effect.promise(() =>
+        page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+      )
+      assert.notStrictEqual(outline, "none", `${selector} does not show its focus`)
+      return
+    }
+  }
+  assert.fail(`${selector} is not reached by Tab`)
+})
+
+const shows = (page: Page, text: string | RegExp) =>
+  Effect.promise(() => page.getByText(text).first().waitFor({ timeout: 20_000 }))
+
+if (!isInstalled) process.stderr.write(`${missing}\n`)
+
+describe.skipIf(!isInstalled)("The operators' pages in Chromium", () => {
+  layer(Chromium.layer, { excludeTestServices: true })((it) => {
+    for (const screen of screens) {
+      it.effect(
+        `are whole and legible on a ${screen.name}, full and empty`,
+        () =>
+          Effect.gen(function* () {
+            yield* looked(yield* full, "full", screen)
+            yield* looked(yield* empty, "empty", screen)
+          }).pipe(Effect.scoped),
+        screen === desktop ? long : {}
+      )
+    }
+
+    it.effect(
+      "a deletion is found and replayed by keyboard alone",
+      () =>
+        Effect.gen(function* () {
+          const { page, problems } = yield* openPage(`${yield* full}/ops`, desktop)
+          yield* press(page, "Tab")
+          assert.strictEqual(yield* Effect.promise(() => page.locator(":focus").innerText()), "Skip to the content")
+          yield* press(page, "Enter")
+          assert.strictEqual(yield* Effect.promise(() => page.locator("main:focus").count()), 1)
+          yield* tabTo(page, 'main a[href="/ops/deletions?state=dead"]')
+          yield* press(page, "Enter")
+          yield* Effect.promise(() => page.waitForURL(/state=dead/))
+          yield* tabTo(page, "#q")
+          yield* Effect.promise(() => page.keyboard.type("delivery-1"))
+          yield* press(page, "Enter")
+          yield* Effect.promise(() => page.waitForURL(/q=delivery-1/))
+          yield* tabTo(page, "tbody a")
+          yield* press(page, "Enter")
+          yield* tabTo(page, ".button.main")
+          yield* press(page, "Enter")
+          yield* Effect.promise(() => page.waitForURL(/replay/))
+          for (const given of ["wrong-horse-battery", token]) {
+            yield* tabTo(page, "#name")
+            yield* Effect.promise(() => page.keyboard.type("alice"))
+            yield* tabTo(page, "#token")
+            yield* Effect.promise(() => page.keyboard.type(given))
+            yield* press(page, "Enter")
+            if (given !== token) yield* shows(page, "Wrong token. Nothing was changed.")
+          }
+          yield* shows(page, "The deletion is due now")
+          // The browser tells of the 403.
+          assert.deepStrictEqual(
+            problems.filter((one) => !one.includes("403")),
+            []
+          )
+        }).pipe(Effect.scoped),
+      long
+    )
+
+    it.effect(
+      "without JavaScript they are read, and a deletion is replayed",
+      () =>
+        Effect.gen(function* () {
+          const base = yield* full
+          const { page } = yield* openPage(`${base}/ops`, {
+            ...desktop,
+            options: { ...desktop.options, javaScriptEnabled: false }
+          })
+          yield* shows(page, "Requests a second")
+          assert.isFalse(yield* Effect.promise(() => page.locator("#live").isVisible()))
+          assert.strictEqual(yield* Effect.promise(() => page.locator('meta[http-equiv="refresh"]').count()), 1)
+          yield* Effect.promise(() => page.goto(`${base}${replayPath}`))
+          assert.strictEqual(yield* Effect.promise(() => page.locator('meta[http-equiv="refresh"]').count()), 0)
+          yield* Effect.promise(() => page.fill("#name", "alice"))
+          yield* Effect.promise(() => page.fill("#token", token))
+          yield* Effect.promise(() => page.getByRole("button", { name: "Replay this deletion" }).click())
+          yield* shows(page, "The deletion is due now")
+        }).pipe(Effect.scoped),
+      long
+    )
+
+    it.effect(
+      "show what changes, and leave alone what a person does meanwhile",
+      () =>
+        Effect.gen(function* () {
+          const base = yield* full
+          const { page, problems } = yield* openPage(`${base}/ops`, desktop)
+          yield* Effect.promise(() => page.locator("#latencies summary, [data-key=latencies] summary").click())
+          yield* Effect.promise(() => page.locator("a", { hasText: "Last day" }).focus())
+          problem = "Cannot be reached"
+          yield* shows(page, "Cannot be reached")
+          problem = null
+          yield* shows(page, /seen last \d+ s ago/)
+          assert.strictEqual(yield* Effect.promise(() => page.locator("[data-key=latencies] details[open]").count()), 1)
+          assert.strictEqual(yield* Effect.promise(() => page.locator("a:focus").innerText()), "Last day")
+          yield* Effect.promise(() => page.goto(`${base}/ops/deletions`))
+          yield* Effect.promise(() => page.locator("#q").pressSequentially("half a ke"))
+          const made = yield* Effect.promise(() => page.locator("footer time").innerText())
+          yield* Effect.promise(() => page.locator("footer time", { hasNotText: made }).waitFor({ timeout: 20_000 }))
+          assert.strictEqual(yield* Effect.promise(() => page.locator("#q:focus").inputValue()), "half a ke")
+          yield* Effect.promise(() => page.getByRole("button", { name: "Pause" }).click())
+          assert.strictEqual(yield* Effect.promise(() => page.getByRole("status").innerText()), "Paused")
+          assert.deepStrictEqual(problems, [])
+        }).pipe(Effect.scoped),
+      long
+    )
+
+    it.effect(
+      "say that the service does not answer, and since when",
+      () =>
+        Effect.gen(function* () {
+          const scope = yield* Scope.make()
+          const base = yield* Effect.provideService(full, Scope.Scope, scope)
+          const { page } = yield* openPage(`${base}/ops`, desktop)
+          yield* Scope.close(scope, Exit.void)
+          yield* shows(page, /No answer since \d\d:\d\d:\d\d UTC/)
+          yield* Effect.promise(() => page.screenshot({ path: screenshot("ops-gone", desktop) }))
+          yield* shows(page, "Requests a second")
+        }).pipe(Effect.scoped),
+      long
     )
   })
 })

@@ -1,5 +1,6 @@
 /**
- * The feeds of changes after a restore: transaction ids there mean something else.
+ * The feeds of changes after a restore, where transaction ids mean something else, and where a table is emptied or filled at
+ * once.
  *
  * @module-tag long
  */
@@ -134,3 +135,66 @@ for (const [flags, gone] of [
     })
   )
 }
+
+/** A cluster with pets and a clinic, and readers that have read them. */
+const opened = Effect.gen(function* () {
+  const cluster = yield* Cluster.make()
+  const { sql } = cluster
+  yield* insert(sql, 1, 100)
+  yield* sql`insert into clinics (organization_id, id) values (${Follower.organization}, 'clinic_1')`
+  const service = yield* Follower.service(cluster)
+  const reader = Follower.make()
+  const other = Follower.make(clinics)
+  yield* Follower.settled(reader, service)
+  yield* Follower.settled(other, service)
+  const check = Effect.fnUntraced(function* (gone: number) {
+    yield* reader.drain(service, 30)
+    yield* Follower.assertEqual(reader, sql)
+    assert.strictEqual(reader.gone(), gone)
+    yield* sql`insert into clinics (organization_id, id) values (${Follower.organization}, 'clinic_' || gen_random_uuid())`
+    yield* other.drain(service)
+    yield* Follower.assertEqual(other, sql)
+    assert.strictEqual(other.gone(), 0)
+  })
+  return { cluster, sql, service, reader, check }
+})
+
+it.live("TRUNCATE that is rolled back, to a savepoint or as a whole, ends no cursor", () =>
+  Effect.gen(function* () {
+    const { check, sql } = yield* opened
+    yield* Effect.ignore(sql.withTransaction(Effect.andThen(sql`truncate pets`, Effect.fail("back"))))
+    yield* check(0)
+    yield* sql.withTransaction(
+      Effect.andThen(
+        Effect.ignore(sql.withTransaction(Effect.andThen(sql`truncate pets`, Effect.fail("back")))),
+        insert(sql, 200, 210)
+      )
+    )
+    yield* check(0)
+  })
+)
+
+it.live.each([
+  ["", ""],
+  ["frozen, ", " (freeze)"]
+] as const)("TRUNCATE and COPY in one transaction, %sbeside a writer that began before", ([, option]) =>
+  Effect.gen(function* () {
+    const { check, cluster, reader, service, sql } = yield* opened
+    const file = join(cluster.folder, "pets")
+    yield* insert(sql, 5000, 5010)
+    yield* sql.unsafe(`copy (select organization_id, id, 'copied' from pets where id like 'pet_5%') to '${file}'`)
+    const session = yield* sql.reserve
+    const run = (text: string) => session.executeUnprepared(text, [], undefined)
+    yield* run("begin")
+    yield* run(`insert into clinics (organization_id, id) values ('${Follower.organization}', 'clinic_late')`)
+    yield* sql.withTransaction(
+      Effect.andThen(sql`truncate pets`, sql.unsafe(`copy pets (organization_id, id, name) from '${file}'${option}`))
+    )
+    yield* insert(sql, 6000, 6003)
+    const { lag } = yield* reader.drain(service, 3)
+    assert.strictEqual(lag, 0)
+    yield* run("commit")
+    yield* check(1)
+    assert.strictEqual(reader.copy().size, 26)
+  }).pipe(Effect.scoped)
+)

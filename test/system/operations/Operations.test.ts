@@ -1,5 +1,6 @@
 /**
- * The operators' listener of the program: beside the service, and never on its port.
+ * The operators' listener of the program, beside the service and never on its port, and what /metrics says while things
+ * break: its databases, one at a time, and its processes.
  *
  * @module-tag long
  */
@@ -14,9 +15,12 @@ import { makeDead } from "../../support/deletions/taskFixture.ts"
 import { namesOf, samplesOf } from "../../support/metrics.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { eventually } from "../../support/eventually.ts"
-import type * as Process from "../../support/Process.ts"
+import * as Process from "../../support/Process.ts"
 import * as Program from "../../support/Program.ts"
-import { hasPromtool, operationsOf, promtool } from "../../support/scraper.ts"
+import { hasPromtool, operationsOf, promtool, scraper } from "../../support/scraper.ts"
+import * as Client from "../../support/Client.ts"
+import * as TcpProxy from "../../support/TcpProxy.ts"
+import { inTime } from "../../support/inTime.ts"
 
 const token = "correct-horse-battery"
 
@@ -121,5 +125,130 @@ describe.concurrent("The operators' listener", () => {
       assert.include(stdout, '"result":"replayed"')
       assert.notInclude(stdout, token)
     }).pipe(Effect.provide(services))
+  )
+})
+
+const ownDatabase = Layer.fresh(TestDatabase.layerDemo)
+
+type Samples = Readonly<Record<string, number>>
+
+/** A running program, and its samples, which come within a second whatever is broken. */
+const scraped = Effect.fnUntraced(function* (environment: Process.Environment) {
+  const program = yield* Process.start({ OPERATIONS_PORT: "0", DELETION_DELAY: "0s", ...environment })
+  const client = yield* Client.make(yield* program.address)
+  const { scrape } = yield* scraper(program)
+  const read = Effect.map(scrape, ({ status, text, took }) => {
+    assert.strictEqual(status, 200)
+    assert.isBelow(Duration.toSeconds(took), inTime(1.3))
+    return samplesOf(text)
+  })
+  const untilSamples = (what: string, isSo: (samples: Samples) => boolean) =>
+    eventually(what, Effect.delay(Effect.map(read, isSo), "50 millis"))
+  return { client, program, read, scrape, untilSamples }
+})
+
+const up = (dependency: string) => `practice_data_dependency_up{dependency="${dependency}"}`
+const isUp = (samples: Samples, dependency: string) => samples[up(dependency)] === 1
+
+const taskNames = [
+  'practice_data_tasks{state="scheduled"}',
+  "practice_data_task_oldest_due_age_seconds",
+  "practice_data_clock_offset_seconds"
+]
+
+const knowsTasks = (samples: Samples) => taskNames.every((name) => name in samples)
+const knowsNoTasks = (samples: Samples) => taskNames.every((name) => !(name in samples))
+
+const losses = [
+  ["records", "swallow"],
+  ["credentials", "refuse"],
+  ["tasks", "swallow"]
+] as const
+
+const requests = (process: number) =>
+  `practice_data_http_requests_total{process="${process}",endpoint="/api/v3/charges/search",status="2xx"}`
+
+const startTime = (process: number) => `process_start_time_seconds{process="${process}"}`
+
+const lag = "practice_data_changes_lag_seconds"
+
+describe("/metrics", () => {
+  it.live("is there, and says which database is not, while one of them refuses connections or hangs", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const through = TcpProxy.through(url)
+      const stores = { records: yield* through, credentials: yield* through, tasks: yield* through }
+      const { read, untilSamples } = yield* scraped({
+        DATABASE_URL: stores.tasks.url,
+        READ_DATABASE_URL: stores.records.url,
+        CREDENTIALS_DATABASE_URL: stores.credentials.url
+      })
+      yield* untilSamples("tasks that are counted", knowsTasks)
+      for (const [name, cut] of losses) {
+        const { proxy } = stores[name]
+        const outages = `practice_data_dependency_outages_total{dependency="${name}"}`
+        const before = yield* read
+        // Nobody asks for anything: the service looks by itself.
+        yield* proxy.cut(cut)
+        yield* untilSamples(`${name} that is seen to be down (${cut})`, (samples) => !isUp(samples, name))
+        const during = yield* read
+        for (const other of Object.keys(stores)) assert.strictEqual(isUp(during, other), other !== name, other)
+        assert.strictEqual(during[outages], (before[outages] ?? 0) + 1)
+        if (name === "tasks") yield* untilSamples("tasks of which nothing is known", knowsNoTasks)
+        if (name === "records") yield* untilSamples("changes of which nothing is known", (samples) => !(lag in samples))
+        assert.isAbove((yield* read)["practice_data_tasks_read_timestamp_seconds"] ?? 0, 0)
+        yield* proxy.mend
+        yield* untilSamples(`${name} that is back`, (samples) => isUp(samples, name))
+        if (name === "tasks") yield* untilSamples("tasks that are counted again", knowsTasks)
+      }
+    }).pipe(Effect.provide(ownDatabase))
+  )
+
+  it.live("tells several processes apart, answers for those that hang, and begins at 0 for one that is replaced", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const { client, program, read, scrape, untilSamples } = yield* scraped({
+        DATABASE_URL: url,
+        PROCESSES: "2",
+        LOG_LEVEL: "Debug"
+      })
+      const answered = 'practice_data_processes_answered{process="parent"}'
+      const restarts = 'practice_data_process_restarts_total{process="parent"}'
+
+      yield* untilSamples("two processes", (samples) => samples[answered] === 2)
+      const countBoth = (samples: Samples) => (samples[requests(1)] ?? 0) + (samples[requests(2)] ?? 0)
+      for (let time = 0; time < 20; time++) yield* client.ask("/charges/search", { limit: 1 })
+      const before = yield* read
+      assert.strictEqual(countBoth(before), 20)
+      // Nothing is random: each counter is the same one each time.
+      for (let time = 0; time < 5; time++) assert.strictEqual((yield* read)[requests(1)], before[requests(1)])
+      assert.strictEqual(before['practice_data_processes{process="parent"}'], 2)
+      for (const name of ["1", "2", "parent"]) {
+        assert.isAbove(before[`process_resident_memory_bytes{process="${name}"}`] ?? 0, 0)
+      }
+      assert.isFalse(Object.keys(before).some((key) => !key.includes('process="')))
+      if (hasPromtool) assert.strictEqual(promtool((yield* scrape).text), "")
+
+      const [first = 0, second = 0] = Process.childrenOf(program.pid)
+      // One that hangs costs a second, and its last figures are not shown again.
+      process.kill(second, "SIGSTOP")
+      const hung = yield* read
+      assert.strictEqual(hung[answered], 1)
+      assert.isFalse(startTime(2) in hung && startTime(1) in hung)
+      process.kill(second, "SIGCONT")
+      yield* untilSamples("both processes", (samples) => samples[answered] === 2)
+
+      process.kill(first, "SIGKILL")
+      let after: Samples = {}
+      yield* untilSamples("a process in its place", (samples) => {
+        after = samples
+        return samples[restarts] === 1 && samples[answered] === 2
+      })
+      const replaced = [1, 2].filter((each) => after[startTime(each)] !== before[startTime(each)])
+      assert.strictEqual(replaced.length, 1)
+      for (const each of [1, 2]) {
+        assert.strictEqual(after[requests(each)], replaced.includes(each) ? 0 : before[requests(each)])
+      }
+    }).pipe(Effect.provide(ownDatabase))
   )
 })

@@ -1,14 +1,88 @@
 /**
- * The feeds of changes after a failover: a standby that may have lacked the last commits is promoted.
+ * The feeds of changes beside standbys: how far they are behind, and after a failover to one that may have lacked the last
+ * commits.
  *
  * @module-tag long
  */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { eventually } from "../../../support/eventually.ts"
+import { inTime } from "../../../support/inTime.ts"
 import * as Cluster from "../../../support/Cluster.ts"
 import * as Follower from "../../../support/Follower.ts"
 
 const { put } = Follower
+
+const opened = Effect.gen(function* () {
+  const cluster = yield* Cluster.make()
+  const service = yield* Follower.service(cluster)
+  yield* cluster.sql.unsafe(put("a"))
+  yield* Follower.settled(Follower.make(), service)
+  // Of what began before a process looked for the first time, it knows no more than that.
+  yield* Effect.sleep(1200)
+  const reserved = yield* cluster.sql.reserve
+  const run = (text: string) => reserved.executeUnprepared(text, [], undefined)
+  return { cluster, service, run, sql: cluster.sql }
+})
+
+const lagOf = (service: Follower.Service) => Effect.map(Follower.make().drain(service), ({ lag }) => lag)
+
+/** The lag is an age, give or take a second. */
+const isAbout = Effect.fnUntraced(function* (service: Follower.Service, seconds: number) {
+  const lag = yield* lagOf(service)
+  assert.isAtLeast(lag, seconds - 1)
+  assert.isAtMost(lag, inTime(seconds + 1))
+})
+
+it.live(
+  "A transaction that stays open delays no change of others on a primary, and on a standby as long as the lag says",
+  () =>
+    Effect.gen(function* () {
+      const { cluster, run, service, sql } = yield* opened
+      const standby = yield* Cluster.standbyOf(cluster)
+      const far = yield* Follower.service(cluster, standby)
+      const reader = Follower.make()
+      yield* Follower.settled(Follower.make(), far)
+      yield* run("begin")
+      yield* run(put("open"))
+      yield* sql.unsafe(put("later"))
+      assert.strictEqual((yield* reader.drain(service)).lag, 0)
+      assert.deepStrictEqual([...reader.copy().keys()], ["a", "later"])
+      yield* Effect.sleep(3000)
+      yield* isAbout(far, 3)
+      assert.strictEqual(yield* lagOf(service), 0)
+      yield* run("commit")
+      yield* Follower.settled(reader, service)
+      yield* Follower.assertEqual(reader, sql)
+      yield* eventually("a standby that has all", lagOf(far), (lag) => lag === 0)
+    }).pipe(Effect.scoped)
+)
+
+it.live(
+  "A standby says how far it is behind: paused, delayed, or cut off from its primary; and 0 when it has all",
+  () =>
+    Effect.gen(function* () {
+      const { cluster, sql } = yield* opened
+      const standby = yield* Cluster.standbyOf(cluster)
+      const far = yield* Follower.service(cluster, standby)
+      const isLevel = eventually("a standby that has all", lagOf(far), (lag) => lag === 0)
+      yield* isLevel
+      // Nothing is written: it has all that there is.
+      yield* Effect.sleep(3000)
+      assert.strictEqual(yield* lagOf(far), 0)
+      for (const [stop, goOn] of [
+        [standby.sql`select pg_wal_replay_pause()`, standby.sql`select pg_wal_replay_resume()`],
+        [Cluster.follow(standby, undefined), Cluster.follow(standby, cluster)]
+      ] as const) {
+        yield* stop
+        yield* sql.unsafe(put(`lagging ${(yield* sql`select from pets`).length}`))
+        yield* Effect.sleep(4000)
+        yield* isAbout(far, 3)
+        yield* goOn
+        yield* isLevel
+      }
+    }).pipe(Effect.scoped)
+)
 
 for (const reads of ["its primary, in the middle of a load", "a standby, to the end"]) {
   it.live(`A record whose newer version a reader of ${reads} has not read is read when that version was lost`, () =>
