@@ -144,13 +144,7 @@ const errorsOf = (endpoints: ReadonlyArray<Endpoint>) => {
   )
 }
 
-/**
- * The page of an OpenAPI document.
- *
- * @param start markdown at the top
- * @param script the address of the script that sends requests
- * @param key an API key to try it with
- */
+/** The page of a document: with markdown at its start, the address of the script that sends requests, and a key. */
 export const render = (document: Document, start: string, script: string, key: string | undefined): string => {
   const { components, info, servers, tags } = document
   const schemas = Record.map(components.schemas, (schema) => expanded(components.schemas, schema))

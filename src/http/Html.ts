@@ -114,9 +114,7 @@ export const document = (title: string, head: Content, ...body: ReadonlyArray<Co
 const bodyOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
   body._tag === "Uint8Array" ? new TextDecoder().decode(body.body) : ""
 
-/**
- * Protects a page: it loads nothing from other sites, and they cannot frame it.
- */
+/** Protects a page: it loads nothing from other sites, and they cannot frame it. */
 export const secured = (response: HttpServerResponse.HttpServerResponse, styles: "inline" | "linked") => {
   const policy = [
     "default-src 'none'",

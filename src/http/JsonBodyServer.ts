@@ -46,21 +46,21 @@ const mebibyte = 1024 * 1024
  * client that announces much and sends little takes nothing.
  */
 export class Budget {
-  private left: number
+  #left: number
 
   constructor(bytes = 64 * mebibyte) {
-    this.left = bytes
+    this.#left = bytes
   }
 
   /** Takes bytes if enough are left. */
-  readonly take = (bytes: number): boolean => {
-    if (bytes > this.left) return false
-    this.left -= bytes
+  take(bytes: number): boolean {
+    if (bytes > this.#left) return false
+    this.#left -= bytes
     return true
   }
 
-  readonly give = (bytes: number): void => {
-    this.left += bytes
+  give(bytes: number): void {
+    this.#left += bytes
   }
 }
 

@@ -65,11 +65,7 @@ export const run = <M extends JobModule>(
   Effect.suspend(() => {
     if (waiting >= maximumWaiting) return Effect.fail(busy)
     waiting++
-    return turn.withPermit(Effect.uninterruptible(runNow<ReturnType<M["job"]>>({ module: module.href, input }))).pipe(
-      Effect.ensuring(
-        Effect.sync(() => {
-          waiting--
-        })
-      )
-    )
+    return turn
+      .withPermit(Effect.uninterruptible(runNow<ReturnType<M["job"]>>({ module: module.href, input })))
+      .pipe(Effect.ensuring(Effect.sync(() => void waiting--)))
   })

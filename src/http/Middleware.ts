@@ -23,16 +23,17 @@ export type Paths = ReadonlyMap<string, ReadonlyArray<string>>
 
 const reading = ["GET", "HEAD"]
 
-const pathsBelow = (prefix: string, { groups }: Api): ReadonlyArray<readonly [string, ReadonlyArray<string>]> => [
-  ...documentPaths.map((path) => [`${prefix}${path}`, reading] as const),
-  ...Object.values(groups)
-    .flatMap(({ endpoints }) => Object.values(endpoints))
-    .map(({ path, method }) => [`${prefix}${path}`, method === "GET" ? reading : [method]] as const)
-]
-
 /** `/`, and the paths of APIs by their prefix, each with its documents beside its endpoints. */
-export const pathsOf = (apis: Readonly<Record<string, Api>>): Paths =>
-  new Map([["/", reading], ...Object.entries(apis).flatMap(([prefix, api]) => pathsBelow(prefix, api))])
+export const pathsOf = (apis: Readonly<Record<string, Api>>): Paths => {
+  const paths = new Map([["/", reading]])
+  for (const [prefix, { groups }] of Object.entries(apis)) {
+    for (const path of documentPaths) paths.set(`${prefix}${path}`, reading)
+    for (const { endpoints } of Object.values(groups))
+      for (const { method, path } of Object.values(endpoints))
+        paths.set(`${prefix}${path}`, method === "GET" ? reading : [method])
+  }
+  return paths
+}
 
 const errorResponse = (status: number, detail: string, headers?: Readonly<Record<string, string>>) =>
   HttpServerResponse.jsonUnsafe({ detail }, { status, headers })
@@ -190,8 +191,6 @@ export const below = (prefixes: ReadonlyArray<string>, middleware: Around): Arou
 /**
  * Handlers that are built in a part of the context around them. Handlers of an HttpApi run in the context in which they
  * are built, merged into that of each request: the part that is left out is not copied for each request.
- *
- * @param prune the part that is kept, such as `Context.pick(Repositories)`
  */
 export const pruneContext = <A, E, R>(
   handlers: Layer.Layer<A, E, R>,

@@ -120,21 +120,15 @@ const guide = () => {
 
 const fileOf = (contentType: string, text: string) => HttpServerResponse.text(text, { contentType })
 
-const connector = (name: string) =>
-  [`/docs/${name}`, () => fileOf("text/plain; charset=utf-8", read(`../connectors/${name}`))] as const
-
-/** The files beside each page of documentation. */
-const files: ReadonlyArray<readonly [HttpRouter.PathInput, () => HttpServerResponse.HttpServerResponse]> = [
-  [guidePath, guide],
-  ...["practice_data.py", "dlt_source.py", "airbyte.yaml"].map(connector)
-]
+const connectors = ["practice_data.py", "dlt_source.py", "airbyte.yaml"] as const
 
 /** The paths below each API that no operation has. */
 export const documentPaths: ReadonlyArray<string> = [
   "/openapi.json",
   "/docs",
   scriptPath,
-  ...files.map(([path]) => path)
+  guidePath,
+  ...connectors.map((name) => `/docs/${name}`)
 ]
 
 const scriptResponse = HttpServerResponse.setHeaders(fileOf("text/javascript; charset=utf-8", script), {
@@ -142,11 +136,7 @@ const scriptResponse = HttpServerResponse.setHeaders(fileOf("text/javascript; ch
   "x-content-type-options": "nosniff"
 })
 
-/**
- * Serves the documentation of an API at `/docs`, where requests can be sent. The first demo key is filled in.
- *
- * @param start the file of the quick start, with places for an API key and its organization
- */
+/** Serves the documentation of an API, where requests can be sent, with a quick start and the first demo key. */
 export const documentation = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
   start: `quick-start-${string}.md`
@@ -165,6 +155,10 @@ export const documentation = <Id extends string, Groups extends HttpApiGroup.Con
       )
       yield* router.add("GET", "/docs", Effect.flatten(page))
       yield* router.add("GET", scriptPath, Effect.succeed(scriptResponse))
-      for (const [path, make] of files) yield* router.add("GET", path, cacheable(make()))
+      yield* router.add("GET", guidePath, cacheable(guide()))
+      for (const name of connectors) {
+        const text = read(`../connectors/${name}`)
+        yield* router.add("GET", `/docs/${name}`, cacheable(fileOf("text/plain; charset=utf-8", text)))
+      }
     })
   )

@@ -121,11 +121,7 @@ const layerTracer = (options: Parameters<typeof OtlpTracer.make>[0], { ratio, sa
     })
   ).pipe(Layer.provide(OtlpExporter.layerFlusher))
 
-/**
- * Exports until the scope closes.
- *
- * @param isOneOfSeveral true for one of several processes of a host, which share its variables
- */
+/** Exports until the scope closes. Several processes of a host share its variables. */
 export const layer = (settings: OtlpSettings, { isOneOfSeveral = false } = {}) =>
   Layer.unwrap(
     Effect.map(Series.current, ({ counter }) => {

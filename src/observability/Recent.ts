@@ -202,10 +202,7 @@ export const make = () => {
 export const merge = (snapshots: ReadonlyArray<Snapshot>): Snapshot =>
   Record.map(lengths, (_, name) => windowOf(snapshots.map((each) => each[name])))
 
-/**
- * A quantile of latencies, in milliseconds: linear within a bucket. Infinity in the last bucket, undefined without any
- * request.
- */
+/** A quantile in milliseconds, linear within a bucket: infinity in the last one, undefined without any request. */
 export const quantile = (counts: ReadonlyArray<number>, share: number): number | undefined => {
   const requests = counts.reduce((sum, each) => sum + each, 0)
   if (requests === 0) return undefined

@@ -84,10 +84,7 @@ export const Note = Context.Reference<Account["note"]>("practice-data/observabil
 
 export const note = (noted: Noted): Effect.Effect<void> => Effect.map(Note, (write) => write(noted))
 
-/**
- * Observers of requests. They are called one after the other, synchronously, with facts that they must neither change nor
- * keep. By default, none.
- */
+/** Observers of requests, called synchronously with facts that they must neither change nor keep. */
 export const RequestObservers = Context.Reference<ReadonlyArray<(facts: RequestFacts) => void>>(
   "practice-data/observability/RequestObservers",
   { defaultValue: () => [] }

@@ -11,10 +11,7 @@ export interface Histogram {
 }
 
 export interface Gauge {
-  /**
-   * Sets it to a number, or to a function that is called when the metrics are read and takes microseconds. Undefined: the
-   * value is not known, and there is no such series.
-   */
+  /** Sets it to a number, or to a quick function that is called when the metrics are read. Undefined: no series. */
   readonly set: (value: number | (() => number) | undefined) => void
 }
 
@@ -28,10 +25,7 @@ export interface Series {
   readonly histogram: <Each extends NameOf<"histogram">>(name: Each, ...labels: LabelArgument<Each>) => Histogram
   /** The gauge of these labels. There is no series until it is set. */
   readonly gauge: <Each extends NameOf<"gauge">>(name: Each, ...labels: LabelArgument<Each>) => Gauge
-  /**
-   * A series whose value is computed when the metrics are read, until the scope closes. `read` takes microseconds. It
-   * replaces a series of the same name and labels.
-   */
+  /** A series whose value a quick function computes when the metrics are read, until the scope closes. */
   readonly read: <Each extends NameOf<"counter" | "gauge">>(
     name: Each,
     read: () => number,

@@ -31,8 +31,6 @@ const bits = 52
 /**
  * Makes a sampler. By ratio, the last 56 bits of an id decide, which are random, and of these the higher ones, as many as
  * a number holds. A higher ratio takes all ids of a lower one, here and in services that follow the same rule.
- *
- * @param ratio of the samplers by ratio: from 0 for none to 1 for all
  */
 export const makeSampler = (name: (typeof samplers)[number], ratio: number): Sampler => {
   const share = name.endsWith("always_on") ? 1 : name.endsWith("always_off") ? 0 : ratio
@@ -176,11 +174,7 @@ export const make = (
     sampled: true
   })
 
-/**
- * The first span of a new trace; undefined if it is not sampled.
- *
- * @param before a span that led to this, and decides for a parent-based sampler
- */
+/** The first span of a new trace, if it is sampled. A span that led to it decides for a parent-based sampler. */
 export const start = ({ sampler, tracer }: Traces, options: Root, before?: Tracer.AnySpan): Tracer.Span | undefined => {
   const span = make(tracer, undefined, options)
   const isSampled = before !== undefined && sampler.isParentBased ? before.sampled : sampler.takes(span.traceId)

@@ -122,17 +122,11 @@ const requireAccess = Effect.fnUntraced(function* (host: string) {
 const protect = (response: HttpServerResponse.HttpServerResponse) =>
   secured(HttpServerResponse.setHeaders(response, { "cache-control": "no-store", ...response.headers }), "linked")
 
-/**
- * Refuses requests without access, and protects responses.
- *
- * @param host the address that is listened on
- */
+/** Refuses requests without access to a listener on this host, and protects responses. */
 export const guard = (host: string) =>
   HttpMiddleware.make((httpEffect) =>
-    Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest | Token>) =>
-      Effect.provideContext(requireAccess(host), context).pipe(
-        Effect.matchEffect({ onFailure: Effect.succeed, onSuccess: () => httpEffect }),
-        Effect.map(protect)
-      )
+    requireAccess(host).pipe(
+      Effect.matchEffect({ onFailure: Effect.succeed, onSuccess: () => httpEffect }),
+      Effect.map(protect)
     )
   )

@@ -75,11 +75,7 @@ export const auditLog = Effect.fn("Commands.auditLog")(function* (limit: number)
 /** Organization, target (the id of a key, a secret or a task) and result. None may hold a secret. */
 type Change = readonly [organization: string, target: string, result: string]
 
-/**
- * Makes a change in a database and logs it there.
- *
- * @param changeOf the change of a result; undefined where nothing changed
- */
+/** Makes a change in a database and logs it there, unless nothing changed. */
 const audited = Effect.fn("Commands.audited")(function* <I, A, E, R>(
   database: Context.Key<I, Database>,
   actor: Actor,

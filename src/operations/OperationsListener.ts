@@ -61,28 +61,20 @@ type Asked = HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearc
 type Handler = Effect.Effect<Response, Response, Services | Asked>
 type Handled = readonly ["GET" | "POST", HttpRouter.PathInput, Handler]
 
-const changing = (
-  path: HttpRouter.PathInput,
-  { confirm, submit }: { readonly confirm: Handler; readonly submit: Handler }
-): ReadonlyArray<Handled> => [
-  ["GET", path, confirm],
-  ["POST", path, submit]
-]
-
 const handlers: ReadonlyArray<Handled> = [
   ["GET", "/", Effect.succeed(HttpServerResponse.redirect("/ops", { status: 303 }))],
   ["GET", "/ops", Overview.page],
   ["GET", "/ops/requests", Requests.page],
   ["GET", "/ops/deletions", Deletions.page],
   ["GET", "/ops/task", Task.page],
-  ...changing("/ops/task/replay", Task.replay),
-  ...changing("/ops/deletions/replay", Replay),
+  ...Task.replay,
+  ...Replay.replay,
   ["GET", "/ops/keys", Credentials.keys.list],
-  ...changing("/ops/keys/create", Credentials.keys.create),
-  ...changing("/ops/keys/revoke", Credentials.keys.revoke),
+  ...Credentials.keys.create,
+  ...Credentials.keys.revoke,
   ["GET", "/ops/secrets", Credentials.secrets.list],
-  ...changing("/ops/secrets/create", Credentials.secrets.create),
-  ...changing("/ops/secrets/revoke", Credentials.secrets.revoke),
+  ...Credentials.secrets.create,
+  ...Credentials.secrets.revoke,
   ["GET", "/ops/changes", Lists.changes],
   ["GET", "/ops/audit", Lists.audit],
   ["GET", "/ops/runbook", Documents.runbook],
@@ -103,11 +95,7 @@ const handlers: ReadonlyArray<Handled> = [
   ]
 ]
 
-/**
- * The routes, over their services.
- *
- * @param host the address that is listened on
- */
+/** The routes of a listener on this host, over their services. */
 export const routes = (host: string) =>
   Layer.merge(
     HttpRouter.addAll(

@@ -180,9 +180,7 @@ const make = Effect.gen(function* () {
     ),
     /**
      * A page of tasks. Of all organizations, scheduled and running tasks come by `due_at`, dead ones by `finished_at`,
-     * the latest first; all others by `scheduled_for`, the latest first.
-     *
-     * @param after the `next` of the page before; any other text is ignored
+     * the latest first; all others by `scheduled_for`, the latest first. An `after` that is no `next` is ignored.
      */
     tasks: (filter: Tasks.TaskFilter, after: string | undefined) => pageOf(pages.page(filter, timedPlaceOf(after))),
     /** Finds tasks by their id or the Idempotency-Key of their delivery, at most a page. */

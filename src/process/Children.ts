@@ -8,11 +8,7 @@ const isAnswer = Schema.is(Schema.Struct({ question: Schema.String, answer: Sche
 /** The question that a child answers as long as its event loop turns, also while it drains. */
 export const probe = "alive"
 
-/**
- * Answers the questions of the parent, in a child, until the scope closes.
- *
- * @param others the answers to questions beside the probe: plain JSON
- */
+/** Answers the questions of the parent with plain JSON, in a child, until the scope closes. */
 export const answering = Effect.fnUntraced(function* (others: Readonly<Record<string, Effect.Effect<unknown>>>) {
   const answers: typeof others = { ...others, [probe]: Effect.succeed(true) }
   const fork = Effect.runForkWith(yield* Effect.context())
@@ -97,8 +93,6 @@ const maximumMissed = 12
 /**
  * Returns once probes of a child have failed for 3 seconds. Only a probe whose timer ran on time counts: while this
  * process or the machine was stalled itself, it could not hear a healthy child.
- *
- * @param answer ends when the child has answered
  */
 export const hangs = Effect.fnUntraced(function* (answer: Effect.Effect<unknown>) {
   let missed = 0

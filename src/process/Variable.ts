@@ -20,13 +20,7 @@ export const checked = <A>(name: string, read: (text: string) => Result.Result<A
     Config.mapEffect((text) => Effect.mapError(Effect.fromResult(read(text)), (message) => wrong(name, message)))
   )
 
-/**
- * A variable of any kind.
- *
- * @param expected the texts that it takes, with an example
- * @param read the value of a text; undefined if the text is wrong
- * @param isSecret keeps the text out of the error
- */
+/** A variable: what it expects, with an example, and the value of a text, undefined if it is wrong. */
 export const variable = <A>(
   name: string,
   expected: string,

@@ -1,6 +1,6 @@
 /** The pages of changes: a form that confirms one, and the change itself, with the operators' token and a name. */
 import { ByteSize, Data, Effect, Redacted, Result, Schema } from "effect"
-import { HttpIncomingMessage, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpIncomingMessage, type HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type Content, h } from "../../http/Html.ts"
 import { addressOf, credentials as ofBasic, refusalOf, Token } from "../Access.ts"
 import type { Actor } from "../Commands.ts"
@@ -20,7 +20,7 @@ type Response = HttpServerResponse.HttpServerResponse
 
 export interface Change<Subject> {
   readonly place: Place
-  readonly path: string
+  readonly path: HttpRouter.PathInput
   readonly title: string
   /** The subject that the parameters name; or the response in place of the form. */
   readonly subject: (parameter: Query) => Effect.Effect<Subject, Response, OperatorStore>
@@ -126,5 +126,8 @@ export const make = <Subject>(change: Change<Subject>) => {
     )
   })
 
-  return { confirm, submit }
+  return [
+    ["GET", change.path, confirm],
+    ["POST", change.path, submit]
+  ] as const
 }

@@ -54,7 +54,7 @@ const chosen = Effect.fnUntraced(function* (parameter: Query) {
   return { given, filter, count }
 })
 
-export const { confirm, submit } = Change.make({
+export const replay = Change.make({
   place,
   path,
   title,
