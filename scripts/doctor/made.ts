@@ -3,8 +3,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import * as Catalog from "../../src/database/Catalog.ts"
 
-const linesOf = (rows: ReadonlyArray<object>) =>
-  rows.map((row) => `\n    ${JSON.stringify(Object.values(row))}`).join(",")
+const linesOf = (rows: ReadonlyArray<object>) => rows.map((row) => `\n    ${JSON.stringify(row)}`).join(",")
 
 // The search path of who migrated.
 const ofLogin = "'$user', "

@@ -11,12 +11,9 @@ import migrated from "./migrated.json" with { type: "json" }
 import * as RolesCheck from "./RolesCheck.ts"
 import * as SchemaCheck from "./SchemaCheck.ts"
 
-const { columns } = Catalog.Privilege.fields
-const { kind } = Catalog.Part.fields
-
 const Migrated = Schema.Struct({
-  parts: Schema.Array(Schema.Tuple([kind, Schema.String, Schema.String, Schema.String, Schema.String])),
-  privileges: Schema.Array(Schema.Tuple([Schema.String, Schema.String, Schema.String, columns]))
+  parts: Schema.Array(Catalog.Part),
+  privileges: Schema.Array(Catalog.Privilege)
 })
 
 /** The catalog of a database that has all migrations, in this schema: `migrated.json`, which `npm run generate` writes. */
@@ -31,19 +28,8 @@ const migratedIn = Effect.fnUntraced(function* (schema: string) {
     schema,
     isClosed: false,
     isReplica: false,
-    parts: parts.map(([is, of, name, definition, state]) => ({
-      kind: is,
-      of,
-      name: there(name),
-      definition: there(definition),
-      state
-    })),
-    privileges: privileges.map(([grantee, privilege, object, some]) => ({
-      grantee,
-      privilege,
-      object: there(object),
-      columns: some
-    }))
+    parts: parts.map((part) => ({ ...part, name: there(part.name), definition: there(part.definition) })),
+    privileges: privileges.map((each) => ({ ...each, object: there(each.object) }))
   }
   return catalog
 })
