@@ -1,5 +1,6 @@
 /**
- * Distributing the tables by organization. There is no Citus here: a fake writes down what it is asked.
+ * Distributing the tables by organization. There is no Citus here: a fake writes down what it is asked, and each statement for
+ * a distributed database is run on one that is not.
  *
  * @module-tag long
  */
@@ -19,6 +20,10 @@ import { onDatabase } from "../../support/deletions/support.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import * as FakeCitus from "./fakeCitus.ts"
 import { microchip } from "./microchip.ts"
+import { explainBy, judgeAll } from "../../../scripts/scale/citus/judge.ts"
+import { recordAll } from "../../../scripts/scale/citus/operations.ts"
+import * as Recorder from "../../../scripts/scale/citus/Recorder.ts"
+import { long } from "../../support/tries.ts"
 
 const records = resources.map(({ table }) => table)
 const byOrganization = Distribution.byOrganization(records)
@@ -201,5 +206,22 @@ layer(TestDatabase.layerDatabases, onDatabase)("distribute", (it) => {
       // As after a run that was cut short.
       assert.deepStrictEqual((yield* Distribution.distribute(sql, records)).distributed, ["invoices"])
     })
+  )
+})
+
+layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {
+  it.effect(
+    "each statement for a distributed database can be planned and run, and is found not to go to a shard",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestDatabase
+        const found = yield* judgeAll(yield* recordAll(yield* Recorder.database), explainBy(sql))
+        assert.isAbove(found.length, 300)
+        assert.deepStrictEqual(
+          found.filter(({ problem }) => problem?.startsWith("does not go to a shard") !== true),
+          []
+        )
+      }).pipe(Effect.scoped),
+    long
   )
 })

@@ -1,4 +1,4 @@
-/** The feed of the changes of all resources, and readers that wait for changes. */
+/** The feed of the changes of all resources, readers that wait for changes, and histories of writers and readers. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Schema } from "effect"
 import { searchable } from "../../../src/api/records/index.ts"
@@ -14,6 +14,12 @@ import { asKnown } from "./stores.ts"
 import { elsewhere, openTransaction } from "../../support/deletions/sessions.ts"
 import { eventually } from "../../support/eventually.ts"
 import { long } from "../../support/tries.ts"
+import * as InProcessStand from "../../../scripts/faults/sync/InProcessStand.ts"
+import * as PostgresStand from "../../../scripts/faults/sync/PostgresStand.ts"
+import { isFailed } from "../../../scripts/faults/sync/outcome.ts"
+import { play } from "../../../scripts/faults/sync/play.ts"
+import { historyOn, run as runHistories } from "../../../scripts/faults/sync/run.ts"
+import type { Stand } from "../../../scripts/faults/sync/Stand.ts"
 
 const Page = Schema.Struct({
   body: Schema.Array(
@@ -334,5 +340,49 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a reader that waits", 
       assert.isTrue((yield* atOnce(Fiber.joinAll(readers))).every(({ isEmpty }) => isEmpty))
       assert.isTrue((yield* atOnce(changes({ cursor, limit: 10, wait }))).isEmpty)
     })
+  )
+})
+
+const seed = 1
+
+/** The first history that fails. */
+const failure = Effect.fnUntraced(function* (stand: Stand, numbers: Iterable<number>) {
+  for (const number of numbers) {
+    const played = yield* play(stand, yield* historyOn(stand, seed, number))
+    if (isFailed(played)) return played
+  }
+  return undefined
+})
+
+const onPostgres = Effect.flatMap(TestDatabase, ({ sql, url }) => InProcessStand.over(url, sql))
+
+const options = { excludeTestServices: true } as const
+
+layer(TestDatabase.layer, options)("histories", (it) => {
+  it.effect("lose nothing on Postgres", () =>
+    Effect.gen(function* () {
+      assert.isUndefined((yield* failure(yield* onPostgres, Array.range(1, 5)))?.story())
+    })
+  )
+
+  it.effect(
+    "lose nothing over HTTP, on Postgres that crashes and fails over, a replica of it, and the embedded database",
+    () =>
+      Effect.gen(function* () {
+        const stands = [yield* PostgresStand.make(undefined)]
+        const embedded = yield* InProcessStand.embedded
+        const numbers = Array.range(1, 20)
+        const { failed } = yield* runHistories({
+          seed,
+          numbers,
+          stands,
+          embedded,
+          events: 0.2,
+          told: 3,
+          isReduced: false
+        })
+        assert.deepStrictEqual(failed, [])
+      }),
+    { ...long, timeout: 120_000 }
   )
 })

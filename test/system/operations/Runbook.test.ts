@@ -1,11 +1,14 @@
 /**
- * The runbook's commands for backup, restore, export and rotation, as they stand there.
+ * Commands of the documents as they stand there: of the runbook for backup, restore, export and rotation, and of the README for
+ * production, from an empty Postgres to a synced copy.
  *
  * @module-tag long
  */
-import { readdirSync, readFileSync } from "node:fs"
+import { readdirSync, readFileSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
-import { assert, layer } from "@effect/vitest"
+import { createServer } from "node:net"
+import { DatabaseSync } from "node:sqlite"
+import { assert, it as test, layer } from "@effect/vitest"
 import { Config, Context, Effect, Layer } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { resources } from "../../../src/api/records/index.ts"
@@ -14,10 +17,11 @@ import { loadDemoData } from "../../../src/demo/Load.ts"
 import * as Client from "../../support/Client.ts"
 import * as Process from "../../support/Process.ts"
 import * as Tools from "../../support/Tools.ts"
-import { clientOf } from "../../support/TestDatabase.ts"
+import { clientOf, emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
 import { snippetsOf } from "../../support/snippets.ts"
 import { run, succeed } from "../../support/run.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
+import * as Listening from "../../support/Listening.ts"
 
 const root = join(import.meta.dirname, "../../..")
 const node = join(root, "node_modules/.bin/node")
@@ -70,10 +74,10 @@ const statusOf = (address: string, key: string) =>
 const chargesOf = (url: string) =>
   Effect.flatMap(clientOf(url), (sql) => sql`select count(*)::integer as n from charges`).pipe(Effect.scoped)
 
-const name = Tools.named("the README's commands for operators")
+const title = Tools.named("the README's commands for operators")
 
 layer(Tools.binaries === undefined ? Layer.succeed(Filled, { url: "" }) : Filled.layer, { excludeTestServices: true })(
-  name,
+  title,
   (it) => {
     it.effect.skipIf(Tools.binaries === undefined)("back up, and restore into a new cluster, which serves", () =>
       Effect.gen(function* () {
@@ -161,4 +165,39 @@ layer(Tools.binaries === undefined ? Layer.succeed(Filled, { url: "" }) : Filled
       }).pipe(Effect.scoped)
     )
   }
+)
+
+const section = snippetsOf("README.md").find(({ code }) => code.startsWith("export DATABASE_URL="))
+
+test.live(
+  "The README's commands lead from an empty Postgres to a synced copy",
+  () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const port = String((yield* Effect.scoped(Listening.on(createServer()))).port)
+      const cwd = yield* Process.temporaryFolder
+      for (const name of ["package.json", "node_modules", "src"]) symlinkSync(join(Process.root, name), join(cwd, name))
+      const commands = (section?.code ?? "").replace(/postgres:\S+/, url).replaceAll("3000", port)
+      const { stdout } = yield* succeed("bash", ["-ec", `trap 'kill $! || true; wait || true' EXIT\n${commands}`], {
+        cwd,
+        env: {
+          PATH: yield* Config.String("PATH"),
+          HOME: cwd,
+          PORT: port,
+          PRACTICE_DATA_URL: `http://127.0.0.1:${port}`
+        }
+      })
+      assert.include(stdout, "Created org_1")
+      assert.include(readdirSync(cwd), "practice.db")
+      const copy = new DatabaseSync(join(cwd, "practice.db"), { readOnly: true })
+      assert.deepStrictEqual(
+        copy
+          .prepare("select id, name from organizations")
+          .all()
+          .map((row) => ({ ...row })),
+        [{ id: "org_1", name: "Happy Paws" }]
+      )
+      copy.close()
+    }).pipe(Effect.scoped, Effect.provide(TestDatabase.layer)),
+  300_000
 )
