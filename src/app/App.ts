@@ -259,10 +259,7 @@ const needsPostgres = (processes: number) =>
 /** Several processes behind one port: this one starts them, and has the operators' listener. */
 const several = (settings: Settings) =>
   Layer.effectDiscard(
-    Effect.andThen(
-      Processes.supervise({ ...settings, stopTimeout: Duration.sum(settings.drain, grace) }),
-      Notices.ofParent(settings)
-    )
+    Effect.andThen(Processes.supervise(settings.port, Duration.sum(settings.drain, grace)), Notices.ofParent(settings))
   ).pipe(
     Layer.provideMerge(operators(settings)),
     // The pages of operators take few connections. The children migrate.

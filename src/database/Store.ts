@@ -174,10 +174,10 @@ export const make = Effect.fnUntraced(function* ({
     pool === undefined
       ? { ended: () => {}, outageBegan: () => {} }
       : yield* measured(pool, {
-          connections: connections + pipeline.size,
+          connections: () => connections + pipeline.size,
           busy: () => connections - admission.stats().free + pipeline.busy(),
           waiting: () => admission.stats().waiting,
-          isDown: () => outage.isDown()
+          up: () => (outage.isDown() ? 0 : 1)
         })
   const outage: Outage.Outage = yield* Outage.make({
     name,

@@ -8,11 +8,6 @@ export const text: Effect.Effect<string> = Effect.map(Metric.MetricRegistry, (re
   PrometheusMetrics.formatUnsafe(Context.make(Metric.MetricRegistry, registry))
 )
 
-export interface Part {
-  readonly process: string
-  readonly text: string
-}
-
 const comment = /^# (?:HELP|TYPE) (\S+)/
 
 /** A sample with the label `process` before its other labels. */
@@ -23,7 +18,7 @@ const labelled = (sample: string, process: string) => {
 }
 
 /** The metrics of several processes, distinguished by the label `process`. Each metric is described once. */
-export const merged = (parts: ReadonlyArray<Part>): string => {
+export const merged = (parts: ReadonlyArray<Readonly<Record<"process" | "text", string>>>): string => {
   // The comments of each metric, and its samples in all processes.
   const families = new Map<string, { readonly comments: Set<string>; readonly samples: Array<string> }>()
   for (const { process, text: given } of parts) {

@@ -14,23 +14,13 @@ export interface Meter {
 /** Measures a pool until the scope closes. */
 export const make = Effect.fnUntraced(function* (
   pool: Pool,
-  {
-    busy,
-    connections,
-    isDown,
-    waiting
-  }: {
-    readonly connections: number
-    readonly busy: () => number
-    readonly waiting: () => number
-    readonly isDown: () => boolean
-  }
+  gauges: Readonly<Record<"connections" | "busy" | "waiting" | "up", () => number>>
 ): Effect.fn.Return<Meter, never, Scope.Scope> {
   const series = yield* Series.current
-  yield* series.read("practice_data_pool_connections", () => connections, { pool })
-  yield* series.read("practice_data_pool_connections_busy", busy, { pool })
-  yield* series.read("practice_data_pool_waiting", waiting, { pool })
-  yield* series.read("practice_data_dependency_up", () => (isDown() ? 0 : 1), { dependency: pool })
+  yield* series.read("practice_data_pool_connections", gauges.connections, { pool })
+  yield* series.read("practice_data_pool_connections_busy", gauges.busy, { pool })
+  yield* series.read("practice_data_pool_waiting", gauges.waiting, { pool })
+  yield* series.read("practice_data_dependency_up", gauges.up, { dependency: pool })
   const outages = series.counter("practice_data_dependency_outages_total", { dependency: pool })
   const waits = series.histogram("practice_data_pool_wait_seconds", { pool })
   const durations = series.histogram("practice_data_statement_duration_seconds", { pool })

@@ -17,22 +17,10 @@ const nameOf = ({ endpoint, method }: RequestFacts) => {
 const host = /^(\[[0-9a-f:.]{2,45}\]|[\w.-]{1,255})(?::(\d{1,5}))?$/i
 
 /**
- * The sampling of a request, decided when it arrives. The trace of a caller with a valid key continues. Without one a new
- * trace begins, linked to the caller's: any client can send a `traceparent` of its choice.
+ * The sampling of a request, decided when it arrives: its span if it has a valid key, and otherwise. The trace of a caller
+ * with a key continues. Without one a new trace begins, linked to the caller's: any client can send a `traceparent`.
  */
-export interface Sampling {
-  readonly caller: Tracer.ExternalSpan | undefined
-  /** The span of the request if it has a valid key; undefined if it is not sampled then. */
-  readonly withKey: Tracer.Span | undefined
-  /** The same for any other request. */
-  readonly withoutKey: Tracer.Span | undefined
-}
-
-export const sample = (
-  context: Context.Context<never>,
-  { headers }: Request,
-  facts: RequestFacts
-): Sampling | undefined => {
+export const sample = (context: Context.Context<never>, { headers }: Request, facts: RequestFacts) => {
   const traces = Context.get(context, Tracing.Traces)
   if (traces === undefined || isProbe(facts)) return undefined
   const caller = Tracing.parseTraceParent(headers["traceparent"])
@@ -47,7 +35,7 @@ export const sample = (
 /** Handles a request with all of its spans below its own. */
 export const within = <A, E, R>(
   span: Tracer.Span | undefined,
-  sampling: Sampling | undefined,
+  sampling: ReturnType<typeof sample>,
   handled: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> => {
   if (span !== undefined) return Tracing.within(span)(handled)

@@ -18,28 +18,24 @@ export const samplers = [
   "parentbased_traceidratio"
 ] as const
 
-/** Decides when the first span of this process is made; all others of the trace follow it. */
-export interface Sampler {
-  /** Follows the decision of a caller, if there is one. */
-  readonly isParentBased: boolean
-  /** Decides on a new trace: the same for the same id everywhere. */
-  readonly takes: (traceId: string) => boolean
-}
-
 const bits = 52
 
 /**
- * Makes a sampler. By ratio, the last 56 bits of an id decide, which are random, and of these the higher ones, as many as
- * a number holds. A higher ratio takes all ids of a lower one, here and in services that follow the same rule.
+ * Decides when the first span of this process is made; all others of the trace follow it. By ratio, the last 56 bits of an
+ * id decide, which are random, and of these the higher ones, as many as a number holds. A higher ratio takes all ids of a
+ * lower one, here and in services that follow the same rule.
  */
-export const makeSampler = (name: (typeof samplers)[number], ratio: number): Sampler => {
+export const makeSampler = (name: (typeof samplers)[number], ratio: number) => {
   const share = name.endsWith("always_on") ? 1 : name.endsWith("always_off") ? 0 : ratio
   const threshold = Math.round((1 - share) * 2 ** bits)
   return {
+    /** Follows the decision of a caller, if there is one. */
     isParentBased: name.startsWith("parentbased_"),
-    takes: (traceId) => Number.parseInt(traceId.slice(18, 18 + bits / 4), 16) >= threshold
+    takes: (traceId: string) => Number.parseInt(traceId.slice(18, 18 + bits / 4), 16) >= threshold
   }
 }
+
+type Sampler = ReturnType<typeof makeSampler>
 
 /** The tracer and the sampler of this process; undefined if it makes no traces. */
 export const Traces = Context.Reference<{ readonly tracer: Tracer.Tracer; readonly sampler: Sampler } | undefined>(

@@ -39,17 +39,6 @@ export const announce = (address: string) =>
     Effect.logDebug(`A process listens on ${address}`)
   )
 
-interface Address {
-  readonly host: string
-  readonly port: number
-}
-
-export interface Options {
-  readonly port: number
-  /** The longest stop of a child: its drain and its grace period. */
-  readonly stopTimeout: Duration.Duration
-}
-
 // A child needs a while more to end, for its last exports among other things.
 const slack = Duration.seconds(4)
 
@@ -106,7 +95,7 @@ export const pauseAfter = (before: Duration.Duration, lived: Duration.Duration) 
     ? shortestPause
     : Duration.clamp(Duration.times(before, 2), { minimum: shortestPause, maximum: longestPause })
 
-export const assertIsFree = ({ host, port }: Address) =>
+export const assertIsFree = ({ host, port }: { readonly host: string; readonly port: number }) =>
   Effect.callback<void, ServeError>((resume) => {
     const server = createServer()
       .once("error", (cause) => resume(Effect.fail(new ServeError({ cause }))))
@@ -115,9 +104,9 @@ export const assertIsFree = ({ host, port }: Address) =>
 
 /**
  * Starts the children, and keeps them running until the scope closes, which stops all of them at once. Fails if the
- * first one does not come to listen.
+ * first one does not come to listen. The longest stop of a child is its drain and its grace period.
  */
-export const supervise = Effect.fnUntraced(function* ({ port: wanted, stopTimeout }: Options) {
+export const supervise = Effect.fnUntraced(function* (wanted: number, stopTimeout: Duration.Duration) {
   const { places } = yield* Children
   const together = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
   const listening = yield* Deferred.make<string, ChildEnded>()

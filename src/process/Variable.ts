@@ -41,11 +41,7 @@ export const text = (name: string, expected: string, longest: number) =>
 /** An integer of a range, both ends included. */
 export const integer = (
   name: string,
-  {
-    minimum,
-    maximum,
-    example = minimum
-  }: { readonly minimum: number; readonly maximum: number; readonly example?: number }
+  { example, maximum, minimum }: Readonly<Record<"minimum" | "maximum" | "example", number>>
 ) =>
   variable(name, `an integer from ${minimum} to ${maximum}, such as ${example}`, (given) => {
     const value = Number(given)
