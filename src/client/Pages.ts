@@ -1,11 +1,17 @@
 /** Walks page after page: all records of a search, all objects of a live read, and changes. */
 import { PracticeDataError } from "./Errors.ts"
 import type { RequestOptions } from "./Options.ts"
-import { pause } from "./Request.ts"
+import { pause, type Sent } from "./Request.ts"
 import type { AllChangesOptions, AllOptions, AnyRecord, ResourceInfo } from "./Resource.ts"
 import { type Answer, type Read, readBody, readLive } from "./Response.ts"
 
-export type Post = <A>(path: string, body: object, read: Read<A>, options?: RequestOptions, held?: number) => Answer<A>
+export type Post = <A>(
+  path: string,
+  body: object,
+  read: Read<A>,
+  options?: RequestOptions,
+  more?: Pick<Sent<A>, "held" | "onHeaders">
+) => Answer<A>
 
 const largestPage = 1000
 const largestLivePage = 100
@@ -119,6 +125,15 @@ interface FeedPage {
   readonly has_more: boolean
 }
 
+const ignore = () => {}
+
+/** A request for a page, and the cursor of the one after it, which comes before the page. */
+interface Asked<Page> {
+  readonly cursor: string | null | undefined
+  readonly next: Promise<string | null | undefined>
+  readonly page: Promise<Page>
+}
+
 export async function* changes<Page extends FeedPage>(
   post: Post,
   path: string,
@@ -130,18 +145,41 @@ export async function* changes<Page extends FeedPage>(
   const wait = options.wait ?? (follow ? longestWait : 0)
   if (follow && wait < 1)
     throw new RangeError(`wait must be from 1 to ${longestWait} seconds where changes are followed`)
-  for (let cursor = from; ;) {
-    const began = Date.now()
-    const request = { cursor, limit, wait, resources }
-    const page = await post(path, request, read, options, wait * 1000)
-    const isEmpty = page.body.length === 0 && (page.removed ?? []).length === 0
-    if (page.cursor === cursor && (page.has_more || !isEmpty)) {
-      throw new PracticeDataError(`${path} responds with changes, and a cursor that does not move`)
+  const left = new AbortController()
+  const asking = { ...options, signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal }
+  const ask = (cursor: string | null | undefined): Asked<Page> => {
+    let announce: (next?: string | null) => void = ignore
+    const next = new Promise<string | null | undefined>((resolve) => {
+      announce = resolve
+    })
+    const onHeaders = (headers: Headers) => announce(headers.get("x-changes-next"))
+    const page = post(path, { cursor, limit, wait, resources }, read, asking, { held: wait * 1000, onHeaders })
+    void page.then(
+      () => announce(),
+      () => announce()
+    )
+    return { cursor, next, page }
+  }
+  try {
+    for (let asked = ask(from); ;) {
+      const began = Date.now()
+      const { cursor } = asked
+      // The service reads it while this one arrives, is parsed and used.
+      const ahead = asked.next.then((next) => (next ? ask(next) : undefined))
+      const page = await asked.page
+      const isEmpty = page.body.length === 0 && (page.removed ?? []).length === 0
+      if (page.cursor === cursor && (page.has_more || !isEmpty)) {
+        throw new PracticeDataError(`${path} responds with changes, and a cursor that does not move`)
+      }
+      yield page
+      if (!page.has_more) {
+        if (!follow) return
+        if (isEmpty) await pause(Math.max(0, began + shortestRound - Date.now()), signal)
+      }
+      const following = await ahead
+      asked = following?.cursor === page.cursor ? following : ask(page.cursor)
     }
-    cursor = page.cursor
-    yield page
-    if (page.has_more) continue
-    if (!follow) return
-    if (isEmpty) await pause(Math.max(0, began + shortestRound - Date.now()), signal)
+  } finally {
+    left.abort()
   }
 }

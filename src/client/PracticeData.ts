@@ -32,8 +32,8 @@ const postOf = ({ apiKey, ...options }: PracticeDataOptions): Post => {
   const settings = settingsOf(options)
   const authorization = `Bearer ${checked(apiKey)}`
   const headers = () => Promise.resolve({ authorization })
-  return (path, body, read, more, held = 0) =>
-    send(settings, { path: `/api/v3${path}`, body, headers, read, held }, more)
+  return (path, body, read, requestOptions, more) =>
+    send(settings, { path: `/api/v3${path}`, body, headers, read, ...more }, requestOptions)
 }
 
 const searching = <Item, Search extends object>(post: Post, info: ResourceInfo): Searchable<Item, Search> => ({

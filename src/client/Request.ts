@@ -51,10 +51,19 @@ const textOf = async (response: Response, signal: AbortSignal): Promise<string> 
   }
 }
 
-const perform = async (fetch: Fetch, url: string, init: RequestInit, signal: AbortSignal): Promise<Reply> => {
+type OnHeaders = (headers: Headers) => void
+
+const perform = async (
+  fetch: Fetch,
+  url: string,
+  init: RequestInit,
+  signal: AbortSignal,
+  onHeaders?: OnHeaders
+): Promise<Reply> => {
   const response = await fetch(url, { ...init, method: "POST", signal, redirect: "manual" })
   // A redirect that a browser hides from its page.
   const status = response.type === "opaqueredirect" ? 302 : response.status
+  if (response.ok) onHeaders?.(response.headers)
   return { url, status, headers: response.headers, text: await textOf(response, signal) }
 }
 
@@ -72,7 +81,7 @@ const reasonOf = (cause: unknown): string => {
 /** Sends a request once. The timeout, in milliseconds, covers the body. */
 const exchange = async (
   { fetch, origin, timeout }: Settings,
-  { idempotencyKey, path }: Subject,
+  { idempotencyKey, onHeaders, path }: Subject & Pick<Sent<unknown>, "onHeaders">,
   init: RequestInit,
   signal: AbortSignal | undefined
 ): Promise<Reply> => {
@@ -84,7 +93,7 @@ const exchange = async (
   const late = new TimeoutError(`No whole response from ${host} within ${timeout} milliseconds`, { idempotencyKey })
   const timer = setTimeout(() => controller.abort(late), timeout)
   try {
-    return await abortable(perform(fetch, `${origin}${path}`, init, controller.signal), controller.signal)
+    return await abortable(perform(fetch, `${origin}${path}`, init, controller.signal, onHeaders), controller.signal)
   } catch (cause) {
     signal?.throwIfAborted()
     if (controller.signal.aborted) throw late
@@ -140,6 +149,8 @@ export interface Sent<A> extends Subject {
   readonly read: Read<A>
   /** The milliseconds for which the service may hold the response back, beyond the timeout. */
   readonly held?: number
+  /** Called with the headers of a success, before its body has come. */
+  readonly onHeaders?: OnHeaders
 }
 
 const exchanged = async <A>(client: Settings, sent: Sent<A>, options: RequestOptions): Promise<WithResponse<A>> => {

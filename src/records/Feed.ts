@@ -157,6 +157,7 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
     const page: Changes = {
       json: render({ rows, resets, cursor: text, hasMore, isConsistent }),
       cursor: text,
+      hasMore,
       lag: yield* clock.lag(snapshot),
       isComplete: isComplete(walks) === true,
       rows: rows.length,
@@ -178,6 +179,7 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
     const page: Changes = {
       json: render({ rows: [], resets: [], cursor: text, hasMore: false, isConsistent: false }),
       cursor: text,
+      hasMore: false,
       lag: Math.max(yield* clock.lag(snapshot), 1),
       isComplete: isComplete(cursor.walks) === true,
       rows: 0,

@@ -17,8 +17,10 @@ import {
   type getFields,
   type searchFields,
   lagHeader,
+  longestNext,
   longestWait,
   maximumChanges,
+  nextHeader,
   pageOf
 } from "../api/records/Requests.ts"
 import { JsonBody } from "../api/JsonBody.ts"
@@ -40,10 +42,17 @@ const changesRequest = ({ cursor, limit, wait }: ChangesPayload) =>
     }))
   )
 
-const changesResponse = (changes: Changes, headers: Readonly<Record<string, string>> = {}) =>
+const changesResponse = (
+  { cursor, hasMore, json: page, lag, rows }: Changes,
+  headers: Readonly<Record<string, string>> = {}
+) =>
   Effect.as(
-    note({ rows: changes.rows }),
-    HttpServerResponse.setHeaders(json(changes.json), { [lagHeader]: String(changes.lag), ...headers })
+    note({ rows }),
+    HttpServerResponse.setHeaders(json(page), {
+      [lagHeader]: String(lag),
+      ...(hasMore && cursor.length <= longestNext && { [nextHeader]: cursor }),
+      ...headers
+    })
   )
 
 const idOf = ({ id }: { readonly id: string }) =>

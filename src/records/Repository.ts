@@ -39,6 +39,7 @@ export interface Changes {
   /** True if a reader that began without a cursor has every record that existed then. */
   readonly isComplete: boolean
   readonly cursor: string
+  readonly hasMore: boolean
   readonly rows: number
   readonly isEmpty: boolean
 }

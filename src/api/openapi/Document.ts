@@ -1,7 +1,7 @@
 /** The parts of the OpenAPI documents that the annotations of endpoints do not give. */
 import { type JsonSchema, Predicate, Record } from "effect"
 import { OpenApi } from "effect/http-api"
-import { completeHeader, lagHeader } from "../records/Requests.ts"
+import { completeHeader, lagHeader, nextHeader } from "../records/Requests.ts"
 import { sent } from "./Endpoint.ts"
 import { exampleOf, reachableFrom, reference, simplify } from "./JsonSchemas.ts"
 
@@ -53,6 +53,11 @@ const headers = {
     description:
       "True once the first load is complete: you have every record that existed when you began without a cursor, except those changed since.",
     ...text("true", "false")
+  },
+  [nextHeader]: {
+    description:
+      "The `cursor` of the body, where `has_more` is true: you can ask for the next page while you still read this one. A long cursor is in the body alone.",
+    schema: { type: "string" }
   }
 }
 

@@ -6,7 +6,7 @@ import { refuse } from "../Faults.ts"
 import { annotations, typeName } from "../openapi/Endpoint.ts"
 import * as Filter from "./Filter.ts"
 import { searchable } from "./index.ts"
-import { changesFields, cursorField, hasMoreField, lagField, lagHeader } from "./Requests.ts"
+import { changesFields, cursorField, hasMoreField, lagField, lagHeader, nextHeader } from "./Requests.ts"
 import { changesErrors, type Resource } from "./Resource.ts"
 
 const names = Array.map(searchable, ({ name }) => name)
@@ -80,7 +80,7 @@ const body = Schema.Struct({
 
 const success = Schema.toType(Schema.Struct({ ...body.fields, lag: lagField })).pipe(
   HttpApiSchema.encodeToWithHeaders(
-    { body, headers: { [lagHeader]: lagField } },
+    { body, headers: { [lagHeader]: lagField, [nextHeader]: Schema.optional(Schema.String) } },
     {
       decode: ({ body: page, headers }) => ({ ...page, lag: headers[lagHeader] }),
       encode: ({ lag, ...page }) => ({ body: page, headers: { [lagHeader]: lag } })

@@ -97,6 +97,11 @@ export const lagHeader = "x-changes-lag"
 
 export const completeHeader = "x-changes-complete"
 
+export const nextHeader = "x-changes-next"
+
+/** The longest cursor that is sent as a header too: proxies refuse responses with long headers. */
+export const longestNext = 1000
+
 export const cursorField = Schema.String.annotate({
   description: "The position for the next request. Save it together with the records of this response.",
   examples: [exampleCursor]
@@ -124,9 +129,10 @@ export const changesOf = <Fields extends Schema.Struct.Fields>(
   }).annotate(annotations)
   const lag = lagField
   const complete = Schema.Boolean
+  const next = Schema.optional(Schema.String)
   return Schema.toType(Schema.Struct({ ...body.fields, lag, complete })).pipe(
     HttpApiSchema.encodeToWithHeaders(
-      { body, headers: { [lagHeader]: lag, [completeHeader]: complete } },
+      { body, headers: { [lagHeader]: lag, [completeHeader]: complete, [nextHeader]: next } },
       {
         decode: ({ body: page, headers }) => ({ ...page, lag: headers[lagHeader], complete: headers[completeHeader] }),
         encode: ({ complete: isComplete, lag: seconds, ...page }) => ({

@@ -1,6 +1,8 @@
 /** The rules that every endpoint of a kind obeys, over the fakes: each rule once, for all endpoints. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { searchable } from "../../../src/api/records/index.ts"
+import { nextHeader } from "../../../src/api/records/Requests.ts"
 import { type Endpoint, endpoints } from "../../support/contract/Contract.ts"
 import { InProcess, organization, send } from "../../support/inProcess.ts"
 
@@ -53,6 +55,26 @@ layer(InProcess.layer())("every endpoint", (it) => {
       for (const limit of [0, 1001]) yield* refuses(changes, { limit }, "limit must be between 1 and 1000")
       for (const wait of [-1, 21]) yield* refuses(changes, { wait }, "wait must be between 0 and 20")
       yield* serves(changes, { limit: 1000, wait: 20 })
+    })
+  )
+
+  it.effect("of changes has the next cursor in a header too, where there are more and it is no longer than 1000", () =>
+    Effect.gen(function* () {
+      let cursor: string | undefined
+      const lengths: Array<number> = []
+      // Each resource that joins makes the cursor longer.
+      for (const [index] of searchable.entries()) {
+        const resources = searchable.slice(0, index + 1).map(({ name }) => name)
+        const { headers, text } = yield* send({ path: "/api/v3/changes", json: { cursor, limit: 1, resources } })
+        const [, next = ""] = /"cursor":"([^"]+)","has_more":true/.exec(text) ?? []
+        assert.strictEqual(headers[nextHeader], next.length > 1000 ? undefined : next)
+        lengths.push(next.length)
+        cursor = next
+      }
+      assert.isBelow(Math.min(...lengths), 1000)
+      assert.isAbove(Math.max(...lengths), 1000)
+      const { headers } = yield* send({ path: "/api/v3/charges/changes", json: { limit: 1000 } })
+      assert.notProperty(headers, nextHeader)
     })
   )
 

@@ -307,7 +307,13 @@ describe("with CORS_ORIGINS", () => {
           assert.strictEqual(response.headers["access-control-allow-origin"], origin)
           assert.match(response.headers["vary"] ?? "", /Origin/)
           const exposed = response.headers["access-control-expose-headers"]?.split(",")
-          assert.includeMembers(exposed ?? [], ["x-request-id", "retry-after", "x-changes-lag", "x-changes-complete"])
+          assert.includeMembers(exposed ?? [], [
+            "x-request-id",
+            "retry-after",
+            "x-changes-lag",
+            "x-changes-complete",
+            "x-changes-next"
+          ])
         }
       })
     )
