@@ -12,6 +12,7 @@ import { RecordStoreDown } from "../../../src/api/Errors.ts"
 import { RecordDatabase } from "../../../src/database/Database.ts"
 import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 import { compact } from "../../support/inProcess.ts"
+import { long } from "../../support/tries.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
 import { kinds } from "../../support/stripe/rules.ts"
 import { accounts, empty, harbor, oak, platform, secretKey, thousand } from "../../support/stripe/accounts.ts"
@@ -56,15 +57,16 @@ const suites = [
 
 for (const [name, client] of suites) {
   layer(client, { excludeTestServices: true })(name, (it) => {
-    it.effect.each([1, 7, 8, 99, 100])(
-      "walks through a thousand objects in pages of %d, each once, in order",
-      (limit) =>
-        Effect.gen(function* () {
-          assert.strictEqual(thousand.ids.length, 1000)
-          const { ids, ...bounds } = thousand
-          assert.deepStrictEqual(yield* walk("balance-transactions", oak, { limit, ...bounds }), ids)
-        })
-    )
+    const walksInPagesOf = (limit: number) =>
+      Effect.gen(function* () {
+        assert.strictEqual(thousand.ids.length, 1000)
+        const { ids, ...bounds } = thousand
+        assert.deepStrictEqual(yield* walk("balance-transactions", oak, { limit, ...bounds }), ids)
+      })
+    const walks = "walks through a thousand objects in pages of %d, each once, in order"
+    // Each second has eight of them.
+    it.effect.each([7, 8, 100])(walks, walksInPagesOf)
+    it.effect.each([1, 99])(walks, walksInPagesOf, long)
 
     it.effect.each(kinds)("reads %s, newest first, of one second the one made last first", (kind) =>
       Effect.gen(function* () {

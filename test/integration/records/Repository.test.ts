@@ -71,12 +71,12 @@ const criteriaOf = (resource: string, rows: ReadonlyArray<Row>, chosen: Readonly
 layer(Layer.provideMerge(insertKeys(...owners), TestDatabase.layerDatabases), { excludeTestServices: true })((it) => {
   for (const resource of resources) {
     const { name } = resource
-    for (const { often, options } of tries({ few: 1, many: 6, size: 24, maxShrinks: 100 }))
+    for (const { often, options } of tries({ few: 1, many: 12, size: 24, maxShrinks: 100 }))
       it.effect.prop(
         `${name}: any records, each filter and any filters together, any page: all stores return the same bytes${often}`,
         {
           records: recordsOf(resource, { minLength: 12, maxLength: 24 }),
-          requests: Arbitrary.array(choices, { minLength: 6, maxLength: 6 }),
+          requests: Arbitrary.array(choices, { minLength: 3, maxLength: 3 }),
           limit: integer(1, 5)
         },
         ({ limit, records, requests }) =>
