@@ -37,7 +37,7 @@ const withPets = Effect.gen(function* () {
   const sql = yield* clientOf(yield* migratedDatabase, { maxConnections: 4 })
   yield* sql`
     insert into pets (organization_id, id, name) select 'org_' || n % 2, 'pet_' || n, 'Rex ,"microchipNumber": ' || n
-    from generate_series(1, 2500) n`
+    from generate_series(1, 1200) n`
   return sql
 })
 

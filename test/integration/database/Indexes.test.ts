@@ -1,6 +1,6 @@
 /**
  * How much of a table a search reads: little, whichever filter it has and however many records the organization has.
- * Each table holds 2,000 records, and 20,000 in the long tests; the charges have 6,000 in the others.
+ * Each table holds 2,000 records, and 10,000 in the long tests; the charges have 6,000 in the others.
  */
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Formatter } from "effect"
@@ -86,13 +86,13 @@ const rest = many.filter(({ name }) => name !== "charges")
 const sizes = [
   { rows: 2000, resources: rest, options: {} },
   { rows: 6000, resources: large, options: {} },
-  { rows: 20_000, resources: many, options: long }
+  { rows: 10_000, resources: many, options: long }
 ]
 
 /** Records that are unevenly distributed: of one resource in each test run, of all of them among the long tests. */
 const skewed = [
   { rows: 2000, resources: large, options: {} },
-  { rows: 20_000, resources: many, options: long }
+  { rows: 10_000, resources: many, options: long }
 ]
 
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })((it) => {

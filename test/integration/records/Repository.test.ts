@@ -71,7 +71,7 @@ const criteriaOf = (resource: string, rows: ReadonlyArray<Row>, chosen: Readonly
 layer(Layer.provideMerge(insertKeys(...owners), TestDatabase.layerDatabases), { excludeTestServices: true })((it) => {
   for (const resource of resources) {
     const { name } = resource
-    for (const { often, options } of tries({ few: 1, many: 12, size: 24, maxShrinks: 100 }))
+    for (const { often, options } of tries({ few: 1, many: 6, size: 24, maxShrinks: 100 }))
       it.effect.prop(
         `${name}: any records, each filter and any filters together, any page: all stores return the same bytes${often}`,
         {
