@@ -20,7 +20,7 @@ export default defineConfig({
     ],
     // Every file needs the same modules, which take longer to load than most files take to run.
     isolate: false,
-    // Two that compute, and one while others wait for what they started.
+    // Two that compute, and one while others wait for what they started: long tests wait more, and have four.
     maxWorkers: 3,
     // Enough on a machine that is four times as slow. The few tests that need longer say so.
     testTimeout: 60_000,

@@ -14,7 +14,7 @@ import { OpenApi } from "effect/http-api"
 import { DataApi } from "../../../src/api/DataApi.ts"
 import { VersionOneApi } from "../../../src/api/IntakeApi.ts"
 import { organizations, recordsOf } from "../../../src/demo/DemoData.ts"
-import * as Process from "../../support/Process.ts"
+import * as Program from "../../support/Program.ts"
 
 const folder = join(import.meta.dirname, "../../../scripts/openapi")
 const generated = join(folder, "generated")
@@ -57,7 +57,7 @@ const prepare = Effect.gen(function* () {
 class Service extends Context.Service<Service, string>()("practice-data/test/openapi/Generated/Service") {
   static readonly layer = Layer.effect(
     Service,
-    Effect.flatMap(Process.start({ DATA_DIR: "memory" }), ({ address }) => address)
+    Effect.map(Program.startUsed({}), ({ url }) => url)
   )
 }
 

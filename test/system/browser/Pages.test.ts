@@ -11,7 +11,7 @@ import type { Page } from "playwright-core"
 import * as OperationsListener from "../../../src/operations/OperationsListener.ts"
 import { link } from "../../../src/http/Html.ts"
 import { long } from "../../support/tries.ts"
-import * as Process from "../../support/Process.ts"
+import * as Program from "../../support/Program.ts"
 import {
   Chromium,
   desktop,
@@ -30,7 +30,7 @@ import { token } from "../../unit/operations/pages.ts"
 class Service extends Context.Service<Service, string>()("practice-data/test/system/browser/Pages/Service") {
   static readonly layer = Layer.effect(
     Service,
-    Effect.flatMap(Process.start({ DATA_DIR: "memory" }), ({ address }) => address)
+    Effect.map(Program.startUsed({}), ({ url }) => url)
   )
 }
 

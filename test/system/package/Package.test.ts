@@ -9,6 +9,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as Client from "../../support/Client.ts"
 import { startCommand } from "../../support/Process.ts"
+import { usedFolder } from "../../support/Program.ts"
 import { run, succeed } from "../../support/run.ts"
 import { snippets } from "../../support/snippets.ts"
 import { emptyDatabase, TestDatabase } from "../../support/TestDatabase.ts"
@@ -74,6 +75,8 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
           "dist/connectors/airbyte.yaml",
           "dist/connectors/dlt_source.py",
           "dist/connectors/practice_data.py",
+          "dist/http/quick-start-data-api.md",
+          "dist/http/quick-start-intake.md",
           "dist/operations/README.md",
           "dist/operations/RUNBOOK.md",
           "dist/operations/doctor/migrated.json",
@@ -216,7 +219,8 @@ layer(Layer.merge(Project.layer, TestDatabase.layerDemo), { excludeTestServices:
         const isServer = code.includes("Layer.launch")
         writeFileSync(join(whole, name), code.replace("port: 3000", "port: 0").replaceAll("http://127.0.0.1:3000", url))
         if (!isServer) return yield* Effect.asVoid(succeed(oldest, [name], { cwd: whole, env: {} }))
-        const server = yield* startCommand({ file: oldest, args: [name], cwd: whole }, { DATA_DIR: "memory" })
+        const environment = { DATA_DIR: join(yield* usedFolder, ".data") }
+        const server = yield* startCommand({ file: oldest, args: [name], cwd: whole }, environment)
         const address = yield* server.address
         yield* answers(address)
         const { call } = yield* Client.make(address)

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Context, Effect, Layer, Schema } from "effect"
 import { startCommand } from "../../support/Process.ts"
+import { usedFolder } from "../../support/Program.ts"
 import { CommandFailed, succeed } from "../../support/run.ts"
 
 export const root = join(import.meta.dirname, "../../..")
@@ -80,7 +81,7 @@ const make = Effect.gen(function* () {
     const program = yield* startCommand({ file: node24, args: [binOf(bare), "serve"], cwd: bare }, environment)
     return { ...program, url: yield* program.address }
   })
-  const { url } = yield* serve({ DATA_DIR: "memory" })
+  const { url } = yield* serve({ DATA_DIR: join(yield* usedFolder, ".data") })
   return {
     /** A folder for the test's own. */
     folder,
