@@ -54,12 +54,6 @@ export const drain = Effect.fnUntraced(function* (server: Drained, duration: Dur
   )
 })
 
-const reportRefusals = Effect.fnUntraced(function* (server: OrderedServer, most: number) {
-  const fork = Effect.runForkWith(yield* Effect.context())
-  const warn = Throttle.make("Connections are refused")
-  server.on("drop", () => fork(warn(`MAX_CONNECTIONS=${most} of them are open`)))
-})
-
 const refusals: Readonly<Record<number, RequestFacts.Refusal>> = { 408: "timeout", 413: "too_large", 431: "too_large" }
 
 /** Passes the requests that the server refuses itself to observers. */
@@ -100,7 +94,9 @@ export class Listener extends Context.Service<
   static readonly layer = (options: Options) => {
     const server = new OrderedServer(options)
     const listener = Effect.gen(function* () {
-      yield* reportRefusals(server, options.maxConnections)
+      const fork = Effect.runForkWith(yield* Effect.context())
+      const warn = Throttle.make("Connections are refused")
+      server.on("drop", () => fork(warn(`MAX_CONNECTIONS=${options.maxConnections} of them are open`)))
       if (options.isMeasured === true) {
         yield* observeRefusals(server)
         yield* measure(server, options.maxConnections)

@@ -1,6 +1,7 @@
 /** Checks of the payment processor, by one cheap read of a connected account, and of the service or its port. */
 import { Effect, Option, Predicate, Redacted, Schema } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
+import { Health } from "../../api/IntakeApi.ts"
 import { rowsOf } from "../../database/Columns.ts"
 import type { Database } from "../../database/Database.ts"
 import { version } from "../../process/Package.ts"
@@ -70,14 +71,6 @@ export const processor = Effect.fnUntraced(function* ({ settings, sql }: Process
     onSuccess: () => ok("The processor answers.")
   })
   return [configured, tried]
-})
-
-const Health = Schema.Struct({
-  version: Schema.String,
-  checks: Schema.Record(
-    Schema.String,
-    Schema.Struct({ status: Schema.String, output: Schema.optionalKey(Schema.String) })
-  )
 })
 
 const addressOf = ({ host, port }: Settings) => {
