@@ -19,7 +19,6 @@ import {
 import {
   type Check,
   claimAll,
-  claimed,
   claimOne,
   completes,
   delay,
@@ -186,20 +185,6 @@ overPostgres("a deletion", (it) => {
       const rows = yield* rowsOf(sql)
       const times = rows.flatMap((row) => (row.is_deleted ? [row.updated_at] : []))
       assert.deepStrictEqual(times, [after, after, after])
-    }).pipe(inItsOwnTime)
-  )
-
-  it.effect("of a worker that was superseded changes nothing", () =>
-    Effect.gen(function* () {
-      const sql = yield* seedInvoices
-      const { claim } = yield* claimed("superseded")
-      yield* sql`update deletion_tasks set payload = '{"invoices":[{"invoice_id":"i1"}],"invoice_lines":[]}'`
-      yield* TestClock.adjust("1 hour")
-      const next = yield* claimOne()
-      yield* isSuperseded(claim)
-      assert.isEmpty(deletedIds(yield* rowsOf(sql)))
-      yield* completes(next)
-      assert.deepStrictEqual(deletedIds(yield* rowsOf(sql)), all)
     }).pipe(inItsOwnTime)
   )
 })

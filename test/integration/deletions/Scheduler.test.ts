@@ -46,14 +46,6 @@ const completeAll = Effect.gen(function* () {
 const states: ReadonlyArray<readonly [state: string, reach: Check<Receipt>]> = [
   ["scheduled", scheduled(delivery(key))],
   ["running", Effect.map(claimed(key), ({ receipt }) => receipt)],
-  [
-    "waiting for another attempt",
-    Effect.gen(function* () {
-      const { receipt, claim } = yield* claimed(key)
-      yield* (yield* Scheduler).fail(claim, "No", Duration.hours(1))
-      return receipt
-    })
-  ],
   ["completed", Effect.map(Effect.tap(completed(key), TestClock.adjust("365 days")), ({ receipt }) => receipt)],
   [
     "dead",
