@@ -2,7 +2,8 @@
 import { hash } from "node:crypto"
 import { createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Logger, Option, Redacted, References, Schedule } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Logger, Option, Redacted, References, Schedule } from "effect"
+import { TestClock } from "effect/testing"
 import { CredentialStoreDown, Unauthorized } from "../../../src/api/Errors.ts"
 import { organizations } from "../../../src/demo/DemoData.ts"
 import { loadDemoData } from "../../../src/demo/Load.ts"
@@ -12,6 +13,8 @@ import { OrgResolver } from "../../../src/keys/OrgResolver.ts"
 import { CredentialDatabase } from "../../../src/database/Database.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 import { inTime } from "../../support/inTime.ts"
+import { elsewhere, openTransaction, untilDoneOrBlocked } from "../../support/deletions/sessions.ts"
+import { inItsOwnTime } from "../../support/deletions/support.ts"
 import * as Listening from "../../support/Listening.ts"
 
 const known = { pda_live_of_a: "org_a", pda_live_of_b: "org_b" }
@@ -232,5 +235,19 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a credential store tha
       const keys = [key, "pda_live_unknown", "", "k".repeat(10_000)]
       yield* Effect.forEach(keys, (given) => isDown(look(given), error), { concurrency: "unbounded" })
     })
+  )
+
+  it.effect("holds its table locked is busy after two seconds at most", () =>
+    Effect.gen(function* () {
+      const look = yield* resolverAt((yield* TestDatabase).url)
+      const other = yield* elsewhere
+      const { commit } = yield* openTransaction(other, other`lock table api_keys in access exclusive mode`)
+      const looking = yield* Effect.forkScoped(Effect.flip(look(key)), { startImmediately: true })
+      assert.strictEqual(yield* untilDoneOrBlocked(other, looking), "blocked")
+      yield* TestClock.adjust("2 seconds")
+      const error = yield* Fiber.join(looking).pipe(Effect.timeout("20 seconds"), TestClock.withLive)
+      assert.deepStrictEqual(error, new CredentialStoreDown({ detail: "The credential store is busy" }))
+      yield* commit
+    }).pipe(inItsOwnTime)
   )
 })
