@@ -22,8 +22,6 @@ input, textarea { display: block; width: 100% } input, textarea, button { font: 
 
 const literal = (value: unknown) => h("code")(JSON.stringify(value))
 
-const separated = (parts: ReadonlyArray<Content>, separator: string): Content => Array.intersperse(parts, separator)
-
 /** True for an object of constants and references, which has no description of its own. */
 const isPair = ({ properties = {} }: JsonSchema) =>
   Object.keys(properties).length > 0 &&
@@ -46,12 +44,12 @@ const expanded = (schemas: Readonly<Record<string, JsonSchema>>, schema: JsonSch
 const typeOf = (schema: JsonSchema): Content => {
   if (schema.$ref !== undefined) return h("a", { href: `#${lastOf(schema.$ref)}` })(lastOf(schema.$ref))
   if (schema.const !== undefined) return literal(schema.const)
-  if (schema.enum !== undefined) return separated(schema.enum.map(literal), " or ")
-  if (schema.anyOf !== undefined) return separated(schema.anyOf.map(typeOf), " or ")
+  if (schema.enum !== undefined) return Array.intersperse(schema.enum.map(literal), " or ")
+  if (schema.anyOf !== undefined) return Array.intersperse(schema.anyOf.map(typeOf), " or ")
   if (schema.format !== undefined) return schema.format
   if (isPair(schema)) {
     const members = Object.entries(schema.properties ?? {}).map(([name, member]) => [`${name}: `, typeOf(member)])
-    return ["{ ", separated(members, ", "), " }"]
+    return ["{ ", Array.intersperse(members, ", "), " }"]
   }
   if (schema.type === "array") return ["list of ", typeOf(schema.items ?? {})]
   return [schema.type ?? "any"].flat().join(" or ")

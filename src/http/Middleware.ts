@@ -8,10 +8,7 @@ import * as ServerSpan from "../observability/ServerSpan.ts"
 import { documentPaths } from "./PublicPages.ts"
 import { requestIdOf, wasRefused } from "./Refusal.ts"
 
-interface Endpoint {
-  readonly path: string
-  readonly method: string
-}
+type Endpoint = Readonly<Record<"path" | "method", string>>
 
 /** The part of an `HttpApi` that has its paths. */
 interface Api {
@@ -43,7 +40,6 @@ const notFound = errorResponse(404, "Not Found")
 const lengthOf = ({ body }: HttpServerResponse.HttpServerResponse) =>
   body._tag === "Empty" ? 0 : (body.contentLength ?? 0)
 
-/** The status of a request whose client left before the response was there. */
 const clientLeft = 499
 
 const isRouteNotFound = (error: unknown) =>

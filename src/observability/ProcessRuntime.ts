@@ -12,13 +12,9 @@ const resolution = 20
 const shownFor = "15 seconds"
 
 const monitor = Effect.acquireRelease(
-  Effect.sync(() => {
-    const histogram = monitorEventLoopDelay({ resolution })
-    histogram.enable()
-    return histogram
-  }),
+  Effect.sync(() => monitorEventLoopDelay({ resolution })),
   (histogram) => Effect.sync(() => histogram.disable())
-)
+).pipe(Effect.tap((histogram) => Effect.sync(() => histogram.enable())))
 
 /** The delay of the event loop at a quantile, in seconds. */
 const watchEventLoop = Effect.gen(function* () {

@@ -60,7 +60,6 @@ export const table = <Row>({ caption, columns, empty, key, rows, sort }: Table<R
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption })(h("table")(content))
 }
 
-/** The link to the page of a list after this one, if there is one. */
 export const nextPage = (path: string, parameters: Parameters<typeof link>[1], after: string | undefined): Content =>
   after !== undefined && h("p")(button("Next page", link(path, { ...parameters, after })))
 

@@ -56,9 +56,6 @@ export const changes = page(
   })
 )
 
-const targetOf = ({ action, organization_id, target }: Entry) =>
-  id(target, action.startsWith("task.") ? linkTo({ organization_id, id: target }) : undefined)
-
 export const authorship = (now: number) => ({
   When: ({ at }: Entry) => Format.moment(at, now),
   Who: ({ actor, source }: Entry): Content => [actor, " ", small(source)]
@@ -80,7 +77,8 @@ export const audit = page(
             ...authorship(now),
             What: ({ action }) => id(action),
             Result: ({ result }) => result,
-            Target: targetOf,
+            Target: ({ action, organization_id, target }) =>
+              id(target, action.startsWith("task.") ? linkTo({ organization_id, id: target }) : undefined),
             Organization: ({ organization_id: of }) => id(of)
           }
         }),

@@ -33,17 +33,13 @@ const filterOf = Effect.fnUntraced(function* (parameter: Query) {
   return { organization: parameter("organization"), reason, since, before }
 })
 
-const form = ({ before, organization, reason, since }: DeadFilter) =>
-  filterForm(
-    path,
-    [
-      ["reason", "Text in the last error", reason],
-      ["organization", "Organization", organization],
-      ["since", "Died since (UTC)", since],
-      ["before", "Died before (UTC)", before]
-    ],
-    path
-  )
+const fields = ({ before, organization, reason, since }: DeadFilter) =>
+  [
+    ["reason", "Text in the last error", reason],
+    ["organization", "Organization", organization],
+    ["since", "Died since (UTC)", since],
+    ["before", "Died before (UTC)", before]
+  ] as const
 
 /** The dead tasks that the parameters describe. */
 const chosen = Effect.fnUntraced(function* (parameter: Query) {
@@ -60,7 +56,7 @@ export const replay = Change.make({
   title,
   subject: chosen,
   about: ({ count, given }) => [
-    form(given),
+    filterForm(path, fields(given), path),
     h("p")(
       h("strong")(Format.count(count, mostCounted)),
       ` dead ${count === 1 ? "deletion matches" : "deletions match"}.`,
