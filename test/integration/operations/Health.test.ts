@@ -20,6 +20,7 @@ import { ChangeClock } from "../../../src/records/ChangeClock.ts"
 import { send } from "../../support/inProcess.ts"
 import { layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { inItsOwnTime, onDatabase } from "../../support/deletions/support.ts"
+import { eventually } from "../../support/eventually.ts"
 import * as TcpProxy from "../../support/TcpProxy.ts"
 import { clientOf, TestDatabase } from "../../support/TestDatabase.ts"
 
@@ -194,7 +195,7 @@ layer(
       const applicationName = `probes-${process.pid}`
       const database = yield* clientOf(url, { applicationName, maxConnections: 2 })
       const connections = sql`select from pg_stat_activity where application_name = ${applicationName}`
-      assert.lengthOf(yield* connections, 0)
+      yield* eventually("no connection", connections, ({ length }) => length === 0)
       yield* Layer.build(
         Probes.layer(["worker"]).pipe(Layer.provide([layerShared(database), HealthChecks.layerMemory]))
       )

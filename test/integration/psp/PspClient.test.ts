@@ -68,15 +68,6 @@ for (const [name, client] of suites) {
     it.effect.each([7, 8, 100])(walks, walksInPagesOf)
     it.effect.each([1, 99])(walks, walksInPagesOf, long)
 
-    it.effect.each(kinds)("reads %s, newest first, of one second the one made last first", (kind) =>
-      Effect.gen(function* () {
-        const objects = made(kind, oak).slice(-100)
-        const { data, hasMore } = yield* list(kind, oak, { limit: 100 })
-        assert.deepStrictEqual(idsOf(data), objects.map(({ id }) => id).toReversed())
-        assert.strictEqual(hasMore, made(kind, oak).length > 100)
-      })
-    )
-
     it.effect.each(kinds)("passes %s on as they are: unknown fields, odd names and values, and their order", (kind) =>
       Effect.gen(function* () {
         const { data } = yield* list(kind, oak, { limit: 100 })

@@ -133,7 +133,8 @@ describe.concurrent("A stop signal", () => {
       for (const { status, text } of yield* Fiber.join(inFlight)) {
         assert.deepStrictEqual([status, text], [200, before.text])
       }
-      yield* endsInOrder(program, 2)
+      assert.isBelow(yield* Program.secondsOf(program.ended), inTime(2))
+      assert.deepStrictEqual(yield* program.ended, Program.inOrder, program.output())
     }).pipe(Effect.provide(ownDatabase))
   )
 
