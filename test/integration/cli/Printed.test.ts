@@ -97,7 +97,7 @@ layer(Liar.layer, { excludeTestServices: true })("Whatever a service says,", (it
     })
   )
 
-  for (const { often, options } of tries({ few: 10, many: 100 })) {
+  for (const { often, options } of tries({ few: 10, many: 40 })) {
     it.effect.prop(
       `no control but the command's own line ends is printed${often}`,
       { text: hostile },

@@ -14,7 +14,7 @@ import { outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 
 const rule = "each accepted task is run exactly once in effect, or dead after 8 attempts, and never before its time"
 
-for (const { often, options } of tries({ few: 15, many: 700, size: 60, maxShrinks: 500 }))
+for (const { often, options } of tries({ few: 15, many: 300, size: 60, maxShrinks: 500 }))
   it.effect.prop(
     `in memory ${rule}${often}`,
     schedules,
@@ -53,7 +53,7 @@ layer(
   onDatabase
 )((test) => {
   const bounds = { size: 60, maxShrinks: 50 }
-  const ofAll = tries({ few: 4, many: 40, ...bounds }).map((each) => ({ ...overAll, ...each }))
+  const ofAll = tries({ few: 4, many: 20, ...bounds }).map((each) => ({ ...overAll, ...each }))
   const ofOne = { ...overOne, often: "", options: { ...long, arbitrary: { runs: 15, ...bounds } } }
   for (const { often, options, scheduler, store } of [...ofAll, ofOne])
     test.effect.prop(

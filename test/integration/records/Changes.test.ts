@@ -156,7 +156,7 @@ const reader = Effect.gen(function* () {
 })
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a cursor", (it) => {
-  for (const { often, options } of tries({ few: 100, many: 600 }))
+  for (const { often, options } of tries({ few: 100, many: 300 }))
     it.effect.prop(
       `that is forged is refused, expired or resumed, and never reported as a store that is down${often}`,
       { forgery },

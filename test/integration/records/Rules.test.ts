@@ -274,7 +274,7 @@ const withId = Effect.fnUntraced(function* (json: string, id: string) {
 layer(TestDatabase.layerDatabases, { excludeTestServices: true })("the stored JSON", (it) => {
   for (const resource of resources) {
     const { name, orderedBy, table } = resource
-    for (const { often, options } of tries({ few: 1, many: 12, size: 24, maxShrinks: 200 }))
+    for (const { often, options } of tries({ few: 1, many: 6, size: 24, maxShrinks: 200 }))
       it.effect.prop(
         `of a row of ${name} is that of its values, inserted, read in by COPY, or updated${often}`,
         { records: recordsOf(resource, { minLength: 12, maxLength: 24 }) },

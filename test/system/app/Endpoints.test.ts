@@ -225,7 +225,7 @@ layer(Service.layerPostgres, options)("The program", (it) => {
     })
   )
 
-  for (const { often, options: runs } of tries({ few: 40, many: 1200, concurrency: 8, size: 20 }))
+  for (const { often, options: runs } of tries({ few: 40, many: 600, concurrency: 8, size: 20 }))
     it.effect.prop(
       `answers any request to any endpoint with a documented status and body, and then the next one${often}`,
       [weighted(...endpoints.map((endpoint) => [1, requestTo(endpoint)] as const))],

@@ -66,7 +66,7 @@ const moving =
     request === before ? records.map((record, at) => (at < count ? { ...record, micros: 5000 } : record)) : records
 
 describe("a walk of all pages", () => {
-  for (const { often, options } of tries({ few: 25, many: 1500 })) {
+  for (const { often, options } of tries({ few: 25, many: 600 })) {
     it.effect.prop(
       `reads each record once, in order, whichever share a time${often}`,
       { times, pageSize },
