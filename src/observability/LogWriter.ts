@@ -29,18 +29,10 @@ export interface Options {
   readonly notice: (dropped: number) => string
 }
 
-export interface Writer {
-  /** Takes a line, with the newline at its end. An urgent line is written at once. */
-  readonly write: (line: string, isUrgent?: boolean) => void
-  readonly dropped: () => number
-  /** Writes the last lines, and waits for the reader for a moment: for the end of the process. Nothing is tried again. */
-  readonly end: () => void
-}
-
 const block = (milliseconds: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 
 /** A writer to a descriptor that does not block, or to a file. */
-export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Writer => {
+export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
   // Lines that are written together.
   const groups: Array<string> = []
   let queued = 0
@@ -96,7 +88,8 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
   }
 
   return {
-    write: (line, isUrgent = false) => {
+    /** Takes a line, with the newline at its end. An urgent line is written at once. */
+    write: (line: string, isUrgent = false): void => {
       if (unannounced > 0 || queued + line.length > capacity) {
         dropped++
         unannounced++
@@ -108,6 +101,7 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
       rest()
     },
     dropped: () => dropped,
+    /** Writes the last lines, and waits for the reader for a moment: for the end of the process. Nothing is tried again. */
     end: () => {
       const until = performance.now() + grace
       isEnding = true
@@ -121,6 +115,8 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options): Write
     }
   }
 }
+
+export type Writer = ReturnType<typeof make>
 
 export class LogWriter extends Context.Service<LogWriter, Writer>()("practice-data/observability/LogWriter") {
   /** Writes to standard output. The last lines are written when the process ends, unless it is killed. */

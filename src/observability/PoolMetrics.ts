@@ -1,21 +1,15 @@
 /** The metrics of a pool of connections, of its database, and of the statements that went through it. */
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import { type Pool, statementOutcomes } from "./Metrics.ts"
 import * as Series from "./Series.ts"
 
 export type Outcome = (typeof statementOutcomes)[number]
 
-/** Counters of a pool. Times are in milliseconds; `took` is undefined if a statement never had a connection. */
-export interface Meter {
-  readonly ended: (outcome: Outcome, waited: number, took: number | undefined) => void
-  readonly outageBegan: () => void
-}
-
 /** Measures a pool until the scope closes. */
 export const make = Effect.fnUntraced(function* (
   pool: Pool,
   gauges: Readonly<Record<"connections" | "busy" | "waiting" | "up", () => number>>
-): Effect.fn.Return<Meter, never, Scope.Scope> {
+) {
   const series = yield* Series.current
   yield* series.read("practice_data_pool_connections", gauges.connections, { pool })
   yield* series.read("practice_data_pool_connections_busy", gauges.busy, { pool })
@@ -28,7 +22,8 @@ export const make = Effect.fnUntraced(function* (
     statementOutcomes.map((outcome) => [outcome, series.counter("practice_data_statements_total", { pool, outcome })])
   )
   return {
-    ended: (outcome, waited, took) => {
+    /** Times are in milliseconds; `took` is undefined if a statement never had a connection. */
+    ended: (outcome: Outcome, waited: number, took: number | undefined) => {
       counters.get(outcome)?.add()
       waits.observe(waited / 1000)
       if (took !== undefined) durations.observe(took / 1000)
@@ -36,3 +31,5 @@ export const make = Effect.fnUntraced(function* (
     outageBegan: () => outages.add()
   }
 })
+
+export type Meter = Effect.Success<ReturnType<typeof make>>

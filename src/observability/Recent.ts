@@ -46,26 +46,6 @@ export type Snapshot = { readonly [Name in keyof typeof lengths]: Window }
 
 export type Observed = Pick<RequestFacts, "endpoint" | "organization" | "status" | "duration" | "polled" | "refusal">
 
-export class Recent extends Context.Service<
-  Recent,
-  {
-    /** Counts a request: for `RequestObservers`. */
-    readonly observe: (facts: Observed) => void
-    readonly snapshot: Effect.Effect<Snapshot>
-  }
->()("practice-data/observability/Recent") {
-  static readonly layer = Layer.effect(
-    Recent,
-    Effect.map(Clock.Clock, (clock) => {
-      const counter = make()
-      return Recent.of({
-        observe: (facts) => counter.record(clock.currentTimeMillisUnsafe(), facts),
-        snapshot: Effect.sync(() => counter.snapshot(clock.currentTimeMillisUnsafe()))
-      })
-    })
-  )
-}
-
 export const others = "others"
 
 /** The most organizations in the slot that counts, since a client may make up any number; in a slot before; in a window. */
@@ -196,6 +176,21 @@ export const make = () => {
     },
     snapshot: (now: number): Snapshot => Record.map(windows, ({ window }) => window(now))
   }
+}
+
+const counting = Effect.map(Clock.Clock, (clock) => {
+  const counter = make()
+  return {
+    /** Counts a request: for `RequestObservers`. */
+    observe: (facts: Observed) => counter.record(clock.currentTimeMillisUnsafe(), facts),
+    snapshot: Effect.sync(() => counter.snapshot(clock.currentTimeMillisUnsafe()))
+  }
+})
+
+export class Recent extends Context.Service<Recent, Effect.Success<typeof counting>>()(
+  "practice-data/observability/Recent"
+) {
+  static readonly layer = Layer.effect(Recent, counting)
 }
 
 /** The snapshot of several processes together. */

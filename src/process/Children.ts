@@ -75,15 +75,6 @@ export class Place {
   }
 }
 
-export interface Answered {
-  /** The number of the place, from 1. */
-  readonly process: number
-  /** Undefined where no child runs. */
-  readonly pid: number | undefined
-  /** Undefined where none came in time. */
-  readonly answer: unknown
-}
-
 const answerTimeout = Duration.seconds(1)
 
 /** A child is probed this often, and hangs after so many failures: 3 seconds. */
@@ -104,30 +95,25 @@ export const hangs = Effect.fnUntraced(function* (answer: Effect.Effect<unknown>
   }
 })
 
-export class Children extends Context.Service<
-  Children,
-  {
-    readonly places: ReadonlyArray<Place>
-    /** Asks all of them at once, for a second at most. */
-    readonly ask: (question: string) => Effect.Effect<ReadonlyArray<Answered>>
-  }
->()("practice-data/process/Children") {
-  static readonly layer = (count: number) =>
-    Layer.sync(Children, () => {
-      const places = Array.from({ length: count }, () => new Place())
-      return Children.of({
+const make = (count: number) => {
+  const places = Array.from({ length: count }, () => new Place())
+  return {
+    places,
+    /** Asks all of them at once, for a second at most. No answer is undefined, and so is the `pid` of an empty place. */
+    ask: (question: string) =>
+      Effect.forEach(
         places,
-        ask: (question) =>
-          Effect.forEach(
-            places,
-            (place, index) =>
-              Effect.map(Effect.timeoutOption(place.ask(question), answerTimeout), (answer): Answered => ({
-                process: index + 1,
-                pid: place.pid,
-                answer: Option.getOrUndefined(answer)
-              })),
-            { concurrency: "unbounded" }
-          )
-      })
-    })
+        (place, index) =>
+          Effect.map(Effect.timeoutOption(place.ask(question), answerTimeout), (answer) => ({
+            process: index + 1,
+            pid: place.pid,
+            answer: Option.getOrUndefined(answer)
+          })),
+        { concurrency: "unbounded" }
+      )
+  }
+}
+
+export class Children extends Context.Service<Children, ReturnType<typeof make>>()("practice-data/process/Children") {
+  static readonly layer = (count: number) => Layer.sync(Children, () => make(count))
 }
