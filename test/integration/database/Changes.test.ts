@@ -6,7 +6,6 @@ import { CursorExpired } from "../../../src/api/Errors.ts"
 import { clinics } from "../../../src/api/records/Clinics.ts"
 import { resources } from "../../../src/api/records/index.ts"
 import { pets } from "../../../src/api/records/Pets.ts"
-import { products } from "../../../src/api/records/Products.ts"
 import type { Resource } from "../../../src/api/records/Resource.ts"
 import { beginAnew } from "../../../src/database/Databases.ts"
 import * as Postgres from "../../../src/records/Postgres.ts"
@@ -267,17 +266,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a change", (it) => {
         assert.deepStrictEqual(yield* beginAnew(sql), { begun: [], waiting: [] })
         assert.deepStrictEqual(yield* Effect.flip(told()), new CursorExpired())
       })
-  )
-
-  it.effect("after TRUNCATE is of a new order, for this resource alone", () =>
-    Effect.gen(function* () {
-      const [ofClinics, ofProducts] = [yield* reader(clinics), yield* reader(products)]
-      yield* ofClinics.told()
-      yield* ofProducts.told()
-      yield* ofProducts.sql`truncate products`
-      assert.deepStrictEqual(yield* Effect.flip(ofProducts.told()), new CursorExpired())
-      assert.deepStrictEqual(yield* ofClinics.told(), nothing)
-    })
   )
 })
 
