@@ -36,41 +36,22 @@ const messages = {
 }
 const isPath = (path: string): path is keyof typeof messages => path in messages
 
-const Value = Schema.Record(Schema.String, Schema.Unknown)
-const Attributes = Schema.Array(Schema.Struct({ key: Schema.String, value: Value }))
-const Resource = Schema.Struct({ attributes: Attributes })
+const attributes = Schema.Record(Schema.String, Schema.Unknown)
 const ids = { traceId: Schema.String, spanId: Schema.String }
 
-const SpanFields = {
+const Span = Schema.Struct({
   ...ids,
+  /** Empty for the first span of a trace. */
   parentSpanId: Schema.String,
   name: Schema.String,
   kind: Schema.String,
   startTimeUnixNano: Schema.String,
   endTimeUnixNano: Schema.String,
   status: Schema.Struct({ code: Schema.String }),
-  attributes: Attributes,
+  attributes,
   links: Schema.Array(Schema.Struct(ids))
-}
-const LineFields = { ...ids, severityText: Schema.String, body: Value, attributes: Attributes }
-
-/** The records of an export, each list with its resource. */
-const Traces = Schema.Struct({
-  resourceSpans: Schema.Array(
-    Schema.Struct({
-      resource: Resource,
-      scopeSpans: Schema.Array(Schema.Struct({ spans: Schema.Array(Schema.Struct(SpanFields)) }))
-    })
-  )
 })
-const Logs = Schema.Struct({
-  resourceLogs: Schema.Array(
-    Schema.Struct({
-      resource: Resource,
-      scopeLogs: Schema.Array(Schema.Struct({ logRecords: Schema.Array(Schema.Struct(LineFields)) }))
-    })
-  )
-})
+const Line = Schema.Struct({ ...ids, severityText: Schema.String, body: Schema.String, attributes })
 const Sum = Schema.Struct({
   dataPoints: Schema.Array(Schema.Struct({ asDouble: Schema.optionalKey(Schema.Finite) })),
   aggregationTemporality: Schema.Literal("AGGREGATION_TEMPORALITY_CUMULATIVE")
@@ -80,73 +61,63 @@ const Metric = Schema.Struct({
   unit: Schema.optionalKey(Schema.String),
   sum: Schema.optionalKey(Sum)
 })
-const Metrics = Schema.Struct({
-  resourceMetrics: Schema.Array(
-    Schema.Struct({ scopeMetrics: Schema.Array(Schema.Struct({ metrics: Schema.Array(Metric) })) })
-  )
+
+const listOf = <F extends Schema.Struct.Fields>(fields: F) => Schema.Array(Schema.Struct(fields))
+const resource = Schema.Struct({ attributes })
+
+/** The records of an export of any kind, each list with its resource. */
+const Export = Schema.Struct({
+  resourceSpans: Schema.optionalKey(listOf({ resource, scopeSpans: listOf({ spans: Schema.Array(Span) }) })),
+  resourceLogs: Schema.optionalKey(listOf({ resource, scopeLogs: listOf({ logRecords: Schema.Array(Line) }) })),
+  resourceMetrics: Schema.optionalKey(listOf({ scopeMetrics: listOf({ metrics: Schema.Array(Metric) }) }))
 })
+// oxlint-disable-next-line effecttsgo/schema-sync -- in a handler of a server, which is no effect
+const decode = Schema.decodeUnknownSync(Export)
 
-// oxlint-disable-next-line effecttsgo/schema-sync -- in a handler of a server, which is no effect
-const decodeTraces = Schema.decodeUnknownSync(Traces)
-// oxlint-disable-next-line effecttsgo/schema-sync -- in a handler of a server, which is no effect
-const decodeLogs = Schema.decodeUnknownSync(Logs)
-// oxlint-disable-next-line effecttsgo/schema-sync -- in a handler of a server, which is no effect
-const decodeMetrics = Schema.decodeUnknownSync(Metrics)
+const idNames = ["traceId", "spanId", "parentSpanId"]
 
-const valueOf = (value: typeof Value.Type) => {
+/** The value that an object such as `{ intValue: "1" }` holds. */
+const heldBy = (value: object) => {
   const [[type, held] = ["", undefined]] = Object.entries(value)
   return type === "intValue" ? Number(held) : held
 }
 
-const attributesOf = (attributes: typeof Attributes.Type): Readonly<Record<string, unknown>> =>
-  Object.fromEntries(attributes.map(({ key, value }) => [key, valueOf(value)]))
+/** A message with ids in hexadecimal, and with attributes and bodies as plain values. */
+const plain = (message: unknown): unknown =>
+  JSON.parse(JSON.stringify(message), (name, value) => {
+    if (idNames.includes(name)) return Buffer.from(value, "base64").toString("hex")
+    if (name === "body") return String(heldBy(value))
+    if (name !== "attributes") return value
+    return Object.fromEntries(Array.from(value, ({ key, value: held }) => [key, heldBy(held)]))
+  })
 
-const inHex = (base64: string) => Buffer.from(base64, "base64").toString("hex")
-
-const idsOf = ({ spanId, traceId }: { readonly traceId: string; readonly spanId: string }) => ({
-  traceId: inHex(traceId),
-  spanId: inHex(spanId)
-})
-
-const spansOf = (found: unknown) =>
-  decodeTraces(found).resourceSpans.flatMap(({ resource, scopeSpans }) =>
-    scopeSpans
+const spansOf = ({ resourceSpans = [] }: typeof Export.Type) =>
+  resourceSpans.flatMap((of) =>
+    of.scopeSpans
       .flatMap(({ spans }) => spans)
       .map((span) => ({
-        ...idsOf(span),
-        /** Empty for the first span of a trace. */
-        parentSpanId: inHex(span.parentSpanId),
-        name: span.name,
-        kind: span.kind,
+        ...span,
         /** Nanoseconds. */
         start: BigInt(span.startTimeUnixNano),
         end: BigInt(span.endTimeUnixNano),
         status: span.status.code,
-        attributes: attributesOf(span.attributes),
-        links: span.links.map(idsOf),
-        resource: attributesOf(resource.attributes)
+        resource: of.resource.attributes
       }))
   )
 
 /** A span that came in. */
 export type Span = ReturnType<typeof spansOf>[number]
 
-const linesOf = (found: unknown) =>
-  decodeLogs(found).resourceLogs.flatMap(({ resource, scopeLogs }) =>
-    scopeLogs
+const linesOf = ({ resourceLogs = [] }: typeof Export.Type) =>
+  resourceLogs.flatMap((of) =>
+    of.scopeLogs
       .flatMap(({ logRecords }) => logRecords)
-      .map((line) => ({
-        ...idsOf(line),
-        level: line.severityText,
-        text: String(valueOf(line.body)),
-        attributes: attributesOf(line.attributes),
-        resource: attributesOf(resource.attributes)
-      }))
+      .map((line) => ({ ...line, level: line.severityText, text: line.body, resource: of.resource.attributes }))
   )
 
-const metricsOf = (found: unknown) =>
-  decodeMetrics(found)
-    .resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
+const metricsOf = ({ resourceMetrics = [] }: typeof Export.Type) =>
+  resourceMetrics
+    .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
     .map(({ name, sum, unit }) => ({
       name,
       unit,
@@ -169,9 +140,7 @@ export const takes: Behaviour = (response) => response.writeHead(200, { "content
 // In JSON, ids are hexadecimal, unlike other bytes.
 const parsed = (text: string): unknown =>
   JSON.parse(text, (name, value: unknown) =>
-    ["traceId", "spanId", "parentSpanId"].includes(name) && Predicate.isString(value)
-      ? Buffer.from(value, "hex").toString("base64")
-      : value
+    idNames.includes(name) && Predicate.isString(value) ? Buffer.from(value, "hex").toString("base64") : value
   )
 
 const make = Effect.gen(function* () {
@@ -192,10 +161,10 @@ const make = Effect.gen(function* () {
     const isWhole = isJson || type.encode(message).finish().length === body.length
     seen.push({ path, headers, body, isWhole })
     const options = { longs: String, enums: String, bytes: String, arrays: true, defaults: path !== "/v1/metrics" }
-    const found = type.toObject(message, options)
-    if (path === "/v1/traces") spans.push(...spansOf(found))
-    else if (path === "/v1/logs") lines.push(...linesOf(found))
-    else for (const metric of metricsOf(found)) metrics.set(metric.name, metric)
+    const found = decode(plain(type.toObject(message, options)))
+    spans.push(...spansOf(found))
+    lines.push(...linesOf(found))
+    for (const metric of metricsOf(found)) metrics.set(metric.name, metric)
   }
 
   const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {

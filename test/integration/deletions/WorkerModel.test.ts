@@ -8,7 +8,7 @@ import { Effect, Layer } from "effect"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { long, tries } from "../../support/tries.ts"
-import { play, schedules } from "../../support/deletions/model.ts"
+import { play, schedules } from "./workerModel.ts"
 import { delay, inItsOwnTime, onDatabase, postgres } from "../../support/deletions/support.ts"
 import { outcomeOf } from "../../support/deletions/invoiceFixture.ts"
 

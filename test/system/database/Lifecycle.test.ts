@@ -53,7 +53,7 @@ const moments = [
   ["the tables were being filled", "insert into charges:20"]
 ] as const
 
-const dieAt = join(import.meta.dirname, "../../support/dieAt.ts")
+const dieAt = join(import.meta.dirname, "dieAt.ts")
 
 layer(Demo.layer, { ...options, concurrent: true })("The program on its embedded database", (it) => {
   it.effect("makes the demo data in .data where DATA_DIR is not set, and finds it at its next start", () =>

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer } from "effect"
 import { messageOf } from "../../../src/database/SqlFailure.ts"
-import * as Certificates from "../../support/Certificates.ts"
+import * as Certificates from "./certificates.ts"
 import * as LocalPostgres from "../../support/LocalPostgres.ts"
 import { clientOf } from "../../support/TestDatabase.ts"
 

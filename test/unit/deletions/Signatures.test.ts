@@ -1,13 +1,14 @@
 /** Signed deliveries, with the library of Standard Webhooks as the sender. */
 import { createHmac } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
-import { Clock, DateTime, Effect, Layer, Logger, Redacted } from "effect"
+import { DateTime, Effect, Layer, Logger, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { Webhook } from "standardwebhooks"
 import type { Delivery } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
 import { SignaturesRequired } from "../../../src/deletions/Signature.ts"
 import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
+import { start } from "../../support/deletions/support.ts"
 import { deliver, deletions, layerIntake, layerMemory, newKey, recording } from "../../support/deletions/intake.ts"
 
 const secretOf = (text: string) => `whsec_${Buffer.from(text.padEnd(24, ".")).toString("base64")}`
@@ -42,9 +43,8 @@ interface Signing {
 /** Headers of a signed delivery. */
 const signed = Effect.fnUntraced(function* (key: string, signing: Signing = {}) {
   const { with: secretsOf = [secret], at = 0, id = key, body = json, around = ["", ""] } = signing
-  // The real time, which the sender goes by.
-  yield* Effect.flatMap(TestClock.withLive(Clock.currentTimeMillis), TestClock.setTime)
-  const time = DateTime.toDateUtc(DateTime.makeUnsafe((yield* Clock.currentTimeMillis) + at * 1000))
+  yield* TestClock.setTime(start)
+  const time = DateTime.toDateUtc(DateTime.makeUnsafe(start + at * 1000))
   const signatures = secretsOf.map((each) => new Webhook(each).sign(id, time, body))
   return {
     "idempotency-key": key,
@@ -59,8 +59,8 @@ const good: ReadonlyArray<readonly [rule: string, signing: Signing]> = [
   ["with the secret before it, while secrets are rotated", { with: [previous] }],
   ["with an unknown secret first, and then with one of its own", { with: [another, secret] }],
   ["with a signature of another version beside it", { around: ["v2,abc v1a,xyz ", " v3,"] }],
-  ["290 seconds ago", { at: -290 }],
-  ["290 seconds ahead", { at: 290 }]
+  ["300 seconds ago", { at: -300 }],
+  ["300 seconds ahead", { at: 300 }]
 ]
 
 const mismatch = "webhook-signature does not match"
@@ -75,25 +75,20 @@ const tooNew = "webhook-timestamp is too new: more than 300 seconds ahead"
 const bad: ReadonlyArray<
   readonly [rule: string, reason: string, signing: Signing, change?: Readonly<Record<string, string | undefined>>]
 > = [
-  ["of another body", mismatch, { body: JSON.stringify({ invoices: [{ invoice_id: "i2" }] }) }],
   ["of the same JSON in other bytes", mismatch, { body: ` ${json}` }],
-  ["310 seconds ago", tooOld, { at: -310 }],
-  ["310 seconds ahead", tooNew, { at: 310 }],
-  ["with an unknown secret", mismatch, { with: [secretOf("unknown")] }],
+  ["301 seconds ago", tooOld, { at: -301 }],
+  ["301 seconds ahead", tooNew, { at: 301 }],
   ["with the secret of another organization", mismatch, { with: [another] }],
   ["with a webhook-id other than the Idempotency-Key", otherId, { id: "another id" }],
-  ["with nothing", noSignature, { with: [] }],
   ["without its id", noId, {}, { "webhook-id": undefined }],
   ["without its time", noTime, {}, { "webhook-timestamp": undefined }],
   ["without its signature", noSignature, {}, { "webhook-signature": undefined }],
-  ["with an empty id", noId, {}, { "webhook-id": "" }],
-  ["with another time than it was signed at", tooOld, {}, { "webhook-timestamp": "1769851800" }],
+  ["with another time than it was signed at", mismatch, {}, { "webhook-timestamp": String(start / 1000 - 1) }],
   ["with a time that is none", "webhook-timestamp is not a number", {}, { "webhook-timestamp": "now" }],
   ["with its id and key replaced", mismatch, {}, { "webhook-id": "replaced", "idempotency-key": "replaced" }],
   ["with another version", malformed, {}, { "webhook-signature": "v2,abc v1a,abc" }],
   ["with an empty signature", malformed, {}, { "webhook-signature": "v1 v1," }],
-  ["with a signature that is none", mismatch, {}, { "webhook-signature": "v1,\u00e9" }],
-  ["for another organization", mismatch, {}, { "x-organization-id": "org_b" }]
+  ["with a signature that is none", mismatch, {}, { "webhook-signature": "v1,\u00e9" }]
 ]
 
 const deliveries: Array<Delivery> = []
@@ -191,42 +186,38 @@ layer(layerIntake(services))("where an organization has no signing secret", (it)
   )
 })
 
-layer(layerIntake(services).pipe(Layer.provide(Layer.succeed(SignaturesRequired, true))))(
-  "where signatures are required of all",
-  (it) => {
-    it.effect("a delivery of an organization without a secret is 401, signed or not, and nothing is stored", () =>
-      Effect.gen(function* () {
-        const before = deliveries.length
-        for (const headers of [{}, yield* signed(newKey())]) {
-          const response = yield* deliver({ headers: { ...headers, "x-organization-id": "org_c" } })
-          const detail = "The delivery is not signed as required: the organization has no signing secret"
-          assert.deepStrictEqual([response.status, response.json], [401, { detail }])
-        }
-        assert.strictEqual(deliveries.length, before)
-      })
-    )
-  }
-)
-
 const noSecrets = Layer.succeed(
   IntakeSecrets,
   IntakeSecrets.of({ of: () => Effect.fail(new SchedulerUnavailable({ message: "The store is down" })) })
 )
 
-layer(layerIntake(Layer.mergeAll(layerMemory, recording(deliveries), noSecrets)))(
-  "where the secrets cannot be read, a delivery",
-  (it) => {
-    it.effect("is 503, and nothing is stored, signed or not", () =>
+const unsigned = "The delivery is not signed as required: the organization has no signing secret"
+
+for (const [where, server, status, json] of [
+  [
+    "signatures are required of all, and an organization has no secret",
+    layerIntake(services).pipe(Layer.provide(Layer.succeed(SignaturesRequired, true))),
+    401,
+    { detail: unsigned }
+  ],
+  [
+    "the secrets cannot be read",
+    layerIntake(Layer.merge(services, noSecrets)),
+    503,
+    { status: "error", received_at: null, invoices_count: 1 }
+  ]
+] as const)
+  layer(server)(`where ${where}, a delivery`, (it) => {
+    it.effect(`is ${status}, signed or not, and nothing is stored`, () =>
       Effect.gen(function* () {
         const before = deliveries.length
         for (const headers of [{}, yield* signed(newKey()), yield* signed(newKey(), { with: [another] })]) {
-          const response = yield* deliver({ headers })
-          assert.strictEqual(response.status, 503)
-          assert.isDefined(response.headers["retry-after"])
-          assert.deepInclude(response.json, { status: "error", received_at: null, invoices_count: 1 })
+          const response = yield* deliver({ headers: { ...headers, "x-organization-id": "org_c" } })
+          assert.strictEqual(response.status, status)
+          assert.deepInclude(response.json, json)
+          if (status === 503) assert.isDefined(response.headers["retry-after"])
         }
         assert.strictEqual(deliveries.length, before)
       })
     )
-  }
-)
+  })

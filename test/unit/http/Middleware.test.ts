@@ -221,19 +221,15 @@ const ask = Effect.fnUntraced(function* (acceptEncoding: string | undefined, { h
 const asked: ReadonlyArray<readonly [acceptEncoding: string, encoding: string | null]> = [
   ["zstd", "zstd"],
   ["br", "br"],
-  ["gzip", "gzip"],
   ["GZIP", "gzip"],
   ["gzip, deflate, br, zstd", "zstd"],
   ["gzip, deflate, br", "br"],
   ["gzip;q=1.0, zstd;q=0.5", "gzip"],
-  ["gzip;q=0.5, identity;q=0.4", "gzip"],
   ["*", "zstd"],
   ["zstd;q=0, *", "br"],
   ["", null],
-  ["identity", null],
   ["deflate", null],
   ["gzip;q=0", null],
-  ["*;q=0", null],
   ["identity, gzip;q=0.5", null]
 ]
 

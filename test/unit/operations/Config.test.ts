@@ -15,7 +15,7 @@ type Wrong = readonly [variable: string, expected: string, values: ReadonlyArray
 const address = "an address to listen on, such as 127.0.0.1"
 const boolean = "a boolean such as true or false"
 const timeout = "a duration from 100ms to 1h, such as"
-const integers = ["abc", "1.5", "80 ", "1e3", "0x50", "-1", "65536", "9".repeat(400), long]
+const integers = ["abc", "1.5", "80 ", "1e3", "0x50", "-1", "65536", long]
 
 /** Variables whose complaints repeat the value. */
 const open: ReadonlyArray<Wrong> = [

@@ -35,7 +35,7 @@ const memory = {
   holders: []
 }
 
-const well = figures(Effect.succeed({ processes: [processOf(now, { recent: busy(now, 0.1) })], silent: [] }))
+const well = figures(Effect.succeed({ processes: [processOf(now, { recent: busy(now) })], silent: [] }))
 
 const sick = figures(
   Effect.succeed({

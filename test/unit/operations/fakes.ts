@@ -54,24 +54,21 @@ export const taskOf = (
   ...some
 })
 
-/** The counts of a process that was busy for a day. */
-export const busy = (now: number, load = 1): Recent.Snapshot => {
+/** The counts of a process that was busy for a day, and failed for some of it. */
+export const busy = (now: number): Recent.Snapshot => {
   const counter = Recent.make()
   const paths = ["charges", "invoices", "consumption-logs", "pets", "payment-plans"]
-  for (let age = 24 * 60; age >= 0; age--) {
-    const at = now - age * minute
-    const count = Math.round(load * (20 + 15 * Math.sin(age / 110) + (age % 7)))
-    for (let index = 0; index < count; index++) {
-      const failing = age > 20 && age < 26 && index % 4 === 0
-      counter.record(at, {
-        endpoint: `/api/v3/${paths[index % paths.length] ?? ""}/${index % 3 === 0 ? "changes" : "search"}`,
-        organization: `org_${["oakridge", "harbor", "willow_creek_veterinary_partners"][index % 3] ?? ""}`,
-        status: failing ? 503 : index % 29 === 0 ? 422 : 200,
-        duration: failing ? 900 + index : 1 + (index % 5) * 0.7 + (index % 41 === 0 ? 60 : 0),
-        polled: 0,
-        refusal: failing ? "outage" : index % 31 === 0 ? "key" : undefined
-      })
-    }
+  const organizations = ["oakridge", "harbor", "willow_creek_veterinary_partners"]
+  for (let index = 0; index < 600; index++) {
+    const isFailing = index > 200 && index < 260
+    counter.record(now - day + (index + 1) * (day / 600), {
+      endpoint: `/api/v3/${paths[index % paths.length]}/${index % 3 === 0 ? "changes" : "search"}`,
+      organization: `org_${organizations[index % organizations.length]}`,
+      status: isFailing ? 503 : index % 29 === 0 ? 422 : 200,
+      duration: 1 + (index % 41),
+      polled: 0,
+      refusal: isFailing ? "outage" : undefined
+    })
   }
   return counter.snapshot(now)
 }

@@ -16,9 +16,9 @@ import {
   TaskFailed
 } from "../../../src/deletions/Task.ts"
 import * as Worker from "../../../src/deletions/Worker.ts"
-import { integer } from "../arbitraries.ts"
-import { type Faults, faulty, unavailable } from "./workerFixture.ts"
-import { delivery, isIdle } from "./support.ts"
+import { integer } from "../../support/arbitraries.ts"
+import { type Faults, faulty, unavailable } from "../../support/deletions/workerFixture.ts"
+import { delivery, isIdle } from "../../support/deletions/support.ts"
 
 const keys = ["1", "2", "3", "4"] as const
 
