@@ -10,6 +10,7 @@ import { migrate } from "../../src/database/Migrations.ts"
 import { eventually } from "./eventually.ts"
 import { once } from "./once.ts"
 import * as LocalPostgres from "./LocalPostgres.ts"
+import { childrenOf } from "./Process.ts"
 import { clientOf } from "./TestDatabase.ts"
 import * as Tools from "./Tools.ts"
 
@@ -29,17 +30,6 @@ const common = {
   hot_standby: "on",
   autovacuum: "off"
 } as const
-
-const childrenOf = (pid: number): ReadonlyArray<number> => {
-  try {
-    return execFileSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" })
-      .split("\n")
-      .filter((line) => line.trim() !== "")
-      .map(Number)
-  } catch {
-    return []
-  }
-}
 
 const signal = (name: NodeJS.Signals) => (pid: number) => {
   try {
@@ -199,41 +189,28 @@ export const rebuild = Effect.fnUntraced(function* (server: Cluster, primary: Cl
 }, Effect.scoped)
 
 /** Has a standby stream from another cluster, or from none. */
-export const follow = ({ sql }: Cluster, primary: Cluster | undefined) =>
-  Effect.andThen(
-    sql.unsafe(`alter system set primary_conninfo = '${primary === undefined ? "" : connectionTo(primary)}'`)
-      .unprepared,
-    Effect.andThen(
-      sql`select pg_reload_conf()`,
-      eventually(
-        primary === undefined ? "a standby that receives nothing" : "a standby that streams",
-        sql<{ status: string }>`select status from pg_stat_wal_receiver`,
-        (rows) => (rows[0]?.status === "streaming") === (primary !== undefined)
-      )
-    )
-  )
+export const follow = Effect.fnUntraced(function* ({ sql }: Cluster, primary: Cluster | undefined) {
+  const connection = primary === undefined ? "" : connectionTo(primary)
+  yield* sql.unsafe(`alter system set primary_conninfo = '${connection}'`).unprepared
+  yield* sql`select pg_reload_conf()`
+  const status = sql<{ status: string }>`select status from pg_stat_wal_receiver`
+  const isStreaming = Effect.map(status, (rows) => rows[0]?.status === "streaming")
+  yield* eventually("a standby that follows", isStreaming, (is) => is === (primary !== undefined))
+})
 
-const untilIt = (standby: Cluster, has: "received" | "replayed", place: string) =>
-  eventually(
-    `a standby that has ${has} all`,
-    Effect.map(
-      standby.sql<{ done: boolean }>`
-        select ${standby.sql.literal(`pg_last_wal_${has === "received" ? "receive" : "replay"}_lsn()`)} >= ${place}::pg_lsn as done`,
-      (rows) => rows[0]?.done === true
-    )
-  )
+const untilIt = (place: "replay" | "receive", written: "pg_current_wal_lsn()" | "pg_current_wal_flush_lsn()") =>
+  Effect.fnUntraced(function* (standby: Cluster, primary: Cluster) {
+    const [last] = yield* primary.sql<{ lsn: string }>`select ${primary.sql.literal(written)}::text as lsn`
+    const has = standby.sql.literal(`pg_last_wal_${place}_lsn()`)
+    const isDone = standby.sql`select 1 where ${has} >= ${last?.lsn ?? ""}::pg_lsn`
+    yield* eventually(`a standby (${place})`, isDone, ({ length }) => length > 0)
+  })
 
 /** Waits until a standby has replayed all that its primary has written. */
-export const caughtUp = Effect.fnUntraced(function* (standby: Cluster, primary: Cluster) {
-  const [written] = yield* primary.sql<{ lsn: string }>`select pg_current_wal_lsn()::text as lsn`
-  yield* untilIt(standby, "replayed", written?.lsn ?? "")
-})
+export const caughtUp = untilIt("replay", "pg_current_wal_lsn()")
 
 /** Waits until a standby has received all that its primary has flushed. */
-export const received = Effect.fnUntraced(function* (standby: Cluster, primary: Cluster) {
-  const [flushed] = yield* primary.sql<{ lsn: string }>`select pg_current_wal_flush_lsn()::text as lsn`
-  yield* untilIt(standby, "received", flushed?.lsn ?? "")
-})
+export const received = untilIt("receive", "pg_current_wal_flush_lsn()")
 
 /** Leaves a transaction open of whose last record half is flushed: what no commit waits for is flushed by whole pages. */
 export const leaveHalfARecord = Effect.fnUntraced(function* ({ sql }: Cluster) {

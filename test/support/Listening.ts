@@ -2,6 +2,18 @@
 import type { Server, Socket } from "node:net"
 import { Effect } from "effect"
 
+/** Has a server listen on a port of this machine, or on a free one. Returns the port. */
+export const listen = (server: Server, port = 0) =>
+  Effect.callback<number>((resume) => {
+    server.listen(port, "127.0.0.1", () => {
+      const address = server.address()
+      resume(Effect.succeed(address === null || typeof address === "string" ? 0 : address.port))
+    })
+  })
+
+/** Stops listening, and waits until the last socket is closed. */
+export const close = (server: Server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
+
 /** Has a server listen on a free port until the scope closes. Returns the port, and the sockets that are open. */
 export const on = Effect.fnUntraced(function* (server: Server) {
   const sockets = new Set<Socket>()
@@ -10,18 +22,11 @@ export const on = Effect.fnUntraced(function* (server: Server) {
     socket.on("error", () => socket.destroy())
     socket.once("close", () => sockets.delete(socket))
   })
-  const port = yield* Effect.acquireRelease(
-    Effect.callback<number>((resume) => {
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        resume(Effect.succeed(address === null || typeof address === "string" ? 0 : address.port))
-      })
-    }),
-    () =>
-      Effect.callback<void>((resume) => {
-        server.close(() => resume(Effect.void))
-        for (const socket of sockets) socket.destroy()
-      })
+  const port = yield* Effect.acquireRelease(listen(server), () =>
+    Effect.callback<void>((resume) => {
+      server.close(() => resume(Effect.void))
+      for (const socket of sockets) socket.destroy()
+    })
   )
   return { port, sockets }
 })

@@ -1,20 +1,11 @@
 /** A TCP proxy that can be cut, so that a program loses one of its databases while the database itself stays up. */
-import { createServer, connect, type Server, type Socket } from "node:net"
+import { createServer, connect, type Socket } from "node:net"
 import { Effect } from "effect"
+import { close, listen } from "./Listening.ts"
 
 /** How a cut proxy treats its peers: as a closed port, as a network that swallows everything, or as a broken one. */
 export const cuts = ["refuse", "swallow", "reset"] as const
 export type Cut = (typeof cuts)[number]
-
-const listen = (server: Server, port: number) =>
-  Effect.callback<number>((resume) => {
-    server.listen(port, "127.0.0.1", () => {
-      const address = server.address()
-      resume(Effect.succeed(address === null || typeof address === "string" ? 0 : address.port))
-    })
-  })
-
-const close = (server: Server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
 
 const flow = (near: Socket, far: Socket) => {
   near.pipe(far)
@@ -43,7 +34,7 @@ export const make = Effect.fnUntraced(function* (target: { readonly host: string
   }
 
   const server = createServer({ pauseOnConnect: true }, accept)
-  const port = yield* Effect.acquireRelease(listen(server, 0), () =>
+  const port = yield* Effect.acquireRelease(listen(server), () =>
     Effect.suspend(() => {
       for (const near of connections.keys()) near.destroy()
       return server.listening ? close(server) : Effect.void

@@ -13,7 +13,7 @@ import { PspClient } from "../../../src/psp/PspClient.ts"
 import * as Server from "../../../src/app/Server.ts"
 import { eventually } from "../../support/eventually.ts"
 import { InProcess } from "../../support/inProcess.ts"
-import { OtlpCollector, type Span } from "../../support/OtlpCollector.ts"
+import { OtlpCollector, type Span } from "./OtlpCollector.ts"
 import { StripeDouble } from "../../support/StripeDouble.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 

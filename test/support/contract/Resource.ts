@@ -29,25 +29,19 @@ export interface Resource {
 
 const wordsOf = (text: string) => text.split(" ")
 
-/** Fields in order: runs of names of one type. */
-const fields = (
+/** Fields in order, after the id: runs of names of one type. */
+const fieldsOf = (
   ...runs: ReadonlyArray<readonly [type: FieldType, names: string]>
-): Readonly<Record<string, FieldType>> =>
-  Object.fromEntries(runs.flatMap(([type, names]) => wordsOf(names).map((name) => [name, type])))
-
-const equals = (...looksAt: ReadonlyArray<string>): Filter => ({
-  type: "string",
-  compares: "equals",
-  fields: looksAt
+): Readonly<Record<string, FieldType>> => ({
+  id: "string!",
+  ...Object.fromEntries(runs.flatMap(([type, names]) => wordsOf(names).map((name) => [name, type])))
 })
+
+const equals = (...fields: ReadonlyArray<string>): Filter => ({ type: "string", compares: "equals", fields })
 const numberEquals = (field: string): Filter => ({ type: "string", compares: "numberEquals", fields: [field] })
 const since = (field: string): Filter => ({ type: "date-time", compares: "since", fields: [field] })
 const before = (field: string): Filter => ({ type: "date-time", compares: "before", fields: [field] })
-const includes = (...looksAt: ReadonlyArray<string>): Filter => ({
-  type: "boolean",
-  compares: "includes",
-  fields: looksAt
-})
+const includes = (...fields: ReadonlyArray<string>): Filter => ({ type: "boolean", compares: "includes", fields })
 
 /** Filters that equal the field of their name. */
 const named = (names: string): Readonly<Record<string, Filter>> =>
@@ -68,8 +62,7 @@ const shownResources: ReadonlyArray<Resource> = [
   {
     ...shown,
     name: "payment-intents",
-    fields: fields(
-      ["string!", "id"],
+    fields: fieldsOf(
       ["string", "clinic_name clinic_id pet subscription wellnes_plan_name"],
       ["number", "payment_amount"],
       ["split!", "payment_split"],
@@ -94,8 +87,7 @@ const shownResources: ReadonlyArray<Resource> = [
   {
     ...shown,
     name: "consumption-logs",
-    fields: fields(
-      ["string!", "id"],
+    fields: fieldsOf(
       ["string", "home_clinic servicing_clinic invoice_pims_id"],
       ["date-time", "invoice_date"],
       ["string", "invoice_line"],
@@ -121,8 +113,7 @@ const shownResources: ReadonlyArray<Resource> = [
     ...shown,
     name: "pet-benefits",
     get: "contract",
-    fields: fields(
-      ["string!", "id"],
+    fields: fieldsOf(
       ["string", "pet subscription benefit_name benefit_description wellness_plan_name"],
       ["boolean!", "is_addon"],
       ["number", "revenue_to_recognize_per_unit retail_value provided remaining"],
@@ -148,8 +139,7 @@ const shownResources: ReadonlyArray<Resource> = [
   {
     ...shown,
     name: "cancellation-payment-intents",
-    fields: fields(
-      ["string!", "id"],
+    fields: fieldsOf(
       ["string", "clinic_name clinic_id"],
       ["date-time", "date"],
       ["boolean!", "discounted"],
@@ -170,8 +160,7 @@ const shownResources: ReadonlyArray<Resource> = [
     ...shown,
     name: "charges",
     get: "contract",
-    fields: fields(
-      ["string!", "id"],
+    fields: fieldsOf(
       ["string", "home_clinic servicing_clinic invoice"],
       ["number", "invoice_pims_id"],
       ["string", "payment_method_id status"],
@@ -194,33 +183,20 @@ const shownResources: ReadonlyArray<Resource> = [
     name: "charge-payments",
     search: "provisional",
     get: "contract",
-    fields: fields(
-      ["string!", "id"],
-      ["string", "currency status"],
-      ["number", "amount"],
-      ["string", "charge"],
-      changed
-    ),
+    fields: fieldsOf(["string", "currency status"], ["number", "amount"], ["string", "charge"], changed),
     filters: { ...named("id charge status"), ...changedSince }
   },
   {
     ...shown,
     name: "charge-refunds",
-    fields: fields(
-      ["string!", "id"],
-      ["date-time", "refund_date"],
-      ["number", "amount"],
-      ["string", "charge"],
-      changed
-    ),
+    fields: fieldsOf(["date-time", "refund_date"], ["number", "amount"], ["string", "charge"], changed),
     filters: { ...named("id charge"), ...changedSince }
   },
   {
     ...shown,
     name: "products",
     orderedBy: "modified_at",
-    fields: fields(
-      ["string!", "id"],
+    fields: fieldsOf(
       ["string", "clinic product_code pims_id product_name"],
       ["number", "retail_price member_price member_cancellation_price"],
       ["date-time!", "created_at modified_at"]
@@ -231,7 +207,7 @@ const shownResources: ReadonlyArray<Resource> = [
     ...shown,
     name: "clinics",
     orderedBy: "created_at",
-    fields: fields(["string!", "id"], ["string", "clinic_pims_id name time_zone url organization"]),
+    fields: fieldsOf(["string", "clinic_pims_id name time_zone url organization"]),
     filters: named("id clinic_pims_id name")
   }
 ]
@@ -243,14 +219,13 @@ const decidedResources: ReadonlyArray<Resource> = [
     record: "provisional",
     get: "provisional",
     orderedBy: "updated_at",
-    fields: fields(["string!", "id"], ["string", "name"], changed),
+    fields: fieldsOf(["string", "name"], changed),
     filters: {}
   },
   {
     ...decided,
     name: "invoices",
-    fields: fields(
-      ["string!", "id"],
+    fields: fieldsOf(
       ["string", "home_clinic servicing_clinic client_id pet invoice_pims_id"],
       ["date-time", "invoice_date"],
       ["string", "status"],
@@ -270,8 +245,7 @@ const decidedResources: ReadonlyArray<Resource> = [
   {
     ...decided,
     name: "invoice-lines",
-    fields: fields(
-      ["string!", "id"],
+    fields: fieldsOf(
       ["string", "invoice clinic pet invoice_line_pims_id product_code product_name"],
       ["number", "quantity unit_price discount total"],
       ["boolean!", "is_deleted"],
@@ -287,8 +261,7 @@ const decidedResources: ReadonlyArray<Resource> = [
   {
     ...decided,
     name: "pets",
-    fields: fields(
-      ["string!", "id"],
+    fields: fieldsOf(
       ["string", "name species breed sex"],
       ["date", "date_of_birth"],
       ["string", "clinic client_id"],
@@ -299,8 +272,7 @@ const decidedResources: ReadonlyArray<Resource> = [
   {
     ...decided,
     name: "subscriptions",
-    fields: fields(
-      ["string!", "id"],
+    fields: fieldsOf(
       ["string", "pet clinic plan_name status"],
       ["date-time", "start_date end_date cancelled_at"],
       ["number", "price"],
@@ -313,8 +285,7 @@ const decidedResources: ReadonlyArray<Resource> = [
   {
     ...decided,
     name: "payment-plans",
-    fields: fields(
-      ["string!", "id"],
+    fields: fieldsOf(
       ["string", "subscription pet clinic status"],
       ["number", "payment_amount"],
       ["integer", "number_of_payments payments_made"],
@@ -327,7 +298,7 @@ const decidedResources: ReadonlyArray<Resource> = [
   {
     ...decided,
     name: "charge-adjustments",
-    fields: fields(["string!", "id"], ["string", "charge"], ["number", "amount"], ["string", "reason"], changed),
+    fields: fieldsOf(["string", "charge"], ["number", "amount"], ["string", "reason"], changed),
     filters: { ...named("id charge"), ...changedSince }
   }
 ]

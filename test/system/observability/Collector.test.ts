@@ -5,7 +5,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Effect, Layer, Schema } from "effect"
-import { OtlpCollector, type Span } from "../../support/OtlpCollector.ts"
+import { OtlpCollector, type Span } from "../../integration/observability/OtlpCollector.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import * as Client from "../../support/Client.ts"
 import { eventually } from "../../support/eventually.ts"

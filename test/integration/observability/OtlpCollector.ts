@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { createRequire } from "node:module"
 import { gunzipSync } from "node:zlib"
 import { Context, Effect, Layer, Predicate, Schema } from "effect"
-import * as Listening from "./Listening.ts"
+import * as Listening from "../../support/Listening.ts"
 
 /** A message of the official definitions. */
 interface Message {
@@ -205,7 +205,7 @@ const make = Effect.gen(function* () {
 })
 
 export class OtlpCollector extends Context.Service<OtlpCollector, Effect.Success<typeof make>>()(
-  "practice-data/test/support/OtlpCollector"
+  "practice-data/test/integration/observability/OtlpCollector"
 ) {
   static readonly layer = Layer.effect(OtlpCollector, make)
 }
