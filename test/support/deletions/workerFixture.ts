@@ -50,9 +50,9 @@ export type RunTask = (run: Run) => Effect.Effect<void, TaskFailed>
 
 const succeeds: RunTask = () => Effect.void
 
-/** Tests with tasks in memory. The test sees their runs. */
-export const withRuns = <A, E, R>(
-  test: (runs: ReadonlyArray<Run>) => Effect.Effect<A, E, R>,
+/** A test with tasks in memory, whose runs it sees. */
+export const withRuns = <Step extends Effect.Effect<unknown, unknown, unknown>, A>(
+  test: (runs: ReadonlyArray<Run>) => Generator<Step, A, never>,
   runTask: RunTask = succeeds,
   after = delay
 ) =>
@@ -64,7 +64,10 @@ export const withRuns = <A, E, R>(
       yield* runTask(run)
       return outcomeOf({})
     })
-    return Effect.provide(test(runs), Layer.fresh(Scheduler.layerMemory(after, record)))
+    return Effect.provide(
+      Effect.gen(() => test(runs)),
+      Layer.fresh(Scheduler.layerMemory(after, record))
+    )
   }).pipe(inItsOwnTime)
 
 /** Lets a worker see the scheduler with faults. */

@@ -36,26 +36,24 @@ it.effect.prop(
   "runs every task once, within 50 milliseconds after it is due, however many are due at once",
   { gaps },
   ({ gaps: given }) =>
-    withRuns((runs) =>
-      Effect.gen(function* () {
-        yield* startWorker
-        const due = new Map<string, number>()
-        let at = 60
-        for (const [index, gap] of given.entries()) {
-          yield* TestClock.adjust(gap)
-          at += gap / 1000
-          due.set((yield* scheduled(delivery(`${index}`))).taskId, at)
-        }
-        yield* TestClock.adjust("2 minutes")
-        assert.sameMembers(idsOf(runs), [...due.keys()])
-        for (const task of runs) {
-          const late = task.at - (due.get(task.taskId) ?? task.at)
-          assert.isAtLeast(late, -1e-6)
-          assert.isAtMost(late, 0.05 + 1e-6)
-        }
-        yield* isIdle
-      })
-    ),
+    withRuns(function* (runs) {
+      yield* startWorker
+      const due = new Map<string, number>()
+      let at = 60
+      for (const [index, gap] of given.entries()) {
+        yield* TestClock.adjust(gap)
+        at += gap / 1000
+        due.set((yield* scheduled(delivery(`${index}`))).taskId, at)
+      }
+      yield* TestClock.adjust("2 minutes")
+      assert.sameMembers(idsOf(runs), [...due.keys()])
+      for (const task of runs) {
+        const late = task.at - (due.get(task.taskId) ?? task.at)
+        assert.isAtLeast(late, -1e-6)
+        assert.isAtMost(late, 0.05 + 1e-6)
+      }
+      yield* isIdle
+    }),
   { arbitrary: { runs: 40, size: 30, maxShrinks: 100 } }
 )
 
@@ -68,93 +66,78 @@ it("leaves two connections of its pool to the intake and to claims", () => {
 
 it.effect("looks for work every second, so that a task without delay runs a second late at most", () =>
   withRuns(
-    (runs) =>
-      Effect.gen(function* () {
-        yield* startWorker
-        yield* TestClock.adjust("10.2 seconds")
-        yield* scheduledAll("1")
-        yield* TestClock.adjust("799 millis")
-        assert.isEmpty(runs)
-        yield* TestClock.adjust("1 milli")
-        assert.strictEqual(runs[0]?.at, 11)
-      }),
+    function* (runs) {
+      yield* startWorker
+      yield* TestClock.adjust("10.2 seconds")
+      yield* scheduledAll("1")
+      yield* TestClock.adjust("799 millis")
+      assert.isEmpty(runs)
+      yield* TestClock.adjust("1 milli")
+      assert.strictEqual(runs[0]?.at, 11)
+    },
     undefined,
     Duration.zero
   )
 )
 
 it.effect("runs a batch with as many tasks at once as it may, and the next batch when that is done", () =>
-  withRuns(
-    (runs) =>
-      Effect.gen(function* () {
-        yield* scheduledAll("1", "2", "3", "4", "5", "6")
-        yield* startWorker
-        yield* TestClock.adjust("2 minutes")
-        assert.deepStrictEqual(
-          runs.map(({ at }) => at),
-          [60, 60, 70, 70, 80, 80]
-        )
-      }),
-    takes("10 seconds")
-  )
+  withRuns(function* (runs) {
+    yield* scheduledAll("1", "2", "3", "4", "5", "6")
+    yield* startWorker
+    yield* TestClock.adjust("2 minutes")
+    assert.deepStrictEqual(
+      runs.map(({ at }) => at),
+      [60, 60, 70, 70, 80, 80]
+    )
+  }, takes("10 seconds"))
 )
 
 it.effect("lets a task of another organization begin while a long batch runs", () =>
-  withRuns(
-    (runs) =>
-      Effect.gen(function* () {
-        yield* scheduledAll(...Array.makeBy(20, String))
-        yield* TestClock.adjust("200 millis")
-        const { taskId } = yield* scheduled(delivery("other", undefined, "org_b"))
-        yield* Effect.forkScoped(Worker.run({ ...options, batch: 24, concurrency: 6 }), { startImmediately: true })
-        yield* TestClock.adjust("2 minutes")
-        const begun = runs.find((run) => run.taskId === taskId)?.at ?? Infinity
-        assert.isBelow(begun, 62)
-        assert.lengthOf(runs, 21)
-      }),
-    takes("1 second")
-  )
+  withRuns(function* (runs) {
+    yield* scheduledAll(...Array.makeBy(20, String))
+    yield* TestClock.adjust("200 millis")
+    const { taskId } = yield* scheduled(delivery("other", undefined, "org_b"))
+    yield* Effect.forkScoped(Worker.run({ ...options, batch: 24, concurrency: 6 }), { startImmediately: true })
+    yield* TestClock.adjust("2 minutes")
+    const begun = runs.find((run) => run.taskId === taskId)?.at ?? Infinity
+    assert.isBelow(begun, 62)
+    assert.lengthOf(runs, 21)
+  }, takes("1 second"))
 )
 
 it.effect("runs tasks of many organizations in few transactions, and those of one with many in others", () =>
-  withRuns(() =>
-    Effect.gen(function* () {
-      const scheduler = yield* Scheduler
-      const transactions: Array<ReadonlyArray<string>> = []
-      const recording: Scheduler["Service"] = {
-        ...scheduler,
-        run: (claims) => {
-          transactions.push(claims.map(({ organization }) => organization))
-          return scheduler.run(claims)
-        }
+  withRuns(function* () {
+    const scheduler = yield* Scheduler
+    const transactions: Array<ReadonlyArray<string>> = []
+    const recording: Scheduler["Service"] = {
+      ...scheduler,
+      run: (claims) => {
+        transactions.push(claims.map(({ organization }) => organization))
+        return scheduler.run(claims)
       }
-      yield* scheduledAll(...Array.makeBy(10, String))
-      yield* Effect.forEach(Array.range(1, 10), (index) => scheduled(delivery("1", undefined, `org_${index}`)))
-      yield* TestClock.adjust(delay)
-      yield* Effect.provideService(oneRound({ ...options, batch: 20, concurrency: 6 }), Scheduler, recording)
-      const shared = transactions.filter((owners) => !owners.includes("org_a"))
-      assert.deepStrictEqual(
-        shared.map(({ length }) => length),
-        [4, 4, 2]
-      )
-      assert.sameMembers(transactions.filter((owners) => owners.includes("org_a")).flat(), Array.replicate("org_a", 10))
-    })
-  )
+    }
+    yield* scheduledAll(...Array.makeBy(10, String))
+    yield* Effect.forEach(Array.range(1, 10), (index) => scheduled(delivery("1", undefined, `org_${index}`)))
+    yield* TestClock.adjust(delay)
+    yield* Effect.provideService(oneRound({ ...options, batch: 20, concurrency: 6 }), Scheduler, recording)
+    const shared = transactions.filter((owners) => !owners.includes("org_a"))
+    assert.deepStrictEqual(
+      shared.map(({ length }) => length),
+      [4, 4, 2]
+    )
+    assert.sameMembers(transactions.filter((owners) => owners.includes("org_a")).flat(), Array.replicate("org_a", 10))
+  })
 )
 
 it.effect("keeps a task that takes long for itself, and has it counted once", () =>
-  withRuns(
-    (runs) =>
-      Effect.gen(function* () {
-        yield* scheduledAll("1", "2", "3")
-        yield* startWorker
-        yield* startWorker
-        yield* TestClock.adjust("1 hour")
-        assert.strictEqual(runs.length, 3)
-        yield* isIdle
-      }),
-    takes("10 minutes")
-  )
+  withRuns(function* (runs) {
+    yield* scheduledAll("1", "2", "3")
+    yield* startWorker
+    yield* startWorker
+    yield* TestClock.adjust("1 hour")
+    assert.strictEqual(runs.length, 3)
+    yield* isIdle
+  }, takes("10 minutes"))
 )
 
 it.effect("lets tasks of a batch fail, or be the victim of a bug, each for itself alone", () =>
@@ -166,40 +149,32 @@ it.effect("lets tasks of a batch fail, or be the victim of a bug, each for itsel
         : taskId === tasks[2]
           ? Effect.die(new Error("A bug"))
           : Effect.void
-    return withRuns(
-      () =>
-        Effect.gen(function* () {
-          tasks.push(...(yield* scheduledAll("1", "2", "3", "4")))
-          yield* TestClock.adjust(delay)
-          assert.strictEqual(yield* oneRound({ ...options, concurrency: 1 }), 4)
-          assert.isEmpty(yield* claimAll())
-          yield* TestClock.adjust("2 seconds")
-          const again = yield* claimAll()
-          assert.sameMembers(idsOf(again), [tasks[0], tasks[2]])
-          for (const { attempt } of again) assert.strictEqual(attempt, 2)
-        }),
-      runTask
-    )
+    return withRuns(function* () {
+      tasks.push(...(yield* scheduledAll("1", "2", "3", "4")))
+      yield* TestClock.adjust(delay)
+      assert.strictEqual(yield* oneRound({ ...options, concurrency: 1 }), 4)
+      assert.isEmpty(yield* claimAll())
+      yield* TestClock.adjust("2 seconds")
+      const again = yield* claimAll()
+      assert.sameMembers(idsOf(again), [tasks[0], tasks[2]])
+      for (const { attempt } of again) assert.strictEqual(attempt, 2)
+    }, runTask)
   })
 )
 
 it.effect("tries a task that fails 8 times, a second apart at least, and then no more", () =>
-  withRuns(
-    (runs) =>
-      Effect.gen(function* () {
-        yield* scheduledAll("1")
-        yield* startWorker
-        yield* TestClock.adjust("1 hour")
-        assert.deepStrictEqual(
-          runs.map(({ attempt }) => attempt),
-          [1, 2, 3, 4, 5, 6, 7, 8]
-        )
-        // To the next millisecond, at which a task can be due.
-        for (const [index, { at }] of runs.slice(1).entries()) assert.isAtLeast(at - (runs[index]?.at ?? at), 0.999)
-        yield* isIdle
-      }),
-    fails
-  )
+  withRuns(function* (runs) {
+    yield* scheduledAll("1")
+    yield* startWorker
+    yield* TestClock.adjust("1 hour")
+    assert.deepStrictEqual(
+      runs.map(({ attempt }) => attempt),
+      [1, 2, 3, 4, 5, 6, 7, 8]
+    )
+    // To the next millisecond, at which a task can be due.
+    for (const [index, { at }] of runs.slice(1).entries()) assert.isAtLeast(at - (runs[index]?.at ?? at), 0.999)
+    yield* isIdle
+  }, fails)
 )
 
 /** Chance at its ends. */
@@ -229,33 +204,27 @@ const stopping = Effect.fnUntraced(function* (runFor: Duration.Input, batch = 1)
 })
 
 it.effect("stops at once while it rests, and works no more", () =>
-  withRuns((runs) =>
-    Effect.gen(function* () {
-      yield* scheduledAll("1")
-      const stop = yield* stopping("30.5 seconds")
-      yield* Fiber.join(stop)
-      yield* TestClock.adjust("1 hour")
-      assert.isEmpty(runs)
-    })
-  )
+  withRuns(function* (runs) {
+    yield* scheduledAll("1")
+    const stop = yield* stopping("30.5 seconds")
+    yield* Fiber.join(stop)
+    yield* TestClock.adjust("1 hour")
+    assert.isEmpty(runs)
+  })
 )
 
 it.effect("finishes the task that it runs when it stops, and takes no other", () =>
-  withRuns(
-    (runs) =>
-      Effect.gen(function* () {
-        const [first, second] = yield* scheduledAll("1", "2")
-        const stop = yield* stopping("61 seconds")
-        yield* TestClock.adjust("3.9 seconds")
-        assert.isUndefined(stop.pollUnsafe())
-        yield* TestClock.adjust("100 millis")
-        yield* Fiber.join(stop)
-        yield* TestClock.adjust("1 hour")
-        assert.deepStrictEqual(idsOf(runs), [first])
-        assert.deepStrictEqual(idsOf(yield* claimAll()), [second])
-      }),
-    takes("5 seconds")
-  )
+  withRuns(function* (runs) {
+    const [first, second] = yield* scheduledAll("1", "2")
+    const stop = yield* stopping("61 seconds")
+    yield* TestClock.adjust("3.9 seconds")
+    assert.isUndefined(stop.pollUnsafe())
+    yield* TestClock.adjust("100 millis")
+    yield* Fiber.join(stop)
+    yield* TestClock.adjust("1 hour")
+    assert.deepStrictEqual(idsOf(runs), [first])
+    assert.deepStrictEqual(idsOf(yield* claimAll()), [second])
+  }, takes("5 seconds"))
 )
 
 it.effect("releases what it has not started when it stops, the attempts not counted", () =>
@@ -268,32 +237,27 @@ it.effect("releases what it has not started when it stops, the attempts not coun
         : taskId === tasks[1]
           ? Effect.sleep("5 seconds")
           : Effect.void
-    return withRuns(
-      (runs) =>
-        Effect.gen(function* () {
-          tasks.push(...(yield* scheduledAll("1", "2", "3", "4")))
-          const stop = yield* stopping("61 seconds", 4)
-          yield* TestClock.adjust("5 seconds")
-          yield* Fiber.join(stop)
-          assert.notIncludeMembers(idsOf(runs), tasks.slice(2))
-          const again = yield* claimAll()
-          const neverStarted = again.filter(({ attempt }) => attempt === 1)
-          assert.sameMembers(idsOf(neverStarted), tasks.slice(2))
-        }),
-      runTask
-    )
+    return withRuns(function* (runs) {
+      tasks.push(...(yield* scheduledAll("1", "2", "3", "4")))
+      const stop = yield* stopping("61 seconds", 4)
+      yield* TestClock.adjust("5 seconds")
+      yield* Fiber.join(stop)
+      assert.notIncludeMembers(idsOf(runs), tasks.slice(2))
+      const again = yield* claimAll()
+      const neverStarted = again.filter(({ attempt }) => attempt === 1)
+      assert.sameMembers(idsOf(neverStarted), tasks.slice(2))
+    }, runTask)
   })
 )
 
 it.effect("has stopped after 10 seconds, whatever its task does", () =>
   withRuns(
-    () =>
-      Effect.gen(function* () {
-        yield* scheduledAll("1")
-        const stop = yield* stopping("61 seconds")
-        yield* TestClock.adjust("10 seconds")
-        assert.isDefined(stop.pollUnsafe())
-      }),
+    function* () {
+      yield* scheduledAll("1")
+      const stop = yield* stopping("61 seconds")
+      yield* TestClock.adjust("10 seconds")
+      assert.isDefined(stop.pollUnsafe())
+    },
     () => Effect.never
   )
 )

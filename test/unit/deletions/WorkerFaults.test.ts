@@ -61,26 +61,25 @@ it.effect.each(takeovers)(
   "of a worker that was killed, $count tasks of $takes ms are done within 2 seconds, beside $load others a second",
   ({ count, takes, load }) =>
     withRuns(
-      (runs) =>
-        Effect.gen(function* () {
-          const product = Worker.optionsFor(10)
-          const ids = yield* scheduledAll(...Array.makeBy(count, String))
-          const arrivals = load === 0 ? [] : Array.makeBy(load * 3, (index) => `load ${index}`)
-          for (const key of arrivals) {
-            yield* TestClock.adjust(1000 / load)
-            yield* scheduledAll(key)
-          }
-          yield* TestClock.adjust(Duration.subtract(delay, Duration.seconds(load > 0 ? 3 : 0)))
-          yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound(product)))
-          const others = yield* claimAll()
-          assert.isEmpty(others)
-          yield* Effect.forkScoped(Worker.run(product), { startImmediately: true })
-          yield* TestClock.adjust(Duration.subtract(Duration.seconds(2), Duration.millis(takes)))
-          assert.includeMembers(idsOf(runs), ids)
-          yield* TestClock.adjust("1 minute")
-          assert.lengthOf(runs, count + arrivals.length)
-          yield* isIdle
-        }),
+      function* (runs) {
+        const product = Worker.optionsFor(10)
+        const ids = yield* scheduledAll(...Array.makeBy(count, String))
+        const arrivals = load === 0 ? [] : Array.makeBy(load * 3, (index) => `load ${index}`)
+        for (const key of arrivals) {
+          yield* TestClock.adjust(1000 / load)
+          yield* scheduledAll(key)
+        }
+        yield* TestClock.adjust(Duration.subtract(delay, Duration.seconds(load > 0 ? 3 : 0)))
+        yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound(product)))
+        const others = yield* claimAll()
+        assert.isEmpty(others)
+        yield* Effect.forkScoped(Worker.run(product), { startImmediately: true })
+        yield* TestClock.adjust(Duration.subtract(Duration.seconds(2), Duration.millis(takes)))
+        assert.includeMembers(idsOf(runs), ids)
+        yield* TestClock.adjust("1 minute")
+        assert.lengthOf(runs, count + arrivals.length)
+        yield* isIdle
+      },
       () => Effect.sleep(takes)
     )
 )
@@ -91,23 +90,19 @@ it.effect("tasks that expire while a worker runs others start before those of it
     // The third fails those with which it runs, so that these are run one after the other.
     const runTask: RunTask = ({ taskId }) =>
       taskId === tasks[2] ? Effect.fail(new TaskFailed({ message: "No" })) : Effect.sleep("1 second")
-    return withRuns(
-      (runs) =>
-        Effect.gen(function* () {
-          tasks.push(...(yield* scheduledAll("1", "2")))
-          yield* TestClock.adjust("900 millis")
-          tasks.push(...(yield* scheduledAll("3", "4", "5", "6")))
-          yield* TestClock.adjust(Duration.subtract(delay, Duration.millis(900)))
-          yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound()))
-          yield* Effect.forkScoped(Worker.run({ ...options, concurrency: 1 }), { startImmediately: true })
-          yield* TestClock.adjust("7 seconds")
-          assert.deepStrictEqual(
-            runs.slice(0, 7).map(({ taskId }) => tasks.indexOf(taskId) + 1),
-            [3, 3, 4, 1, 2, 5, 6]
-          )
-        }),
-      runTask
-    )
+    return withRuns(function* (runs) {
+      tasks.push(...(yield* scheduledAll("1", "2")))
+      yield* TestClock.adjust("900 millis")
+      tasks.push(...(yield* scheduledAll("3", "4", "5", "6")))
+      yield* TestClock.adjust(Duration.subtract(delay, Duration.millis(900)))
+      yield* Effect.exit(withFaults(instead(Effect.interrupt, "run"))(oneRound()))
+      yield* Effect.forkScoped(Worker.run({ ...options, concurrency: 1 }), { startImmediately: true })
+      yield* TestClock.adjust("7 seconds")
+      assert.deepStrictEqual(
+        runs.slice(0, 7).map(({ taskId }) => tasks.indexOf(taskId) + 1),
+        [3, 3, 4, 1, 2, 5, 6]
+      )
+    }, runTask)
   })
 )
 
@@ -118,20 +113,18 @@ it.effect.each([
 ] as const)(
   "an outage of %s uses up no attempt of tasks, however long, and then they run within $2",
   ([, calls, within]) =>
-    withRuns((runs) =>
-      Effect.gen(function* () {
-        const { state, faults } = outage(...calls)
-        yield* scheduledAll("1", "2")
-        yield* withFaults(faults)(startWorker)
-        yield* TestClock.adjust("5 minutes")
-        assert.isAbove(state.failures, 10 * maximumAttempts)
-        assert.isEmpty(runs)
-        state.isDown = false
-        yield* TestClock.adjust(within)
-        assert.deepStrictEqual(attemptsOf(runs), [1, 1])
-        yield* isIdle
-      })
-    )
+    withRuns(function* (runs) {
+      const { state, faults } = outage(...calls)
+      yield* scheduledAll("1", "2")
+      yield* withFaults(faults)(startWorker)
+      yield* TestClock.adjust("5 minutes")
+      assert.isAbove(state.failures, 10 * maximumAttempts)
+      assert.isEmpty(runs)
+      state.isDown = false
+      yield* TestClock.adjust(within)
+      assert.deepStrictEqual(attemptsOf(runs), [1, 1])
+      yield* isIdle
+    })
 )
 
 /** The call whose response is lost, and the attempts that run then. */
@@ -144,35 +137,31 @@ const lost: ReadonlyArray<readonly [call: Call, attempts: ReadonlyArray<number>]
 ]
 
 it.effect.each(lost)("a task runs once in effect when the response to %s is lost", ([call, attempts]) =>
-  withRuns((runs) =>
-    Effect.gen(function* () {
-      yield* scheduledAll("1")
-      yield* TestClock.adjust(delay)
-      yield* withFaults(losing(call, 1))(startWorker)
-      yield* startWorker
-      yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(attemptsOf(runs), attempts)
-      yield* isIdle
-    })
-  )
+  withRuns(function* (runs) {
+    yield* scheduledAll("1")
+    yield* TestClock.adjust(delay)
+    yield* withFaults(losing(call, 1))(startWorker)
+    yield* startWorker
+    yield* TestClock.adjust("1 minute")
+    assert.deepStrictEqual(attemptsOf(runs), attempts)
+    yield* isIdle
+  })
 )
 
 it.effect("an outage in the last attempt uses up no attempt either, when another worker comes first after it", () =>
-  withRuns((runs) =>
-    Effect.gen(function* () {
-      const { fail } = yield* Scheduler
-      yield* scheduledAll("1")
-      yield* TestClock.adjust(delay)
-      for (let attempt = 1; attempt < maximumAttempts; attempt++) yield* fail(yield* claimOne(), "No", Duration.zero)
-      const { state, faults } = outage("run", "release")
-      yield* withFaults(faults)(startWorker)
-      yield* TestClock.adjust(options.lease)
-      yield* claimAll()
-      state.isDown = false
-      yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(attemptsOf(runs), [maximumAttempts])
-    })
-  )
+  withRuns(function* (runs) {
+    const { fail } = yield* Scheduler
+    yield* scheduledAll("1")
+    yield* TestClock.adjust(delay)
+    for (let attempt = 1; attempt < maximumAttempts; attempt++) yield* fail(yield* claimOne(), "No", Duration.zero)
+    const { state, faults } = outage("run", "release")
+    yield* withFaults(faults)(startWorker)
+    yield* TestClock.adjust(options.lease)
+    yield* claimAll()
+    state.isDown = false
+    yield* TestClock.adjust("2 seconds")
+    assert.deepStrictEqual(attemptsOf(runs), [maximumAttempts])
+  })
 )
 
 const killedBy = (poison: string | undefined): Faults => ({
@@ -188,15 +177,13 @@ const killedProcess = (poison: string | undefined) =>
   )
 
 it.effect("a task that kills its process is dead after 8 attempts, and takes none of its batch with it", () =>
-  withRuns((runs) =>
-    Effect.gen(function* () {
-      const [poison, ...others] = yield* scheduledAll("1", "2", "3", "4")
-      yield* TestClock.adjust(delay)
-      yield* Effect.replicateEffect(killedProcess(poison), 3 * maximumAttempts)
-      yield* isIdle
-      assert.sameMembers(idsOf(runs), others)
-    })
-  )
+  withRuns(function* (runs) {
+    const [poison, ...others] = yield* scheduledAll("1", "2", "3", "4")
+    yield* TestClock.adjust(delay)
+    yield* Effect.replicateEffect(killedProcess(poison), 3 * maximumAttempts)
+    yield* isIdle
+    assert.sameMembers(idsOf(runs), others)
+  })
 )
 
 /** Runs an effect, and gives what was logged of tasks. */
@@ -221,51 +208,46 @@ const linesOf = (runs: ReadonlyArray<Readonly<Record<string, unknown>>>) =>
   runs.map(({ logLevel, result }) => `${String(logLevel)} ${String(result)}`)
 
 it.effect("a task that runs is logged once, with its counts, duration and delay", () =>
-  withRuns(() =>
-    Effect.gen(function* () {
-      const [taskId = ""] = yield* scheduledAll("one")
-      yield* TestClock.adjust("61 seconds")
-      const runs = yield* logged(oneRound())
-      assert.deepStrictEqual(linesOf(runs), ["Info completed"])
-      assert.deepInclude(runs[0], {
-        task_id: taskId,
-        idempotency_key: "one",
-        attempt: 1,
-        ms: 0,
-        late_ms: 1000,
-        invoices_deleted: 0
-      })
-      assert.isUndefined(runs[0]?.["takeover"])
+  withRuns(function* () {
+    const [taskId = ""] = yield* scheduledAll("one")
+    yield* TestClock.adjust("61 seconds")
+    const runs = yield* logged(oneRound())
+    assert.deepStrictEqual(linesOf(runs), ["Info completed"])
+    assert.deepInclude(runs[0], {
+      task_id: taskId,
+      idempotency_key: "one",
+      attempt: 1,
+      ms: 0,
+      late_ms: 1000,
+      invoices_deleted: 0
     })
-  )
+    assert.isUndefined(runs[0]?.["takeover"])
+  })
 )
 
 it.effect("a task that fails is logged each time with the reason, and as dead at last", () =>
   withRuns(
-    () =>
-      Effect.gen(function* () {
-        yield* scheduledAll("one")
-        yield* TestClock.adjust(delay)
-        const runs = yield* logged(
-          Effect.repeat(Effect.andThen(oneRound(), TestClock.adjust("10 minutes")), { times: maximumAttempts + 1 })
-        )
-        const failures = Array.makeBy(maximumAttempts - 1, () => "failed")
-        assert.deepStrictEqual(linesOf(runs), [...failures.map((result) => `Warn ${result}`), "Error dead"])
-        assert.isTrue(runs.every(({ reason }) => reason === "no luck"))
-      }),
+    function* () {
+      yield* scheduledAll("one")
+      yield* TestClock.adjust(delay)
+      const runs = yield* logged(
+        Effect.repeat(Effect.andThen(oneRound(), TestClock.adjust("10 minutes")), { times: maximumAttempts + 1 })
+      )
+      const failures = Array.makeBy(maximumAttempts - 1, () => "failed")
+      assert.deepStrictEqual(linesOf(runs), [...failures.map((result) => `Warn ${result}`), "Error dead"])
+      assert.isTrue(runs.every(({ reason }) => reason === "no luck"))
+    },
     () => Effect.fail(new TaskFailed({ message: "no luck" }))
   )
 )
 
 it.effect("an attempt that an outage ended is logged as released", () =>
-  withRuns(() =>
-    Effect.gen(function* () {
-      yield* scheduledAll("one")
-      yield* TestClock.adjust(delay)
-      const down = withFaults({ around: (call, effect) => (call === "run" ? unavailable : effect) })
-      assert.deepStrictEqual(linesOf(yield* logged(down(oneRound()))), ["Info released"])
-    })
-  )
+  withRuns(function* () {
+    yield* scheduledAll("one")
+    yield* TestClock.adjust(delay)
+    const down = withFaults({ around: (call, effect) => (call === "run" ? unavailable : effect) })
+    assert.deepStrictEqual(linesOf(yield* logged(down(oneRound()))), ["Info released"])
+  })
 )
 
 it.effect("a takeover is logged", () =>
