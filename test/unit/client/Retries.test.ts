@@ -16,6 +16,8 @@ import { baseUrl, broken, clientOf, collect, emptyPage, failureOf, json, refused
 
 const patient = (fetch: Fetch) => clientOf(fetch, { timeout: 1000, maxRetries: 3 })
 
+const byDefault = (fetch: Fetch) => new PracticeData({ baseUrl, apiKey: "key", fetch })
+
 const silent: Step = () => new Promise<Response>(() => {})
 
 const cut: Step = () =>
@@ -44,27 +46,38 @@ const endless = () => {
   return { state, step }
 }
 
-/** Runs a search to its end, and says when each try was made, in milliseconds. */
-const timed = async (all: Parameters<typeof steps>, options: RequestOptions = {}) => {
+/** Steps that note when each was asked for, in milliseconds, and take their time. */
+const noted = () => {
   const at: Array<number> = []
   const began = Date.now()
   const noting =
-    (step: Step): Step =>
-    (sent) => {
+    (step: Step, millis = 0): Step =>
+    async (sent) => {
       at.push(Date.now() - began)
+      if (millis > 0) await new Promise((resolve) => setTimeout(resolve, millis))
       return step(sent)
     }
+  return { at, noting }
+}
+
+/** Runs a search to its end, and says when each try was made. */
+const timed = async (all: Parameters<typeof steps>, options: RequestOptions = {}, clientFor = patient) => {
+  const { at, noting } = noted()
   const [first, ...others] = all
-  const { fetch } = steps(noting(first), ...others.map(noting))
-  const result = patient(fetch)
+  const { fetch } = steps(noting(first), ...others.map((step) => noting(step)))
+  const result = clientFor(fetch)
     .charges.search({}, options)
     .catch((error: unknown) => error)
   await vi.runAllTimersAsync()
   return { at, result: await result }
 }
 
+/** The jitter of retries, as a share of the whole. */
+const jitter = (share: number) => vi.spyOn(Math, "random").mockReturnValue(share)
+
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] })
+  jitter(0)
 })
 afterEach(() => {
   vi.restoreAllMocks()
@@ -76,10 +89,10 @@ describe("a retry", () => {
     [429, RateLimitError],
     [503, ServiceUnavailableError]
   ])("after a %i waits for its Retry-After, with jitter", async (status, Class) => {
-    vi.spyOn(Math, "random").mockReturnValue(0.5)
+    jitter(0.5)
     const busy = refused(status, "Busy", { "retry-after": "7" })
     assert.deepStrictEqual(await timed([busy, busy, emptyPage]), { at: [0, 7250, 14_750], result: [] })
-    vi.spyOn(Math, "random").mockReturnValue(0)
+    jitter(0)
     const { at, result } = await timed([busy])
     assert.deepStrictEqual(at, [0, 7000, 14_000, 21_000])
     assert.instanceOf(result, Class)
@@ -87,7 +100,6 @@ describe("a retry", () => {
   })
 
   it("reads a Retry-After that is a date", async () => {
-    vi.spyOn(Math, "random").mockReturnValue(0)
     vi.setSystemTime(1_000_000_000_000)
     const date = new Date(Date.now() + 5000).toUTCString()
     assert.deepStrictEqual((await timed([refused(503, "Busy", { "retry-after": date }), emptyPage])).at, [0, 5000])
@@ -102,12 +114,11 @@ describe("a retry", () => {
 
   it("backs off with full jitter after broken connections, timeouts, and a gateway's 502 and 504", async () => {
     for (const step of [broken, refused(502), refused(504), refused(408)]) {
-      vi.spyOn(Math, "random").mockReturnValue(1)
+      jitter(1)
       assert.deepStrictEqual((await timed([step], { maxRetries: 6 })).at, [0, 500, 1500, 3500, 7500, 15_500, 23_500])
-      vi.spyOn(Math, "random").mockReturnValue(0)
+      jitter(0)
       assert.deepStrictEqual((await timed([step, emptyPage])).at, [0, 0])
     }
-    vi.spyOn(Math, "random").mockReturnValue(0)
     const late = await timed([silent], { maxRetries: 2, timeout: 200 })
     assert.deepStrictEqual(late.at, [0, 200, 400])
     assert.instanceOf(late.result, TimeoutError)
@@ -120,16 +131,8 @@ describe("a retry", () => {
   })
 
   it("is made 4 times by default, each after a timeout of 30 seconds", async () => {
-    vi.spyOn(Math, "random").mockReturnValue(0)
-    const at: Array<number> = []
-    const began = Date.now()
-    const { fetch } = steps((sent) => {
-      at.push(Date.now() - began)
-      return silent(sent)
-    })
-    const failed = failureOf(new PracticeData({ baseUrl, apiKey: "key", fetch }).charges.search())
-    await vi.runAllTimersAsync()
-    assert.instanceOf(await failed, TimeoutError)
+    const { at, result } = await timed([silent], {}, byDefault)
+    assert.instanceOf(result, TimeoutError)
     assert.deepStrictEqual(at, [0, 30_000, 60_000, 90_000, 120_000])
   })
 
@@ -318,14 +321,7 @@ describe("changes", () => {
   })
 
   it("that are followed wait beyond the timeout, and at least a second between empty pages", async () => {
-    const at: Array<number> = []
-    const noting =
-      (step: Step, millis = 0): Step =>
-      async (sent) => {
-        at.push(Date.now() - began)
-        await new Promise((resolve) => setTimeout(resolve, millis))
-        return step(sent)
-      }
+    const { at, noting } = noted()
     const empty = noting(page("2", false))
     const { fetch, sent } = steps(
       noting(page("1", false, ["a"])),
@@ -333,7 +329,6 @@ describe("changes", () => {
       empty,
       noting(page("3", false, ["b"]), 19_000)
     )
-    const began = Date.now()
     const cursors: Array<string> = []
     const following = (async () => {
       for await (const { cursor } of patient(fetch).charges.changes(null, { follow: true })) {

@@ -193,7 +193,7 @@ const noSecrets = Layer.succeed(
 
 const unsigned = "The delivery is not signed as required: the organization has no signing secret"
 
-for (const [where, server, status, json] of [
+for (const [where, server, status, body] of [
   [
     "signatures are required of all, and an organization has no secret",
     layerIntake(services).pipe(Layer.provide(Layer.succeed(SignaturesRequired, true))),
@@ -214,7 +214,7 @@ for (const [where, server, status, json] of [
         for (const headers of [{}, yield* signed(newKey()), yield* signed(newKey(), { with: [another] })]) {
           const response = yield* deliver({ headers: { ...headers, "x-organization-id": "org_c" } })
           assert.strictEqual(response.status, status)
-          assert.deepInclude(response.json, json)
+          assert.deepInclude(response.json, body)
           if (status === 503) assert.isDefined(response.headers["retry-after"])
         }
         assert.strictEqual(deliveries.length, before)

@@ -1,4 +1,4 @@
-/** Live reads on a TestClock: the retry, the deadline, the limit of an organization, the errors and the log. */
+/** Live reads on a TestClock: the retry, the deadline, the limit of an organization, the errors and the log; and the limits of the processor's bodies. */
 import { assert, describe, it } from "@effect/vitest"
 import { Array, Duration, Effect, Fiber, Layer, Random } from "effect"
 import { TestClock } from "effect/testing"
@@ -8,8 +8,9 @@ import { ClinicAccounts } from "../../../src/psp/ClinicAccounts.ts"
 import { PspClient } from "../../../src/psp/PspClient.ts"
 import * as Psp from "../../../src/psp/PspPage.ts"
 import { PspReads } from "../../../src/psp/PspReads.ts"
-import { layerPsp } from "../../support/inProcess.ts"
+import { bodyReader, BodyTooLarge } from "../../../src/psp/StripeClient.ts"
 import { Recorded } from "../../support/Recorded.ts"
+import { layerPsp } from "../../support/inProcess.ts"
 import { type Answer, clinic, organization, readsOver } from "./fakes.ts"
 
 const page: Psp.Page = { data: [{ id: "ch_1" }], hasMore: false }
@@ -217,5 +218,64 @@ describe("the log", () => {
       assert.strictEqual(closed.length, 1)
       assert.include(closed.join(), "Circuit breaker closed: ")
     }).pipe(Effect.provide(Recorded.recording.pipe(Layer.provideMerge(Recorded.layer))))
+  )
+})
+
+const make = () => {
+  const read = bodyReader({ each: 10, together: 15 })
+  return (response: Response) => Effect.tryPromise({ try: () => read(response), catch: (cause) => ({ cause }) })
+}
+
+/** A body of pieces of these sizes, which then ends or hangs; how many were asked for, and whether it was cancelled. */
+const bodyOf = (sizes: ReadonlyArray<number>, hangs = false, headers: Readonly<Record<string, string>> = {}) => {
+  const state = { isCancelled: false, pieces: 0 }
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      pull: (controller) => {
+        const size = sizes[state.pieces]
+        state.pieces += 1
+        if (size !== undefined) controller.enqueue(new Uint8Array(size))
+        else if (!hangs) controller.close()
+      },
+      cancel: () => {
+        state.isCancelled = true
+      }
+    },
+    { highWaterMark: 0 }
+  )
+  return { response: new Response(stream, { headers }), state }
+}
+
+describe("bodies of the processor", () => {
+  it.effect("up to the limit are read, one after the other", () =>
+    Effect.gen(function* () {
+      const read = make()
+      for (const _ of [1, 2, 3, 4]) assert.lengthOf(yield* read(bodyOf([4, 6]).response), 10)
+      assert.lengthOf(yield* read(new Response(null)), 0)
+    })
+  )
+
+  it.effect.each([
+    ["at the first byte past it", bodyOf([5, 5, 1, 1, 1]), 3],
+    ["unread, if its length says so", bodyOf([5, 5], false, { "content-length": "11" }), 0]
+  ] as const)("past the limit are cancelled %s", ([, { response, state }, pieces]) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual((yield* Effect.flip(make()(response))).cause, new BodyTooLarge({ limit: "each" }))
+      assert.deepStrictEqual(state, { isCancelled: true, pieces })
+    })
+  )
+
+  it.effect("are cancelled if they do not fit beside the ones being read, until these end", () =>
+    Effect.gen(function* () {
+      const read = make()
+      const first = bodyOf([10], true)
+      const reading = yield* Effect.forkChild(read(first.response), { startImmediately: true })
+      yield* Effect.repeat(Effect.yieldNow, { until: () => first.state.pieces > 1 })
+      const second = bodyOf([5, 1])
+      assert.deepStrictEqual((yield* Effect.flip(read(second.response))).cause, new BodyTooLarge({ limit: "together" }))
+      assert.isTrue(second.state.isCancelled)
+      assert.lengthOf(yield* read(bodyOf([5]).response), 5)
+      yield* Fiber.interrupt(reading)
+    })
   )
 })
