@@ -254,6 +254,9 @@ describe("a response of another server", () => {
   )
 
   test("is named by its redirect, which is not followed", async () => {
+    const { fetch, sent } = steps(redirect)
+    await failureOf(clientOf(fetch).organization.get())
+    assert.strictEqual(sent[0]?.redirect, "manual")
     for (const failure of await failuresOf(redirect))
       assert.match(String(failure), /UnexpectedResponseError: 308 .*a redirect to https:\/\/elsewhere.test\/api, which/)
   })

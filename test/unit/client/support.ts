@@ -16,13 +16,15 @@ export interface Sent {
   readonly headers: Headers
   readonly body: string
   readonly signal: AbortSignal | undefined
+  readonly redirect: RequestInit["redirect"]
 }
 
 export const sentOf = (url: string, init: RequestInit): Sent => ({
   url,
   headers: new Headers(init.headers),
   body: typeof init.body === "string" ? init.body : "",
-  signal: init.signal ?? undefined
+  signal: init.signal ?? undefined,
+  redirect: init.redirect
 })
 
 /** The server of the test's layer, as a `fetch` that keeps its requests. */

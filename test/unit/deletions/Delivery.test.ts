@@ -58,6 +58,8 @@ const different: ReadonlyArray<Pair> = [
   ["another client", { invoices: [a] }, { invoices: [{ ...a, client_id: "other" }] }],
   ["clinic and client swapped", { invoices: [a] }, { invoices: [{ ...a, clinic_id: "client", client_id: "clinic" }] }],
   ["an id in another case", { invoices: [b] }, { invoices: [{ invoice_id: "B" }] }],
+  ["one more item in another case", { invoices: [b] }, { invoices: [{ invoice_id: "B" }, b] }],
+  ["an id with a space", { invoices: [b] }, { invoices: [{ invoice_id: "b " }] }],
   ["another Unicode form", { invoices: [{ invoice_id: "é" }] }, { invoices: [{ invoice_id: "e\u0301" }] }],
   ["a line for an invoice", { invoices: [{ invoice_id: "a" }] }, { invoice_lines: [{ invoice_line_id: "a" }] }],
   ["another invoice of a line", { invoice_lines: [line] }, { invoice_lines: [{ ...line, invoice_id: "x" }] }]

@@ -219,7 +219,7 @@ for (const [where, services] of whereKeysAre) {
         assert.strictEqual(yield* statusOf({ raw: "{" }), 429)
         assert.strictEqual(yield* statusOf(theOther), 200)
         yield* TestClock.adjust("1 second")
-        assert.strictEqual(yield* statusOf(), 200)
+        for (let request = 0; request < 3; request++) assert.strictEqual(yield* statusOf(), 200)
       })
     )
 
