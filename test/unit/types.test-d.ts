@@ -215,7 +215,7 @@ const client = new PracticeData({ baseUrl: "http://service.test", apiKey: "key" 
 const sender = new InvoiceDeletions({ baseUrl: "http://service.test", organization: "org_1" })
 
 const calls = {
-  search: () => client.charges.search({ status: "open", limit: 1, created_at_since: new Date() }, { timeout: 1 }),
+  search: () => client.charges.search({ status: "open", limit: 1, created_at_since: new Date(0) }, { timeout: 1 }),
   all: () => client.pets.all({ species: undefined, updated_at_since: "2026-01-01" }),
   get: () => client.charges.get("charge_1"),
   changes: () => client.charges.changes(null, { follow: true }),
