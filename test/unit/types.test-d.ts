@@ -1,7 +1,7 @@
 /** Code that does not compile, beside code that does: the type checker reports an expected error that is not there. */
 // The compiler reports these errors, where they can be expected, and Effect's plugin once more, where they cannot.
 // @effect-diagnostics missingEffectError:off missingEffectContext:off
-import { Effect, Schema } from "effect"
+import { DateTime, Effect, Schema } from "effect"
 import { type HttpApi, HttpApiBuilder, HttpApiClient, HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
 import { expectTypeOf } from "vitest"
 import { DataApi } from "../../src/api/DataApi.ts"
@@ -214,8 +214,10 @@ export const labelsOfMetrics = Effect.map(Series.current, ({ counter, gauge, his
 const client = new PracticeData({ baseUrl: "http://service.test", apiKey: "key" })
 const sender = new InvoiceDeletions({ baseUrl: "http://service.test", organization: "org_1" })
 
+const time = DateTime.toDateUtc(DateTime.makeUnsafe(0))
+
 const calls = {
-  search: () => client.charges.search({ status: "open", limit: 1, created_at_since: new Date(0) }, { timeout: 1 }),
+  search: () => client.charges.search({ status: "open", limit: 1, created_at_since: time }, { timeout: 1 }),
   all: () => client.pets.all({ species: undefined, updated_at_since: "2026-01-01" }),
   get: () => client.charges.get("charge_1"),
   changes: () => client.charges.changes(null, { follow: true }),
