@@ -1,5 +1,6 @@
 /** The servers that are measured, and how they are asked. */
-import { writeFileSync } from "node:fs"
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import product from "../../../package.json" with { type: "json" }
@@ -56,10 +57,22 @@ const fastify = (name: string, file: string): Contender => ({
   start: (database) => start([node, join("scripts/bench/reads/contenders", file)], { DATABASE_URL: database })
 })
 
+/** Go's net/http and pgx 4 of Debian's packages; none where they are not installed. */
+const anchors = (): ReadonlyArray<Contender> => {
+  const program = join(mkdtempSync(join(tmpdir(), "practice-data-bench-")), "anchor")
+  const { status } = spawnSync("go", ["build", "-o", program, "scripts/bench/reads/contenders/anchor.go"], {
+    env: { ...process.env, GO111MODULE: "off", GOPATH: "/usr/share/gocode" }
+  })
+  if (status === 0) return [{ name: "Go, pgx", start: (database) => start([program], { DATABASE_URL: database }) }]
+  console.log("Without Go: `apt-get install golang-go golang-github-jackc-pgx-v4-dev` adds it to the contenders.")
+  return []
+}
+
 export const contenders: ReadonlyArray<Contender> = [
   service,
   fastify("Fastify", "fastify.ts"),
-  fastify("Fastify, tuned", "fastifyTuned.ts")
+  fastify("Fastify, tuned", "fastifyTuned.ts"),
+  ...anchors()
 ]
 
 /** A server that sends these bytes whatever it is asked. */
