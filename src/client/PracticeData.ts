@@ -100,7 +100,7 @@ export class PracticeData extends Resources {
 
   /**
    * The changes of all resources after a cursor, in one order, page after page; without a cursor, all records first. It
-   * ends when there are no more changes yet, unless `follow` is set.
+   * ends when there are no more changes yet, unless `follow` is set. It asks for the next page while you use this one.
    *
    * Apply the changes of a page in their order: insert or replace a `record` by its `id`, delete a `removed` id; after a
    * `reset`, what does not follow until `has_more` is false is gone. Save the copy and `cursor` in one transaction. Where
