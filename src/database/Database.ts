@@ -162,7 +162,7 @@ export const layerShared = (client: Database) =>
   )
 
 /** True if two clients have the same URL. Different URLs may still name the same database. */
-export const isSame = (one: Database, another: Database): boolean =>
+export const isSameDatabase = (one: Database, another: Database): boolean =>
   one === another ||
   (one.route !== undefined &&
     another.route !== undefined &&

@@ -3,7 +3,7 @@
  * working at once.
  */
 import { Context, Effect, Layer, Option, Redacted } from "effect"
-import { CredentialDatabase, isSame, RecordDatabase } from "../database/Database.ts"
+import { CredentialDatabase, isSameDatabase, RecordDatabase } from "../database/Database.ts"
 import { CredentialStoreDown, type Unauthorized } from "../api/Errors.ts"
 import * as Tracing from "../observability/Tracing.ts"
 import { hashOf, keyRow, organizationOf, shareOf, unauthorized, within } from "./KeyLookup.ts"
@@ -31,7 +31,7 @@ export class OrgResolver extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* CredentialDatabase
       const records = yield* Effect.serviceOption(RecordDatabase)
-      const beside = Option.filter(records, (client) => isSame(client, sql))
+      const beside = Option.filter(records, (client) => isSameDatabase(client, sql))
       const { distribution } = Option.getOrElse(beside, () => sql)
       const readsByKey = () => distribution.isDistributed() === false
       // In the background: until it is known, keys are looked up first.

@@ -3,7 +3,7 @@ import { userInfo } from "node:os"
 import { Array, type Context, Effect, Option, Order, Result, Schema, Struct } from "effect"
 import type { Fragment } from "effect/sql/Statement"
 import { isoTime, rowsOf } from "../database/Columns.ts"
-import { CredentialDatabase, type Database, isSame, TaskDatabase } from "../database/Database.ts"
+import { CredentialDatabase, type Database, isSameDatabase, TaskDatabase } from "../database/Database.ts"
 import * as IntakeSecrets from "../deletions/IntakeSecrets.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import * as ApiKeys from "../keys/ApiKeys.ts"
@@ -67,7 +67,7 @@ export const latestFirst = <E extends Entry>(all: ReadonlyArray<E>): ReadonlyArr
 /** The latest entries, of the databases of tasks and of API keys. */
 export const auditLog = Effect.fn("Commands.auditLog")(function* (limit: number) {
   const [tasks, credentials] = [yield* TaskDatabase, yield* CredentialDatabase]
-  const databases = isSame(tasks, credentials) ? [tasks] : [tasks, credentials]
+  const databases = isSameDatabase(tasks, credentials) ? [tasks] : [tasks, credentials]
   const found = yield* Effect.forEach(databases, (sql) => entries(sql, sql`true`, limit))
   return latestFirst(found.flat().map(Struct.omit(["position"]))).slice(0, limit)
 })

@@ -3,7 +3,13 @@ import { Context, Duration, Effect, Layer, String } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { type Health, OperationsApi } from "../api/IntakeApi.ts"
-import { CredentialDatabase, type Database, isSame, RecordDatabase, TaskDatabase } from "../database/Database.ts"
+import {
+  CredentialDatabase,
+  type Database,
+  isSameDatabase,
+  RecordDatabase,
+  TaskDatabase
+} from "../database/Database.ts"
 import { isMigrated } from "../database/Migrations.ts"
 import * as Store from "../database/Store.ts"
 import * as Series from "../observability/Series.ts"
@@ -68,7 +74,7 @@ export class HealthChecks extends Context.Service<
       return HealthChecks.of({
         checks: Effect.all(
           {
-            records: stateOfDatabase(records, isSame(records, tasks) ? undefined : tasks),
+            records: stateOfDatabase(records, isSameDatabase(records, tasks) ? undefined : tasks),
             credentials: stateOfDatabase(credentials),
             tasks: stateOfDatabase(tasks),
             changes: Effect.map(changes.lastLag, (lag) =>

@@ -5,7 +5,13 @@
 import { Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Uuid from "uuid"
-import { CredentialDatabase, type Database, isSame, RecordDatabase, TaskDatabase } from "../database/Database.ts"
+import {
+  CredentialDatabase,
+  type Database,
+  isSameDatabase,
+  RecordDatabase,
+  TaskDatabase
+} from "../database/Database.ts"
 import { codeOf } from "../database/SqlFailure.ts"
 import * as Store from "../database/Store.ts"
 import { isoTime, rowsOf } from "../database/Columns.ts"
@@ -192,7 +198,7 @@ const make = Effect.gen(function* () {
       const place = timedPlaceOf(after)
       const reads = [
         ofTasks(entriesAfter(sql, place)),
-        ...(isSame(sql, credentials) ? [] : [ofKeys(entriesAfter(credentials, place))])
+        ...(isSameDatabase(sql, credentials) ? [] : [ofKeys(entriesAfter(credentials, place))])
       ]
       return Effect.map(Effect.all(reads, { concurrency: 2 }), (found) => paged(Commands.latestFirst(found.flat())))
     },

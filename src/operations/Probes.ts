@@ -1,6 +1,12 @@
 /** Probes idle databases every few seconds, and reads figures for the metrics: the backlog of tasks, the lag of a replica. */
 import { Clock, Duration, Effect, Layer, Schedule } from "effect"
-import { CredentialDatabase, type Database, isSame, RecordDatabase, TaskDatabase } from "../database/Database.ts"
+import {
+  CredentialDatabase,
+  type Database,
+  isSameDatabase,
+  RecordDatabase,
+  TaskDatabase
+} from "../database/Database.ts"
 import type { Failure, Request } from "../database/Store.ts"
 import * as Tasks from "../deletions/Tasks.ts"
 import * as Series from "../observability/Series.ts"
@@ -73,7 +79,7 @@ export const layer = (roles: ReadonlyArray<Role>) =>
       const reachability = Array.from(used, probe)
       const whenReady = [
         ...(has("intake") || has("worker") ? [tasksOf(tasks, series, yield* Clock.Clock)] : []),
-        ...(has("data-api") && !isSame(records, tasks) ? [replicaOf(tasks, records, series)] : [])
+        ...(has("data-api") && !isSameDatabase(records, tasks) ? [replicaOf(tasks, records, series)] : [])
       ]
       const round = Effect.gen(function* () {
         yield* together(reachability)

@@ -2,7 +2,7 @@
  * Live reads of the account of a clinic at the PSP, the payment service provider: one retry if the PSP asks for it, a
  * timeout, a limit of reads in flight for each organization, and circuit breakers.
  */
-import { Clock, Context, Duration, Effect, Layer, Random, Semaphore } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Random } from "effect"
 import { CurrentOrganization } from "../api/CurrentOrganization.ts"
 import * as Errors from "../api/Errors.ts"
 import type { PspKind } from "../api/Psp.ts"
@@ -68,16 +68,23 @@ export class PspReads extends Context.Service<
       const circuits = yield* Circuits.make
       if (client.isMissing !== true) yield* circuits.watch
       const limitLines = Throttle.limited(50)
-      const permits = new Map<string, Semaphore.Semaphore>()
+      const inFlight = new Map<string, number>()
 
       /** Refuses a read of an organization that has too many in flight. Nothing waits. */
-      const limited = <A, E, R>(organization: string, read: Effect.Effect<A, E, R>) => {
-        const own = permits.get(organization) ?? Semaphore.makeUnsafe(maximumReadsOfAnOrganization)
-        permits.set(organization, own)
-        return own
-          .withPermitsIfAvailable(1)(read)
-          .pipe(Effect.flatMap((found) => Effect.fromOption(found, () => new Errors.ProcessorBusy())))
-      }
+      const begin = (organization: string) =>
+        Effect.suspend(() => {
+          const count = inFlight.get(organization) ?? 0
+          return count === maximumReadsOfAnOrganization
+            ? Effect.fail(new Errors.ProcessorBusy())
+            : Effect.sync(() => inFlight.set(organization, count + 1))
+        })
+
+      const end = (organization: string) =>
+        Effect.sync(() => {
+          const count = (inFlight.get(organization) ?? 0) - 1
+          if (count > 0) inFlight.set(organization, count)
+          else inFlight.delete(organization)
+        })
 
       // An open circuit breaker has been logged with the reason.
       const log = (account: string, failure: Failure) => {
@@ -139,7 +146,11 @@ export class PspReads extends Context.Service<
             const duration = Duration.nanos(until - (yield* Clock.monotonicTimeNanos))
             return yield* call(kind, { organization, account }, page, duration)
           })
-          return yield* Effect.annotateLogs(limited(organization, read), { organization, clinic, kind })
+          return yield* Effect.acquireUseRelease(
+            begin(organization),
+            () => read,
+            () => end(organization)
+          ).pipe(Effect.annotateLogs({ organization, clinic, kind }))
         })
       })
     })

@@ -18,7 +18,7 @@ import {
 } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import { type Database, isSame, RecordDatabase, TaskDatabase } from "../database/Database.ts"
+import { type Database, isSameDatabase, RecordDatabase, TaskDatabase } from "../database/Database.ts"
 import * as Series from "../observability/Series.ts"
 import { horizonOf, isHeldBack, Progress, readableIn, shownBy } from "./Cursor.ts"
 import { progressMembers } from "./FeedQuery.ts"
@@ -205,7 +205,7 @@ export const make = (
   gauges: Gauges = { lag: Series.unseen, waiting: Series.unseen },
   limits = limitsFor(2000)
 ): ChangeClock["Service"] => {
-  const databases: ReadonlyArray<Database> = isSame(tasks, records) ? [tasks] : [tasks, records]
+  const databases: ReadonlyArray<Database> = isSameDatabase(tasks, records) ? [tasks] : [tasks, records]
   const waiters = makeWaiters(records, gauges.waiting, limits)
   let samples: ReadonlyArray<Sample> = []
   let last = 0
