@@ -83,9 +83,12 @@ export const make = (kind: Kind, { check, clock, largePage, read, state }: Store
 
   const tokenOf = ({ tokens }: Cursor.FeedSnapshot, resource: string) => tokens[tables.get(resource) ?? ""] ?? ""
 
-  /** Reads changes. Most readers with a cursor have seen all: a short statement shows it at half the cost of a large page. */
-  const readChanges = ({ cursor, limit, walks }: Asked) =>
-    cursor === undefined || limit <= largePage
+  /**
+   * Reads changes. After their load, most readers have seen all: a short statement shows it at half the cost of a large
+   * page.
+   */
+  const readChanges = ({ limit, walks }: Asked) =>
+    isComplete(walks) !== true || limit <= largePage
       ? read(walks, limit)
       : Effect.filterOrElse(
           read(walks, 0),

@@ -119,6 +119,12 @@ layer(services, { excludeTestServices: true })("the changes", (it) => {
       yield* sql`delete from pets where id = 'pet_new'`
       yield* settled(sql)
       assert.deepInclude(yield* poll(cursor, 250), { removed: ["pet_new"], calls: ["runShort"] })
+      // Within a load there are more: nothing is looked for first.
+      yield* sql`insert into pets (organization_id, id)
+        select ${organization}, 'pet_of_many_' || n from generate_series(1, 300) n`
+      yield* settled(sql)
+      const { cursor: within } = yield* poll(undefined, 251)
+      assert.deepInclude(yield* poll(within, 251), { has_more: false, calls: ["run"] })
     })
   )
 })
