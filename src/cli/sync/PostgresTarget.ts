@@ -155,15 +155,18 @@ export const make = (options: Options): Target.Target => {
           Effect.gen(function* () {
             const alter = `alter table ${quote(staged)}`
             yield* run("savepoint adopting")
+            // One scan finds removals and resets, and one more makes the index.
+            yield* run(
+              `${alter} add check (not _removed), add constraint ${SqlCopy.quoteName(`${table}_pkey`)} primary key (id)`
+            )
             yield* run(
               `${alter} drop column _position, drop column _removed,
-                 ${isSoft ? "add column _removed_at timestamptz," : ""} add column _synced_at timestamptz default '${now}',
-                 add constraint ${SqlCopy.quoteName(`${table}_pkey`)} primary key (id)`
+                 ${isSoft ? "add column _removed_at timestamptz," : ""} add column _synced_at timestamptz default '${now}'`
             )
             yield* run(`${alter} alter column _synced_at drop default`)
             yield* run(`${alter} rename to ${SqlCopy.quoteName(table)}`)
             return true
-            // Some record has several changes.
+            // Some record has several changes, or is removed.
           }).pipe(Effect.catchTag("Refused", () => Effect.as(run("rollback to savepoint adopting"), false))),
         truncate: (tables) => run(`truncate ${tables.join(", ")}`),
         softDelete: options.softDelete

@@ -30,8 +30,8 @@ export interface Dialect extends Target.Place {
     rows: ReadonlyArray<ReadonlyArray<unknown>>
   ) => Effect.Effect<unknown, Failed>
   /**
-   * Makes a table of the copy of one that has a staged record for each id, without writing the rows again. Returns false
-   * if it cannot.
+   * Makes a table of the copy of one that has a staged record for each id, and no removal, without writing the rows again.
+   * Returns false if it has others, or cannot.
    *
    * @param isSoft true if the table marks removed rows
    */
@@ -220,10 +220,7 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
 
   /** Makes the table of a resource of its staged records. Returns false if the table is still empty. */
   const adopt = Effect.fnUntraced(function* (table: Table, now: string) {
-    const staged = quote(stagedTable(table))
-    yield* run(`delete from ${staged} where _position <= (select max(_position) from ${staged} where id is null)`)
-    const hasRemovals = (yield* run(`select 1 as one from ${staged} where _removed limit 1`)).length > 0
-    const isAdopted = !hasRemovals && (yield* dialect.adopt(stagedTable(table), table.name, softDelete, now))
+    const isAdopted = yield* dialect.adopt(stagedTable(table), table.name, softDelete, now)
     if (isAdopted) yield* ensureStaged(table)
     else yield* ensureTable(table)
     return isAdopted
@@ -280,8 +277,12 @@ export const open = Effect.fnUntraced(function* (dialect: Dialect, options: Targ
     const next = yield* advance(progress, isLast ? state : { ...committed, staged: state })
     const touched = options.tables.filter(({ resource }) => changes.has(resource))
     for (const table of touched) {
-      const rows = (changes.get(table.resource) ?? []).map((change) => valuesOf(table, change))
-      yield* dialect.append(stagedTable(table), [...table.columns, isRemoved], rows)
+      const given = changes.get(table.resource) ?? []
+      // A reset of a table that is not made yet takes effect at once.
+      const from = unmade.has(table.resource) ? given.findLastIndex((change) => "reset" in change) + 1 : 0
+      if (from > 0) yield* run(`delete from ${quote(stagedTable(table))}`)
+      const rows = given.slice(from).map((change) => valuesOf(table, change))
+      if (rows.length > 0) yield* dialect.append(stagedTable(table), [...table.columns, isRemoved], rows)
     }
     if (!isLast) return next
     const now = yield* DateTime.now
