@@ -11,6 +11,7 @@ import { JsonBody, mayBeLarge, smallBody } from "../api/JsonBody.ts"
 import type * as JsonPruning from "./JsonPruning.ts"
 import { parse, wantedBy } from "./JsonPruning.ts"
 import * as LargeBodies from "./LargeBodies.ts"
+import { ReadRequest } from "./ReadRequest.ts"
 import { moduleBeside } from "../process/Package.ts"
 
 const pruning = moduleBeside(import.meta.url, "JsonPruning")
@@ -150,10 +151,6 @@ const refuse =
     )
   }
 
-/** The request with the text that was read of it. Its stream would cost a sixth of a single record's CPU time. */
-const withText = (request: HttpServerRequest.HttpServerRequest, text: string): typeof request =>
-  Object.create(request, { text: { value: Effect.succeed(text) } })
-
 const serviceBusy = Effect.succeed(
   HttpServerResponse.jsonUnsafe(
     { detail: new ServiceBusy().detail },
@@ -188,7 +185,7 @@ export const layer = ({ maxBytes, isRaw = false, budget = sharedBudget, busy = s
         Effect.provideService(
           Effect.catch(httpEffect, refuse(text)),
           HttpServerRequest.HttpServerRequest,
-          withText(request, text)
+          new ReadRequest(request, text)
         )
       const respondPruned = (request: HttpServerRequest.HttpServerRequest, body: Uint8Array) =>
         Effect.matchEffect(LargeBodies.run<typeof JsonPruning>(pruning, { body, wanted }), {
