@@ -4,16 +4,22 @@
  * records and the depth of the page, after a warm-up; then the memory and the start of this service. All contenders are checked
  * to return the same records before they are measured. Linux only, since CPU time is read from /proc.
  *
- * Usage: `npm run bench [-- ROUNDS SECONDS]`. BENCH_DATA=FOLDER keeps the data for another run.
+ * Usage: `npm run bench [-- ROUNDS SECONDS [WORK ...]]`, where WORK is the title of a table, such as "single record"; others are
+ * left out then. BENCH_DATA=FOLDER keeps the data for another run, BENCH_BESIDE=FOLDER[:FOLDER] adds the services of other
+ * checkouts.
  */
-import { ask, type Contender, contenders, normalized, service, startFloor, withProcesses } from "./reads/contenders.ts"
+import { ask, type Contender, contenders, service, startFloor, withProcesses } from "./reads/contenders.ts"
 import { prepare } from "./reads/data.ts"
 import { load, type Round } from "./reads/load.ts"
 import { memoryOf, type Server } from "./reads/processes.ts"
 import * as Work from "./reads/work.ts"
 import { machine, median, startPostgres } from "./support.ts"
 
-const [rounds = 5, seconds = 2] = process.argv.slice(2).map(Number)
+const [roundsText = "5", secondsText = "2", ...named] = process.argv.slice(2)
+const rounds = Number(roundsText)
+const seconds = Number(secondsText)
+const works = Work.all.filter(({ name }) => named.length === 0 || named.includes(name))
+if (works.length < named.length) throw new Error(`One of ${named.join(", ")} is not known`)
 const sizes = [10_000, 100_000, 1_000_000] as const
 const [, , largestSize] = sizes
 
@@ -35,7 +41,7 @@ type Servers = ReadonlyMap<Contender, Server>
 const check = async (servers: Servers, work: Work.Work) => {
   if (work.hasKey === false) return
   const answers = new Set<string>()
-  for (const server of servers.values()) answers.add(normalized(await ask(server, work)))
+  for (const server of servers.values()) answers.add(await ask(server, work))
   if (answers.size > 1) throw new Error(`${work.name}: the answers differ`)
 }
 
@@ -85,46 +91,59 @@ const runnersOf = (servers: Servers, work: Work.Work, connections: number, durat
     run: () => load(server, postgres.pid, work, { connections, seconds: duration })
   }))
 
-console.log(caption)
-const servers = new Map<Contender, Server>()
-for (const contender of contenders) servers.set(contender, await contender.start(database))
-const [ours] = servers.values()
-if (ours === undefined) throw new Error("this service was not started")
-const bytes = await startFloor(Buffer.from(await ask(ours, Work.pageOf100)))
+const startAll = async (wanted: ReadonlyArray<Contender>): Promise<Servers> => {
+  const servers = new Map<Contender, Server>()
+  for (const contender of wanted) servers.set(contender, await contender.start(database))
+  return servers
+}
 
-const withBoth = new Map([...servers, [withProcesses, await withProcesses.start(database)] as const])
+const stopAll = async (servers: Servers) => {
+  for (const server of servers.values()) await server.stop()
+}
 
 /** How long each contender is asked each kind of work before any is measured, in seconds: Node compiles what runs often. */
 const warmUp = 3
 
-const first = async ({ start }: Contender) => {
-  const server = await start(database)
-  const round = await load(server, postgres.pid, Work.pageOf100, { connections: 16, seconds: 1 })
-  await server.stop()
-  return round
-}
-const cold = contenders.map((contender) => ({ name: contender.name, run: () => first(contender) }))
-table(`page of 100, 16 connections, ${largestSize} records, the first second after a start`, await interleave(cold))
-for (const work of Work.all) {
-  for (const { run } of runnersOf(withBoth, work, 16, warmUp)) await run()
+const warm = async (servers: Servers, kinds: ReadonlyArray<Work.Work>) => {
+  for (const work of kinds) for (const { run } of runnersOf(servers, work, 16, warmUp)) await run()
 }
 
-for (const work of Work.all) {
-  await check(servers, work)
-  const runners = [...runnersOf(servers, work, 16)]
-  // The least that a page costs: sending bytes from memory.
-  if (work === Work.pageOf100) {
-    runners.push({
-      name: "floor: node:http",
-      run: () => load(bytes, postgres.pid, work, { connections: 16, seconds })
-    })
+const firstSecond = async () => {
+  const first = async ({ start }: Contender) => {
+    const server = await start(database)
+    const round = await load(server, postgres.pid, Work.pageOf100, { connections: 16, seconds: 1 })
+    await server.stop()
+    return round
   }
-  const results = await interleave(runners)
-  table(`${work.name}, 16 connections, ${largestSize} records`, results)
+  const cold = contenders.map((contender) => ({ name: contender.name, run: () => first(contender) }))
+  table(`page of 100, 16 connections, ${largestSize} records, the first second after a start`, await interleave(cold))
 }
-for (const connections of [1, 16, 64]) {
-  const results = await interleave(runnersOf(withBoth, Work.pageOf100, connections))
-  table(`page of 100, ${connections} connections, ${largestSize} records`, results)
+
+const eachKind = async (servers: Servers) => {
+  for (const work of works) {
+    await check(servers, work)
+    const runners = [...runnersOf(servers, work, 16)]
+    const [ours] = servers.values()
+    // The least that a page costs: sending bytes from memory.
+    const floor =
+      work === Work.pageOf100 && ours !== undefined ? await startFloor(Buffer.from(await ask(ours, work))) : undefined
+    if (floor !== undefined) {
+      const run = () => load(floor, postgres.pid, work, { connections: 16, seconds })
+      runners.push({ name: "floor: node:http", run })
+    }
+    table(`${work.name}, 16 connections, ${largestSize} records`, await interleave(runners))
+    await floor?.stop()
+  }
+}
+
+const byConnections = async (servers: Servers) => {
+  const more = await startAll([withProcesses])
+  await warm(more, [Work.pageOf100])
+  for (const connections of [1, 16, 64]) {
+    const results = await interleave(runnersOf(new Map([...servers, ...more]), Work.pageOf100, connections))
+    table(`page of 100, ${connections} connections, ${largestSize} records`, results)
+  }
+  await stopAll(more)
 }
 
 const timed = async (server: Server, work: Work.Work) => {
@@ -133,57 +152,73 @@ const timed = async (server: Server, work: Work.Work) => {
   return performance.now() - begun
 }
 
-const depths: Array<Record<string, string | number>> = []
-for (const offset of [0, 1000, 10_000, 100_000, 390_000]) {
-  const work = Work.at(offset)
-  await check(servers, work)
-  const took = new Map([...servers.keys()].map((contender) => [contender, new Array<number>()]))
-  for (let round = 0; round < Math.max(rounds, 5); round++) {
-    for (const [contender, server] of servers) {
-      took.get(contender)?.push(await timed(server, work))
+const byDepth = async (servers: Servers) => {
+  const depths: Array<Record<string, string | number>> = []
+  for (const offset of [0, 1000, 10_000, 100_000, 390_000]) {
+    const work = Work.at(offset)
+    await check(servers, work)
+    const took = new Map([...servers.keys()].map((contender) => [contender, new Array<number>()]))
+    for (let round = 0; round < Math.max(rounds, 5); round++) {
+      for (const [contender, server] of servers) took.get(contender)?.push(await timed(server, work))
     }
+    depths.push({ offset, ...Object.fromEntries([...took].map(([{ name }, all]) => [name, figure(median(all))])) })
   }
-  depths.push({ offset, ...Object.fromEntries([...took].map(([{ name }, all]) => [name, figure(median(all))])) })
+  console.log("\nMilliseconds for a page of 100 at an offset, one caller")
+  console.table(depths)
 }
-console.log("\nMilliseconds for a page of 100 at an offset, one caller")
-console.table(depths)
 
-for (const server of [...withBoth.values(), bytes]) await server.stop()
-
-const bySize = new Map<number, Server>()
-for (const size of sizes) bySize.set(size, await service.start(databases.get(size) ?? ""))
-table(
-  "page of 100, 16 connections, by the number of records",
-  await interleave(
-    [...bySize].map(([size, server]) => ({
-      name: `${size} records`,
-      run: () => load(server, postgres.pid, Work.pageOf100, { connections: 16, seconds })
-    }))
-  )
-)
-for (const server of bySize.values()) await server.stop()
-
-const fresh = await service.start(database)
-const memory: Array<Record<string, number>> = [{ pages: 0, "resident MiB": figure(memoryOf(fresh.pid)) }]
-let pages = 0
-for (const until of [10_000, 50_000, 100_000, 150_000]) {
-  while (pages < until) {
-    pages += Math.round((await load(fresh, postgres.pid, Work.pageOf100, { connections: 16, seconds: 1 })).perSecond)
-  }
-  memory.push({ pages, "resident MiB": figure(memoryOf(fresh.pid)) })
+const bySize = async () => {
+  const servers = new Map<number, Server>()
+  for (const size of sizes) servers.set(size, await service.start(databases.get(size) ?? ""))
+  const runners = [...servers].map(([size, server]) => ({
+    name: `${size} records`,
+    run: () => load(server, postgres.pid, Work.pageOf100, { connections: 16, seconds })
+  }))
+  table("page of 100, 16 connections, by the number of records", await interleave(runners))
+  for (const server of servers.values()) await server.stop()
 }
-await fresh.stop()
-console.log("\nMemory of this service")
-console.table(memory)
 
-const starts: Array<number> = []
-for (let round = 0; round < Math.max(rounds, 5); round++) {
-  const begun = performance.now()
+const memory = async () => {
   const server = await service.start(database)
-  await timed(server, Work.pageOf100)
-  starts.push(performance.now() - begun)
+  const resident = [{ pages: 0, "resident MiB": figure(memoryOf(server.pid)) }]
+  let pages = 0
+  for (const until of [10_000, 50_000, 100_000, 150_000]) {
+    while (pages < until) {
+      pages += Math.round((await load(server, postgres.pid, Work.pageOf100, { connections: 16, seconds: 1 })).perSecond)
+    }
+    resident.push({ pages, "resident MiB": figure(memoryOf(server.pid)) })
+  }
   await server.stop()
+  console.log("\nMemory of this service")
+  console.table(resident)
 }
-console.log(`\nFrom start to the first answer, on a migrated Postgres: ${figure(median(starts))} ms`)
 
+const starts = async () => {
+  const took: Array<number> = []
+  for (let round = 0; round < Math.max(rounds, 5); round++) {
+    const begun = performance.now()
+    const server = await service.start(database)
+    await timed(server, Work.pageOf100)
+    took.push(performance.now() - begun)
+    await server.stop()
+  }
+  console.log(`\nFrom start to the first answer, on a migrated Postgres: ${figure(median(took))} ms`)
+}
+
+console.log(caption)
+const isWhole = named.length === 0
+if (isWhole) await firstSecond()
+const servers = await startAll(contenders)
+await warm(servers, works)
+await eachKind(servers)
+if (isWhole) {
+  await byConnections(servers)
+  await byDepth(servers)
+}
+await stopAll(servers)
+if (isWhole) {
+  await bySize()
+  await memory()
+  await starts()
+}
 await postgres.stop()

@@ -1,7 +1,7 @@
 /** The form of API keys, and their look-up in the table `api_keys`. */
 import { Buffer } from "node:buffer"
 import { hash } from "node:crypto"
-import { Duration, Effect, Redacted, Schema } from "effect"
+import { Duration, Effect, Predicate, Redacted } from "effect"
 import type { Constructor } from "effect/sql/Statement"
 import { Unauthorized } from "../api/Errors.ts"
 import type { Database } from "../database/Database.ts"
@@ -62,13 +62,17 @@ const recordUse = (sql: Database, keyHash: Uint8Array) =>
 // Made once: a stack trace costs more than the rest of the response.
 export const unauthorized = new Unauthorized()
 
-const decodeRow = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
-
-/** The organization of the row of a key. Without a row, the key is not valid. */
-export const organizationOf = (sql: Database, keyHash: Uint8Array, row: unknown): Effect.Effect<string, Unauthorized> =>
-  row === undefined
-    ? Effect.fail(unauthorized)
-    : Effect.flatMap(Effect.orDie(decodeRow(row)), ({ key }) => {
-        const organization = Effect.succeed(key.slice(1))
-        return key.startsWith("!") ? Effect.andThen(recordUse(sql, keyHash), organization) : organization
-      })
+/**
+ * The organization of the row of a key. Without a row, the key is not valid. A schema of the row costs 8 % of a single
+ * record's CPU time.
+ */
+export const organizationOf = (
+  sql: Database,
+  keyHash: Uint8Array,
+  row: unknown
+): Effect.Effect<string, Unauthorized> => {
+  if (row === undefined) return Effect.fail(unauthorized)
+  if (!Predicate.hasProperty(row, "key") || !Predicate.isString(row.key)) return Effect.die("The row of a key has none")
+  const organization = Effect.succeed(row.key.slice(1))
+  return row.key.startsWith("!") ? Effect.andThen(recordUse(sql, keyHash), organization) : organization
+}

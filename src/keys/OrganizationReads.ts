@@ -183,10 +183,7 @@ export const make = (sql: Database) => {
       lookUpAlone(keyHash)
     )
     return Effect.flatMap(keyed, ([row, ...rows]) =>
-      organizationOf(sql, keyHash, row).pipe(
-        Effect.flatMap((organization) => note({ organization })),
-        Effect.as(rows)
-      )
+      Effect.flatMapEager(organizationOf(sql, keyHash, row), (organization) => Effect.as(note({ organization }), rows))
     )
   }
 

@@ -3,9 +3,8 @@ import { spawnSync } from "node:child_process"
 import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import product from "../../../package.json" with { type: "json" }
 import { key } from "./data.ts"
-import { type Server, start } from "./processes.ts"
+import { root, type Server, start } from "./processes.ts"
 import type { Work } from "./work.ts"
 
 export interface Request {
@@ -33,29 +32,39 @@ export const requestOf = (work: Work): Request => ({
 
 const node = process.execPath
 
-/** This service, as `npm start` starts it, with more variables. */
-const ourselves = (name: string, environment: Readonly<Record<string, string>> = {}): Contender => ({
+/** The service of a checkout, as its `npm start` starts it, with more variables. */
+const serviceOf = (folder: string, name: string, environment: Readonly<Record<string, string>> = {}): Contender => ({
   name,
   start: (database) =>
-    start(["sh", "-c", product.scripts.start], {
-      PATH: `${dirname(node)}:${process.env["PATH"]}`,
-      DATABASE_URL: database,
-      ROLES: "data-api",
-      HOST: "127.0.0.1",
-      PORT: "0",
-      ...environment
-    })
+    start(
+      ["sh", "-c", `eval "$(node -p 'require("./package.json").scripts.start')"`],
+      {
+        PATH: `${dirname(node)}:${process.env["PATH"]}`,
+        DATABASE_URL: database,
+        ROLES: "data-api",
+        HOST: "127.0.0.1",
+        PORT: "0",
+        ...environment
+      },
+      folder
+    )
 })
 
-export const service = ourselves("this service")
+export const service = serviceOf(root, "this service")
 
 /** The same, with a process for each of two cores. */
-export const withProcesses = ourselves("this service, PROCESSES=2", { PROCESSES: "2" })
+export const withProcesses = serviceOf(root, "this service, PROCESSES=2", { PROCESSES: "2" })
 
-const fastify = (name: string, file: string): Contender => ({
-  name,
-  start: (database) => start([node, join("scripts/bench/reads/contenders", file)], { DATABASE_URL: database })
-})
+/** The services of other checkouts, to see what a change costs. */
+const others = (process.env["BENCH_BESIDE"] ?? "")
+  .split(":")
+  .filter((folder) => folder !== "")
+  .map((folder) => serviceOf(folder, folder))
+
+const tuned: Contender = {
+  name: "Fastify, tuned",
+  start: (database) => start([node, "scripts/bench/reads/contenders/fastify.ts"], { DATABASE_URL: database })
+}
 
 /** Go's net/http and pgx 4 of Debian's packages; none where they are not installed. */
 const anchors = (): ReadonlyArray<Contender> => {
@@ -68,12 +77,7 @@ const anchors = (): ReadonlyArray<Contender> => {
   return []
 }
 
-export const contenders: ReadonlyArray<Contender> = [
-  service,
-  fastify("Fastify", "fastify.ts"),
-  fastify("Fastify, tuned", "fastifyTuned.ts"),
-  ...anchors()
-]
+export const contenders: ReadonlyArray<Contender> = [service, ...others, tuned, ...anchors()]
 
 /** A server that sends these bytes whatever it is asked. */
 export const startFloor = (bytes: Uint8Array) => {
@@ -93,13 +97,3 @@ export const ask = async (server: Server, work: Work) => {
 
 /** The status of the answers to some work. */
 export const statusOf = ({ hasKey }: Work) => (hasKey === false ? 401 : 200)
-
-const normal = (value: unknown): unknown => {
-  if (typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value)) return Date.parse(value)
-  if (Array.isArray(value)) return value.map(normal)
-  if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, normal(field)]))
-}
-
-/** An answer in a form that is equal for equal records. */
-export const normalized = (text: string): string => JSON.stringify(normal(JSON.parse(text)))

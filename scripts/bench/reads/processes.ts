@@ -3,7 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
-const root = fileURLToPath(new URL("../../..", import.meta.url))
+/** The folder of this checkout. */
+export const root = fileURLToPath(new URL("../../..", import.meta.url))
 
 export interface Server {
   readonly url: string
@@ -17,11 +18,12 @@ const ended = (child: ChildProcess) => new Promise<void>((resolve) => child.once
 /** Starts a command, and waits for the address that it prints. */
 export const start = async (
   command: ReadonlyArray<string>,
-  environment: Readonly<Record<string, string>>
+  environment: Readonly<Record<string, string>>,
+  folder = root
 ): Promise<Server> => {
   const [file = "", ...args] = command
   const child = spawn(file, args, {
-    cwd: root,
+    cwd: folder,
     env: { ...process.env, ...environment },
     stdio: ["ignore", "pipe", "pipe"]
   })
