@@ -50,13 +50,14 @@ interface Runner {
   readonly run: () => Promise<Round>
 }
 
-/** Measures in turn, round by round, after a round to warm up. */
+/** Measures in turn, round by round, after a round to warm up. Each round begins with another one: the first one is slower. */
 const interleave = async (runners: ReadonlyArray<Runner>): Promise<ReadonlyArray<Round & { name: string }>> => {
   const measured = runners.map(() => new Array<Round>())
   for (let round = 0; round <= rounds; round++) {
-    for (const [index, { run }] of runners.entries()) {
-      const result = await run()
-      if (round > 0) measured[index]?.push(result)
+    for (const turn of runners.keys()) {
+      const index = (round + turn) % runners.length
+      const result = await runners[index]?.run()
+      if (round > 0 && result !== undefined) measured[index]?.push(result)
     }
   }
   return runners.map(({ name }, index) => {

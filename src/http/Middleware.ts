@@ -71,23 +71,19 @@ const completed =
 
 /** Handles a request whose handlers and statements can note facts, and whose log lines have its id. */
 const withFacts = <A, E, R>(handled: Effect.Effect<A, E, R>, facts: RequestFacts.Account, id: string) =>
-  Effect.updateContext(handled, (outer: Context.Context<R>) => {
-    const { note } = facts
-    return outer.pipe(
-      Context.add(RequestFacts.Note, note),
-      Context.add(Accounting, (statement) =>
-        note(
-          "refused" in statement
-            ? { refusal: statement.refused === "Busy" ? "load" : "outage" }
-            : { database: statement.took, waited: statement.waited }
-        )
-      ),
+  Effect.updateContext(handled, (outer: Context.Context<R>) =>
+    outer.pipe(
+      Context.add(RequestFacts.Note, facts.note),
+      Context.add(Accounting, (statement) => {
+        if ("refused" in statement) facts.refusal = statement.refused === "Busy" ? "load" : "outage"
+        else facts.addStatement(statement.took, statement.waited)
+      }),
       Context.add(References.CurrentLogAnnotations, {
         ...Context.get(outer, References.CurrentLogAnnotations),
         request_id: id
       })
     )
-  })
+  )
 
 /** A middleware that needs the request and adds no error. */
 interface Around {

@@ -63,26 +63,37 @@ export class Account {
     this.address = address
   }
 
-  /** Takes facts of handlers. Times add up; of any other fact, the last note counts. */
-  readonly note = ({ database = 0, polled = 0, waited = 0, ...others }: Noted): void => {
-    this.database += database
+  /** Takes facts of handlers. Times of polls add up; of any other fact, the last note counts. */
+  readonly note = (noted: Noted): void => {
+    const { polled } = this
+    Object.assign(this, noted)
+    if (noted.polled !== undefined) this.polled += polled
+  }
+
+  /** Adds the times of a statement. */
+  addStatement(took: number, waited: number): void {
+    this.database += took
     this.waited += waited
-    this.polled += polled
-    Object.assign(this, others)
   }
 }
 
-type Noted = Partial<Omit<Account, keyof ConstructorParameters<typeof Account>[0] | "status" | "bytes" | "note">>
+type Noted = Partial<
+  Pick<Account, "polled" | "organization" | "keyPrefix" | "rows" | "refusal" | "idempotencyKey" | "taskId" | "outcome">
+>
 
 /** The facts of a request with its response. */
-export type RequestFacts = Readonly<Omit<Account, "note">>
+export type RequestFacts = Readonly<Omit<Account, "note" | "addStatement">>
 
 /** Takes notes of the request that the current fiber handles; outside of requests, a no-op. */
 export const Note = Context.Reference<Account["note"]>("practice-data/observability/RequestFacts/Note", {
   defaultValue: () => () => {}
 })
 
-export const note = (noted: Noted): Effect.Effect<void> => Effect.map(Note, (write) => write(noted))
+export const note = (noted: Noted): Effect.Effect<void> =>
+  Effect.contextWith((context) => {
+    Context.get(context, Note)(noted)
+    return Effect.void
+  })
 
 /** Observers of requests, called synchronously with facts that they must neither change nor keep. */
 export const RequestObservers = Context.Reference<ReadonlyArray<(facts: RequestFacts) => void>>(

@@ -214,8 +214,10 @@ const make = (path = "/a", endpoint = "other") =>
 
 test("Times of an account add up; of any other fact the last note counts, and a note without it leaves it", () => {
   const account = make()
-  account.note({ database: 1, waited: 2, polled: 3, rows: 0, organization: "a", refusal: "load", outcome: "full" })
-  account.note({ database: 10, waited: 20, polled: 30, taskId: "t", idempotencyKey: "i", keyPrefix: "pda_live_a1B2" })
+  account.addStatement(1, 2)
+  account.addStatement(10, 20)
+  account.note({ polled: 3, rows: 0, organization: "a", refusal: "load", outcome: "full" })
+  account.note({ polled: 30, taskId: "t", idempotencyKey: "i", keyPrefix: "pda_live_a1B2" })
   account.note({ rows: 7, organization: "b" })
   assert.deepInclude(account, { database: 11, waited: 22, polled: 33, rows: 7, organization: "b" })
   assert.deepInclude(account, { refusal: "load", outcome: "full", taskId: "t", idempotencyKey: "i" })
