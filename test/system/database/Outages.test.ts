@@ -149,12 +149,14 @@ layer(Servers.layer, { excludeTestServices: true })("Of a primary and its replic
       yield* soon("the standby is found", goesTo(reader, first))
       assert.strictEqual(yield* portOf(writer), second)
 
-      // So does the new one, before a pool looks at it again.
+      // So does the new one, before a pool looks at it again: it is left as soon as its closed connections are noticed.
       yield* replica.stopImmediately
       writeFileSync(join(replica.folder, "standby.signal"), "")
       yield* replica.start
       const found = yield* Effect.forEach(Array.range(1, 50), () => Effect.delay(portOf(writer), "20 millis"))
-      assert.notInclude(found, second)
+      const left = Array.dropWhile(found, (port) => port === second)
+      assert.isAbove(left.length, 25)
+      assert.notInclude(left, second)
     }).pipe(Effect.scoped)
   )
 })
