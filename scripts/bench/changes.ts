@@ -9,12 +9,10 @@ import { prepare } from "./reads/data.ts"
 import { load } from "./reads/load.ts"
 import { cpuOf, type Server } from "./reads/processes.ts"
 import type { Work } from "./reads/work.ts"
-import { machine, median, startPostgres } from "./support.ts"
+import { figure, machine, median, startPostgres } from "./support.ts"
 
 const [rounds = 5, seconds = 2] = process.argv.slice(2).map(Number)
 const records = 1_000_000
-
-const figure = (value: number) => (value >= 100 ? Math.round(value) : Number(value.toPrecision(3)))
 
 console.log(`${new Date().toISOString().slice(0, 10)}, ${machine()}; medians of ${rounds} interleaved rounds`)
 const postgres = await startPostgres(process.env["BENCH_DATA"], {

@@ -13,11 +13,9 @@ import pg from "pg"
 import { service } from "./reads/contenders.ts"
 import { key, prepare } from "./reads/data.ts"
 import { cpuOf } from "./reads/processes.ts"
-import { machine, median, startPostgres } from "./support.ts"
+import { figure, machine, median, startPostgres } from "./support.ts"
 
 const [rows = 200_000, rounds = 5] = process.argv.slice(2).map(Number)
-
-const figure = (value: number) => (value >= 100 ? Math.round(value) : Number(value.toPrecision(3)))
 
 console.log(`${new Date().toISOString().slice(0, 10)}, ${machine()}; medians of ${rounds} interleaved rounds`)
 const postgres = await startPostgres(undefined, {

@@ -23,6 +23,9 @@ export const median = (values: ReadonlyArray<number>): number => {
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
 }
 
+/** A figure with three digits. */
+export const figure = (value: number) => (value >= 100 ? Math.round(value) : Number(value.toPrecision(3)))
+
 /** What one round of a contender took. */
 export interface Measure {
   readonly perSecond: number

@@ -5,7 +5,6 @@ import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import { connect } from "../../../src/database/Database.ts"
 import { migrate } from "../../../src/database/Migrations.ts"
-import { loadDemoData } from "../../../src/demo/Load.ts"
 import * as TcpProxy from "../../../test/support/TcpProxy.ts"
 import * as Cluster from "../../../test/support/Cluster.ts"
 
@@ -47,9 +46,6 @@ const given = Effect.fnUntraced(function* (url: string) {
   return { url: proxied, direct: url, power }
 })
 
-const withReactivity = <A, E, R>(effect: Effect.Effect<A, E, R | Reactivity.Reactivity>) =>
-  Effect.provide(effect, Reactivity.layer)
-
 /** Makes the ground, until the scope closes. */
 export const make = Effect.fnUntraced(function* (options: {
   readonly databaseUrl: string | undefined
@@ -79,8 +75,6 @@ export const make = Effect.fnUntraced(function* (options: {
   const opened = (name: string) =>
     Effect.map(clientOf(named(server.direct, name), 4), (sql): Database => ({ url: named(server.url, name), sql }))
 
-  const empty = Effect.flatMap(create(template), opened)
-  const demo = Effect.tap(empty, ({ sql }) => loadDemoData(sql))
   return {
     seed: options.seed,
     version: yield* Effect.map(
@@ -89,9 +83,7 @@ export const make = Effect.fnUntraced(function* (options: {
     ),
     power: server.power,
     /** A database with tables and no rows. */
-    empty: withReactivity(empty),
-    /** A database with the demo data. */
-    demo: withReactivity(demo)
+    empty: Effect.provide(Effect.flatMap(create(template), opened), Reactivity.layer)
   }
 }, Effect.provide(Reactivity.layer))
 

@@ -2,12 +2,14 @@
  * Writers that take steps in turn, each in a session of its own. A statement that waits for a lock keeps no other writer
  * waiting: the next steps are taken, and those of its own writer are left out until the lock is free.
  */
-import { Effect, Exit, Fiber } from "effect"
+import { type Data, Effect, Exit, Fiber } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Change, Isolation } from "./History.ts"
+import type { Change, Step } from "./History.ts"
 import type { Organizations, Room } from "./Room.ts"
 import type { Session } from "./Session.ts"
 import { type Statement, statementsOf } from "./statements.ts"
+
+type Beginning = Omit<Data.TaggedEnum.Value<Step, "Begin">, "_tag" | "writer">
 
 interface Writer {
   readonly session: Session
@@ -17,31 +19,8 @@ interface Writer {
   busy: Fiber.Fiber<unknown, SqlError> | undefined
 }
 
-/** How long a statement may take before somebody looks whether it waits for a lock. */
+/** The time that a statement may take before it is looked at whether it waits for a lock. */
 const quick = "3 millis"
-
-export interface Writers {
-  /** Each of these takes a step, and says what came of it: nothing where the step has no meaning now. */
-  readonly begin: (
-    writer: number,
-    options: { readonly isolation: Isolation; readonly isAsynchronous: boolean; readonly isReplicating: boolean }
-  ) => Effect.Effect<string>
-  readonly commit: (writer: number) => Effect.Effect<string>
-  readonly rollback: (writer: number) => Effect.Effect<string>
-  readonly savepoint: (writer: number) => Effect.Effect<string>
-  readonly rollbackTo: (writer: number) => Effect.Effect<string>
-  readonly prepare: (writer: number) => Effect.Effect<string>
-  readonly finish: (writer: number, isCommit: boolean) => Effect.Effect<string>
-  readonly write: (writer: number, room: Room, organizations: Organizations, change: Change) => Effect.Effect<string>
-  /** Ends all transactions: every other one with a commit. */
-  readonly settle: Effect.Effect<void>
-  /** Whether any transaction is open, so that it may hold back what others commit. */
-  readonly isOpen: () => boolean
-  /** Whether any statement waits for a lock, which may be free at any time where writers meet in a deadlock. */
-  readonly isWaiting: () => boolean
-  /** Begins anew after a crash, in the sessions as they are now: what was prepared is still there. */
-  readonly recover: Effect.Effect<void>
-}
 
 const reasonOf = (error: SqlError) => {
   const { cause } = error.reason
@@ -50,8 +29,12 @@ const reasonOf = (error: SqlError) => {
 
 const skipped = "left out"
 
-/** @param observer a session in which nobody writes */
-export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: string): Writers => {
+/**
+ * Writers, each of whose methods takes a step and says what came of it.
+ *
+ * @param observer a session in which nobody writes
+ */
+export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: string) => {
   const writers = sessions.map((session): Writer => ({ session, isOpen: false, savepoints: 0, busy: undefined }))
   let prepared: Array<string> = []
   let preparedCount = 0
@@ -123,7 +106,7 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
   })
 
   return {
-    begin: (at, { isAsynchronous, isolation, isReplicating }) =>
+    begin: (at: number, { isAsynchronous, isolation, isReplicating }: Beginning) =>
       within(at, (writer) =>
         Effect.gen(function* () {
           if (writer.isOpen) return skipped
@@ -138,15 +121,15 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
           )
         })
       ),
-    commit: (at) => within(at, (writer) => end(writer, "commit")),
-    rollback: (at) => within(at, (writer) => end(writer, "rollback")),
-    savepoint: (at) =>
+    commit: (at: number) => within(at, (writer) => end(writer, "commit")),
+    rollback: (at: number) => within(at, (writer) => end(writer, "rollback")),
+    savepoint: (at: number) =>
       within(at, (writer) => {
         if (!writer.isOpen) return Effect.succeed(skipped)
         writer.savepoints++
         return send(writer, [{ text: `savepoint s${writer.savepoints}`, params: [] }])
       }),
-    rollbackTo: (at) =>
+    rollbackTo: (at: number) =>
       within(at, (writer) =>
         Effect.gen(function* () {
           if (!writer.isOpen || writer.savepoints === 0) return skipped
@@ -155,7 +138,7 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
           return seen
         })
       ),
-    prepare: (at) =>
+    prepare: (at: number) =>
       within(at, (writer) =>
         Effect.gen(function* () {
           if (!writer.isOpen) return skipped
@@ -170,9 +153,9 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
           return seen
         })
       ),
-    finish: (at, isCommit) =>
+    finish: (at: number, isCommit: boolean) =>
       within(at, ({ isOpen, session }) => (isOpen ? Effect.succeed(skipped) : finish(session, isCommit))),
-    write: (at, room, organizations, change) =>
+    write: (at: number, room: Room, organizations: Organizations, change: Change) =>
       within(at, (writer) =>
         Effect.gen(function* () {
           const seen = yield* send(writer, statementsOf(room, organizations, change))
@@ -180,6 +163,7 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
           return seen
         })
       ),
+    /** Ends all transactions: every other one with a commit. */
     settle: Effect.gen(function* () {
       let isCommit = true
       while (prepared.length > 0 || isBusy()) {
@@ -193,8 +177,11 @@ export const make = (observer: Session, sessions: ReadonlyArray<Session>, name: 
         yield* finish(observer, isCommit)
       }
     }),
+    /** True if a transaction is open, so that it may hold back what others commit. */
     isOpen: () => prepared.length > 0 || isBusy(),
+    /** True if a statement waits for a lock, which may be free at any time where writers meet in a deadlock. */
     isWaiting: () => writers.some(({ busy }) => busy !== undefined),
+    /** Begins anew after a crash, in the sessions as they are now: what was prepared is still there. */
     recover: Effect.gen(function* () {
       yield* Effect.forEach(writers, ({ busy }) => (busy === undefined ? Effect.void : Fiber.await(busy)))
       for (const writer of writers) Object.assign(writer, { isOpen: false, savepoints: 0, busy: undefined })

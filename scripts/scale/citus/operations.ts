@@ -53,10 +53,10 @@ export interface Operation {
   readonly name: string
   /** Fewer statements than this are a bug of this list: the code went another way. */
   readonly statements: number
-  /** Of those of its statements that may touch several servers: why. */
-  readonly reason?: string
   // Fails in many ways, since nothing is found: only its statements matter.
-  readonly run: Effect.Effect<unknown, object, Services>
+  readonly run: Run
+  /** Of those of its statements that may touch several servers: why. */
+  readonly reason: string | undefined
 }
 
 const services = Layer.mergeAll(
@@ -75,14 +75,8 @@ type Run = Effect.Effect<unknown, object, Services | CurrentOrganization>
 /** The least number of statements, the work, and why it may touch several servers. */
 type Entry = readonly [statements: number, run: Run, reason?: string]
 
-/** Operations by their names, on behalf of the owner where the code asks for an organization. */
 const operationsOf = (entries: Readonly<Record<string, Entry>>): ReadonlyArray<Operation> =>
-  Object.entries(entries).map(([name, [statements, run, reason]]) => ({
-    name,
-    statements,
-    run: Effect.provideService(run, CurrentOrganization, CurrentOrganization.known(owner)),
-    ...(reason !== undefined && { reason })
-  }))
+  Object.entries(entries).map(([name, [statements, run, reason]]) => ({ name, statements, run, reason }))
 
 const time = "2026-01-31T09:30:00Z"
 
@@ -160,8 +154,6 @@ const others = (sql: Database) =>
     "doctor: late and dead tasks": [1, deletionsCheck(sql), any]
   })
 
-const resources: ReadonlyArray<Resource> = searchable
-
 // One that is found, so that the code goes on to claim, change and count.
 const answers: Answers = (sql) => {
   if (/^\s*select organization_id as organization, id as "taskId"/.test(sql)) {
@@ -184,6 +176,12 @@ export interface Asked {
 
 /** Has every operation make its statements over a database that is nowhere. */
 export const recordAll = (sql: Database): Effect.Effect<ReadonlyArray<Asked>> =>
-  Effect.forEach([...resources.flatMap(readsOf), ...readsOf(organizations), ...others(sql)], (operation) =>
-    Effect.map(record(sql, operation.run, answers), (statements): Asked => ({ operation, statements }))
-  ).pipe(Effect.provide(services.pipe(Layer.provideMerge(layerShared(sql)))), Effect.scoped)
+  Effect.forEach(
+    [...searchable.flatMap((resource) => readsOf(resource)), ...readsOf(organizations), ...others(sql)],
+    (operation) => Effect.map(record(sql, operation.run, answers), (statements): Asked => ({ operation, statements }))
+  ).pipe(
+    // On behalf of the owner where the code asks for an organization.
+    Effect.provideService(CurrentOrganization, CurrentOrganization.known(owner)),
+    Effect.provide(services.pipe(Layer.provideMerge(layerShared(sql)))),
+    Effect.scoped
+  )
