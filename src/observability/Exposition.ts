@@ -20,17 +20,16 @@ const labelled = (sample: string, process: string) => {
 /** The metrics of several processes, distinguished by the label `process`. Each metric is described once. */
 export const merged = (parts: ReadonlyArray<Readonly<Record<"process" | "text", string>>>): string => {
   // The comments of each metric, and its samples in all processes.
-  const families = new Map<string, { readonly comments: Set<string>; readonly samples: Array<string> }>()
+  const families = new Map<string, Set<string>>()
   for (const { process, text: given } of parts) {
-    let family = { comments: new Set<string>(), samples: new Array<string>() }
+    let family = new Set<string>()
     for (const line of given.split("\n")) {
       const name = comment.exec(line)?.[1]
       if (name !== undefined) {
-        family = families.get(name) ?? { comments: new Set(), samples: [] }
-        families.set(name, family)
-        family.comments.add(line)
-      } else if (line !== "") family.samples.push(labelled(line, process))
+        family = families.get(name) ?? new Set()
+        families.set(name, family.add(line))
+      } else if (line !== "") family.add(labelled(line, process))
     }
   }
-  return Array.from(families.values(), ({ comments, samples }) => [...comments, ...samples, ""].join("\n")).join("")
+  return Array.from(families.values(), (lines) => [...lines, ""].join("\n")).join("")
 }

@@ -4,10 +4,7 @@
  */
 
 /** A label whose values are not known here, but described. */
-interface OpenLabel {
-  readonly values: string
-  readonly atMost: number
-}
+type OpenLabel = Readonly<{ values: string; atMost: number }>
 
 /** The labels of a metric, each with its values. Each combination of values is a series. */
 type Labels = Readonly<Record<string, ReadonlyArray<string> | OpenLabel>>
@@ -23,11 +20,13 @@ export interface Definition {
   readonly when?: string | undefined
 }
 
+const upToTenSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10]
+
 /** The definitions of metrics that every service has, or on a condition. */
 const definers = (when?: string) => ({
   counter: <const L extends Labels>(help: string, labels: L) => ({ kind: "counter", help, labels, when }) as const,
   gauge: <const L extends Labels>(help: string, labels: L) => ({ kind: "gauge", help, labels, when }) as const,
-  histogram: <const L extends Labels>(help: string, labels: L, buckets: ReadonlyArray<number>) =>
+  histogram: <const L extends Labels>(help: string, labels: L, buckets: ReadonlyArray<number> = upToTenSeconds) =>
     ({ kind: "histogram", help, labels, buckets, when }) as const
 })
 
@@ -91,8 +90,6 @@ export const processorOutcomes = [
 /** The number of organizations that have a series of their own. */
 export const maximumOrganizations = 1000
 
-const upToTenSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10]
-
 const { counter, gauge, histogram } = definers()
 const intake = definers("the role intake")
 const intakeOrWorker = definers("the roles intake or worker")
@@ -107,8 +104,7 @@ export const metrics = {
   ),
   practice_data_http_request_duration_seconds: histogram(
     "Time from the headers of a request to its response, without the time that a request for changes chose to wait.",
-    { endpoint },
-    upToTenSeconds
+    { endpoint }
   ),
   practice_data_http_requests_in_flight: gauge("Requests that are being answered.", {}),
   practice_data_http_response_bytes_total: counter("Bytes of response bodies.", { endpoint }),
@@ -120,10 +116,7 @@ export const metrics = {
   ),
   practice_data_http_connections: gauge("Open connections of clients.", {}),
   practice_data_http_connections_limit: gauge("MAX_CONNECTIONS: the most connections that may be open.", {}),
-  practice_data_http_connections_refused_total: counter(
-    "Connections that were refused because MAX_CONNECTIONS of them were open.",
-    {}
-  ),
+  practice_data_http_connections_refused_total: counter("Connections refused: MAX_CONNECTIONS were open.", {}),
   practice_data_organization_requests_total: definers("METRICS_BY_ORGANIZATION=true").counter(
     "Requests with a valid key, by organization: the first 1,000 that a process sees, then other.",
     {
@@ -145,11 +138,7 @@ export const metrics = {
       "failed (an error of their own), interrupted (the caller left).",
     { pool: pools, outcome: statementOutcomes }
   ),
-  practice_data_statement_duration_seconds: histogram(
-    "Time that a statement had its connection.",
-    { pool: pools },
-    upToTenSeconds
-  ),
+  practice_data_statement_duration_seconds: histogram("Time that a statement had its connection.", { pool: pools }),
   practice_data_dependency_up: gauge(
     "1 if a database is reachable (probed every 5 seconds), or the processor's circuit breaker is closed.",
     { dependency: [...pools, "processor"] }
@@ -179,14 +168,8 @@ export const metrics = {
       "superseded (another worker has the task by now), released (an outage or a stop ended it; it does not count).",
     { outcome: ["completed", "failed", "dead", "superseded", "released"] }
   ),
-  practice_data_task_attempts_total: worker.counter(
-    "Attempts of deletion tasks that ended, with any outcome; not those whose worker was lost.",
-    {}
-  ),
-  practice_data_task_takeovers_total: worker.counter(
-    "Attempts of tasks whose previous worker did not renew its lease, because it died or was paused.",
-    {}
-  ),
+  practice_data_task_attempts_total: worker.counter("Attempts that ended, unless their worker was lost.", {}),
+  practice_data_task_takeovers_total: worker.counter("Tasks taken over from a worker that died or was paused.", {}),
   practice_data_task_items_total: worker.counter(
     "Invoices and lines in completed deletions, by verdict; lines_of_invoices were deleted with their invoice.",
     {
@@ -223,14 +206,8 @@ export const metrics = {
     {},
     [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8]
   ),
-  practice_data_processor_circuit_open: dataApi.gauge(
-    "1 if the circuit breaker of the payment processor is open: it is not called, but for a probe.",
-    {}
-  ),
-  practice_data_processor_account_circuits_open: dataApi.gauge(
-    "Accounts at the payment processor whose circuit breaker is open.",
-    {}
-  ),
+  practice_data_processor_circuit_open: dataApi.gauge("1 if the circuit breaker of the processor is open.", {}),
+  practice_data_processor_account_circuits_open: dataApi.gauge("Accounts whose circuit breaker is open.", {}),
   practice_data_ready: gauge("1 if the process is ready: its database is migrated and it is not stopping.", {}),
   practice_data_stopping: gauge("1 if the process is stopping: it is not ready, and still serves requests.", {}),
   practice_data_event_loop_delay_seconds: gauge(
@@ -242,10 +219,7 @@ export const metrics = {
     node: { values: "the version of Node", atMost: 1 },
     roles: { values: "the roles, separated by commas", atMost: 1 }
   }),
-  practice_data_log_lines_dropped_total: counter(
-    "Lines of the log that were dropped because their reader was too slow.",
-    {}
-  ),
+  practice_data_log_lines_dropped_total: counter("Log lines that were dropped: their reader was too slow.", {}),
   practice_data_telemetry_export_failures_total: definers("OTEL_EXPORTER_OTLP_ENDPOINT").counter(
     "Attempts to export over OTLP that failed. An export that is not taken is retried.",
     { signal: ["traces", "metrics", "logs"] }

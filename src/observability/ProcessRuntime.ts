@@ -8,9 +8,6 @@ import * as Series from "./Series.ts"
 /** The interval at which the event loop is measured, in milliseconds. */
 const resolution = 20
 
-/** A delay is shown for at least this long, and at most for twice as long. */
-const shownFor = "15 seconds"
-
 const monitor = Effect.acquireRelease(
   Effect.sync(() => monitorEventLoopDelay({ resolution })),
   (histogram) => Effect.sync(() => histogram.disable())
@@ -18,14 +15,14 @@ const monitor = Effect.acquireRelease(
 
 /** The delay of the event loop at a quantile, in seconds. */
 const watchEventLoop = Effect.gen(function* () {
-  // One is reset while the other one continues.
+  // One is reset while the other one continues: a delay is shown for 15 to 30 seconds.
   let [older, younger] = [yield* monitor, yield* monitor]
   yield* Effect.sync(() => {
     older.reset()
     ;[older, younger] = [younger, older]
-  }).pipe(Effect.delay(shownFor), Effect.forever, Effect.forkScoped)
+  }).pipe(Effect.delay("15 seconds"), Effect.forever, Effect.forkScoped)
   return (quantile: number) => {
-    const delay = quantile === 1 ? older.max : older.percentile(quantile * 100)
+    const delay = older.percentile(quantile * 100)
     return Math.max(0, delay / 1e9 - resolution / 1000)
   }
 })

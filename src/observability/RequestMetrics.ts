@@ -47,7 +47,7 @@ const deliveryOf = ({ outcome, status }: RequestFacts): Delivery | undefined => 
   return status >= 400 && status < clientLeft ? "invalid" : undefined
 }
 
-/** Makes a value once for a key: this module runs for every request. */
+/** Makes a value once for a key. */
 const once = <Key, A>(make: (key: Key) => A) => {
   const made = new Map<Key, A>()
   return (key: Key): A => {
