@@ -5,6 +5,7 @@ import { Accounting } from "../database/Store.ts"
 import { compress } from "./Compression.ts"
 import * as RequestFacts from "../observability/RequestFacts.ts"
 import * as ServerSpan from "../observability/ServerSpan.ts"
+import * as Tracing from "../observability/Tracing.ts"
 import { documentPaths } from "./PublicPages.ts"
 import { requestIdOf, wasRefused } from "./Refusal.ts"
 
@@ -136,7 +137,7 @@ export const around = (
         span = hasKey ? sampling?.withKey : sampling?.withoutKey
         facts.trace = span
         return methods?.includes(method) === true
-          ? Effect.map(withFacts(ServerSpan.within(span, sampling, handled), facts, id), completed(request, id))
+          ? Effect.map(withFacts(Tracing.within(span, handled), facts, id), completed(request, id))
           : Effect.succeed(HttpServerResponse.setHeader(refused(methods), "x-request-id", id))
       }
       const respond = (hasKey: boolean) => {
@@ -160,7 +161,7 @@ export const around = (
         // A statement was refused, and run again.
         if (facts.status < 400) facts.refusal = undefined
         if (Exit.isSuccess(exit) || !wasRefused(request.source)) for (const observer of observers) observer(facts)
-        if (span !== undefined) ServerSpan.end(context, span, request, facts)
+        if (span !== undefined) ServerSpan.end(context, span, facts)
         return undefined
       })
     })

@@ -1,7 +1,7 @@
 /** Exports traces, metrics and logs to a collector, with the exporters of effect. */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
-import { Duration, Effect, Layer, Option, Redacted, Tracer } from "effect"
+import { Duration, Effect, Layer, Option, Predicate, Redacted, Tracer } from "effect"
 import { HttpClient } from "effect/http"
 import {
   OtlpExporter,
@@ -21,30 +21,17 @@ import type { Export, OtlpSettings, Signal } from "./OtlpConfig.ts"
 import * as Series from "./Series.ts"
 import * as Tracing from "./Tracing.ts"
 
-/** The most characters of an exported text. */
-const longest = 4096
-
-/** A value whose texts are bounded and without secrets. */
+/** A value of a log line whose texts are bounded and without secrets. */
 const bounded = (value: OtlpResource.AnyValue): OtlpResource.AnyValue => {
-  if (typeof value.stringValue === "string") return { stringValue: safe(value.stringValue, longest) }
-  if (value.arrayValue !== undefined) return { arrayValue: { values: value.arrayValue.values.map(bounded) } }
-  return value.kvlistValue === undefined ? value : { kvlistValue: { values: allBounded(value.kvlistValue.values) } }
+  if (Predicate.isString(value.stringValue)) return { stringValue: safe(value.stringValue, Tracing.longest) }
+  return value.arrayValue === undefined ? value : { arrayValue: { values: value.arrayValue.values.map(bounded) } }
 }
-
-const allBounded = (attributes: ReadonlyArray<OtlpResource.KeyValue>) =>
-  attributes.map(({ key, value }) => {
-    // A statement without the indentation of our source.
-    const text = key === "db.query.text" ? value.stringValue?.replace(/\s+/g, " ").trim() : undefined
-    return { key, value: bounded(text === undefined ? value : { stringValue: text }) }
-  })
-
-// Effect's exporter marks every span that did not fail as ok, which is for people to say.
-const [unset, ok] = [0, 1] as const
 
 const serialization = (protocol: Export["protocol"]) =>
   Layer.effect(
     OtlpSerialization.OtlpSerialization,
     Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) => ({
+      traces,
       metrics: ({ resourceMetrics }) =>
         metrics({
           resourceMetrics: resourceMetrics.map(({ scopeMetrics, ...source }) => ({
@@ -52,21 +39,6 @@ const serialization = (protocol: Export["protocol"]) =>
             scopeMetrics: scopeMetrics.map(({ metrics: all, ...scope }) => ({
               ...scope,
               metrics: all.map((metric) => ({ ...metric, unit: unitOf(metric.name) }))
-            }))
-          }))
-        }),
-      traces: ({ resourceSpans }) =>
-        traces({
-          resourceSpans: resourceSpans.map(({ scopeSpans, ...source }) => ({
-            ...source,
-            scopeSpans: scopeSpans.map(({ spans, ...scope }) => ({
-              ...scope,
-              spans: spans.map((span) => ({
-                ...span,
-                attributes: allBounded(span.attributes),
-                events: span.events.map((event) => ({ ...event, attributes: allBounded(event.attributes) })),
-                status: span.status.code === ok ? { code: unset } : span.status
-              }))
             }))
           }))
         }),
@@ -79,7 +51,7 @@ const serialization = (protocol: Export["protocol"]) =>
               logRecords: logRecords.map(({ attributes, body = {}, ...line }) => ({
                 ...line,
                 body: bounded(body),
-                attributes: allBounded(attributes)
+                attributes: attributes.map(({ key, value }) => ({ key, value: bounded(value) }))
               }))
             }))
           }))
@@ -92,17 +64,17 @@ const shutdownTimeout = Duration.seconds(2)
 
 /** The resource of all exports. An operator's variables come first. */
 const resourceOf = ({ attributes, serviceName }: OtlpSettings, isOneOfSeveral: boolean) => {
-  const { "service.instance.id": instance, "service.name": name, "service.version": release, ...others } = attributes
+  const { "service.instance.id": instance = randomUUID() } = attributes
   return {
-    serviceName: Option.getOrElse(serviceName, () => name ?? "practice-data"),
-    serviceVersion: release ?? version,
     attributes: {
+      "service.name": "practice-data",
+      "service.version": version,
       "host.name": hostname(),
       "process.pid": process.pid,
-      ...others,
+      ...attributes,
+      ...(Option.isSome(serviceName) && { "service.name": serviceName.value }),
       // Several processes are several instances, whatever they are called together.
-      "service.instance.id":
-        instance === undefined ? randomUUID() : `${instance}${isOneOfSeveral ? `-${process.pid}` : ""}`
+      "service.instance.id": isOneOfSeveral ? `${instance}-${process.pid}` : instance
     }
   }
 }
@@ -139,12 +111,11 @@ export const layer = (settings: OtlpSettings, { isOneOfSeveral = false } = {}) =
         Option.match(settings[signal], {
           onNone: () => Layer.empty,
           onSome: ({ compression, headers, protocol, timeout, url }) => {
-            const { href } = Redacted.value(url)
-            const failures = counter("practice_data_telemetry_export_failures_total", { signal })
+            const { add: tryFailed } = counter("practice_data_telemetry_export_failures_total", { signal })
             const atOnce = Math.max(1, Math.floor(most))
-            const tryFailed = () => failures.add()
             const client = OtlpClient.make({ signal, url, timeout, atOnce, health, tryFailed })
-            return make({ url: href, headers: Redacted.value(headers), compression, resource, shutdownTimeout }).pipe(
+            const options = { headers: Redacted.value(headers), compression, resource, shutdownTimeout }
+            return make({ ...options, url: Redacted.value(url).href }).pipe(
               Layer.provide([serialization(protocol), Layer.effect(HttpClient.HttpClient, client)])
             )
           }

@@ -1,10 +1,9 @@
 /** The standard variables of OpenTelemetry for traces, metrics and logs. Without an endpoint nothing is exported. */
-import { Config, Duration, Option, Redacted } from "effect"
+import { Config, Option, Redacted } from "effect"
 import * as Variable from "../process/Variable.ts"
 import { samplers } from "./Tracing.ts"
 
-export const signals = ["traces", "metrics", "logs"] as const
-export type Signal = (typeof signals)[number]
+export type Signal = "traces" | "metrics" | "logs"
 
 const url = (name: string) =>
   Variable.variable(
@@ -46,18 +45,14 @@ const headers = (name: string) =>
     true
   )
 
-const compressions = ["gzip", "none"] as const
 const protocols = ["http/protobuf", "http/json"] as const
-const protocolsExpected = "http/protobuf or http/json, such as http/protobuf: gRPC is not supported"
 
-const milliseconds = (name: string, example: number) =>
-  Config.map(Variable.integer(name, { minimum: 1, maximum: 3_600_000, example }), Duration.millis)
+const longest = 3_600_000
 
-const interval = (name: string, byDefault: number) =>
-  Config.withDefault(milliseconds(name, byDefault), Duration.millis(byDefault))
+const count = (name: string, byDefault: number, maximum = 100_000) =>
+  Config.withDefault(Variable.integer(name, { minimum: 1, maximum, example: byDefault }), byDefault)
 
-const count = (name: string, byDefault: number) =>
-  Config.withDefault(Variable.integer(name, { minimum: 1, maximum: 100_000, example: byDefault }), byDefault)
+const milliseconds = (name: string, byDefault: number) => count(name, byDefault, longest)
 
 /** The variables of all signals, or with a prefix of one signal. */
 const exporting = (prefix: "" | `${Uppercase<Signal>}_`) => {
@@ -65,10 +60,14 @@ const exporting = (prefix: "" | `${Uppercase<Signal>}_`) => {
   return {
     endpoint: Config.option(url(name("ENDPOINT"))),
     headers: Config.option(headers(name("HEADERS"))),
-    timeout: Config.option(milliseconds(name("TIMEOUT"), 10_000)),
-    compression: Config.option(Variable.choice(name("COMPRESSION"), compressions, "gzip")),
+    timeout: Config.option(Variable.integer(name("TIMEOUT"), { minimum: 1, maximum: longest, example: 10_000 })),
+    compression: Config.option(Variable.choice(name("COMPRESSION"), ["gzip", "none"] as const, "gzip")),
     protocol: Config.option(
-      Variable.variable(name("PROTOCOL"), protocolsExpected, (given) => protocols.find((each) => each === given))
+      Variable.variable(
+        name("PROTOCOL"),
+        "http/protobuf or http/json, such as http/protobuf: gRPC is not supported",
+        (given) => protocols.find((each) => each === given)
+      )
     )
   }
 }
@@ -78,7 +77,6 @@ const signalOf = (signal: Uppercase<Signal>) => ({
   exporter: Config.withDefault(Variable.choice(`OTEL_${signal}_EXPORTER`, ["otlp", "none"], "none"), "otlp")
 })
 
-const temporalities = ["cumulative", "delta"] as const
 const temporality = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
 
 const all = {
@@ -98,12 +96,14 @@ const all = {
       const value = Number(given)
       return given.trim() === given && value >= 0 && value <= 1 ? value : undefined
     }).pipe(Config.withDefault(1)),
-    temporality: Config.withDefault(Variable.choice(temporality, temporalities, "cumulative"), "cumulative"),
-    metricInterval: interval("OTEL_METRIC_EXPORT_INTERVAL", 60_000),
-    spanDelay: interval("OTEL_BSP_SCHEDULE_DELAY", 5000),
+    temporality: Variable.choice(temporality, ["cumulative", "delta"] as const, "cumulative").pipe(
+      Config.withDefault("cumulative")
+    ),
+    metricInterval: milliseconds("OTEL_METRIC_EXPORT_INTERVAL", 60_000),
+    spanDelay: milliseconds("OTEL_BSP_SCHEDULE_DELAY", 5000),
     spanQueue: count("OTEL_BSP_MAX_QUEUE_SIZE", 2048),
     spanBatch: count("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512),
-    logDelay: interval("OTEL_BLRP_SCHEDULE_DELAY", 1000),
+    logDelay: milliseconds("OTEL_BLRP_SCHEDULE_DELAY", 1000),
     logQueue: count("OTEL_BLRP_MAX_QUEUE_SIZE", 2048),
     logBatch: count("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512)
   },
@@ -128,8 +128,6 @@ const firstOf = <A>(own: Option.Option<A>, common: Option.Option<A>, byDefault: 
     () => byDefault
   )
 
-const noHeaders: Readonly<Record<string, string>> = {}
-
 /** The exports and their settings; none of a signal that has no endpoint. */
 export const config = Config.map(
   Config.all({
@@ -146,9 +144,9 @@ export const config = Config.map(
         Option.filter(target, () => !common.disabled && exporter === "otlp"),
         (found) => ({
           url: found,
-          headers: firstOf(ownHeaders, common.headers, Redacted.make(noHeaders)),
-          // The most that an export may take, with all its tries.
-          timeout: firstOf(timeout, common.timeout, Duration.seconds(10)),
+          headers: firstOf(ownHeaders, common.headers, Redacted.make({})),
+          // The milliseconds that an export may take, with all its tries.
+          timeout: firstOf(timeout, common.timeout, 10_000),
           compression: firstOf(compression, common.compression, "none"),
           protocol: firstOf(protocol, common.protocol, "http/protobuf")
         })

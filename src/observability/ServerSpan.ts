@@ -1,10 +1,8 @@
 /** The span of a request, by the semantic conventions of OpenTelemetry for HTTP servers. */
-import { Context, Effect, Exit, type Tracer } from "effect"
-import type { HttpServerRequest } from "effect/http"
+import { Context, Exit, type Tracer } from "effect"
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import { isProbe, type RequestFacts } from "./RequestFacts.ts"
 import * as Tracing from "./Tracing.ts"
-
-type Request = HttpServerRequest.HttpServerRequest
 
 const isKnownMethod = (method: string) => /^(GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|QUERY)$/.test(method)
 
@@ -13,42 +11,25 @@ const nameOf = ({ endpoint, method }: RequestFacts) => {
   return endpoint === "other" ? verb : `${verb} ${endpoint}`
 }
 
-/** The name or address by which a client reached the service; it is the client's word, and may be anything. */
-const host = /^(\[[0-9a-f:.]{2,45}\]|[\w.-]{1,255})(?::(\d{1,5}))?$/i
-
 /**
  * The sampling of a request, decided when it arrives: its span if it has a valid key, and otherwise. The trace of a caller
  * with a key continues. Without one a new trace begins, linked to the caller's: any client can send a `traceparent`.
  */
-export const sample = (context: Context.Context<never>, { headers }: Request, facts: RequestFacts) => {
+export const sample = (context: Context.Context<never>, { headers }: HttpServerRequest, facts: RequestFacts) => {
   const traces = Context.get(context, Tracing.Traces)
   if (traces === undefined || isProbe(facts)) return undefined
   const caller = Tracing.parseTraceParent(headers["traceparent"])
   const options = { name: nameOf(facts), kind: "server", startTime: Tracing.now(context) } as const
   const withoutKey = Tracing.start(traces, { ...options, links: caller === undefined ? [] : [caller] })
-  if (caller === undefined) return { caller, withKey: withoutKey, withoutKey }
+  if (caller === undefined) return { withKey: withoutKey, withoutKey }
   // A sampler that ignores the caller's flag decides by the new id: the caller could choose an id that is sampled.
   const isSampled = traces.sampler.isParentBased ? caller.sampled : withoutKey !== undefined
-  return { caller, withKey: isSampled ? Tracing.make(traces.tracer, caller, options) : undefined, withoutKey }
+  return { withKey: isSampled ? Tracing.make(traces.tracer, caller, options) : undefined, withoutKey }
 }
 
-/** Handles a request with all of its spans below its own. */
-export const within = <A, E, R>(
-  span: Tracer.Span | undefined,
-  sampling: ReturnType<typeof sample>,
-  handled: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> => {
-  if (span !== undefined) return Tracing.within(span)(handled)
-  const caller = sampling?.caller
-  return caller === undefined ? handled : Effect.provideService(handled, Tracing.CallerTraceId, caller.traceId)
-}
-
-/** The attributes of a span whose request has its response. Its other headers and its query may hold secrets. */
-const attributesOf = (facts: RequestFacts, headers: Request["headers"]) => {
-  const [, name, port] = host.exec(headers["host"] ?? "") ?? []
-  return {
-    "server.address": name,
-    "server.port": port === undefined ? undefined : Number(port),
+/** Ends the span of a request that has its response. Its headers and its query may hold secrets. */
+export const end = (context: Context.Context<never>, span: Tracer.Span, facts: RequestFacts) => {
+  const attributes = {
     "http.request.method": isKnownMethod(facts.method) ? facts.method : "_OTHER",
     "url.scheme": "http",
     "url.path": facts.path,
@@ -66,15 +47,7 @@ const attributesOf = (facts: RequestFacts, headers: Request["headers"]) => {
     // Any other response is an answer.
     [Tracing.errorType]: facts.status >= 500 ? String(facts.status) : undefined
   }
-}
-
-export const end = (
-  context: Context.Context<never>,
-  span: Tracer.Span,
-  { headers }: Request,
-  facts: RequestFacts
-): void => {
-  for (const [key, value] of Object.entries(attributesOf(facts, headers))) {
+  for (const [key, value] of Object.entries(attributes)) {
     if (value !== undefined) span.attribute(key, value)
   }
   span.end(Tracing.now(context), Exit.void)

@@ -190,7 +190,7 @@ export const make = ({ secretKey, apiUrl }: Options) =>
         page: Psp.PageRequest
       ) {
         if ((page.startingAfter ?? "").length > longestId) return yield* new Psp.CursorUnknown()
-        const traceParent = yield* Tracing.outgoing
+        const traceParent = yield* Tracing.currentTraceParent
         const { data, has_more, lastResponse } = yield* Effect.tryPromise({
           try: (signal) =>
             calls.run({ signal, traceParent }, () =>

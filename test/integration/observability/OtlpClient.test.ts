@@ -21,7 +21,6 @@ const status =
 
 const hangs: Behaviour = () => undefined
 const resets: Behaviour = (response) => void response.socket?.resetAndDestroy()
-const saysNonsense: Behaviour = (response) => void response.socket?.end("ceci n'est pas HTTP\r\n\r\n")
 const neverEnds: Behaviour = (response) => {
   response.writeHead(200)
   const write = () => {
@@ -32,11 +31,7 @@ const neverEnds: Behaviour = (response) => {
 }
 
 /** A client with a collector that behaves so, and what it says. */
-const clientOf = Effect.fnUntraced(function* (
-  behaviour: Behaviour,
-  timeout: Duration.Input = "200 millis",
-  atOnce = 2
-) {
+const clientOf = Effect.fnUntraced(function* (behaviour: Behaviour, timeout = 200) {
   const collector = yield* OtlpCollector
   yield* collector.answer(behaviour)
   const failed: Array<Signal> = []
@@ -45,8 +40,8 @@ const clientOf = Effect.fnUntraced(function* (
     OtlpClient.make({
       signal,
       url: Redacted.make(new URL(`${collector.url}/v1/${signal}?token=secret-parameter`)),
-      timeout: Duration.fromInputUnsafe(timeout),
-      atOnce,
+      timeout,
+      atOnce: 2,
       health,
       tryFailed: () => failed.push(signal)
     })
@@ -65,13 +60,11 @@ const clientOf = Effect.fnUntraced(function* (
 
 layer(Layer.merge(OtlpCollector.layer, HttpClient.layer), live)("an export", (it) => {
   it.effect.each<readonly [name: string, behaviour: Behaviour, reason: string]>([
-    ["refuses", status(401), "status 401"],
     ["is elsewhere", status(307, { location: "/elsewhere" }), "status 307"],
     ["fails", status(503), "status 503"],
     ["has no time for an hour", status(429, { "retry-after": "3600" }), "status 429"],
     ["hangs", hangs, "No response in time"],
-    ["resets the connection", resets, "ECONNRESET"],
-    ["says nonsense", saysNonsense, "The connection failed"]
+    ["resets the connection", resets, "ECONNRESET"]
   ])("to a collector that %s fails in time, and says nothing of its secrets", ([, behaviour, reason]) =>
     Effect.gen(function* () {
       const { collector, failed, lines, send } = yield* clientOf(behaviour)
@@ -93,7 +86,7 @@ layer(Layer.merge(OtlpCollector.layer, HttpClient.layer), live)("an export", (it
       let tries = 0
       const { failed, lines, send } = yield* clientOf(
         (response) => (tries++ === 0 ? status(503) : takes)(response),
-        "5 seconds"
+        5000
       )
       yield* send("logs")
       assert.deepStrictEqual([tries, failed, lines], [2, ["logs"], []])
@@ -102,7 +95,7 @@ layer(Layer.merge(OtlpCollector.layer, HttpClient.layer), live)("an export", (it
 
   it.effect("to a collector whose response never ends is done when the status is there", () =>
     Effect.gen(function* () {
-      const { failed, send } = yield* clientOf(neverEnds, "5 seconds")
+      const { failed, send } = yield* clientOf(neverEnds, 5000)
       const [took] = yield* Effect.timed(send("traces"))
       assert.isBelow(Duration.toMillis(took), 2000)
       assert.deepStrictEqual(failed, [])
@@ -111,7 +104,7 @@ layer(Layer.merge(OtlpCollector.layer, HttpClient.layer), live)("an export", (it
 
   it.effect("is one of a few at once; one more fails at once", () =>
     Effect.gen(function* () {
-      const { collector, make } = yield* clientOf(hangs, "10 seconds")
+      const { collector, make } = yield* clientOf(hangs, 10_000)
       const client = yield* make("traces")
       const send = client.execute(HttpClientRequest.post(collector.url))
       const before = yield* collector.requests
@@ -126,7 +119,7 @@ layer(Layer.merge(OtlpCollector.layer, HttpClient.layer), live)("an export", (it
 
   it.effect("that fails has a line in the log for all signals, and one when all is well again", () =>
     Effect.gen(function* () {
-      const { collector, failed, lines, send } = yield* clientOf(status(400), "5 seconds")
+      const { collector, failed, lines, send } = yield* clientOf(status(400), 5000)
       for (const signal of ["traces", "metrics", "logs", "traces"] as const) yield* Effect.flip(send(signal))
       assert.strictEqual(lines.length, 1)
       assert.deepStrictEqual([...new Set(failed)], ["traces", "metrics", "logs"])

@@ -115,7 +115,7 @@ export const callerOf = (flags: "00" | "01") => {
 }
 
 /** The first use of a key on a day is recorded, sooner or later. */
-export const isOfUse = ({ attributes }: Span) => attributes["db.query.text"] === "select touch_api_key($1)"
+const isOfUse = ({ attributes }: Span) => attributes["db.query.text"] === "select touch_api_key($1)"
 
 const readOf = ({ attributes, parentSpanId }: Span) => {
   const text = String(attributes["db.query.text"])

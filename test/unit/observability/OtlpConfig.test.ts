@@ -1,34 +1,31 @@
 /** The standard variables of OpenTelemetry that the operators' guide lists. */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Option, Redacted } from "effect"
+import { Effect, Option, Redacted } from "effect"
 import * as Failure from "../../../src/process/Failure.ts"
 import { settingsOf } from "../../integration/observability/traced.ts"
 
 const secret = "s3cret"
 
 const anEndpoint = "an http or https URL without a password, such as http://127.0.0.1:4318"
-const aProtocol = "http/protobuf or http/json, such as http/protobuf: gRPC is not supported, got"
 const someHeaders = "headers such as x-api-key=secret,x-tenant=1, percent-encoded"
-const ratio = "a number from 0 to 1, such as 0.01, got"
 const samplers =
   "always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off or parentbased_traceidratio"
 
 /** Invalid values of a variable, each with what is expected. */
 const wrong: ReadonlyArray<readonly [variable: string, value: string, expected: string]> = [
-  ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", `${aProtocol} "grpc"`],
-  ["OTEL_EXPORTER_OTLP_PROTOCOL", "HTTP/JSON", `${aProtocol} "HTTP/JSON"`],
+  [
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+    "grpc",
+    'http/protobuf or http/json, such as http/protobuf: gRPC is not supported, got "grpc"'
+  ],
   ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "localhost:4318", anEndpoint],
   ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", `http://user:${secret}@host`, anEndpoint],
   ["OTEL_EXPORTER_OTLP_HEADERS", secret, someHeaders],
-  ["OTEL_EXPORTER_OTLP_HEADERS", `a b=${secret}`, someHeaders],
-  ["OTEL_EXPORTER_OTLP_HEADERS", `a=${secret}%zz`, someHeaders],
   ["OTEL_EXPORTER_OTLP_HEADERS", `a=${secret}%0d%0ab: c`, someHeaders],
   ["OTEL_TRACES_EXPORTER", "console", 'otlp or none, such as none, got "console"'],
-  ["OTEL_EXPORTER_OTLP_LOGS_COMPRESSION", "zstd", 'gzip or none, such as gzip, got "zstd"'],
   ["OTEL_EXPORTER_OTLP_TIMEOUT", "10s", 'an integer from 1 to 3600000, such as 10000, got "10s"'],
   ["OTEL_TRACES_SAMPLER", "sometimes", `${samplers}, such as parentbased_traceidratio, got "sometimes"`],
-  ["OTEL_TRACES_SAMPLER_ARG", "1%", `${ratio} "1%"`],
-  ["OTEL_TRACES_SAMPLER_ARG", "1.1", `${ratio} "1.1"`],
+  ["OTEL_TRACES_SAMPLER_ARG", "1.1", 'a number from 0 to 1, such as 0.01, got "1.1"'],
   [
     "OTEL_RESOURCE_ATTRIBUTES",
     "region",
@@ -61,7 +58,7 @@ describe("the variables of OpenTelemetry", () => {
         const { compression, headers, protocol, timeout, url } = Option.getOrThrow(settings[signal])
         assert.strictEqual(Redacted.value(url).href, `http://collector:4318/base/v1/${signal}`)
         assert.deepStrictEqual(Redacted.value(headers), {})
-        assert.deepStrictEqual([compression, protocol, Duration.toSeconds(timeout)], ["none", "http/protobuf", 10])
+        assert.deepStrictEqual([compression, protocol, timeout], ["none", "http/protobuf", 10_000])
       }
       assert.deepStrictEqual([settings.sampler, settings.ratio], ["parentbased_always_on", 1])
     })
@@ -81,7 +78,7 @@ describe("the variables of OpenTelemetry", () => {
       const traces = Option.getOrThrow(settings.traces)
       assert.strictEqual(Redacted.value(traces.url).href, "https://traces.example.com/otlp?token=1")
       assert.deepStrictEqual(Redacted.value(traces.headers), { authorization: "Basic dHJhY2Vz" })
-      assert.deepStrictEqual([traces.protocol, Duration.toMillis(traces.timeout)], ["http/json", 500])
+      assert.deepStrictEqual([traces.protocol, traces.timeout], ["http/json", 500])
       assert.isTrue(Option.isNone(settings.metrics))
       const logs = Option.getOrThrow(settings.logs)
       assert.deepStrictEqual(Redacted.value(logs.headers), { authorization: "Bearer all", "x-tenant": "1" })

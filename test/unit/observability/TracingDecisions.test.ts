@@ -1,7 +1,9 @@
 /** Which requests are sampled, and which span a caller names. */
 import { assert, describe, it } from "@effect/vitest"
-import { Array, Effect, References, Tracer } from "effect"
-import { Hex } from "effect/encoding"
+import { Context, Effect, References, Tracer } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { Account } from "../../../src/observability/RequestFacts.ts"
+import * as ServerSpan from "../../../src/observability/ServerSpan.ts"
 import * as Tracing from "../../../src/observability/Tracing.ts"
 
 const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"]
@@ -17,28 +19,12 @@ describe("a sampler", () => {
     ["parentbased_traceidratio", false, true, false],
     ["traceidratio", false, false, false]
   ] as const)("%s without a parent, with a sampled one, and with one that is not", (name, alone, taken, left) => {
-    const traces = {
-      tracer: Tracer.make({ span: (options) => new Tracer.NativeSpan(options) }),
-      sampler: Tracing.makeSampler(name, 0)
-    }
+    const traces = { tracer: Tracer.nativeTracer, sampler: Tracing.makeSampler(name, 0) }
     const root = { name: "run", kind: "internal", startTime: 0n } as const
     assert.deepStrictEqual(
       [undefined, parent(true), parent(false)].map((before) => Tracing.start(traces, root, before) !== undefined),
       [alone, taken, left]
     )
-  })
-
-  it("by ratio takes so many of all, and all that a smaller ratio takes", () => {
-    const ids = Array.makeBy(20_000, () => Hex.random(32))
-    const takenAt = (ratio: number) => ids.filter(Tracing.makeSampler("traceidratio", ratio).takes)
-    assert.strictEqual(takenAt(1).length, ids.length)
-    assert.strictEqual(takenAt(0).length, 0)
-    const [few, half] = [takenAt(0.01), new Set(takenAt(0.5))]
-    assert.isAbove(few.length, 120)
-    assert.isBelow(few.length, 280)
-    assert.isAbove(half.size, 9600)
-    assert.isBelow(half.size, 10_400)
-    assert.isTrue(few.every((id) => half.has(id)))
   })
 
   // The threshold of a probability in the specification: 56 bits from the right, and those at or above it are taken.
@@ -54,16 +40,39 @@ describe("a sampler", () => {
 
 describe("a traceparent", () => {
   it.each([true, false])("is read as it is written, sampled: %s", (sampled) => {
-    const header = `00-${traceId}-${spanId}-0${sampled ? 1 : 0}`
-    const found = Tracing.parseTraceParent(header)
-    assert.deepInclude(found, { traceId, spanId, sampled })
-    assert.strictEqual(found && Tracing.traceParentOf(found), header)
+    assert.deepInclude(parent(sampled), { traceId, spanId, sampled })
   })
 
-  it.each([undefined, null, "", "garbage", `00-${"0".repeat(32)}-${spanId}-01`, `00-${traceId}-${spanId}`])(
-    "that is %j is as if there were none",
-    (header) => assert.isUndefined(Tracing.parseTraceParent(header))
+  it.each([null, "garbage", `00-${"0".repeat(32)}-${spanId}-01`])("that is %j is as if there were none", (header) =>
+    assert.isUndefined(Tracing.parseTraceParent(header))
   )
+})
+
+describe("a request whose caller chose an id that is sampled", () => {
+  const given = { id: "id", method: "POST", path: "/", endpoint: "/", userAgent: undefined, address: undefined }
+  // A sampler by ratio takes it, however small the ratio.
+  const headers = { traceparent: `00-${"f".repeat(32)}-${spanId}-01` }
+  const request = HttpServerRequest.fromWeb(new Request("http://localhost/", { headers }))
+
+  it.each([
+    ["traceidratio", false],
+    ["parentbased_always_off", true]
+  ] as const)("is sampled by %s only if it has a key: %s", (name, isSampled) => {
+    const traces = { tracer: Tracer.nativeTracer, sampler: Tracing.makeSampler(name, 0.000_001) }
+    const found = ServerSpan.sample(Context.make(Tracing.Traces, traces), request, new Account(given))
+    assert.isUndefined(found?.withoutKey)
+    assert.strictEqual(found?.withKey !== undefined, isSampled)
+  })
+})
+
+it("an exported text is one line, bounded, and without secrets", () => {
+  const span = Tracing.make(Tracing.describing(Tracer.nativeTracer), undefined, {
+    name: "a",
+    kind: "client",
+    startTime: 0n
+  })
+  span.attribute("text", `  select 1\n  from a where b = 'Bearer secret' ${"x".repeat(5000)}`)
+  assert.match(String(span.attributes.get("text")), /^select 1 from a where b = 'Bearer …' x{4000,}…/)
 })
 
 describe("a run within a trace", () => {
