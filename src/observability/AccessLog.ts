@@ -1,6 +1,6 @@
 /** The access log: a line for each request. src/operations/README.md lists its fields. */
 import { Clock, Effect, LogLevel } from "effect"
-import { type Format, formats, isoTime, type Options, withoutSecrets } from "./Logging.ts"
+import { type Format, formats, type Options, withoutSecrets } from "./Logging.ts"
 import { LogWriter } from "./LogWriter.ts"
 import { isProbe, type RequestFacts } from "./RequestFacts.ts"
 
@@ -39,17 +39,11 @@ const lineOf = ({ begin, end, plain, text }: Format) => {
     end
 }
 
-/** The same fields for a person, after the time of day. */
-const pretty: Format = {
-  ...formats.logfmt,
-  begin: (time, level, message) => `[${isoTime(time).slice(11, 23)}] ${level.toUpperCase()} ${message}`
-}
-
 /** An observer of requests that logs each of them. */
 export const make = Effect.fnUntraced(function* ({ format, level }: Options) {
   const clock = yield* Clock.Clock
   const { write } = yield* LogWriter
-  const line = lineOf(format === "pretty" ? pretty : formats[format])
+  const line = lineOf(formats[format])
   return (facts: RequestFacts) => {
     const own = isProbe(facts) ? "Debug" : "Info"
     if (LogLevel.isLessThan(own, level)) return

@@ -3,16 +3,13 @@
  * in memory, and past a bound, lines are dropped and counted.
  *
  * A line is written at once if nothing was written a short while ago, and otherwise together with others. `kill -9` can
- * lose the lines of the last 100 milliseconds.
+ * lose the lines of the last 20 milliseconds.
  */
 import { writeSync } from "node:fs"
-import { Context, Effect, Layer, Predicate } from "effect"
+import { Clock, Context, Effect, Layer, Predicate } from "effect"
 import * as Series from "./Series.ts"
 
-/** The time in which lines gather, in milliseconds. */
-const window = 100
-
-/** The delay before a full pipe is tried again, in milliseconds. */
+/** The time in which lines gather, and the delay before a full pipe is tried again, in milliseconds. */
 const pause = 20
 
 /** The number of bytes that a pipe takes as a whole, so that lines of several processes do not mix. */
@@ -74,17 +71,15 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
     }
   }
 
-  const rest = () => {
+  const flushLater = () => {
     if (isEnding) return
     // oxlint-disable-next-line effecttsgo/global-timers -- loggers are called outside of fibers, and after the last one
-    timer ??= setTimeout(tick, failure === undefined ? window : pause).unref()
-  }
-
-  const tick = () => {
-    timer = undefined
-    if (failure === undefined && groups.length === 0 && unannounced === 0) return
-    flush()
-    rest()
+    timer ??= setTimeout(() => {
+      timer = undefined
+      if (failure === undefined && groups.length === 0 && unannounced === 0) return
+      flush()
+      flushLater()
+    }, pause).unref()
   }
 
   return {
@@ -93,12 +88,12 @@ export const make = ({ capacity = 4 * 1024 * 1024, fd, notice }: Options) => {
       if (unannounced > 0 || queued + line.length > capacity) {
         dropped++
         unannounced++
-        return rest()
+      } else {
+        push(line)
+        const isDue = isUrgent || isEnding || timer === undefined || queued > atomic
+        if (failure === undefined && isDue) flush()
       }
-      push(line)
-      const isDue = isUrgent || isEnding || timer === undefined || queued > atomic
-      if (failure === undefined && isDue) flush()
-      rest()
+      flushLater()
     },
     dropped: () => dropped,
     /** Writes the last lines, and waits for the reader for a moment: for the end of the process. Nothing is tried again. */
@@ -120,12 +115,14 @@ export type Writer = ReturnType<typeof make>
 
 export class LogWriter extends Context.Service<LogWriter, Writer>()("practice-data/observability/LogWriter") {
   /** Writes to standard output. The last lines are written when the process ends, unless it is killed. */
-  static readonly layer = (notice: Options["notice"]) =>
+  static readonly layer = (notice: (dropped: number, time: number) => string) =>
     Layer.effect(
       LogWriter,
       Effect.gen(function* () {
+        const clock = yield* Clock.Clock
+        const noticeNow = (dropped: number) => notice(dropped, clock.currentTimeMillisUnsafe())
         // With its own stream over it, Node makes a pipe or a socket one that does not block.
-        const writer = make({ fd: process.stdout.fd, notice })
+        const writer = make({ fd: process.stdout.fd, notice: noticeNow })
         process.once("exit", writer.end)
         const { read } = yield* Series.current
         yield* read("practice_data_log_lines_dropped_total", writer.dropped)

@@ -6,7 +6,7 @@
 import { Console as NodeConsole } from "node:console"
 import { Writable } from "node:stream"
 import { inspect } from "node:util"
-import { Cause, Clock, Console, DateTime, Effect, Layer, Logger, LogLevel, Predicate, References } from "effect"
+import { Cause, Console, DateTime, Effect, Layer, Logger, LogLevel, Predicate, References } from "effect"
 import { printable } from "../process/Printed.ts"
 import { LogWriter, type Writer } from "./LogWriter.ts"
 
@@ -42,8 +42,14 @@ const simple = /^[\w./:@+,;()-]+$/
 
 const bare = (text: string) => (simple.test(text) ? text : quoted(text))
 
-/** A time as in ISO 8601, in UTC with milliseconds. */
-export const isoTime = (time: number): string => DateTime.formatIso(DateTime.makeUnsafe(time))
+const isoTime = (time: number) => DateTime.formatIso(DateTime.makeUnsafe(time))
+
+const logfmt: Format = {
+  begin: (time, level, message) => `time=${isoTime(time)} level=${level.toUpperCase()} message=${bare(message)}`,
+  text: (name, value) => ` ${name}=${bare(value)}`,
+  plain: (name, value) => ` ${name}=${value}`,
+  end: "\n"
+}
 
 export const formats = {
   /** One JSON object a line. */
@@ -55,16 +61,16 @@ export const formats = {
     end: "}\n"
   },
   /** `name=value`, with quotes where they are needed. */
-  logfmt: {
-    begin: (time, level, message) => `time=${isoTime(time)} level=${level.toUpperCase()} message=${bare(message)}`,
-    text: (name, value) => ` ${name}=${bare(value)}`,
-    plain: (name, value) => ` ${name}=${value}`,
-    end: "\n"
+  logfmt,
+  /** The same fields for a person, after the time of day. */
+  pretty: {
+    ...logfmt,
+    begin: (time, level, message) => `[${isoTime(time).slice(11, 23)}] ${level.toUpperCase()} ${message}`
   }
 } satisfies Readonly<Record<string, Format>>
 
 export interface Options {
-  readonly format: keyof typeof formats | "pretty"
+  readonly format: keyof typeof formats
   readonly level: LogLevel.LogLevel
 }
 
@@ -77,9 +83,8 @@ const shown = (value: unknown) =>
 
 const field = (format: Format, name: string, value: unknown) => {
   if (value === undefined || value === null) return ""
-  return Predicate.isNumber(value) || Predicate.isBoolean(value)
-    ? format.plain(name, value)
-    : format.text(name, safe(shown(value)))
+  if (Predicate.isNumber(value) || Predicate.isBoolean(value)) return format.plain(name, value)
+  return format.text(name, safe(shown(value)))
 }
 
 /**
@@ -101,27 +106,21 @@ const structured = (format: Format, { write }: Writer) =>
   })
 
 /** A console that writes to standard output through the writer, at once: a person reads it. */
-const consoleOver = ({ write }: Writer): Console.Console =>
-  Object.assign(
-    new NodeConsole({
-      stdout: new Writable({
-        decodeStrings: false,
-        write: (text, _, done) => {
-          write(withoutSecrets(String(text)), true)
-          done()
-        }
-      }),
-      stderr: process.stderr,
-      colorMode: process.stdout.isTTY
-    })
-  )
-
-const noticeOf = (format: Options["format"], clock: Clock.Clock) => (dropped: number) => {
-  const message = "Log lines were dropped: nobody read standard output"
-  if (format === "pretty") return `${message} (lines: ${dropped})\n`
-  const { begin, end, plain } = formats[format]
-  return begin(clock.currentTimeMillisUnsafe(), "Warn", message) + plain("lines", dropped) + end
+const consoleOver = ({ write }: Writer): Console.Console => {
+  const stdout = new Writable({
+    decodeStrings: false,
+    write: (text, _, done) => {
+      write(withoutSecrets(String(text)), true)
+      done()
+    }
+  })
+  return Object.assign(new NodeConsole({ stdout, stderr: process.stderr, colorMode: process.stdout.isTTY }))
 }
+
+const noticeOf =
+  ({ begin, end, plain }: Format) =>
+  (dropped: number, time: number) =>
+    begin(time, "Warn", "Log lines were dropped: nobody read standard output") + plain("lines", dropped) + end
 
 /** The loggers, the console and the level of everything that is built with this layer, over a writer. */
 export const layerNoDeps = ({ format, level }: Options) =>
@@ -141,7 +140,4 @@ export const layerNoDeps = ({ format, level }: Options) =>
 
 /** The same, to standard output. */
 export const layer = (options: Options) =>
-  Layer.provideMerge(
-    layerNoDeps(options),
-    Layer.unwrap(Effect.map(Clock.Clock, (clock) => LogWriter.layer(noticeOf(options.format, clock))))
-  )
+  Layer.provideMerge(layerNoDeps(options), LogWriter.layer(noticeOf(formats[options.format])))

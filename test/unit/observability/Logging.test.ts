@@ -60,19 +60,6 @@ test("a text is shown up to 2,000 characters, or another bound, with its length"
   assert.strictEqual(Logging.safe("x".repeat(10), 4), "xxxx… (10 characters)")
 })
 
-it.effect("an error is such a text, with its stack", () =>
-  Effect.gen(function* () {
-    const error = new Error(`It failed: ${secrets.map(([text]) => text).join(" ")} ${"x".repeat(5000)}`)
-    const message = yield* line(Effect.logError("A bug", error.message))
-    const cause = yield* line(Effect.catchCause(Effect.die(error), (found) => Effect.logError("A bug", found)))
-    for (const each of [...message, ...cause]) {
-      assert.isBelow(each.length, 2200)
-      assert.include(each, "It failed: pda_live_a1B2…")
-      assert.notMatch(each, /c2VjcmV0|51Habcdef|hunter2|abc\.def|dXNl/)
-    }
-  })
-)
-
 const within = (sampled: boolean) =>
   Effect.withParentSpan(Effect.logInfo("Here"), Tracer.externalSpan({ traceId: "t", spanId: "s", sampled }))
 
