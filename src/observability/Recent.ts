@@ -2,13 +2,11 @@
  * The requests of the last hour, by minute, and of the last day, by five minutes: for the operators' page, also where
  * nobody collects metrics. It takes at most 8 MB, whatever is requested.
  */
-import { Clock, Context, Effect, Layer, Record, type Types } from "effect"
+import { Clock, Context, Effect, Layer, Record } from "effect"
 import type { RequestFacts } from "./RequestFacts.ts"
 
 /** The upper ends of the buckets of latencies, in milliseconds. The last bucket has no end. */
-export const bounds = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] as const
-
-const all = bounds.length + 1
+const bounds = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
 
 const minute = 60_000
 
@@ -46,27 +44,21 @@ export type Snapshot = { readonly [Name in keyof typeof lengths]: Window }
 
 export type Observed = Pick<RequestFacts, "endpoint" | "organization" | "status" | "duration" | "polled" | "refusal">
 
-export const others = "others"
+const others = "others"
 
 /** The most organizations in the slot that counts, since a client may make up any number; in a slot before; in a window. */
 const mostOrganizations = { running: 1000, slot: 50, window: 200 } as const
 
 const longestName = 64
 
-type Summed = Types.DeepMutable<Counts>
-
 /** Without a prototype: a name may be `__proto__`. */
-type Rows<Row> = { [name: string]: Row }
-const noRows = <Row>(): Rows<Row> => Object.create(null)
+const noRows = <Row>(): Record<string, Row> => Object.create(null)
 
-const zero = (): Summed => ({
-  requests: 0,
-  clientErrors: 0,
-  serverErrors: 0,
-  latency: Array.from({ length: all }, () => 0)
-})
+const zero = () => ({ requests: 0, clientErrors: 0, serverErrors: 0, latency: [...bounds, Infinity].map(() => 0) })
 
-const add = (to: Summed, from: Counts) => {
+type Sum = ReturnType<typeof zero>
+
+const add = (to: Sum, from: Counts) => {
   to.requests += from.requests
   to.clientErrors += from.clientErrors
   to.serverErrors += from.serverErrors
@@ -81,13 +73,13 @@ export const none: Counts = zero()
 export const plus = (one: Counts, two: Counts): Counts => add(add(zero(), one), two)
 
 const sumOf = (entries: ReadonlyArray<readonly [name: string, counts: Counts]>) => {
-  const rows = noRows<Summed>()
+  const rows = noRows<Sum>()
   for (const [name, counts] of entries) add((rows[name] ??= zero()), counts)
   return rows
 }
 
 /** The rows with the most requests, and one of all others. */
-const mostActive = (rows: Rows<Summed>, most: number) => {
+const mostActive = (rows: Record<string, Sum>, most: number) => {
   const names = Object.entries(rows).filter(([name]) => name !== others)
   if (names.length <= most) return rows
   const kept = Object.fromEntries(names.toSorted(([, one], [, two]) => two.requests - one.requests).slice(0, most))
@@ -99,8 +91,8 @@ const windowOf = (parts: ReadonlyArray<Window>): Window => {
   const points = sumOf(parts.flatMap((part) => part.points.map((point) => [String(point.start), point] as const)))
   const organizations = sumOf(parts.flatMap((part) => Object.entries(part.organizations)))
   const refused = noRows<number>()
-  for (const [reason, count] of parts.flatMap((part) => Object.entries(part.refused))) {
-    refused[reason] = (refused[reason] ?? 0) + count
+  for (const [reason, requests] of parts.flatMap((part) => Object.entries(part.refused))) {
+    refused[reason] = (refused[reason] ?? 0) + requests
   }
   return {
     points: Object.entries(points)
@@ -116,9 +108,7 @@ const windowOf = (parts: ReadonlyArray<Window>): Window => {
 const shortened = (name: string) =>
   name.length <= longestName ? name : Buffer.from(name.slice(0, longestName)).toString()
 
-const bucketOf = (duration: number) => (bounds.findIndex((bound) => duration <= bound) + all) % all
-
-const count = (counts: Summed, status: number, bucket: number) => {
+const count = (counts: Sum, status: number, bucket: number) => {
   counts.requests += 1
   if (status >= 500) counts.serverErrors += 1
   else if (status >= 400) counts.clientErrors += 1
@@ -132,8 +122,8 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
       start,
       total,
       points: [total],
-      endpoints: noRows<Summed>(),
-      organizations: noRows<Summed>(),
+      endpoints: noRows<Sum>(),
+      organizations: noRows<Sum>(),
       organizationsCounted: 0,
       refused: noRows<number>()
     }
@@ -151,7 +141,8 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
     record: (now: number, { duration, endpoint, organization, polled, refusal, status }: Observed) => {
       const slot = slotOf(now)
       const { endpoints, organizations, refused, total } = slot
-      const bucket = bucketOf(duration - polled)
+      const found = bounds.findIndex((bound) => duration - polled <= bound)
+      const bucket = found === -1 ? bounds.length : found
       count(total, status, bucket)
       count((endpoints[endpoint] ??= zero()), status, bucket)
       if (organization !== undefined) {
@@ -171,8 +162,9 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
 export const make = () => {
   const windows = Record.map(lengths, makeSlots)
   return {
-    record: (now: number, observed: Observed): void => {
-      for (const { record } of Object.values(windows)) record(now, observed)
+    record: (now: number, observed: Observed) => {
+      windows.hour.record(now, observed)
+      windows.day.record(now, observed)
     },
     snapshot: (now: number): Snapshot => Record.map(windows, ({ window }) => window(now))
   }
@@ -201,16 +193,12 @@ export const merge = (snapshots: ReadonlyArray<Snapshot>): Snapshot =>
 export const quantile = (counts: ReadonlyArray<number>, share: number): number | undefined => {
   const requests = counts.reduce((sum, each) => sum + each, 0)
   if (requests === 0) return undefined
-  const rank = share * requests
-  let before = 0
+  let rank = share * requests
   for (const [bucket, inBucket] of counts.entries()) {
-    if (inBucket > 0 && before + inBucket >= rank) {
-      const upper = bounds[bucket]
-      if (upper === undefined) return Infinity
-      const lower = bounds[bucket - 1] ?? 0
-      return lower + ((upper - lower) * (rank - before)) / inBucket
-    }
-    before += inBucket
+    const lower = bounds[bucket - 1] ?? 0
+    const upper = bounds[bucket] ?? Infinity
+    if (inBucket >= rank) return lower + ((upper - lower) * rank) / inBucket
+    rank -= inBucket
   }
   return Infinity
 }

@@ -30,7 +30,7 @@ export class Account {
   readonly address: string | undefined
   /** 499 if the client left before the response. */
   status = 0
-  /** The length of the response's body, as it is sent. */
+  /** The length of the body as it is sent. */
   bytes = 0
   /** From the request to its response. */
   duration = 0
@@ -95,7 +95,7 @@ export const note = (noted: Noted): Effect.Effect<void> =>
     return Effect.void
   })
 
-/** Observers of requests, called synchronously with facts that they must neither change nor keep. */
+/** Observers of requests, which must neither change nor keep the facts. */
 export const RequestObservers = Context.Reference<ReadonlyArray<(facts: RequestFacts) => void>>(
   "practice-data/observability/RequestObservers",
   { defaultValue: () => [] }
@@ -114,7 +114,7 @@ export const polling = <A, E, R>(waiting: Effect.Effect<A, E, R>): Effect.Effect
     return Effect.onExit(waiting, () => note({ polled: now(clock) - begun }))
   })
 
-/** The path of a request, without its query. */
+/** The path of a URL without its query. */
 export const pathOf = (url: string): string => {
   const end = url.indexOf("?")
   return end === -1 ? url : url.slice(0, end)
