@@ -6,7 +6,7 @@
 import { Console as NodeConsole } from "node:console"
 import { Writable } from "node:stream"
 import { inspect } from "node:util"
-import { Cause, Console, DateTime, Effect, Layer, Logger, LogLevel, Predicate, References } from "effect"
+import { Cause, Console, DateTime, Effect, Layer, Logger, LogLevel, Predicate, Record, References } from "effect"
 import { printable } from "../process/Printed.ts"
 import { LogWriter, type Writer } from "./LogWriter.ts"
 
@@ -22,52 +22,45 @@ export const withoutSecrets = (text: string): string =>
         .replaceAll(/:\/\/[^/\s]*@/g, "://…@")
     : text
 
-export interface Format {
-  /** The line up to its message. */
-  readonly begin: (time: number, level: LogLevel.LogLevel, message: string) => string
-  readonly text: (name: string, value: string) => string
-  readonly plain: (name: string, value: number | boolean) => string
-  readonly end: string
-}
+/** The fields of a line in their order. Undefined ones are left out. */
+type Fields = Readonly<Record<string, string | number | boolean | undefined>>
 
 const notAscii = /[^\x20-\x7e]/
 
-const quoted = (text: string) => {
-  // oxlint-disable-next-line effecttsgo/prefer-schema-over-json -- a string, on the path of each request
-  const json = JSON.stringify(text)
-  return notAscii.test(json) ? printable(json) : json
+const json = (value: Fields | string) => {
+  // oxlint-disable-next-line effecttsgo/prefer-schema-over-json -- texts and numbers, on the path of each request
+  const text = JSON.stringify(value)
+  return notAscii.test(text) ? printable(text) : text
 }
 
 const simple = /^[\w./:@+,;()-]+$/
 
-const bare = (text: string) => (simple.test(text) ? text : quoted(text))
-
-const isoTime = (time: number) => DateTime.formatIso(DateTime.makeUnsafe(time))
-
-const logfmt: Format = {
-  begin: (time, level, message) => `time=${isoTime(time)} level=${level.toUpperCase()} message=${bare(message)}`,
-  text: (name, value) => ` ${name}=${bare(value)}`,
-  plain: (name, value) => ` ${name}=${value}`,
-  end: "\n"
+const logfmt = (fields: Fields) => {
+  let line = ""
+  for (const name in fields) {
+    const value = fields[name]
+    if (value === undefined) continue
+    line += ` ${name}=${Predicate.isString(value) && !simple.test(value) ? json(value) : value}`
+  }
+  return line.slice(1)
 }
 
+/** The lines of fields that begin as `headOf` says. */
 export const formats = {
   /** One JSON object a line. */
-  json: {
-    begin: (time, level, message) =>
-      `{"time":"${isoTime(time)}","level":"${level.toUpperCase()}","message":${quoted(message)}`,
-    text: (name, value) => `,"${name}":${quoted(value)}`,
-    plain: (name, value) => `,"${name}":${value}`,
-    end: "}\n"
-  },
+  json: (fields) => `${json(fields)}\n`,
   /** `name=value`, with quotes where they are needed. */
-  logfmt,
+  logfmt: (fields) => `${logfmt(fields)}\n`,
   /** The same fields for a person, after the time of day. */
-  pretty: {
-    ...logfmt,
-    begin: (time, level, message) => `[${isoTime(time).slice(11, 23)}] ${level.toUpperCase()} ${message}`
-  }
-} satisfies Readonly<Record<string, Format>>
+  pretty: ({ level, message, time, ...others }) =>
+    `[${time.slice(11, 23)}] ${level} ${message} ${logfmt(others)}`.trimEnd() + "\n"
+} satisfies Readonly<Record<string, (fields: Fields & ReturnType<typeof headOf>) => string>>
+
+export const headOf = (time: number, level: LogLevel.LogLevel, message: string) => ({
+  time: DateTime.formatIso(DateTime.makeUnsafe(time)),
+  level: level.toUpperCase(),
+  message
+})
 
 export interface Options {
   readonly format: keyof typeof formats
@@ -81,28 +74,27 @@ export const safe = (text: string, longest = 2000): string =>
 const shown = (value: unknown) =>
   Predicate.isString(value) ? value : inspect(value, { depth: 4, breakLength: Infinity, maxStringLength: 1000 })
 
-const field = (format: Format, name: string, value: unknown) => {
-  if (value === undefined || value === null) return ""
-  if (Predicate.isNumber(value) || Predicate.isBoolean(value)) return format.plain(name, value)
-  return format.text(name, safe(shown(value)))
+const valueOf = (value: unknown) => {
+  if (value === undefined || value === null) return undefined
+  return Predicate.isNumber(value) || Predicate.isBoolean(value) ? value : safe(shown(value))
 }
 
 /**
  * A logger for machines. The parts of a message after the first are its `detail`; annotations are fields of their own. A
  * line of a sampled trace has its ids.
  */
-const structured = (format: Format, { write }: Writer) =>
+const structured = (format: Options["format"], { write }: Writer) =>
   Logger.make<unknown, void>(({ cause, date, fiber, logLevel, message }) => {
     const [first, ...details]: ReadonlyArray<unknown> = Array.isArray(message) ? message : [message]
-    let line = format.begin(date.getTime(), logLevel, safe(shown(first)))
-    if (details.length > 0) line += format.text("detail", safe(details.map(shown).join(" ")))
-    for (const [name, value] of Object.entries(fiber.getRef(References.CurrentLogAnnotations))) {
-      line += field(format, name, value)
-    }
-    if (cause.reasons.length > 0) line += format.text("cause", safe(Cause.pretty(cause)))
     const { span } = fiber.cache
-    if (span?.sampled === true) line += format.text("trace_id", span.traceId) + format.text("span_id", span.spanId)
-    write(line + format.end, LogLevel.isGreaterThanOrEqualTo(logLevel, "Warn"))
+    const line = formats[format]({
+      ...headOf(date.getTime(), logLevel, safe(shown(first))),
+      detail: details.length === 0 ? undefined : safe(details.map(shown).join(" ")),
+      ...Record.map(fiber.getRef(References.CurrentLogAnnotations), valueOf),
+      ...(cause.reasons.length > 0 && { cause: safe(Cause.pretty(cause)) }),
+      ...(span?.sampled === true && { trace_id: span.traceId, span_id: span.spanId })
+    })
+    write(line, LogLevel.isGreaterThanOrEqualTo(logLevel, "Warn"))
   })
 
 /** A console that writes to standard output through the writer, at once: a person reads it. */
@@ -117,10 +109,8 @@ const consoleOver = ({ write }: Writer): Console.Console => {
   return Object.assign(new NodeConsole({ stdout, stderr: process.stderr, colorMode: process.stdout.isTTY }))
 }
 
-const noticeOf =
-  ({ begin, end, plain }: Format) =>
-  (dropped: number, time: number) =>
-    begin(time, "Warn", "Log lines were dropped: nobody read standard output") + plain("lines", dropped) + end
+const noticeOf = (format: Options["format"]) => (lines: number, time: number) =>
+  formats[format]({ ...headOf(time, "Warn", "Log lines were dropped: nobody read standard output"), lines })
 
 /** The loggers, the console and the level of everything that is built with this layer, over a writer. */
 export const layerNoDeps = ({ format, level }: Options) =>
@@ -130,7 +120,7 @@ export const layerNoDeps = ({ format, level }: Options) =>
         Logger.layer([
           format === "pretty"
             ? Logger.consolePretty({ formatDate: (date) => date.toISOString() })
-            : structured(formats[format], writer)
+            : structured(format, writer)
         ]),
         Layer.succeed(Console.Console, consoleOver(writer)),
         Layer.succeed(References.MinimumLogLevel, level)
@@ -140,4 +130,4 @@ export const layerNoDeps = ({ format, level }: Options) =>
 
 /** The same, to standard output. */
 export const layer = (options: Options) =>
-  Layer.provideMerge(layerNoDeps(options), LogWriter.layer(noticeOf(formats[options.format])))
+  Layer.provideMerge(layerNoDeps(options), LogWriter.layer(noticeOf(options.format)))

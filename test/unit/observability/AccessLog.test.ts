@@ -6,7 +6,7 @@ import { taskIdOf } from "../../../src/deletions/Delivery.ts"
 import { IntakeSecrets } from "../../../src/deletions/IntakeSecrets.ts"
 import { Scheduler } from "../../../src/deletions/Scheduler.ts"
 import { SchedulerUnavailable } from "../../../src/deletions/Task.ts"
-import { formats } from "../../../src/observability/Logging.ts"
+import { formats, headOf } from "../../../src/observability/Logging.ts"
 import { Account, note, Note, polling } from "../../../src/observability/RequestFacts.ts"
 import { deliver, layerIntake, layerMemory } from "../../support/deletions/intake.ts"
 import { InProcess, key, layerDemo, layerDemoBut, send, type Sent } from "../../support/inProcess.ts"
@@ -159,13 +159,12 @@ const hostile = ['a"b\\c', 'a\r\n{"level":"FATAL"}', "a\u001b[31mb", "a\u2028b\u
 
 describe("a text that wants to be more than a value", () => {
   test.each(hostile)("%j is one in json and in logfmt", (text) => {
-    const { json, logfmt } = formats
-    const line = json.begin(0, "Info", "m") + json.text("user_agent", text) + json.end
+    const fields = { ...headOf(0, "Info", "m"), user_agent: text }
+    const line = formats.json(fields)
     // oxlint-disable-next-line no-control-regex -- what may not be in it
     assert.match(line, /^[^\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]*\n$/)
     assert.strictEqual(parse(line)["user_agent"], text)
-    const plain = logfmt.begin(0, "Info", "m") + logfmt.text("user_agent", text) + logfmt.end
-    const value = /^time=\S+ level=INFO message=m user_agent=(.*)\n$/.exec(plain)?.[1] ?? ""
+    const value = /^time=\S+ level=INFO message=m user_agent=(.*)\n$/.exec(formats.logfmt(fields))?.[1] ?? ""
     const decoded = Schema.decodeOption(Schema.fromJsonString(Schema.String))(value)
     if (Option.isSome(decoded)) assert.strictEqual(decoded.value, text)
     else assert.match(value, /^[^\s"=]*$/)
