@@ -11,7 +11,6 @@ import * as Listening from "../../support/Listening.ts"
 /** A message of the official definitions. */
 interface Message {
   readonly decode: (bytes: Uint8Array) => unknown
-  readonly encode: (message: unknown) => { readonly finish: () => Uint8Array }
   readonly fromObject: (value: unknown) => unknown
   readonly toObject: (message: unknown, options: object) => unknown
 }
@@ -124,14 +123,6 @@ const metricsOf = ({ resourceMetrics = [] }: typeof Export.Type) =>
       total: sum?.dataPoints.reduce((total, { asDouble = 0 }) => total + asDouble, 0) ?? Number.NaN
     }))
 
-/** A request that came in. `isWhole`: its body is what the definitions make of it when they have read it. */
-export interface Seen {
-  readonly path: string
-  readonly headers: IncomingMessage["headers"]
-  readonly body: Buffer
-  readonly isWhole: boolean
-}
-
 /** A response of the collector. */
 export type Behaviour = (response: ServerResponse) => void
 
@@ -144,7 +135,7 @@ const parsed = (text: string): unknown =>
   )
 
 const make = Effect.gen(function* () {
-  const seen: Array<Seen> = []
+  const seen: Array<{ readonly path: string; readonly headers: IncomingMessage["headers"]; readonly body: Buffer }> = []
   const spans: Array<Span> = []
   const lines: Array<ReturnType<typeof linesOf>[number]> = []
   const metrics = new Map<string, ReturnType<typeof metricsOf>[number]>()
@@ -158,8 +149,7 @@ const make = Effect.gen(function* () {
     const type = messages[path]
     const isJson = headers["content-type"] === "application/json"
     const message = isJson ? type.fromObject(parsed(body.toString())) : type.decode(body)
-    const isWhole = isJson || type.encode(message).finish().length === body.length
-    seen.push({ path, headers, body, isWhole })
+    seen.push({ path, headers, body })
     const options = { longs: String, enums: String, bytes: String, arrays: true, defaults: path !== "/v1/metrics" }
     const found = decode(plain(type.toObject(message, options)))
     spans.push(...spansOf(found))
