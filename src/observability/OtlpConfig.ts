@@ -1,9 +1,10 @@
 /** The standard variables of OpenTelemetry for traces, metrics and logs. Without an endpoint nothing is exported. */
-import { Config, Option, Redacted } from "effect"
+import { Config, Option, Record, Redacted } from "effect"
 import * as Variable from "../process/Variable.ts"
 import { samplers } from "./Tracing.ts"
 
-export type Signal = "traces" | "metrics" | "logs"
+const signals = { traces: "TRACES", metrics: "METRICS", logs: "LOGS" } as const
+export type Signal = keyof typeof signals
 
 const url = (name: string) =>
   Variable.variable(
@@ -18,11 +19,13 @@ const url = (name: string) =>
     true
   )
 
+type Pairs = { readonly [key: string]: string }
+
 const decode = Option.liftThrowable((text: string) => decodeURIComponent(text.trim()))
 
 /** Pairs as `key=value,key=value`, percent-encoded; undefined if one is malformed. */
 const pairs = (given: string, isPair: (key: string, value: string) => boolean) => {
-  const found: Record<string, string> = {}
+  const found: { [key: string]: string } = {}
   for (const part of given.split(",").filter((each) => each.trim() !== "")) {
     const at = Math.max(part.indexOf("="), 0)
     const pair = Option.all([decode(part.slice(0, at)), decode(part.slice(at + 1))])
@@ -40,7 +43,7 @@ const headers = (name: string) =>
     "headers such as x-api-key=secret,x-tenant=1, percent-encoded",
     (given) => {
       const found = pairs(given, isHeader)
-      return found === undefined ? undefined : Redacted.make<Readonly<Record<string, string>>>(found)
+      return found === undefined ? undefined : Redacted.make<Pairs>(found)
     },
     true
   )
@@ -55,7 +58,7 @@ const count = (name: string, byDefault: number, maximum = 100_000) =>
 const milliseconds = (name: string, byDefault: number) => count(name, byDefault, longest)
 
 /** The variables of all signals, or with a prefix of one signal. */
-const exporting = (prefix: "" | `${Uppercase<Signal>}_`) => {
+const exporting = (prefix: string) => {
   const name = (end: string) => `OTEL_EXPORTER_OTLP_${prefix}${end}`
   return {
     endpoint: Config.option(url(name("ENDPOINT"))),
@@ -72,47 +75,42 @@ const exporting = (prefix: "" | `${Uppercase<Signal>}_`) => {
   }
 }
 
-const signalOf = (signal: Uppercase<Signal>) => ({
+const own = Record.map(signals, (signal) => ({
   ...exporting(`${signal}_`),
   exporter: Config.withDefault(Variable.choice(`OTEL_${signal}_EXPORTER`, ["otlp", "none"], "none"), "otlp")
-})
+}))
 
 const temporality = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
 
-const all = {
-  common: {
-    ...exporting(""),
-    disabled: Config.withDefault(Variable.boolean("OTEL_SDK_DISABLED"), false),
-    serviceName: Config.option(Variable.text("OTEL_SERVICE_NAME", "a name such as practice-data", 255)),
-    attributes: Variable.variable(
-      "OTEL_RESOURCE_ATTRIBUTES",
-      "attributes such as deployment.environment.name=production,region=eu, percent-encoded",
-      (given) => pairs(given, () => true)
-    ).pipe(Config.withDefault<Readonly<Record<string, string>>>({})),
-    sampler: Variable.choice("OTEL_TRACES_SAMPLER", samplers, "parentbased_traceidratio").pipe(
-      Config.withDefault("parentbased_always_on")
-    ),
-    ratio: Variable.variable("OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1, such as 0.01", (given) => {
-      const value = Number(given)
-      return given.trim() === given && value >= 0 && value <= 1 ? value : undefined
-    }).pipe(Config.withDefault(1)),
-    temporality: Variable.choice(temporality, ["cumulative", "delta"] as const, "cumulative").pipe(
-      Config.withDefault("cumulative")
-    ),
-    metricInterval: milliseconds("OTEL_METRIC_EXPORT_INTERVAL", 60_000),
-    spanDelay: milliseconds("OTEL_BSP_SCHEDULE_DELAY", 5000),
-    spanQueue: count("OTEL_BSP_MAX_QUEUE_SIZE", 2048),
-    spanBatch: count("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512),
-    logDelay: milliseconds("OTEL_BLRP_SCHEDULE_DELAY", 1000),
-    logQueue: count("OTEL_BLRP_MAX_QUEUE_SIZE", 2048),
-    logBatch: count("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512)
-  },
-  traces: signalOf("TRACES"),
-  metrics: signalOf("METRICS"),
-  logs: signalOf("LOGS")
+const common = {
+  ...exporting(""),
+  disabled: Config.withDefault(Variable.boolean("OTEL_SDK_DISABLED"), false),
+  serviceName: Config.option(Variable.text("OTEL_SERVICE_NAME", "a name such as practice-data", 255)),
+  attributes: Variable.variable(
+    "OTEL_RESOURCE_ATTRIBUTES",
+    "attributes such as deployment.environment.name=production,region=eu, percent-encoded",
+    (given) => pairs(given, () => true)
+  ).pipe(Config.withDefault<Pairs>({})),
+  sampler: Variable.choice("OTEL_TRACES_SAMPLER", samplers, "parentbased_traceidratio").pipe(
+    Config.withDefault("parentbased_always_on")
+  ),
+  ratio: Variable.variable("OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1, such as 0.01", (given) => {
+    const value = Number(given)
+    return given.trim() === given && value >= 0 && value <= 1 ? value : undefined
+  }).pipe(Config.withDefault(1)),
+  temporality: Variable.choice(temporality, ["cumulative", "delta"] as const, "cumulative").pipe(
+    Config.withDefault("cumulative")
+  ),
+  metricInterval: milliseconds("OTEL_METRIC_EXPORT_INTERVAL", 60_000),
+  spanDelay: milliseconds("OTEL_BSP_SCHEDULE_DELAY", 5000),
+  spanQueue: count("OTEL_BSP_MAX_QUEUE_SIZE", 2048),
+  spanBatch: count("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512),
+  logDelay: milliseconds("OTEL_BLRP_SCHEDULE_DELAY", 1000),
+  logQueue: count("OTEL_BLRP_MAX_QUEUE_SIZE", 2048),
+  logBatch: count("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512)
 }
 
-export const variables: ReadonlyArray<Config.Config<unknown>> = Object.values(all).flatMap((group) =>
+export const variables = [common, ...Object.values(own)].flatMap((group) =>
   Object.values<Config.Config<unknown>>(group)
 )
 
@@ -130,30 +128,25 @@ const firstOf = <A>(own: Option.Option<A>, common: Option.Option<A>, byDefault: 
 
 /** The exports and their settings; none of a signal that has no endpoint. */
 export const config = Config.map(
-  Config.all({
-    common: Config.all(all.common),
-    traces: Config.all(all.traces),
-    metrics: Config.all(all.metrics),
-    logs: Config.all(all.logs)
-  }),
-  ({ common, ...own }) => {
-    const exportOf = (signal: Signal) => {
-      const { compression, endpoint, exporter, headers: ownHeaders, protocol, timeout } = own[signal]
-      const target = Option.orElse(endpoint, () => Option.map(common.endpoint, (base) => below(base, signal)))
-      return Option.map(
-        Option.filter(target, () => !common.disabled && exporter === "otlp"),
-        (found) => ({
-          url: found,
-          headers: firstOf(ownHeaders, common.headers, Redacted.make({})),
+  Config.all({ common: Config.all(common), own: Config.all(Record.map(own, (settings) => Config.all(settings))) }),
+  (read) => ({
+    ...read.common,
+    ...Record.map(read.own, ({ compression, endpoint, exporter, headers: ownHeaders, protocol, timeout }, signal) =>
+      Option.map(
+        Option.orElse(endpoint, () => Option.map(read.common.endpoint, (base) => below(base, signal))).pipe(
+          Option.filter(() => !read.common.disabled && exporter === "otlp")
+        ),
+        (target) => ({
+          url: target,
+          headers: firstOf(ownHeaders, read.common.headers, Redacted.make({})),
           // The milliseconds that an export may take, with all its tries.
-          timeout: firstOf(timeout, common.timeout, 10_000),
-          compression: firstOf(compression, common.compression, "none"),
-          protocol: firstOf(protocol, common.protocol, "http/protobuf")
+          timeout: firstOf(timeout, read.common.timeout, 10_000),
+          compression: firstOf(compression, read.common.compression, "none"),
+          protocol: firstOf(protocol, read.common.protocol, "http/protobuf")
         })
       )
-    }
-    return { ...common, traces: exportOf("traces"), metrics: exportOf("metrics"), logs: exportOf("logs") }
-  }
+    )
+  })
 )
 export type OtlpSettings = Config.Success<typeof config>
 

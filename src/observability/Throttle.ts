@@ -1,7 +1,7 @@
 /** Log lines of frequent events, such as failures in an outage: a few of them, with the number of those left out. */
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Effect } from "effect"
 
-const window = Duration.toMillis("10 seconds")
+const window = 10_000
 
 /** Logs at most so many lines in ten seconds. The next line has the number of those before it in `left_out`. */
 export const limited = (most: number) => {
