@@ -47,9 +47,7 @@ export type Observed = Pick<RequestFacts, "endpoint" | "organization" | "status"
 const others = "others"
 
 /** The most organizations in the slot that counts, since a client may make up any number; in a slot before; in a window. */
-const mostOrganizations = { running: 1000, slot: 50, window: 200 } as const
-
-const longestName = 64
+const mostOrganizations = { running: 1000, slot: 40, window: 200 } as const
 
 /** Without a prototype: a name may be `__proto__`. */
 const noRows = <Row>(): Record<string, Row> => Object.create(null)
@@ -104,10 +102,6 @@ const windowOf = (parts: ReadonlyArray<Window>): Window => {
   }
 }
 
-/** A copy: a part of a longer text would keep all of it in memory. */
-const shortened = (name: string) =>
-  name.length <= longestName ? name : Buffer.from(name.slice(0, longestName)).toString()
-
 const count = (counts: Sum, status: number, bucket: number) => {
   counts.requests += 1
   if (status >= 500) counts.serverErrors += 1
@@ -146,11 +140,10 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
       count(total, status, bucket)
       count((endpoints[endpoint] ??= zero()), status, bucket)
       if (organization !== undefined) {
-        const name = shortened(organization)
-        const isKnown = organizations[name] !== undefined
+        const isKnown = organizations[organization] !== undefined
         if (!isKnown) slot.organizationsCounted++
         const isCounted = isKnown || slot.organizationsCounted <= mostOrganizations.running
-        count((organizations[isCounted ? name : others] ??= zero()), status, bucket)
+        count((organizations[isCounted ? organization : others] ??= zero()), status, bucket)
       }
       if (refusal !== undefined) refused[refusal] = (refused[refusal] ?? 0) + 1
     },

@@ -15,10 +15,8 @@ export interface Options {
   readonly byOrganization: boolean
 }
 
-const clientLeft = 499
-
 const statusOf = (status: number): Status => {
-  if (status === clientLeft) return "499"
+  if (status === 499) return "499"
   if (status < 300) return "2xx"
   if (status < 400) return "3xx"
   return status < 500 ? "4xx" : "5xx"
@@ -44,7 +42,7 @@ const deliveryOf = ({ outcome, status }: RequestFacts): Delivery | undefined => 
   if (outcome !== undefined) return outcome
   if (status === 503) return "unavailable"
   if (status === 401) return "unsigned"
-  return status >= 400 && status < clientLeft ? "invalid" : undefined
+  return status >= 400 && status < 499 ? "invalid" : undefined
 }
 
 /** Makes a value once for a key. */
