@@ -107,8 +107,7 @@ export const describing = (tracer: Tracer.Tracer): Tracer.Tracer =>
           const text = Predicate.isString(value) ? value.replaceAll(/\s+/g, " ").trim() : undefined
           span.attribute(key, text === undefined ? value : safe(text, longest))
         },
-        // Log lines are exported by themselves.
-        event: () => {},
+        event: (event, time) => span.event(event, time),
         addLinks: (more) => span.addLinks(more),
         end: (time, exit) => span.end(time, described(span, exit))
       }
