@@ -120,9 +120,9 @@ const below = (base: Redacted.Redacted<URL>, signal: Signal) => {
   return Redacted.make(found)
 }
 
-const firstOf = <A>(own: Option.Option<A>, common: Option.Option<A>, byDefault: NoInfer<A>) =>
+const firstOf = <A>(one: Option.Option<A>, other: Option.Option<A>, byDefault: NoInfer<A>) =>
   Option.getOrElse(
-    Option.orElse(own, () => common),
+    Option.orElse(one, () => other),
     () => byDefault
   )
 

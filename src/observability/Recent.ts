@@ -122,13 +122,14 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
       refused: noRows<number>()
     }
   }
-  let slots: Array<ReturnType<typeof begin>> = []
+  let slots: ReadonlyArray<ReturnType<typeof begin>> = []
+  const recent = (now: number) => slots.filter(({ start }) => start > now - (now % step) - span)
   const slotOf = (now: number) => {
     const last = slots.at(-1)
     if (last !== undefined && now < last.start + step) return last
     if (last !== undefined) last.organizations = mostActive(last.organizations, mostOrganizations.slot)
     const slot = begin(now - (now % step))
-    slots = [...slots.filter(({ start }) => start > now - span), slot]
+    slots = [...recent(now), slot]
     return slot
   }
   return {
@@ -147,7 +148,7 @@ const makeSlots = ({ span, step }: (typeof lengths)[keyof typeof lengths]) => {
       }
       if (refusal !== undefined) refused[refusal] = (refused[refusal] ?? 0) + 1
     },
-    window: (now: number) => windowOf(slots.filter(({ start }) => start > now - (now % step) - span))
+    window: (now: number) => windowOf(recent(now))
   }
 }
 

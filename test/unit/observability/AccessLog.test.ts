@@ -143,9 +143,9 @@ layer(layerIntake(Layer.mergeAll(layerMemory, broken, secrets)).pipe(Layer.provi
 
     it.effect("says that it is not signed, which is logged with the reason on a line of the same request", () =>
       Effect.gen(function* () {
-        const line = yield* lineOfDelivery("third", "org_signed")
+        const line = yield* lineOfDelivery("whsec_c2VjcmV0", "org_signed")
         const more = { refusal: "signature", outcome: "unsigned" }
-        const who = { organization: "org_signed", idempotency_key: "third" }
+        const who = { organization: "org_signed", idempotency_key: "whsec_…" }
         assert.deepStrictEqual(line, { method: "POST", path, status: 401, ...who, ...more })
         const [refused] = taken.lines.map((each) => parse(each)).filter((each) => each["level"] === "WARN")
         assert.deepInclude(refused, { ...who, request_id: `delivery-${requests}`, reason: "webhook-id is missing" })
