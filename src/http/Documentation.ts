@@ -22,24 +22,6 @@ input, textarea { display: block; width: 100% } input, textarea, button { font: 
 
 const literal = (value: unknown) => h("code")(JSON.stringify(value))
 
-/** True for an object of constants and references, which has no description of its own. */
-const isPair = ({ properties = {} }: JsonSchema) =>
-  Object.keys(properties).length > 0 &&
-  Object.values(properties).every((member) => (member.const ?? member.enum ?? member.$ref) !== undefined)
-
-/** A schema with such objects in the place of references to them. */
-const expanded = (schemas: Readonly<Record<string, JsonSchema>>, schema: JsonSchema): JsonSchema => {
-  const { $ref, anyOf, items, properties } = schema
-  const found = $ref === undefined ? undefined : schemas[lastOf($ref)]
-  if (found !== undefined && isPair(found)) return found
-  return {
-    ...schema,
-    ...(anyOf && { anyOf: anyOf.map((member) => expanded(schemas, member)) }),
-    ...(items && { items: expanded(schemas, items) }),
-    ...(properties && { properties: Record.map(properties, (member) => expanded(schemas, member)) })
-  }
-}
-
 /** The type of a value. Types with a name are links. */
 const typeOf = (schema: JsonSchema): Content => {
   if (schema.$ref !== undefined) return h("a", { href: `#${lastOf(schema.$ref)}` })(lastOf(schema.$ref))
@@ -47,10 +29,6 @@ const typeOf = (schema: JsonSchema): Content => {
   if (schema.enum !== undefined) return Array.intersperse(schema.enum.map(literal), " or ")
   if (schema.anyOf !== undefined) return Array.intersperse(schema.anyOf.map(typeOf), " or ")
   if (schema.format !== undefined) return schema.format
-  if (isPair(schema)) {
-    const members = Object.entries(schema.properties ?? {}).map(([name, member]) => [`${name}: `, typeOf(member)])
-    return ["{ ", Array.intersperse(members, ", "), " }"]
-  }
   if (schema.type === "array") return ["list of ", typeOf(schema.items ?? {})]
   return [schema.type ?? "any"].flat().join(" or ")
 }
@@ -60,78 +38,71 @@ const limitsOf = ({ default: preset, maximum = Infinity, minimum }: JsonSchema) 
   ...(preset === undefined ? [] : [` ${JSON.stringify(preset)} by default.`])
 ]
 
-interface Field {
-  readonly name: string
-  readonly html: ReadonlyArray<Html>
-}
+const field = (name: string, type: Content, about: string): Content => [
+  h("dt")(name, " ", h("i")(type)),
+  h("dd")(inline(about))
+]
 
-const fieldOf = (name: string, type: Content, isRequired: boolean, about: string): Field => ({
-  name,
-  html: [h("dt")(name, " ", h("i")(type, isRequired && ", required")), h("dd")(inline(about))]
-})
-
-/** Equal for equal fields. */
-const keyOf = ({ html }: Field) => html.map(({ text }) => text).join("")
-
-/** The fields of an object, with those of the objects inside of it. */
-const fieldsOf = (schema: JsonSchema, isRequest: boolean, prefix = ""): ReadonlyArray<Field> =>
+/** The fields of an object, with those of the objects inside of it. Fields of a response are always present. */
+const fieldsOf = (schema: JsonSchema, isRequest: boolean, prefix = ""): ReadonlyArray<Content> =>
   Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     const isRequired = isRequest && schema.required?.includes(name) === true
     const inner = property.type === "array" ? property.items : property
     const path = `${prefix}${name}${property.type === "array" && inner?.properties ? "[]" : ""}`
     const about = `${property.description ?? ""}${limitsOf(property).join("")}`
-    return [fieldOf(path, typeOf(property), isRequired, about), ...fieldsOf(inner ?? {}, isRequest, `${path}.`)]
+    const own = field(path, [typeOf(property), isRequired && ", required"], about)
+    return [own, ...fieldsOf(inner ?? {}, isRequest, `${path}.`)]
   })
 
-const htmlOf = (fields: ReadonlyArray<Field>) => fields.length > 0 && h("dl")(fields.map(({ html }) => html))
+const fieldList = (title: string, fields: ReadonlyArray<Content>): Content =>
+  fields.length > 0 && [h("h4")(title), h("dl")(fields)]
 
 const isSuccess = (status: string) => status.startsWith("2")
-
-const referencesOf = ({ $ref, anyOf = [], items, properties = {} }: JsonSchema): ReadonlyArray<string> => [
-  ...($ref === undefined ? [] : [lastOf($ref)]),
-  ...[...anyOf, ...(items ? [items] : []), ...Object.values(properties)].flatMap(referencesOf)
-]
 
 const provisional = (isProvisional = false) => isProvisional && h("small")(" provisional")
 
 const section = (id: string, title: string, ...content: ReadonlyArray<Content>) =>
   h("section", { id })(h("h2")(title), content)
 
-/** Fields of more operations than these are described once. */
-const fewOperations = 3
-
-/** The operations of a document, with their schemas and fields. */
-const endpointsOf = (document: Document, schemas: Readonly<Record<string, JsonSchema>>) => {
-  const resolve = (schema: JsonSchema = {}) =>
-    schema.$ref === undefined ? schema : (schemas[lastOf(schema.$ref)] ?? schema)
-  const endpointOf = (method: string, path: string, operation: Operation) => {
-    const body = bodyOf(document, operation)?.content["application/json"]
-    const [success] = Object.entries(operation.responses).filter(([status]) => isSuccess(status))
-    const returned = success?.[1].content?.["application/json"].schema ?? {}
-    return {
-      method,
-      path: `${document.servers[0].url}${path}`,
-      operation,
-      example: body?.examples?.demo.value,
-      returned,
-      request: fieldsOf(resolve(body?.schema), true),
-      response: fieldsOf(resolve(returned), false),
-      /** The names of the types in the response. */
-      types: referencesOf(resolve(returned))
-    }
-  }
-  return Object.entries(document.paths).flatMap(([path, { get, post }]) => [
-    ...(get ? [endpointOf("GET", path, get)] : []),
-    ...(post ? [endpointOf("POST", path, post)] : [])
-  ])
+const operationArticle = (document: Document, method: "GET" | "POST", path: string, operation: Operation): Html => {
+  const { description = "", operationId, parameters, responses, summary = operationId } = operation
+  const [{ url }] = document.servers
+  const body = bodyOf(document, operation)?.content["application/json"]
+  const example = body?.examples?.demo.value
+  const client = clientExample(operation, example)
+  const request = body?.schema.$ref === undefined ? body?.schema : document.components.schemas[lastOf(body.schema.$ref)]
+  const headers = parameters.map(({ description: about = "", name, required = false, schema }) =>
+    field(name, [typeOf(schema), required && ", required"], about)
+  )
+  const successes = Object.entries(responses).filter(([status]) => isSuccess(status))
+  const errors = Object.keys(responses).filter((status) => !isSuccess(status))
+  return h("article", { id: operationId })(
+    h("h3")(summary, provisional(operation["x-provisional"])),
+    h("p")(h("code")(`${method} ${url}${path}`)),
+    markdown(description),
+    h("pre", { "data-request": true })(curlExample(method, `${url}${path}`, operation, example)),
+    client !== undefined && h("pre")(client),
+    fieldList("Request headers", headers),
+    fieldList("Request", fieldsOf(request ?? {}, true)),
+    h("h4")("Response"),
+    successes.map(([status, { content, description: about }]) =>
+      h("p")(h("code")(status), " ", typeOf(content?.["application/json"].schema ?? {}), ": ", inline(about))
+    ),
+    h("p")(h("a", { href: "#errors" })("Errors"), `: ${errors.join(", ")}`)
+  )
 }
 
-type Endpoint = ReturnType<typeof endpointsOf>[number]
+const typeArticle = (schema: JsonSchema, name: string): Html =>
+  h("article", { id: name })(
+    h("h3")(name, provisional(schema["x-provisional"])),
+    schema.description !== undefined && h("p")(inline(schema.description)),
+    h("dl")(fieldsOf(schema, false))
+  )
 
 /** The errors of all operations by their status, each once. */
-const errorsOf = (endpoints: ReadonlyArray<Endpoint>) => {
-  const errors = endpoints.flatMap(({ operation }) =>
-    Object.entries(operation.responses).flatMap(([status, { description }]) =>
+const errorsOf = (operations: ReadonlyArray<Operation>) => {
+  const errors = operations.flatMap(({ responses }) =>
+    Object.entries(responses).flatMap(([status, { description }]) =>
       isSuccess(status) ? [] : [`**${status}** ${description}`]
     )
   )
@@ -144,95 +115,17 @@ const errorsOf = (endpoints: ReadonlyArray<Endpoint>) => {
 
 /** The page of a document: with markdown at its start, the address of the script that sends requests, and a key. */
 export const render = (document: Document, start: string, script: string, key: string | undefined): string => {
-  const { components, info, servers, tags } = document
-  const schemas = Record.map(components.schemas, (schema) => expanded(components.schemas, schema))
-  const endpoints = endpointsOf(document, schemas)
-  // Types that others refer to stand by themselves.
-  const shared = Object.values(schemas).flatMap(referencesOf)
-  const all = endpoints.flatMap(({ request, response }) => [...request, ...response])
-  const many = Record.filter(Array.groupBy(all, keyOf), ({ length }) => length > fewOperations)
-
-  /** Fields under a title, those that many operations have by their names. */
-  const fieldList = (title: string, fields: ReadonlyArray<Field>): Content => {
-    const isCommon = (field: Field) => keyOf(field) in many
-    const own = fields.filter((field) => !isCommon(field))
-    const common = fields.filter(isCommon).map(({ name }) => name)
-    return (
-      fields.length > 0 && [
-        h("h4")(title),
-        htmlOf(own),
-        common.length > 0 && h("p")(`Common fields: ${common.join(", ")}`)
-      ]
-    )
-  }
-
-  /** The description and the statuses of an operation, or a link to the first operation that has the same. */
-  const aboutOf = ({ description = "", operationId, responses }: Operation): Content => {
-    const first = endpoints.find(({ operation }) => operation.description === description)?.operation
-    const { operationId: id = operationId, summary = id } = first ?? {}
-    if (id !== operationId) {
-      return h("p")("Description and statuses: ", h("a", { href: `#${id}` })(summary), ".")
-    }
-    const errors = Object.keys(responses).filter((status) => !isSuccess(status))
-    return [
-      markdown(description),
-      Object.entries(responses).flatMap(([status, response]) =>
-        isSuccess(status) ? [h("p")(h("code")(status), " ", inline(response.description))] : []
-      ),
-      h("p")(h("a", { href: "#errors" })("Errors"), `: ${errors.join(", ")}`)
-    ]
-  }
-
-  const articleOf = ({ example, method, operation, path, request, response, returned }: Endpoint): Html => {
-    const { operationId, parameters, summary = operationId } = operation
-    const client = clientExample(operation, example)
-    const headers = parameters.map(({ description = "", name, required = false, schema }) =>
-      fieldOf(name, typeOf(schema), required, description)
-    )
-    const isShared = returned.$ref !== undefined && shared.includes(lastOf(returned.$ref))
-    return h("article", { id: operationId })(
-      h("h3")(summary, provisional(operation["x-provisional"])),
-      h("p")(h("code")(`${method} ${path}`)),
-      aboutOf(operation),
-      h("pre", { "data-request": true })(curlExample(method, path, operation, example)),
-      client !== undefined && h("pre")(client),
-      fieldList("Request headers", headers),
-      fieldList("Request", request),
-      isShared ? [h("h4")("Response"), h("p")(typeOf(returned))] : fieldList("Response", response)
-    )
-  }
-
-  const typeArticle = (name: string): Html => {
-    const schema = schemas[name] ?? {}
-    return h("article", { id: name })(
-      h("h3")(name, provisional(schema["x-provisional"])),
-      schema.description !== undefined && h("p")(inline(schema.description)),
-      htmlOf(fieldsOf(schema, false))
-    )
-  }
-
-  const tagged = (tag: string) => endpoints.filter(({ operation }) => operation.tags.includes(tag))
-  /** A tag with its operations, and the types that no later tag has. */
-  const tagSection = ({ description = "", name }: Document["tags"][number], index: number): Html => {
-    const others = tags.slice(index + 1).flatMap((later) => tagged(later.name).flatMap(({ types }) => types))
-    const types = tagged(name).flatMap((endpoint) => endpoint.types)
-    const own = Array.dedupe(types).filter((type) => !others.includes(type))
-    return section(name, name, h("p")(inline(description)), tagged(name).map(articleOf), own.map(typeArticle))
-  }
-
-  const listSection = (id: string, title: string, fields: ReadonlyArray<Field>): Content =>
-    fields.length > 0 && section(id, title, htmlOf(fields))
-  const common = Object.values(many).map(([field]) => field)
-  const headers = Object.entries(components.headers).map(([name, about]) => fieldOf(name, "", false, about.description))
-  const errorTypes = ["ErrorDetail", "HTTPValidationError", "ValidationError"].map(typeArticle)
-  const sections = [
-    "quick-start",
-    "introduction",
-    ...tags.map(({ name }) => name),
-    "common-fields",
-    "errors",
-    "headers"
-  ]
+  const { components, info, paths, servers, tags } = document
+  const endpoints = Object.entries(paths).flatMap(([path, { get, post }]) => [
+    ...(get ? [{ method: "GET", path, operation: get } as const] : []),
+    ...(post ? [{ method: "POST", path, operation: post } as const] : [])
+  ])
+  const articlesOf = (tag: string) =>
+    endpoints
+      .filter(({ operation }) => operation.tags.includes(tag))
+      .map(({ method, operation, path }) => operationArticle(document, method, path, operation))
+  const headers = Object.entries(components.headers).map(([name, { description }]) => field(name, "", description))
+  const sections = ["quick-start", "introduction", ...tags.map(({ name }) => name), "types", "errors", "headers"]
   return page(
     info.title,
     [Html.markup(`<style>${style}</style>`), h("script", { src: script, defer: true })()],
@@ -248,10 +141,10 @@ export const render = (document: Document, start: string, script: string, key: s
       h("h1")(`${info.title} ${info.version}`),
       markdown(start),
       section("introduction", "Introduction", markdown(info.description)),
-      tags.map(tagSection),
-      listSection("common-fields", "Common fields", common),
-      section("errors", "Errors", errorsOf(endpoints), errorTypes),
-      listSection("headers", "Headers of responses", headers)
+      tags.map(({ description = "", name }) => section(name, name, h("p")(inline(description)), articlesOf(name))),
+      section("types", "Types", Object.values(Record.map(components.schemas, typeArticle))),
+      section("errors", "Errors", errorsOf(endpoints.map(({ operation }) => operation))),
+      section("headers", "Headers of responses", h("dl")(headers))
     ),
     h("nav", { id: "contents", "aria-label": "Contents" })(
       sections.map((name) => h("a", { href: `#${name}` })(name.replaceAll("-", " ")))

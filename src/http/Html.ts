@@ -32,23 +32,12 @@ const attribute = ([name, value]: readonly [string, Attributes[string]]) =>
 
 const voidElements = ["input", "link", "meta"]
 
-/** Elements whose end is where the next one begins. */
-const openElements = ["dd", "dt", "li"]
-
 /** Escaped HTML. */
 export class Html {
   readonly text: string
 
   private constructor(text: string) {
     this.text = text
-  }
-
-  /** An element. Attributes that are `undefined` or `false` are left out. */
-  static element(name: string, attributes: Attributes, content: ReadonlyArray<Content>): Html {
-    const start = `<${name}${Object.entries(attributes).map(attribute).join("")}>`
-    if (voidElements.includes(name)) return new Html(start)
-    const end = openElements.includes(name) ? "" : `</${name}>`
-    return new Html(`${start}${content.map(textOf).join("")}${end}`)
   }
 
   /** Markup of our own, as it is. */
@@ -66,11 +55,13 @@ const textOf = (content: Content): string => {
   return typeof content === "object" ? content.map(textOf).join("") : escaped(String(content))
 }
 
-/** Makes an element: `h("p", { class: "note" })("Text")`. */
+/** Makes an element: `h("p", { class: "note" })("Text")`. Attributes that are `undefined` or `false` are left out. */
 export const h =
   (name: string, attributes: Attributes = {}) =>
-  (...content: ReadonlyArray<Content>): Html =>
-    Html.element(name, attributes, content)
+  (...content: ReadonlyArray<Content>): Html => {
+    const start = `<${name}${Object.entries(attributes).map(attribute).join("")}>`
+    return Html.markup(voidElements.includes(name) ? start : `${start}${textOf(content)}</${name}>`)
+  }
 
 /** A path with parameters. Those without a value are left out. */
 export const link = (path: string, parameters: Readonly<Record<string, string | undefined>> = {}): string => {

@@ -44,6 +44,11 @@ const style = `${baseStyle}
 body { max-width: 46rem; margin: 0 auto; padding: 1.5rem }
 .links { display: flex; gap: 1.25rem }`
 
+const respond = (html: string) => cacheable(secured(HttpServerResponse.html(html), "inline"))
+
+const page = (title: string, ...content: ReadonlyArray<Content>) =>
+  respond(document(title, Html.markup(`<style>${style}</style>`), h("main")(content)))
+
 const section = (title: string, ...content: ReadonlyArray<Content>) => h("section")(h("h2")(title), content)
 
 const links = (all: Readonly<Record<string, string>>) =>
@@ -61,18 +66,15 @@ const demoSection = (demo: ReadonlyArray<DemoKey>, host: string) =>
   )
 
 const landingPage = (shown: ReadonlyArray<Api>, demo: ReadonlyArray<DemoKey>, host: string) =>
-  document(
+  page(
     "Practice Data",
-    Html.markup(`<style>${style}</style>`),
-    h("main")(
-      h("h1")("Practice Data"),
-      h("p")("The data of a veterinary wellness-plan business, for its partners."),
-      shown.map(({ about, documentation: path, name, openapi }) =>
-        section(name, h("p")(about), links({ Documentation: path, "OpenAPI document": openapi }))
-      ),
-      demo.length > 0 && demoSection(demo, host),
-      section("Health", links({ Health: health.health, Readiness: health.ready }))
-    )
+    h("h1")("Practice Data"),
+    h("p")("The data of a veterinary wellness-plan business, for its partners."),
+    shown.map(({ about, documentation: path, name, openapi }) =>
+      section(name, h("p")(about), links({ Documentation: path, "OpenAPI document": openapi }))
+    ),
+    demo.length > 0 && demoSection(demo, host),
+    section("Health", links({ Health: health.health, Readiness: health.ready }))
   )
 
 /** The host of a request, if it is one that may stand on the page. */
@@ -94,7 +96,7 @@ export const landing = (served: Served) =>
       })
       yield* router.add("GET", "/", ({ headers }) =>
         (headers["accept"]?.includes("text/html") === true
-          ? cacheable(secured(HttpServerResponse.html(landingPage(shown, demo, hostOf(headers))), "inline"))
+          ? landingPage(shown, demo, hostOf(headers))
           : Effect.succeed(json)
         ).pipe(Effect.map(HttpServerResponse.setHeader("vary", "accept")))
       )
@@ -109,14 +111,6 @@ const script = read("docs.js")
 const scriptPath = `/docs/${hash("sha256", script, "hex").slice(0, 16)}.js` as const
 
 const guidePath = "/docs/connectors"
-
-const guide = () => {
-  const main = h("main")(markdown(read("../connectors/README.md")))
-  return secured(
-    HttpServerResponse.html(document("Connectors", Html.markup(`<style>${style}</style>`), main)),
-    "inline"
-  )
-}
 
 const fileOf = (contentType: string, text: string) => HttpServerResponse.text(text, { contentType })
 
@@ -146,16 +140,15 @@ export const documentation = <Id extends string, Groups extends HttpApiGroup.Con
       const [demo] = yield* DemoKeys
       const { key, organization } = demo ?? { key: "<your API key>", organization: "org_1" }
       const quickStart = read(start).replaceAll("{key}", key).replaceAll("{organization}", organization)
-      const page = yield* Effect.cached(
+      const docs = yield* Effect.cached(
         Effect.map(Effect.orDie(Schema.decodeUnknownEffect(Document)(OpenApi.fromApi(api))), (decoded) => {
           const path = `${decoded.servers[0].url}${scriptPath}`
-          const html = Documentation.render(decoded, quickStart, path, demo?.key)
-          return cacheable(secured(HttpServerResponse.html(html), "inline"))
+          return respond(Documentation.render(decoded, quickStart, path, demo?.key))
         })
       )
-      yield* router.add("GET", "/docs", Effect.flatten(page))
+      yield* router.add("GET", "/docs", Effect.flatten(docs))
       yield* router.add("GET", scriptPath, Effect.succeed(scriptResponse))
-      yield* router.add("GET", guidePath, cacheable(guide()))
+      yield* router.add("GET", guidePath, page("Connectors", markdown(read("../connectors/README.md"))))
       for (const name of connectors) {
         const text = read(`../connectors/${name}`)
         yield* router.add("GET", `/docs/${name}`, cacheable(fileOf("text/plain; charset=utf-8", text)))
