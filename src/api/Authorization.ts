@@ -8,7 +8,8 @@ import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { CredentialStoreDown, responses, responseWithHeader, TooManyRequests, Unauthorized } from "./Errors.ts"
 import type { CurrentOrganization } from "./CurrentOrganization.ts"
 
-export const bearer = HttpApiSecurity.bearer.pipe(
+// In lower case, as the standard spells it.
+export const bearer = HttpApiSecurity.http({ scheme: "bearer" }).pipe(
   HttpApiSecurity.annotateMerge(
     OpenApi.annotations({
       description: "An API key, as `Authorization: Bearer <API_KEY>`. It resolves to one organization."

@@ -58,13 +58,12 @@ const successOf = (path: string) => {
 }
 
 const statuses = (path: string): Readonly<Record<string, Status>> => ({
-  200: { description: successOf(path), isProvisional: false },
+  200: { description: successOf(path) },
   400: errorStatus(
     "An invalid value: a number out of range, a missing or blank id, a cursor that is damaged or of another resource, or an organization other than the key's.",
-    badRequest(path),
-    false
+    badRequest(path)
   ),
-  401: errorStatus("The API key is missing or invalid.", new Errors.Unauthorized(), false),
+  401: errorStatus("The API key is missing or invalid.", new Errors.Unauthorized()),
   404: errorStatus(
     "The organization has no such record. The response is the same if another organization has one.",
     path === "/invoice-deletions/get" ? new Errors.TaskNotFound() : new Errors.RecordNotFound()
@@ -81,8 +80,7 @@ const statuses = (path: string): Readonly<Record<string, Status>> => ({
     description:
       "The request does not match the schema of the endpoint. All faults of the body are listed, up to 100; a query string is refused before the body is read.",
     body: "HTTPValidationError",
-    example: { detail: [{ loc: ["body", "organization"], ...faults.string }] },
-    isProvisional: false
+    example: { detail: [{ loc: ["body", "organization"], ...faults.string }] }
   },
   429: errorStatus(
     "The organization exceeds its limit of requests. Try again after `Retry-After` seconds.",
@@ -95,8 +93,7 @@ const statuses = (path: string): Readonly<Record<string, Status>> => ({
   ),
   503: errorStatus(
     "A store is unreachable, busy, or refuses the service, or the service is busy: `detail` names it. Never reported as 401. Try again after `Retry-After` seconds.",
-    unavailable(path),
-    false
+    unavailable(path)
   )
 })
 
@@ -113,6 +110,7 @@ export class DataApi extends HttpApi.make("practice-data")
       description,
       url: "/api/v3",
       statuses,
+      contract: ["200", "400", "401", "422", "503"],
       // Their schemas read a missing id as a blank one, and a clinic that is null as a missing one.
       requests: (schema, name) => {
         if (name.endsWith("GetRequest")) return requiring(schema, "id")

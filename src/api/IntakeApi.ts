@@ -4,6 +4,7 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchem
 import { JsonBody } from "./JsonBody.ts"
 import { intakeDocumentation } from "./openapi/Intake.ts"
 import * as Field from "./records/Field.ts"
+import * as Filter from "./records/Filter.ts"
 import { error, responseInvalid, responses, statusOf, Unauthorized } from "./Errors.ts"
 import { annotations } from "./openapi/Endpoint.ts"
 import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Faults.ts"
@@ -11,13 +12,9 @@ import { faults, patternMismatch, refuse, stringTooLong, tooLong } from "./Fault
 /** The most items of a delivery. */
 export const maximumItems = 10_000
 
-const hasId = Schema.makeFilter((text: string) => {
-  if (text.trim() === "") return refuse(faults.stringTooShort)
-  return text.isWellFormed() && !text.includes("\0") ? undefined : refuse(faults.stringUnicode)
-})
+const isNotBlank = Schema.makeFilter((text: string) => (text.trim() === "" ? refuse(faults.stringTooShort) : undefined))
 
-const ownId = (description: string, example: string) =>
-  Schema.String.annotate({ description, examples: [example] }).check(hasId)
+const ownId = (description: string, example: string) => Filter.Text(description, example).check(isNotBlank)
 
 // The contract does not say that these are required, and a refused delivery is a deletion that does not happen.
 const otherId = (description: string, example: string) => Schema.optionalKey(Schema.NullOr(ownId(description, example)))

@@ -46,7 +46,6 @@ const pspSearchRequest = Schema.Struct({
   created_gte: epochSeconds("Lower bound of the time of creation, inclusive, in seconds since 1970."),
   created_lte: epochSeconds("Upper bound of the time of creation, inclusive, in seconds since 1970.")
 })
-export type PspSearchRequest = typeof pspSearchRequest.Type
 
 /** An object of the processor, with any other fields. */
 export interface PspObject {

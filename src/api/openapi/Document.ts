@@ -12,15 +12,13 @@ export interface Status {
   readonly example?: unknown
   /** The schema of its body, where the endpoints do not give one, or several. */
   readonly body?: string
-  readonly isProvisional: boolean
 }
 
 /** The documentation of a status whose body is `{ detail }`. */
-export const errorStatus = (description: string, { detail }: { readonly detail: string }, isProvisional = true) => ({
+export const errorStatus = (description: string, { detail }: { readonly detail: string }): Status => ({
   description,
   body: "ErrorDetail",
-  example: { detail },
-  isProvisional
+  example: { detail }
 })
 
 /** The documentation of a 500, which every operation has. */
@@ -70,7 +68,12 @@ interface Response {
   readonly headers?: Readonly<Record<string, unknown>>
 }
 
-const responseOf = (given: Response, status: Status | undefined, schemas: JsonSchema.Definitions) => {
+const responseOf = (
+  given: Response,
+  status: Status | undefined,
+  isProvisional: boolean,
+  schemas: JsonSchema.Definitions
+) => {
   const content =
     status?.body === undefined ? given.content : { "application/json": { schema: reference("schemas", status.body) } }
   return {
@@ -82,7 +85,7 @@ const responseOf = (given: Response, status: Status | undefined, schemas: JsonSc
         return { example: status?.example ?? exampleOf(schema, schemas), ...media, schema }
       })
     }),
-    ...(status?.isProvisional === true && { "x-provisional": true })
+    ...(isProvisional && { "x-provisional": true })
   }
 }
 
@@ -102,9 +105,6 @@ const bodyName = ({ content }: OpenApi.OpenAPISpecRequestBody) => {
   return Predicate.isString(ref) ? ref.replace("#/components/schemas/", "") : ""
 }
 
-/** The scheme as the standard spells it. */
-const lowercased = (scheme: OpenApi.OpenAPIHTTPSecurityScheme) => ({ ...scheme, scheme: scheme.scheme.toLowerCase() })
-
 interface Options {
   readonly title: string
   readonly version: string
@@ -112,6 +112,8 @@ interface Options {
   readonly url: string
   /** The documentation of each status of a path. */
   readonly statuses: (path: string) => Readonly<Record<string, Status>>
+  /** The statuses that are not provisional. */
+  readonly contract?: ReadonlyArray<string>
   /**
    * The schemas of requests where unknown fields are refused: they are closed, and components of their own. Generators of
    * clients take a property with a default for one that is always present, except within the body of a request.
@@ -119,22 +121,13 @@ interface Options {
   readonly requests?: (schema: JsonSchema.JsonSchema, name: string) => JsonSchema.JsonSchema
 }
 
-const operationsOf = (paths: OpenApi.OpenAPISpecPaths) =>
-  Object.values(paths).flatMap(({ get, post }) => [get, post].filter(Predicate.isNotUndefined))
-
 /** The annotations of an API that make its document. */
-export const documentation = ({ description, requests, statuses, title, url, version }: Options) => {
+export const documentation = ({ contract = [], requests, statuses, url, ...about }: Options) => {
   const schemasOf = (given: JsonSchema.Definitions, operations: ReadonlyArray<OpenApi.OpenAPISpecOperation>) => {
     if (requests === undefined) return Record.map(given, (schema) => simplify(schema, true))
-    const requested = reachableFrom(
-      operations.map(({ requestBody }) => requestBody),
-      given
-    )
     const stable = operations.filter((operation) => !("x-provisional" in operation))
-    const shown = reachableFrom(
-      stable.map(({ responses }) => responses),
-      given
-    )
+    const requested = reachableFrom(given, ...operations.map(({ requestBody }) => requestBody))
+    const shown = reachableFrom(given, ...stable.map(({ responses }) => responses))
     return Record.map(given, (schema, name) => {
       if (requested.has(name)) return requests(simplify(schema, false), name)
       // Records that only provisional endpoints return are provisional.
@@ -159,28 +152,25 @@ export const documentation = ({ description, requests, statuses, title, url, ver
       ...given,
       parameters: given.parameters.map(parameterOf),
       ...(requestBody && requests && { requestBody: reference("requestBodies", bodyName(requestBody)) }),
-      responses: Record.map(responses, (response, status) => responseOf(response, statuses(path)[status], schemas))
+      responses: Record.map(responses, (response, status) =>
+        responseOf(response, statuses(path)[status], !contract.includes(status), schemas)
+      )
     }
   }
 
-  const pathsOf = (paths: OpenApi.OpenAPISpecPaths, schemas: JsonSchema.Definitions) =>
-    Record.map(paths, ({ get, post, ...item }, path) => ({
-      ...item,
-      ...(get && { get: operationOf(path, get, schemas) }),
-      ...(post && { post: operationOf(path, post, schemas) })
-    }))
-
   return OpenApi.annotations({
-    title,
-    version,
-    description,
+    ...about,
     license: { name: "MIT", identifier: "MIT" },
     servers: [{ url, description: "This server." }],
     transform: ({ components, info, paths: given, ...spec }) => {
-      const operations = operationsOf(given)
+      const items: OpenApi.OpenAPISpecPaths = given
+      const operations = Object.values(items).flatMap(({ get, post }) => [get, post].filter(Predicate.isNotUndefined))
       const schemas = schemasOf(components.schemas, operations)
       const requestBodies = bodiesOf(operations, schemas)
-      const paths = pathsOf(given, schemas)
+      const paths = Record.map(items, ({ get, post }, path) => ({
+        ...(get && { get: operationOf(path, get, schemas) }),
+        ...(post && { post: operationOf(path, post, schemas) })
+      }))
       const written = JSON.stringify(paths)
       return {
         ...spec,
@@ -191,7 +181,7 @@ export const documentation = ({ description, requests, statuses, title, url, ver
           schemas: Record.filter(schemas, (_, name) => !(name in requestBodies)),
           ...(requests && { requestBodies }),
           headers: Record.filter(headers, (_, name) => written.includes(`"${reference("headers", name).$ref}"`)),
-          securitySchemes: Record.map(components.securitySchemes, lowercased)
+          securitySchemes: components.securitySchemes
         }
       }
     }

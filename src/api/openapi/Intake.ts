@@ -18,8 +18,6 @@ Takes notifications that invoices or invoice lines were deleted, and deletes the
 ${signing}
 `.trim()
 
-const status = (text: string, example: unknown): Status => ({ description: text, example, isProvisional: true })
-
 const checks = {
   records: { status: "pass" },
   credentials: { status: "pass" },
@@ -39,11 +37,11 @@ const receipt = {
 }
 
 const intake: Readonly<Record<string, Status>> = {
-  200: status("Stored before. The response is that of the first delivery, with status `duplicate`.", {
-    ...receipt,
-    status: "duplicate"
-  }),
-  202: status("Stored and committed: status `scheduled`.", receipt),
+  200: {
+    description: "Stored before. The response is that of the first delivery, with status `duplicate`.",
+    example: { ...receipt, status: "duplicate" }
+  },
+  202: { description: "Stored and committed: status `scheduled`.", example: receipt },
   401: errorStatus(
     "The required signature is missing or invalid. The detail names the header that is missing, too old, too new, or does not match; or says that the organization has no signing secret.",
     { detail: "The delivery is not signed as required: webhook-signature is missing" }
@@ -52,26 +50,28 @@ const intake: Readonly<Record<string, Status>> = {
     detail: "The request body is larger than 4194304 bytes"
   }),
   415: errorStatus("The request has a Content-Encoding other than identity.", new Errors.EncodingUnsupported()),
-  422: status(
-    "The request does not match the schema of the endpoint, or its Idempotency-Key was used with another payload. Nothing is stored.",
-    { detail: [{ loc: ["header", "idempotency-key"], ...faults.idempotencyKeyReused }] }
-  ),
+  422: {
+    description:
+      "The request does not match the schema of the endpoint, or its Idempotency-Key was used with another payload. Nothing is stored.",
+    example: { detail: [{ loc: ["header", "idempotency-key"], ...faults.idempotencyKeyReused }] }
+  },
   500: internalError,
-  503: status(
-    "The store is down or busy, the service is reading too many large deliveries, or too much of the organization is pending: status `error`; the counts are 0 if the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds.",
-    { ...receipt, status: "error", received_at: null }
-  )
+  503: {
+    description:
+      "The store is down or busy, the service is reading too many large deliveries, or too much of the organization is pending: status `error`; the counts are 0 if the items were not read. Send the delivery again, with the same key, after `Retry-After` seconds.",
+    example: { ...receipt, status: "error", received_at: null }
+  }
 }
 
 const byPath: Readonly<Record<string, Readonly<Record<string, Status>>>> = {
   "/health": {
-    200: status("The process serves.", { status: "warn", version: "0.1.0", checks }),
+    200: { description: "The process serves.", example: { status: "warn", version: "0.1.0", checks } },
     500: internalError
   },
   "/health/ready": {
-    200: status("Send requests here.", { ready: true }),
+    200: { description: "Send requests here.", example: { ready: true } },
     500: internalError,
-    503: status("Send no requests here.", { ready: false })
+    503: { description: "Send no requests here.", example: { ready: false } }
   }
 }
 

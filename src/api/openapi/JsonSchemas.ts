@@ -34,28 +34,22 @@ const withoutBoundsOfDoubles = (schema: Schema): Schema => {
   return minimum === Number.MIN_SAFE_INTEGER && maximum === Number.MAX_SAFE_INTEGER ? rest : schema
 }
 
-/** A list of at least one item is a list, not a tuple with a rest. */
-const withoutTuple = (schema: Schema): Schema => {
-  const { prefixItems, ...rest } = schema
-  const [first, ...others] = schemasIn(schema, "prefixItems")
-  const isSame = JSON.stringify(first) === JSON.stringify(rest["items"])
-  return prefixItems !== undefined && others.length === 0 && isSame ? rest : schema
-}
-
 /**
  * Simplifies a schema with all that it holds.
  *
  * @param isOpen true if its objects may have more properties than it lists
  */
 export const simplify = (schema: Schema, isOpen: boolean): Schema => {
-  const inner = Record.map(schema, (value, key) => {
+  // A list of at least one item is a list, not a tuple with a rest.
+  const { prefixItems: _, ...list } = schema
+  const inner = Record.map(list, (value, key) => {
     if (key === "properties") return Record.map(propertiesOf(schema), (property) => simplify(property, isOpen))
-    if (["anyOf", "prefixItems"].includes(key)) return schemasIn(schema, key).map((member) => simplify(member, isOpen))
+    if (key === "anyOf") return schemasIn(schema, key).map((member) => simplify(member, isOpen))
     return ["items", "additionalProperties"].includes(key) && Predicate.isObject(value)
       ? simplify(value, isOpen)
       : value
   })
-  const simple = withNullAmongTypes(withoutBoundsOfDoubles(withoutTuple(inner)))
+  const simple = withNullAmongTypes(withoutBoundsOfDoubles(inner))
   const { additionalProperties, ...open } = simple
   return isOpen && additionalProperties === false ? open : simple
 }
@@ -70,8 +64,8 @@ export const requiring = (schema: Schema, name: string): Schema => {
 
 const references = /"#\/components\/schemas\/([^"]+)"/g
 
-/** The names of the schemas that a part of a document refers to, directly or through others. */
-export const reachableFrom = (part: unknown, schemas: JsonSchema.Definitions): ReadonlySet<string> => {
+/** The names of the schemas that parts of a document refer to, directly or through others. */
+export const reachableFrom = (schemas: JsonSchema.Definitions, ...parts: ReadonlyArray<unknown>) => {
   const found = new Set<string>()
   const visit = (value: unknown) => {
     for (const [, name = ""] of (JSON.stringify(value) ?? "").matchAll(references)) {
@@ -80,7 +74,7 @@ export const reachableFrom = (part: unknown, schemas: JsonSchema.Definitions): R
       visit(schemas[name])
     }
   }
-  visit(part)
+  visit(parts)
   return found
 }
 

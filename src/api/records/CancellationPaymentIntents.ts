@@ -1,4 +1,3 @@
-/** Cancellation payment intents: the settlements of cancelled plans. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -40,9 +39,7 @@ export const cancellationPaymentIntents = Resource.make({
   orderedBy: "updated_at",
   contract: ["search"],
   filters: {
-    id: Filter.equals("id"),
-    pet: Filter.equals("pet"),
-    subscription: Filter.equals("subscription"),
+    ...Filter.named("id", "pet", "subscription"),
     clinic: Filter.equals("clinic_id"),
     ...Filter.timesSince
   }

@@ -1,4 +1,3 @@
-/** Charge adjustments: corrections of a charge's amount. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -17,8 +16,7 @@ export const chargeAdjustments = Resource.make({
   hidden: {},
   orderedBy: "updated_at",
   filters: {
-    id: Filter.equals("id"),
-    charge: Filter.equals("charge"),
+    ...Filter.named("id", "charge"),
     ...Filter.timesSince
   }
 })

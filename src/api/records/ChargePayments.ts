@@ -1,4 +1,3 @@
-/** Charge payments: payments towards a charge. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -19,9 +18,7 @@ export const chargePayments = Resource.make({
   orderedBy: "updated_at",
   contract: ["get"],
   filters: {
-    id: Filter.equals("id"),
-    charge: Filter.equals("charge"),
-    status: Filter.equals("status"),
+    ...Filter.named("id", "charge", "status"),
     ...Filter.timesSince
   }
 })

@@ -1,4 +1,3 @@
-/** Charge refunds: money returned on a charge. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -18,8 +17,7 @@ export const chargeRefunds = Resource.make({
   orderedBy: "updated_at",
   contract: ["search"],
   filters: {
-    id: Filter.equals("id"),
-    charge: Filter.equals("charge"),
+    ...Filter.named("id", "charge"),
     ...Filter.timesSince
   }
 })

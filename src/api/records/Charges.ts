@@ -1,4 +1,3 @@
-/** Charges: the amounts that clients owe for invoices. */
 import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"

@@ -1,4 +1,3 @@
-/** Clinics. */
 import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
@@ -23,8 +22,6 @@ export const clinics = Resource.make({
   orderedBy: "created_at",
   contract: ["search"],
   filters: {
-    id: Filter.equals("id"),
-    clinic_pims_id: Filter.equals("clinic_pims_id"),
-    name: Filter.equals("name")
+    ...Filter.named("id", "clinic_pims_id", "name")
   }
 })

@@ -1,4 +1,3 @@
-/** Consumption logs: the use of benefits of plans. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -39,12 +38,7 @@ export const consumptionLogs = Resource.make({
   orderedBy: "updated_at",
   contract: ["search"],
   filters: {
-    id: Filter.equals("id"),
-    pet: Filter.equals("pet"),
-    subscription: Filter.equals("subscription"),
-    home_clinic: Filter.equals("home_clinic"),
-    product_code: Filter.equals("product_code"),
-    invoice_line: Filter.equals("invoice_line"),
+    ...Filter.named("id", "pet", "subscription", "home_clinic", "product_code", "invoice_line"),
     invoice_line_id: Filter.equals("invoice_line"),
     include_deleted: Filter.includeMarked("is_deleted", "Includes deleted logs."),
     modified_since: Filter.since("updated_at"),

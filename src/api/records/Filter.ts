@@ -5,7 +5,7 @@
  * A filter names fields of a record, shown or hidden, whose type belongs to its kind: a filter on a field that the resource
  * lacks, or on one of another type, does not compile.
  */
-import { Result, Schema } from "effect"
+import { Record, Result, Schema, Struct } from "effect"
 import { faults, refuse } from "../Faults.ts"
 import { columnOf } from "./Field.ts"
 import * as Instant from "./Instant.ts"
@@ -66,6 +66,10 @@ const code = (fields: ReadonlyArray<string>) => fields.map((field) => `\`${field
 /** Exact, case-sensitive match of any of the fields. */
 export const equals = <const Field extends string>(...fields: readonly [Field, ...Array<Field>]) =>
   make("equals", fields, Text(`Only records whose ${code(fields)} is exactly this.`))
+
+/** Filters with the names of the fields that they match. */
+export const named = <const Name extends string>(...names: ReadonlyArray<Name>) =>
+  Record.map(Struct.Record(names, undefined), (_, name) => equals(name))
 
 /** Match of the number that a text stands for; any other text matches nothing. */
 export const numberEquals = <const Field extends string>(...field: readonly [Field]) =>

@@ -1,4 +1,3 @@
-/** Invoice lines. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -26,11 +25,7 @@ export const invoiceLines = Resource.make({
   hidden: {},
   orderedBy: "updated_at",
   filters: {
-    id: Filter.equals("id"),
-    invoice: Filter.equals("invoice"),
-    clinic: Filter.equals("clinic"),
-    pet: Filter.equals("pet"),
-    product_code: Filter.equals("product_code"),
+    ...Filter.named("id", "invoice", "clinic", "pet", "product_code"),
     include_deleted: Filter.includeMarked("is_deleted", "Includes deleted lines."),
     ...Filter.timesSince
   }

@@ -1,4 +1,3 @@
-/** Invoices. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -29,10 +28,7 @@ export const invoices = Resource.make({
   filters: {
     id: Filter.equals("id"),
     clinic: Filter.equals("home_clinic", "servicing_clinic"),
-    client_id: Filter.equals("client_id"),
-    pet: Filter.equals("pet"),
-    invoice_pims_id: Filter.equals("invoice_pims_id"),
-    status: Filter.equals("status"),
+    ...Filter.named("client_id", "pet", "invoice_pims_id", "status"),
     include_deleted: Filter.includeMarked("is_deleted", "Includes deleted invoices."),
     ...Filter.timesSince
   }

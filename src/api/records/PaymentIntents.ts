@@ -1,4 +1,3 @@
-/** Payment intents: the scheduled payments of plans. */
 import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"

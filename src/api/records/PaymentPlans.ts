@@ -1,4 +1,3 @@
-/** Payment plans: the schedules by which subscriptions are paid. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -23,11 +22,7 @@ export const paymentPlans = Resource.make({
   hidden: {},
   orderedBy: "updated_at",
   filters: {
-    id: Filter.equals("id"),
-    subscription: Filter.equals("subscription"),
-    pet: Filter.equals("pet"),
-    clinic: Filter.equals("clinic"),
-    status: Filter.equals("status"),
+    ...Filter.named("id", "subscription", "pet", "clinic", "status"),
     ...Filter.timesSince
   }
 })

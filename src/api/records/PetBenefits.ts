@@ -1,4 +1,3 @@
-/** Pet benefits: the benefits that plans grant to pets. */
 import { Schema } from "effect"
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"

@@ -1,4 +1,3 @@
-/** Pets. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -21,10 +20,7 @@ export const pets = Resource.make({
   hidden: {},
   orderedBy: "updated_at",
   filters: {
-    id: Filter.equals("id"),
-    clinic: Filter.equals("clinic"),
-    client_id: Filter.equals("client_id"),
-    species: Filter.equals("species"),
+    ...Filter.named("id", "clinic", "client_id", "species"),
     ...Filter.timesSince
   }
 })

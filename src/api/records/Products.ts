@@ -1,4 +1,3 @@
-/** Products that clinics sell. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -23,11 +22,7 @@ export const products = Resource.make({
   orderedBy: "modified_at",
   contract: ["search"],
   filters: {
-    id: Filter.equals("id"),
-    clinic: Filter.equals("clinic"),
-    product_code: Filter.equals("product_code"),
-    pims_id: Filter.equals("pims_id"),
-    product_name: Filter.equals("product_name"),
+    ...Filter.named("id", "clinic", "product_code", "pims_id", "product_name"),
     modified_since: Filter.since("modified_at")
   }
 })

@@ -98,17 +98,19 @@ export const changedSince = ({ filters, orderedBy }: Resource) =>
     kind === "since" && fields.includes(orderedBy) ? [name] : []
   )
 
+type Verb = "search" | "get" | "changes"
+
 /** The endpoints that the contract shows; by default none. */
 interface Shown {
-  readonly contract?: ReadonlyArray<"search" | "get">
+  readonly contract?: ReadonlyArray<Verb>
 }
 
 export const documented = (
   { contract = [], name }: Pick<Resource, "name"> & Shown,
-  verb: "search" | "get" | "changes",
+  verb: Verb,
   texts: { readonly summary: string; readonly description: string; readonly request: object }
 ) => {
-  const stability = verb !== "changes" && contract.includes(verb) ? "contract" : "provisional"
+  const stability = contract.includes(verb) ? "contract" : "provisional"
   return annotations({ operation: [name, verb], stability, ...texts })
 }
 
@@ -125,22 +127,20 @@ const search = <const Name extends string, Fields extends Field.Fields, F extend
       description: `A page of ${title(resource)}.`
     }),
     error: Errors.responses(Errors.OrgMismatch, Errors.OutOfRange, ...down)
-  })
-    .annotate(ReadsByKey, true)
-    .annotateMerge(
-      documented(resource, "search", {
-        summary: `Search ${title(resource)}`,
-        description: `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/changes\`, or read "By search alone" in the introduction.`,
-        request: {
-          ...Object.fromEntries(
-            changedSince(resource)
-              .slice(-1)
-              .map((name) => [name, "2026-01-06T00:00:00Z"])
-          ),
-          limit: 10
-        }
-      })
-    )
+  }).annotateMerge(
+    documented(resource, "search", {
+      summary: `Search ${title(resource)}`,
+      description: `The organization's records that satisfy every filter given, ordered by \`${resource.orderedBy}\`, then by \`id\`, ascending. While records are changed, a walk by \`offset\` or by times alone misses some: to keep a copy, use \`/changes\`, or read "By search alone" in the introduction.`,
+      request: {
+        ...Object.fromEntries(
+          changedSince(resource)
+            .slice(-1)
+            .map((name) => [name, "2026-01-06T00:00:00Z"])
+        ),
+        limit: 10
+      }
+    })
+  )
 
 const changes = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields> & Shown) =>
   HttpApiEndpoint.post("changes", `/${resource.name}/changes`, {
@@ -150,30 +150,26 @@ const changes = <const Name extends string, Fields extends Field.Fields>(resourc
       description: `Changes of ${title(resource)}.`
     }),
     error: changesErrors
-  })
-    .annotate(ReadsByKey, true)
-    .annotateMerge(
-      documented(resource, "changes", {
-        summary: `Changes of ${title(resource)}`,
-        description: changesDescription,
-        request: { limit: 10 }
-      })
-    )
+  }).annotateMerge(
+    documented(resource, "changes", {
+      summary: `Changes of ${title(resource)}`,
+      description: changesDescription,
+      request: { limit: 10 }
+    })
+  )
 
 const get = <const Name extends string, Fields extends Field.Fields>(resource: Resource<Name, Fields> & Shown) =>
   HttpApiEndpoint.post("get", `/${resource.name}/get`, {
     payload: Schema.Struct(getFields(exampleId(resource))).annotate({ identifier: typeOf(resource, "GetRequest") }),
     success: resource.record,
     error: Errors.responses(Errors.OrgMismatch, Errors.IdRequired, Errors.RecordNotFound, ...down)
-  })
-    .annotate(ReadsByKey, true)
-    .annotateMerge(
-      documented(resource, "get", {
-        summary: `Get one of the ${title(resource)}`,
-        description: "The record itself, not wrapped. A record of another organization is not found.",
-        request: { id: exampleId(resource) }
-      })
-    )
+  }).annotateMerge(
+    documented(resource, "get", {
+      summary: `Get one of the ${title(resource)}`,
+      description: "The record itself, not wrapped. A record of another organization is not found.",
+      request: { id: exampleId(resource) }
+    })
+  )
 
 /** The group of a resource's endpoints, described as its record is. */
 export const groupOf = <const Name extends string>({ name, record }: Pick<Resource<Name>, "name" | "record">) =>
@@ -181,7 +177,7 @@ export const groupOf = <const Name extends string>({ name, record }: Pick<Resour
 
 const endpoints = <const Name extends string, Fields extends Field.Fields, F extends Filters>(
   resource: Resource<Name, Fields, Field.Fields, F> & Shown
-) => groupOf(resource).add(search(resource), get(resource), changes(resource))
+) => groupOf(resource).add(search(resource), get(resource), changes(resource)).annotateEndpoints(ReadsByKey, true)
 
 /** The description of a resource, in which filters and `orderedBy` name a field of the record or a hidden one. */
 interface Described<Name extends string, Fields extends Field.Fields, Hidden extends Field.Fields, F extends Filters>

@@ -1,4 +1,3 @@
-/** Subscriptions: pets on wellness plans. */
 import * as Field from "./Field.ts"
 import * as Filter from "./Filter.ts"
 import * as Resource from "./Resource.ts"
@@ -24,10 +23,7 @@ export const subscriptions = Resource.make({
   hidden: {},
   orderedBy: "updated_at",
   filters: {
-    id: Filter.equals("id"),
-    pet: Filter.equals("pet"),
-    clinic: Filter.equals("clinic"),
-    status: Filter.equals("status"),
+    ...Filter.named("id", "pet", "clinic", "status"),
     ...Filter.timesSince
   }
 })
