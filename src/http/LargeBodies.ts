@@ -3,7 +3,7 @@
  * job, takes one at a time, and returns small values only.
  */
 import { Worker } from "node:worker_threads"
-import { Data, Effect, Semaphore } from "effect"
+import { Data, Effect, Option, Semaphore } from "effect"
 import { moduleBeside } from "../process/Package.ts"
 
 /** Too many large bodies are waiting for the thread, or it ran out of memory. */
@@ -23,8 +23,8 @@ export interface Message {
 const maximumWaiting = 512
 
 const busy = new LargeBodiesBusy()
+const places = Semaphore.makeUnsafe(maximumWaiting)
 const turn = Semaphore.makeUnsafe(1)
-let waiting = 0
 let running: Worker | undefined
 
 const start = () => {
@@ -62,10 +62,9 @@ export const run = <M extends JobModule>(
   module: URL,
   input: Parameters<M["job"]>[0]
 ): Effect.Effect<ReturnType<M["job"]>, LargeBodiesBusy> =>
-  Effect.suspend(() => {
-    if (waiting >= maximumWaiting) return Effect.fail(busy)
-    waiting++
-    return turn
-      .withPermit(Effect.uninterruptible(runNow<ReturnType<M["job"]>>({ module: module.href, input })))
-      .pipe(Effect.ensuring(Effect.sync(() => void waiting--)))
-  })
+  turn
+    .withPermit(Effect.uninterruptible(runNow<ReturnType<M["job"]>>({ module: module.href, input })))
+    .pipe(
+      places.withPermitsIfAvailable(1),
+      Effect.flatMap(Option.match({ onNone: () => Effect.fail(busy), onSome: Effect.succeed }))
+    )

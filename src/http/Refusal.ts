@@ -29,36 +29,33 @@ export const wasRefused = (request: object): boolean => refusedRequests.has(requ
 /** The status of a connection that is closed without a response. */
 export const noResponse = 444
 
-const refusal = (status: number, requestId: string) => {
+const refusal = (status: number, socket: Socket, request: IncomingMessage | undefined) => {
+  const requestId = requestIdOf(request?.headers["x-request-id"])
   const body = JSON.stringify({ detail: STATUS_CODES[status] })
   const headers = {
     "content-type": "application/json",
-    "content-length": String(Buffer.byteLength(body)),
+    "content-length": String(body.length),
     connection: "close",
     "x-request-id": requestId
   }
-  return { body, bytes: body.length, headers }
+  const refused: Refused = { status, requestId, request, address: socket.remoteAddress, bytes: body.length }
+  return { body, headers, refused }
 }
 
 /** Responds to a request, and closes its connection. */
 export const refuse = (response: ServerResponse, status: number): Refused => {
-  const request = response.req
-  const requestId = requestIdOf(request.headers["x-request-id"])
-  const address = request.socket.remoteAddress
-  const { body, bytes, headers } = refusal(status, requestId)
+  const { body, headers, refused } = refusal(status, response.req.socket, response.req)
   response.writeHead(status, headers).end(body)
-  return { status, requestId, request, address, bytes }
+  return refused
 }
 
 /** Responds to an incomplete request, and closes the connection. */
 export const refuseConnection = (socket: Socket, status: number, request: IncomingMessage | undefined): Refused => {
   if (request !== undefined) refusedRequests.add(request)
-  const requestId = requestIdOf(request?.headers["x-request-id"])
-  const address = socket.remoteAddress
-  const { body, bytes, headers } = refusal(status, requestId)
+  const { body, headers, refused } = refusal(status, socket, request)
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`)
   // A client that timed out has no bytes on the way that would reset the connection.
   if (status === 408) socket.destroySoon()
-  return { status, requestId, request, address, bytes }
+  return refused
 }
